@@ -1,0 +1,168 @@
+//! The only place that writes to the terminal: results on stdout, progress and complaints on stderr.
+
+use crate::arguments::Common;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ruleguider::progress::Progress;
+use serde::Serialize;
+use std::fmt::Display;
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+/// How often a job without a terminal writes a line about itself.
+const PLAIN_LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// Set by Ctrl-C (or a polite kill); every [`Console`] of the process sees it.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Prints a line of results.
+pub fn print(text: &dyn Display) -> anyhow::Result<()> {
+    Ok(writeln!(std::io::stdout().lock(), "{text}")?)
+}
+
+/// Prints a result as one JSON document.
+pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, value).map_err(std::io::Error::from)?;
+    Ok(writeln!(out)?)
+}
+
+/// Says on stderr what went wrong, as `ruleguider: the chain of causes`, in one line.
+pub fn complain(error: &anyhow::Error) {
+    let chain = format!("{error:#}").replace('\n', " ");
+    // Nobody is left to tell if stderr is closed.
+    let _ = writeln!(std::io::stderr().lock(), "ruleguider: {chain}");
+}
+
+/// Progress on stderr: a bar with rate and remaining time on a terminal, plain lines elsewhere.
+pub struct Console {
+    quiet: bool,
+    terminal: bool,
+    stage: Mutex<Option<Stage>>,
+}
+
+struct Stage {
+    name: String,
+    unit: String,
+    total: Option<u64>,
+    began: Instant,
+    last_line: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl Console {
+    /// Progress as `common` asks for it.
+    pub fn new(common: &Common) -> Self {
+        Self { quiet: common.quiet, terminal: std::io::stderr().is_terminal(), stage: Mutex::new(None) }
+    }
+
+    /// The same, and from now on Ctrl-C asks the job to stop instead of killing it; a second Ctrl-C kills.
+    pub fn with_interrupt(common: &Common) -> Self {
+        static HANDLER: OnceLock<()> = OnceLock::new();
+        HANDLER.get_or_init(|| {
+            // Without a handler Ctrl-C still kills, so there is nothing to do if it cannot be set.
+            let _ = ctrlc::set_handler(|| {
+                if INTERRUPTED.swap(true, Ordering::SeqCst) {
+                    #[expect(clippy::exit, reason = "the user asked twice")]
+                    std::process::exit(130);
+                }
+            });
+        });
+        Self::new(common)
+    }
+
+    /// A line for the user, on stderr.
+    pub fn note(&self, text: &dyn Display) {
+        if self.quiet {
+            return;
+        }
+        match self.lock().as_ref().and_then(|stage| stage.bar.clone()) {
+            Some(bar) => bar.println(text.to_string()),
+            None => write_line(text),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Stage>> {
+        self.stage.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Progress for Console {
+    fn begin(&self, stage: &str, unit: &str, total: Option<u64>) {
+        if self.quiet {
+            return;
+        }
+        let now = Instant::now();
+        let bar = self.terminal.then(|| new_bar(stage, unit, total));
+        *self.lock() = Some(Stage {
+            name: stage.to_owned(),
+            unit: unit.to_owned(),
+            total,
+            began: now,
+            last_line: now,
+            bar,
+        });
+    }
+
+    fn advance(&self, done: u64, figures: &dyn Display) {
+        let mut guard = self.lock();
+        let Some(stage) = guard.as_mut() else { return };
+        match &stage.bar {
+            Some(bar) => {
+                bar.set_position(done);
+                bar.set_message(figures.to_string());
+            }
+            None if stage.last_line.elapsed() >= PLAIN_LINE_EVERY => {
+                stage.last_line = Instant::now();
+                write_line(&stage.plain_line(done, figures));
+            }
+            None => {}
+        }
+    }
+
+    fn end(&self, summary: &dyn Display) {
+        let Some(stage) = self.lock().take() else { return };
+        if let Some(bar) = &stage.bar {
+            bar.finish_and_clear();
+        }
+        write_line(&format!("{}: {summary} ({:.1} s)", stage.name, stage.began.elapsed().as_secs_f64()));
+    }
+
+    fn interrupted(&self) -> bool {
+        INTERRUPTED.load(Ordering::SeqCst)
+    }
+}
+
+impl Stage {
+    fn plain_line(&self, done: u64, figures: &dyn Display) -> String {
+        let seconds = self.began.elapsed().as_secs_f64();
+        let rate = done as f64 / seconds.max(1e-9);
+        let place = match self.total {
+            Some(total) => {
+                let left = (total.saturating_sub(done)) as f64 / rate.max(1e-9);
+                format!("{done} of {total} {}, {rate:.1}/s, {left:.0} s left", self.unit)
+            }
+            None => format!("{done} {}, {rate:.1}/s, {seconds:.0} s", self.unit),
+        };
+        format!("{}: {place}  {figures}", self.name)
+    }
+}
+
+fn new_bar(stage: &str, unit: &str, total: Option<u64>) -> ProgressBar {
+    let template = match total {
+        Some(_) => format!("{{prefix}} {{wide_bar}} {{human_pos}}/{{human_len}} {unit} {{per_sec}} {{eta}} left  {{msg}}"),
+        None => format!("{{prefix}} {{spinner}} {{human_pos}} {unit} {{per_sec}} {{elapsed}}  {{msg}}"),
+    };
+    let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template(&template) {
+        bar.set_style(style);
+    }
+    bar.set_prefix(stage.to_owned());
+    bar
+}
+
+fn write_line(text: &dyn Display) {
+    // Progress is a courtesy: a closed stderr must not end the work.
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}

@@ -1,0 +1,21 @@
+//! One file a verb. A verb reads its arguments, calls the library and prints; it decides nothing.
+
+pub mod stats;
+
+use crate::Outcome;
+use crate::arguments::{Arguments, Verb};
+use anyhow::Context;
+
+/// Runs the verb that was asked for, on as many threads as were asked for.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    if let Some(threads) = arguments.common.threads {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(usize::from(threads))
+            .build_global()
+            .context("starting the worker threads")?;
+    }
+    let common = &arguments.common;
+    match &arguments.verb {
+        Verb::Stats(verb) => verb.run(common),
+    }
+}

@@ -1,0 +1,117 @@
+//! Who is linked to whom: compressed rows, one per entity, sorted by (link, target), inverse edges included.
+//!
+//! The same structure serves as the graph's neighbour lists and, built over several splits, as the answer
+//! sets that filtered ranking takes out: `targets(subject, link)` is a sorted slice either way.
+
+use super::{EntityId, Link, Triple};
+use rayon::prelude::*;
+
+/// One edge of a row. Ordered by link, then target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(C)]
+pub struct Edge {
+    /// What the edge says.
+    pub link: Link,
+    /// Where it leads.
+    pub target: EntityId,
+}
+
+/// The outgoing edges of every entity.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Adjacency {
+    starts: Vec<u64>,
+    edges: Vec<Edge>,
+}
+
+impl Adjacency {
+    /// Both edges of every fact of `splits`, each edge once, over entities `0..entities`.
+    pub fn new(entities: usize, splits: &[&[Triple]]) -> Self {
+        let mut starts = vec![0u64; entities + 1];
+        for triple in splits.iter().copied().flatten() {
+            starts[triple.head.index() + 1] += 1;
+            starts[triple.tail.index() + 1] += 1;
+        }
+        for row in 0..entities {
+            starts[row + 1] += starts[row];
+        }
+        let nowhere = Edge { link: Link::PAD, target: EntityId(0) };
+        let mut edges = vec![nowhere; starts[entities] as usize];
+        let mut next = starts.clone();
+        let mut place = |source: EntityId, edge: Edge| {
+            edges[next[source.index()] as usize] = edge;
+            next[source.index()] += 1;
+        };
+        for &Triple { head, relation, tail } in splits.iter().copied().flatten() {
+            place(head, Edge { link: Link::forward(relation), target: tail });
+            place(tail, Edge { link: Link::inverse_of(relation), target: head });
+        }
+        drop(next);
+        let mut adjacency = Self { starts, edges };
+        adjacency.sort_rows();
+        adjacency.drop_repeated_edges();
+        adjacency
+    }
+
+    fn sort_rows(&mut self) {
+        let mut rows: Vec<&mut [Edge]> = Vec::with_capacity(self.starts.len() - 1);
+        let mut rest = self.edges.as_mut_slice();
+        for bounds in self.starts.windows(2) {
+            let (row, tail) = rest.split_at_mut((bounds[1] - bounds[0]) as usize);
+            rows.push(row);
+            rest = tail;
+        }
+        rows.into_par_iter().with_min_len(256).for_each(|row| row.sort_unstable());
+    }
+
+    fn drop_repeated_edges(&mut self) {
+        let mut kept = 0;
+        let mut row_start = 0;
+        for row in 0..self.starts.len() - 1 {
+            let row_end = self.starts[row + 1] as usize;
+            let new_start = kept;
+            for at in row_start..row_end {
+                if kept == new_start || self.edges[kept - 1] != self.edges[at] {
+                    self.edges[kept] = self.edges[at];
+                    kept += 1;
+                }
+            }
+            row_start = row_end;
+            self.starts[row + 1] = kept as u64;
+        }
+        self.edges.truncate(kept);
+        self.edges.shrink_to_fit();
+    }
+
+    /// How many entities have a row, with edges or without.
+    pub fn entities(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// How many edges there are in all rows.
+    pub fn edge_count(&self) -> usize {
+        self.edges.len()
+    }
+
+    /// All outgoing edges of `entity`, sorted by (link, target).
+    pub fn edges(&self, entity: EntityId) -> &[Edge] {
+        &self.edges[self.starts[entity.index()] as usize..self.starts[entity.index() + 1] as usize]
+    }
+
+    /// The part of `entity`'s row that `link` labels, sorted by target.
+    pub fn edges_by(&self, entity: EntityId, link: Link) -> &[Edge] {
+        let row = self.edges(entity);
+        let from = row.partition_point(|edge| edge.link < link);
+        let length = row[from..].partition_point(|edge| edge.link == link);
+        &row[from..from + length]
+    }
+
+    /// Where `link` leads from `entity`, in order.
+    pub fn targets(&self, entity: EntityId, link: Link) -> impl ExactSizeIterator<Item = EntityId> + '_ {
+        self.edges_by(entity, link).iter().map(|edge| edge.target)
+    }
+
+    /// Whether `link` leads from `source` to `target`.
+    pub fn contains(&self, source: EntityId, link: Link, target: EntityId) -> bool {
+        self.edges(source).binary_search(&Edge { link, target }).is_ok()
+    }
+}

@@ -1,0 +1,212 @@
+//! The graph that everything walks on: neighbour lists, and for every link its pairs grouped by source.
+
+use super::{Adjacency, Edge, EntityId, Link, Triple};
+
+/// The pairs `(source, target)` of one link, grouped by source: a compressed row per distinct source.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkPairs<'a> {
+    /// The entities that have the link, ascending.
+    pub sources: &'a [EntityId],
+    /// Row `i` of `targets` is `starts[i]..starts[i + 1]`; one entry more than `sources`.
+    starts: &'a [u32],
+    targets: &'a [EntityId],
+}
+
+impl<'a> LinkPairs<'a> {
+    /// How many pairs the link has.
+    pub fn len(&self) -> usize {
+        self.targets.len()
+    }
+
+    /// Whether no pair has the link.
+    pub fn is_empty(&self) -> bool {
+        self.targets.is_empty()
+    }
+
+    /// The targets of the `i`-th distinct source, ascending.
+    pub fn row(&self, i: usize) -> &'a [EntityId] {
+        &self.targets[self.starts[i] as usize..self.starts[i + 1] as usize]
+    }
+
+    /// Where the link leads from `source`, ascending; empty if nowhere.
+    pub fn from(&self, source: EntityId) -> &'a [EntityId] {
+        match self.sources.binary_search(&source) {
+            Ok(i) => self.row(i),
+            Err(_) => &[],
+        }
+    }
+
+    /// The distinct sources with their targets.
+    pub fn rows(self) -> impl Iterator<Item = (EntityId, &'a [EntityId])> {
+        self.sources.iter().enumerate().map(move |(i, &source)| (source, self.row(i)))
+    }
+
+    /// Every pair, ordered by source and target.
+    pub fn pairs(self) -> impl Iterator<Item = (EntityId, EntityId)> + use<'a> {
+        self.rows().flat_map(|(source, targets)| targets.iter().map(move |&target| (source, target)))
+    }
+}
+
+#[derive(Clone, Debug)]
+struct LinkIndex {
+    sources: Vec<EntityId>,
+    starts: Vec<u32>,
+    targets: Vec<EntityId>,
+}
+
+/// The facts as a graph with inverse edges, indexed by entity and by link. Duplicate facts count once.
+#[derive(Clone, Debug)]
+pub struct Graph {
+    relations: usize,
+    adjacency: Adjacency,
+    links: Vec<LinkIndex>,
+}
+
+impl Graph {
+    /// The graph of `facts` over entities `0..entities` and relations `0..relations`.
+    pub fn new(entities: usize, relations: usize, facts: &[Triple]) -> Self {
+        let adjacency = Adjacency::new(entities, &[facts]);
+        let links = index_links(&adjacency, Link::count(relations));
+        Self { relations, adjacency, links }
+    }
+
+    /// How many entities there are, linked or not.
+    pub fn entities(&self) -> usize {
+        self.adjacency.entities()
+    }
+
+    /// How many relations there are, used or not.
+    pub fn relations(&self) -> usize {
+        self.relations
+    }
+
+    /// How many links there are, the reserved ones included.
+    pub fn links(&self) -> usize {
+        self.links.len()
+    }
+
+    /// How many distinct facts there are.
+    pub fn facts(&self) -> usize {
+        self.adjacency.edge_count() / 2
+    }
+
+    /// The neighbour lists.
+    pub fn adjacency(&self) -> &Adjacency {
+        &self.adjacency
+    }
+
+    /// All outgoing edges of `entity`, sorted by (link, target).
+    pub fn edges(&self, entity: EntityId) -> &[Edge] {
+        self.adjacency.edges(entity)
+    }
+
+    /// The pairs of `link`, grouped by source. Reserved links have none.
+    pub fn pairs(&self, link: Link) -> LinkPairs<'_> {
+        let index = &self.links[link.index()];
+        LinkPairs { sources: &index.sources, starts: &index.starts, targets: &index.targets }
+    }
+
+    /// Where `link` leads from `entity`, ascending.
+    pub fn targets(&self, entity: EntityId, link: Link) -> &[EntityId] {
+        self.pairs(link).from(entity)
+    }
+
+    /// Whether `link` leads from `source` to `target`.
+    pub fn contains(&self, source: EntityId, link: Link, target: EntityId) -> bool {
+        self.adjacency.contains(source, link, target)
+    }
+}
+
+fn index_links(adjacency: &Adjacency, links: usize) -> Vec<LinkIndex> {
+    let mut sizes = vec![(0usize, 0usize); links];
+    let entities = (0..adjacency.entities() as u32).map(EntityId);
+    for entity in entities.clone() {
+        for run in adjacency.edges(entity).chunk_by(|a, b| a.link == b.link) {
+            let (sources, pairs) = &mut sizes[run[0].link.index()];
+            *sources += 1;
+            *pairs += run.len();
+        }
+    }
+    let mut index: Vec<LinkIndex> = sizes
+        .into_iter()
+        .map(|(sources, pairs)| LinkIndex {
+            sources: Vec::with_capacity(sources),
+            starts: Vec::with_capacity(sources + 1),
+            targets: Vec::with_capacity(pairs),
+        })
+        .collect();
+    for entity in entities {
+        for run in adjacency.edges(entity).chunk_by(|a, b| a.link == b.link) {
+            let link = &mut index[run[0].link.index()];
+            link.sources.push(entity);
+            link.starts.push(link.targets.len() as u32);
+            link.targets.extend(run.iter().map(|edge| edge.target));
+        }
+    }
+    for link in &mut index {
+        link.starts.push(u32::try_from(link.targets.len()).expect("fewer than 2^32 pairs a link"));
+    }
+    index
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{Direction, RelationId};
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn naive_edges(facts: &[Triple]) -> BTreeSet<(EntityId, Link, EntityId)> {
+        facts
+            .iter()
+            .flat_map(|t| {
+                [(t.head, Link::forward(t.relation), t.tail), (t.tail, Link::inverse_of(t.relation), t.head)]
+            })
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn every_index_says_what_the_set_of_edges_says(
+            facts in prop::collection::vec((0u32..7, 0u32..3, 0u32..7), 0..50)
+        ) {
+            let facts: Vec<Triple> = facts.into_iter().map(|(h, r, t)| Triple::new(h, r, t)).collect();
+            let graph = Graph::new(8, 4, &facts);
+            let naive = naive_edges(&facts);
+            prop_assert_eq!(graph.adjacency().edge_count(), naive.len());
+            prop_assert_eq!(graph.facts(), facts.iter().collect::<BTreeSet<_>>().len());
+            for source in (0..8).map(EntityId) {
+                let row: Vec<(Link, EntityId)> =
+                    naive.iter().filter(|e| e.0 == source).map(|e| (e.1, e.2)).collect();
+                let ours: Vec<_> = graph.edges(source).iter().map(|e| (e.link, e.target)).collect();
+                prop_assert_eq!(ours, row);
+                for link in (0..Link::count(4) as u32).map(Link) {
+                    let targets: Vec<EntityId> =
+                        naive.iter().filter(|e| e.0 == source && e.1 == link).map(|e| e.2).collect();
+                    prop_assert_eq!(graph.targets(source, link), targets.as_slice());
+                    prop_assert_eq!(graph.adjacency().targets(source, link).collect::<Vec<_>>(), targets);
+                    for target in (0..8).map(EntityId) {
+                        prop_assert_eq!(
+                            graph.contains(source, link, target),
+                            naive.contains(&(source, link, target))
+                        );
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn the_pairs_of_a_link_are_those_of_its_reverse_turned_round(
+            facts in prop::collection::vec((0u32..5, 0u32..2, 0u32..5), 0..30)
+        ) {
+            let facts: Vec<Triple> = facts.into_iter().map(|(h, r, t)| Triple::new(h, r, t)).collect();
+            let graph = Graph::new(5, 2, &facts);
+            for relation in (0..2).map(RelationId) {
+                let link = Link::new(relation, Direction::Forward);
+                let forward: BTreeSet<_> = graph.pairs(link).pairs().collect();
+                let turned: BTreeSet<_> = graph.pairs(link.reversed()).pairs().map(|(a, b)| (b, a)).collect();
+                prop_assert_eq!(forward, turned);
+            }
+        }
+    }
+}

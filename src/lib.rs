@@ -1,0 +1,9 @@
+//! RuleGuider answers queries `(subject, relation, ?)` over an incomplete knowledge graph and shows the
+//! path that led to every answer.
+//!
+//! The rooms, and the only rooms each may know, are listed in `ARCHITECTURE.md`; a test reads the `use`
+//! lines and keeps that law. The library never prints, never exits and parses no arguments: long work
+//! reports itself through [`progress::Progress`].
+
+pub mod graph;
+pub mod progress;

@@ -1,0 +1,32 @@
+//! How long work reports itself and learns that it should stop.
+//!
+//! The library prints nothing. A long job takes a `&dyn Progress`, tells it what it is doing, and asks it
+//! now and then whether the user has had enough. Every room may use this module; it knows none of them.
+
+use std::fmt::Display;
+
+/// What a long job tells the one who waits for it.
+pub trait Progress: Sync {
+    /// A stage begins. `total` counts in `unit`s and is `None` where the end cannot be known.
+    fn begin(&self, stage: &str, unit: &str, total: Option<u64>);
+
+    /// `done` units of the current stage are behind us; `figures` is a short line of current figures.
+    fn advance(&self, done: u64, figures: &dyn Display);
+
+    /// The current stage is over; `summary` is worth keeping on the screen.
+    fn end(&self, summary: &dyn Display);
+
+    /// Whether the user asked to stop. A job that sees `true` keeps what it has and returns early.
+    fn interrupted(&self) -> bool {
+        false
+    }
+}
+
+/// Nobody is watching and nobody will interrupt.
+pub struct Silent;
+
+impl Progress for Silent {
+    fn begin(&self, _stage: &str, _unit: &str, _total: Option<u64>) {}
+    fn advance(&self, _done: u64, _figures: &dyn Display) {}
+    fn end(&self, _summary: &dyn Display) {}
+}
