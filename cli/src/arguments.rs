@@ -49,6 +49,8 @@ pub enum DeviceChoice {
 /// One variant a verb; each verb's own arguments stand in its file.
 #[derive(Subcommand)]
 pub enum Verb {
+    /// Convert triples between formats
+    Convert(verb::convert::Convert),
     /// Count what a data set holds: entities, facts, splits, degrees
     Stats(verb::stats::Stats),
 }

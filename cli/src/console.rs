@@ -58,13 +58,13 @@ impl Console {
     }
 
     /// The same, and from now on Ctrl-C asks the job to stop instead of killing it; a second Ctrl-C kills.
+    #[allow(dead_code)]
     pub fn with_interrupt(common: &Common) -> Self {
         static HANDLER: OnceLock<()> = OnceLock::new();
         HANDLER.get_or_init(|| {
             // Without a handler Ctrl-C still kills, so there is nothing to do if it cannot be set.
             let _ = ctrlc::set_handler(|| {
                 if INTERRUPTED.swap(true, Ordering::SeqCst) {
-                    #[expect(clippy::exit, reason = "the user asked twice")]
                     std::process::exit(130);
                 }
             });
@@ -151,7 +151,9 @@ impl Stage {
 
 fn new_bar(stage: &str, unit: &str, total: Option<u64>) -> ProgressBar {
     let template = match total {
-        Some(_) => format!("{{prefix}} {{wide_bar}} {{human_pos}}/{{human_len}} {unit} {{per_sec}} {{eta}} left  {{msg}}"),
+        Some(_) => format!(
+            "{{prefix}} {{wide_bar}} {{human_pos}}/{{human_len}} {unit} {{per_sec}} {{eta}} left  {{msg}}"
+        ),
         None => format!("{{prefix}} {{spinner}} {{human_pos}} {unit} {{per_sec}} {{elapsed}}  {{msg}}"),
     };
     let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());

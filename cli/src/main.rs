@@ -5,6 +5,7 @@
 
 mod arguments;
 mod console;
+mod data;
 mod verb;
 
 use clap::Parser;
@@ -12,6 +13,7 @@ use std::process::ExitCode;
 
 /// How a verb that did not fail came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code)]
 enum Outcome {
     /// It did what was asked.
     Done,

@@ -1,6 +1,7 @@
 //! A data set: names, what may be learnt from, and the test split that nothing but evaluation sees.
 
 use super::{Adjacency, EntityId, Graph, RelationId, Triple, Vocabulary};
+use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -45,6 +46,17 @@ pub struct Known {
 }
 
 impl Known {
+    /// Whether the facts to walk on are more than the queries to learn from.
+    pub fn has_own_graph(&self) -> bool {
+        !Arc::ptr_eq(&self.facts, &self.queries)
+    }
+
+    /// What the figure on the test split is learnt from and answered on: a data set with a graph of its own
+    /// hands over its validation split once everything has been chosen by it; others do not.
+    pub fn for_test(&self) -> Known {
+        if self.has_own_graph() { self.with_valid_learnt() } else { self.clone() }
+    }
+
     /// The same with the validation split moved into facts and training queries: what the final figure of
     /// a data set such as NELL-995 is trained on, once every setting has been chosen without it.
     pub fn with_valid_learnt(&self) -> Known {
@@ -55,9 +67,30 @@ impl Known {
             Arc::from(all)
         };
         let facts: Arc<[Triple]> = join(&self.facts);
-        let queries = if Arc::ptr_eq(&self.facts, &self.queries) { facts.clone() } else { join(&self.queries) };
+        let queries =
+            if Arc::ptr_eq(&self.facts, &self.queries) { facts.clone() } else { join(&self.queries) };
         Known { facts, queries, valid: self.valid.clone() }
     }
+}
+
+/// What was odd in the files of a data set: worth knowing, no reason to stop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Findings {
+    /// Lines that repeat a fact of the same split; the repetitions are left out.
+    pub duplicates: usize,
+    /// Validation triples that training has too.
+    pub valid_in_train: usize,
+    /// Test triples that training has too.
+    pub test_in_train: usize,
+    /// Test triples that validation has too.
+    pub test_in_valid: usize,
+    /// Validation triples with an entity that is not in the graph.
+    pub valid_unseen: usize,
+    /// Test triples, those left out included, with an entity that is not in the graph they are answered on.
+    #[serde(skip)]
+    pub test_unseen: usize,
+    /// Labels of entities that no split mentions.
+    pub labels_unused: usize,
 }
 
 /// Everything that was read.
@@ -69,12 +102,23 @@ pub struct Dataset {
     pub known: Known,
     /// What is evaluated on, and used for nothing else.
     pub test: Arc<[Triple]>,
+    /// Test triples that were put aside because the graph does not have their entities: nobody is asked for
+    /// them, but every figure on the test split says how many there are.
+    pub test_left_out: Arc<[Triple]>,
+    /// What was odd in the files.
+    pub findings: Findings,
 }
 
 impl Dataset {
     /// The facts as a graph over all entities and relations.
     pub fn graph(&self) -> Graph {
-        Graph::new(self.names.entities.len(), self.names.relations.len(), &self.known.facts)
+        self.graph_of(&self.known)
+    }
+
+    /// The facts of `known` (this data set's, or its [`Known::for_test`]) as a graph over all entities and
+    /// relations.
+    pub fn graph_of(&self, known: &Known) -> Graph {
+        Graph::new(self.names.entities.len(), self.names.relations.len(), &known.facts)
     }
 
     /// All true answers of every query, in any split: what filtered ranking takes out. For evaluation only.

@@ -3,14 +3,30 @@
 //! This room knows no other. [`Dataset`] is what a folder of files holds; [`Graph`] is the facts of it as
 //! something to walk on. What a stage of training may see is [`Known`], which has no test split.
 
+mod actions;
 mod adjacency;
 mod dataset;
+mod error;
+mod format;
 mod ids;
 mod index;
+mod pagerank;
+mod read;
+mod split;
+mod stats;
 mod vocabulary;
+mod write;
 
+pub use actions::Actions;
 pub use adjacency::{Adjacency, Edge};
-pub use dataset::{Dataset, Known, Names};
+pub use dataset::{Dataset, Findings, Known, Names};
+pub use error::GraphError;
+pub use format::{Compression, ENDINGS, FileKind, Format};
 pub use ids::{Direction, EntityId, Link, Query, RelationId, Triple};
 pub use index::{Graph, LinkPairs};
+pub use pagerank::pagerank;
+pub use read::{ReadOptions, read, read_file};
+pub use split::SplitShares;
+pub use stats::{Spread, Statistics};
 pub use vocabulary::Vocabulary;
+pub use write::{write_dataset, write_file};

@@ -1,0 +1,63 @@
+//! The DATA argument that most verbs take, and reading what it names.
+
+use crate::arguments::Common;
+use crate::console::Console;
+use ruleguider::graph::{Dataset, Findings, ReadOptions, SplitShares, read};
+use std::path::PathBuf;
+
+/// Where the data is and how to read it.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Data {
+    /// A folder with train, valid, test (and optionally graph, entity_labels.tsv), or one file of triples
+    #[arg(value_name = "DATA")]
+    pub path: PathBuf,
+    #[command(flatten)]
+    pub options: Reading,
+}
+
+/// How to read, wherever the data is.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Reading {
+    /// How to divide a single file into train, valid and test [default: 0.8,0.1,0.1]
+    #[arg(long = "split", value_name = "TRAIN,VALID,TEST")]
+    pub shares: Option<SplitShares>,
+    /// Whether a .csv begins with a header [default: look at its first record]
+    #[arg(long, value_name = "true|false")]
+    pub header: Option<bool>,
+}
+
+impl Reading {
+    /// The same as the library takes it.
+    pub fn options(&self, common: &Common) -> ReadOptions {
+        ReadOptions { shares: self.shares.unwrap_or_default(), seed: common.seed, header: self.header }
+    }
+}
+
+impl Data {
+    /// Reads the data set and says on stderr what was odd in it.
+    pub fn read(&self, common: &Common) -> anyhow::Result<Dataset> {
+        let dataset = read(&self.path, &self.options.options(common))?;
+        if let Some(odd) = describe(&dataset.findings) {
+            Console::new(common).note(&format_args!("{}: {odd}", self.path.display()));
+        }
+        Ok(dataset)
+    }
+}
+
+/// What was odd, in words; `None` if nothing was.
+fn describe(findings: &Findings) -> Option<String> {
+    let said: Vec<String> = [
+        (findings.duplicates, "duplicate lines left out"),
+        (findings.valid_in_train, "validation facts that training has too"),
+        (findings.test_in_train, "test facts that training has too"),
+        (findings.test_in_valid, "test facts that validation has too"),
+        (findings.valid_unseen, "validation facts with an entity that is not in the graph"),
+        (findings.test_unseen, "test facts with an entity that is not in the graph"),
+        (findings.labels_unused, "labels of entities that no split mentions"),
+    ]
+    .iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, what)| format!("{count} {what}"))
+    .collect();
+    (!said.is_empty()).then(|| said.join("; "))
+}

@@ -1,0 +1,94 @@
+//! `convert`: between the formats that can be read.
+
+use crate::arguments::Common;
+use crate::data::{Data, Reading};
+use crate::{Outcome, console};
+use anyhow::{bail, ensure};
+use ruleguider::graph::{ENDINGS, FileKind, Triple, read_file, write_dataset, write_file};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Arguments of `convert`.
+#[derive(clap::Args)]
+#[command(after_help = "A file becomes a file, a folder of splits a folder of splits.
+
+Examples:
+  ruleguider convert triples.nt.gz triples.tsv
+  ruleguider convert data/wn18rr wn18rr-rdf --to ttl
+  ruleguider convert graph.csv graph.tsv.zst")]
+pub struct Convert {
+    /// A file of triples, or a folder of splits
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+    /// Where to write; the ending of a file names its format
+    #[arg(value_name = "OUT")]
+    output: PathBuf,
+    /// The ending of the files of a folder, such as tsv, csv.gz, nt.zst
+    #[arg(long, default_value = "tsv")]
+    to: String,
+    /// Overwrite what is there
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+#[derive(Serialize)]
+struct Converted {
+    entities: usize,
+    relations: usize,
+    facts: usize,
+}
+
+impl Convert {
+    /// Reads one format, writes the other.
+    pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
+        ensure!(
+            self.force || is_free(&self.output),
+            "{}: is there already; --force overwrites it",
+            self.output.display()
+        );
+        let converted = if self.input.is_dir() { self.folder(common)? } else { self.file(common)? };
+        if common.json {
+            console::print_json(&converted)?;
+        } else {
+            let Converted { entities, relations, facts } = converted;
+            let place = self.output.display();
+            console::print(&format_args!(
+                "{place}: {facts} facts, {entities} entities, {relations} relations"
+            ))?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn folder(&self, common: &Common) -> anyhow::Result<Converted> {
+        if FileKind::of(Path::new(&format!("split.{}", self.to))).is_none() {
+            bail!("--to {}: expected an ending among {ENDINGS}", self.to);
+        }
+        let dataset = Data { path: self.input.clone(), options: self.reading.clone() }.read(common)?;
+        write_dataset(&self.output, &self.to, &dataset)?;
+        let known = &dataset.known;
+        let graph: &[Triple] = if known.has_own_graph() { &known.facts } else { &[] };
+        Ok(Converted {
+            entities: dataset.names.entities.len(),
+            relations: dataset.names.relations.len(),
+            facts: graph.len() + known.queries.len() + known.valid.len() + dataset.test.len(),
+        })
+    }
+
+    fn file(&self, common: &Common) -> anyhow::Result<Converted> {
+        // A wrong ending of the output should not cost the reading of a large input.
+        FileKind::expect(&self.output)?;
+        let (names, facts) = read_file(&self.input, &self.reading.options(common))?;
+        write_file(&self.output, &names, &facts)?;
+        Ok(Converted { entities: names.entities.len(), relations: names.relations.len(), facts: facts.len() })
+    }
+}
+
+/// Whether nothing is there, or an empty folder.
+fn is_free(path: &Path) -> bool {
+    match std::fs::read_dir(path) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(_) => !path.exists(),
+    }
+}

@@ -1,0 +1,64 @@
+//! What can be wrong with data, said so that a person can mend it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why data could not be read or written. Every message names the file, the line where there is one, and
+/// what was expected there.
+#[derive(Debug, thiserror::Error)]
+pub enum GraphError {
+    /// The file system said no.
+    #[error("{}: cannot be {action}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// `read`, `written`, …
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A line that is not what its format asks for.
+    #[error("{}:{line}: expected {expected}, found {found}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: u64,
+        /// What should stand there.
+        expected: String,
+        /// What does.
+        found: String,
+    },
+    /// A file that is wrong as a whole.
+    #[error("{}: expected {expected}, found {found}", path.display())]
+    File {
+        /// The file or folder.
+        path: PathBuf,
+        /// What it should be.
+        expected: String,
+        /// What it is.
+        found: String,
+    },
+    /// Something about the data that no single file is to blame for.
+    #[error("{0}")]
+    Data(String),
+}
+
+impl GraphError {
+    /// The file system said no to reading `path`.
+    pub(super) fn reading(path: &Path) -> impl FnOnce(io::Error) -> GraphError {
+        let path = path.to_owned();
+        move |source| GraphError::Io { path, action: "read", source }
+    }
+
+    /// The file system said no to writing `path`.
+    pub(super) fn writing(path: &Path) -> impl FnOnce(io::Error) -> GraphError {
+        let path = path.to_owned();
+        move |source| GraphError::Io { path, action: "written", source }
+    }
+
+    /// `path` as a whole is not what was expected.
+    pub(super) fn file(path: &Path, expected: impl Into<String>, found: impl Into<String>) -> GraphError {
+        GraphError::File { path: path.to_owned(), expected: expected.into(), found: found.into() }
+    }
+}

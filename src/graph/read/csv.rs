@@ -1,0 +1,66 @@
+//! Reads `head,relation,tail` records, quoted where needed, with a header or without.
+
+use super::Builder;
+use crate::graph::{GraphError, Triple};
+use std::io::Read;
+use std::path::Path;
+
+/// Column names that make the first record a header rather than a fact.
+const HEADERS: [&[&str]; 3] = [
+    &["head", "subject", "source", "from", "h", "s"],
+    &["relation", "predicate", "relationship", "property", "type", "label", "edge", "r", "p"],
+    &["tail", "object", "target", "to", "t", "o"],
+];
+
+/// Reads all of `source` into `builder`. `header` says whether the first record is one; `None` looks at it.
+pub(super) fn read(
+    path: &Path,
+    source: impl Read,
+    header: Option<bool>,
+    builder: &mut Builder,
+) -> Result<Vec<Triple>, GraphError> {
+    let mut reader = ::csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(source);
+    let mut record = ::csv::ByteRecord::new();
+    let mut facts = Vec::new();
+    loop {
+        let line_before = reader.position().line();
+        let bad = |line: u64, expected: &str, found: String| GraphError::Line {
+            path: path.to_owned(),
+            line,
+            expected: expected.to_owned(),
+            found,
+        };
+        match reader.read_byte_record(&mut record) {
+            Ok(true) => {}
+            Ok(false) => return Ok(facts),
+            Err(error) => return Err(bad(line_before, "more of the file", format!("trouble: {error}"))),
+        }
+        let line = record.position().map_or(line_before, ::csv::Position::line);
+        if record.len() != 3 {
+            return Err(bad(line, "3 comma-separated fields", record.len().to_string()));
+        }
+        let mut fields = [""; 3];
+        for (field, bytes) in fields.iter_mut().zip(record.iter()) {
+            *field = std::str::from_utf8(bytes).map_err(|error| {
+                bad(line, "UTF-8 text", format!("the byte 0x{:02x}", bytes[error.valid_up_to()]))
+            })?;
+        }
+        if facts.is_empty() && line_before == 1 {
+            fields[0] = fields[0].strip_prefix('\u{feff}').unwrap_or(fields[0]);
+            if header.unwrap_or_else(|| is_header(fields)) {
+                continue;
+            }
+        }
+        if let Some(which) = super::first_empty(&fields) {
+            return Err(bad(line, "3 fields with text in them", format!("an empty {which}")));
+        }
+        facts.push(builder.fact(fields));
+    }
+}
+
+fn is_header(fields: [&str; 3]) -> bool {
+    fields.iter().zip(HEADERS).all(|(field, names)| {
+        let field = field.trim().to_ascii_lowercase();
+        names.contains(&field.trim_end_matches("_id"))
+    })
+}

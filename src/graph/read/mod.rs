@@ -1,0 +1,272 @@
+//! Reads data sets: a folder of splits, or one file of triples that is split for the user.
+//!
+//! Nothing is skipped in silence. What is wrong ends the reading with the file and the line; what is merely odd
+//! (duplicates, a fact in two splits, a test entity that the graph lacks) is counted in [`Findings`].
+
+mod csv;
+mod rdf;
+mod tabs;
+
+pub(super) use rdf::{named_node, node, term};
+
+use super::format::{FileKind, Format};
+use super::split::{self, SplitShares};
+use super::{Dataset, EntityId, Findings, GraphError, Known, Names, Triple};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How to read.
+#[derive(Clone, Debug, Default)]
+pub struct ReadOptions {
+    /// How to divide a single file of triples.
+    pub shares: SplitShares,
+    /// The seed of that division.
+    pub seed: u64,
+    /// Whether a `.csv` begins with a header; `None` looks at its first record.
+    pub header: Option<bool>,
+}
+
+/// Reads the folder of splits, or the single file of triples, at `path`.
+pub fn read(path: &Path, options: &ReadOptions) -> Result<Dataset, GraphError> {
+    if path.is_dir() { read_folder(path, options) } else { read_single(path, options) }
+}
+
+/// Reads one file of triples, all of it, unsplit. Duplicates stay.
+pub fn read_file(path: &Path, options: &ReadOptions) -> Result<(Names, Vec<Triple>), GraphError> {
+    let mut builder = Builder::default();
+    let facts = builder.read(path, options)?;
+    Ok((builder.names, facts))
+}
+
+/// The names of the files of a data set, without their endings.
+const GRAPH: &str = "graph";
+const TRAIN: &str = "train";
+const VALID: &str = "valid";
+const TEST: &str = "test";
+const TEST_WITH_UNSEEN: &str = "test_with_unseen";
+const LABELS: &str = "entity_labels";
+
+fn read_folder(folder: &Path, options: &ReadOptions) -> Result<Dataset, GraphError> {
+    let files = files_of(folder)?;
+    let mut builder = Builder::default();
+    let graph = match find(folder, &files, GRAPH)? {
+        Some(path) => Some(builder.read_some(&path, options)?),
+        None => None,
+    };
+    let mut split = |name: &str| match find(folder, &files, name)? {
+        Some(path) => builder.read_some(&path, options),
+        None => {
+            let found = list_names(&files);
+            Err(GraphError::file(
+                folder,
+                format!("a file {name}.txt, {name}.tsv.gz, {name}.nt or the like"),
+                found,
+            ))
+        }
+    };
+    let (train, valid, test) = (split(TRAIN)?, split(VALID)?, split(TEST)?);
+    let test_with_unseen = match find(folder, &files, TEST_WITH_UNSEEN)? {
+        Some(path) => builder.read_some(&path, options)?,
+        None => Vec::new(),
+    };
+    let labels = find(folder, &files, LABELS)?;
+    let mut dataset = assemble(builder.names, Splits { graph, train, valid, test, test_with_unseen });
+    if let Some(path) = labels {
+        read_labels(&path, &mut dataset)?;
+    }
+    dataset.names.entities.shrink();
+    Ok(dataset)
+}
+
+fn read_single(path: &Path, options: &ReadOptions) -> Result<Dataset, GraphError> {
+    let mut builder = Builder::default();
+    let all = builder.read_some(path, options)?;
+    let (all, duplicates) = split::distinct(builder.names.entities.len(), all);
+    let [train, valid, test] = split::divide(&all, &options.shares, options.seed).map_err(|found| {
+        GraphError::file(path, "enough facts to put some aside for validation and test", found)
+    })?;
+    let mut dataset =
+        assemble(builder.names, Splits { graph: None, train, valid, test, test_with_unseen: Vec::new() });
+    dataset.findings.duplicates += duplicates;
+    Ok(dataset)
+}
+
+/// What the files of a data set held, as it stood in them.
+struct Splits {
+    graph: Option<Vec<Triple>>,
+    train: Vec<Triple>,
+    valid: Vec<Triple>,
+    test: Vec<Triple>,
+    /// The test split before triples with unknown entities were taken out, where a data set offers it.
+    test_with_unseen: Vec<Triple>,
+}
+
+/// Takes duplicates out of every split and counts what is odd between them.
+fn assemble(names: Names, splits: Splits) -> Dataset {
+    let entities = names.entities.len();
+    let mut duplicates = 0;
+    let mut clean = |split: Vec<Triple>| -> Arc<[Triple]> {
+        let (kept, repeated) = split::distinct(entities, split);
+        duplicates += repeated;
+        kept.into()
+    };
+    let graph = splits.graph.map(&mut clean);
+    let queries = clean(splits.train);
+    let (valid, test) = (clean(splits.valid), clean(splits.test));
+    let test_left_out = left_out(clean(splits.test_with_unseen), &test);
+    let facts = graph.unwrap_or_else(|| queries.clone());
+    let mut findings = Findings { duplicates, ..Findings::default() };
+    findings.valid_in_train = split::shared(&valid, &[&facts, &queries]);
+    findings.test_in_train = split::shared(&test, &[&facts, &queries]);
+    findings.test_in_valid = split::shared(&test, &[&valid]);
+    let known = Known { facts, queries, valid };
+    findings.valid_unseen = unseen(entities, &known.facts, &known.valid);
+    let answered_on = known.for_test().facts;
+    findings.test_unseen =
+        unseen(entities, &answered_on, &test) + unseen(entities, &answered_on, &test_left_out);
+    Dataset { names, known, test, test_left_out, findings }
+}
+
+/// What `all` has and `kept` has not.
+fn left_out(all: Arc<[Triple]>, kept: &[Triple]) -> Arc<[Triple]> {
+    let kept: HashSet<&Triple> = kept.iter().collect();
+    all.iter().filter(|triple| !kept.contains(triple)).copied().collect()
+}
+
+/// How many triples of `split` have an entity that no fact mentions.
+fn unseen(entities: usize, facts: &[Triple], split: &[Triple]) -> usize {
+    let mut mentioned = vec![false; entities];
+    for fact in facts {
+        mentioned[fact.head.index()] = true;
+        mentioned[fact.tail.index()] = true;
+    }
+    split.iter().filter(|t| !mentioned[t.head.index()] || !mentioned[t.tail.index()]).count()
+}
+
+/// Names that all files of a data set share while it is read.
+#[derive(Default)]
+pub(super) struct Builder {
+    pub(super) names: Names,
+}
+
+impl Builder {
+    /// The fact that three names state.
+    fn fact(&mut self, [head, relation, tail]: [&str; 3]) -> Triple {
+        let head = self.names.entities.intern(head);
+        let relation = self.names.relations.intern(relation);
+        Triple::new(head, relation, self.names.entities.intern(tail))
+    }
+
+    fn read(&mut self, path: &Path, options: &ReadOptions) -> Result<Vec<Triple>, GraphError> {
+        if path.is_dir() {
+            return Err(GraphError::file(path, "a file of triples", "a folder"));
+        }
+        // Whether the file is there matters more than how it is called.
+        std::fs::metadata(path).map_err(GraphError::reading(path))?;
+        let kind = FileKind::expect(path)?;
+        let source = kind.compression.open(path)?;
+        match kind.format {
+            Format::Tabs => tabs::read(path, source, self),
+            Format::Commas => csv::read(path, source, options.header, self),
+            Format::Rdf(format) => rdf::read(path, source, format, self),
+        }
+    }
+
+    /// Like [`read`](Self::read), but a file without a single fact is an error.
+    fn read_some(&mut self, path: &Path, options: &ReadOptions) -> Result<Vec<Triple>, GraphError> {
+        let facts = self.read(path, options)?;
+        if facts.is_empty() {
+            return Err(GraphError::Line {
+                path: path.to_owned(),
+                line: 1,
+                expected: "at least one fact".to_owned(),
+                found: "none".to_owned(),
+            });
+        }
+        Ok(facts)
+    }
+}
+
+/// Which of three fields is empty, in words.
+fn first_empty(fields: &[&str; 3]) -> Option<&'static str> {
+    let place = fields.iter().position(|field| field.is_empty())?;
+    Some(["head", "relation", "tail"][place])
+}
+
+fn files_of(folder: &Path) -> Result<Vec<PathBuf>, GraphError> {
+    let entries = std::fs::read_dir(folder).map_err(GraphError::reading(folder))?;
+    let mut files = Vec::new();
+    for entry in entries {
+        files.push(entry.map_err(GraphError::reading(folder))?.path());
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The one file of `files` that is called `name` but for its ending.
+fn find(folder: &Path, files: &[PathBuf], name: &str) -> Result<Option<PathBuf>, GraphError> {
+    let is_it = |path: &&PathBuf| {
+        let stem = path.file_name().and_then(|file| file.to_str()).and_then(|file| file.split('.').next());
+        stem == Some(name) && FileKind::of(path).is_some()
+    };
+    let found: Vec<&PathBuf> = files.iter().filter(is_it).collect();
+    match found.as_slice() {
+        [] => Ok(None),
+        [one] => Ok(Some((*one).clone())),
+        several => Err(GraphError::file(
+            folder,
+            format!("one file for the split {name}"),
+            list_names(several.iter().copied()),
+        )),
+    }
+}
+
+fn list_names<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> String {
+    let names: Vec<String> = files
+        .into_iter()
+        .filter_map(|path| path.file_name())
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+}
+
+/// Reads `id<TAB>label` lines. A label of an entity that no fact mentions is counted, not an error.
+fn read_labels(path: &Path, dataset: &mut Dataset) -> Result<(), GraphError> {
+    use std::io::{BufRead, BufReader};
+    let kind = FileKind::expect(path)?;
+    let mut reader = BufReader::new(kind.compression.open(path)?);
+    let bad = |line: u64, expected: &str, found: String| GraphError::Line {
+        path: path.to_owned(),
+        line,
+        expected: expected.to_owned(),
+        found,
+    };
+    let mut bytes = Vec::new();
+    for line in 1.. {
+        bytes.clear();
+        let length = reader
+            .read_until(b'\n', &mut bytes)
+            .map_err(|error| bad(line, "more of the file", format!("trouble: {error}")))?;
+        if length == 0 {
+            break;
+        }
+        let text = std::str::from_utf8(&bytes).map_err(|error| {
+            bad(line, "UTF-8 text", format!("the byte 0x{:02x}", bytes[error.valid_up_to()]))
+        })?;
+        let text = text.trim_start_matches('\u{feff}').trim_end_matches(['\n', '\r']);
+        if text.is_empty() {
+            continue;
+        }
+        let Some((name, label)) = text.split_once('\t') else {
+            return Err(bad(line, "an entity, a tab and its label", "no tab".to_owned()));
+        };
+        match dataset.names.entities.get(name) {
+            Some(id) => {
+                dataset.names.labels.insert(EntityId(id), label.to_owned());
+            }
+            None => dataset.findings.labels_unused += 1,
+        }
+    }
+    Ok(())
+}

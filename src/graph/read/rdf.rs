@@ -1,0 +1,138 @@
+//! RDF in and out: which name a term gets, and which term a name becomes.
+//!
+//! An IRI is its own name; a blank node is `_:id`; a literal is its N-Triples text, quotes included. Names that
+//! are none of these (an arbitrary string out of a TSV) are written as IRIs under [`NAME_PREFIX`] with the
+//! characters an IRI cannot hold escaped, and read back as they were. Named graphs are not kept apart.
+
+use super::Builder;
+use crate::graph::{GraphError, Triple};
+use oxrdf::{BlankNode, Literal, NamedNode, NamedOrBlankNode, Term};
+use oxrdfio::{RdfFormat, RdfParseError, RdfParser};
+use std::io::Read;
+use std::path::Path;
+use std::str::FromStr;
+
+/// Where names live that are not IRIs themselves.
+pub(in crate::graph) const NAME_PREFIX: &str = "urn:ruleguider:";
+
+/// Reads all of `source` into `builder`.
+pub(super) fn read(
+    path: &Path,
+    source: impl Read,
+    format: RdfFormat,
+    builder: &mut Builder,
+) -> Result<Vec<Triple>, GraphError> {
+    let mut facts = Vec::new();
+    let statements =
+        RdfParser::from_format(format).for_reader(std::io::BufReader::with_capacity(1 << 16, source));
+    for (statement, quad) in (1..).zip(statements) {
+        let quad = quad.map_err(|error| parse_error(path, statement, error))?;
+        let subject = match &quad.subject {
+            NamedOrBlankNode::NamedNode(node) => iri_name(node),
+            NamedOrBlankNode::BlankNode(node) => node.to_string(),
+        };
+        let object = match &quad.object {
+            Term::NamedNode(node) => iri_name(node),
+            Term::BlankNode(node) => node.to_string(),
+            Term::Literal(literal) => literal.to_string(),
+        };
+        facts.push(builder.fact([&subject, &iri_name(&quad.predicate), &object]));
+    }
+    Ok(facts)
+}
+
+/// `statement` stands in for the line where the parser does not know it (a stream that breaks off).
+fn parse_error(path: &Path, statement: u64, error: RdfParseError) -> GraphError {
+    let (line, expected, found) = match error {
+        RdfParseError::Syntax(error) => {
+            let line = error.location().map_or(statement, |range| range.start.line + 1);
+            (line, "an RDF statement", format!("trouble: {error}"))
+        }
+        RdfParseError::Io(error) => (statement, "more of the file", format!("trouble: {error}")),
+    };
+    GraphError::Line {
+        path: path.to_owned(),
+        line,
+        expected: expected.to_owned(),
+        found: found.replace('\n', " "),
+    }
+}
+
+fn iri_name(node: &NamedNode) -> String {
+    match node.as_str().strip_prefix(NAME_PREFIX).and_then(unescape) {
+        Some(name) => name,
+        None => node.as_str().to_owned(),
+    }
+}
+
+/// The node a name stands for as a relation or a subject.
+pub(in crate::graph) fn node(name: &str) -> NamedOrBlankNode {
+    match name.strip_prefix("_:").and_then(|id| BlankNode::new(id).ok()) {
+        Some(blank) => blank.into(),
+        None => named_node(name).into(),
+    }
+}
+
+/// The term a name stands for as an object.
+pub(in crate::graph) fn term(name: &str) -> Term {
+    match name.starts_with('"').then(|| Literal::from_str(name)) {
+        Some(Ok(literal)) => literal.into(),
+        _ => node(name).into(),
+    }
+}
+
+/// The IRI a name stands for, escaped under [`NAME_PREFIX`] if it is none itself.
+pub(in crate::graph) fn named_node(name: &str) -> NamedNode {
+    match NamedNode::new(name) {
+        Ok(node) if !name.starts_with(NAME_PREFIX) => node,
+        _ => NamedNode::new_unchecked(format!("{NAME_PREFIX}{}", escape(name))),
+    }
+}
+
+fn escape(name: &str) -> String {
+    let mut escaped = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            escaped.push(byte as char);
+        } else {
+            escaped.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    escaped
+}
+
+fn unescape(escaped: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(escaped.len());
+    let mut rest = escaped.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let digits = [rest.next()?, rest.next()?];
+            bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_name_survives_as_a_node(name in "\\PC{1,12}") {
+            let back = iri_name(&named_node(&name));
+            prop_assert_eq!(back, name);
+        }
+    }
+
+    #[test]
+    fn terms_keep_their_kind() {
+        assert_eq!(term("_:b1").to_string(), "_:b1");
+        assert_eq!(term("\"five\"@en").to_string(), "\"five\"@en");
+        assert_eq!(term("http://example.org/a").to_string(), "<http://example.org/a>");
+        assert_eq!(term("Ada Lovelace").to_string(), "<urn:ruleguider:Ada%20Lovelace>");
+    }
+}

@@ -1,0 +1,270 @@
+//! Reads `head<TAB>relation<TAB>tail` lines on all cores, with ids that do not depend on the threads.
+//!
+//! The file is cut into blocks of whole lines. A thread takes the next block, numbers the names of that block
+//! among themselves, waits for its turn, and then gives each *distinct* name of the block its global id. So the
+//! one table that all threads share is asked once per name and block instead of three times a line, and ids
+//! follow first appearance as if one thread had read the file from top to bottom.
+
+use super::Builder;
+use crate::graph::vocabulary::{Vocabulary, hash_name};
+use crate::graph::{GraphError, Triple};
+use hashbrown::HashTable;
+use memchr::{memchr, memrchr};
+use std::io::Read;
+use std::path::Path;
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// Large enough that names repeat inside a block, small enough to stay near the caches.
+const BLOCK: usize = 4 << 20;
+
+/// Reads all of `source` into `builder`; returns the facts in the order of their lines.
+pub(super) fn read(
+    path: &Path,
+    source: Box<dyn Read + Send>,
+    builder: &mut Builder,
+) -> Result<Vec<Triple>, GraphError> {
+    let blocks = Mutex::new(Blocks { source, rest: Vec::new(), next: 0, ended: false });
+    let merge = Mutex::new(Merge { path, turn: 0, lines: 0, builder, facts: Vec::new(), error: None });
+    let turned = Condvar::new();
+    std::thread::scope(|scope| {
+        for _ in 0..rayon::current_num_threads() {
+            scope.spawn(|| work(&blocks, &merge, &turned));
+        }
+    });
+    let merge = merge.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match merge.error {
+        Some(error) => Err(error),
+        None => Ok(merge.facts),
+    }
+}
+
+fn work(blocks: &Mutex<Blocks>, merge: &Mutex<Merge>, turned: &Condvar) {
+    loop {
+        let taken = blocks.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some((number, block, trouble)) = taken else { return };
+        let parsed = ParsedBlock::new(&block, number == 0);
+        let mut merge = merge.lock().unwrap_or_else(PoisonError::into_inner);
+        while merge.turn != number {
+            merge = turned.wait(merge).unwrap_or_else(PoisonError::into_inner);
+        }
+        if merge.error.is_none() {
+            merge.take(parsed, trouble);
+        }
+        merge.turn += 1;
+        let failed = merge.error.is_some();
+        drop(merge);
+        turned.notify_all();
+        if failed {
+            blocks.lock().unwrap_or_else(PoisonError::into_inner).ended = true;
+        }
+    }
+}
+
+/// The file, cut into blocks that end with a line.
+struct Blocks {
+    source: Box<dyn Read + Send>,
+    rest: Vec<u8>,
+    next: u64,
+    ended: bool,
+}
+
+impl Blocks {
+    /// The next block with its number, and the error that ended the file if one did. What was read before an
+    /// error is handed on, so that a bad line in it is reported first.
+    fn take(&mut self) -> Option<(u64, Vec<u8>, Option<std::io::Error>)> {
+        if self.ended {
+            return None;
+        }
+        let mut block = std::mem::take(&mut self.rest);
+        let mut trouble = None;
+        loop {
+            let had = block.len();
+            match (&mut self.source).take(BLOCK as u64).read_to_end(&mut block) {
+                Ok(0) => self.ended = true,
+                Ok(_) => {}
+                Err(error) => {
+                    self.ended = true;
+                    trouble = Some(error);
+                }
+            }
+            if self.ended {
+                break;
+            }
+            if let Some(newline) = memrchr(b'\n', &block[had..]) {
+                self.rest = block[had + newline + 1..].to_vec();
+                block.truncate(had + newline + 1);
+                break;
+            }
+        }
+        let number = self.next;
+        self.next += 1;
+        Some((number, block, trouble))
+    }
+}
+
+/// A name of a block, with its hash.
+struct LocalName<'b> {
+    hash: u64,
+    name: &'b str,
+}
+
+/// The names of one block, numbered among themselves.
+#[derive(Default)]
+struct LocalNames<'b> {
+    table: HashTable<u32>,
+    names: Vec<LocalName<'b>>,
+    last: u32,
+}
+
+impl<'b> LocalNames<'b> {
+    fn number(&mut self, name: &'b str) -> u32 {
+        // Files are often grouped by head or by relation.
+        if self.names.get(self.last as usize).is_some_and(|last| last.name == name) {
+            return self.last;
+        }
+        let hash = hash_name(name);
+        let names = &self.names;
+        let same = |&id: &u32| names[id as usize].hash == hash && names[id as usize].name == name;
+        self.last = match self.table.entry(hash, same, |&id| names[id as usize].hash) {
+            hashbrown::hash_table::Entry::Occupied(known) => *known.get(),
+            hashbrown::hash_table::Entry::Vacant(place) => {
+                let id = names.len() as u32;
+                place.insert(id);
+                self.names.push(LocalName { hash, name });
+                id
+            }
+        };
+        self.last
+    }
+
+    fn global_ids(&self, vocabulary: &mut Vocabulary) -> Vec<u32> {
+        self.names.iter().map(|local| vocabulary.intern_hashed(local.hash, local.name)).collect()
+    }
+}
+
+/// What a bad line is like: its place in the block, what was expected, what was found.
+struct BadLine {
+    line: u64,
+    expected: &'static str,
+    found: String,
+}
+
+/// A block with names numbered among themselves, up to the first bad line.
+struct ParsedBlock<'b> {
+    entities: LocalNames<'b>,
+    relations: LocalNames<'b>,
+    facts: Vec<[u32; 3]>,
+    lines: u64,
+    bad: Option<BadLine>,
+}
+
+impl<'b> ParsedBlock<'b> {
+    fn new(block: &'b [u8], first: bool) -> Self {
+        let mut parsed = Self {
+            entities: LocalNames::default(),
+            relations: LocalNames::default(),
+            facts: Vec::with_capacity(block.len() / 32),
+            lines: 0,
+            bad: None,
+        };
+        let block = if first { block.strip_prefix(b"\xef\xbb\xbf").unwrap_or(block) } else { block };
+        let valid = match std::str::from_utf8(block) {
+            Ok(text) => text,
+            Err(error) => std::str::from_utf8(&block[..error.valid_up_to()]).unwrap_or_default(),
+        };
+        let whole = valid.len() == block.len();
+        parsed.read_lines(if whole { valid } else { &valid[..valid.rfind('\n').map_or(0, |at| at + 1)] });
+        if !whole && parsed.bad.is_none() {
+            let byte = block[valid.len()];
+            parsed.bad = Some(BadLine {
+                line: parsed.lines + 1,
+                expected: "UTF-8 text",
+                found: format!("the byte 0x{byte:02x}"),
+            });
+        }
+        parsed
+    }
+
+    fn read_lines(&mut self, text: &'b str) {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (line, after) = match memchr(b'\n', rest.as_bytes()) {
+                Some(newline) => (&rest[..newline], &rest[newline + 1..]),
+                None => (rest, ""),
+            };
+            rest = after;
+            self.lines += 1;
+            let line = line.strip_suffix('\r').unwrap_or(line);
+            // A blank line says nothing, so nothing is lost by passing over it.
+            if line.is_empty() {
+                continue;
+            }
+            match split_line(line) {
+                Ok([head, relation, tail]) => {
+                    let head = self.entities.number(head);
+                    let relation = self.relations.number(relation);
+                    self.facts.push([head, relation, self.entities.number(tail)]);
+                }
+                Err((expected, found)) => {
+                    self.bad = Some(BadLine { line: self.lines, expected, found });
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// The three fields of a line, or what was expected and what was found.
+fn split_line(line: &str) -> Result<[&str; 3], (&'static str, String)> {
+    let bytes = line.as_bytes();
+    let three = memchr(b'\t', bytes).and_then(|first| {
+        let second = first + 1 + memchr(b'\t', &bytes[first + 1..])?;
+        memchr(b'\t', &bytes[second + 1..]).is_none().then_some((first, second))
+    });
+    let Some((first, second)) = three else {
+        return Err((
+            "3 tab-separated fields",
+            (bytes.iter().filter(|&&b| b == b'\t').count() + 1).to_string(),
+        ));
+    };
+    let fields = [&line[..first], &line[first + 1..second], &line[second + 1..]];
+    match super::first_empty(&fields) {
+        Some(which) => Err(("3 fields with text in them", format!("an empty {which}"))),
+        None => Ok(fields),
+    }
+}
+
+/// What all threads add to, in the order of the blocks.
+struct Merge<'a> {
+    path: &'a Path,
+    turn: u64,
+    lines: u64,
+    builder: &'a mut Builder,
+    facts: Vec<Triple>,
+    error: Option<GraphError>,
+}
+
+impl Merge<'_> {
+    fn take(&mut self, block: ParsedBlock, trouble: Option<std::io::Error>) {
+        let entities = block.entities.global_ids(&mut self.builder.names.entities);
+        let relations = block.relations.global_ids(&mut self.builder.names.relations);
+        self.facts.extend(block.facts.iter().map(|&[head, relation, tail]| {
+            Triple::new(entities[head as usize], relations[relation as usize], entities[tail as usize])
+        }));
+        let line = |line: u64, expected: &str, found: String| GraphError::Line {
+            path: self.path.to_owned(),
+            line: self.lines + line,
+            expected: expected.to_owned(),
+            found,
+        };
+        self.error = match (block.bad, trouble) {
+            // A line cut short by the trouble is not the line's fault.
+            (Some(bad), trouble) if trouble.is_none() || bad.line < block.lines => {
+                Some(line(bad.line, bad.expected, bad.found))
+            }
+            (_, Some(trouble)) => Some(line(block.lines, "more of the file", format!("trouble: {trouble}"))),
+            (_, None) => None,
+        };
+        self.lines += block.lines;
+    }
+}

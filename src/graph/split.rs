@@ -1,0 +1,209 @@
+//! Dividing facts into splits, and what splits have in common.
+
+use super::{RelationId, Triple};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+use std::collections::HashSet;
+use std::str::FromStr;
+
+/// What part of a single file of triples becomes train, valid and test.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SplitShares {
+    /// What is learnt from.
+    pub train: f64,
+    /// What is tuned on.
+    pub valid: f64,
+    /// What is evaluated on.
+    pub test: f64,
+}
+
+impl Default for SplitShares {
+    fn default() -> Self {
+        Self { train: 0.8, valid: 0.1, test: 0.1 }
+    }
+}
+
+impl FromStr for SplitShares {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong =
+            || format!("expected three positive shares that add up to 1, such as 0.8,0.1,0.1; found {text}");
+        let shares: Vec<f64> =
+            text.split(',').map(|part| part.trim().parse()).collect::<Result<_, _>>().map_err(|_| wrong())?;
+        match shares[..] {
+            [train, valid, test]
+                if train > 0.0 && valid > 0.0 && test > 0.0 && (train + valid + test - 1.0).abs() < 1e-6 =>
+            {
+                Ok(Self { train, valid, test })
+            }
+            _ => Err(wrong()),
+        }
+    }
+}
+
+/// Divides distinct facts at random into train, valid and test.
+///
+/// A fact is put aside only if training keeps another fact of its head, of its tail and of its relation: what
+/// training has never seen cannot be predicted, and a split that asks for it measures nothing. So the shares
+/// of valid and test can come out smaller than asked in a sparse graph. Err tells what there is too little of.
+pub(super) fn divide(facts: &[Triple], shares: &SplitShares, seed: u64) -> Result<[Vec<Triple>; 3], String> {
+    let mut order: Vec<u32> = (0..facts.len() as u32).collect();
+    order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+    let entities = facts.iter().map(|t| t.head.0.max(t.tail.0) + 1).max().unwrap_or(0);
+    let relations = facts.iter().map(|t| t.relation.0 + 1).max().unwrap_or(0);
+    let mut of_entity = vec![0u32; entities as usize];
+    let mut of_relation = vec![0u32; relations as usize];
+    for fact in facts {
+        of_entity[fact.head.index()] += 1;
+        of_entity[fact.tail.index()] += 1;
+        of_relation[fact.relation.index()] += 1;
+    }
+    let quota = |share: f64| (share * facts.len() as f64).round() as usize;
+    let (valid_quota, test_quota) = (quota(shares.valid), quota(shares.test));
+    let mut place = vec![0u8; facts.len()];
+    let (mut valid, mut test) = (0, 0);
+    for &index in &order {
+        let Triple { head, relation: RelationId(relation), tail } = facts[index as usize];
+        let needed_by_itself = if head == tail { 2 } else { 1 };
+        let spare = of_entity[head.index()] > needed_by_itself
+            && of_entity[tail.index()] > needed_by_itself
+            && of_relation[relation as usize] > 1;
+        // Alternating keeps the two alike where there are fewer spare facts than asked for.
+        let to_test = test < test_quota && (test <= valid || valid >= valid_quota);
+        if !spare || (!to_test && valid >= valid_quota) {
+            continue;
+        }
+        of_entity[head.index()] -= 1;
+        of_entity[tail.index()] -= 1;
+        of_relation[relation as usize] -= 1;
+        place[index as usize] = if to_test { 2 } else { 1 };
+        *(if to_test { &mut test } else { &mut valid }) += 1;
+    }
+    if valid == 0 || test == 0 {
+        return Err(format!("{} facts, of which {} can be spared", facts.len(), valid + test));
+    }
+    let part = |wanted: u8| {
+        facts.iter().zip(&place).filter(|(_, place)| **place == wanted).map(|(fact, _)| *fact).collect()
+    };
+    Ok([part(0), part(1), part(2)])
+}
+
+/// The distinct facts in the order of their first appearance, and how many repetitions were taken out.
+pub(super) fn distinct(entities: usize, mut facts: Vec<Triple>) -> (Vec<Triple>, usize) {
+    // Facts grouped by head (a counting sort of their places), then each group looked through by itself.
+    let mut starts = vec![0u32; entities + 1];
+    for fact in &facts {
+        starts[fact.head.index() + 1] += 1;
+    }
+    for row in 0..entities {
+        starts[row + 1] += starts[row];
+    }
+    let mut places = vec![0u32; facts.len()];
+    let mut next = starts.clone();
+    for (place, fact) in facts.iter().enumerate() {
+        let slot = &mut next[fact.head.index()];
+        places[*slot as usize] = place as u32;
+        *slot += 1;
+    }
+    drop(next);
+    let repeated: HashSet<u32> = starts
+        .par_windows(2)
+        .with_min_len(1024)
+        .flat_map_iter(|row| {
+            let group = &places[row[0] as usize..row[1] as usize];
+            repetitions(group, &facts)
+        })
+        .collect();
+    if !repeated.is_empty() {
+        let mut place = 0;
+        facts.retain(|_| {
+            place += 1;
+            !repeated.contains(&(place - 1))
+        });
+    }
+    (facts, repeated.len())
+}
+
+/// Those of `group` (places of facts with one head) whose fact stands at an earlier place too.
+fn repetitions(group: &[u32], facts: &[Triple]) -> Vec<u32> {
+    if group.len() < 2 {
+        return Vec::new();
+    }
+    let mut sorted: Vec<(RelationId, u32, u32)> = group
+        .iter()
+        .map(|&place| (facts[place as usize].relation, facts[place as usize].tail.0, place))
+        .collect();
+    sorted.sort_unstable();
+    sorted
+        .windows(2)
+        .filter(|pair| (pair[0].0, pair[0].1) == (pair[1].0, pair[1].1))
+        .map(|pair| pair[1].2)
+        .collect()
+}
+
+/// How many of `facts` stand in any of `others` too.
+pub(super) fn shared(facts: &[Triple], others: &[&[Triple]]) -> usize {
+    let wanted: HashSet<Triple, foldhash::fast::FixedState> = facts.iter().copied().collect();
+    let mut found: HashSet<Triple, foldhash::fast::FixedState> = HashSet::default();
+    for other in others {
+        found.extend(other.iter().filter(|fact| wanted.contains(fact)));
+    }
+    found.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn triples() -> impl Strategy<Value = Vec<Triple>> {
+        prop::collection::vec((0u32..6, 0u32..3, 0u32..6), 0..60)
+            .prop_map(|facts| facts.into_iter().map(|(h, r, t)| Triple::new(h, r, t)).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn distinct_keeps_first_appearances(facts in triples()) {
+            let mut naive = Vec::new();
+            for fact in &facts {
+                if !naive.contains(fact) {
+                    naive.push(*fact);
+                }
+            }
+            let repeated = facts.len() - naive.len();
+            prop_assert_eq!(distinct(6, facts), (naive, repeated));
+        }
+
+        #[test]
+        fn shared_counts_what_two_lists_have_in_common(a in triples(), b in triples(), c in triples()) {
+            let set = |list: &[Triple]| list.iter().copied().collect::<BTreeSet<_>>();
+            let others = &set(&b) | &set(&c);
+            prop_assert_eq!(shared(&a, &[&b, &c]), (&set(&a) & &others).len());
+        }
+
+        #[test]
+        fn a_division_loses_nothing_and_leaves_every_name_in_training(facts in triples(), seed in 0u64..20) {
+            let (facts, _) = distinct(6, facts);
+            let Ok([train, valid, test]) = divide(&facts, &SplitShares::default(), seed) else { return Ok(()) };
+            let all: BTreeSet<Triple> = [&train[..], &valid, &test].concat().into_iter().collect();
+            prop_assert_eq!(all.len(), train.len() + valid.len() + test.len());
+            prop_assert_eq!(all, facts.iter().copied().collect::<BTreeSet<_>>());
+            let entities = |facts: &[Triple]| facts.iter().flat_map(|t| [t.head, t.tail]).collect::<BTreeSet<_>>();
+            let relations = |facts: &[Triple]| facts.iter().map(|t| t.relation).collect::<BTreeSet<_>>();
+            prop_assert_eq!(entities(&train), entities(&facts));
+            prop_assert_eq!(relations(&train), relations(&facts));
+        }
+    }
+
+    #[test]
+    fn shares_must_add_up() {
+        assert_eq!("0.7, 0.2,0.1".parse(), Ok(SplitShares { train: 0.7, valid: 0.2, test: 0.1 }));
+        for wrong in ["0.8,0.2", "1,0,0", "0.5,0.5,0.5", "a,b,c", ""] {
+            assert!(wrong.parse::<SplitShares>().unwrap_err().contains("add up to 1"), "{wrong}");
+        }
+    }
+}
