@@ -7,6 +7,7 @@ mod actions;
 mod adjacency;
 mod dataset;
 mod error;
+pub mod family;
 mod format;
 mod ids;
 mod index;
