@@ -1,0 +1,334 @@
+//! Asking a reasoner the queries of a split and ranking the true answers.
+
+use super::ranking::{rank_dense, rank_listed};
+use super::{Answers, EvalError, Reasoner, Ties};
+use crate::graph::{Adjacency, Direction, EntityId, Graph, Query, Triple};
+use crate::progress::Progress;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+
+/// Which end of the triples is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// `(head, relation, ?)`: what the published tables report.
+    #[default]
+    Tail,
+    /// `(?, relation, tail)`, asked as `(tail, relation⁻¹, ?)`.
+    Head,
+    /// Both queries of every triple, each counted as one.
+    Both,
+}
+
+impl Side {
+    /// The directions in which each triple is asked.
+    pub fn directions(self) -> &'static [Direction] {
+        match self {
+            Side::Tail => &[Direction::Forward],
+            Side::Head => &[Direction::Inverse],
+            Side::Both => &[Direction::Forward, Direction::Inverse],
+        }
+    }
+}
+
+/// What becomes of triples with an entity that has no edge in the graph that was learnt from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unseen {
+    /// They count like all others, as in the published figures of WN18RR and FB15k-237.
+    #[default]
+    Keep,
+    /// They are not asked but counted as left out: the published protocol of NELL-995, whose graph at test time
+    /// includes the validation facts.
+    LeaveOut,
+}
+
+/// How to ask and how to rank. The default is what the comparable figures use: tail queries, realistic ties.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Protocol {
+    /// Which end is asked for.
+    pub side: Side,
+    /// Where the target stands among its equals.
+    pub ties: Ties,
+    /// What becomes of entities that the graph has never seen.
+    pub unseen: Unseen,
+}
+
+/// What ranking has to know beside the reasoner's answers.
+#[derive(Clone, Copy)]
+pub struct Truth<'a> {
+    /// The graph that was learnt from. Says which entities were seen and which links lead to many.
+    pub graph: &'a Graph,
+    /// All true answers; those that are not the target are taken out of the ranking. For the figures on a test
+    /// split this is [`Dataset::answers`](crate::graph::Dataset::answers); while tuning, the known ones.
+    pub answers: &'a Adjacency,
+}
+
+impl Truth<'_> {
+    fn has_seen(&self, triple: Triple) -> bool {
+        let seen = |entity: EntityId| !self.graph.edges(entity).is_empty();
+        seen(triple.head) && seen(triple.tail)
+    }
+}
+
+/// One query with its target and the target's rank.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ranked {
+    /// What was asked.
+    pub query: Query,
+    /// The true answer that was ranked.
+    pub target: EntityId,
+    /// Its filtered rank, from 1; in the middle of two places where ties make it so.
+    pub rank: f64,
+}
+
+/// The rank of every query of a split, in the order of the triples (tail before head where both are asked).
+#[derive(Clone, Debug)]
+pub struct Evaluation {
+    /// One entry a query.
+    pub ranks: Vec<Ranked>,
+    /// How many queries were left out because an entity is nowhere in the graph.
+    pub left_out: usize,
+    /// How it was asked.
+    pub protocol: Protocol,
+    /// How long asking and ranking took.
+    pub seconds: f64,
+}
+
+/// Ranks the true answers of `split`. A query that several triples share is asked once.
+///
+/// # Errors
+/// If the reasoner fails, scores something as not a number, answers other than it was asked, or if the user
+/// interrupts.
+pub fn evaluate(
+    reasoner: &dyn Reasoner,
+    split: &[Triple],
+    truth: Truth<'_>,
+    protocol: Protocol,
+    progress: &dyn Progress,
+) -> Result<Evaluation, EvalError> {
+    let began = Instant::now();
+    let directions = protocol.side.directions();
+    let kept: Vec<Triple> = match protocol.unseen {
+        Unseen::Keep => split.to_vec(),
+        Unseen::LeaveOut => split.iter().copied().filter(|&triple| truth.has_seen(triple)).collect(),
+    };
+    let mut ranks: Vec<Ranked> = kept
+        .iter()
+        .flat_map(|&triple| directions.iter().map(move |&direction| Query::of(triple, direction)))
+        .map(|(query, target)| Ranked { query, target, rank: f64::NAN })
+        .collect();
+    let mut order: Vec<u32> = (0..ranks.len() as u32).collect();
+    order.sort_unstable_by_key(|&at| {
+        let Ranked { query, target, .. } = ranks[at as usize];
+        (query.link, query.subject, target, at)
+    });
+    let groups: Vec<&[u32]> =
+        order.chunk_by(|&a, &b| ranks[a as usize].query == ranks[b as usize].query).collect();
+
+    progress.begin("ranking", "queries", Some(ranks.len() as u64));
+    let mut done = 0;
+    for batch in groups.chunks(reasoner.batch().max(1)) {
+        if progress.interrupted() {
+            progress.end(&"interrupted");
+            return Err(EvalError::Interrupted);
+        }
+        for (at, rank) in rank_batch(reasoner, batch, &ranks, truth.answers, protocol.ties)? {
+            ranks[at as usize].rank = rank;
+            done += 1;
+        }
+        progress.advance(done, &"");
+    }
+    let evaluation = Evaluation {
+        left_out: (split.len() - kept.len()) * directions.len(),
+        ranks,
+        protocol,
+        seconds: began.elapsed().as_secs_f64(),
+    };
+    progress.end(&format_args!("MRR {:.4} over {} queries", evaluation.mrr(), evaluation.ranks.len()));
+    Ok(evaluation)
+}
+
+/// The ranks of one batch of distinct queries, as (place in `ranks`, rank).
+fn rank_batch(
+    reasoner: &dyn Reasoner,
+    batch: &[&[u32]],
+    ranks: &[Ranked],
+    truth: &Adjacency,
+    ties: Ties,
+) -> Result<Vec<(u32, f64)>, EvalError> {
+    let queries: Vec<Query> = batch.iter().map(|group| ranks[group[0] as usize].query).collect();
+    let answers = reasoner.answer(&queries).map_err(EvalError::Reasoner)?;
+    check_shape(&answers, queries.len(), truth.entities())?;
+    let ranked: Result<Vec<Vec<(u32, f64)>>, EvalError> = (0..batch.len())
+        .into_par_iter()
+        .map(|row| {
+            let query = queries[row];
+            let truth_of_row = truth.edges_by(query.subject, query.link);
+            let rank_of = |target| match &answers {
+                Answers::Dense { scores, entities } => {
+                    rank_dense(&scores[row * entities..(row + 1) * entities], truth_of_row, target, ties)
+                }
+                Answers::Listed(lists) => {
+                    rank_listed(&lists[row], truth.entities(), truth_of_row, target, ties)
+                }
+            };
+            let nan = EvalError::NotANumber { subject: query.subject.0, link: query.link.0 };
+            let group: Option<Vec<_>> =
+                batch[row].iter().map(|&at| Some((at, rank_of(ranks[at as usize].target)?))).collect();
+            group.ok_or(nan)
+        })
+        .collect();
+    Ok(ranked?.into_iter().flatten().collect())
+}
+
+fn check_shape(answers: &Answers, queries: usize, entities: usize) -> Result<(), EvalError> {
+    let counts = match answers {
+        Answers::Dense { scores, entities: width } => {
+            [("entities", entities, *width), ("scores", queries * entities, scores.len())]
+        }
+        Answers::Listed(lists) => [("lists of answers", queries, lists.len()); 2],
+    };
+    match counts.into_iter().find(|(_, expected, found)| expected != found) {
+        Some((what, expected, found)) => Err(EvalError::Shape { what, expected, found }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ReasonerError, Scored};
+    use super::*;
+    use crate::graph::Link;
+    use crate::progress::Silent;
+    use proptest::prelude::*;
+    use std::fmt::Display;
+    use std::sync::Mutex;
+
+    const ENTITIES: u32 = 7;
+
+    /// Scores by arithmetic on the ids, with many ties; dense, or listing only entities of one parity.
+    struct Arithmetic {
+        dense: bool,
+        batch: usize,
+        asked: Mutex<Vec<Query>>,
+    }
+
+    fn score(query: Query, entity: u32) -> u32 {
+        (query.subject.0 * 5 + query.link.0 * 3 + entity * entity) % 4
+    }
+
+    impl Reasoner for Arithmetic {
+        fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
+            self.asked.lock().unwrap().extend(queries);
+            let row = |&query: &Query| (0..ENTITIES).map(move |entity| (entity, score(query, entity)));
+            if self.dense {
+                let scores = queries.iter().flat_map(|query| row(query).map(|(_, s)| s as f32)).collect();
+                return Ok(Answers::Dense { scores, entities: ENTITIES as usize });
+            }
+            let listed = |(entity, s)| Scored { entity: EntityId(entity), score: f64::from(s) };
+            Ok(Answers::Listed(queries.iter().map(|q| row(q).step_by(2).map(listed).collect()).collect()))
+        }
+
+        fn batch(&self) -> usize {
+            self.batch
+        }
+    }
+
+    fn triples(ids: &[(u32, u32, u32)]) -> Vec<Triple> {
+        ids.iter().map(|&(h, r, t)| Triple::new(h, r, t)).collect()
+    }
+
+    fn naive_rank(query: Query, target: EntityId, dense: bool, answers: &Adjacency) -> f64 {
+        let value = |e: u32| if dense || e.is_multiple_of(2) { score(query, e) as i32 } else { -1 };
+        let rivals = (0..ENTITIES)
+            .filter(|&e| e != target.0 && !answers.contains(query.subject, query.link, EntityId(e)));
+        rivals.fold(1.0, |rank, e| {
+            rank + match value(e).cmp(&value(target.0)) {
+                std::cmp::Ordering::Greater => 1.0,
+                std::cmp::Ordering::Equal => 0.5,
+                std::cmp::Ordering::Less => 0.0,
+            }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_query_gets_its_naive_rank_whatever_the_batch(
+            facts in prop::collection::vec((0..ENTITIES, 0u32..2, 0..ENTITIES), 0..20),
+            split in prop::collection::vec((0..ENTITIES, 0u32..2, 0..ENTITIES), 1..20),
+            dense in any::<bool>(),
+            batch in 1usize..9,
+            leave_out in any::<bool>(),
+        ) {
+            let (facts, split) = (triples(&facts), triples(&split));
+            let graph = Graph::new(ENTITIES as usize, 2, &facts);
+            let answers = Adjacency::new(ENTITIES as usize, &[&facts, &split]);
+            let unseen = if leave_out { Unseen::LeaveOut } else { Unseen::Keep };
+            for side in [Side::Tail, Side::Head, Side::Both] {
+                let reasoner = Arithmetic { dense, batch, asked: Mutex::default() };
+                let truth = Truth { graph: &graph, answers: &answers };
+                let protocol = Protocol { side, unseen, ..Protocol::default() };
+                let found = evaluate(&reasoner, &split, truth, protocol, &Silent).unwrap();
+                let seen = |e: EntityId| facts.iter().any(|f| f.head == e || f.tail == e);
+                let expected: Vec<Ranked> = split
+                    .iter()
+                    .filter(|t| !leave_out || (seen(t.head) && seen(t.tail)))
+                    .flat_map(|&t| side.directions().iter().map(move |&d| Query::of(t, d)))
+                    .map(|(query, target)| {
+                        Ranked { query, target, rank: naive_rank(query, target, dense, &answers) }
+                    })
+                    .collect();
+                prop_assert_eq!(&found.ranks, &expected);
+                prop_assert_eq!(found.left_out + found.ranks.len(), split.len() * side.directions().len());
+                let mut asked = reasoner.asked.into_inner().unwrap();
+                let times = asked.len();
+                asked.sort_unstable();
+                asked.dedup();
+                prop_assert_eq!(times, asked.len(), "a query was asked twice");
+            }
+        }
+    }
+
+    fn one_query(answers: Result<Answers, ReasonerError>, progress: &dyn Progress) -> EvalError {
+        struct Fixed(Mutex<Option<Result<Answers, ReasonerError>>>);
+        impl Reasoner for Fixed {
+            fn answer(&self, _queries: &[Query]) -> Result<Answers, ReasonerError> {
+                self.0.lock().unwrap().take().unwrap()
+            }
+        }
+        let split = triples(&[(0, 0, 1)]);
+        let graph = Graph::new(2, 1, &[]);
+        let truth = Truth { graph: &graph, answers: &Adjacency::new(2, &[&split]) };
+        let reasoner = Fixed(Mutex::new(Some(answers)));
+        evaluate(&reasoner, &split, truth, Protocol::default(), progress).unwrap_err()
+    }
+
+    #[test]
+    fn wrong_answers_are_errors() {
+        let nan = one_query(Ok(Answers::Dense { scores: vec![0.0, f32::NAN], entities: 2 }), &Silent);
+        assert!(matches!(nan, EvalError::NotANumber { subject: 0, link } if Link(link).relation().is_some()));
+        let narrow = one_query(Ok(Answers::Dense { scores: vec![0.0], entities: 1 }), &Silent);
+        assert!(matches!(narrow, EvalError::Shape { what: "entities", expected: 2, found: 1 }));
+        let none = one_query(Ok(Answers::Listed(Vec::new())), &Silent);
+        assert!(matches!(none, EvalError::Shape { what: "lists of answers", expected: 1, found: 0 }));
+        let failed = one_query(Err("no device".into()), &Silent);
+        assert!(matches!(failed, EvalError::Reasoner(cause) if cause.to_string() == "no device"));
+    }
+
+    #[test]
+    fn an_interrupted_evaluation_gives_no_figures() {
+        struct Impatient;
+        impl Progress for Impatient {
+            fn begin(&self, _: &str, _: &str, _: Option<u64>) {}
+            fn advance(&self, _: u64, _: &dyn Display) {}
+            fn end(&self, _: &dyn Display) {}
+            fn interrupted(&self) -> bool {
+                true
+            }
+        }
+        let error = one_query(Ok(Answers::Listed(vec![Vec::new()])), &Impatient);
+        assert!(matches!(error, EvalError::Interrupted));
+    }
+}

@@ -1,0 +1,47 @@
+//! How good are the answers? Filtered ranking, its figures, and the report that a person or a script reads.
+//!
+//! This room knows no reasoner, only the trait that all of them share: [`Reasoner`]. A [`Protocol`] says what
+//! is asked and how ties are ranked, [`Truth`] says which answers are true and what was learnt from, and
+//! [`evaluate`] asks every distinct query once, in batches, so that no more than one batch of scores exists at
+//! a time. Ranks do not depend on the number of threads or on the size of the batch.
+
+mod evaluation;
+mod ranking;
+mod reasoner;
+mod report;
+
+pub use evaluation::{Evaluation, Protocol, Ranked, Side, Truth, Unseen, evaluate};
+pub use ranking::Ties;
+pub use reasoner::{Answers, Reasoner, ReasonerError, Scored};
+pub use report::{Figures, RelationFigures, Report};
+
+/// What can go wrong while ranking.
+#[derive(Debug, thiserror::Error)]
+pub enum EvalError {
+    /// The reasoner itself failed.
+    #[error("answering the queries failed")]
+    Reasoner(#[source] ReasonerError),
+    /// A score is no number, so nothing can be ranked by it.
+    #[error(
+        "a score of the query ({subject}, {link}, ?) is not a number: the model has diverged; train it with a lower learning rate"
+    )]
+    NotANumber {
+        /// The entity asked about, by its id.
+        subject: u32,
+        /// The link asked about, by its number.
+        link: u32,
+    },
+    /// The reasoner answered another number of queries than it was asked, or about other entities.
+    #[error("the reasoner gave {found} {what} where {expected} were asked for")]
+    Shape {
+        /// What was counted.
+        what: &'static str,
+        /// How many there should be.
+        expected: usize,
+        /// How many there are.
+        found: usize,
+    },
+    /// The user stopped it. Figures over a part of the queries would mislead, so there are none.
+    #[error("interrupted before all queries were ranked")]
+    Interrupted,
+}

@@ -1,0 +1,85 @@
+//! What every reasoner can do: score the answers of queries. Walker, rules, embeddings and blends all do.
+
+use crate::graph::{EntityId, Query};
+
+/// Whatever made a reasoner fail; the evaluation passes it on.
+pub type ReasonerError = Box<dyn std::error::Error + Send + Sync>;
+
+/// One entity with its score. Higher is better; scores of different queries need not compare.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scored {
+    /// The answer.
+    pub entity: EntityId,
+    /// How good it is.
+    pub score: f64,
+}
+
+/// The scored answers of a batch of queries, in the order of the queries.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answers {
+    /// A score for every entity: row `i` is `[i × entities..][..entities]`. What embeddings give.
+    Dense {
+        /// Row-major, `[queries, entities]`.
+        scores: Vec<f32>,
+        /// How long a row is.
+        entities: usize,
+    },
+    /// Some entities for each query, in any order, none of them twice. All others share the places after the
+    /// last listed one, whatever its score. What rules and beam search give.
+    Listed(Vec<Vec<Scored>>),
+}
+
+impl Answers {
+    /// The `count` best answers of query `row`, best first; equal scores in the order of the ids.
+    pub fn best(&self, row: usize, count: usize) -> Vec<Scored> {
+        let mut all: Vec<Scored> = match self {
+            Answers::Dense { scores, entities } => scores[row * entities..(row + 1) * entities]
+                .iter()
+                .zip(0..)
+                .map(|(&score, id)| Scored { entity: EntityId(id), score: f64::from(score) })
+                .collect(),
+            Answers::Listed(lists) => lists[row].clone(),
+        };
+        let better = |a: &Scored, b: &Scored| b.score.total_cmp(&a.score).then(a.entity.cmp(&b.entity));
+        if count < all.len() {
+            all.select_nth_unstable_by(count, better);
+            all.truncate(count);
+        }
+        all.sort_unstable_by(better);
+        all
+    }
+}
+
+/// Something that answers queries.
+///
+/// The evaluation calls it from one thread with up to [`batch`](Self::batch) distinct queries at a time, sorted
+/// by link; using several threads, or a device, is left to the reasoner. The answers of a query must not depend
+/// on the other queries of the batch.
+pub trait Reasoner: Sync {
+    /// The scored answers of each of `queries`, known facts included: taking those out is the evaluation's work.
+    ///
+    /// # Errors
+    /// Whatever keeps this reasoner from answering.
+    fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError>;
+
+    /// How many queries it likes to answer at once. With dense scores this bounds the memory.
+    fn batch(&self) -> usize {
+        256
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_come_first_and_equal_scores_by_id() {
+        let dense = Answers::Dense { scores: vec![0.0, 9.0, 1.0, 3.0, 3.0, -1.0], entities: 3 };
+        let ids = |row, count| dense.best(row, count).iter().map(|s| s.entity.0).collect::<Vec<_>>();
+        assert_eq!(ids(0, 2), [1, 2]);
+        assert_eq!(ids(1, 9), [0, 1, 2]);
+        let scored = |id, score| Scored { entity: EntityId(id), score };
+        let listed = Answers::Listed(vec![vec![scored(7, 0.5), scored(2, 0.5), scored(4, 0.75)]]);
+        assert_eq!(listed.best(0, 2), [scored(4, 0.75), scored(2, 0.5)]);
+    }
+}

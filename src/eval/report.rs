@@ -1,0 +1,291 @@
+//! The figures of an evaluation: over all queries, by relation, and for links that lead to one or to many.
+
+use super::{Evaluation, Ranked, Side, Ties, Truth};
+use crate::graph::{Link, Names, RelationId};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A link leads to many if its queries have more answers than this in the mean, counted over the graph.
+const MANY: f64 = 1.5;
+
+/// What a set of ranks comes to. Fractions, not per cent; all zero over no queries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// How many queries were ranked.
+    pub queries: usize,
+    /// The share of targets ranked first.
+    #[serde(rename = "hits@1")]
+    pub hits_at_1: f64,
+    /// The share of targets with a rank of at most 3.
+    #[serde(rename = "hits@3")]
+    pub hits_at_3: f64,
+    /// The share of targets with a rank of at most 5.
+    #[serde(rename = "hits@5")]
+    pub hits_at_5: f64,
+    /// The share of targets with a rank of at most 10.
+    #[serde(rename = "hits@10")]
+    pub hits_at_10: f64,
+    /// The mean of 1 / rank.
+    pub mrr: f64,
+    /// The mean rank.
+    pub mean_rank: f64,
+}
+
+impl Figures {
+    /// The figures of some ranks.
+    pub fn of(ranks: impl IntoIterator<Item = f64>) -> Self {
+        let mut sum = Figures::default();
+        for rank in ranks {
+            let hit = |k: f64| f64::from(u8::from(rank <= k));
+            sum.queries += 1;
+            sum.hits_at_1 += hit(1.0);
+            sum.hits_at_3 += hit(3.0);
+            sum.hits_at_5 += hit(5.0);
+            sum.hits_at_10 += hit(10.0);
+            sum.mrr += 1.0 / rank;
+            sum.mean_rank += rank;
+        }
+        let mean = |total: f64| total / sum.queries.max(1) as f64;
+        Figures {
+            queries: sum.queries,
+            hits_at_1: mean(sum.hits_at_1),
+            hits_at_3: mean(sum.hits_at_3),
+            hits_at_5: mean(sum.hits_at_5),
+            hits_at_10: mean(sum.hits_at_10),
+            mrr: mean(sum.mrr),
+            mean_rank: mean(sum.mean_rank),
+        }
+    }
+}
+
+/// The figures of one relation, over all directions that were asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RelationFigures {
+    /// The relation's name.
+    pub relation: String,
+    /// Its figures.
+    #[serde(flatten)]
+    pub figures: Figures,
+}
+
+/// Everything an evaluation has to say. As JSON its keys are a contract with scripts; as text it is a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Over all queries.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// How many queries were left out because an entity is nowhere in the graph.
+    pub left_out: usize,
+    /// Which end was asked for.
+    pub direction: Side,
+    /// How ties were ranked.
+    pub ties: Ties,
+    /// How long asking and ranking took.
+    pub seconds: f64,
+    /// Queries over links that lead to one: in the mean over the graph at most 1.5 answers a query.
+    pub to_one: Figures,
+    /// Queries over links that lead to many: in the mean over the graph more than 1.5 answers a query.
+    pub to_many: Figures,
+    /// By relation, most queries first.
+    pub relations: Vec<RelationFigures>,
+}
+
+impl Evaluation {
+    /// The mean of 1 / rank.
+    pub fn mrr(&self) -> f64 {
+        self.figures().mrr
+    }
+
+    /// The figures over all queries.
+    pub fn figures(&self) -> Figures {
+        Figures::of(self.ranks.iter().map(|ranked| ranked.rank))
+    }
+
+    /// The full report. A link without a fact in the graph counts as leading to one.
+    pub fn report(&self, truth: Truth<'_>, names: &Names) -> Report {
+        let to_many = |link: Link| {
+            let pairs = truth.graph.pairs(link);
+            pairs.len() as f64 > MANY * pairs.sources.len() as f64
+        };
+        let part = |many: bool| {
+            let chosen = self.ranks.iter().filter(|ranked| to_many(ranked.query.link) == many);
+            Figures::of(chosen.map(|ranked| ranked.rank))
+        };
+        Report {
+            figures: self.figures(),
+            left_out: self.left_out,
+            direction: self.protocol.side,
+            ties: self.protocol.ties,
+            seconds: self.seconds,
+            to_one: part(false),
+            to_many: part(true),
+            relations: by_relation(&self.ranks, names),
+        }
+    }
+}
+
+fn by_relation(ranks: &[Ranked], names: &Names) -> Vec<RelationFigures> {
+    let mut groups: BTreeMap<RelationId, Vec<f64>> = BTreeMap::new();
+    for ranked in ranks {
+        let relation = ranked.query.link.relation().expect("a query asks about a relation");
+        groups.entry(relation).or_default().push(ranked.rank);
+    }
+    let mut relations: Vec<RelationFigures> = groups
+        .into_iter()
+        .map(|(relation, ranks)| RelationFigures {
+            relation: names.relation(relation).to_owned(),
+            figures: Figures::of(ranks),
+        })
+        .collect();
+    relations.sort_by_key(|relation| std::cmp::Reverse(relation.figures.queries));
+    relations
+}
+
+/// How many relations the table shows; the JSON has them all.
+const SHOWN: usize = 12;
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = |value: &dyn fmt::Debug| format!("{value:?}").to_lowercase();
+        writeln!(
+            f,
+            "{} queries ({} left out), direction {}, ties {}, {:.1} s; per cent except the mean rank",
+            self.figures.queries,
+            self.left_out,
+            word(&self.direction),
+            word(&self.ties),
+            self.seconds
+        )?;
+        let shown = &self.relations[..self.relations.len().min(SHOWN)];
+        let names = shown.iter().map(|relation| relation.relation.chars().count());
+        let width = names.max().unwrap_or(0).clamp(12, 44);
+        writeln!(f, "{:width$}  queries   hits@1   hits@3   hits@5  hits@10      MRR  mean rank", "")?;
+        write_row(f, width, "all", &self.figures)?;
+        write_row(f, width, "to one", &self.to_one)?;
+        write_row(f, width, "to many", &self.to_many)?;
+        for relation in shown {
+            write_row(f, width, &shortened(&relation.relation, width), &relation.figures)?;
+        }
+        if self.relations.len() > SHOWN {
+            writeln!(f, "… and {} relations more (all of them with --json)", self.relations.len() - SHOWN)?;
+        }
+        Ok(())
+    }
+}
+
+fn write_row(f: &mut fmt::Formatter<'_>, width: usize, name: &str, figures: &Figures) -> fmt::Result {
+    write!(f, "{name:width$}  {:7}", figures.queries)?;
+    let Figures { hits_at_1, hits_at_3, hits_at_5, hits_at_10, mrr, mean_rank, .. } = figures;
+    for share in [hits_at_1, hits_at_3, hits_at_5, hits_at_10, mrr] {
+        write!(f, "  {:7.2}", share * 100.0)?;
+    }
+    writeln!(f, "  {mean_rank:9.1}")
+}
+
+/// The end of a long name says more than its beginning (`/people/person/place_of_birth`).
+fn shortened(name: &str, width: usize) -> String {
+    let length = name.chars().count();
+    if length <= width {
+        return name.to_owned();
+    }
+    std::iter::once('…').chain(name.chars().skip(length + 1 - width)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::Protocol;
+    use crate::graph::{Adjacency, Direction, EntityId, Graph, Query, Triple};
+
+    fn example() -> Report {
+        let mut names = Names::default();
+        for name in ["knows", "born_in"] {
+            names.relations.intern(name);
+        }
+        let facts = [(0, 0, 1), (0, 0, 2), (0, 1, 3), (1, 1, 3)].map(|(h, r, t)| Triple::new(h, r, t));
+        let graph = Graph::new(4, 2, &facts);
+        let ranked = |triple: (u32, u32, u32), direction, rank| {
+            let (query, target) = Query::of(Triple::new(triple.0, triple.1, triple.2), direction);
+            Ranked { query, target, rank }
+        };
+        let evaluation = Evaluation {
+            ranks: vec![
+                ranked((1, 0, 2), Direction::Forward, 1.0),
+                ranked((1, 0, 2), Direction::Inverse, 2.5),
+                ranked((2, 1, 3), Direction::Forward, 4.0),
+                ranked((2, 1, 3), Direction::Inverse, 20.0),
+                ranked((2, 0, 0), Direction::Forward, 5.0),
+                ranked((2, 0, 0), Direction::Inverse, 10.0),
+            ],
+            left_out: 2,
+            protocol: Protocol { side: Side::Both, ..Protocol::default() },
+            seconds: 0.25,
+        };
+        let answers = Adjacency::new(4, &[&facts]);
+        assert!(answers.contains(EntityId(0), Link::forward(RelationId(0)), EntityId(1)));
+        evaluation.report(Truth { graph: &graph, answers: &answers }, &names)
+    }
+
+    #[test]
+    fn figures_are_means_over_the_queries() {
+        let figures = Figures::of([1.0, 2.5, 4.0, 20.0]);
+        assert_eq!(figures.queries, 4);
+        assert_eq!((figures.hits_at_1, figures.hits_at_3), (0.25, 0.5));
+        assert_eq!((figures.hits_at_5, figures.hits_at_10), (0.75, 0.75));
+        assert!((figures.mrr - (1.0 + 0.4 + 0.25 + 0.05) / 4.0).abs() < 1e-12);
+        assert_eq!(figures.mean_rank, 27.5 / 4.0);
+        assert_eq!(Figures::of([]), Figures::default());
+    }
+
+    #[test]
+    fn the_parts_add_up_to_the_whole() {
+        let report = example();
+        // `knows` leads from 0 to two, `born_in⁻¹` from 3 to two; the other two links lead to one.
+        assert_eq!((report.to_one.queries, report.to_many.queries), (3, 3));
+        assert_eq!(report.to_many.mean_rank, (1.0 + 20.0 + 5.0) / 3.0);
+        assert_eq!(report.relations.iter().map(|r| r.figures.queries).sum::<usize>(), report.figures.queries);
+    }
+
+    #[test]
+    fn the_json_has_the_keys_that_scripts_read() {
+        let json = serde_json::to_value(example()).unwrap();
+        let keys = [
+            "queries",
+            "left_out",
+            "hits@1",
+            "hits@3",
+            "hits@5",
+            "hits@10",
+            "mrr",
+            "mean_rank",
+            "direction",
+            "ties",
+            "seconds",
+        ];
+        for key in keys {
+            assert!(json.get(key).is_some(), "{key} is missing in {json}");
+        }
+        assert_eq!((json["direction"].as_str(), json["ties"].as_str()), (Some("both"), Some("realistic")));
+        assert_eq!(serde_json::from_value::<Report>(json).unwrap(), example());
+    }
+
+    #[test]
+    fn the_table_is_for_people() {
+        insta::assert_snapshot!(example().to_string(), @r"
+        6 queries (2 left out), direction both, ties realistic, 0.2 s; per cent except the mean rank
+                      queries   hits@1   hits@3   hits@5  hits@10      MRR  mean rank
+        all                 6    16.67    33.33    66.67    83.33    33.33        7.1
+        to one              3     0.00    33.33    66.67   100.00    25.00        5.5
+        to many             3    33.33    33.33    66.67    66.67    41.67        8.7
+        knows               4    25.00    50.00    75.00   100.00    42.50        4.6
+        born_in             2     0.00     0.00    50.00    50.00    15.00       12.0
+        ");
+    }
+
+    #[test]
+    fn a_long_name_keeps_its_end() {
+        assert_eq!(shortened("/people/person/born", 8), "…on/born");
+        assert_eq!(shortened("née", 3), "née");
+    }
+}
