@@ -1,0 +1,200 @@
+//! Reading: every format says the same, whatever its line ends, packing and the number of threads.
+
+use proptest::prelude::*;
+use ruleguider::graph::{Dataset, Names, ReadOptions, Triple, read, read_file, write_dataset, write_file};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+const LINES: &str = "ada\tparent_of\tben\nben\tsibling_of\tcleo\nada\tparent_of\tcleo\n";
+
+fn named(names: &Names, facts: &[Triple]) -> Vec<[String; 3]> {
+    facts
+        .iter()
+        .map(|t| [names.entity(t.head), names.relation(t.relation), names.entity(t.tail)].map(str::to_owned))
+        .collect()
+}
+
+fn read_named(path: &Path) -> Vec<[String; 3]> {
+    let (names, facts) = read_file(path, &ReadOptions::default()).unwrap_or_else(|error| panic!("{error}"));
+    named(&names, &facts)
+}
+
+fn naive(text: &str) -> Vec<[String; 3]> {
+    text.lines()
+        .map(|line| line.split('\t').map(str::to_owned).collect::<Vec<_>>().try_into().expect("three fields"))
+        .collect()
+}
+
+#[test]
+fn line_ends_marks_and_packing_do_not_matter() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    };
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(LINES.as_bytes()).unwrap();
+    let variants = [
+        file("plain.txt", LINES.as_bytes()),
+        file("no_last_newline.tsv", LINES.trim_end().as_bytes()),
+        file("crlf.txt", LINES.replace('\n', "\r\n").as_bytes()),
+        file("mark.txt", format!("\u{feff}{LINES}").as_bytes()),
+        file("blank_lines.txt", format!("\n{}\n", LINES.replace('\n', "\n\n")).as_bytes()),
+        file("packed.txt.gz", &gzip.finish().unwrap()),
+        file("packed.tsv.zst", &zstd::encode_all(LINES.as_bytes(), 1).unwrap()),
+        file("commas.csv", LINES.replace('\t', ",").as_bytes()),
+        file(
+            "header.csv",
+            format!("\u{feff}Subject,Predicate,Object\n{}", LINES.replace('\t', ",")).as_bytes(),
+        ),
+        file(
+            "quoted.csv",
+            "\"ada\",parent_of,\"ben\"\r\nben,sibling_of,cleo\r\nada,parent_of,cleo\r\n".as_bytes(),
+        ),
+    ];
+    for path in variants {
+        assert_eq!(read_named(&path), naive(LINES), "{}", path.display());
+    }
+}
+
+#[test]
+fn a_header_can_be_forced_or_denied() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.csv");
+    fs::write(&path, "head,relation,tail\na,r,b\n").unwrap();
+    let count = |header| read_file(&path, &ReadOptions { header, ..Default::default() }).unwrap().1.len();
+    assert_eq!((count(None), count(Some(true)), count(Some(false))), (1, 1, 2));
+}
+
+#[test]
+fn formats_convert_into_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let odd = "Ada Lovelace\tknows, well\t\"five\"@en\n_:b1\thttp://example.org/r\thttp://example.org/ü?x=1\n100%\t<r>\t;\n";
+    let source = folder.path().join("source.tsv");
+    fs::write(&source, odd).unwrap();
+    let (names, facts) = read_file(&source, &ReadOptions::default()).unwrap();
+    for ending in ["tsv", "csv", "nt", "ttl", "nq", "rdf", "csv.gz", "nt.zst", "txt.gz"] {
+        let path = folder.path().join(format!("copy.{ending}"));
+        write_file(&path, &names, &facts).unwrap_or_else(|error| panic!("{ending}: {error}"));
+        let (copy_names, copy) = read_file(&path, &ReadOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+        // Blank node labels are a file's own; the rest must be the same.
+        let strip = |facts: Vec<[String; 3]>| -> BTreeSet<[String; 3]> {
+            facts
+                .into_iter()
+                .map(|fact| fact.map(|n| if n.starts_with("_:") { "_:".into() } else { n }))
+                .collect()
+        };
+        assert_eq!(strip(named(&copy_names, &copy)), strip(naive(odd)), "{ending}");
+    }
+}
+
+#[test]
+fn ids_do_not_depend_on_the_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("many.tsv");
+    // Some 15 MB: several blocks.
+    let text: String = (0..600_000u64)
+        .map(|i| format!("entity_{}\tr{}\tentity_{}\n", i * 7919 % 200_003, i % 17, i * 104_729 % 99_991))
+        .collect();
+    fs::write(&path, &text).unwrap();
+    let read_with = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let (names, facts) = pool.install(|| read_file(&path, &ReadOptions::default())).unwrap();
+        (names.entities.iter().map(str::to_owned).collect::<Vec<_>>(), facts)
+    };
+    let one = read_with(1);
+    assert_eq!(one.1.len(), 600_000);
+    assert_eq!(one, read_with(2));
+    assert_eq!(one, read_with(5));
+    let mut seen = std::collections::HashSet::new();
+    let first_seen: Vec<String> = naive(&text)
+        .into_iter()
+        .flat_map(|[h, _, t]| [h, t])
+        .filter(|name| seen.insert(name.clone()))
+        .collect();
+    assert_eq!(one.0, first_seen);
+}
+
+#[test]
+fn a_bad_line_far_down_is_named_by_its_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("many.tsv");
+    let mut lines: Vec<String> = (0..400_000).map(|i| format!("entity_{i}\tr\tentity_{}", i / 2)).collect();
+    lines[333_332] = "broken".to_owned();
+    lines[390_000] = "broken too".to_owned();
+    fs::write(&path, lines.join("\n")).unwrap();
+    let error = read_file(&path, &ReadOptions::default()).err().expect("an error").to_string();
+    assert!(error.ends_with("many.tsv:333333: expected 3 tab-separated fields, found 1"), "{error}");
+}
+
+#[test]
+fn a_single_file_is_divided_by_its_seed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("all.tsv");
+    let text: String = (0..500).map(|i| format!("e{}\tr{}\te{}\n", i % 40, i % 3, (i * 7) % 40)).collect();
+    fs::write(&path, &text).unwrap();
+    let with = |seed| read(&path, &ReadOptions { seed, ..Default::default() }).unwrap();
+    let (a, again, other) = (with(1), with(1), with(2));
+    assert_eq!(a.test, again.test);
+    assert_ne!(a.test, other.test);
+    let all = a.known.facts.len() + a.known.valid.len() + a.test.len();
+    assert_eq!(all + a.findings.duplicates, 500);
+    assert_eq!(a.known.valid.len(), (all as f64 * 0.1).round() as usize);
+}
+
+fn small_dataset(folder: &Path) -> Dataset {
+    let write = |name: &str, text: &str| fs::write(folder.join(name), text).expect("writable");
+    write("graph.tsv", "a\tr\tb\nb\tr\tc\nc\ts\ta\na\tr\tb\n");
+    write("train.tsv", "a\tr\tb\n");
+    write("valid.tsv", "d\tr\ta\n");
+    write("test.tsv", "d\ts\tb\nb\tr\tc\n");
+    write("test_with_unseen.tsv", "d\ts\tb\nnobody\tr\ta\nb\tr\tc\n");
+    write("entity_labels.tsv", "a\tAda\nnot_there\tNobody\n");
+    read(folder, &ReadOptions::default()).expect("a good data set")
+}
+
+#[test]
+fn a_graph_of_its_own_stays_apart_from_the_queries() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = small_dataset(folder.path());
+    assert_eq!((dataset.known.facts.len(), dataset.known.queries.len()), (3, 1));
+    assert!(dataset.known.has_own_graph());
+    let findings = dataset.findings;
+    assert_eq!((findings.duplicates, findings.test_in_train, findings.labels_unused), (1, 1, 1));
+    assert_eq!((findings.valid_unseen, findings.test_unseen), (1, 1));
+    assert_eq!(dataset.test_left_out.len(), 1);
+    let for_test = dataset.known.for_test();
+    assert_eq!((for_test.facts.len(), for_test.queries.len()), (4, 2));
+    let a = dataset.names.entities.get("a").map(ruleguider::graph::EntityId).unwrap();
+    assert_eq!(dataset.names.label(a), "Ada");
+}
+
+#[test]
+fn a_data_set_written_and_read_is_the_same() {
+    let (folder, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let dataset = small_dataset(folder.path());
+    write_dataset(copy.path(), "csv.gz", &dataset).unwrap();
+    let back = read(copy.path(), &ReadOptions::default()).unwrap();
+    let tell = |d: &Dataset| {
+        [&d.known.facts, &d.known.queries, &d.known.valid, &d.test, &d.test_left_out]
+            .map(|s| named(&d.names, s))
+    };
+    assert_eq!(tell(&back), tell(&dataset));
+    assert_eq!(back.names.labels, dataset.names.labels);
+}
+
+proptest! {
+    #[test]
+    fn any_lines_read_as_they_stand(
+        lines in prop::collection::vec(("[a-cé ]{1,3}", "[rs]", "[a-c\u{1F600}]{1,2}"), 1..40)
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.tsv");
+        let text: String = lines.iter().map(|(h, r, t)| format!("{h}\t{r}\t{t}\n")).collect();
+        fs::write(&path, &text).unwrap();
+        prop_assert_eq!(read_named(&path), naive(&text));
+    }
+}
