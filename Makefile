@@ -1,0 +1,17 @@
+# The commands of the project. `make check` is what CI runs.
+.PHONY: run test check bench deny fuzz
+
+run: ## the main job, on the built-in demonstration graph
+	cargo run --release -- run
+
+test: ## all tests
+	cargo test
+
+check: ## tests, format, lints, documentation, dependency law
+	.ci/run
+
+bench: ## the benchmarks; benches/README.md says what each prints and compares with
+	cargo bench
+
+deny: ## licences, advisories and sources of the dependencies (needs cargo-deny)
+	cargo deny check
