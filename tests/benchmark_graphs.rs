@@ -1,5 +1,7 @@
 //! The statistics of the benchmark graphs, where they are there (`RULEGUIDER_DATA`, or `../shared/data`).
 
+#![allow(clippy::print_stderr, reason = "a skipped test says so")]
+
 use ruleguider::graph::{ReadOptions, Statistics, read};
 use std::path::PathBuf;
 
