@@ -8,3 +8,4 @@
 pub mod eval;
 pub mod graph;
 pub mod progress;
+pub mod tensor;

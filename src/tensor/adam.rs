@@ -1,0 +1,249 @@
+//! Adam, dense and by rows.
+//!
+//! For a gradient `g` at step `t`, with `m` and `v` its decaying mean and mean square:
+//! `m = β₁ m + (1 − β₁) g`, `v = β₂ v + (1 − β₂) g²`, `p −= η · (m / (1 − β₁ᵗ)) / (√(v / (1 − β₂ᵗ)) + ε)`.
+//!
+//! Rows of a table that a step did not touch are not visited. When a row is touched again after `k` steps
+//! of rest, its moments first *catch up*: they decay by `β₁ᵏ` and `β₂ᵏ`, exactly as `k` dense steps with a
+//! zero gradient would have left them. What a row does not do is coast: dense Adam would also have moved it
+//! by its old momentum during those steps. For embeddings that is a gain as much as a saving (a rare row is
+//! not pushed on by one old example); where every row is touched in every step, both are the same.
+
+use super::cpu::simd;
+use super::device::Backend;
+use super::error::Result;
+use super::file::Archive;
+use super::gradients::{Gradients, State};
+use super::memory::Buffer;
+use super::parameters::{Kind, ParameterId, Parameters};
+
+/// The constants of Adam.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdamOptions {
+    /// η, the size of a step; may be changed between steps ([`Adam::set_learning_rate`]).
+    pub learning_rate: f32,
+    /// β₁, how slowly the mean gradient changes.
+    pub beta1: f32,
+    /// β₂, how slowly the mean square changes.
+    pub beta2: f32,
+    /// ε, added to the root of the mean square.
+    pub epsilon: f32,
+}
+
+impl Default for AdamOptions {
+    fn default() -> Self {
+        AdamOptions { learning_rate: 1e-3, beta1: 0.9, beta2: 0.999, epsilon: 1e-8 }
+    }
+}
+
+struct Moments {
+    first: Buffer<f32>,
+    second: Buffer<f32>,
+    /// For tables: the step that last touched each row.
+    last: Option<Buffer<u32>>,
+}
+
+/// The optimiser: the moments of every parameter.
+pub struct Adam {
+    options: AdamOptions,
+    step: u32,
+    moments: Vec<Option<Moments>>,
+}
+
+/// What one step needs to know, the same for every parameter.
+#[derive(Clone, Copy)]
+pub(crate) struct Step {
+    pub(crate) number: u32,
+    pub(crate) rate: f32,
+    pub(crate) beta1: f32,
+    pub(crate) beta2: f32,
+    pub(crate) epsilon: f32,
+    /// `1 / (1 − β₁ᵗ)`.
+    pub(crate) first: f32,
+    /// `1 / (1 − β₂ᵗ)`.
+    pub(crate) second: f32,
+}
+
+impl Adam {
+    /// No steps taken yet.
+    pub fn new(options: AdamOptions) -> Adam {
+        Adam { options, step: 0, moments: Vec::new() }
+    }
+
+    /// Steps taken.
+    pub fn steps(&self) -> u32 {
+        self.step
+    }
+
+    /// Sets η for the steps to come.
+    pub fn set_learning_rate(&mut self, rate: f32) {
+        self.options.learning_rate = rate;
+    }
+
+    /// η as it stands.
+    pub fn learning_rate(&self) -> f32 {
+        self.options.learning_rate
+    }
+
+    /// Takes one step along `gradients`, writes new statistics, and leaves the gradients empty.
+    pub fn step(&mut self, parameters: &mut Parameters, gradients: &mut Gradients) -> Result<()> {
+        gradients.expect_for(parameters)?;
+        self.step += 1;
+        self.moments.resize_with(parameters.entries.len(), || None);
+        let step = self.constants();
+        for id in parameters.ids() {
+            let state = gradients.slots[id.0 as usize].state;
+            if matches!(state, State::Rows | State::All) && parameters.learns(id) {
+                self.update(parameters, gradients, id, step)?;
+            } else if state == State::Rows || state == State::All {
+                gradients.slots[id.0 as usize].state = State::Stale;
+            }
+        }
+        for (id, value) in gradients.statistics.drain(..) {
+            parameters.entries[id.0 as usize].value = value;
+        }
+        gradients.factor = None;
+        Ok(())
+    }
+
+    fn constants(&self) -> Step {
+        let AdamOptions { learning_rate, beta1, beta2, epsilon } = self.options;
+        let corrected = |beta: f32| (1.0 / (1.0 - f64::from(beta).powi(self.step as i32))) as f32;
+        let (first, second) = (corrected(beta1), corrected(beta2));
+        Step { number: self.step, rate: learning_rate, beta1, beta2, epsilon, first, second }
+    }
+
+    fn update(
+        &mut self,
+        parameters: &mut Parameters,
+        gradients: &mut Gradients,
+        id: ParameterId,
+        step: Step,
+    ) -> Result<()> {
+        let device = parameters.device().clone();
+        let table = parameters.kind(id) == Kind::Table;
+        let slot = &mut gradients.slots[id.0 as usize];
+        let (rows, columns, sparse) = (slot.rows, slot.columns, slot.state == State::Rows);
+        let moments = match &mut self.moments[id.0 as usize] {
+            Some(moments) => moments,
+            empty => empty.insert(Moments {
+                first: device.zeros(rows * columns)?,
+                second: device.zeros(rows * columns)?,
+                last: if table { Some(device.zeros(rows)?) } else { None },
+            }),
+        };
+        let gradient = slot.gradient.as_mut().expect("a slot in this state has its buffer");
+        let values = parameters.values_mut(id)?;
+        match device.backend() {
+            Backend::Cpu(cpu) => {
+                let factor = gradients.factor.as_ref().map_or(1.0, |factor| factor.host()[0]);
+                let touched = slot.touched.as_ref().filter(|_| sparse).map(Buffer::host);
+                let last = moments.last.as_ref().map(Buffer::host);
+                let chunk = super::cpu::Cpu::rows_per_chunk(columns);
+                let arrays = [
+                    (values.host_mut(), columns),
+                    (moments.first.host_mut(), columns),
+                    (moments.second.host_mut(), columns),
+                    (gradient.host_mut(), columns),
+                ];
+                cpu.zip(arrays, chunk, |start, [values, first, second, gradient]| {
+                    for (index, values) in values.chunks_exact_mut(columns).enumerate() {
+                        let row = start + index;
+                        if touched.is_some_and(|touched| touched[row] == 0) {
+                            continue;
+                        }
+                        let rest = last.map_or(0, |last| (step.number - 1 - last[row]) as i32);
+                        let part = index * columns..(index + 1) * columns;
+                        let moments = (&mut first[part.clone()], &mut second[part.clone()]);
+                        update_row(values, moments, &mut gradient[part], factor, rest, step);
+                    }
+                });
+                if let Some(last) = &mut moments.last {
+                    let marks = slot.touched.as_mut().filter(|_| sparse).map(Buffer::host_mut);
+                    mark(last.host_mut(), marks, step.number);
+                }
+            }
+        }
+        slot.state = if sparse { State::Zero } else { State::Stale };
+        Ok(())
+    }
+
+    /// Puts the state into an archive, so that training can go on exactly as it would have.
+    pub fn store(&self, parameters: &Parameters, archive: &mut Archive) -> Result<()> {
+        archive.set_metadata("adam.step", &self.step.to_string());
+        for (id, moments) in parameters.ids().zip(&self.moments) {
+            let Some(moments) = moments else { continue };
+            let (name, shape) = (parameters.name(id), parameters.entry(id).value.shape());
+            archive.insert(&format!("adam.first.{name}"), shape, moments.first.read()?)?;
+            archive.insert(&format!("adam.second.{name}"), shape, moments.second.read()?)?;
+            if let Some(last) = &moments.last {
+                archive.insert_indices(&format!("adam.last.{name}"), last.read()?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the state from an archive that [`Adam::store`] filled.
+    pub fn load(&mut self, parameters: &Parameters, archive: &Archive) -> Result<()> {
+        self.step = archive.number("adam.step")?;
+        self.moments.clear();
+        let device = parameters.device();
+        for id in parameters.ids() {
+            let (name, shape) = (parameters.name(id), parameters.entry(id).value.shape());
+            if !archive.contains(&format!("adam.first.{name}")) {
+                self.moments.push(None);
+                continue;
+            }
+            let first = device.upload(archive.values(&format!("adam.first.{name}"), shape)?)?;
+            let second = device.upload(archive.values(&format!("adam.second.{name}"), shape)?)?;
+            let last = match parameters.kind(id) {
+                Kind::Table => Some(device.upload(archive.indices(&format!("adam.last.{name}"), shape[0])?)?),
+                _ => None,
+            };
+            self.moments.push(Some(Moments { first, second, last }));
+        }
+        Ok(())
+    }
+}
+
+/// One row's step; leaves its gradient zero.
+fn update_row(
+    values: &mut [f32],
+    (first, second): (&mut [f32], &mut [f32]),
+    gradient: &mut [f32],
+    factor: f32,
+    rest: i32,
+    step: Step,
+) {
+    let (keep1, keep2) = (step.beta1.powi(rest + 1), step.beta2.powi(rest + 1));
+    let (new1, new2) = (1.0 - step.beta1, 1.0 - step.beta2);
+    let rate = step.rate * step.first;
+    simd::vectorise(
+        #[inline(always)]
+        || {
+            let moments = first.iter_mut().zip(second.iter_mut());
+            for ((value, gradient), (first, second)) in
+                values.iter_mut().zip(gradient.iter_mut()).zip(moments)
+            {
+                let slope = *gradient * factor;
+                *gradient = 0.0;
+                *first = keep1.mul_add(*first, new1 * slope);
+                *second = keep2.mul_add(*second, new2 * slope * slope);
+                *value -= rate * *first / ((*second * step.second).sqrt() + step.epsilon);
+            }
+        },
+    );
+}
+
+/// Notes the step at every touched row and takes the marks away.
+fn mark(last: &mut [u32], touched: Option<&mut [u32]>, step: u32) {
+    let Some(touched) = touched else {
+        last.fill(step);
+        return;
+    };
+    for (last, touched) in last.iter_mut().zip(touched) {
+        if std::mem::take(touched) != 0 {
+            *last = step;
+        }
+    }
+}

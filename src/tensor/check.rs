@@ -1,0 +1,348 @@
+//! The one harness that every operation passes: gradients against central differences, one thread against two.
+//!
+//! A [`Case`] is an operation with inputs of some size. Small cases are differentiated numerically; large ones
+//! are run on different devices and compared.
+
+use super::*;
+
+type Build = fn(&mut Tape, &[Var], usize) -> Result<Var>;
+
+/// An operation to be checked: the shapes of its inputs at a scale, and how to apply it to them.
+pub(super) struct Case {
+    pub(super) name: &'static str,
+    inputs: fn(usize) -> Vec<(usize, usize)>,
+    build: Build,
+}
+
+/// What a case gave: the output and the gradient of each input.
+pub(super) struct Outcome {
+    pub(super) output: Vec<f32>,
+    pub(super) gradients: Vec<Vec<f32>>,
+}
+
+impl Case {
+    fn parameters(&self, device: &Device, scale: usize) -> Result<Parameters> {
+        let mut parameters = Parameters::new(device, 11);
+        for (index, (rows, columns)) in (self.inputs)(scale).into_iter().enumerate() {
+            parameters.table(&format!("input {index}"), rows, columns, Initial::Uniform(0.8))?;
+        }
+        for (name, value) in [("mean", Initial::Zeros), ("variance", Initial::Ones)] {
+            parameters.statistic(name, 4, 1, value)?;
+        }
+        Ok(parameters)
+    }
+
+    /// The loss: the output weighted by fixed numbers between -1 and 1.
+    fn loss(&self, tape: &mut Tape, parameters: &Parameters, scale: usize) -> Result<(Var, Var)> {
+        let vars: Vec<Var> = parameters.ids().map(|id| tape.parameter(id)).collect();
+        let output = (self.build)(tape, &vars, scale)?;
+        let [rows, columns] = tape.shape(output);
+        let weights = Initial::Uniform(1.0).values(rows, columns, 5, "weights");
+        let weights = Tensor::new(parameters.device(), &weights, rows, columns)?;
+        Ok((output, tape.weighted_sum(output, &weights)?))
+    }
+
+    pub(super) fn run(&self, device: &Device, scale: usize) -> Result<Outcome> {
+        let parameters = self.parameters(device, scale)?;
+        let mut gradients = Gradients::new(&parameters);
+        let mut tape = Tape::training(&parameters, 3);
+        let (output, loss) = self.loss(&mut tape, &parameters, scale)?;
+        let output = tape.value(output).to_vec()?;
+        tape.backward(loss, &mut gradients)?;
+        let gradients = parameters.ids().map(|id| gradients.of(id)).collect::<Result<_>>()?;
+        Ok(Outcome { output, gradients })
+    }
+
+    /// Compares the gradient with central differences of the loss.
+    fn check_gradient(&self) -> Result<()> {
+        const STEP: f32 = 1e-2;
+        let device = Device::cpu(1)?;
+        let outcome = self.run(&device, 1)?;
+        let mut parameters = self.parameters(&device, 1)?;
+        let steep = |gradient: &Vec<f32>| gradient.iter().any(|slope| slope.abs() > 1e-3);
+        assert!(outcome.gradients.iter().any(steep), "{}: the gradient is too small to check", self.name);
+        for id in parameters.ids() {
+            if parameters.kind(id) == Kind::Statistic {
+                continue;
+            }
+            let values = parameters.value(id).to_vec()?;
+            for index in (0..values.len()).step_by(1 + values.len() / 60) {
+                let mut at = |offset: f32| -> Result<f64> {
+                    let mut moved = values.clone();
+                    moved[index] += offset;
+                    parameters.set(id, &moved)?;
+                    let mut tape = Tape::training(&parameters, 3);
+                    let (_, loss) = self.loss(&mut tape, &parameters, 1)?;
+                    let loss = tape.value(loss).number()?;
+                    Ok(f64::from(loss))
+                };
+                let slope = (at(STEP)? - at(-STEP)?) / f64::from(2.0 * STEP);
+                let ours = f64::from(outcome.gradients[id.0 as usize][index]);
+                let error = (slope - ours).abs();
+                assert!(
+                    error <= 2e-3 + 1e-2 * slope.abs().max(ours.abs()),
+                    "{}: input {} element {index}: {ours} but differences say {slope}",
+                    self.name,
+                    id.0
+                );
+            }
+            parameters.set(id, &values)?;
+        }
+        Ok(())
+    }
+}
+
+/// A list of `len` indices below `limit`, with repetitions.
+fn indices(device: &Device, len: usize, limit: usize) -> Result<Indices> {
+    let list: Vec<u32> = (0..len).map(|index| ((index * 7 + index / 3) % limit) as u32).collect();
+    Indices::new(device, &list)
+}
+
+/// `count` segments of 0 to 4 elements.
+fn segments(device: &Device, count: usize) -> Result<Segments> {
+    Segments::from_lengths(device, (0..count).map(|index| (index * 3 + index / 5) % 5))
+}
+
+fn total(count: usize) -> usize {
+    (0..count).map(|index| (index * 3 + index / 5) % 5).sum()
+}
+
+/// A mask that closes every third element.
+fn closed(device: &Device, len: usize) -> Result<Indices> {
+    Indices::new(device, &(0..len).map(|index| u32::from(index % 3 == 1)).collect::<Vec<_>>())
+}
+
+fn labels(device: &Device, queries: usize, rows: usize) -> Result<Labels> {
+    let lists = (0..queries).map(|query| (0..query % 4).map(move |index| (query * 5 + index * 3) % rows));
+    let lists: Vec<Vec<usize>> = lists
+        .map(|list| {
+            let mut list: Vec<usize> = list.collect();
+            list.sort_unstable();
+            list.dedup();
+            list
+        })
+        .collect();
+    let flat: Vec<u32> = lists.iter().flatten().map(|row| *row as u32).collect();
+    let segments = Segments::from_lengths(device, lists.iter().map(Vec::len))?;
+    Ok(Labels { rows: Indices::new(device, &flat)?, segments })
+}
+
+const SMALL_IMAGE: Image = Image { channels: 2, height: 5, width: 6, kernel_height: 3, kernel_width: 2 };
+
+/// All operations that have a gradient.
+pub(super) const CASES: &[Case] = &[
+    Case { name: "relu", inputs: |n| vec![(7 * n, 5)], build: |tape, x, _| tape.relu(x[0]) },
+    Case { name: "sigmoid", inputs: |n| vec![(7 * n, 5)], build: |tape, x, _| tape.sigmoid(x[0]) },
+    Case { name: "scale", inputs: |n| vec![(7 * n, 5)], build: |tape, x, _| tape.scale(x[0], -2.5) },
+    Case { name: "dropout", inputs: |n| vec![(7 * n, 5)], build: |tape, x, _| tape.dropout(x[0], 0.4) },
+    Case { name: "add", inputs: |n| vec![(7 * n, 5); 2], build: |tape, x, _| tape.add(x[0], x[1]) },
+    Case { name: "multiply", inputs: |n| vec![(7 * n, 5); 2], build: |tape, x, _| tape.multiply(x[0], x[1]) },
+    Case {
+        name: "multiply with itself",
+        inputs: |n| vec![(7 * n, 5)],
+        build: |tape, x, _| tape.multiply(x[0], x[0]),
+    },
+    Case { name: "row_dot", inputs: |n| vec![(7 * n, 35); 2], build: |tape, x, _| tape.row_dot(x[0], x[1]) },
+    Case {
+        name: "concatenate",
+        inputs: |n| vec![(3 * n, 2), (3 * n, 5), (3 * n, 1)],
+        build: |tape, x, _| tape.concatenate(&x[..3]),
+    },
+    Case {
+        name: "gather",
+        inputs: |n| vec![(9 * n, 5)],
+        build: |tape, x, n| {
+            let rows = indices(tape.device(), 20 * n, 9 * n)?;
+            tape.gather(x[0], &rows, 0.3)
+        },
+    },
+    Case {
+        name: "gather of a variable, twice",
+        inputs: |n| vec![(9 * n, 5)],
+        build: |tape, x, n| {
+            let state = tape.sigmoid(x[0])?;
+            let (some, others) = (indices(tape.device(), 20 * n, 9 * n)?, indices(tape.device(), 20 * n, 5)?);
+            let (left, right) = (tape.gather(state, &some, 0.0)?, tape.gather(state, &others, 0.0)?);
+            tape.multiply(left, right)
+        },
+    },
+    Case {
+        name: "linear",
+        inputs: |n| vec![(6 * n, 3), (6 * n, 5), (8, 7), (1, 7)],
+        build: |tape, x, _| tape.linear(&[x[0], x[1]], x[2], Some(x[3]), Activation::Relu, 0.3),
+    },
+    Case {
+        name: "linear without bias",
+        inputs: |n| vec![(6 * n, 3), (3, 70)],
+        build: |tape, x, _| tape.linear(&[x[0]], x[1], None, Activation::Identity, 0.2),
+    },
+    Case {
+        name: "lstm",
+        inputs: |n| vec![(5 * n, 3), (5 * n, 4), (5 * n, 4), (3, 16), (4, 16), (1, 16)],
+        build: |tape, x, _| {
+            let weights = LstmWeights { input: x[3], hidden: x[4], bias: x[5] };
+            let state = LstmState { hidden: x[1], cell: x[2] };
+            let state = tape.lstm(x[0], Some(state), None, weights)?;
+            tape.multiply(state.hidden, state.cell)
+        },
+    },
+    Case {
+        name: "lstm from parents",
+        inputs: |n| vec![(4 * n, 3), (9 * n, 3), (3, 16), (4, 16), (1, 16)],
+        build: |tape, x, n| {
+            let weights = LstmWeights { input: x[2], hidden: x[3], bias: x[4] };
+            let state = tape.lstm(x[0], None, None, weights)?;
+            let parents = indices(tape.device(), 9 * n, 4 * n)?;
+            let state = tape.lstm(x[1], Some(state), Some(&parents), weights)?;
+            Ok(state.hidden)
+        },
+    },
+    Case {
+        name: "gather_dot",
+        inputs: |n| vec![(8 * n, 37), (11, 37)],
+        build: |tape, x, n| {
+            let segments = segments(tape.device(), 8 * n)?;
+            let rows = indices(tape.device(), segments.total(), 11)?;
+            tape.gather_dot(x[0], x[1], &rows, &segments, 0.0)
+        },
+    },
+    Case {
+        name: "gather_dot with dropout",
+        inputs: |n| vec![(8 * n, 37), (11, 37)],
+        build: |tape, x, n| {
+            let segments = segments(tape.device(), 8 * n)?;
+            let rows = indices(tape.device(), segments.total(), 11)?;
+            tape.gather_dot(x[0], x[1], &rows, &segments, 0.3)
+        },
+    },
+    Case {
+        name: "gather_distance",
+        inputs: |n| vec![(8 * n, 38), (11, 38)],
+        build: |tape, x, n| {
+            let segments = segments(tape.device(), 8 * n)?;
+            let rows = indices(tape.device(), segments.total(), 11)?;
+            tape.gather_distance(x[0], x[1], &rows, &segments)
+        },
+    },
+    Case {
+        name: "segment_log_softmax and entropy",
+        inputs: |n| vec![(total(9 * n), 1)],
+        build: |tape, x, n| {
+            let segments = segments(tape.device(), 9 * n)?;
+            let closed = closed(tape.device(), segments.total())?;
+            let chances = tape.segment_log_softmax(x[0], &segments, Some(&closed))?;
+            tape.segment_entropy(chances, &segments)
+        },
+    },
+    Case {
+        name: "segment_log_softmax and pick",
+        inputs: |n| vec![(total(9 * n), 1)],
+        build: |tape, x, n| {
+            let segments = segments(tape.device(), 9 * n)?;
+            let chances = tape.segment_log_softmax(x[0], &segments, None)?;
+            let positions = indices(tape.device(), 30 * n, segments.total())?;
+            tape.pick(chances, &positions)
+        },
+    },
+    Case {
+        name: "segment_log_sum_exp",
+        inputs: |n| vec![(total(9 * n), 1)],
+        build: |tape, x, n| {
+            let starts: Vec<u32> = segments(tape.device(), 9 * n)?.starts().to_vec();
+            // Only whole segments of more than one element, so that none is closed entirely.
+            let mut starts: Vec<u32> = starts.into_iter().step_by(3).collect();
+            let all = total(9 * n) as u32;
+            if starts.last() != Some(&all) {
+                starts.push(all);
+            }
+            let segments = Segments::from_starts(tape.device(), starts)?;
+            let closed = closed(tape.device(), segments.total())?;
+            tape.segment_log_sum_exp(x[0], &segments, Some(&closed))
+        },
+    },
+    Case {
+        name: "against, log_softmax and pick_pairs",
+        inputs: |n| vec![(5 * n, 6), (9, 6), (9, 1)],
+        build: |tape, x, n| {
+            let scores = tape.against(x[0], x[1], Some(x[2]), 0.2)?;
+            let chances = tape.log_softmax(scores, 2)?;
+            let rows = indices(tape.device(), 14 * n, 5 * n)?;
+            let columns: Vec<u32> = (0..14 * n).map(|index| 2 + (index * 3 % 7) as u32).collect();
+            let columns = Indices::new(tape.device(), &columns)?;
+            tape.pick_pairs(chances, &rows, &columns)
+        },
+    },
+    Case {
+        name: "complex_product",
+        inputs: |n| vec![(5 * n, 6); 2],
+        build: |tape, x, _| tape.complex_product(x[0], x[1]),
+    },
+    Case {
+        name: "rotate",
+        inputs: |n| vec![(5 * n, 6), (5 * n, 3)],
+        build: |tape, x, _| tape.rotate(x[0], x[1]),
+    },
+    Case { name: "mean", inputs: |n| vec![(5 * n, 6)], build: |tape, x, _| tape.mean(x[0]) },
+    Case {
+        name: "cubed_norm",
+        inputs: |n| vec![(5 * n, 6)],
+        build: |tape, x, _| tape.cubed_norm(x[0], false, 0.3),
+    },
+    Case {
+        name: "cubed_norm, complex",
+        inputs: |n| vec![(5 * n, 6)],
+        build: |tape, x, _| tape.cubed_norm(x[0], true, 0.3),
+    },
+    Case {
+        name: "binary_loss_against_all",
+        inputs: |n| vec![(6, 5), (13 * n, 5), (13 * n, 1)],
+        build: |tape, x, n| {
+            let labels = labels(tape.device(), 6, 13 * n)?;
+            let loss = tape.binary_loss_against_all(x[0], x[1], Some(x[2]), &labels, 0.1, 0.2)?;
+            tape.scale(loss, 20.0)
+        },
+    },
+    Case {
+        name: "softmax_loss_against_all",
+        inputs: |n| vec![(6, 5), (13 * n, 5), (13 * n, 1)],
+        build: |tape, x, n| {
+            let labels = labels(tape.device(), 6, 13 * n)?;
+            let loss = tape.softmax_loss_against_all(x[0], x[1], Some(x[2]), &labels, 0.2)?;
+            tape.scale(loss, 20.0)
+        },
+    },
+    Case {
+        name: "convolve",
+        inputs: |n| vec![(3 * n, 60), (4, 12), (4, 1)],
+        build: |tape, x, _| tape.convolve(x[0], x[1], Some(x[2]), SMALL_IMAGE),
+    },
+    Case {
+        name: "batch_norm",
+        inputs: |n| vec![(5 * n, 12), (4, 1), (4, 1)],
+        build: |tape, x, _| {
+            let at = ParameterId;
+            let normalisation = Normalisation { scale: at(1), shift: at(2), mean: at(3), variance: at(4) };
+            tape.batch_norm(x[0], 4, normalisation)
+        },
+    },
+];
+
+#[test]
+fn gradients_agree_with_differences() {
+    for case in CASES {
+        case.check_gradient().unwrap_or_else(|error| panic!("{}: {error}", case.name));
+    }
+}
+
+#[test]
+fn one_thread_and_two_give_the_same_bits() {
+    let (one, two) = (Device::cpu(1).unwrap(), Device::cpu(2).unwrap());
+    for case in CASES {
+        let (left, right) = (case.run(&one, 400).unwrap(), case.run(&two, 400).unwrap());
+        let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&left.output), bits(&right.output), "{}", case.name);
+        for (input, (left, right)) in left.gradients.iter().zip(&right.gradients).enumerate() {
+            assert_eq!(bits(left), bits(right), "{}: gradient of input {input}", case.name);
+        }
+    }
+}

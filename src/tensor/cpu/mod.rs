@@ -1,0 +1,223 @@
+//! The CPU side of a device: its threads, its pool of vectors, and loops over fixed chunks of rows.
+//!
+//! Every parallel loop of the room goes through [`Cpu`]. Chunks are cut by size alone, never by the number of
+//! threads, and sums are added up chunk by chunk in order: that is why one thread and many give the same bits.
+//! The numerical parts are in [`simd`] (element-wise, dispatched to the machine's vector units) and
+//! [`product`] (matrix products).
+
+pub(crate) mod product;
+pub(crate) mod simd;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use rayon::prelude::*;
+
+use super::error::{Result, TensorError};
+
+/// Elements that make a chunk worth handing to a thread.
+const CHUNK: usize = 16 * 1024;
+
+/// Threads and memory of the CPU as a device.
+pub(crate) struct Cpu {
+    threads: usize,
+    pool: Option<rayon::ThreadPool>,
+    floats: Shelf<f32>,
+    integers: Shelf<u32>,
+}
+
+impl Cpu {
+    pub(crate) fn new(threads: usize) -> Result<Cpu> {
+        let threads = threads.max(1);
+        let pool = match threads {
+            1 => None,
+            _ => Some(
+                rayon::ThreadPoolBuilder::new()
+                    .num_threads(threads)
+                    .thread_name(|index| format!("tensor-{index}"))
+                    .build()
+                    .map_err(|error| TensorError::Threads { threads, why: error.to_string() })?,
+            ),
+        };
+        Ok(Cpu { threads, pool, floats: Shelf::default(), integers: Shelf::default() })
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
+    }
+
+    pub(crate) fn floats(&self) -> &Shelf<f32> {
+        &self.floats
+    }
+
+    pub(crate) fn integers(&self) -> &Shelf<u32> {
+        &self.integers
+    }
+
+    /// Runs `task` for every index below `count`, on all threads.
+    pub(crate) fn each(&self, count: usize, task: impl Fn(usize) + Sync + Send) {
+        match &self.pool {
+            Some(pool) if count > 1 => pool.install(|| (0..count).into_par_iter().for_each(task)),
+            _ => (0..count).for_each(task),
+        }
+    }
+
+    /// Rows of `width` elements that make a chunk.
+    pub(crate) fn rows_per_chunk(width: usize) -> usize {
+        (CHUNK / width.max(1)).max(1)
+    }
+
+    /// Gives `task` consecutive chunks of rows: the first row's index and the rows themselves.
+    pub(crate) fn rows(
+        &self,
+        data: &mut [f32],
+        width: usize,
+        task: impl Fn(usize, &mut [f32]) + Sync + Send,
+    ) {
+        if width == 0 {
+            return;
+        }
+        let rows = Self::rows_per_chunk(width);
+        self.zip([(data, width)], rows, |first, [chunk]| task(first, chunk));
+    }
+
+    /// Gives `task` chunks of `rows` rows of several arrays at once; each array has its own width.
+    pub(crate) fn zip<const N: usize>(
+        &self,
+        arrays: [(&mut [f32], usize); N],
+        rows: usize,
+        task: impl Fn(usize, [&mut [f32]; N]) + Sync + Send,
+    ) {
+        let widths = arrays.each_ref().map(|(_, width)| *width);
+        let count =
+            arrays.iter().map(|(data, width)| data.len().checked_div(*width).unwrap_or(0)).max().unwrap_or(0);
+        if count == 0 {
+            return;
+        }
+        let mut rests = arrays.map(|(data, _)| data);
+        let chunks: Vec<(usize, [&mut [f32]; N])> = (0..count)
+            .step_by(rows.max(1))
+            .map(|first| {
+                let taken = rows.min(count - first);
+                let mut index = 0;
+                let parts = rests.each_mut().map(|rest| {
+                    let (head, tail) = std::mem::take(rest).split_at_mut(taken * widths[index]);
+                    *rest = tail;
+                    index += 1;
+                    head
+                });
+                (first, parts)
+            })
+            .collect();
+        self.run(chunks, |(first, parts)| task(first, parts));
+    }
+
+    /// Gives `task` the values of consecutive segments: chunks of whole segments, as the first segment's
+    /// index, the segment after the last, and the values from the first's start.
+    pub(crate) fn segments(
+        &self,
+        data: &mut [f32],
+        starts: &[u32],
+        task: impl Fn(std::ops::Range<usize>, &mut [f32]) + Sync + Send,
+    ) {
+        self.segments_of(data, starts, 1, task);
+    }
+
+    /// As [`Cpu::segments`] for work that grows with `weight` for each element: chunks are cut finer.
+    pub(crate) fn segments_of(
+        &self,
+        data: &mut [f32],
+        starts: &[u32],
+        weight: usize,
+        task: impl Fn(std::ops::Range<usize>, &mut [f32]) + Sync + Send,
+    ) {
+        let count = starts.len() - 1;
+        let most = (8 * CHUNK / weight.max(1)).clamp(1, CHUNK);
+        let mut chunks = Vec::new();
+        let mut rest = data;
+        let mut first = 0;
+        while first < count {
+            let mut end = first + 1;
+            while end < count && ((starts[end + 1] - starts[first]) as usize) < most && end - first < CHUNK {
+                end += 1;
+            }
+            let (head, tail) = rest.split_at_mut((starts[end] - starts[first]) as usize);
+            rest = tail;
+            chunks.push((first..end, head));
+            first = end;
+        }
+        self.run(chunks, |(range, values)| task(range, values));
+    }
+
+    /// Hands the chunks to the threads.
+    pub(crate) fn run<T: Send>(&self, chunks: Vec<T>, task: impl Fn(T) + Sync + Send) {
+        match &self.pool {
+            Some(pool) if chunks.len() > 1 => pool.install(|| chunks.into_par_iter().for_each(task)),
+            _ => chunks.into_iter().for_each(task),
+        }
+    }
+
+    /// Sums what `task` gives for every fixed chunk of `count` items, in the order of the chunks.
+    pub(crate) fn sum(
+        &self,
+        count: usize,
+        chunk: usize,
+        task: impl Fn(std::ops::Range<usize>) -> f64 + Sync + Send,
+    ) -> f64 {
+        let mut parts = vec![0.0f64; count.div_ceil(chunk.max(1))];
+        let numbered: Vec<_> = parts.iter_mut().enumerate().collect();
+        self.run(numbered, |(index, part)| *part = task(index * chunk..((index + 1) * chunk).min(count)));
+        parts.iter().sum()
+    }
+}
+
+/// Vectors that were used and may be used again, so that a training step does not ask the system for memory
+/// (and does not wait for it to clear pages).
+pub(crate) struct Shelf<T> {
+    free: Mutex<Vec<Vec<T>>>,
+    held: AtomicUsize,
+    peak: AtomicUsize,
+}
+
+impl<T> Default for Shelf<T> {
+    fn default() -> Self {
+        Shelf { free: Mutex::new(Vec::new()), held: AtomicUsize::new(0), peak: AtomicUsize::new(0) }
+    }
+}
+
+impl<T: Copy + Default> Shelf<T> {
+    /// A vector of `len` elements with whatever values it had before.
+    pub(crate) fn take(&self, len: usize) -> Vec<T> {
+        let mut free = self.free.lock().expect("no code panics while it holds the shelf");
+        let fits = |vector: &Vec<T>| vector.capacity() >= len && vector.capacity() <= len + len / 4 + 64;
+        let best =
+            (0..free.len()).filter(|&index| fits(&free[index])).min_by_key(|&index| free[index].capacity());
+        if let Some(index) = best {
+            let mut vector = free.swap_remove(index);
+            vector.resize(len, T::default());
+            return vector;
+        }
+        drop(free);
+        let held = self.held.fetch_add(len * size_of::<T>(), Relaxed) + len * size_of::<T>();
+        self.peak.fetch_max(held, Relaxed);
+        vec![T::default(); len]
+    }
+
+    /// Puts a vector back. When many lie unused, the largest go back to the system.
+    pub(crate) fn give(&self, vector: Vec<T>) {
+        const MOST: usize = 512;
+        let mut free = self.free.lock().expect("no code panics while it holds the shelf");
+        if vector.capacity() > 0 {
+            free.push(vector);
+        }
+        if free.len() > MOST {
+            let dropped = free.swap_remove(0);
+            self.held.fetch_sub(dropped.capacity() * size_of::<T>(), Relaxed);
+        }
+    }
+
+    /// Most bytes ever held, in use or not.
+    pub(crate) fn peak(&self) -> usize {
+        self.peak.load(Relaxed)
+    }
+}

@@ -1,0 +1,121 @@
+//! Where numbers live and who computes with them.
+//!
+//! A [`Device`] is a cheap handle. Model code gets one, makes tensors and parameters on it and never asks
+//! which kind it is; only the operations in this room look inside.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::cpu::Cpu;
+use super::error::{Result, TensorError};
+use super::memory::{Buffer, Element};
+
+/// A processor with its memory: the CPU with a number of threads, or a CUDA device.
+#[derive(Clone)]
+pub struct Device(Arc<Backend>);
+
+/// What a device is; operations match on it.
+pub(crate) enum Backend {
+    Cpu(Cpu),
+}
+
+/// Which device a user asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeviceChoice {
+    /// The CPU.
+    Cpu,
+    /// A CUDA device; an error where there is none.
+    Cuda,
+    /// CUDA where a driver and a device are there, else the CPU.
+    #[default]
+    Auto,
+}
+
+impl std::str::FromStr for DeviceChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text {
+            "cpu" => Ok(DeviceChoice::Cpu),
+            "cuda" => Ok(DeviceChoice::Cuda),
+            "auto" => Ok(DeviceChoice::Auto),
+            _ => Err(format!("`{text}` is no device; use cpu, cuda or auto")),
+        }
+    }
+}
+
+impl Device {
+    /// The CPU with so many threads (at least one).
+    pub fn cpu(threads: usize) -> Result<Device> {
+        Ok(Device(Arc::new(Backend::Cpu(Cpu::new(threads)?))))
+    }
+
+    /// The CUDA device of this number; an error with a remedy where there is none.
+    pub fn cuda(ordinal: usize) -> Result<Device> {
+        Err(TensorError::NoCuda { why: format!("device {ordinal} is not there") })
+    }
+
+    /// The device of the user's choice; `threads` count for the CPU.
+    pub fn choose(choice: DeviceChoice, threads: usize) -> Result<Device> {
+        match choice {
+            DeviceChoice::Cpu => Device::cpu(threads),
+            DeviceChoice::Cuda => Device::cuda(0),
+            DeviceChoice::Auto => Device::cuda(0).or_else(|_| Device::cpu(threads)),
+        }
+    }
+
+    /// Waits until everything that was asked of the device is done. Only for measuring time.
+    pub fn synchronise(&self) -> Result<()> {
+        match self.backend() {
+            Backend::Cpu(_) => Ok(()),
+        }
+    }
+
+    /// The most bytes that tensors on this device ever held together, spare ones included.
+    pub fn peak_bytes(&self) -> usize {
+        match self.backend() {
+            Backend::Cpu(cpu) => cpu.floats().peak() + cpu.integers().peak(),
+        }
+    }
+
+    pub(crate) fn backend(&self) -> &Backend {
+        &self.0
+    }
+
+    pub(crate) fn is_same(&self, other: &Device) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Memory for `len` elements with no particular values.
+    pub(crate) fn allocate<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
+        Buffer::new(self, len)
+    }
+
+    /// Memory for `len` zeros.
+    pub(crate) fn zeros<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
+        let mut buffer = Buffer::new(self, len)?;
+        buffer.clear()?;
+        Ok(buffer)
+    }
+
+    /// A copy of `values` on this device.
+    pub(crate) fn upload<T: Element>(&self, values: &[T]) -> Result<Buffer<T>> {
+        let mut buffer = Buffer::new(self, values.len())?;
+        buffer.write(values)?;
+        Ok(buffer)
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        match self.backend() {
+            Backend::Cpu(cpu) => write!(formatter, "cpu ({} threads)", cpu.threads()),
+        }
+    }
+}

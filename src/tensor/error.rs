@@ -1,0 +1,119 @@
+//! What can go wrong with tensors, said so that the caller knows which operation and what to do.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// An error of the tensor room.
+#[derive(Debug, Error)]
+pub enum TensorError {
+    /// Two shapes that an operation needs to agree do not.
+    #[error("{operation}: {what}: {left:?} does not fit {right:?}")]
+    Shape {
+        /// The operation that was asked for.
+        operation: &'static str,
+        /// Which shapes, in words.
+        what: &'static str,
+        /// The one shape.
+        left: Vec<usize>,
+        /// The other.
+        right: Vec<usize>,
+    },
+    /// A value is not a number; only debug builds look.
+    #[error(
+        "{operation}: an input has a value that is not a number at element {position} of shape {shape:?}"
+    )]
+    NotANumber {
+        /// The operation that was given the value.
+        operation: &'static str,
+        /// Where the first such value is.
+        position: usize,
+        /// The shape of the input.
+        shape: Vec<usize>,
+    },
+    /// An index points outside the table it is used on; looked for on the CPU and in debug builds.
+    #[error("{operation}: index {index} at position {position} is outside a table of {rows} rows")]
+    Index {
+        /// The operation that was given the index.
+        operation: &'static str,
+        /// The index itself.
+        index: u32,
+        /// Where it stands among the indices.
+        position: usize,
+        /// Rows of the table.
+        rows: usize,
+    },
+    /// The tape has nothing to run backward.
+    #[error("backward: {0}")]
+    Backward(&'static str),
+    /// A name is used twice, or is not there.
+    #[error("parameter `{name}`: {why}")]
+    Parameter {
+        /// The parameter's name.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// There is no usable CUDA device.
+    #[error(
+        "CUDA cannot be used: {why}; install the NVIDIA driver and CUDA libraries, or choose `--device cpu`"
+    )]
+    NoCuda {
+        /// The cause, in the driver's words where there are any.
+        why: String,
+    },
+    /// The device's memory is exhausted.
+    #[error(
+        "device memory exhausted: {needed_mib} MiB more were needed, {held_mib} MiB are held and {free_mib} MiB are free; \
+         lower the batch size (`--set batch=…`), the rollouts or the beam, or choose `--device cpu`"
+    )]
+    OutOfMemory {
+        /// Mebibytes that were asked for.
+        needed_mib: usize,
+        /// Mebibytes that this process holds already.
+        held_mib: usize,
+        /// Mebibytes that the device says are free.
+        free_mib: usize,
+    },
+    /// The driver, cuBLAS or NVRTC reported an error.
+    #[error("CUDA {call}: {why}")]
+    Cuda {
+        /// What was asked of CUDA.
+        call: String,
+        /// Its answer.
+        why: String,
+    },
+    /// A thread pool could not be started.
+    #[error("{threads} threads could not be started: {why}")]
+    Threads {
+        /// How many were asked for.
+        threads: usize,
+        /// The system's answer.
+        why: String,
+    },
+    /// A file of weights cannot be read or written.
+    #[error("{}: {why}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// What the tensor room returns.
+pub type Result<T> = std::result::Result<T, TensorError>;
+
+/// An error about two shapes, unless `fits`.
+pub(crate) fn expect_shape(
+    fits: bool,
+    operation: &'static str,
+    what: &'static str,
+    left: &[usize],
+    right: &[usize],
+) -> Result<()> {
+    if fits {
+        return Ok(());
+    }
+    Err(TensorError::Shape { operation, what, left: left.to_vec(), right: right.to_vec() })
+}

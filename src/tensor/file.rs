@@ -1,0 +1,210 @@
+//! Weights in files: the `safetensors` format, with names a person can read and a version.
+//!
+//! An [`Archive`] is a set of named matrices and short texts in memory. [`Parameters::store`] and
+//! [`Adam::store`](super::Adam::store) fill it; other rooms may add their own texts (names of entities,
+//! settings). Files made elsewhere can be read too, as long as the matrices are `f32`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+
+use super::error::{Result, TensorError};
+use super::parameters::Parameters;
+
+/// The version of the layout that this code writes.
+const VERSION: &str = "1";
+const VERSION_KEY: &str = "ruleguider.version";
+
+enum Content {
+    Values { shape: Vec<usize>, values: Vec<f32> },
+    Indices(Vec<u32>),
+}
+
+/// Named matrices and texts, to be written to or read from one file.
+#[derive(Default)]
+pub struct Archive {
+    contents: BTreeMap<String, Content>,
+    metadata: BTreeMap<String, String>,
+}
+
+impl Archive {
+    /// An empty archive.
+    pub fn new() -> Archive {
+        Archive::default()
+    }
+
+    /// Adds a matrix.
+    pub fn insert(&mut self, name: &str, shape: [usize; 2], values: Vec<f32>) -> Result<()> {
+        if values.len() != shape[0] * shape[1] {
+            let why = format!("{} values are no {} × {} matrix", values.len(), shape[0], shape[1]);
+            return Err(TensorError::Parameter { name: name.to_string(), why });
+        }
+        self.contents.insert(name.to_string(), Content::Values { shape: shape.to_vec(), values });
+        Ok(())
+    }
+
+    /// Adds a list of indices.
+    pub fn insert_indices(&mut self, name: &str, values: Vec<u32>) -> Result<()> {
+        self.contents.insert(name.to_string(), Content::Indices(values));
+        Ok(())
+    }
+
+    /// Sets a text.
+    pub fn set_metadata(&mut self, key: &str, text: &str) {
+        self.metadata.insert(key.to_string(), text.to_string());
+    }
+
+    /// The text of this key.
+    pub fn metadata(&self, key: &str) -> Option<&str> {
+        self.metadata.get(key).map(String::as_str)
+    }
+
+    /// The text of this key as a number.
+    pub fn number<N: std::str::FromStr>(&self, key: &str) -> Result<N> {
+        let text = self.metadata(key).ok_or_else(|| missing(key, "is not in the file's metadata"))?;
+        text.parse().map_err(|_| missing(key, &format!("`{text}` is not a number")))
+    }
+
+    /// The names of all matrices and lists.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.contents.keys().map(String::as_str)
+    }
+
+    /// Whether there is a matrix or list of this name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.contents.contains_key(name)
+    }
+
+    /// The shape of a matrix, as it was written.
+    pub fn shape(&self, name: &str) -> Option<Vec<usize>> {
+        match self.contents.get(name)? {
+            Content::Values { shape, .. } => Some(shape.clone()),
+            Content::Indices(values) => Some(vec![values.len()]),
+        }
+    }
+
+    /// The values of a matrix, which must have this shape (a vector may be a row or a column).
+    pub fn values(&self, name: &str, shape: [usize; 2]) -> Result<&[f32]> {
+        match self.contents.get(name) {
+            Some(Content::Values { shape: found, values }) => {
+                let squeeze =
+                    |sides: &[usize]| sides.iter().copied().filter(|&side| side != 1).collect::<Vec<_>>();
+                if squeeze(found) != squeeze(&shape) {
+                    return Err(missing(
+                        name,
+                        &format!("has shape {found:?} in the file, but {shape:?} is needed"),
+                    ));
+                }
+                Ok(values)
+            }
+            Some(Content::Indices(_)) => Err(missing(name, "is a list of indices, not a matrix")),
+            None => Err(missing(name, "is not in the file")),
+        }
+    }
+
+    /// The values of a list of this length.
+    pub fn indices(&self, name: &str, len: usize) -> Result<&[u32]> {
+        match self.contents.get(name) {
+            Some(Content::Indices(values)) if values.len() == len => Ok(values),
+            Some(_) => Err(missing(name, &format!("is not a list of {len} indices"))),
+            None => Err(missing(name, "is not in the file")),
+        }
+    }
+
+    /// Writes the file, first beside its place and then into it, so that no half file is ever there.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let bytes: BTreeMap<&str, (Dtype, Vec<usize>, Vec<u8>)> = self
+            .contents
+            .iter()
+            .map(|(name, content)| {
+                let (kind, shape, bytes) = match content {
+                    Content::Values { shape, values } => (
+                        Dtype::F32,
+                        shape.clone(),
+                        values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+                    ),
+                    Content::Indices(values) => (
+                        Dtype::U32,
+                        vec![values.len()],
+                        values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+                    ),
+                };
+                (name.as_str(), (kind, shape, bytes))
+            })
+            .collect();
+        let views = bytes
+            .iter()
+            .map(|(name, (kind, shape, bytes))| Ok((*name, TensorView::new(*kind, shape.clone(), bytes)?)))
+            .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>()
+            .map_err(|error| failed(path, error))?;
+        let mut metadata: HashMap<String, String> = self.metadata.clone().into_iter().collect();
+        metadata.insert(VERSION_KEY.to_string(), VERSION.to_string());
+        let data = safetensors::serialize(views, Some(metadata)).map_err(|error| failed(path, error))?;
+        let beside = path.with_extension("partial");
+        std::fs::write(&beside, data).map_err(|error| failed(&beside, error))?;
+        std::fs::rename(&beside, path).map_err(|error| failed(path, error))
+    }
+
+    /// Reads a file that this or another program wrote.
+    pub fn read(path: &Path) -> Result<Archive> {
+        let data = std::fs::read(path).map_err(|error| failed(path, error))?;
+        let (_, header) = SafeTensors::read_metadata(&data).map_err(|error| failed(path, error))?;
+        let mut archive = Archive::new();
+        for (key, text) in header.metadata().iter().flatten() {
+            archive.set_metadata(key, text);
+        }
+        if let Some(version) = archive.metadata.remove(VERSION_KEY).filter(|version| version != VERSION) {
+            return Err(failed(
+                path,
+                format!("written in layout {version}, but this program reads layout {VERSION}"),
+            ));
+        }
+        let tensors = SafeTensors::deserialize(&data).map_err(|error| failed(path, error))?;
+        for (name, view) in tensors.iter() {
+            let words = view.data().as_chunks::<4>().0.iter();
+            let content = match view.dtype() {
+                Dtype::F32 => Content::Values {
+                    shape: view.shape().to_vec(),
+                    values: words.map(|word| f32::from_le_bytes(*word)).collect(),
+                },
+                Dtype::U32 => Content::Indices(words.map(|word| u32::from_le_bytes(*word)).collect()),
+                other => {
+                    return Err(failed(
+                        path,
+                        format!("`{name}` holds {other:?}, but only F32 and U32 can be read"),
+                    ));
+                }
+            };
+            archive.contents.insert(name.to_string(), content);
+        }
+        Ok(archive)
+    }
+}
+
+impl Parameters {
+    /// Puts every parameter into an archive under its name.
+    pub fn store(&self, archive: &mut Archive) -> Result<()> {
+        for entry in &self.entries {
+            archive.insert(&entry.name, entry.value.shape(), entry.value.to_vec()?)?;
+        }
+        Ok(())
+    }
+
+    /// Takes every parameter from an archive; a missing name or another shape is an error.
+    pub fn load(&mut self, archive: &Archive) -> Result<()> {
+        for id in self.ids() {
+            let (name, shape) = (self.name(id).to_string(), self.entry(id).value.shape());
+            self.set(id, archive.values(&name, shape)?)?;
+        }
+        Ok(())
+    }
+}
+
+fn missing(name: &str, why: &str) -> TensorError {
+    TensorError::Parameter { name: name.to_string(), why: why.to_string() }
+}
+
+fn failed(path: &Path, why: impl std::fmt::Display) -> TensorError {
+    TensorError::File { path: path.to_path_buf(), why: why.to_string() }
+}

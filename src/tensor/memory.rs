@@ -1,0 +1,104 @@
+//! Device memory: a run of elements that goes back to its device's stock when it is dropped.
+
+use super::cpu::{Cpu, Shelf};
+use super::device::{Backend, Device};
+use super::error::Result;
+
+/// A type that device memory can hold: `f32` or `u32`.
+pub(crate) trait Element: Copy + Default + Send + Sync + 'static {
+    fn shelf(cpu: &Cpu) -> &Shelf<Self>;
+}
+
+impl Element for f32 {
+    fn shelf(cpu: &Cpu) -> &Shelf<f32> {
+        cpu.floats()
+    }
+}
+
+impl Element for u32 {
+    fn shelf(cpu: &Cpu) -> &Shelf<u32> {
+        cpu.integers()
+    }
+}
+
+enum Memory<T> {
+    Host(Vec<T>),
+}
+
+/// `len` elements on a device.
+pub(crate) struct Buffer<T: Element> {
+    device: Device,
+    len: usize,
+    memory: Memory<T>,
+}
+
+impl<T: Element> Buffer<T> {
+    pub(super) fn new(device: &Device, len: usize) -> Result<Self> {
+        let memory = match device.backend() {
+            Backend::Cpu(cpu) => Memory::Host(T::shelf(cpu).take(len)),
+        };
+        Ok(Buffer { device: device.clone(), len, memory })
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The elements, on the CPU.
+    pub(crate) fn host(&self) -> &[T] {
+        match &self.memory {
+            Memory::Host(values) => values,
+        }
+    }
+
+    /// The elements, on the CPU, to be changed.
+    pub(crate) fn host_mut(&mut self) -> &mut [T] {
+        match &mut self.memory {
+            Memory::Host(values) => values,
+        }
+    }
+
+    /// Copies `values` in; they must be as many as there are elements.
+    pub(crate) fn write(&mut self, values: &[T]) -> Result<()> {
+        match &mut self.memory {
+            Memory::Host(own) => own.copy_from_slice(values),
+        }
+        Ok(())
+    }
+
+    /// Copies the elements out; on CUDA this waits for them.
+    pub(crate) fn read(&self) -> Result<Vec<T>> {
+        match &self.memory {
+            Memory::Host(values) => Ok(values.clone()),
+        }
+    }
+
+    /// Sets all elements to zero.
+    pub(crate) fn clear(&mut self) -> Result<()> {
+        match &mut self.memory {
+            Memory::Host(values) => values.fill(T::default()),
+        }
+        Ok(())
+    }
+
+    /// A second buffer with the same elements.
+    pub(crate) fn duplicate(&self) -> Result<Self> {
+        let mut copy = Self::new(&self.device, self.len)?;
+        match (&mut copy.memory, &self.memory) {
+            (Memory::Host(target), Memory::Host(source)) => target.copy_from_slice(source),
+        }
+        Ok(copy)
+    }
+}
+
+impl<T: Element> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        match (&mut self.memory, self.device.backend()) {
+            (Memory::Host(values), Backend::Cpu(cpu)) => T::shelf(cpu).give(std::mem::take(values)),
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! A linear layer: products with a weight, bias, ReLU and dropout in one operation.
+//!
+//! The inputs are thought of as concatenated, but never copied together: each is multiplied with its own
+//! rows of the weight.
+
+use crate::tensor::cpu::product::Matrix;
+use crate::tensor::cpu::{Cpu, simd};
+use crate::tensor::device::Backend;
+use crate::tensor::error::{Result, expect_shape};
+use crate::tensor::gradients::Target;
+use crate::tensor::memory::Buffer;
+use crate::tensor::random::Dropout;
+use crate::tensor::tape::{Flow, Operation, Tape, Var};
+use crate::tensor::value::Tensor;
+
+/// What follows the product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activation {
+    /// Nothing.
+    Identity,
+    /// `max(x, 0)`.
+    Relu,
+}
+
+struct Linear {
+    inputs: Vec<Var>,
+    weight: Var,
+    bias: Option<Var>,
+    activation: Activation,
+    dropout: Dropout,
+    output: Var,
+}
+
+impl Tape<'_> {
+    /// `dropout(activation([inputs…] · weight + bias))`, for a weight of as many rows as the inputs have
+    /// columns together and a bias of one row.
+    pub fn linear(
+        &mut self,
+        inputs: &[Var],
+        weight: Var,
+        bias: Option<Var>,
+        activation: Activation,
+        dropout: f32,
+    ) -> Result<Var> {
+        let dropout = self.dropout_of(dropout);
+        let rows = inputs.first().map_or(0, |input| self.shape(*input)[0]);
+        let [depth, columns] = self.shape(weight);
+        let mut width = 0;
+        for input in inputs {
+            let shape = self.input("linear", *input)?.shape();
+            expect_shape(shape[0] == rows, "linear", "rows of the inputs", &shape, &[rows])?;
+            width += shape[1];
+        }
+        expect_shape(width == depth, "linear", "inputs and weight", &[rows, width], &[depth, columns])?;
+        if let Some(bias) = bias {
+            let shape = self.shape(bias);
+            expect_shape(shape == [1, columns], "linear", "bias and weight", &shape, &[depth, columns])?;
+        }
+        let mut out = self.device().allocate::<f32>(rows * columns)?;
+        let mut start = 0;
+        for (index, input) in inputs.iter().enumerate() {
+            let (value, weight) = (self.at(*input), self.at(weight));
+            let width = value.columns();
+            match self.device().backend() {
+                Backend::Cpu(cpu) => cpu.product(
+                    out.host_mut(),
+                    Matrix::new(value.buffer().host(), rows, width),
+                    Matrix::new(&weight.buffer().host()[start * columns..], width, columns),
+                    index > 0,
+                ),
+            }
+            start += width;
+        }
+        if bias.is_some() || activation != Activation::Identity || !dropout.is_none() {
+            let bias = bias.map(|bias| self.at(bias));
+            match self.device().backend() {
+                Backend::Cpu(cpu) => {
+                    let bias = bias.map(|bias| bias.buffer().host());
+                    cpu.rows(out.host_mut(), columns, |first, out| {
+                        finish(out, first * columns, bias, activation, dropout)
+                    });
+                }
+            }
+        }
+        let output = Tensor::of(out, rows, columns);
+        let inputs = inputs.to_vec();
+        let mut all = inputs.clone();
+        all.extend([weight].into_iter().chain(bias));
+        Ok(self.record(output, &all, |output| Linear { inputs, weight, bias, activation, dropout, output }))
+    }
+}
+
+/// Bias, activation and dropout on the elements from `first` on, which begin a row.
+fn finish(out: &mut [f32], first: usize, bias: Option<&[f32]>, activation: Activation, dropout: Dropout) {
+    simd::vectorise(
+        #[inline(always)]
+        || {
+            if let Some(bias) = bias {
+                out.chunks_exact_mut(bias.len()).for_each(|row| simd::add(row, bias));
+            }
+            if activation == Activation::Relu {
+                out.iter_mut().for_each(|value| *value = if *value > 0.0 { *value } else { 0.0 });
+            }
+            if !dropout.is_none() {
+                dropout.apply(out, first);
+            }
+        },
+    );
+}
+
+impl Operation for Linear {
+    fn backward(&self, flow: &mut Flow) -> Result<()> {
+        let mut gradient = flow.output(self.output)?;
+        let output = flow.value(self.output);
+        let [rows, columns] = output.shape();
+        if self.activation == Activation::Relu || !self.dropout.is_none() {
+            match flow.device().backend() {
+                Backend::Cpu(cpu) => {
+                    let output = output.buffer().host();
+                    cpu.rows(gradient.host_mut(), 1, |first, gradient| {
+                        let output = &output[first..first + gradient.len()];
+                        before_finish(gradient, output, first, self.activation, self.dropout);
+                    });
+                }
+            }
+        }
+        if let Some(bias) = self.bias
+            && let Some(mut target) = flow.target(bias)?
+        {
+            column_sums(&gradient, rows, columns, &mut target)?;
+            flow.put(bias, target.buffer, None);
+        }
+        let weight = flow.value(self.weight);
+        let mut start = 0;
+        let mut weight_target = flow.target(self.weight)?;
+        for input in &self.inputs {
+            let value = flow.value(*input);
+            let width = value.columns();
+            if let Some(target) = &mut weight_target {
+                add_product_to_weight(target, &value, &gradient, start, columns)?;
+            }
+            if let Some(mut target) = flow.target(*input)? {
+                match flow.device().backend() {
+                    Backend::Cpu(cpu) => cpu.product(
+                        target.buffer.host_mut(),
+                        Matrix::new(gradient.host(), rows, columns),
+                        Matrix::new(&weight.buffer().host()[start * columns..], width, columns).transposed(),
+                        !target.fresh,
+                    ),
+                }
+                flow.put(*input, target.buffer, None);
+            }
+            start += width;
+        }
+        if let Some(target) = weight_target {
+            flow.put(self.weight, target.buffer, None);
+        }
+        Ok(())
+    }
+}
+
+/// Undoes activation and dropout on a gradient, element by element.
+fn before_finish(
+    gradient: &mut [f32],
+    output: &[f32],
+    first: usize,
+    activation: Activation,
+    dropout: Dropout,
+) {
+    simd::vectorise(
+        #[inline(always)]
+        || match activation {
+            // An output above zero was neither cut off nor dropped.
+            Activation::Relu => gradient
+                .iter_mut()
+                .zip(output)
+                .for_each(|(slope, value)| *slope = if *value > 0.0 { *slope * dropout.scale } else { 0.0 }),
+            Activation::Identity => dropout.apply(gradient, first),
+        },
+    );
+}
+
+/// `target[start..] += inputᵀ · gradient`, the part of a weight's gradient that belongs to one input.
+pub(crate) fn add_product_to_weight(
+    target: &mut Target,
+    input: &Tensor,
+    gradient: &Buffer<f32>,
+    start: usize,
+    columns: usize,
+) -> Result<()> {
+    let [rows, width] = input.shape();
+    match gradient.device().backend() {
+        Backend::Cpu(cpu) => cpu.product(
+            &mut target.buffer.host_mut()[start * columns..(start + width) * columns],
+            Matrix::new(input.buffer().host(), rows, width).transposed(),
+            Matrix::new(gradient.host(), rows, columns),
+            !target.fresh,
+        ),
+    }
+    Ok(())
+}
+
+/// Adds the sum of every column to `target`.
+pub(crate) fn column_sums(
+    values: &Buffer<f32>,
+    rows: usize,
+    columns: usize,
+    target: &mut Target,
+) -> Result<()> {
+    match values.device().backend() {
+        Backend::Cpu(cpu) => {
+            let values = values.host();
+            let chunk = Cpu::rows_per_chunk(columns).max(64);
+            let mut parts = vec![0.0f32; rows.div_ceil(chunk) * columns];
+            cpu.zip([(&mut parts, columns)], 1, |index, [part]| {
+                simd::vectorise(
+                    #[inline(always)]
+                    || {
+                        for row in index * chunk..((index + 1) * chunk).min(rows) {
+                            simd::add(part, &values[row * columns..(row + 1) * columns]);
+                        }
+                    },
+                )
+            });
+            let target_values = target.buffer.host_mut();
+            if target.fresh {
+                target_values.fill(0.0);
+            }
+            for part in parts.chunks_exact(columns.max(1)) {
+                simd::add(target_values, part);
+            }
+        }
+    }
+    target.fresh = false;
+    Ok(())
+}

@@ -1,0 +1,362 @@
+//! One step of an LSTM layer, fused: products, gates and state in one operation.
+//!
+//! `[i f g o] = x · Wx + h · Wh + b`, `c' = σ(f) c + σ(i) tanh(g)`, `h' = σ(o) tanh(c')`.
+//!
+//! The previous state may have fewer rows than the step: walks that shared a state until now branch, and
+//! row `i` goes on from row `parents[i]`. The product with `Wh` is done once for each parent, not for each
+//! child.
+
+use super::linear::{add_product_to_weight, column_sums};
+use super::scatter::Scatter;
+use crate::tensor::cpu::product::Matrix;
+use crate::tensor::cpu::{Cpu, simd};
+use crate::tensor::device::Backend;
+use crate::tensor::error::{Result, expect_shape};
+use crate::tensor::memory::Buffer;
+use crate::tensor::random::Dropout;
+use crate::tensor::tape::{Flow, Operation, Tape, Var};
+use crate::tensor::value::{Indices, Tensor};
+
+/// The state of a layer: its output and its memory, a row for each walk.
+#[derive(Clone, Copy, Debug)]
+pub struct LstmState {
+    /// `h`, the output.
+    pub hidden: Var,
+    /// `c`, the memory.
+    pub cell: Var,
+}
+
+/// The weights of a layer, for an input of width `n` and a state of width `d`.
+#[derive(Clone, Copy, Debug)]
+pub struct LstmWeights {
+    /// `n × 4d`, gates in the order input, forget, candidate, output.
+    pub input: Var,
+    /// `d × 4d`.
+    pub hidden: Var,
+    /// `1 × 4d`.
+    pub bias: Var,
+}
+
+struct Lstm {
+    input: Var,
+    previous: Option<LstmState>,
+    parents: Option<Indices>,
+    weights: LstmWeights,
+    /// The gates after their functions, `rows × 4d`.
+    gates: Buffer<f32>,
+    hidden: Var,
+    cell: Var,
+}
+
+impl Tape<'_> {
+    /// The state after `input`. Without `previous` the walk begins with a state of zeros; with `parents`, row
+    /// `i` goes on from row `parents[i]` of `previous`, without them from row `i`.
+    pub fn lstm(
+        &mut self,
+        input: Var,
+        previous: Option<LstmState>,
+        parents: Option<&Indices>,
+        weights: LstmWeights,
+    ) -> Result<LstmState> {
+        let [rows, _] = self.input("lstm", input)?.shape();
+        let width = self.expect_lstm_shapes(input, previous, parents, weights)?;
+        let mut gates = self.device().allocate::<f32>(rows * 4 * width)?;
+        let mut hidden = self.device().allocate::<f32>(rows * width)?;
+        let mut cell = self.device().allocate::<f32>(rows * width)?;
+        let (value, weight) = (self.at(input), self.at(weights.input));
+        match self.device().backend() {
+            Backend::Cpu(cpu) => {
+                let right = Matrix::new(weight.buffer().host(), value.columns(), 4 * width);
+                cpu.product(
+                    gates.host_mut(),
+                    Matrix::new(value.buffer().host(), rows, value.columns()),
+                    right,
+                    false,
+                );
+                let recurrent = self.recurrent_on_cpu(cpu, &mut gates, previous, parents, weights, width)?;
+                let bias = self.at(weights.bias).buffer().host();
+                let memory = previous.map(|state| self.at(state.cell).buffer().host());
+                let parents = parents.map(|parents| parents.buffer().host());
+                let recurrent = recurrent.as_ref().map(Buffer::host);
+                let arrays =
+                    [(gates.host_mut(), 4 * width), (hidden.host_mut(), width), (cell.host_mut(), width)];
+                cpu.zip(arrays, Cpu::rows_per_chunk(4 * width), |first, [gates, hidden, cell]| {
+                    for index in 0..hidden.len() / width {
+                        let parent = parents.map_or(first + index, |parents| parents[first + index] as usize);
+                        let range = index * width..(index + 1) * width;
+                        forward_row(
+                            &mut gates[index * 4 * width..(index + 1) * 4 * width],
+                            bias,
+                            recurrent.map(|rows| &rows[parent * 4 * width..(parent + 1) * 4 * width]),
+                            memory.map(|memory| &memory[parent * width..(parent + 1) * width]),
+                            &mut hidden[range.clone()],
+                            &mut cell[range],
+                        );
+                    }
+                });
+            }
+        }
+        let mut inputs = vec![input, weights.input, weights.hidden, weights.bias];
+        inputs.extend(previous.iter().flat_map(|state| [state.hidden, state.cell]));
+        let parents = parents.cloned();
+        let values = (Tensor::of(hidden, rows, width), Tensor::of(cell, rows, width));
+        let (hidden, cell) = self.record_pair(values, &inputs, |hidden, cell| Lstm {
+            input,
+            previous,
+            parents,
+            weights,
+            gates,
+            hidden,
+            cell,
+        });
+        Ok(LstmState { hidden, cell })
+    }
+
+    /// The state's width, if all shapes fit.
+    fn expect_lstm_shapes(
+        &self,
+        input: Var,
+        previous: Option<LstmState>,
+        parents: Option<&Indices>,
+        weights: LstmWeights,
+    ) -> Result<usize> {
+        let ([rows, depth], by_input) = (self.shape(input), self.shape(weights.input));
+        let (by_hidden, bias) = (self.shape(weights.hidden), self.shape(weights.bias));
+        let width = by_hidden[0];
+        expect_shape(
+            by_input == [depth, 4 * width],
+            "lstm",
+            "input and its weight",
+            &[rows, depth],
+            &by_input,
+        )?;
+        expect_shape(
+            by_hidden[1] == 4 * width,
+            "lstm",
+            "weight of the state",
+            &by_hidden,
+            &[width, 4 * width],
+        )?;
+        expect_shape(bias == [1, 4 * width], "lstm", "bias and weight", &bias, &by_hidden)?;
+        let Some(state) = previous else { return Ok(width) };
+        let (hidden, cell) = (self.shape(state.hidden), self.shape(state.cell));
+        expect_shape(hidden == cell && hidden[1] == width, "lstm", "previous state", &hidden, &cell)?;
+        match parents {
+            Some(parents) => {
+                expect_shape(
+                    parents.len() == rows,
+                    "lstm",
+                    "parents and input",
+                    &[parents.len()],
+                    &[rows, depth],
+                )?;
+                parents.expect_below(hidden[0], "lstm")?;
+            }
+            None => {
+                expect_shape(hidden[0] == rows, "lstm", "input and previous state", &[rows, depth], &hidden)?
+            }
+        }
+        Ok(width)
+    }
+
+    /// `h · Wh`: added to the gates right away where rows correspond, else given back by parent.
+    fn recurrent_on_cpu(
+        &self,
+        cpu: &Cpu,
+        gates: &mut Buffer<f32>,
+        previous: Option<LstmState>,
+        parents: Option<&Indices>,
+        weights: LstmWeights,
+        width: usize,
+    ) -> Result<Option<Buffer<f32>>> {
+        let Some(state) = previous else { return Ok(None) };
+        let hidden = self.at(state.hidden);
+        let left = Matrix::new(hidden.buffer().host(), hidden.rows(), width);
+        let right = Matrix::new(self.at(weights.hidden).buffer().host(), width, 4 * width);
+        if parents.is_none() {
+            cpu.product(gates.host_mut(), left, right, true);
+            return Ok(None);
+        }
+        let mut product = self.device().allocate::<f32>(hidden.rows() * 4 * width)?;
+        cpu.product(product.host_mut(), left, right, false);
+        Ok(Some(product))
+    }
+}
+
+fn forward_row(
+    gates: &mut [f32],
+    bias: &[f32],
+    recurrent: Option<&[f32]>,
+    memory: Option<&[f32]>,
+    hidden: &mut [f32],
+    cell: &mut [f32],
+) {
+    let width = hidden.len();
+    simd::vectorise(
+        #[inline(always)]
+        || {
+            simd::add(gates, bias);
+            if let Some(recurrent) = recurrent {
+                simd::add(gates, recurrent);
+            }
+            let (first, second) = gates.split_at_mut(2 * width);
+            let (enter, forget) = first.split_at_mut(width);
+            let (candidate, leave) = second.split_at_mut(width);
+            for k in 0..width {
+                enter[k] = simd::sigmoid(enter[k]);
+                forget[k] = simd::sigmoid(forget[k]);
+                candidate[k] = simd::tanh(candidate[k]);
+                leave[k] = simd::sigmoid(leave[k]);
+                cell[k] = enter[k] * candidate[k];
+            }
+            if let Some(memory) = memory {
+                for k in 0..width {
+                    cell[k] = forget[k].mul_add(memory[k], cell[k]);
+                }
+            }
+            for k in 0..width {
+                hidden[k] = leave[k] * simd::tanh(cell[k]);
+            }
+        },
+    );
+}
+
+/// The gradients that reach a row of the state, each of which may be missing.
+#[derive(Clone, Copy)]
+struct Reaching<'a> {
+    hidden: Option<&'a [f32]>,
+    cell: Option<&'a [f32]>,
+}
+
+/// Turns what reaches a row into the gradient of its gates before their functions, and of its memory.
+fn backward_row(
+    gates: &[f32],
+    cell: &[f32],
+    memory: Option<&[f32]>,
+    reaching: Reaching,
+    slopes: &mut [f32],
+    to_memory: &mut [f32],
+) {
+    let width = cell.len();
+    simd::vectorise(
+        #[inline(always)]
+        || {
+            let (first, second) = gates.split_at(2 * width);
+            let (enter, forget) = first.split_at(width);
+            let (candidate, leave) = second.split_at(width);
+            let (first, second) = slopes.split_at_mut(2 * width);
+            let (to_enter, to_forget) = first.split_at_mut(width);
+            let (to_candidate, to_leave) = second.split_at_mut(width);
+            match reaching.cell {
+                Some(cell) => to_memory.copy_from_slice(cell),
+                None => to_memory.fill(0.0),
+            }
+            match reaching.hidden {
+                Some(hidden) => {
+                    for k in 0..width {
+                        let bent = simd::tanh(cell[k]);
+                        to_memory[k] += hidden[k] * leave[k] * (1.0 - bent * bent);
+                        to_leave[k] = hidden[k] * bent * leave[k] * (1.0 - leave[k]);
+                    }
+                }
+                None => to_leave.fill(0.0),
+            }
+            match memory {
+                Some(memory) => {
+                    for k in 0..width {
+                        to_forget[k] = to_memory[k] * memory[k] * forget[k] * (1.0 - forget[k]);
+                    }
+                }
+                None => to_forget.fill(0.0),
+            }
+            for k in 0..width {
+                to_enter[k] = to_memory[k] * candidate[k] * enter[k] * (1.0 - enter[k]);
+                to_candidate[k] = to_memory[k] * enter[k] * (1.0 - candidate[k] * candidate[k]);
+                to_memory[k] *= forget[k];
+            }
+        },
+    );
+}
+
+impl Operation for Lstm {
+    fn backward(&self, flow: &mut Flow) -> Result<()> {
+        let (from_hidden, from_cell) = (flow.take(self.hidden), flow.take(self.cell));
+        let cell = flow.value(self.cell);
+        let [rows, width] = cell.shape();
+        let mut slopes = flow.device().allocate::<f32>(rows * 4 * width)?;
+        let mut to_memory = flow.device().allocate::<f32>(rows * width)?;
+        let memory = self.previous.map(|state| flow.value(state.cell));
+        match flow.device().backend() {
+            Backend::Cpu(cpu) => {
+                let memory = memory.as_ref().map(|memory| memory.buffer().host());
+                let parents = self.parents.as_ref().map(|parents| parents.buffer().host());
+                let (gates, cell) = (self.gates.host(), cell.buffer().host());
+                let (from_hidden, from_cell) = (from_hidden.as_ref(), from_cell.as_ref());
+                let arrays = [(slopes.host_mut(), 4 * width), (to_memory.host_mut(), width)];
+                cpu.zip(arrays, Cpu::rows_per_chunk(4 * width), |first, [slopes, to_memory]| {
+                    for index in 0..to_memory.len() / width {
+                        let row = first + index;
+                        let parent = parents.map_or(row, |parents| parents[row] as usize);
+                        let range = row * width..(row + 1) * width;
+                        backward_row(
+                            &gates[row * 4 * width..(row + 1) * 4 * width],
+                            &cell[range.clone()],
+                            memory.map(|memory| &memory[parent * width..(parent + 1) * width]),
+                            Reaching {
+                                hidden: from_hidden.map(|slope| &slope.host()[range.clone()]),
+                                cell: from_cell.map(|slope| &slope.host()[range]),
+                            },
+                            &mut slopes[index * 4 * width..(index + 1) * 4 * width],
+                            &mut to_memory[index * width..(index + 1) * width],
+                        );
+                    }
+                });
+            }
+        }
+        drop((from_hidden, from_cell));
+        if let Some(mut target) = flow.target(self.weights.bias)? {
+            column_sums(&slopes, rows, 4 * width, &mut target)?;
+            flow.put(self.weights.bias, target.buffer, None);
+        }
+        add_sides(flow, self.input, self.weights.input, &slopes, 4 * width)?;
+        let Some(state) = self.previous else { return Ok(()) };
+        let Some(parents) = &self.parents else {
+            flow.add(state.cell, to_memory)?;
+            return add_sides(flow, state.hidden, self.weights.hidden, &slopes, 4 * width);
+        };
+        let by_parent = |source: &Buffer<f32>, columns: usize, flow: &Flow| -> Result<Buffer<f32>> {
+            let count = flow.value(state.cell).rows();
+            let mut sums = flow.device().zeros::<f32>(count * columns)?;
+            let (owners, scale, dropout) = (None, None, Dropout::NONE);
+            Scatter { indices: parents, source, owners, scale, dropout, columns }
+                .add_to(&mut sums, None, count)?;
+            Ok(sums)
+        };
+        let to_memory = by_parent(&to_memory, width, flow)?;
+        let slopes = by_parent(&slopes, 4 * width, flow)?;
+        flow.add(state.cell, to_memory)?;
+        add_sides(flow, state.hidden, self.weights.hidden, &slopes, 4 * width)
+    }
+}
+
+/// The gradients of both sides of `input · weight`.
+fn add_sides(flow: &mut Flow, input: Var, weight: Var, gradient: &Buffer<f32>, columns: usize) -> Result<()> {
+    let value = flow.value(input);
+    if let Some(mut target) = flow.target(weight)? {
+        add_product_to_weight(&mut target, &value, gradient, 0, columns)?;
+        flow.put(weight, target.buffer, None);
+    }
+    let weight = flow.value(weight);
+    if let Some(mut target) = flow.target(input)? {
+        match flow.device().backend() {
+            Backend::Cpu(cpu) => cpu.product(
+                target.buffer.host_mut(),
+                Matrix::new(gradient.host(), value.rows(), columns),
+                Matrix::new(weight.buffer().host(), value.columns(), columns).transposed(),
+                !target.fresh,
+            ),
+        }
+        flow.put(input, target.buffer, None);
+    }
+    Ok(())
+}

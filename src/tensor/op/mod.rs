@@ -1,0 +1,22 @@
+//! The operations: one file each, with its forward and backward pass for every device.
+// Loops over lanes and columns index several slices at once; iterators would hide which element is which.
+#![allow(clippy::needless_range_loop)]
+
+pub(crate) mod against;
+pub(crate) mod all;
+pub(crate) mod combine;
+pub(crate) mod convolution;
+pub(crate) mod distance;
+pub(crate) mod elementwise;
+pub(crate) mod gather;
+pub(crate) mod gather_dot;
+pub(crate) mod linear;
+pub(crate) mod lstm;
+pub(crate) mod normalise;
+pub(crate) mod pick;
+pub(crate) mod query;
+pub(crate) mod reduce;
+pub(crate) mod sample;
+pub(crate) mod scatter;
+pub(crate) mod segment;
+pub(crate) mod softmax;
