@@ -1,0 +1,190 @@
+//! Loading ten million facts: seconds, facts a second and peak memory, beside Polars and DuckDB.
+//!
+//! `benches/load.sh` sets the peers up and runs this; `cargo bench --bench load` alone measures the library.
+//! Every measurement is a process of its own, so that its peak memory is its own; the best of several rounds
+//! counts, and the contestants take turns in each round.
+
+use ruleguider::graph::{self, Graph, ReadOptions, family};
+use ruleguider::progress::Silent;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+/// A family with ten million facts in `train`.
+const PEOPLE: u64 = 1_033_500;
+const SEED: u64 = 1;
+const ROUNDS: usize = 3;
+
+type Anything = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Anything> {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, flag, job, path] = &arguments[..]
+        && flag == "--child"
+    {
+        return measure(job, Path::new(path));
+    }
+    let people = std::env::var("LOAD_PEOPLE").ok().map_or(Ok(PEOPLE), |people| people.parse())?;
+    let data = data_folder();
+    let [ordered, shuffled] = prepare(&data, people)?;
+    let python = std::env::var_os("LOAD_PEERS_PYTHON").map(PathBuf::from);
+    report("in the order of the families, as generated", &ordered, python.as_deref())?;
+    report("the same lines in random order", &shuffled, python.as_deref())
+}
+
+/// `target/bench-data`, wherever cargo was told to put `target`.
+fn data_folder() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    target.join("bench-data")
+}
+
+/// Generates the file once, and the same lines shuffled.
+fn prepare(data: &Path, people: u64) -> Result<[PathBuf; 2], Anything> {
+    let folder = data.join(format!("family-{people}"));
+    let ordered = folder.join("train.tsv");
+    if !ordered.exists() {
+        std::fs::create_dir_all(data)?;
+        family::write(people, SEED, &folder, false, &Silent)?;
+    }
+    let shuffled = folder.join("shuffled.tsv");
+    if !shuffled.exists() {
+        let text = std::fs::read_to_string(&ordered)?;
+        let mut lines: Vec<&str> = text.lines().collect();
+        // Any fixed order without locality will do: a linear congruential generator draws the places.
+        let mut state = SEED;
+        for i in (1..lines.len()).rev() {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            lines.swap(i, ((u128::from(state) * (i as u128 + 1)) >> 64) as usize);
+        }
+        let aside = folder.join("shuffled.partial");
+        let mut out = std::io::BufWriter::new(std::fs::File::create(&aside)?);
+        for line in lines {
+            writeln!(out, "{line}")?;
+        }
+        out.into_inner()?.sync_all()?;
+        std::fs::rename(aside, &shuffled)?;
+    }
+    Ok([ordered, shuffled])
+}
+
+/// What one process measured.
+#[derive(Clone, Copy)]
+struct Figures {
+    seconds: f64,
+    facts: u64,
+    entities: u64,
+    name_bytes: u64,
+    peak_bytes: u64,
+}
+
+/// Does `job` on `path` in this process and prints the figures.
+fn measure(job: &str, path: &Path) -> Result<(), Anything> {
+    let began = Instant::now();
+    let (names, facts) = graph::read_file(path, &ReadOptions::default())?;
+    let graph = match job {
+        "read" => None,
+        "graph" => Some(Graph::new(names.entities.len(), names.relations.len(), &facts)),
+        other => return Err(format!("{other}: expected read or graph").into()),
+    };
+    let seconds = began.elapsed().as_secs_f64();
+    let name_bytes: usize = names.entities.iter().chain(names.relations.iter()).map(str::len).sum();
+    let peak = peak_bytes()?;
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{seconds} {} {} {name_bytes} {peak}", facts.len(), names.entities.len())?;
+    drop(graph);
+    Ok(())
+}
+
+/// The most memory this process has had, as Linux counts it.
+fn peak_bytes() -> Result<u64, Anything> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line =
+        status.lines().find(|line| line.starts_with("VmHWM:")).ok_or("no VmHWM in /proc/self/status")?;
+    let kilobytes: u64 = line.split_whitespace().nth(1).ok_or("no figure beside VmHWM")?.parse()?;
+    Ok(1024 * kilobytes)
+}
+
+/// One row of the table: how to start the process.
+struct Contestant {
+    name: &'static str,
+    command: Command,
+}
+
+fn contestants(path: &Path, python: Option<&Path>) -> Result<Vec<Contestant>, Anything> {
+    let ours = |job: &str, threads: &str| -> Result<Command, Anything> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["--child", job]).arg(path).env("RAYON_NUM_THREADS", threads);
+        Ok(command)
+    };
+    let mut all = vec![
+        Contestant { name: "ruleguider, 1 thread", command: ours("read", "1")? },
+        Contestant { name: "ruleguider, 2 threads", command: ours("read", "2")? },
+        Contestant { name: "ruleguider, 2 threads, with all indexes", command: ours("graph", "2")? },
+    ];
+    for (name, script) in [
+        ("polars, 2 threads", "benches/peers/load_polars.py"),
+        ("duckdb, 2 threads", "benches/peers/load_duckdb.py"),
+    ] {
+        let Some(python) = python else { continue };
+        let mut command = Command::new(python);
+        command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(script)).arg(path);
+        command.env("POLARS_MAX_THREADS", "2");
+        all.push(Contestant { name, command });
+    }
+    Ok(all)
+}
+
+/// Runs everyone on `path` and prints the table.
+fn report(title: &str, path: &Path, python: Option<&Path>) -> Result<(), Anything> {
+    let mut contestants = contestants(path, python)?;
+    let mut best: Vec<Option<Figures>> = vec![None; contestants.len()];
+    for _ in 0..ROUNDS {
+        for (contestant, best) in contestants.iter_mut().zip(&mut best) {
+            let figures = run(&mut contestant.command).map_err(|e| format!("{}: {e}", contestant.name))?;
+            if best.is_none_or(|before| figures.seconds < before.seconds) {
+                *best = Some(figures);
+            }
+        }
+    }
+    let best: Vec<Figures> = best.into_iter().flatten().collect();
+    let ours = best[1];
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "\n{title}: {} facts, {} entities, best of {ROUNDS}", ours.facts, ours.entities)?;
+    writeln!(out, "| | seconds | million facts/s | × ours | peak, bytes a fact | without the names |")?;
+    writeln!(out, "|---|---|---|---|---|---|")?;
+    for (contestant, figures) in contestants.iter().zip(&best) {
+        assert_eq!((figures.facts, figures.entities), (ours.facts, ours.entities), "{}", contestant.name);
+        let per_fact = |bytes: u64| bytes as f64 / figures.facts as f64;
+        writeln!(
+            out,
+            "| {} | {:.2} | {:.1} | {:.2} | {:.1} | {:.1} |",
+            contestant.name,
+            figures.seconds,
+            figures.facts as f64 / figures.seconds / 1e6,
+            figures.seconds / ours.seconds,
+            per_fact(figures.peak_bytes),
+            per_fact(figures.peak_bytes - ours.name_bytes),
+        )?;
+    }
+    Ok(())
+}
+
+fn run(command: &mut Command) -> Result<Figures, Anything> {
+    let output = command.output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+    }
+    let text = String::from_utf8(output.stdout)?;
+    let fields: Vec<&str> = text.split_whitespace().collect();
+    let [seconds, facts, entities, name_bytes, peak_bytes] = fields[..] else {
+        return Err(format!("expected five figures, found {text}").into());
+    };
+    Ok(Figures {
+        seconds: seconds.parse()?,
+        facts: facts.parse()?,
+        entities: entities.parse()?,
+        name_bytes: name_bytes.parse()?,
+        peak_bytes: peak_bytes.parse()?,
+    })
+}

@@ -1,0 +1,318 @@
+//! Keeps the arrows between the rooms of `src/`, and keeps the library from printing and exiting.
+//!
+//! The law stands in [`LAW`]. A file is read as tokens (comments and texts left out), and every path that
+//! starts at the crate's root, whether by `crate::` or by enough `super::`, must lead into an allowed room.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What a room may know.
+struct Room {
+    name: &'static str,
+    knows: &'static [&'static str],
+}
+
+/// A room may always use itself and `progress`. Of `eval`, `rule` uses the trait that all reasoners share;
+/// `embed` and `walk` also stop training by its figures.
+const LAW: [Room; 8] = [
+    Room { name: "progress", knows: &[] },
+    Room { name: "graph", knows: &[] },
+    Room { name: "tensor", knows: &[] },
+    Room { name: "eval", knows: &["graph"] },
+    Room { name: "rule", knows: &["graph", "eval"] },
+    Room { name: "embed", knows: &["graph", "tensor", "eval"] },
+    Room { name: "walk", knows: &["graph", "tensor", "rule", "embed", "eval"] },
+    Room { name: "pipeline", knows: &["graph", "tensor", "rule", "embed", "walk", "eval"] },
+];
+
+/// All that `rule` may use of `eval`.
+const REASONER_TRAIT: [&str; 4] = ["Reasoner", "ReasonerError", "Answers", "Scored"];
+
+/// Macros that print.
+const PRINTING: [&str; 5] = ["println", "print", "eprintln", "eprint", "dbg"];
+
+/// Crates that only the room of tensors may name.
+const TENSOR_CRATES: [&str; 2] = ["cudarc", "gemm"];
+
+#[derive(Debug, PartialEq)]
+struct Token {
+    line: usize,
+    text: String,
+}
+
+/// Identifiers, `::`, and single other characters; no comments, no texts, no characters in quotes.
+fn tokens(source: &str) -> Vec<Token> {
+    let chars: Vec<char> = source.chars().collect();
+    let (mut at, mut line, mut tokens) = (0, 1, Vec::new());
+    let starts = |at: usize, text: &str| text.chars().enumerate().all(|(i, c)| chars.get(at + i) == Some(&c));
+    while at < chars.len() {
+        let begin = at;
+        if let Some(end) = end_of_comment(&chars, at).or_else(|| end_of_text(&chars, at)) {
+            at = end;
+        } else if chars[at].is_alphanumeric() || chars[at] == '_' {
+            while at < chars.len() && (chars[at].is_alphanumeric() || chars[at] == '_') {
+                at += 1;
+            }
+            tokens.push(Token { line, text: chars[begin..at].iter().collect() });
+        } else if starts(at, "::") {
+            at += 2;
+            tokens.push(Token { line, text: "::".to_owned() });
+        } else {
+            at += 1;
+            if !chars[begin].is_whitespace() {
+                tokens.push(Token { line, text: chars[begin].to_string() });
+            }
+        }
+        line += chars[begin..at].iter().filter(|&&c| c == '\n').count();
+    }
+    tokens
+}
+
+fn end_of_comment(chars: &[char], at: usize) -> Option<usize> {
+    match chars.get(at..at + 2)? {
+        ['/', '/'] => Some(chars[at..].iter().position(|&c| c == '\n').map_or(chars.len(), |n| at + n)),
+        ['/', '*'] => {
+            let (mut depth, mut at) = (1, at + 2);
+            while depth > 0 && at < chars.len() {
+                match chars.get(at..at + 2) {
+                    Some(['/', '*']) => (depth, at) = (depth + 1, at + 2),
+                    Some(['*', '/']) => (depth, at) = (depth - 1, at + 2),
+                    _ => at += 1,
+                }
+            }
+            Some(at)
+        }
+        _ => None,
+    }
+}
+
+/// The end of the text, raw text or quoted character that begins at `at`; `None` if none does.
+fn end_of_text(chars: &[char], at: usize) -> Option<usize> {
+    let after_word = at > 0 && (chars[at - 1].is_alphanumeric() || chars[at - 1] == '_');
+    if chars[at] == 'r' && !after_word {
+        let hashes = chars[at + 1..].iter().take_while(|&&c| c == '#').count();
+        if chars.get(at + 1 + hashes) == Some(&'"') {
+            let close: Vec<char> = std::iter::once('"').chain(std::iter::repeat_n('#', hashes)).collect();
+            let body = at + 2 + hashes;
+            let end = (body..chars.len()).find(|&i| chars[i..].starts_with(&close));
+            return Some(end.map_or(chars.len(), |end| end + close.len()));
+        }
+    }
+    let quote = chars[at];
+    let is_character = chars.get(at + 1) == Some(&'\\') || chars.get(at + 2) == Some(&'\'');
+    if quote != '"' && !(quote == '\'' && is_character) {
+        return None;
+    }
+    let mut at = at + 1;
+    while at < chars.len() && chars[at] != quote {
+        at += if chars[at] == '\\' { 2 } else { 1 };
+    }
+    Some(at + 1)
+}
+
+/// The names that a path may begin with after `tokens[at]`, which is `::`: one, or those of a `{…}` group,
+/// each with what follows it.
+fn next_names(tokens: &[Token], at: usize) -> Vec<(usize, &str)> {
+    if tokens.get(at + 1).is_none_or(|token| token.text != "{") {
+        return tokens.get(at + 1).map(|token| (at + 1, token.text.as_str())).into_iter().collect();
+    }
+    let (mut depth, mut expected, mut names) = (0, false, Vec::new());
+    for (place, token) in tokens.iter().enumerate().skip(at + 1) {
+        match token.text.as_str() {
+            "{" => (depth, expected) = (depth + 1, depth == 0),
+            "}" => depth -= 1,
+            "," => expected = depth == 1,
+            name if expected => {
+                names.push((place, name));
+                expected = false;
+            }
+            _ => {}
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    names
+}
+
+/// How deep the module of a file is: `src/graph/mod.rs` and `src/graph.rs` are 1, `src/graph/read.rs` is 2.
+fn depth(file: &Path) -> usize {
+    let parts = file.components().count();
+    if file.file_name().is_some_and(|name| name == "mod.rs") { parts - 1 } else { parts }
+}
+
+/// Every breach of the law in the text of `file`, a path below `src/`.
+fn breaches(file: &Path, source: &str) -> Vec<String> {
+    let first = file.components().next().map(|part| part.as_os_str().to_string_lossy().into_owned());
+    let room = first.unwrap_or_default().trim_end_matches(".rs").to_owned();
+    let Some(Room { name, knows }) = LAW.iter().find(|entry| entry.name == room) else {
+        return vec![format!("src/{}: the law has no room {room}", file.display())];
+    };
+    let tokens = tokens(source);
+    let text = |at: usize| tokens.get(at).map_or("", |token| token.text.as_str());
+    let mut found = Vec::new();
+    let mut blame = |at: usize, what: String| {
+        found.push(format!("src/{}:{}: {what}", file.display(), tokens[at].line));
+    };
+    // The modules written inside the file, each by the depth of braces at which it ends.
+    let (mut braces, mut inner) = (0, Vec::new());
+    for at in 0..tokens.len() {
+        match text(at) {
+            "{" => {
+                if at > 1 && text(at - 2) == "mod" {
+                    inner.push(braces);
+                }
+                braces += 1;
+            }
+            "}" => {
+                braces -= 1;
+                inner.pop_if(|opened_at| *opened_at == braces);
+            }
+            word if PRINTING.contains(&word) && text(at + 1) == "!" && !is_test(file, &tokens, at) => {
+                blame(at, format!("the library does not print, but has {word}!"));
+            }
+            "process" if text(at + 1) == "::" => {
+                for (place, called) in next_names(&tokens, at + 1) {
+                    if ["exit", "abort"].contains(&called) {
+                        blame(place, format!("the library does not exit, but has process::{called}"));
+                    }
+                }
+            }
+            word if TENSOR_CRATES.contains(&word) && *name != "tensor" && text(at + 1) == "::" => {
+                blame(at, format!("only tensor may name {word}"));
+            }
+            "crate" | "super" if text(at + 1) == "::" => {
+                let supers =
+                    (0..).take_while(|i| text(at + 2 * i) == "super" && text(at + 2 * i + 1) == "::");
+                let supers = supers.count();
+                let to_root = text(at) == "crate" || supers == depth(file) + inner.len();
+                let is_first = at == 0 || text(at - 1) != "::";
+                if !(to_root && is_first) {
+                    continue;
+                }
+                for (place, other) in next_names(&tokens, at + 2 * supers.max(1) - 1) {
+                    let allowed = other == *name || other == "progress" || knows.contains(&other);
+                    if !allowed {
+                        blame(place, format!("{name} may not know {other}"));
+                    }
+                    if *name == "rule" && other == "eval" {
+                        let used = next_names(&tokens, place + 1);
+                        for (place, item) in
+                            used.into_iter().filter(|(_, item)| !REASONER_TRAIT.contains(item))
+                        {
+                            blame(
+                                place,
+                                format!("rule may know the trait of all reasoners, but not eval::{item}"),
+                            );
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Whether a token belongs to a test: tests may print what they skip.
+fn is_test(file: &Path, tokens: &[Token], at: usize) -> bool {
+    let marked =
+        |window: &[Token]| window[0].text == "cfg" && window[1].text == "(" && window[2].text == "test";
+    file.file_stem().is_some_and(|stem| stem == "tests") || tokens[..at].windows(3).any(marked)
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("src/ can be read") {
+        let path = entry.expect("src/ can be read").path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn the_rooms_keep_the_law() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    assert!(files.len() > 10, "src/ was not found");
+    let mut found = Vec::new();
+    for path in files {
+        let file = path.strip_prefix(&src).expect("it was found there");
+        if file != Path::new("lib.rs") {
+            found.extend(breaches(file, &fs::read_to_string(&path).expect("src/ can be read")));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+fn check(file: &str, source: &str) -> Vec<String> {
+    breaches(Path::new(file), source)
+}
+
+#[test]
+fn what_the_law_allows_passes() {
+    for (file, source) in [
+        ("rule/mine/walk.rs", "use crate::graph::{Graph, Link};\nuse crate::progress::Progress;"),
+        ("rule/apply.rs", "use crate::eval::{Answers, Reasoner};"),
+        ("graph/read/mod.rs", "use super::super::graph::Triple; // crate::walk\nfn walk() {}"),
+        ("graph/a.rs", "/* crate::rule */ const A: &str = \"crate::walk println!()\"; const B: char = '\"';"),
+        ("graph/b.rs", "fn f<'a>(x: &'a str) { let r = r#\"crate::eval \"quoted\" \"#; }"),
+        ("graph/c.rs", "#[cfg(test)] mod tests { use super::super::Triple; fn t() { eprintln!(); } }"),
+        ("eval/mod.rs", "pub(in crate::eval) fn f() { rule::x(); }"),
+        ("walk/mod.rs", "use crate::{embed::Model, graph::{self, Graph}, tensor};"),
+        ("tensor/cuda.rs", "use cudarc::driver::CudaContext;"),
+    ] {
+        assert_eq!(check(file, source), Vec::<String>::new(), "{source}");
+    }
+}
+
+#[test]
+fn planted_breaches_are_found() {
+    for (file, source, said) in [
+        ("graph/mod.rs", "use crate::rule::Rule;", "src/graph/mod.rs:1: graph may not know rule"),
+        (
+            "graph/a.rs",
+            "\n\nuse crate::{\n  progress,\n  walk::Beam};",
+            "src/graph/a.rs:5: graph may not know walk",
+        ),
+        ("eval/a.rs", "fn f() { crate::embed::train() }", "src/eval/a.rs:1: eval may not know embed"),
+        ("eval/mod.rs", "use super::walk::Walker;", "src/eval/mod.rs:1: eval may not know walk"),
+        (
+            "tensor/a/b.rs",
+            "use super::super::super::graph;",
+            "src/tensor/a/b.rs:1: tensor may not know graph",
+        ),
+        (
+            "tensor/a.rs",
+            "mod tests { use super::super::super::{graph, progress}; }",
+            "src/tensor/a.rs:1: tensor may not know graph",
+        ),
+        (
+            "rule/a.rs",
+            "use crate::eval::{Scored, evaluate};",
+            "src/rule/a.rs:1: rule may know the trait of all reasoners, but not eval::evaluate",
+        ),
+        (
+            "rule/a.rs",
+            "fn f() { println!(\"x\") }",
+            "src/rule/a.rs:1: the library does not print, but has println!",
+        ),
+        (
+            "rule/a.rs",
+            "fn f() { std::process::exit(1) }",
+            "src/rule/a.rs:1: the library does not exit, but has process::exit",
+        ),
+        (
+            "rule/a.rs",
+            "use std::process::{Command, exit};",
+            "src/rule/a.rs:1: the library does not exit, but has process::exit",
+        ),
+        ("walk/a.rs", "use cudarc::driver::*;", "src/walk/a.rs:1: only tensor may name cudarc"),
+        ("helpers/mod.rs", "", "src/helpers/mod.rs: the law has no room helpers"),
+    ] {
+        assert_eq!(check(file, source), [said], "{source}");
+    }
+}
