@@ -12,7 +12,7 @@ pub(super) use rdf::{named_node, node, term};
 use super::format::{FileKind, Format};
 use super::split::{self, SplitShares};
 use super::{Dataset, EntityId, Findings, GraphError, Known, Names, Triple};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -148,6 +148,8 @@ fn unseen(entities: usize, facts: &[Triple], split: &[Triple]) -> usize {
 #[derive(Default)]
 pub(super) struct Builder {
     pub(super) names: Names,
+    /// The nodes without an id in RDF files, by what the parser calls them, numbered by appearance.
+    anonymous: HashMap<u128, usize>,
 }
 
 impl Builder {

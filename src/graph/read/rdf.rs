@@ -2,7 +2,8 @@
 //!
 //! An IRI is its own name; a blank node is `_:id`; a literal is its N-Triples text, quotes included. Names that
 //! are none of these (an arbitrary string out of a TSV) are written as IRIs under [`NAME_PREFIX`] with the
-//! characters an IRI cannot hold escaped, and read back as they were. Named graphs are not kept apart.
+//! characters an IRI cannot hold escaped, and read back as they were. Named graphs are not kept apart. Nodes that
+//! a file leaves without any id (`[]` in Turtle) are numbered in the order of their appearance.
 
 use super::Builder;
 use crate::graph::{GraphError, Triple};
@@ -29,11 +30,11 @@ pub(super) fn read(
         let quad = quad.map_err(|error| parse_error(path, statement, error))?;
         let subject = match &quad.subject {
             NamedOrBlankNode::NamedNode(node) => iri_name(node),
-            NamedOrBlankNode::BlankNode(node) => node.to_string(),
+            NamedOrBlankNode::BlankNode(node) => blank_name(node, format, builder),
         };
         let object = match &quad.object {
             Term::NamedNode(node) => iri_name(node),
-            Term::BlankNode(node) => node.to_string(),
+            Term::BlankNode(node) => blank_name(node, format, builder),
             Term::Literal(literal) => literal.to_string(),
         };
         facts.push(builder.fact([&subject, &iri_name(&quad.predicate), &object]));
@@ -55,6 +56,19 @@ fn parse_error(path: &Path, statement: u64, error: RdfParseError) -> GraphError 
         line,
         expected: expected.to_owned(),
         found: found.replace('\n', " "),
+    }
+}
+
+/// The name of a blank node. To one that the file gives no id the parser gives a random one of 128 bits, which
+/// would make another name of it every time; formats of one statement a line have no such nodes.
+fn blank_name(node: &BlankNode, format: RdfFormat, builder: &mut Builder) -> String {
+    let id = node.as_ref().unique_id().filter(|&id| id > u128::from(u64::MAX));
+    match id {
+        Some(id) if !matches!(format, RdfFormat::NTriples | RdfFormat::NQuads) => {
+            let next = builder.anonymous.len() + 1;
+            format!("_:anonymous{}", builder.anonymous.entry(id).or_insert(next))
+        }
+        _ => node.to_string(),
     }
 }
 

@@ -262,7 +262,9 @@ impl Merge<'_> {
             (Some(bad), trouble) if trouble.is_none() || bad.line < block.lines => {
                 Some(line(bad.line, bad.expected, bad.found))
             }
-            (_, Some(trouble)) => Some(line(block.lines, "more of the file", format!("trouble: {trouble}"))),
+            (_, Some(trouble)) => {
+                Some(line(block.lines.max(1), "more of the file", format!("trouble: {trouble}")))
+            }
             (_, None) => None,
         };
         self.lines += block.lines;
