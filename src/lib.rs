@@ -5,6 +5,7 @@
 //! lines and keeps that law. The library never prints, never exits and parses no arguments: long work
 //! reports itself through [`progress::Progress`].
 
+pub mod embed;
 pub mod eval;
 pub mod graph;
 pub mod progress;

@@ -1,0 +1,44 @@
+//! ComplEx: `score(s, r, e) = Re Σₖ sₖ rₖ conj(eₖ)` over complex numbers; a row holds all real parts, then all
+//! imaginary parts. `Re(q conj(e))` is the product of the two rows as plain numbers, so the query is `s r`.
+
+use super::model::{Model, Size, Space, Tables, initial};
+use super::settings::Settings;
+use crate::tensor::{Indices, Parameters, Result, Tape, Var};
+
+/// The model's tables and dropout rates.
+pub(super) struct ComplEx {
+    tables: Tables,
+    dropout_entity: f32,
+    dropout_relation: f32,
+    dropout_hidden: f32,
+}
+
+impl ComplEx {
+    /// Adds the tables.
+    pub(super) fn new(settings: &Settings, size: Size, parameters: &mut Parameters) -> Result<Self> {
+        let width = 2 * settings.dimension;
+        let entities = parameters.table("entities", size.entities, width, initial(settings))?;
+        let relations = parameters.table("relations", size.links(), width, initial(settings))?;
+        Ok(ComplEx {
+            tables: Tables { entities, relations, bias: None, space: Space::Product, complex: true },
+            dropout_entity: settings.dropout_entity as f32,
+            dropout_relation: settings.dropout_relation as f32,
+            dropout_hidden: settings.dropout_hidden as f32,
+        })
+    }
+}
+
+impl Model for ComplEx {
+    fn tables(&self) -> Tables {
+        self.tables
+    }
+
+    fn query(&self, tape: &mut Tape, subjects: &Indices, links: &Indices) -> Result<Var> {
+        let (entities, relations) =
+            (tape.parameter(self.tables.entities), tape.parameter(self.tables.relations));
+        let subject = tape.gather(entities, subjects, self.dropout_entity)?; // [queries, 2 × dimension]
+        let relation = tape.gather(relations, links, self.dropout_relation)?; // [queries, 2 × dimension]
+        let product = tape.complex_product(subject, relation)?;
+        tape.dropout(product, self.dropout_hidden)
+    }
+}

@@ -1,0 +1,324 @@
+//! What every model promises, checked for all of them.
+
+use super::model::{self, Size};
+use super::settings::{Example, Loss, ModelKind, Settings};
+use super::{EmbedError, Embedding, Stop, Task, Trained, train};
+use crate::eval::{Protocol, Reasoner, Truth, evaluate};
+use crate::graph::{Adjacency, Direction, EntityId, Graph, Known, Link, Names, Query, RelationId, Triple};
+use crate::progress::{Progress, Silent};
+use crate::tensor::{Device, Gradients, Indices, Labels, Segments, Tape};
+use std::fmt::Display;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const SIZE: Size = Size { entities: 11, relations: 2 };
+
+/// Small settings of every model, with both losses and every regulariser that it has.
+fn every_model() -> Vec<Settings> {
+    let mut all = Vec::new();
+    for model in ModelKind::ALL {
+        for (loss, example, n3) in [(Loss::Binary, Example::Query, 0.0), (Loss::Softmax, Example::Fact, 0.03)]
+        {
+            all.push(Settings {
+                dimension: 12,
+                image_rows: 3,
+                filters: 3,
+                kernel: 2,
+                batch: 8,
+                epochs: 6,
+                evaluate_every: 2,
+                initial: 0.3,
+                loss,
+                example,
+                n3,
+                ..Settings::of(model)
+            });
+        }
+    }
+    all
+}
+
+fn embedding(settings: &Settings, threads: usize) -> Embedding {
+    Embedding::new(settings, SIZE, &Device::cpu(threads).unwrap(), 7).unwrap()
+}
+
+/// A ring of `next` and the pairs two apart as `skip`, with one of each kept for validation.
+fn known() -> Known {
+    let entities = SIZE.entities as u32;
+    let mut facts: Vec<Triple> = (0..entities)
+        .flat_map(|e| [Triple::new(e, 0, (e + 1) % entities), Triple::new(e, 1, (e + 2) % entities)])
+        .collect();
+    let valid = vec![facts.remove(9), facts.remove(4)];
+    let facts: std::sync::Arc<[Triple]> = facts.into();
+    Known { facts: facts.clone(), queries: facts, valid: valid.into() }
+}
+
+#[test]
+fn scores_of_triples_of_all_tails_and_of_all_heads_agree() {
+    for settings in every_model() {
+        let embedding = embedding(&settings, 1);
+        let device = embedding.device().clone();
+        for direction in [Direction::Forward, Direction::Inverse] {
+            for relation in (0..SIZE.relations as u32).map(RelationId) {
+                let link = Link::new(relation, direction);
+                let queries: Vec<Query> =
+                    (0..SIZE.entities as u32).map(|e| Query { subject: EntityId(e), link }).collect();
+                let all = embedding.scores(&queries).unwrap();
+                assert_eq!(
+                    all,
+                    embedding
+                        .scores(&queries[..1])
+                        .unwrap()
+                        .into_iter()
+                        .chain(embedding.scores(&queries[1..]).unwrap())
+                        .collect::<Vec<f32>>(),
+                    "batching changes scores"
+                );
+                let pairs =
+                    (0..SIZE.entities as u32).flat_map(|s| (0..SIZE.entities as u32).map(move |e| (s, e)));
+                let (subjects, objects): (Vec<u32>, Vec<u32>) = pairs.unzip();
+                let list = |values: &[u32]| Indices::new(&device, values).unwrap();
+                let links = list(&vec![link.0; subjects.len()]);
+                let single = embedding.triple_scores(&list(&subjects), &links, &list(&objects)).unwrap();
+                for (one, of_all) in single.to_vec().unwrap().iter().zip(&all) {
+                    assert!((one - of_all).abs() < 1e-4, "{}: {one} {of_all}", settings.model.name());
+                }
+                let soft = embedding.plausibility(&list(&subjects), &links, &list(&objects)).unwrap();
+                for (f, score) in soft.to_vec().unwrap().iter().zip(&all) {
+                    assert!((f - 1.0 / (1.0 + (-score).exp())).abs() < 1e-4 && (0.0..=1.0).contains(f));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn gradients_are_those_of_finite_differences() {
+    for mut settings in every_model() {
+        // The same masks for both sides of a difference; normalisation has its own check in the tensor room.
+        settings.dropout_entity = 0.2;
+        settings.dropout_hidden = 0.2;
+        let mut embedding = embedding(&settings, 1);
+        let device = embedding.device().clone();
+        let list = |values: &[u32]| Indices::new(&device, values).unwrap();
+        let (subjects, links) = (list(&[0, 3, 3, 9, 5]), list(&[3, 4, 5, 6, 3]));
+        let labels = Labels {
+            rows: list(&[1, 2, 8, 8, 0, 4]),
+            segments: Segments::from_lengths(&device, [1, 2, 1, 1, 1]).unwrap(),
+        };
+        let loss_of = |embedding: &Embedding, gradients: Option<&mut Gradients>| {
+            let mut tape = Tape::training(&embedding.parameters, 3);
+            let loss =
+                model::loss(embedding.model.as_ref(), &mut tape, (&subjects, &links), &labels, &settings)
+                    .unwrap();
+            let value = f64::from(tape.value(loss).number().unwrap());
+            if let Some(gradients) = gradients {
+                tape.backward(loss, gradients).unwrap();
+            }
+            value
+        };
+        let mut gradients = Gradients::new(&embedding.parameters);
+        loss_of(&embedding, Some(&mut gradients));
+        for id in embedding.parameters.ids() {
+            let gradient = gradients.of(id).unwrap();
+            let values = embedding.parameters.value(id).to_vec().unwrap();
+            // The whole parameter is moved along its gradient: one difference checks all of its elements.
+            let norm = gradient.iter().map(|g| f64::from(*g).powi(2)).sum::<f64>().sqrt();
+            if norm < 1e-6 {
+                continue;
+            }
+            let moved = |by: f64| -> Vec<f32> {
+                values.iter().zip(&gradient).map(|(v, g)| v + (by * f64::from(*g) / norm) as f32).collect()
+            };
+            let step = 3e-3;
+            embedding.parameters.set(id, &moved(step)).unwrap();
+            let above = loss_of(&embedding, None);
+            embedding.parameters.set(id, &moved(-step)).unwrap();
+            let below = loss_of(&embedding, None);
+            embedding.parameters.set(id, &values).unwrap();
+            let slope = (above - below) / (2.0 * step);
+            let name = embedding.parameters.name(id).to_owned();
+            assert!(
+                (slope - norm).abs() <= 0.03 * norm.abs() + 1e-4,
+                "{} {:?} {name}: {slope} instead of {norm}",
+                settings.model.name(),
+                settings.loss
+            );
+        }
+    }
+}
+
+fn task<'a>(settings: &'a Settings, known: &'a Known, device: &'a Device) -> Task<'a> {
+    Task { known, size: SIZE, settings, stop: Stop::Validation, seed: 5, device, folder: None }
+}
+
+fn all_scores(embedding: &Embedding) -> Vec<f32> {
+    let links = (Link::RESERVED as u32..SIZE.links() as u32).map(Link);
+    let queries: Vec<Query> = links
+        .flat_map(|link| (0..SIZE.entities as u32).map(move |e| Query { subject: EntityId(e), link }))
+        .collect();
+    embedding.scores(&queries).unwrap()
+}
+
+#[test]
+fn saved_and_loaded_is_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    let (known, device) = (known(), Device::cpu(1).unwrap());
+    let entities: Vec<String> = (0..SIZE.entities).map(|id| format!("entity {id}")).collect();
+    let names = Names {
+        entities: entities.iter().map(String::as_str).collect(),
+        relations: ["next", "skip"].into_iter().collect(),
+        ..Names::default()
+    };
+    for settings in every_model() {
+        let Trained { embedding, .. } = train(task(&settings, &known, &device), &Silent).unwrap();
+        embedding.save(&path, &names, &[]).unwrap();
+        let loaded = Embedding::load(&path, &names, settings.model, &device).unwrap();
+        assert_eq!(all_scores(&loaded), all_scores(&embedding));
+        assert_eq!((loaded.settings(), loaded.calibration), (embedding.settings(), embedding.calibration));
+    }
+}
+
+#[test]
+fn training_is_the_same_for_any_number_of_threads() {
+    let known = known();
+    for settings in every_model() {
+        let scores = [1, 2].map(|threads| {
+            let device = Device::cpu(threads).unwrap();
+            all_scores(&train(task(&settings, &known, &device), &Silent).unwrap().embedding)
+        });
+        assert_eq!(scores[0], scores[1], "{}", settings.model.name());
+    }
+}
+
+#[test]
+fn every_model_learns_what_it_is_shown() {
+    let (known, device) = (known(), Device::cpu(1).unwrap());
+    let graph = Graph::new(SIZE.entities, SIZE.relations, &known.facts);
+    let answers = Adjacency::new(SIZE.entities, &[&known.facts]);
+    for settings in every_model() {
+        let settings = Settings {
+            epochs: 150,
+            learning_rate: 0.02,
+            dropout_entity: 0.0,
+            dropout_relation: 0.0,
+            dropout_table: 0.0,
+            dropout_hidden: 0.0,
+            dropout_feature: 0.0,
+            n3: 0.0,
+            // Against eleven entities the usual smoothing would hide the answer.
+            label_smoothing: 0.01,
+            ..settings
+        };
+        let stop = Stop::After(settings.epochs);
+        let trained = train(Task { stop, ..task(&settings, &known, &device) }, &Silent).unwrap();
+        let truth = Truth { graph: &graph, answers: &answers };
+        let figures = evaluate(&trained.embedding, &known.facts, truth, Protocol::default(), &Silent)
+            .unwrap()
+            .figures();
+        // A symmetric model cannot tell the next entity of the ring from the one before.
+        let symmetric = settings.model == ModelKind::DistMult;
+        let (bar, soft_bar) = if symmetric { (0.7, 0.4) } else { (0.9, 0.7) };
+        assert!(figures.mrr > bar, "{} {:?}: {figures:?}", settings.model.name(), settings.loss);
+        assert_eq!((trained.summary.epochs, trained.summary.valid), (settings.epochs, None));
+        // The soft reward tells facts from non-facts.
+        let list = |values: Vec<u32>| Indices::new(&device, &values).unwrap();
+        let soft = |shift: u32| -> f32 {
+            let f = trained.embedding.plausibility(
+                &list(known.facts.iter().map(|t| t.head.0).collect()),
+                &list(known.facts.iter().map(|t| Link::forward(t.relation).0).collect()),
+                &list(known.facts.iter().map(|t| (t.tail.0 + shift) % SIZE.entities as u32).collect()),
+            );
+            f.unwrap().to_vec().unwrap().iter().sum::<f32>() / known.facts.len() as f32
+        };
+        assert!(soft(0) > soft_bar && soft(4) < 0.3, "{}: {} {}", settings.model.name(), soft(0), soft(4));
+    }
+}
+
+/// Wants to stop after so many questions whether it wants to.
+struct StopsAfter(AtomicUsize);
+
+impl Progress for StopsAfter {
+    fn begin(&self, _: &str, _: &str, _: Option<u64>) {}
+    fn advance(&self, _: u64, _: &dyn Display) {}
+    fn end(&self, _: &dyn Display) {}
+    fn interrupted(&self) -> bool {
+        self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_err()
+    }
+}
+
+#[test]
+fn an_interrupted_training_goes_on_to_the_same_numbers() {
+    let (known, device) = (known(), Device::cpu(1).unwrap());
+    for settings in every_model() {
+        let whole_folder = tempfile::tempdir().unwrap();
+        let whole = Task { folder: Some(whole_folder.path()), ..task(&settings, &known, &device) };
+        let whole = train(whole, &Silent).unwrap();
+        // Stopped in the middle of epochs and of looks, again and again.
+        let folder = tempfile::tempdir().unwrap();
+        let mut stops = 0;
+        let pieces = loop {
+            let piece = Task { folder: Some(folder.path()), ..task(&settings, &known, &device) };
+            match train(piece, &StopsAfter(AtomicUsize::new(5))) {
+                Ok(trained) => break trained,
+                Err(EmbedError::Interrupted { .. }) => stops += 1,
+                Err(error) => panic!("{error}"),
+            }
+        };
+        assert!(stops >= 3, "{stops}");
+        assert_eq!(all_scores(&pieces.embedding), all_scores(&whole.embedding), "{}", settings.model.name());
+        assert_eq!(pieces.summary.best_epoch, whole.summary.best_epoch);
+        let curve = |folder: &tempfile::TempDir| -> Vec<(u64, f64, Option<f64>)> {
+            let text = std::fs::read_to_string(folder.path().join("metrics.jsonl")).unwrap();
+            let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+            lines
+                .map(|line| {
+                    let valid = line["valid_mrr"].as_f64();
+                    (line["step"].as_u64().unwrap(), line["loss"].as_f64().unwrap(), valid)
+                })
+                .collect()
+        };
+        let (whole, pieces) = (curve(&whole_folder), curve(&folder));
+        assert_eq!(whole.len(), settings.epochs);
+        for (a, b) in whole.iter().zip(&pieces) {
+            assert!(a.0 == b.0 && (a.1 - b.1).abs() < 1e-9 && a.2 == b.2, "{a:?} {b:?}");
+        }
+        assert_eq!(whole.len(), pieces.len());
+        assert!(!folder.path().join("checkpoint.safetensors").exists());
+    }
+}
+
+#[test]
+fn a_checkpoint_of_another_training_is_refused() {
+    let (known, device) = (known(), Device::cpu(1).unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let settings = &every_model()[0];
+    let first = Task { folder: Some(folder.path()), ..task(settings, &known, &device) };
+    assert!(matches!(
+        train(first, &StopsAfter(AtomicUsize::new(3))),
+        Err(EmbedError::Interrupted { epoch: 1 })
+    ));
+    let other = train(Task { seed: 6, ..first }, &Silent).err().unwrap().to_string();
+    assert!(other.contains("other data, settings or seed"), "{other}");
+    std::fs::write(folder.path().join("checkpoint.safetensors"), b"half a file").unwrap();
+    let damaged = train(first, &Silent).err().unwrap().to_string();
+    assert!(damaged.contains("checkpoint.safetensors"), "{damaged}");
+}
+
+#[test]
+fn training_stops_when_validation_no_longer_gets_better() {
+    let (known, device) = (known(), Device::cpu(1).unwrap());
+    // Nothing is learnt at this rate, so the first look stays the best.
+    let settings = Settings { learning_rate: 1e-12, epochs: 50, patience: 3, ..every_model()[2].clone() };
+    let summary = train(task(&settings, &known, &device), &Silent).unwrap().summary;
+    assert_eq!((summary.best_epoch, summary.epochs), (2, 8));
+    assert!(summary.valid.is_some_and(|figures| figures.queries == 2));
+    let none = Known::default();
+    assert!(matches!(train(task(&settings, &none, &device), &Silent), Err(EmbedError::NoFacts)));
+}
+
+#[test]
+fn a_reasoner_keeps_its_scores_within_bounds() {
+    let embedding = embedding(&every_model()[0], 1);
+    assert!((1..=512).contains(&embedding.batch()));
+}

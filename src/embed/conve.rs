@@ -1,0 +1,100 @@
+//! ConvE: subject and relation, each folded into rows, stand one above the other as an image; filters run over
+//! it, a layer maps what they find back to an embedding, and that meets the entities.
+//!
+//! `score(s, r, e) = ReLU(norm(W · vec(ReLU(norm(filters ∗ norm([s; r])))))) · e + bias(e)`
+
+use super::model::{Model, Size, Space, Tables, initial};
+use super::settings::Settings;
+use crate::tensor::{
+    Activation, Image, Indices, Initial, Normalisation, ParameterId, Parameters, Result, Tape, Var,
+};
+
+/// The model's parameters, sizes and dropout rates.
+pub(super) struct ConvE {
+    tables: Tables,
+    image: Image,
+    filters: ParameterId,
+    filter_bias: ParameterId,
+    weight: ParameterId,
+    weight_bias: ParameterId,
+    of_image: Normalisation,
+    of_features: Normalisation,
+    of_query: Normalisation,
+    filter_count: usize,
+    dimension: usize,
+    dropout_entity: f32,
+    dropout_feature: f32,
+    dropout_hidden: f32,
+}
+
+impl ConvE {
+    /// Adds the tables, the filters and the layer behind them.
+    pub(super) fn new(settings: &Settings, size: Size, parameters: &mut Parameters) -> Result<Self> {
+        let &Settings { dimension, image_rows, filters: filter_count, kernel, .. } = settings;
+        let entities = parameters.table("entities", size.entities, dimension, initial(settings))?;
+        let relations = parameters.table("relations", size.links(), dimension, initial(settings))?;
+        let bias = parameters.table("entity_bias", size.entities, 1, Initial::Zeros)?;
+        let image = Image {
+            channels: 1,
+            height: 2 * image_rows,
+            width: dimension / image_rows,
+            kernel_height: kernel,
+            kernel_width: kernel,
+        };
+        // The usual start of such layers: uniform within 1 / √inputs.
+        let within = |inputs: usize| Initial::Uniform(1.0 / (inputs as f32).sqrt());
+        let (taps, features) = (image.taps(), filter_count * image.places());
+        Ok(ConvE {
+            tables: Tables { entities, relations, bias: Some(bias), space: Space::Product, complex: false },
+            image,
+            filters: parameters.dense("filters", filter_count, taps, within(taps))?,
+            filter_bias: parameters.dense("filter_bias", filter_count, 1, within(taps))?,
+            weight: parameters.dense("weight", features, dimension, within(features))?,
+            weight_bias: parameters.dense("weight_bias", 1, dimension, within(features))?,
+            of_image: normalisation(parameters, "image_norm", 1)?,
+            of_features: normalisation(parameters, "feature_norm", filter_count)?,
+            of_query: normalisation(parameters, "query_norm", dimension)?,
+            filter_count,
+            dimension,
+            dropout_entity: settings.dropout_entity as f32,
+            dropout_feature: settings.dropout_feature as f32,
+            dropout_hidden: settings.dropout_hidden as f32,
+        })
+    }
+}
+
+fn normalisation(parameters: &mut Parameters, name: &str, channels: usize) -> Result<Normalisation> {
+    let part = |part: &str| format!("{name}.{part}");
+    Ok(Normalisation {
+        scale: parameters.dense(&part("scale"), channels, 1, Initial::Ones)?,
+        shift: parameters.dense(&part("shift"), channels, 1, Initial::Zeros)?,
+        mean: parameters.statistic(&part("mean"), channels, 1, Initial::Zeros)?,
+        variance: parameters.statistic(&part("variance"), channels, 1, Initial::Ones)?,
+    })
+}
+
+impl Model for ConvE {
+    fn tables(&self) -> Tables {
+        self.tables
+    }
+
+    fn query(&self, tape: &mut Tape, subjects: &Indices, links: &Indices) -> Result<Var> {
+        let (entities, relations) =
+            (tape.parameter(self.tables.entities), tape.parameter(self.tables.relations));
+        let subject = tape.gather(entities, subjects, 0.0)?; // [queries, dimension]
+        let relation = tape.gather(relations, links, 0.0)?; // [queries, dimension]
+        let image = tape.concatenate(&[subject, relation])?; // [queries, 2 rows × columns]
+        let image = tape.batch_norm(image, 1, self.of_image)?;
+        let image = tape.dropout(image, self.dropout_entity)?;
+        let (filters, filter_bias) = (tape.parameter(self.filters), tape.parameter(self.filter_bias));
+        let features = tape.convolve(image, filters, Some(filter_bias), self.image)?; // [queries, filters × places]
+        let features = tape.batch_norm(features, self.filter_count, self.of_features)?;
+        let features = tape.relu(features)?;
+        let features = tape.dropout(features, self.dropout_feature)?;
+        let (weight, bias) = (tape.parameter(self.weight), tape.parameter(self.weight_bias));
+        let query =
+            tape.linear(&[features], weight, Some(bias), Activation::Identity, self.dropout_hidden)?; // [queries, dimension]
+        let query = tape.batch_norm(query, self.dimension, self.of_query)?;
+        tape.relu(query)
+    }
+}

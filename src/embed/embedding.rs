@@ -1,0 +1,220 @@
+//! A model with its weights: scores, ranked answers, and the soft reward.
+
+use super::EmbedError;
+use super::examples::Batch;
+use super::model::{self, Model, Size, scores_of, scores_of_all};
+use super::settings::{Loss, Settings};
+use crate::eval::{Answers, Reasoner, ReasonerError};
+use crate::graph::Query;
+use crate::tensor::{Device, Indices, Parameters, Tape, Tensor, TensorError};
+
+/// About how many scores are computed at once when answering: 64 MiB of them.
+const SCORES_AT_ONCE: usize = 1 << 24;
+
+/// What turns a score into log-odds: `scale · score + shift`. Scores that were trained by yes and no are log-odds
+/// already; others are fitted to the facts after training.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Calibration {
+    pub(super) scale: f32,
+    pub(super) shift: f32,
+}
+
+impl Default for Calibration {
+    fn default() -> Self {
+        Calibration { scale: 1.0, shift: 0.0 }
+    }
+}
+
+/// A trained (or freshly drawn) embedding model on a device.
+pub struct Embedding {
+    pub(super) settings: Settings,
+    pub(super) size: Size,
+    pub(super) parameters: Parameters,
+    pub(super) model: Box<dyn Model>,
+    pub(super) calibration: Calibration,
+}
+
+impl Embedding {
+    /// A model with first values drawn from `seed`.
+    ///
+    /// # Errors
+    /// If the device has no memory for it.
+    pub fn new(settings: &Settings, size: Size, device: &Device, seed: u64) -> Result<Self, EmbedError> {
+        let mut parameters = Parameters::new(device, seed);
+        let model = model::build(settings, size, &mut parameters)?;
+        Ok(Embedding {
+            settings: settings.clone(),
+            size,
+            parameters,
+            model,
+            calibration: Calibration::default(),
+        })
+    }
+
+    /// What it was made with.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// How many entities and relations it knows.
+    pub fn size(&self) -> Size {
+        self.size
+    }
+
+    /// The device it lives on.
+    pub fn device(&self) -> &Device {
+        self.parameters.device()
+    }
+
+    /// The scores of all entities for each query, row after row.
+    ///
+    /// # Errors
+    /// If the device fails, or a query is about something the model does not know.
+    pub fn scores(&self, queries: &[Query]) -> Result<Vec<f32>, EmbedError> {
+        let device = self.device();
+        let subjects: Vec<u32> = queries.iter().map(|query| query.subject.0).collect();
+        let links: Vec<u32> = queries.iter().map(|query| query.link.0).collect();
+        let mut tape = Tape::inference(&self.parameters);
+        let (subjects, links) = (Indices::new(device, &subjects)?, Indices::new(device, &links)?);
+        let query = self.model.query(&mut tape, &subjects, &links)?;
+        let scores = scores_of_all(self.model.as_ref(), &mut tape, query)?; // [queries, entities]
+        Ok(tape.value(scores).to_vec()?)
+    }
+
+    /// The score of each triple `(subjects[i], links[i], objects[i])`; stays on the device.
+    ///
+    /// # Errors
+    /// If the device fails, or the lists differ in length.
+    pub fn triple_scores(
+        &self,
+        subjects: &Indices,
+        links: &Indices,
+        objects: &Indices,
+    ) -> Result<Tensor, TensorError> {
+        let mut tape = Tape::inference(&self.parameters);
+        let query = self.model.query(&mut tape, subjects, links)?;
+        let scores = scores_of(self.model.as_ref(), &mut tape, query, objects)?; // [triples, 1]
+        Ok(tape.value(scores))
+    }
+
+    /// `f(s, q, e)` in [0, 1] for each `(subjects[i], links[i], objects[i])`: how plausible the triple is, the
+    /// soft reward of a walk that ends in `e`. Everything stays on the device.
+    ///
+    /// # Errors
+    /// If the device fails, or the lists differ in length.
+    pub fn plausibility(
+        &self,
+        subjects: &Indices,
+        links: &Indices,
+        objects: &Indices,
+    ) -> Result<Tensor, TensorError> {
+        let mut tape = Tape::inference(&self.parameters);
+        let query = self.model.query(&mut tape, subjects, links)?;
+        let mut scores = scores_of(self.model.as_ref(), &mut tape, query, objects)?; // [triples, 1]
+        let Calibration { scale, shift } = self.calibration;
+        if self.calibration != Calibration::default() {
+            scores = tape.scale(scores, scale)?;
+            let shifts = tape.constant(Tensor::vector(self.device(), &vec![shift; objects.len()])?)?;
+            scores = tape.add(scores, shifts)?;
+        }
+        let odds = tape.sigmoid(scores)?;
+        Ok(tape.value(odds))
+    }
+
+    /// Fits the calibration to `batch`, the queries of which have all their known answers as labels.
+    pub(super) fn calibrate(&mut self, batch: &Batch) -> Result<(), EmbedError> {
+        self.calibration = Calibration::default();
+        if self.settings.loss == Loss::Binary {
+            return Ok(());
+        }
+        let mut tape = Tape::inference(&self.parameters);
+        let query = self.model.query(&mut tape, &batch.subjects, &batch.links)?;
+        let scores = scores_of_all(self.model.as_ref(), &mut tape, query)?;
+        let scores = tape.value(scores).to_vec()?;
+        let (answers, starts) = (batch.labels.rows.to_vec()?, batch.labels.segments.starts());
+        let mut labels = vec![false; scores.len()];
+        for (row, bounds) in starts.windows(2).enumerate() {
+            for &answer in &answers[bounds[0] as usize..bounds[1] as usize] {
+                labels[row * self.size.entities + answer as usize] = true;
+            }
+        }
+        self.calibration = fit(&scores, &labels);
+        Ok(())
+    }
+}
+
+impl Reasoner for Embedding {
+    fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
+        Ok(Answers::Dense { scores: self.scores(queries)?, entities: self.size.entities })
+    }
+
+    fn batch(&self) -> usize {
+        (SCORES_AT_ONCE / self.size.entities.max(1)).clamp(1, 512)
+    }
+}
+
+/// Logistic regression of the labels on one variable, the score, by Newton's method.
+fn fit(scores: &[f32], labels: &[bool]) -> Calibration {
+    // Standardised scores keep the two unknowns apart.
+    let count = scores.len().max(1) as f64;
+    let mean = scores.iter().map(|&x| f64::from(x)).sum::<f64>() / count;
+    let variance = scores.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum::<f64>() / count;
+    let deviation = variance.sqrt().max(1e-6);
+    let positives = labels.iter().filter(|&&label| label).count() as f64;
+    let (mut slope, mut level) = (1.0f64, ((positives + 1.0) / (count - positives + 1.0)).ln());
+    for _ in 0..25 {
+        let (mut g0, mut g1, mut h00, mut h01, mut h11) = (0.0, 0.0, 1e-9, 0.0, 1e-9);
+        for (&score, &label) in scores.iter().zip(labels) {
+            let x = (f64::from(score) - mean) / deviation;
+            let p = 1.0 / (1.0 + (-(slope * x + level)).exp());
+            let (error, weight) = (p - f64::from(u8::from(label)), p * (1.0 - p));
+            g0 += error;
+            g1 += error * x;
+            h00 += weight;
+            h01 += weight * x;
+            h11 += weight * x * x;
+        }
+        let determinant = h00 * h11 - h01 * h01;
+        let (step_level, step_slope) =
+            ((g0 * h11 - g1 * h01) / determinant, (g1 * h00 - g0 * h01) / determinant);
+        if !(step_level.is_finite() && step_slope.is_finite()) {
+            break;
+        }
+        // A step of more than 2 in either unknown overshoots where the odds are extreme.
+        level -= step_level.clamp(-2.0, 2.0);
+        slope -= step_slope.clamp(-2.0, 2.0);
+        if step_level.abs() + step_slope.abs() < 1e-6 {
+            break;
+        }
+    }
+    // A falling curve would turn the model's opinion round; then the level alone is all there is to say.
+    let slope = slope.max(0.0);
+    Calibration { scale: (slope / deviation) as f32, shift: (level - slope * mean / deviation) as f32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    #[test]
+    fn calibration_finds_the_odds_that_made_the_labels() {
+        let mut random = ChaCha8Rng::seed_from_u64(3);
+        let mut uniform = || (random.next_u32() >> 8) as f32 / (1 << 24) as f32;
+        let scores: Vec<f32> = (0..20_000).map(|_| uniform() * 20.0 + 5.0).collect();
+        let labels: Vec<bool> =
+            scores.iter().map(|x| uniform() < 1.0 / (1.0 + (-(0.8 * x - 14.0)).exp())).collect();
+        let Calibration { scale, shift } = fit(&scores, &labels);
+        assert!((scale - 0.8).abs() < 0.05 && (shift + 14.0).abs() < 0.8, "{scale} {shift}");
+    }
+
+    #[test]
+    fn calibration_survives_scores_that_separate_the_labels() {
+        let scores: Vec<f32> = (0..1000).map(|i| i as f32).collect();
+        let labels: Vec<bool> = (0..1000).map(|i| i >= 990).collect();
+        let Calibration { scale, shift } = fit(&scores, &labels);
+        assert!(scale > 0.0 && scale.is_finite() && shift.is_finite());
+        assert!(scale * 999.0 + shift > 0.0 && scale * 500.0 + shift < -3.0);
+    }
+}

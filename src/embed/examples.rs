@@ -1,0 +1,139 @@
+//! What is learnt from: the queries of the facts in both directions, each with its answers as a ragged list.
+
+use super::settings::Example;
+use crate::graph::Graph;
+use crate::tensor::{Device, Indices, Labels, Segments, TensorError};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+/// All training examples of a graph. Example `i` has the answers `starts[i]..starts[i + 1]`.
+pub(super) struct Examples {
+    subjects: Vec<u32>,
+    links: Vec<u32>,
+    starts: Vec<u32>,
+    answers: Vec<u32>,
+}
+
+/// Some examples, on the device.
+pub(super) struct Batch {
+    /// The entity each query asks about.
+    pub(super) subjects: Indices,
+    /// The link each query asks about.
+    pub(super) links: Indices,
+    /// The answers of each query.
+    pub(super) labels: Labels,
+}
+
+impl Examples {
+    /// The examples of all facts of `graph`, in both directions.
+    pub(super) fn new(graph: &Graph, kind: Example) -> Self {
+        let mut all =
+            Examples { subjects: Vec::new(), links: Vec::new(), starts: vec![0], answers: Vec::new() };
+        for subject in (0..graph.entities() as u32).map(crate::graph::EntityId) {
+            for run in graph.edges(subject).chunk_by(|a, b| kind == Example::Query && a.link == b.link) {
+                all.subjects.push(subject.0);
+                all.links.push(run[0].link.0);
+                all.answers.extend(run.iter().map(|edge| edge.target.0));
+                all.starts.push(u32::try_from(all.answers.len()).expect("fewer than 2^32 answers"));
+            }
+        }
+        all
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.subjects.len()
+    }
+
+    /// The examples of one epoch in random order, cut into steps of about `batch`, none of them much smaller
+    /// than the others: normalisation over a batch needs rows to go by.
+    pub(super) fn shuffled(&self, batch: usize, seed: u64, epoch: u64) -> Vec<Vec<u32>> {
+        let mut order: Vec<u32> = (0..self.len() as u32).collect();
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        random.set_stream(epoch);
+        order.shuffle(&mut random);
+        let steps = self.len().div_ceil(batch);
+        (0..steps)
+            .map(|step| order[step * self.len() / steps..(step + 1) * self.len() / steps].to_vec())
+            .collect()
+    }
+
+    /// How many steps an epoch has.
+    pub(super) fn steps(&self, batch: usize) -> usize {
+        self.len().div_ceil(batch)
+    }
+
+    /// The examples of these numbers, moved to the device.
+    pub(super) fn batch(&self, device: &Device, numbers: &[u32]) -> Result<Batch, TensorError> {
+        let pick = |from: &[u32]| numbers.iter().map(|&number| from[number as usize]).collect::<Vec<u32>>();
+        let run =
+            |number: u32| self.starts[number as usize] as usize..self.starts[number as usize + 1] as usize;
+        let rows: Vec<u32> = numbers.iter().flat_map(|&number| &self.answers[run(number)]).copied().collect();
+        Ok(Batch {
+            subjects: Indices::new(device, &pick(&self.subjects))?,
+            links: Indices::new(device, &pick(&self.links))?,
+            labels: Labels {
+                rows: Indices::new(device, &rows)?,
+                segments: Segments::from_lengths(device, numbers.iter().map(|&number| run(number).len()))?,
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{EntityId, Link, Triple};
+    use std::collections::BTreeSet;
+
+    fn graph() -> Graph {
+        let facts = [(0, 0, 1), (0, 0, 2), (1, 1, 2), (3, 0, 1)].map(|(h, r, t)| Triple::new(h, r, t));
+        Graph::new(4, 2, &facts)
+    }
+
+    #[test]
+    fn every_edge_is_an_answer_of_exactly_one_example() {
+        let graph = graph();
+        for (kind, count) in [(Example::Query, 6), (Example::Fact, 8)] {
+            let examples = Examples::new(&graph, kind);
+            assert_eq!(examples.len(), count);
+            let mut seen = BTreeSet::new();
+            for i in 0..examples.len() {
+                for &answer in &examples.answers[examples.starts[i] as usize..examples.starts[i + 1] as usize]
+                {
+                    let edge = (EntityId(examples.subjects[i]), Link(examples.links[i]), EntityId(answer));
+                    assert!(graph.contains(edge.0, edge.1, edge.2) && seen.insert(edge));
+                }
+            }
+            assert_eq!(seen.len(), graph.adjacency().edge_count());
+        }
+    }
+
+    #[test]
+    fn an_epoch_takes_every_example_once_in_even_steps() {
+        let examples = Examples::new(&graph(), Example::Query);
+        let steps = examples.shuffled(5, 1, 5);
+        assert_eq!((steps.len(), examples.steps(5)), (2, 2));
+        assert!(steps.iter().all(|step| step.len() == 3));
+        let mut all: Vec<u32> = steps.concat();
+        all.sort_unstable();
+        assert_eq!(all, (0..6).collect::<Vec<u32>>());
+        assert_eq!(steps, examples.shuffled(5, 1, 5));
+        assert_ne!(steps, examples.shuffled(5, 1, 6));
+    }
+
+    #[test]
+    fn a_batch_keeps_answers_with_their_queries() {
+        let device = Device::cpu(1).unwrap();
+        let examples = Examples::new(&graph(), Example::Query);
+        let batch = examples.batch(&device, &[4, 0]).unwrap();
+        let (subjects, links) = (batch.subjects.to_vec().unwrap(), batch.links.to_vec().unwrap());
+        let (rows, starts) = (batch.labels.rows.to_vec().unwrap(), batch.labels.segments.starts());
+        for i in 0..2 {
+            let answers = &rows[starts[i] as usize..starts[i + 1] as usize];
+            let true_ones = graph().targets(EntityId(subjects[i]), Link(links[i])).to_vec();
+            assert_eq!(answers, true_ones.iter().map(|e| e.0).collect::<Vec<u32>>());
+        }
+    }
+}

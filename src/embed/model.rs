@@ -1,0 +1,171 @@
+//! What the models have in common: a query vector meets every entity's vector.
+//!
+//! A model turns `(subject, link)` into a query and says in which space the query meets the entities; scores of
+//! all entities, of single triples, and the losses follow from that, the same for all. Head queries are queries
+//! by the inverse link, which has an embedding of its own.
+
+use super::settings::{Loss, ModelKind, Settings};
+use super::{complex, conve, distmult, rotate};
+use crate::graph::Link;
+use crate::tensor::{Indices, Initial, Labels, ParameterId, Parameters, Result, Tape, Var};
+
+/// How a query is compared with an entity `e`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Space {
+    /// `query · e`, and the entity's own bias if it has one.
+    Product,
+    /// `2 query · e − |e|²`, which is `|query|² − |query − e|²`: by squared distance, but for a part that is the
+    /// same for all entities.
+    Distance,
+}
+
+/// The tables that every model has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tables {
+    /// `[entities, width]`.
+    pub(super) entities: ParameterId,
+    /// `[links, …]`, reserved links included, so that a link's number is its row.
+    pub(super) relations: ParameterId,
+    /// `[entities, 1]`, if entities have a bias.
+    pub(super) bias: Option<ParameterId>,
+    /// How queries meet entities.
+    pub(super) space: Space,
+    /// Whether a row of `entities` holds complex numbers.
+    pub(super) complex: bool,
+}
+
+/// One kind of model over its parameters.
+pub(super) trait Model: Send + Sync {
+    /// Its tables.
+    fn tables(&self) -> Tables;
+
+    /// The query of each `(subject, link)`: `[queries, width]`.
+    fn query(&self, tape: &mut Tape, subjects: &Indices, links: &Indices) -> Result<Var>;
+}
+
+/// How many entities and relations a model is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Entities.
+    pub entities: usize,
+    /// Relations; each has two links.
+    pub relations: usize,
+}
+
+impl Size {
+    /// Rows of a table of link embeddings.
+    pub(super) fn links(self) -> usize {
+        Link::count(self.relations)
+    }
+}
+
+/// Adds the parameters of a model.
+pub(super) fn build(settings: &Settings, size: Size, parameters: &mut Parameters) -> Result<Box<dyn Model>> {
+    Ok(match settings.model {
+        ModelKind::DistMult => Box::new(distmult::DistMult::new(settings, size, parameters)?),
+        ModelKind::ComplEx => Box::new(complex::ComplEx::new(settings, size, parameters)?),
+        ModelKind::ConvE => Box::new(conve::ConvE::new(settings, size, parameters)?),
+        ModelKind::RotatE => Box::new(rotate::RotatE::new(settings, size, parameters)?),
+    })
+}
+
+/// The first values of an embedding table.
+pub(super) fn initial(settings: &Settings) -> Initial {
+    match settings.initial {
+        0.0 => Initial::XavierNormal,
+        deviation => Initial::Normal(deviation as f32),
+    }
+}
+
+/// What the query is multiplied with, and what is added for each entity: `([queries, width], [entities, 1])`.
+fn meeting(model: &dyn Model, tape: &mut Tape, query: Var) -> Result<(Var, Option<Var>)> {
+    let tables = model.tables();
+    match tables.space {
+        Space::Product => Ok((query, tables.bias.map(|bias| tape.parameter(bias)))),
+        Space::Distance => {
+            let entities = tape.parameter(tables.entities);
+            let squares = tape.row_dot(entities, entities)?; // [entities, 1]
+            Ok((tape.scale(query, 2.0)?, Some(tape.scale(squares, -1.0)?)))
+        }
+    }
+}
+
+/// The scores of all entities: `[queries, entities]`.
+pub(super) fn scores_of_all(model: &dyn Model, tape: &mut Tape, query: Var) -> Result<Var> {
+    let (query, bias) = meeting(model, tape, query)?;
+    let entities = tape.parameter(model.tables().entities);
+    tape.against(query, entities, bias, 0.0)
+}
+
+/// The score of one entity for each query: `[queries, 1]`.
+pub(super) fn scores_of(model: &dyn Model, tape: &mut Tape, query: Var, answers: &Indices) -> Result<Var> {
+    let tables = model.tables();
+    let table = tape.parameter(tables.entities);
+    let answer = tape.gather(table, answers, 0.0)?; // [queries, width]
+    let product = tape.row_dot(query, answer)?;
+    match (tables.space, tables.bias) {
+        (Space::Product, None) => Ok(product),
+        (Space::Product, Some(bias)) => {
+            let bias = tape.parameter(bias);
+            let own = tape.gather(bias, answers, 0.0)?; // [queries, 1]
+            tape.add(product, own)
+        }
+        (Space::Distance, _) => {
+            let double = tape.scale(product, 2.0)?;
+            let squares = tape.row_dot(answer, answer)?;
+            let minus = tape.scale(squares, -1.0)?;
+            tape.add(double, minus)
+        }
+    }
+}
+
+/// The loss of a step: `[1, 1]`.
+pub(super) fn loss(
+    model: &dyn Model,
+    tape: &mut Tape,
+    (subjects, links): (&Indices, &Indices),
+    labels: &Labels,
+    settings: &Settings,
+) -> Result<Var> {
+    let query = model.query(tape, subjects, links)?;
+    let dropout = settings.dropout_table as f32;
+    let (meets, bias) = meeting(model, tape, query)?;
+    let entities = tape.parameter(model.tables().entities);
+    let loss = match settings.loss {
+        Loss::Binary => {
+            let smoothing = settings.label_smoothing as f32;
+            tape.binary_loss_against_all(meets, entities, bias, labels, smoothing, dropout)?
+        }
+        Loss::Softmax => tape.softmax_loss_against_all(meets, entities, bias, labels, dropout)?,
+    };
+    if settings.n3 == 0.0 || settings.model == ModelKind::ConvE {
+        return Ok(loss);
+    }
+    let cubes = n3(model, tape, (subjects, links), labels, settings.n3 as f32)?;
+    tape.add(loss, cubes)
+}
+
+/// N3 regularisation: `weight / queries · Σ |x|³` over the embeddings of subjects, relations and (counted as
+/// one for each query) answers.
+fn n3(
+    model: &dyn Model,
+    tape: &mut Tape,
+    (subjects, links): (&Indices, &Indices),
+    labels: &Labels,
+    weight: f32,
+) -> Result<Var> {
+    let tables = model.tables();
+    let (entities, relations) = (tape.parameter(tables.entities), tape.parameter(tables.relations));
+    let each = weight / subjects.len().max(1) as f32;
+    let subject = tape.gather(entities, subjects, 0.0)?;
+    let answers = tape.gather(entities, &labels.rows, 0.0)?;
+    let of_subjects = tape.cubed_norm(subject, tables.complex, each)?;
+    let of_answers = tape.cubed_norm(answers, tables.complex, weight / labels.rows.len().max(1) as f32)?;
+    let of_entities = tape.add(of_subjects, of_answers)?;
+    if tables.space == Space::Distance {
+        return Ok(of_entities); // a relation is an angle: there is nothing to keep small
+    }
+    let relation = tape.gather(relations, links, 0.0)?;
+    let of_relations = tape.cubed_norm(relation, tables.complex, each)?;
+    tape.add(of_entities, of_relations)
+}

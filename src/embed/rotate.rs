@@ -1,0 +1,45 @@
+//! RotatE: the relation turns the subject, every complex number of it by an angle of its own, and an answer is
+//! good if it lies near: `score(s, r, e) = |s|² − ‖s ∘ e^(i r) − e‖²`.
+//!
+//! The distance is the Euclidean one, squared, so that it opens into products and the queries can meet all
+//! entities at once: `2 q · e − |e|²` for `q = s ∘ e^(i r)`, as a rotation does not change `|s|²`.
+
+use super::model::{Model, Size, Space, Tables, initial};
+use super::settings::Settings;
+use crate::tensor::{Indices, Initial, Parameters, Result, Tape, Var};
+
+/// The model's tables and dropout rates.
+pub(super) struct RotatE {
+    tables: Tables,
+    dropout_entity: f32,
+    dropout_hidden: f32,
+}
+
+impl RotatE {
+    /// Adds the tables.
+    pub(super) fn new(settings: &Settings, size: Size, parameters: &mut Parameters) -> Result<Self> {
+        let (width, angles) = (2 * settings.dimension, Initial::Uniform(std::f32::consts::PI));
+        let entities = parameters.table("entities", size.entities, width, initial(settings))?;
+        let relations = parameters.table("relations", size.links(), settings.dimension, angles)?;
+        Ok(RotatE {
+            tables: Tables { entities, relations, bias: None, space: Space::Distance, complex: true },
+            dropout_entity: settings.dropout_entity as f32,
+            dropout_hidden: settings.dropout_hidden as f32,
+        })
+    }
+}
+
+impl Model for RotatE {
+    fn tables(&self) -> Tables {
+        self.tables
+    }
+
+    fn query(&self, tape: &mut Tape, subjects: &Indices, links: &Indices) -> Result<Var> {
+        let (entities, relations) =
+            (tape.parameter(self.tables.entities), tape.parameter(self.tables.relations));
+        let subject = tape.gather(entities, subjects, self.dropout_entity)?; // [queries, 2 × dimension]
+        let angle = tape.gather(relations, links, 0.0)?; // [queries, dimension]
+        let turned = tape.rotate(subject, angle)?;
+        tape.dropout(turned, self.dropout_hidden)
+    }
+}
