@@ -10,6 +10,7 @@
 //! not pushed on by one old example); where every row is touched in every step, both are the same.
 
 use super::cpu::simd;
+use super::cuda::launch::arguments;
 use super::device::Backend;
 use super::error::Result;
 use super::file::Archive;
@@ -49,6 +50,32 @@ pub struct Adam {
     step: u32,
     moments: Vec<Option<Moments>>,
 }
+
+// A warp for each row.
+pub(crate) const KERNELS: &str = r#"
+extern "C" __global__ void adam(float* values, float* first, float* second, float* gradient, u32* touched, u32* last, const float* factor,
+                                u32 rows, u32 columns, u32 step, float rate, float beta1, float beta2, float epsilon, float correction) {
+    u32 row = WARP;
+    if (row >= rows || (touched && !touched[row])) return;
+    u32 rest = last ? step - 1 - last[row] : 0;
+    float keep1 = rest ? powf(beta1, rest + 1.0f) : beta1, keep2 = rest ? powf(beta2, rest + 1.0f) : beta2;
+    float scale = factor ? factor[0] : 1.0f;
+    for (u32 c = LANE; c < columns; c += 32) {
+        u64 i = (u64)row * columns + c;
+        float slope = gradient[i] * scale;
+        float m = keep1 * first[i] + (1.0f - beta1) * slope, v = keep2 * second[i] + (1.0f - beta2) * slope * slope;
+        first[i] = m;
+        second[i] = v;
+        values[i] -= rate * m / (sqrtf(v * correction) + epsilon);
+        if (touched) gradient[i] = 0.0f;
+    }
+    __syncwarp();
+    if (LANE == 0) {
+        if (last) last[row] = step;
+        if (touched) touched[row] = 0;
+    }
+}
+"#;
 
 /// What one step needs to know, the same for every parameter.
 #[derive(Clone, Copy)]
@@ -163,8 +190,34 @@ impl Adam {
                     mark(last.host_mut(), marks, step.number);
                 }
             }
+            Backend::Cuda(cuda) => {
+                let touched = slot.touched.as_mut().filter(|_| sparse);
+                let (factor, last) = (gradients.factor.as_ref(), moments.last.as_mut());
+                let arguments = arguments![
+                    values,
+                    &mut moments.first,
+                    &mut moments.second,
+                    gradient,
+                    touched,
+                    last,
+                    factor,
+                    rows,
+                    columns,
+                    step.number,
+                    step.rate * step.first,
+                    step.beta1,
+                    step.beta2,
+                    step.epsilon,
+                    step.second
+                ];
+                cuda.warps("adam", rows, arguments)?;
+            }
         }
         slot.state = if sparse { State::Zero } else { State::Stale };
+        if !sparse {
+            // The next step makes this gradient in memory of its own, which may as well be this.
+            slot.gradient = None;
+        }
         Ok(())
     }
 

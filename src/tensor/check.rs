@@ -2,6 +2,7 @@
 //!
 //! A [`Case`] is an operation with inputs of some size. Small cases are differentiated numerically; large ones
 //! are run on different devices and compared.
+#![cfg(test)]
 
 use super::*;
 
@@ -327,6 +328,33 @@ pub(super) const CASES: &[Case] = &[
     },
 ];
 
+/// The largest difference, relative to the largest value.
+fn difference(left: &[f32], right: &[f32]) -> f32 {
+    assert_eq!(left.len(), right.len());
+    let finite = |value: f32| if value == f32::NEG_INFINITY { -1e3 } else { value };
+    let apart = left.iter().zip(right).map(|(&x, &y)| (finite(x) - finite(y)).abs()).fold(0.0, f32::max);
+    assert!(left.iter().zip(right).all(|(x, y)| !(x.is_nan() || y.is_nan())), "a value is not a number");
+    apart / left.iter().map(|&x| finite(x).abs()).fold(1e-6, f32::max)
+}
+
+/// The CUDA devices to check, exact and TF32, each with the error it may make; none where there is no device.
+pub(super) fn cuda_devices() -> Vec<(Device, f32)> {
+    match (Device::cuda_exact(0), Device::cuda(0)) {
+        (Ok(exact), Ok(fast)) => vec![(exact, 1e-4), (fast, 2e-3)],
+        (Err(error), _) | (_, Err(error)) => {
+            assert!(matches!(error, TensorError::NoCuda { .. }), "{error}");
+            eprintln!("the CUDA part of this test is skipped: {error}");
+            Vec::new()
+        }
+    }
+}
+
+/// Every device there is: the CPU, and CUDA where it can be used.
+pub(super) fn devices() -> Vec<Device> {
+    let cuda = cuda_devices().into_iter().map(|(device, _)| device);
+    [Device::cpu(1).unwrap()].into_iter().chain(cuda).collect()
+}
+
 #[test]
 fn gradients_agree_with_differences() {
     for case in CASES {
@@ -334,15 +362,78 @@ fn gradients_agree_with_differences() {
     }
 }
 
+fn expect_same_bits(case: &Case, left: &Outcome, right: &Outcome) {
+    let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits(&left.output), bits(&right.output), "{}", case.name);
+    for (input, (left, right)) in left.gradients.iter().zip(&right.gradients).enumerate() {
+        assert_eq!(bits(left), bits(right), "{}: gradient of input {input}", case.name);
+    }
+}
+
 #[test]
 fn one_thread_and_two_give_the_same_bits() {
     let (one, two) = (Device::cpu(1).unwrap(), Device::cpu(2).unwrap());
     for case in CASES {
-        let (left, right) = (case.run(&one, 400).unwrap(), case.run(&two, 400).unwrap());
-        let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
-        assert_eq!(bits(&left.output), bits(&right.output), "{}", case.name);
-        for (input, (left, right)) in left.gradients.iter().zip(&right.gradients).enumerate() {
-            assert_eq!(bits(left), bits(right), "{}: gradient of input {input}", case.name);
+        expect_same_bits(case, &case.run(&one, 400).unwrap(), &case.run(&two, 400).unwrap());
+    }
+}
+
+#[test]
+fn a_hundred_thousand_rows_give_the_same_bits_too() {
+    let (one, two) = (Device::cpu(1).unwrap(), Device::cpu(2).unwrap());
+    for case in CASES.iter().filter(|case| !case.name.contains("all") && case.name != "convolve") {
+        let rows = (case.inputs)(1)[0].0;
+        let scale = 100_000usize.div_ceil(rows);
+        expect_same_bits(case, &case.run(&one, scale).unwrap(), &case.run(&two, scale).unwrap());
+    }
+}
+
+#[test]
+fn cuda_agrees_with_the_cpu() {
+    let cpu = Device::cpu(1).unwrap();
+    for (cuda, tolerance) in cuda_devices() {
+        let mut failures = Vec::new();
+        for case in CASES {
+            for scale in [1, 40, 700] {
+                let (left, right) = (case.run(&cpu, scale).unwrap(), case.run(&cuda, scale).unwrap());
+                let again = case.run(&cuda, scale).unwrap();
+                expect_same_bits(case, &right, &again);
+                let worst = left
+                    .gradients
+                    .iter()
+                    .zip(&right.gradients)
+                    .map(|(left, right)| difference(left, right))
+                    .fold(difference(&left.output, &right.output), f32::max);
+                eprintln!("{cuda}, {}, scale {scale}: {worst:.1e}", case.name);
+                if worst > tolerance {
+                    failures.push(format!("{} at scale {scale}: {worst:.1e} > {tolerance:.0e}", case.name));
+                }
+            }
         }
+        assert!(failures.is_empty(), "{cuda}: {failures:#?}");
+    }
+}
+
+#[test]
+fn draws_on_cuda_are_those_on_the_cpu() {
+    let draw = |device: &Device| -> Result<(Vec<u32>, Vec<f32>)> {
+        let count = 3000;
+        let segments = segments(device, count)?;
+        let total = segments.total();
+        let scores = Tensor::vector(device, &Initial::Normal(1.0).values(total, 1, 9, "scores"))?;
+        let draws = Segments::from_lengths(device, (0..count).map(|index| index % 4))?;
+        let (closed, groups) = (closed(device, total)?, indices(device, total, 3)?);
+        let key = Key::new(4, 4);
+        let sampling = Sampling { closed: Some(&closed), drop: 0.2, groups: Some((&groups, 0.3)), key };
+        let drawn = sample(&scores, &segments, &draws, sampling)?.to_vec()?;
+        let keys = Indices::new(device, &(0..total).map(|index| (index / 2) as u32).collect::<Vec<_>>())?;
+        Ok((drawn, run_log_softmax(Some(&scores), &keys, &segments, Some(&closed))?.to_vec()?))
+    };
+    let (drawn, chances) = draw(&Device::cpu(1).unwrap()).unwrap();
+    for (cuda, _) in cuda_devices() {
+        let (others, other_chances) = draw(&cuda).unwrap();
+        let same = drawn.iter().zip(&others).filter(|(left, right)| left == right).count();
+        assert!(same * 1000 >= drawn.len() * 999, "{same} of {} draws are the same", drawn.len());
+        assert!(difference(&chances, &other_chances) < 1e-5);
     }
 }

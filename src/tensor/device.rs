@@ -7,8 +7,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::cpu::Cpu;
-use super::error::{Result, TensorError};
+use super::cuda::Cuda;
+use super::error::Result;
 use super::memory::{Buffer, Element};
+use super::op::product::{Side, product};
 
 /// A processor with its memory: the CPU with a number of threads, or a CUDA device.
 #[derive(Clone)]
@@ -17,6 +19,7 @@ pub struct Device(Arc<Backend>);
 /// What a device is; operations match on it.
 pub(crate) enum Backend {
     Cpu(Cpu),
+    Cuda(Cuda),
 }
 
 /// Which device a user asked for.
@@ -50,9 +53,15 @@ impl Device {
         Ok(Device(Arc::new(Backend::Cpu(Cpu::new(threads)?))))
     }
 
-    /// The CUDA device of this number; an error with a remedy where there is none.
+    /// The CUDA device of this number; an error with a remedy where there is none. Matrix products are done
+    /// in TF32 (inputs of 10 bits' precision, sums in `f32`), as is usual in training.
     pub fn cuda(ordinal: usize) -> Result<Device> {
-        Err(TensorError::NoCuda { why: format!("device {ordinal} is not there") })
+        Ok(Device(Arc::new(Backend::Cuda(Cuda::new(ordinal, false)?))))
+    }
+
+    /// As [`Device::cuda`] with matrix products in full `f32`, which is slower.
+    pub fn cuda_exact(ordinal: usize) -> Result<Device> {
+        Ok(Device(Arc::new(Backend::Cuda(Cuda::new(ordinal, true)?))))
     }
 
     /// The device of the user's choice; `threads` count for the CPU.
@@ -68,13 +77,32 @@ impl Device {
     pub fn synchronise(&self) -> Result<()> {
         match self.backend() {
             Backend::Cpu(_) => Ok(()),
+            Backend::Cuda(cuda) => cuda.synchronise(),
         }
+    }
+
+    /// Seconds that one product of a `rows × inner` with an `inner × columns` matrix takes here, the best of
+    /// so many: what a step is measured against.
+    pub fn product_seconds(&self, rows: usize, inner: usize, columns: usize, times: usize) -> Result<f64> {
+        let (left, right) = (self.zeros::<f32>(rows * inner)?, self.zeros::<f32>(inner * columns)?);
+        let mut out = self.allocate::<f32>(rows * columns)?;
+        let mut best = f64::INFINITY;
+        for _ in 0..=times {
+            self.synchronise()?;
+            let start = std::time::Instant::now();
+            let (left, right) = (Side::new(&left, rows, inner), Side::new(&right, inner, columns));
+            product(&mut out, 0, left, right, false)?;
+            self.synchronise()?;
+            best = best.min(start.elapsed().as_secs_f64());
+        }
+        Ok(best)
     }
 
     /// The most bytes that tensors on this device ever held together, spare ones included.
     pub fn peak_bytes(&self) -> usize {
         match self.backend() {
             Backend::Cpu(cpu) => cpu.floats().peak() + cpu.integers().peak(),
+            Backend::Cuda(cuda) => cuda.peak_bytes(),
         }
     }
 
@@ -116,6 +144,7 @@ impl fmt::Display for Device {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         match self.backend() {
             Backend::Cpu(cpu) => write!(formatter, "cpu ({} threads)", cpu.threads()),
+            Backend::Cuda(cuda) => write!(formatter, "cuda ({})", cuda.name()),
         }
     }
 }

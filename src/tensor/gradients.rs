@@ -3,11 +3,42 @@
 //! One buffer a parameter, kept from step to step. A table remembers which rows were touched; the optimiser
 //! visits only those and leaves them zero, so no step clears a whole table.
 
+use super::cuda::launch::arguments;
 use super::device::{Backend, Device};
 use super::error::{Result, TensorError};
 use super::memory::Buffer;
 use super::parameters::{Kind, ParameterId, Parameters};
 use super::value::Tensor;
+
+/// Rows of a gradient that a block of the kernel squares.
+const SQUARE_ROWS: usize = 64;
+
+pub(crate) const KERNELS: &str = r#"
+extern "C" __global__ void squares(const float* gradient, const u32* touched, u32 rows, u32 columns, float* parts) {
+    u32 first = blockIdx.x * 64, end = min(first + 64, rows);
+    float sum = 0.0f;
+    for (u32 row = first + (threadIdx.x >> 5); row < end; row += 8) {
+        if (touched && !touched[row]) continue;
+        for (u32 c = LANE; c < columns; c += 32) { float x = gradient[(u64)row * columns + c]; sum += x * x; }
+    }
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) parts[blockIdx.x] = sum;
+}
+extern "C" __global__ void square_total(const float* parts, u32 count, float* out, u32 index) {
+    float total = 0.0f;
+    for (u32 i = threadIdx.x; i < count; i += blockDim.x) total += parts[i];
+    total = block_sum(total);
+    if (threadIdx.x == 0) out[index] = total;
+}
+extern "C" __global__ void clip(const float* squares, u32 count, float limit, float* norm, float* factor) {
+    if (THREAD > 0) return;
+    float total = 0.0f;
+    for (u32 i = 0; i < count; i++) total += squares[i];
+    total = sqrtf(total);
+    norm[0] = total;
+    factor[0] = total > limit ? limit / total : 1.0f;
+}
+"#;
 
 /// What a gradient buffer holds at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +125,15 @@ impl Gradients {
                     });
                     squares.host_mut()[index] = sum as f32;
                 }
+                Backend::Cuda(cuda) => {
+                    let touched = slot.touched.as_ref().filter(|_| slot.state == State::Rows);
+                    let blocks = slot.rows.div_ceil(SQUARE_ROWS);
+                    let mut parts = self.device.allocate::<f32>(blocks)?;
+                    let arguments = arguments![gradient, touched, slot.rows, slot.columns, &mut parts];
+                    cuda.blocks("squares", (blocks, 1), 256, arguments)?;
+                    let arguments = arguments![&parts, blocks, &mut squares, index];
+                    cuda.blocks("square_total", (1, 1), 1024, arguments)?;
+                }
             }
         }
         let (mut norm, mut factor) = (self.device.allocate::<f32>(1)?, self.device.allocate::<f32>(1)?);
@@ -102,6 +142,10 @@ impl Gradients {
                 let total = squares.host().iter().sum::<f32>().sqrt();
                 norm.host_mut()[0] = total;
                 factor.host_mut()[0] = if total > limit { limit / total } else { 1.0 };
+            }
+            Backend::Cuda(cuda) => {
+                let arguments = arguments![&squares, self.slots.len(), limit, &mut norm, &mut factor];
+                cuda.threads("clip", 1, arguments)?;
             }
         }
         self.factor = Some(factor);

@@ -1,6 +1,7 @@
 //! Device memory: a run of elements that goes back to its device's stock when it is dropped.
 
 use super::cpu::{Cpu, Shelf};
+use super::cuda::Block;
 use super::device::{Backend, Device};
 use super::error::Result;
 
@@ -23,6 +24,8 @@ impl Element for u32 {
 
 enum Memory<T> {
     Host(Vec<T>),
+    /// `None` only while the buffer is being dropped.
+    Cuda(Option<Block>),
 }
 
 /// `len` elements on a device.
@@ -36,6 +39,7 @@ impl<T: Element> Buffer<T> {
     pub(super) fn new(device: &Device, len: usize) -> Result<Self> {
         let memory = match device.backend() {
             Backend::Cpu(cpu) => Memory::Host(T::shelf(cpu).take(len)),
+            Backend::Cuda(cuda) => Memory::Cuda(Some(cuda.take(len * size_of::<T>())?)),
         };
         Ok(Buffer { device: device.clone(), len, memory })
     }
@@ -52,6 +56,15 @@ impl<T: Element> Buffer<T> {
     pub(crate) fn host(&self) -> &[T] {
         match &self.memory {
             Memory::Host(values) => values,
+            Memory::Cuda(_) => unreachable!("only the CPU's part of an operation looks at host memory"),
+        }
+    }
+
+    /// The address on a CUDA device.
+    pub(crate) fn pointer(&self) -> u64 {
+        match &self.memory {
+            Memory::Cuda(Some(block)) => block.pointer,
+            _ => unreachable!("only CUDA's part of an operation looks at device memory"),
         }
     }
 
@@ -59,28 +72,36 @@ impl<T: Element> Buffer<T> {
     pub(crate) fn host_mut(&mut self) -> &mut [T] {
         match &mut self.memory {
             Memory::Host(values) => values,
+            Memory::Cuda(_) => unreachable!("only the CPU's part of an operation looks at host memory"),
         }
     }
 
     /// Copies `values` in; they must be as many as there are elements.
     pub(crate) fn write(&mut self, values: &[T]) -> Result<()> {
-        match &mut self.memory {
-            Memory::Host(own) => own.copy_from_slice(values),
+        assert_eq!(values.len(), self.len, "a buffer is written as a whole");
+        match (&mut self.memory, self.device.backend()) {
+            (Memory::Host(own), _) => own.copy_from_slice(values),
+            (_, Backend::Cuda(cuda)) => cuda.write(self.pointer(), values)?,
+            (_, Backend::Cpu(_)) => unreachable!("memory belongs to its device"),
         }
         Ok(())
     }
 
     /// Copies the elements out; on CUDA this waits for them.
     pub(crate) fn read(&self) -> Result<Vec<T>> {
-        match &self.memory {
-            Memory::Host(values) => Ok(values.clone()),
+        match (&self.memory, self.device.backend()) {
+            (Memory::Host(values), _) => Ok(values.clone()),
+            (_, Backend::Cuda(cuda)) => cuda.read(self.pointer(), self.len),
+            (_, Backend::Cpu(_)) => unreachable!("memory belongs to its device"),
         }
     }
 
     /// Sets all elements to zero.
     pub(crate) fn clear(&mut self) -> Result<()> {
-        match &mut self.memory {
-            Memory::Host(values) => values.fill(T::default()),
+        match (&mut self.memory, self.device.backend()) {
+            (Memory::Host(values), _) => values.fill(T::default()),
+            (_, Backend::Cuda(cuda)) => cuda.clear(self.pointer(), self.len * size_of::<T>())?,
+            (_, Backend::Cpu(_)) => unreachable!("memory belongs to its device"),
         }
         Ok(())
     }
@@ -88,8 +109,12 @@ impl<T: Element> Buffer<T> {
     /// A second buffer with the same elements.
     pub(crate) fn duplicate(&self) -> Result<Self> {
         let mut copy = Self::new(&self.device, self.len)?;
-        match (&mut copy.memory, &self.memory) {
-            (Memory::Host(target), Memory::Host(source)) => target.copy_from_slice(source),
+        match (&mut copy.memory, &self.memory, self.device.backend()) {
+            (Memory::Host(target), Memory::Host(source), _) => target.copy_from_slice(source),
+            (_, _, Backend::Cuda(cuda)) => {
+                cuda.copy(copy.pointer(), self.pointer(), self.len * size_of::<T>())?
+            }
+            (_, _, Backend::Cpu(_)) => unreachable!("memory belongs to its device"),
         }
         Ok(copy)
     }
@@ -99,6 +124,10 @@ impl<T: Element> Drop for Buffer<T> {
     fn drop(&mut self) {
         match (&mut self.memory, self.device.backend()) {
             (Memory::Host(values), Backend::Cpu(cpu)) => T::shelf(cpu).give(std::mem::take(values)),
+            (Memory::Cuda(block), Backend::Cuda(cuda)) => {
+                block.take().into_iter().for_each(|block| cuda.give(block))
+            }
+            _ => unreachable!("memory belongs to its device"),
         }
     }
 }

@@ -55,9 +55,9 @@
 //! ```
 
 mod adam;
-#[cfg(test)]
 mod check;
 mod cpu;
+mod cuda;
 mod device;
 mod error;
 mod file;
@@ -67,6 +67,8 @@ mod op;
 mod parameters;
 mod random;
 mod tape;
+#[cfg(test)]
+mod tests;
 mod value;
 
 pub use adam::{Adam, AdamOptions};

@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::cuda::launch::arguments;
 use super::device::{Backend, Device};
 use super::error::{Result, TensorError, expect_shape};
 use super::memory::Buffer;
@@ -97,10 +98,12 @@ struct IndexList {
     groups: OnceLock<Arc<Groups>>,
 }
 
-/// For every row of a table, the positions of a list that name it.
+/// The positions of a list, grouped by the row of a table that they name.
 pub(crate) struct Groups {
-    /// Where the positions of each row start in `order`; one more than rows.
-    pub(crate) starts: Buffer<u32>,
+    rows: usize,
+    /// On the CPU: where the positions of each row start in `order`, one more than rows. On CUDA: the row of
+    /// each element of `order`.
+    pub(crate) rows_of_order: Buffer<u32>,
     /// Positions, sorted by the row they name and, within it, rising.
     pub(crate) order: Buffer<u32>,
 }
@@ -142,22 +145,29 @@ impl Indices {
         };
         match self.0.buffer.device().backend() {
             Backend::Cpu(_) => look(self.0.buffer.host()),
+            // Looking would wait for the device, so only debug builds do.
+            Backend::Cuda(_) if cfg!(debug_assertions) => look(&self.0.buffer.read()?),
+            Backend::Cuda(_) => Ok(()),
         }
     }
 
     /// The positions of this list grouped by the row they name; made once and kept.
     pub(crate) fn groups(&self, rows: usize) -> Result<Arc<Groups>> {
         if let Some(groups) = self.0.groups.get()
-            && groups.starts.len() == rows + 1
+            && groups.rows == rows
         {
             return Ok(groups.clone());
         }
         let groups = Arc::new(match self.0.buffer.device().backend() {
             Backend::Cpu(_) => groups_on_cpu(&self.0.buffer, rows)?,
+            Backend::Cuda(cuda) => {
+                let (rows_of_order, order) = cuda.sorted(self.0.buffer.device(), &self.0.buffer, rows)?;
+                Groups { rows, rows_of_order, order }
+            }
         });
         // A list is nearly always used on one table; groups for a second one are made anew each time.
         Ok(self.0.groups.get_or_init(|| groups.clone()).clone())
-            .map(|kept| if kept.starts.len() == rows + 1 { kept } else { groups })
+            .map(|kept| if kept.rows == rows { kept } else { groups })
     }
 }
 
@@ -166,6 +176,14 @@ impl std::fmt::Debug for Indices {
         write!(formatter, "Indices[{}]", self.len())
     }
 }
+
+pub(crate) const KERNELS: &str = r#"
+extern "C" __global__ void owners(const u32* starts, u32 count, u32* out) {
+    u32 segment = WARP;
+    if (segment >= count) return;
+    for (u32 i = starts[segment] + LANE; i < starts[segment + 1]; i += 32) out[i] = segment;
+}
+"#;
 
 /// A counting sort, which keeps the order of positions within a row.
 fn groups_on_cpu(indices: &Buffer<u32>, rows: usize) -> Result<Groups> {
@@ -186,7 +204,7 @@ fn groups_on_cpu(indices: &Buffer<u32>, rows: usize) -> Result<Groups> {
     // Each start has moved to its end, which is the next row's start.
     counts.copy_within(0..rows, 1);
     counts[0] = 0;
-    Ok(Groups { starts, order })
+    Ok(Groups { rows, rows_of_order: starts, order })
 }
 
 /// A list cut into consecutive segments, some of which may be empty: the candidates of each state.
@@ -239,6 +257,10 @@ impl Segments {
         &self.0.host
     }
 
+    pub(crate) fn buffer(&self) -> &Buffer<u32> {
+        &self.0.starts
+    }
+
     /// For every element the segment it is in.
     pub fn owners(&self) -> Result<Indices> {
         if let Some(owners) = self.0.owners.get() {
@@ -252,6 +274,9 @@ impl Segments {
                 for (segment, bounds) in self.0.host.windows(2).enumerate() {
                     owners[bounds[0] as usize..bounds[1] as usize].fill(segment as u32);
                 }
+            }
+            Backend::Cuda(cuda) => {
+                cuda.warps("owners", self.len(), arguments![&self.0.starts, self.len(), &mut buffer])?
             }
         }
         Ok(self.0.owners.get_or_init(|| Indices::of(buffer)).clone())

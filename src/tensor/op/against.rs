@@ -4,8 +4,9 @@
 //! against all entities use [`Tape::binary_loss_against_all`](crate::tensor::Tape::binary_loss_against_all),
 //! which never keeps the matrix.
 
-use crate::tensor::cpu::product::Matrix;
+use super::product::{Side, product};
 use crate::tensor::cpu::simd;
+use crate::tensor::cuda::launch::arguments;
 use crate::tensor::device::Backend;
 use crate::tensor::error::{Result, expect_shape};
 use crate::tensor::memory::Buffer;
@@ -41,18 +42,24 @@ impl Tape<'_> {
         };
         let right = dropped.as_ref().unwrap_or(&right);
         let mut out = self.device().allocate::<f32>(rows * count)?;
-        match self.device().backend() {
-            Backend::Cpu(cpu) => {
-                let right = Matrix::new(right.buffer().host(), count, width).transposed();
-                cpu.product(out.host_mut(), Matrix::new(left.buffer().host(), rows, width), right, false);
-                if let Some(bias) = bias {
-                    let bias = self.at(bias).buffer().host();
+        let table_side = Side::new(right.buffer(), count, width).transposed();
+        product(&mut out, 0, Side::new(left.buffer(), rows, width), table_side, false)?;
+        if let Some(bias) = bias {
+            let bias = self.at(bias).buffer();
+            match self.device().backend() {
+                Backend::Cpu(cpu) => {
+                    let bias = bias.host();
                     cpu.rows(out.host_mut(), count, |_, out| {
                         simd::vectorise(
                             #[inline(always)]
                             || out.chunks_exact_mut(count).for_each(|row| simd::add(row, bias)),
                         )
                     });
+                }
+                Backend::Cuda(cuda) => {
+                    let n = rows * count;
+                    let arguments = arguments![&mut out, n, count, bias, false, Dropout::NONE];
+                    cuda.threads("linear_finish", n, arguments)?;
                 }
             }
         }
@@ -80,6 +87,12 @@ pub(crate) fn apply(buffer: &mut Buffer<f32>, dropout: Dropout) -> Result<()> {
                 || dropout.apply(values, first),
             )
         }),
+        Backend::Cuda(cuda) => {
+            let n = buffer.len();
+            // The output is not looked at without ReLU.
+            let arguments = arguments![&mut *buffer, None::<&Buffer<f32>>, n, false, dropout];
+            cuda.threads("linear_before_finish", n, arguments)?;
+        }
     }
     Ok(())
 }
@@ -91,14 +104,8 @@ impl Operation for Against {
         let right = self.dropped.as_ref().unwrap_or(&table);
         let ([rows, width], count) = (input.shape(), table.rows());
         if let Some(mut target) = flow.target(self.input)? {
-            match flow.device().backend() {
-                Backend::Cpu(cpu) => cpu.product(
-                    target.buffer.host_mut(),
-                    Matrix::new(gradient.host(), rows, count),
-                    Matrix::new(right.buffer().host(), count, width),
-                    !target.fresh,
-                ),
-            }
+            let table_side = Side::new(right.buffer(), count, width);
+            product(&mut target.buffer, 0, Side::new(&gradient, rows, count), table_side, !target.fresh)?;
             flow.put(self.input, target.buffer, None);
         }
         if let Some(bias) = self.bias
@@ -109,14 +116,8 @@ impl Operation for Against {
         }
         if flow.wants(self.table) {
             let mut part = flow.device().allocate::<f32>(count * width)?;
-            match flow.device().backend() {
-                Backend::Cpu(cpu) => cpu.product(
-                    part.host_mut(),
-                    Matrix::new(gradient.host(), rows, count).transposed(),
-                    Matrix::new(input.buffer().host(), rows, width),
-                    false,
-                ),
-            }
+            let left = Side::new(&gradient, rows, count).transposed();
+            product(&mut part, 0, left, Side::new(input.buffer(), rows, width), false)?;
             if !self.dropout.is_none() {
                 apply(&mut part, self.dropout)?;
             }

@@ -8,10 +8,14 @@
 //! Binary: `mean over all scores of log(1 + eˣ) − x y`, with `y = (1 − s)·label + s / rows` for smoothing `s`.
 //! Softmax: `mean over queries of log Σ eˣ − mean of its labels' x`.
 
+use super::product::{Side, product};
 use crate::tensor::cpu::product::Matrix;
-use crate::tensor::cpu::{Cpu, product, simd};
+use crate::tensor::cpu::{Cpu, product as host, simd};
+use crate::tensor::cuda::Cuda;
+use crate::tensor::cuda::launch::arguments;
 use crate::tensor::device::Backend;
 use crate::tensor::error::{Result, expect_shape};
+use crate::tensor::gradients::Target;
 use crate::tensor::memory::Buffer;
 use crate::tensor::random::Dropout;
 use crate::tensor::tape::{Flow, Operation, Tape, Var};
@@ -146,6 +150,19 @@ impl Tape<'_> {
                 };
                 (self.device().upload(&[value])?, slopes)
             }
+            Backend::Cuda(cuda) => {
+                let problem = DeviceProblem {
+                    queries: left.buffer(),
+                    table: right.buffer(),
+                    bias: bias_value.map(Tensor::buffer),
+                    count,
+                    rows,
+                    width,
+                    dropout,
+                    train,
+                };
+                problem.run(cuda, labels, loss)?
+            }
         };
         Ok(self.record(Tensor::of(value, 1, 1), &inputs, |output| AgainstAll {
             queries,
@@ -156,6 +173,146 @@ impl Tape<'_> {
         }))
     }
 }
+
+/// One call's inputs on a CUDA device, where the scores are one matrix, used for their slopes too.
+struct DeviceProblem<'a> {
+    queries: &'a Buffer<f32>,
+    table: &'a Buffer<f32>,
+    bias: Option<&'a Buffer<f32>>,
+    count: usize,
+    rows: usize,
+    width: usize,
+    dropout: Dropout,
+    train: bool,
+}
+
+impl DeviceProblem<'_> {
+    fn run(&self, cuda: &Cuda, labels: &Labels, loss: Loss) -> Result<(Buffer<f32>, Slopes)> {
+        let device = self.queries.device();
+        let dropped = match self.dropout.is_none() {
+            true => None,
+            false => Some(super::against::drop_table(self.table, self.dropout)?),
+        };
+        let table = Side::new(dropped.as_ref().unwrap_or(self.table), self.rows, self.width);
+        let queries = Side::new(self.queries, self.count, self.width);
+        let mut scores = device.allocate::<f32>(self.count * self.rows)?;
+        product(&mut scores, 0, queries, table.transposed(), false)?;
+        let mut value = device.allocate::<f32>(1)?;
+        let (label_rows, starts) = (labels.rows.buffer(), labels.segments.buffer());
+        match loss {
+            Loss::Binary { smoothing } => {
+                let n = self.count * self.rows;
+                let (everywhere, scale) = (smoothing / self.rows as f32, 1.0 / n.max(1) as f32);
+                // The labels' part of loss and slope needs the scores as they were, so it comes first and is kept.
+                let (chunks, total) = (self.rows.div_ceil(BINARY_COLUMNS).max(1), labels.rows.len());
+                let mut parts = device.zeros::<f32>(self.count * chunks + total)?;
+                let owners = labels.segments.owners()?;
+                let arguments = arguments![
+                    &scores,
+                    label_rows,
+                    owners.buffer(),
+                    total,
+                    self.rows,
+                    self.bias,
+                    1.0 - smoothing,
+                    &mut parts
+                ];
+                cuda.threads("binary_labels", total, arguments)?;
+                let arguments =
+                    arguments![&mut scores, self.bias, self.rows, total, everywhere, scale, &mut parts];
+                cuda.blocks("binary_slopes", (chunks, self.count), 256, arguments)?;
+                let slope = (1.0 - smoothing) * scale;
+                let arguments = arguments![&mut scores, label_rows, owners.buffer(), total, self.rows, slope];
+                cuda.threads("binary_label_slopes", total, arguments)?;
+                cuda.sum_all(&parts, &mut value, scale)?;
+            }
+            Loss::Softmax => {
+                let scale = 1.0 / self.count.max(1) as f32;
+                let mut parts = device.allocate::<f32>(self.count)?;
+                let arguments =
+                    arguments![&mut scores, self.bias, label_rows, starts, self.rows, scale, &mut parts];
+                cuda.blocks("softmax_slopes", (self.count, 1), 1024, arguments)?;
+                cuda.sum_all(&parts, &mut value, scale)?;
+            }
+        }
+        let train = |len: usize| device.allocate::<f32>(if self.train { len } else { 0 });
+        let mut slopes = Slopes {
+            queries: train(self.count * self.width)?,
+            table: train(self.rows * self.width)?,
+            bias: None,
+        };
+        if self.train {
+            let scores_side = Side::new(&scores, self.count, self.rows);
+            product(&mut slopes.table, 0, scores_side.transposed(), queries, false)?;
+            product(&mut slopes.queries, 0, scores_side, table, false)?;
+            if !self.dropout.is_none() {
+                super::against::apply(&mut slopes.table, self.dropout)?;
+            }
+            if self.bias.is_some() {
+                let mut target = Target { buffer: device.allocate(self.rows)?, fresh: true };
+                super::linear::column_sums(&scores, self.count, self.rows, &mut target)?;
+                slopes.bias = Some(target.buffer);
+            }
+        }
+        Ok((value, slopes))
+    }
+}
+
+/// Columns of the scores that a block of the kernel takes.
+const BINARY_COLUMNS: usize = 2048;
+
+pub(crate) const KERNELS: &str = r#"
+#define BINARY_COLUMNS 2048
+extern "C" __global__ void binary_labels(const float* scores, const u32* labels, const u32* owners, u32 total, u32 rows,
+                                         const float* bias, float weight, float* parts) {
+    u32 i = THREAD;
+    if (i < total) parts[i] = -weight * (scores[(u64)owners[i] * rows + labels[i]] + (bias ? bias[labels[i]] : 0.0f));
+}
+extern "C" __global__ void binary_slopes(float* scores, const float* bias, u32 rows, u32 offset, float label, float scale, float* parts) {
+    float* from = scores + (u64)blockIdx.y * rows;
+    u32 end = min((blockIdx.x + 1) * BINARY_COLUMNS, rows);
+    float sum = 0.0f;
+    for (u32 c = blockIdx.x * BINARY_COLUMNS + threadIdx.x; c < end; c += 256) {
+        float x = from[c] + (bias ? bias[c] : 0.0f);
+        float decay = __expf(-fabsf(x)), share = 1.0f / (1.0f + decay);
+        sum += fmaxf(x, 0.0f) + log1pf(decay) - x * label;
+        from[c] = scale * ((x > 0.0f ? share : decay * share) - label);
+    }
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) parts[offset + blockIdx.y * gridDim.x + blockIdx.x] = sum;
+}
+extern "C" __global__ void binary_label_slopes(float* scores, const u32* labels, const u32* owners, u32 total, u32 rows, float slope) {
+    u32 i = THREAD;
+    if (i < total) scores[(u64)owners[i] * rows + labels[i]] -= slope;
+}
+// A block for each query.
+extern "C" __global__ void softmax_slopes(float* scores, const float* bias, const u32* labels, const u32* starts, u32 rows, float scale, float* parts) {
+    float* row = scores + (u64)blockIdx.x * rows;
+    u32 start = starts[blockIdx.x], end = starts[blockIdx.x + 1];
+    float largest = NEGATIVE_INFINITY, sum = 0.0f, aim = 0.0f;
+    for (u32 c = threadIdx.x; c < rows; c += blockDim.x) {
+        float x = row[c] + (bias ? bias[c] : 0.0f);
+        row[c] = x;
+        largest = fmaxf(largest, x);
+    }
+    largest = block_max(largest);
+    for (u32 c = threadIdx.x; c < rows; c += blockDim.x) sum += expf(row[c] - largest);
+    float total = largest + logf(block_sum(sum));
+    for (u32 i = start + threadIdx.x; i < end; i += blockDim.x) aim += row[labels[i]];
+    float share = end > start ? 1.0f / (end - start) : 0.0f;
+    aim = block_sum(aim) * share;
+    float weight = end > start ? scale : 0.0f;
+    for (u32 c = threadIdx.x; c < rows; c += blockDim.x) row[c] = weight * expf(row[c] - total);
+    __syncthreads();
+    for (u32 i = start + threadIdx.x; i < end; i += blockDim.x) row[labels[i]] -= weight * share;
+    if (threadIdx.x == 0) parts[blockIdx.x] = end > start ? total - aim : 0.0f;
+}
+extern "C" __global__ void scale_unless_one(float* values, const float* factor, u32 n) {
+    float f = factor[0];
+    if (f == 1.0f) return;
+    for (u32 i = THREAD; i < n; i += gridDim.x * blockDim.x) values[i] *= f;
+}
+"#;
 
 /// Rows of the table that are taken at once.
 const BLOCK: usize = 512;
@@ -227,7 +384,7 @@ impl Problem<'_> {
         let table = if self.dropout.is_none() { table } else { &scratch.table };
         let (left, right) =
             (Matrix::new(self.queries, self.count, self.width), Matrix::new(table, rows.len(), self.width));
-        product::alone(&mut scratch.scores, left, right.transposed(), false);
+        host::alone(&mut scratch.scores, left, right.transposed(), false);
         if let Some(bias) = self.bias {
             scratch
                 .scores
@@ -269,17 +426,12 @@ impl Problem<'_> {
         to_queries: &mut [f32],
     ) {
         let slopes = Matrix::new(&scratch.scores, self.count, rows.len());
-        product::alone(
-            to_table,
-            slopes.transposed(),
-            Matrix::new(self.queries, self.count, self.width),
-            false,
-        );
+        host::alone(to_table, slopes.transposed(), Matrix::new(self.queries, self.count, self.width), false);
         let table = match self.dropout.is_none() {
             true => &self.table[rows.start * self.width..rows.end * self.width],
             false => &scratch.table,
         };
-        product::alone(to_queries, slopes, Matrix::new(table, rows.len(), self.width), true);
+        host::alone(to_queries, slopes, Matrix::new(table, rows.len(), self.width), true);
         if !self.dropout.is_none() {
             simd::vectorise(
                 #[inline(always)]
@@ -410,6 +562,11 @@ impl Operation for AgainstAll {
                             part.iter_mut().for_each(|value| *value *= factor)
                         });
                     }
+                }
+                Backend::Cuda(cuda) => {
+                    let n = part.len();
+                    let blocks = n.div_ceil(256).min(2048);
+                    cuda.blocks("scale_unless_one", (blocks, 1), 256, arguments![&mut part, &gradient, n])?;
                 }
             }
             flow.add(input, part)?;

@@ -1,10 +1,37 @@
 //! Operations on two or more values of the same rows: sum, product, scalar product of rows, concatenation.
 
 use crate::tensor::cpu::{Cpu, simd};
+use crate::tensor::cuda::launch::arguments;
 use crate::tensor::device::Backend;
 use crate::tensor::error::{Result, expect_shape};
 use crate::tensor::tape::{Flow, Operation, Tape, Var};
 use crate::tensor::value::Tensor;
+
+pub(crate) const KERNELS: &str = r#"
+extern "C" __global__ void pairwise(const float* left, const float* right, float* out, u32 n, u32 multiply) {
+    u32 i = THREAD;
+    if (i < n) out[i] = multiply ? left[i] * right[i] : left[i] + right[i];
+}
+extern "C" __global__ void row_dot(const float* left, const float* right, float* out, u32 rows, u32 columns) {
+    u32 row = WARP;
+    if (row >= rows) return;
+    float sum = 0.0f;
+    for (u32 k = LANE; k < columns; k += 32) sum += left[(u64)row * columns + k] * right[(u64)row * columns + k];
+    sum = warp_sum(sum);
+    if (LANE == 0) out[row] = sum;
+}
+extern "C" __global__ void scale_rows(const float* in, const float* factors, float* out, u32 n, u32 columns) {
+    u32 i = THREAD;
+    if (i < n) out[i] = in[i] * factors[i / columns];
+}
+// Between a matrix of `width` columns and the columns from `start` on of a wider one.
+extern "C" __global__ void copy_columns(const float* in, float* out, u32 n, u32 width, u32 wide, u32 start, u32 take) {
+    u32 i = THREAD;
+    if (i >= n) return;
+    u64 at = (u64)(i / width) * wide + start + i % width;
+    if (take) out[i] = in[at]; else out[at] = in[i];
+}
+"#;
 
 struct Sum {
     left: Var,
@@ -32,7 +59,7 @@ struct Concatenation {
 impl Tape<'_> {
     /// `left + right`, of the same shape.
     pub fn add(&mut self, left: Var, right: Var) -> Result<Var> {
-        let output = self.pairwise("add", left, right, |out, left, right| {
+        let output = self.pairwise("add", left, right, false, |out, left, right| {
             out.iter_mut().zip(left).zip(right).for_each(|((out, x), y)| *out = x + y)
         })?;
         Ok(self.record(output, &[left, right], |output| Sum { left, right, output }))
@@ -40,7 +67,7 @@ impl Tape<'_> {
 
     /// `left · right`, element by element; also DistMult's query.
     pub fn multiply(&mut self, left: Var, right: Var) -> Result<Var> {
-        let output = self.pairwise("multiply", left, right, |out, left, right| {
+        let output = self.pairwise("multiply", left, right, true, |out, left, right| {
             out.iter_mut().zip(left).zip(right).for_each(|((out, x), y)| *out = x * y)
         })?;
         Ok(self.record(output, &[left, right], |output| Product { left, right, output }))
@@ -51,6 +78,7 @@ impl Tape<'_> {
         name: &'static str,
         left: Var,
         right: Var,
+        multiply: bool,
         formula: impl Fn(&mut [f32], &[f32], &[f32]) + Sync + Send,
     ) -> Result<Tensor> {
         let (left, right) = (self.input(name, left)?, self.input(name, right)?);
@@ -64,6 +92,14 @@ impl Tape<'_> {
                     let range = first..first + out.len();
                     formula(out, &left[range.clone()], &right[range]);
                 });
+            }
+            Backend::Cuda(cuda) => {
+                let n = rows * columns;
+                cuda.threads(
+                    "pairwise",
+                    n,
+                    arguments![left.buffer(), right.buffer(), &mut out, n, multiply],
+                )?;
             }
         }
         Ok(Tensor::of(out, rows, columns))
@@ -89,6 +125,9 @@ impl Tape<'_> {
                         },
                     )
                 });
+            }
+            Backend::Cuda(cuda) => {
+                cuda.warps("row_dot", rows, arguments![a.buffer(), b.buffer(), &mut out, rows, columns])?;
             }
         }
         let output = Tensor::of(out, rows, 1);
@@ -119,6 +158,11 @@ impl Tape<'_> {
                                 .copy_from_slice(&source[row * width..(row + 1) * width]);
                         }
                     });
+                }
+                Backend::Cuda(cuda) => {
+                    let n = rows * width;
+                    let arguments = arguments![value.buffer(), &mut out, n, width, columns, start, false];
+                    cuda.threads("copy_columns", n, arguments)?;
                 }
             }
             start += width;
@@ -159,6 +203,10 @@ impl Operation for Product {
                         part.iter_mut().zip(factors).for_each(|(part, (x, g))| *part = x * g);
                     });
                 }
+                Backend::Cuda(cuda) => {
+                    let n = gradient.len();
+                    cuda.threads("pairwise", n, arguments![other.buffer(), &gradient, &mut part, n, true])?;
+                }
             }
             flow.add(input, part)?;
         }
@@ -187,6 +235,14 @@ impl Operation for RowDot {
                         }
                     });
                 }
+                Backend::Cuda(cuda) => {
+                    let n = part.len();
+                    cuda.threads(
+                        "scale_rows",
+                        n,
+                        arguments![other.buffer(), &gradient, &mut part, n, columns],
+                    )?;
+                }
             }
             flow.add(input, part)?;
         }
@@ -212,6 +268,11 @@ impl Operation for Concatenation {
                                 part.copy_from_slice(&gradient[from..from + width]);
                             }
                         });
+                    }
+                    Backend::Cuda(cuda) => {
+                        let n = rows * width;
+                        let arguments = arguments![&gradient, &mut part, n, width, columns, start, true];
+                        cuda.threads("copy_columns", n, arguments)?;
                     }
                 }
                 flow.add(*input, part)?;

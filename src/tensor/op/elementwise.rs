@@ -1,6 +1,7 @@
 //! Operations on each element by itself: ReLU, sigmoid, scaling, dropout.
 
 use crate::tensor::cpu::simd;
+use crate::tensor::cuda::launch::arguments;
 use crate::tensor::device::Backend;
 use crate::tensor::error::Result;
 use crate::tensor::gradients::Target;
@@ -17,6 +18,37 @@ enum Function {
     Scale(f32),
     Dropout(Dropout),
 }
+
+impl Function {
+    /// The function as the kernels know it.
+    fn arguments(self) -> (u32, f32, Dropout) {
+        match self {
+            Function::Relu => (0, 1.0, Dropout::NONE),
+            Function::Sigmoid => (1, 1.0, Dropout::NONE),
+            Function::Scale(factor) => (2, factor, Dropout::NONE),
+            Function::Dropout(dropout) => (3, 1.0, dropout),
+        }
+    }
+}
+
+pub(crate) const KERNELS: &str = r#"
+extern "C" __global__ void elementwise(const float* in, float* out, u32 n, u32 mode, float factor, Dropout dropout) {
+    u32 i = THREAD;
+    if (i >= n) return;
+    float x = in[i];
+    out[i] = mode == 0 ? fmaxf(x, 0.0f) : mode == 1 ? sigmoid_of(x) : mode == 2 ? factor * x : x * kept(dropout, i);
+}
+extern "C" __global__ void elementwise_back(const float* out, float* gradient, u32 n, u32 mode, float factor, Dropout dropout) {
+    u32 i = THREAD;
+    if (i >= n) return;
+    float y = out[i];
+    gradient[i] *= mode == 0 ? (y > 0.0f ? 1.0f : 0.0f) : mode == 1 ? y * (1.0f - y) : mode == 2 ? factor : kept(dropout, i);
+}
+extern "C" __global__ void add_to(float* target, const float* part, u32 n) {
+    u32 i = THREAD;
+    if (i < n) target[i] += part[i];
+}
+"#;
 
 struct Elementwise {
     input: Var,
@@ -60,6 +92,15 @@ impl Tape<'_> {
                     forward(function, &source[first..first + out.len()], first, out)
                 });
             }
+            Backend::Cuda(cuda) => {
+                let (mode, factor, dropout) = function.arguments();
+                let n = rows * columns;
+                cuda.threads(
+                    "elementwise",
+                    n,
+                    arguments![value.buffer(), &mut out, n, mode, factor, dropout],
+                )?;
+            }
         }
         let output = Tensor::of(out, rows, columns);
         Ok(self.record(output, &[input], |output| Elementwise { input, output, function }))
@@ -93,6 +134,12 @@ impl Operation for Elementwise {
                 cpu.rows(gradient.host_mut(), 1, |first, gradient| {
                     backward(self.function, &output[first..first + gradient.len()], first, gradient)
                 });
+            }
+            Backend::Cuda(cuda) => {
+                let (mode, factor, dropout) = self.function.arguments();
+                let n = gradient.len();
+                let arguments = arguments![output.buffer(), &mut gradient, n, mode, factor, dropout];
+                cuda.threads("elementwise_back", n, arguments)?;
             }
         }
         flow.add(self.input, gradient)
@@ -130,6 +177,12 @@ pub(crate) fn accumulate(target: &mut Target, part: &Buffer<f32>) -> Result<()> 
                     ),
                 }
             });
+        }
+        Backend::Cuda(cuda) if fresh => {
+            cuda.copy(target.buffer.pointer(), part.pointer(), part.len() * size_of::<f32>())?;
+        }
+        Backend::Cuda(cuda) => {
+            cuda.threads("add_to", part.len(), arguments![&mut target.buffer, part, part.len()])?;
         }
     }
     target.fresh = false;

@@ -2,11 +2,20 @@
 
 use super::scatter::Scatter;
 use crate::tensor::cpu::simd;
+use crate::tensor::cuda::launch::arguments;
 use crate::tensor::device::Backend;
 use crate::tensor::error::Result;
 use crate::tensor::random::Dropout;
 use crate::tensor::tape::{Flow, Operation, Tape, Var};
 use crate::tensor::value::{Indices, Tensor};
+
+pub(crate) const KERNELS: &str = r#"
+extern "C" __global__ void gather(const float* table, const u32* indices, float* out, u32 n, u32 columns, Dropout dropout) {
+    u32 i = THREAD;
+    if (i >= n) return;
+    out[i] = table[(u64)indices[i / columns] * columns + i % columns] * kept(dropout, i);
+}
+"#;
 
 struct Gather {
     table: Var,
@@ -40,6 +49,11 @@ impl Tape<'_> {
                         },
                     )
                 });
+            }
+            Backend::Cuda(cuda) => {
+                let n = indices.len() * columns;
+                let arguments = arguments![value.buffer(), indices.buffer(), &mut out, n, columns, dropout];
+                cuda.threads("gather", n, arguments)?;
             }
         }
         let output = Tensor::of(out, indices.len(), columns);

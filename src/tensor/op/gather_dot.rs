@@ -2,11 +2,45 @@
 
 use super::scatter::Scatter;
 use crate::tensor::cpu::simd;
+use crate::tensor::cuda::launch::arguments;
 use crate::tensor::device::Backend;
 use crate::tensor::error::{Result, expect_shape};
 use crate::tensor::random::Dropout;
 use crate::tensor::tape::{Flow, Operation, Tape, Var};
 use crate::tensor::value::{Indices, Segments, Tensor};
+
+pub(crate) const KERNELS: &str = r#"
+extern "C" __global__ void gather_dot(const float* states, const float* table, const u32* indices, const u32* owners,
+                                      float* out, u32 n, u32 columns, Dropout dropout) {
+    u32 position = WARP;
+    if (position >= n) return;
+    const float* state = states + (u64)owners[position] * columns;
+    const float* row = table + (u64)indices[position] * columns;
+    float sum = 0.0f;
+    if (dropout.threshold) {
+        for (u32 k = LANE; k < columns; k += 32) sum += state[k] * row[k] * kept(dropout, position * columns + k);
+    } else {
+        for (u32 k = LANE; k < columns; k += 32) sum += state[k] * row[k];
+    }
+    sum = warp_sum(sum);
+    if (LANE == 0) out[position] = sum;
+}
+// A block for each segment, a thread for each column.
+extern "C" __global__ void gather_dot_states(const float* table, const u32* indices, const u32* starts, const float* gradient,
+                                             float* target, u32 columns, Dropout dropout, u32 fresh) {
+    u32 segment = blockIdx.x, end = starts[segment + 1];
+    for (u32 c = threadIdx.x; c < columns; c += blockDim.x) {
+        float sum = 0.0f;
+        for (u32 p = starts[segment]; p < end; p++) {
+            float x = gradient[p] * table[(u64)indices[p] * columns + c];
+            if (dropout.threshold) x *= kept(dropout, p * columns + c);
+            sum += x;
+        }
+        float* to = target + (u64)segment * columns + c;
+        *to = sum + (fresh ? 0.0f : *to);
+    }
+}
+"#;
 
 struct GatherDot {
     states: Var,
@@ -82,6 +116,13 @@ impl Tape<'_> {
                     )
                 });
             }
+            Backend::Cuda(cuda) => {
+                let owners = segments.owners()?;
+                let (states, table, indices, owners) =
+                    (left.buffer(), right.buffer(), indices.buffer(), owners.buffer());
+                let arguments = arguments![states, table, indices, owners, &mut out, total, columns, dropout];
+                cuda.warps("gather_dot", total, arguments)?;
+            }
         }
         let output = Tensor::of(out, total, 1);
         let (indices, segments) = (indices.clone(), segments.clone());
@@ -151,6 +192,20 @@ impl Operation for GatherDot {
                             },
                         )
                     });
+                }
+                Backend::Cuda(cuda) => {
+                    let threads = columns.next_multiple_of(32).clamp(32, 256);
+                    let arguments = arguments![
+                        table.buffer(),
+                        self.indices.buffer(),
+                        self.segments.buffer(),
+                        &gradient,
+                        &mut target.buffer,
+                        columns,
+                        self.dropout,
+                        target.fresh
+                    ];
+                    cuda.blocks("gather_dot_states", (self.segments.len(), 1), threads, arguments)?;
                 }
             }
             flow.put(self.states, target.buffer, None);

@@ -3,8 +3,9 @@
 //! The inputs are thought of as concatenated, but never copied together: each is multiplied with its own
 //! rows of the weight.
 
-use crate::tensor::cpu::product::Matrix;
+use super::product::{Side, product};
 use crate::tensor::cpu::{Cpu, simd};
+use crate::tensor::cuda::launch::arguments;
 use crate::tensor::device::Backend;
 use crate::tensor::error::{Result, expect_shape};
 use crate::tensor::gradients::Target;
@@ -21,6 +22,40 @@ pub enum Activation {
     /// `max(x, 0)`.
     Relu,
 }
+
+/// Rows that a block of the kernel sums.
+const SUM_ROWS: usize = 128;
+
+pub(crate) const KERNELS: &str = r#"
+extern "C" __global__ void linear_finish(float* out, u32 n, u32 columns, const float* bias, u32 relu, Dropout dropout) {
+    u32 i = THREAD;
+    if (i >= n) return;
+    float x = out[i];
+    if (bias) x += bias[i % columns];
+    if (relu) x = fmaxf(x, 0.0f);
+    out[i] = x * kept(dropout, i);
+}
+extern "C" __global__ void linear_before_finish(float* gradient, const float* out, u32 n, u32 relu, Dropout dropout) {
+    u32 i = THREAD;
+    if (i >= n) return;
+    gradient[i] *= relu ? (out[i] > 0.0f ? dropout.scale : 0.0f) : kept(dropout, i);
+}
+// A block sums 32 columns of 128 rows, eight rows at a time.
+extern "C" __global__ void column_sums(const float* values, u32 rows, u32 columns, float* parts) {
+    __shared__ float sums[8][32];
+    u32 lane = threadIdx.x & 31, slot = threadIdx.x >> 5, column = blockIdx.x * 32 + lane;
+    u32 end = min((blockIdx.y + 1) * 128, rows);
+    float sum = 0.0f;
+    if (column < columns)
+        for (u32 row = blockIdx.y * 128 + slot; row < end; row += 8) sum += values[(u64)row * columns + column];
+    sums[slot][lane] = sum;
+    __syncthreads();
+    if (slot == 0 && column < columns) {
+        for (u32 other = 1; other < 8; other++) sum += sums[other][lane];
+        parts[(u64)blockIdx.y * columns + column] = sum;
+    }
+}
+"#;
 
 struct Linear {
     inputs: Vec<Var>,
@@ -61,14 +96,8 @@ impl Tape<'_> {
         for (index, input) in inputs.iter().enumerate() {
             let (value, weight) = (self.at(*input), self.at(weight));
             let width = value.columns();
-            match self.device().backend() {
-                Backend::Cpu(cpu) => cpu.product(
-                    out.host_mut(),
-                    Matrix::new(value.buffer().host(), rows, width),
-                    Matrix::new(&weight.buffer().host()[start * columns..], width, columns),
-                    index > 0,
-                ),
-            }
+            let right = Side::within(weight.buffer(), start * columns, width, columns);
+            product(&mut out, 0, Side::new(value.buffer(), rows, width), right, index > 0)?;
             start += width;
         }
         if bias.is_some() || activation != Activation::Identity || !dropout.is_none() {
@@ -79,6 +108,11 @@ impl Tape<'_> {
                     cpu.rows(out.host_mut(), columns, |first, out| {
                         finish(out, first * columns, bias, activation, dropout)
                     });
+                }
+                Backend::Cuda(cuda) => {
+                    let (n, relu) = (rows * columns, activation == Activation::Relu);
+                    let bias = bias.map(Tensor::buffer);
+                    cuda.threads("linear_finish", n, arguments![&mut out, n, columns, bias, relu, dropout])?;
                 }
             }
         }
@@ -122,6 +156,11 @@ impl Operation for Linear {
                         before_finish(gradient, output, first, self.activation, self.dropout);
                     });
                 }
+                Backend::Cuda(cuda) => {
+                    let (n, relu) = (rows * columns, self.activation == Activation::Relu);
+                    let arguments = arguments![&mut gradient, output.buffer(), n, relu, self.dropout];
+                    cuda.threads("linear_before_finish", n, arguments)?;
+                }
             }
         }
         if let Some(bias) = self.bias
@@ -140,14 +179,8 @@ impl Operation for Linear {
                 add_product_to_weight(target, &value, &gradient, start, columns)?;
             }
             if let Some(mut target) = flow.target(*input)? {
-                match flow.device().backend() {
-                    Backend::Cpu(cpu) => cpu.product(
-                        target.buffer.host_mut(),
-                        Matrix::new(gradient.host(), rows, columns),
-                        Matrix::new(&weight.buffer().host()[start * columns..], width, columns).transposed(),
-                        !target.fresh,
-                    ),
-                }
+                let right = Side::within(weight.buffer(), start * columns, width, columns).transposed();
+                product(&mut target.buffer, 0, Side::new(&gradient, rows, columns), right, !target.fresh)?;
                 flow.put(*input, target.buffer, None);
             }
             start += width;
@@ -189,15 +222,8 @@ pub(crate) fn add_product_to_weight(
     columns: usize,
 ) -> Result<()> {
     let [rows, width] = input.shape();
-    match gradient.device().backend() {
-        Backend::Cpu(cpu) => cpu.product(
-            &mut target.buffer.host_mut()[start * columns..(start + width) * columns],
-            Matrix::new(input.buffer().host(), rows, width).transposed(),
-            Matrix::new(gradient.host(), rows, columns),
-            !target.fresh,
-        ),
-    }
-    Ok(())
+    let left = Side::new(input.buffer(), rows, width).transposed();
+    product(&mut target.buffer, start * columns, left, Side::new(gradient, rows, columns), !target.fresh)
 }
 
 /// Adds the sum of every column to `target`.
@@ -229,6 +255,14 @@ pub(crate) fn column_sums(
             for part in parts.chunks_exact(columns.max(1)) {
                 simd::add(target_values, part);
             }
+        }
+        Backend::Cuda(cuda) => {
+            let chunks = rows.div_ceil(SUM_ROWS).max(1);
+            let mut parts = values.device().allocate::<f32>(chunks * columns)?;
+            let blocks = (columns.div_ceil(32), chunks);
+            cuda.blocks("column_sums", blocks, 256, arguments![values, rows, columns, &mut parts])?;
+            let arguments = arguments![&parts, chunks, columns, &mut target.buffer, 1.0f32, !target.fresh];
+            cuda.threads("sum_parts", columns, arguments)?;
         }
     }
     target.fresh = false;

@@ -7,9 +7,10 @@
 //! child.
 
 use super::linear::{add_product_to_weight, column_sums};
+use super::product::{Side, product};
 use super::scatter::Scatter;
-use crate::tensor::cpu::product::Matrix;
 use crate::tensor::cpu::{Cpu, simd};
+use crate::tensor::cuda::launch::arguments;
 use crate::tensor::device::Backend;
 use crate::tensor::error::{Result, expect_shape};
 use crate::tensor::memory::Buffer;
@@ -36,6 +37,43 @@ pub struct LstmWeights {
     /// `1 × 4d`.
     pub bias: Var,
 }
+
+pub(crate) const KERNELS: &str = r#"
+extern "C" __global__ void lstm(float* gates, const float* bias, const float* recurrent, const float* memory, const u32* parents,
+                                float* hidden, float* cell, u32 n, u32 width) {
+    u32 i = THREAD;
+    if (i >= n) return;
+    u32 row = i / width, k = i % width, parent = parents ? parents[row] : row;
+    float* gate = gates + (u64)row * 4 * width + k;
+    float z[4];
+    for (u32 g = 0; g < 4; g++) {
+        z[g] = gate[g * width] + bias[g * width + k];
+        if (recurrent) z[g] += recurrent[((u64)parent * 4 + g) * width + k];
+        z[g] = g == 2 ? tanh_of(z[g]) : sigmoid_of(z[g]);
+        gate[g * width] = z[g];
+    }
+    float c = z[0] * z[2];
+    if (memory) c += z[1] * memory[(u64)parent * width + k];
+    cell[i] = c;
+    hidden[i] = z[3] * tanh_of(c);
+}
+extern "C" __global__ void lstm_back(const float* gates, const float* cell, const float* memory, const u32* parents,
+                                     const float* from_hidden, const float* from_cell, float* slopes, float* to_memory, u32 n, u32 width) {
+    u32 i = THREAD;
+    if (i >= n) return;
+    u32 row = i / width, k = i % width, parent = parents ? parents[row] : row;
+    const float* gate = gates + (u64)row * 4 * width + k;
+    float* slope = slopes + (u64)row * 4 * width + k;
+    float enter = gate[0], forget = gate[width], candidate = gate[2 * width], leave = gate[3 * width];
+    float h = from_hidden ? from_hidden[i] : 0.0f, c = from_cell ? from_cell[i] : 0.0f, bent = tanh_of(cell[i]);
+    c += h * leave * (1.0f - bent * bent);
+    slope[0] = c * candidate * enter * (1.0f - enter);
+    slope[width] = memory ? c * memory[(u64)parent * width + k] * forget * (1.0f - forget) : 0.0f;
+    slope[2 * width] = c * enter * (1.0f - candidate * candidate);
+    slope[3 * width] = h * bent * leave * (1.0f - leave);
+    to_memory[i] = c * forget;
+}
+"#;
 
 struct Lstm {
     input: Var,
@@ -64,18 +102,14 @@ impl Tape<'_> {
         let mut hidden = self.device().allocate::<f32>(rows * width)?;
         let mut cell = self.device().allocate::<f32>(rows * width)?;
         let (value, weight) = (self.at(input), self.at(weights.input));
+        let right = Side::new(weight.buffer(), value.columns(), 4 * width);
+        product(&mut gates, 0, Side::new(value.buffer(), rows, value.columns()), right, false)?;
+        let recurrent = self.recurrent(&mut gates, previous, parents, weights, width)?;
+        let (bias, memory) =
+            (self.at(weights.bias).buffer(), previous.map(|state| self.at(state.cell).buffer()));
         match self.device().backend() {
             Backend::Cpu(cpu) => {
-                let right = Matrix::new(weight.buffer().host(), value.columns(), 4 * width);
-                cpu.product(
-                    gates.host_mut(),
-                    Matrix::new(value.buffer().host(), rows, value.columns()),
-                    right,
-                    false,
-                );
-                let recurrent = self.recurrent_on_cpu(cpu, &mut gates, previous, parents, weights, width)?;
-                let bias = self.at(weights.bias).buffer().host();
-                let memory = previous.map(|state| self.at(state.cell).buffer().host());
+                let (bias, memory) = (bias.host(), memory.map(Buffer::host));
                 let parents = parents.map(|parents| parents.buffer().host());
                 let recurrent = recurrent.as_ref().map(Buffer::host);
                 let arrays =
@@ -94,6 +128,13 @@ impl Tape<'_> {
                         );
                     }
                 });
+            }
+            Backend::Cuda(cuda) => {
+                let (n, parents) = (rows * width, parents.map(Indices::buffer));
+                let (gates, hidden, cell) = (&mut gates, &mut hidden, &mut cell);
+                let arguments =
+                    arguments![gates, bias, recurrent.as_ref(), memory, parents, hidden, cell, n, width];
+                cuda.threads("lstm", n, arguments)?;
             }
         }
         let mut inputs = vec![input, weights.input, weights.hidden, weights.bias];
@@ -160,9 +201,8 @@ impl Tape<'_> {
     }
 
     /// `h · Wh`: added to the gates right away where rows correspond, else given back by parent.
-    fn recurrent_on_cpu(
+    fn recurrent(
         &self,
-        cpu: &Cpu,
         gates: &mut Buffer<f32>,
         previous: Option<LstmState>,
         parents: Option<&Indices>,
@@ -171,15 +211,15 @@ impl Tape<'_> {
     ) -> Result<Option<Buffer<f32>>> {
         let Some(state) = previous else { return Ok(None) };
         let hidden = self.at(state.hidden);
-        let left = Matrix::new(hidden.buffer().host(), hidden.rows(), width);
-        let right = Matrix::new(self.at(weights.hidden).buffer().host(), width, 4 * width);
+        let left = Side::new(hidden.buffer(), hidden.rows(), width);
+        let right = Side::new(self.at(weights.hidden).buffer(), width, 4 * width);
         if parents.is_none() {
-            cpu.product(gates.host_mut(), left, right, true);
+            product(gates, 0, left, right, true)?;
             return Ok(None);
         }
-        let mut product = self.device().allocate::<f32>(hidden.rows() * 4 * width)?;
-        cpu.product(product.host_mut(), left, right, false);
-        Ok(Some(product))
+        let mut by_parent = self.device().allocate::<f32>(hidden.rows() * 4 * width)?;
+        product(&mut by_parent, 0, left, right, false)?;
+        Ok(Some(by_parent))
     }
 }
 
@@ -312,6 +352,23 @@ impl Operation for Lstm {
                     }
                 });
             }
+            Backend::Cuda(cuda) => {
+                let (n, memory) = (rows * width, memory.as_ref().map(Tensor::buffer));
+                let parents = self.parents.as_ref().map(Indices::buffer);
+                let arguments = arguments![
+                    &self.gates,
+                    cell.buffer(),
+                    memory,
+                    parents,
+                    from_hidden.as_ref(),
+                    from_cell.as_ref(),
+                    &mut slopes,
+                    &mut to_memory,
+                    n,
+                    width
+                ];
+                cuda.threads("lstm_back", n, arguments)?;
+            }
         }
         drop((from_hidden, from_cell));
         if let Some(mut target) = flow.target(self.weights.bias)? {
@@ -348,14 +405,8 @@ fn add_sides(flow: &mut Flow, input: Var, weight: Var, gradient: &Buffer<f32>, c
     }
     let weight = flow.value(weight);
     if let Some(mut target) = flow.target(input)? {
-        match flow.device().backend() {
-            Backend::Cpu(cpu) => cpu.product(
-                target.buffer.host_mut(),
-                Matrix::new(gradient.host(), value.rows(), columns),
-                Matrix::new(weight.buffer().host(), value.columns(), columns).transposed(),
-                !target.fresh,
-            ),
-        }
+        let right = Side::new(weight.buffer(), value.columns(), columns).transposed();
+        product(&mut target.buffer, 0, Side::new(gradient, value.rows(), columns), right, !target.fresh)?;
         flow.put(input, target.buffer, None);
     }
     Ok(())

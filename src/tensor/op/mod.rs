@@ -1,4 +1,4 @@
-//! The operations: one file each, with its forward and backward pass for every device.
+//! The operations: one file each, with its forward and backward pass for the CPU and its CUDA kernels.
 // Loops over lanes and columns index several slices at once; iterators would hide which element is which.
 #![allow(clippy::needless_range_loop)]
 
@@ -14,9 +14,35 @@ pub(crate) mod linear;
 pub(crate) mod lstm;
 pub(crate) mod normalise;
 pub(crate) mod pick;
+pub(crate) mod product;
 pub(crate) mod query;
 pub(crate) mod reduce;
 pub(crate) mod sample;
 pub(crate) mod scatter;
 pub(crate) mod segment;
 pub(crate) mod softmax;
+
+/// The CUDA text of all operations, compiled together when a device is opened.
+pub(crate) const KERNELS: &[&str] = &[
+    super::adam::KERNELS,
+    super::cuda::sort::KERNELS,
+    super::gradients::KERNELS,
+    super::value::KERNELS,
+    all::KERNELS,
+    combine::KERNELS,
+    convolution::KERNELS,
+    distance::KERNELS,
+    elementwise::KERNELS,
+    gather::KERNELS,
+    gather_dot::KERNELS,
+    linear::KERNELS,
+    lstm::KERNELS,
+    normalise::KERNELS,
+    pick::KERNELS,
+    query::KERNELS,
+    reduce::KERNELS,
+    sample::KERNELS,
+    scatter::KERNELS,
+    segment::KERNELS,
+    softmax::KERNELS,
+];

@@ -5,6 +5,7 @@
 //! together with the parameters. Otherwise the running ones are used.
 
 use crate::tensor::cpu::Cpu;
+use crate::tensor::cuda::launch::arguments;
 use crate::tensor::device::Backend;
 use crate::tensor::error::{Result, expect_shape};
 use crate::tensor::memory::Buffer;
@@ -80,6 +81,22 @@ impl Tape<'_> {
                             blend(old_variance.buffer().host()[channel], unbiased);
                     }
                 }
+                Backend::Cuda(cuda) => {
+                    let parts = channel_parts(&value, None, None, channels)?;
+                    let arguments = arguments![
+                        &parts,
+                        parts.len() / (2 * channels).max(1),
+                        channels,
+                        rows * (columns / channels),
+                        old_mean.buffer(),
+                        old_variance.buffer(),
+                        &mut mean,
+                        &mut inverse,
+                        &mut new_mean,
+                        &mut new_variance
+                    ];
+                    cuda.threads("batch_statistics", channels, arguments)?;
+                }
             }
             self.statistics.push((normalisation.mean, Tensor::of(new_mean, channels, 1)));
             self.statistics.push((normalisation.variance, Tensor::of(new_variance, channels, 1)));
@@ -91,6 +108,17 @@ impl Tape<'_> {
                     for (inverse, variance) in inverse.host_mut().iter_mut().zip(variance) {
                         *inverse = 1.0 / (variance + EPSILON).sqrt();
                     }
+                }
+                Backend::Cuda(cuda) => {
+                    let (old_mean, old_variance) = (self.at(running_mean), self.at(running_variance));
+                    let arguments = arguments![
+                        old_mean.buffer(),
+                        old_variance.buffer(),
+                        &mut mean,
+                        &mut inverse,
+                        channels
+                    ];
+                    cuda.threads("running_statistics", channels, arguments)?;
                 }
             }
         }
@@ -111,12 +139,111 @@ impl Tape<'_> {
                     }
                 });
             }
+            Backend::Cuda(cuda) => {
+                let (n, scale, shift) = (rows * columns, self.at(scale).buffer(), self.at(shift).buffer());
+                let places = columns / channels;
+                let arguments =
+                    arguments![value.buffer(), &mean, &inverse, scale, shift, &mut out, n, columns, places];
+                cuda.threads("batch_norm", n, arguments)?;
+            }
         }
         let output = Tensor::of(out, rows, columns);
         let inputs = [input, scale, shift];
         Ok(self.record(output, &inputs, |output| BatchNorm { input, scale, shift, mean, inverse, output }))
     }
 }
+
+/// On CUDA, two sums of every channel for each chunk of rows: of the values and their squares, or, with a
+/// gradient, of the slopes and of the slopes times the normalised values.
+fn channel_parts(
+    values: &Tensor,
+    gradient: Option<&Buffer<f32>>,
+    normal: Option<(&Buffer<f32>, &Buffer<f32>)>,
+    channels: usize,
+) -> Result<Buffer<f32>> {
+    let [rows, columns] = values.shape();
+    let device = values.device();
+    let chunks = rows.div_ceil(64).max(1);
+    let mut parts = device.allocate::<f32>(chunks * channels * 2)?;
+    if let Backend::Cuda(cuda) = device.backend() {
+        let (mean, inverse) = (normal.map(|(mean, _)| mean), normal.map(|(_, inverse)| inverse));
+        let places = columns / channels;
+        let arguments =
+            arguments![values.buffer(), gradient, mean, inverse, &mut parts, rows, columns, places];
+        cuda.blocks("channel_sums", (channels, chunks), 256, arguments)?;
+    }
+    Ok(parts)
+}
+
+pub(crate) const KERNELS: &str = r#"
+// A block for each channel and 64 rows.
+extern "C" __global__ void channel_sums(const float* values, const float* gradient, const float* mean, const float* inverse,
+                                        float* parts, u32 rows, u32 columns, u32 places) {
+    u32 channel = blockIdx.x, first = blockIdx.y * 64, end = min(first + 64, rows);
+    float one = 0.0f, two = 0.0f;
+    for (u32 i = threadIdx.x; i < (end - first) * places; i += blockDim.x) {
+        u64 at = (u64)(first + i / places) * columns + channel * places + i % places;
+        float x = values[at];
+        if (gradient) { one += gradient[at]; two += gradient[at] * (x - mean[channel]) * inverse[channel]; }
+        else { one += x; two += x * x; }
+    }
+    one = block_sum(one);
+    two = block_sum(two);
+    if (threadIdx.x == 0) {
+        u32 at = (blockIdx.y * gridDim.x + channel) * 2;
+        parts[at] = one;
+        parts[at + 1] = two;
+    }
+}
+extern "C" __global__ void batch_statistics(const float* parts, u32 chunks, u32 channels, u32 count, const float* old_mean, const float* old_variance,
+                                            float* mean, float* inverse, float* new_mean, float* new_variance) {
+    u32 channel = THREAD;
+    if (channel >= channels) return;
+    double sum = 0.0, squares = 0.0, n = count ? count : 1;
+    for (u32 chunk = 0; chunk < chunks; chunk++) {
+        sum += parts[(chunk * channels + channel) * 2];
+        squares += parts[(chunk * channels + channel) * 2 + 1];
+    }
+    double average = sum / n, variance = fmax(squares / n - average * average, 0.0);
+    mean[channel] = average;
+    inverse[channel] = 1.0 / sqrt(variance + 1e-5);
+    double unbiased = variance * n / fmax(n - 1.0, 1.0);
+    new_mean[channel] = old_mean[channel] + 0.1f * ((float)average - old_mean[channel]);
+    new_variance[channel] = old_variance[channel] + 0.1f * ((float)unbiased - old_variance[channel]);
+}
+extern "C" __global__ void running_statistics(const float* old_mean, const float* old_variance, float* mean, float* inverse, u32 channels) {
+    u32 channel = THREAD;
+    if (channel >= channels) return;
+    mean[channel] = old_mean[channel];
+    inverse[channel] = 1.0f / sqrtf(old_variance[channel] + 1e-5f);
+}
+extern "C" __global__ void batch_norm(const float* values, const float* mean, const float* inverse, const float* scale, const float* shift,
+                                      float* out, u32 n, u32 columns, u32 places) {
+    u32 i = THREAD;
+    if (i >= n) return;
+    u32 channel = i % columns / places;
+    out[i] = scale[channel] * inverse[channel] * (values[i] - mean[channel]) + shift[channel];
+}
+extern "C" __global__ void batch_norm_sums(const float* parts, u32 chunks, u32 channels, float* to_shift, float* to_scale) {
+    u32 channel = THREAD;
+    if (channel >= channels) return;
+    float one = 0.0f, two = 0.0f;
+    for (u32 chunk = 0; chunk < chunks; chunk++) {
+        one += parts[(chunk * channels + channel) * 2];
+        two += parts[(chunk * channels + channel) * 2 + 1];
+    }
+    to_shift[channel] = one;
+    to_scale[channel] = two;
+}
+extern "C" __global__ void batch_norm_back(const float* values, const float* gradient, const float* mean, const float* inverse, const float* scale,
+                                           const float* to_shift, const float* to_scale, float* out, u32 n, u32 columns, u32 places, u32 count) {
+    u32 i = THREAD;
+    if (i >= n) return;
+    u32 channel = i % columns / places;
+    float normal = (values[i] - mean[channel]) * inverse[channel];
+    out[i] = scale[channel] * inverse[channel] * (gradient[i] - (to_shift[channel] + normal * to_scale[channel]) / count);
+}
+"#;
 
 /// Mean and variance of each channel.
 fn batch_statistics(cpu: &Cpu, values: &[f32], columns: usize, channels: usize) -> Vec<(f64, f64)> {
@@ -194,6 +321,29 @@ impl Operation for BatchNorm {
                         *out = scale[channel] * inverse[channel] * centred;
                     }
                 });
+            }
+            Backend::Cuda(cuda) => {
+                let parts =
+                    channel_parts(&input, Some(&gradient), Some((&self.mean, &self.inverse)), channels)?;
+                let chunks = parts.len() / (2 * channels).max(1);
+                let arguments = arguments![&parts, chunks, channels, &mut to_shift, &mut to_scale];
+                cuda.threads("batch_norm_sums", channels, arguments)?;
+                let (n, places) = (rows * columns, columns / channels);
+                let arguments = arguments![
+                    input.buffer(),
+                    &gradient,
+                    &self.mean,
+                    &self.inverse,
+                    scale.buffer(),
+                    &to_shift,
+                    &to_scale,
+                    &mut to_input,
+                    n,
+                    columns,
+                    places,
+                    rows * places
+                ];
+                cuda.threads("batch_norm_back", n, arguments)?;
             }
         }
         flow.add(self.input, to_input)?;

@@ -1,9 +1,29 @@
 //! Single elements by position: the log-probability of each action that was drawn.
 
+use crate::tensor::cuda::launch::arguments;
 use crate::tensor::device::Backend;
 use crate::tensor::error::{Result, expect_shape};
 use crate::tensor::tape::{Flow, Operation, Tape, Var};
 use crate::tensor::value::{Indices, Tensor};
+
+// Backward, positions are sorted, and the first of each run of equal ones adds the run up.
+pub(crate) const KERNELS: &str = r#"
+extern "C" __global__ void pick(const float* in, const u32* rows, const u32* columns, u32 n, u32 width, float* out) {
+    u32 i = THREAD;
+    if (i < n) out[i] = in[(rows ? (u64)rows[i] * width : 0) + columns[i]];
+}
+extern "C" __global__ void pick_keys(const u32* rows, const u32* columns, u32 n, u32 width, u32* keys) {
+    u32 i = THREAD;
+    if (i < n) keys[i] = (rows ? rows[i] * width : 0) + columns[i];
+}
+extern "C" __global__ void pick_back(const u32* keys, const u32* order, const float* gradient, u32 n, float* target) {
+    u32 i = THREAD;
+    if (i >= n || (i > 0 && keys[i - 1] == keys[i])) return;
+    float sum = 0.0f;
+    for (u32 j = i; j < n && keys[j] == keys[i]; j++) sum += gradient[order[j]];
+    target[keys[i]] += sum;
+}
+"#;
 
 struct Pick {
     input: Var,
@@ -45,6 +65,12 @@ impl Tape<'_> {
                     }
                 });
             }
+            Backend::Cuda(cuda) => {
+                let (rows, n) = (rows.map(Indices::buffer), columns.len());
+                let arguments =
+                    arguments![value.buffer(), rows, columns.buffer(), n, value.columns(), &mut out];
+                cuda.threads("pick", n, arguments)?;
+            }
         }
         let output = Tensor::of(out, columns.len(), 1);
         let (rows, columns) = (rows.cloned(), columns.clone());
@@ -55,8 +81,11 @@ impl Tape<'_> {
 impl Operation for Pick {
     fn backward(&self, flow: &mut Flow) -> Result<()> {
         let gradient = flow.output(self.output)?;
-        let width = flow.value(self.input).columns();
-        let Some((mut target, touched)) = flow.target_rows(self.input)? else { return Ok(()) };
+        let [height, width] = flow.value(self.input).shape();
+        let Some(mut target) = flow.target(self.input)? else { return Ok(()) };
+        if target.fresh {
+            target.buffer.clear()?;
+        }
         match flow.device().backend() {
             // A few thousand additions in order of position: threads would cost more than they bring.
             Backend::Cpu(_) => {
@@ -67,8 +96,16 @@ impl Operation for Pick {
                     target[start + *column as usize] += gradient[index];
                 }
             }
+            Backend::Cuda(cuda) => {
+                let (rows, n) = (self.rows.as_ref().map(Indices::buffer), self.columns.len());
+                let mut keys = flow.device().allocate::<u32>(n)?;
+                cuda.threads("pick_keys", n, arguments![rows, self.columns.buffer(), n, width, &mut keys])?;
+                let (keys, order) = cuda.sorted(&flow.device(), &keys, height * width)?;
+                let arguments = arguments![&keys, &order, &gradient, n, &mut target.buffer];
+                cuda.threads("pick_back", n, arguments)?;
+            }
         }
-        flow.put(self.input, target.buffer, touched);
+        flow.put(self.input, target.buffer, None);
         Ok(())
     }
 }

@@ -1,10 +1,50 @@
 //! Sums to one number: weighted by a vector of the caller (REINFORCE's rewards), and N3 regularisation.
 
 use crate::tensor::cpu::simd;
+use crate::tensor::cuda::launch::arguments;
 use crate::tensor::device::Backend;
 use crate::tensor::error::{Result, expect_shape};
 use crate::tensor::tape::{Flow, Operation, Tape, Var};
 use crate::tensor::value::Tensor;
+
+/// Elements that a block of a kernel sums.
+const SUM_ELEMENTS: usize = 4096;
+
+pub(crate) const KERNELS: &str = r#"
+#define SUM_ELEMENTS 4096
+extern "C" __global__ void weighted_sum(const float* in, const float* weights, u32 n, float* parts) {
+    u32 first = blockIdx.x * SUM_ELEMENTS, end = min(first + SUM_ELEMENTS, n);
+    float sum = 0.0f;
+    for (u32 i = first + threadIdx.x; i < end; i += blockDim.x) sum += in[i] * weights[i];
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) parts[blockIdx.x] = sum;
+}
+extern "C" __global__ void weighted_sum_back(const float* weights, const float* gradient, u32 n, float* part) {
+    u32 i = THREAD;
+    if (i < n) part[i] = gradient[0] * weights[i];
+}
+// The modulus of the complex number that element `i` is a part of, or of the number itself.
+__device__ float modulus_at(const float* in, u32 i, u32 columns, u32 complex) {
+    if (!complex) return fabsf(in[i]);
+    u32 half = columns / 2, k = i % columns, other = k < half ? i + half : i - half;
+    return sqrtf(in[i] * in[i] + in[other] * in[other]);
+}
+extern "C" __global__ void cubed_norm(const float* in, u32 n, u32 columns, u32 complex, float* parts) {
+    u32 first = blockIdx.x * SUM_ELEMENTS, end = min(first + SUM_ELEMENTS, n);
+    float sum = 0.0f;
+    for (u32 i = first + threadIdx.x; i < end; i += blockDim.x) {
+        // Both halves of a complex number add their part: |z|^3 = |z| (x^2 + y^2).
+        sum += modulus_at(in, i, columns, complex) * in[i] * in[i];
+    }
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) parts[blockIdx.x] = sum;
+}
+extern "C" __global__ void cubed_norm_back(const float* in, u32 n, u32 columns, u32 complex, float factor,
+                                           const float* gradient, float* part) {
+    u32 i = THREAD;
+    if (i < n) part[i] = factor * gradient[0] * modulus_at(in, i, columns, complex) * in[i];
+}
+"#;
 
 struct WeightedSum {
     input: Var,
@@ -37,6 +77,14 @@ impl Tape<'_> {
                 });
                 out.host_mut()[0] = total as f32;
             }
+            Backend::Cuda(cuda) => {
+                let n = value.rows() * value.columns();
+                let blocks = n.div_ceil(SUM_ELEMENTS).max(1);
+                let mut parts = self.device().allocate::<f32>(blocks)?;
+                let arguments = arguments![value.buffer(), weights.buffer(), n, &mut parts];
+                cuda.blocks("weighted_sum", (blocks, 1), 256, arguments)?;
+                cuda.sum_all(&parts, &mut out, 1.0)?;
+            }
         }
         let weights = weights.clone();
         Ok(self.record(Tensor::of(out, 1, 1), &[input], |output| WeightedSum { input, weights, output }))
@@ -66,6 +114,14 @@ impl Tape<'_> {
                 });
                 out.host_mut()[0] = factor * total as f32;
             }
+            Backend::Cuda(cuda) => {
+                let n = rows * columns;
+                let blocks = n.div_ceil(SUM_ELEMENTS).max(1);
+                let mut parts = self.device().allocate::<f32>(blocks)?;
+                let arguments = arguments![value.buffer(), n, columns, complex, &mut parts];
+                cuda.blocks("cubed_norm", (blocks, 1), 256, arguments)?;
+                cuda.sum_all(&parts, &mut out, factor)?;
+            }
         }
         Ok(self.record(Tensor::of(out, 1, 1), &[input], |output| Cube { input, factor, complex, output }))
     }
@@ -90,6 +146,11 @@ impl Operation for WeightedSum {
                 cpu.rows(part.host_mut(), 1, |first, part| {
                     part.iter_mut().zip(&weights[first..]).for_each(|(part, weight)| *part = slope * weight);
                 });
+            }
+            Backend::Cuda(cuda) => {
+                let n = part.len();
+                let arguments = arguments![self.weights.buffer(), &gradient, n, &mut part];
+                cuda.threads("weighted_sum_back", n, arguments)?;
             }
         }
         flow.add(self.input, part)
@@ -120,6 +181,12 @@ impl Operation for Cube {
                         }
                     }
                 });
+            }
+            Backend::Cuda(cuda) => {
+                let (n, factor) = (part.len(), 3.0 * self.factor);
+                let arguments =
+                    arguments![input.buffer(), n, columns, self.complex, factor, &gradient, &mut part];
+                cuda.threads("cubed_norm_back", n, arguments)?;
             }
         }
         flow.add(self.input, part)

@@ -5,6 +5,7 @@
 //! open element always gives it.
 
 use crate::tensor::cpu::simd;
+use crate::tensor::cuda::launch::arguments;
 use crate::tensor::device::Backend;
 use crate::tensor::error::{Result, expect_shape};
 use crate::tensor::random::Key;
@@ -15,6 +16,54 @@ pub const NOTHING: u32 = u32::MAX;
 
 /// How far behind the others a dropped element is put.
 const BEHIND: f32 = 1e4;
+
+// A warp for each draw; for the runs, the thread of a run's first element does all of it.
+pub(crate) const KERNELS: &str = r#"
+__device__ Key draw_key(Key key, u32 draw, u32 part) {
+    u32 position = draw * 6 + 2 * part;
+    return {bits_of(key.low, key.high, position), bits_of(key.low, key.high, position + 1)};
+}
+extern "C" __global__ void sample(const float* scores, const u32* starts, const u32* owners, const u32* closed, const u32* groups,
+                                  u32 n, Key key, u32 limit, u32 group_limit, u32* out) {
+    u32 draw = WARP;
+    if (draw >= n) return;
+    u32 segment = owners[draw], start = starts[segment], end = starts[segment + 1];
+    Key noise = draw_key(key, draw, 0), drop = draw_key(key, draw, 1), drop_group = draw_key(key, draw, 2);
+    float best = NEGATIVE_INFINITY;
+    u32 at = 0xffffffffu;
+    for (u32 i = start + LANE; i < end; i += 32) {
+        float x = scores[i];
+        if ((closed && closed[i]) || x == NEGATIVE_INFINITY) continue;
+        float gumbel = -logf(-logf(uniform_of(noise, i - start)));
+        bool dropped = bits_of(drop.low, drop.high, i - start) < limit
+            || (groups && bits_of(drop_group.low, drop_group.high, groups[i]) < group_limit);
+        x = x + gumbel - (dropped ? 1e4f : 0.0f);
+        if (x > best || at == 0xffffffffu) { best = x; at = i; }
+    }
+    for (u32 offset = 16; offset; offset >>= 1) {
+        float other = __shfl_xor_sync(0xffffffffu, best, offset);
+        u32 other_at = __shfl_xor_sync(0xffffffffu, at, offset);
+        if (other > best || (other == best && other_at < at)) { best = other; at = other_at; }
+    }
+    if (LANE == 0) out[draw] = at;
+}
+extern "C" __global__ void run_log_softmax(const float* scores, const u32* keys, const u32* owners, const u32* starts,
+                                           const u32* closed, u32 n, float* out) {
+    u32 i = THREAD;
+    if (i >= n) return;
+    u32 start = starts[owners[i]], end = starts[owners[i] + 1];
+    if (i > start && keys[i - 1] == keys[i]) return;
+    float largest = NEGATIVE_INFINITY, sum = 0.0f;
+    u32 last = i;
+    for (; last < end && keys[last] == keys[i]; last++)
+        if (!(closed && closed[last])) largest = fmaxf(largest, scores ? scores[last] : 0.0f);
+    for (u32 j = i; j < last; j++)
+        if (!(closed && closed[j])) sum += expf((scores ? scores[j] : 0.0f) - largest);
+    float total = largest + logf(sum);
+    for (u32 j = i; j < last; j++)
+        out[j] = largest == NEGATIVE_INFINITY || (closed && closed[j]) ? NEGATIVE_INFINITY : (scores ? scores[j] : 0.0f) - total;
+}
+"#;
 
 /// How to draw.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +118,26 @@ pub fn sample(scores: &Tensor, segments: &Segments, draws: &Segments, sampling: 
                     *out = draw_one(draw as u32, range, values, closed, groups, sampling);
                 }
             });
+        }
+        Backend::Cuda(cuda) => {
+            let owners = draws.owners()?;
+            let n = draws.total();
+            let (closed, groups) =
+                (sampling.closed.map(Indices::buffer), sampling.groups.map(|(groups, _)| groups.buffer()));
+            let group_limit = sampling.groups.map_or(0, |(_, rate)| limit(rate));
+            let arguments = arguments![
+                scores.buffer(),
+                segments.buffer(),
+                owners.buffer(),
+                closed,
+                groups,
+                n,
+                sampling.key,
+                limit(sampling.drop),
+                group_limit,
+                &mut out
+            ];
+            cuda.warps("sample", n, arguments)?;
         }
     }
     Ok(Indices::of(out))
@@ -165,6 +234,20 @@ pub fn run_log_softmax(
                     }
                 }
             });
+        }
+        Backend::Cuda(cuda) => {
+            let owners = segments.owners()?;
+            let (scores, closed) = (scores.map(Tensor::buffer), closed.map(Indices::buffer));
+            let arguments = arguments![
+                scores,
+                keys.buffer(),
+                owners.buffer(),
+                segments.buffer(),
+                closed,
+                total,
+                &mut out
+            ];
+            cuda.threads("run_log_softmax", total, arguments)?;
         }
     }
     Ok(Tensor::of(out, total, 1))

@@ -3,12 +3,79 @@
 //! For every row of the target, the contributions are added in the order of their positions, so the result
 //! is the same for any number of threads.
 
-use crate::tensor::cpu::simd;
+use crate::tensor::cpu::{Cpu, simd};
+use crate::tensor::cuda::Cuda;
+use crate::tensor::cuda::launch::arguments;
 use crate::tensor::device::Backend;
 use crate::tensor::error::Result;
 use crate::tensor::memory::Buffer;
 use crate::tensor::random::Dropout;
 use crate::tensor::value::Indices;
+
+/// Positions that a block of the kernel adds up.
+const TILE: usize = 64;
+
+// Positions come sorted by row and are cut into tiles. A run of equal rows inside a tile is added to its row at
+// once; one that crosses into another tile goes to `parts` (slot 0 if it begins the tile, else slot 1), and the
+// tile where the run begins adds these up.
+pub(crate) const KERNELS: &str = r#"
+#define SCATTER_TILE 64
+extern "C" __global__ void scatter_tiles(const u32* keys, const u32* order, u32 n, const u32* owners, const float* scale,
+                                         const float* source, u32 columns, Dropout dropout, float* target, u32* touched, float* parts) {
+    __shared__ u32 row[SCATTER_TILE], from[SCATTER_TILE], at[SCATTER_TILE];
+    __shared__ float factor[SCATTER_TILE];
+    u32 start = blockIdx.x * SCATTER_TILE, count = min(SCATTER_TILE, n - start);
+    for (u32 j = threadIdx.x; j < count; j += blockDim.x) {
+        u32 position = order[start + j];
+        row[j] = keys[start + j];
+        at[j] = position;
+        from[j] = owners ? owners[position] : position;
+        factor[j] = scale ? scale[position] : 1.0f;
+    }
+    __syncthreads();
+    bool before = start > 0 && keys[start - 1] == row[0];
+    bool after = start + count < n && keys[start + count] == row[count - 1];
+    for (u32 c = threadIdx.x; c < columns; c += blockDim.x) {
+        float sum = 0.0f;
+        u32 begin = 0;
+        for (u32 j = 0; j < count; j++) {
+            float x = source[(u64)from[j] * columns + c] * factor[j];
+            if (dropout.threshold) x *= kept(dropout, at[j] * columns + c);
+            sum += x;
+            if (j + 1 == count || row[j + 1] != row[j]) {
+                if ((begin == 0 && before) || (j + 1 == count && after)) {
+                    parts[((u64)blockIdx.x * 2 + (begin ? 1 : 0)) * columns + c] = sum;
+                } else {
+                    target[(u64)row[j] * columns + c] += sum;
+                    if (touched && c == 0) touched[row[j]] = 1;
+                }
+                sum = 0.0f;
+                begin = j + 1;
+            }
+        }
+    }
+}
+extern "C" __global__ void scatter_joins(const u32* keys, u32 n, u32 columns, const float* parts, float* target, u32* touched) {
+    u32 start = blockIdx.x * SCATTER_TILE, end = min(start + SCATTER_TILE, n);
+    if (end == n) return;
+    u32 key = keys[end - 1];
+    if (keys[end] != key) return;
+    bool whole = keys[start] == key;
+    if (whole && start > 0 && keys[start - 1] == key) return;
+    u32 low = end, high = n;
+    while (low < high) {
+        u32 middle = (low + high) / 2;
+        if (keys[middle] <= key) low = middle + 1; else high = middle;
+    }
+    u32 last = (low - 1) / SCATTER_TILE;
+    for (u32 c = threadIdx.x; c < columns; c += blockDim.x) {
+        float sum = parts[((u64)blockIdx.x * 2 + (whole ? 0 : 1)) * columns + c];
+        for (u32 tile = blockIdx.x + 1; tile <= last; tile++) sum += parts[(u64)tile * 2 * columns + c];
+        target[(u64)key * columns + c] += sum;
+        if (touched && c == 0) touched[key] = 1;
+    }
+}
+"#;
 
 /// `target[index[p]] += scale[p] · source[owner[p]] ⊙ dropout[p]` for all positions `p`.
 pub(crate) struct Scatter<'a> {
@@ -34,16 +101,53 @@ impl Scatter<'_> {
         touched: Option<&mut Buffer<u32>>,
         rows: usize,
     ) -> Result<()> {
-        match target.device().backend() {
-            Backend::Cpu(_) => self.on_cpu(target, touched, rows),
+        match self.source.device().backend() {
+            Backend::Cpu(cpu) => self.on_cpu(cpu, target, touched, rows),
+            Backend::Cuda(cuda) => self.on_cuda(cuda, target, touched, rows),
         }
     }
 
-    fn on_cpu(&self, target: &mut Buffer<f32>, touched: Option<&mut Buffer<u32>>, rows: usize) -> Result<()> {
-        let device = target.device().clone();
-        let Backend::Cpu(cpu) = device.backend();
+    fn on_cuda(
+        &self,
+        cuda: &Cuda,
+        target: &mut Buffer<f32>,
+        mut touched: Option<&mut Buffer<u32>>,
+        rows: usize,
+    ) -> Result<()> {
         let groups = self.indices.groups(rows)?;
-        let (starts, order) = (groups.starts.host(), groups.order.host());
+        let (n, columns) = (self.indices.len(), self.columns);
+        let tiles = n.div_ceil(TILE);
+        let mut parts = self.source.device().allocate::<f32>(tiles * 2 * columns)?;
+        let threads = columns.next_multiple_of(32).clamp(32, 256);
+        let (keys, order) = (&groups.rows_of_order, &groups.order);
+        let owners = self.owners.map(Indices::buffer);
+        let arguments = arguments![
+            keys,
+            order,
+            n,
+            owners,
+            self.scale,
+            self.source,
+            columns,
+            self.dropout,
+            &mut *target,
+            touched.as_deref_mut(),
+            &mut parts
+        ];
+        cuda.blocks("scatter_tiles", (tiles, 1), threads, arguments)?;
+        let arguments = arguments![keys, n, columns, &parts, target, touched];
+        cuda.blocks("scatter_joins", (tiles, 1), threads, arguments)
+    }
+
+    fn on_cpu(
+        &self,
+        cpu: &Cpu,
+        target: &mut Buffer<f32>,
+        touched: Option<&mut Buffer<u32>>,
+        rows: usize,
+    ) -> Result<()> {
+        let groups = self.indices.groups(rows)?;
+        let (starts, order) = (groups.rows_of_order.host(), groups.order.host());
         if let Some(touched) = touched {
             touch(touched.host_mut(), starts);
         }

@@ -4,10 +4,71 @@
 //! segment with nothing open has log-sum-exp minus infinity, entropy 0, and passes no gradient.
 
 use crate::tensor::cpu::simd;
+use crate::tensor::cuda::launch::arguments;
 use crate::tensor::device::Backend;
 use crate::tensor::error::{Result, expect_shape};
 use crate::tensor::tape::{Flow, Operation, Tape, Var};
 use crate::tensor::value::{Indices, Segments, Tensor};
+
+// A warp for each segment.
+pub(crate) const KERNELS: &str = r#"
+__device__ float open_log_sum_exp(const float* in, const u32* closed, u32 start, u32 end) {
+    float largest = NEGATIVE_INFINITY, sum = 0.0f;
+    for (u32 i = start + LANE; i < end; i += 32) if (!(closed && closed[i])) largest = fmaxf(largest, in[i]);
+    largest = warp_max(largest);
+    if (largest == NEGATIVE_INFINITY) return largest;
+    for (u32 i = start + LANE; i < end; i += 32) if (!(closed && closed[i])) sum += expf(in[i] - largest);
+    return largest + logf(warp_sum(sum));
+}
+extern "C" __global__ void segment_log_softmax(const float* in, const u32* starts, const u32* closed, u32 count, float* out) {
+    u32 segment = WARP;
+    if (segment >= count) return;
+    u32 start = starts[segment], end = starts[segment + 1];
+    float total = open_log_sum_exp(in, closed, start, end);
+    for (u32 i = start + LANE; i < end; i += 32)
+        out[i] = total == NEGATIVE_INFINITY || (closed && closed[i]) ? NEGATIVE_INFINITY : in[i] - total;
+}
+extern "C" __global__ void segment_log_sum_exp(const float* in, const u32* starts, const u32* closed, u32 count, float* out) {
+    u32 segment = WARP;
+    if (segment >= count) return;
+    float total = open_log_sum_exp(in, closed, starts[segment], starts[segment + 1]);
+    if (LANE == 0) out[segment] = total;
+}
+extern "C" __global__ void segment_entropy(const float* in, const u32* starts, u32 count, float* out) {
+    u32 segment = WARP;
+    if (segment >= count) return;
+    float sum = 0.0f;
+    for (u32 i = starts[segment] + LANE; i < starts[segment + 1]; i += 32)
+        if (in[i] > NEGATIVE_INFINITY) sum -= expf(in[i]) * in[i];
+    sum = warp_sum(sum);
+    if (LANE == 0) out[segment] = sum;
+}
+extern "C" __global__ void segment_softmax_back(const float* out, const u32* starts, u32 count, float* gradient) {
+    u32 segment = WARP;
+    if (segment >= count) return;
+    u32 start = starts[segment], end = starts[segment + 1];
+    float sum = 0.0f;
+    for (u32 i = start + LANE; i < end; i += 32) if (out[i] > NEGATIVE_INFINITY) sum += gradient[i];
+    sum = warp_sum(sum);
+    for (u32 i = start + LANE; i < end; i += 32)
+        gradient[i] = out[i] > NEGATIVE_INFINITY ? gradient[i] - expf(out[i]) * sum : 0.0f;
+}
+extern "C" __global__ void segment_log_sum_exp_back(const float* in, const float* out, const u32* starts, const u32* closed,
+                                                    u32 count, const float* gradient, float* part) {
+    u32 segment = WARP;
+    if (segment >= count) return;
+    float total = out[segment], slope = gradient[segment];
+    for (u32 i = starts[segment] + LANE; i < starts[segment + 1]; i += 32)
+        part[i] = total == NEGATIVE_INFINITY || (closed && closed[i]) ? 0.0f : slope * expf(in[i] - total);
+}
+extern "C" __global__ void segment_entropy_back(const float* in, const u32* starts, u32 count, const float* gradient, float* part) {
+    u32 segment = WARP;
+    if (segment >= count) return;
+    float slope = gradient[segment];
+    for (u32 i = starts[segment] + LANE; i < starts[segment + 1]; i += 32)
+        part[i] = in[i] > NEGATIVE_INFINITY ? -slope * expf(in[i]) * (in[i] + 1.0f) : 0.0f;
+}
+"#;
 
 struct LogSoftmax {
     input: Var,
@@ -63,6 +124,12 @@ impl Tape<'_> {
                     )
                 });
             }
+            Backend::Cuda(cuda) => {
+                let (input, starts, closed) =
+                    (value.buffer(), segments.buffer(), closed.map(Indices::buffer));
+                let arguments = arguments![input, starts, closed, segments.len(), &mut out];
+                cuda.warps("segment_log_softmax", segments.len(), arguments)?;
+            }
         }
         let output = Tensor::of(out, segments.total(), 1);
         let segments = segments.clone();
@@ -98,6 +165,12 @@ impl Tape<'_> {
                     }
                 });
             }
+            Backend::Cuda(cuda) => {
+                let (input, starts, closed) =
+                    (value.buffer(), segments.buffer(), closed.map(Indices::buffer));
+                let arguments = arguments![input, starts, closed, segments.len(), &mut out];
+                cuda.warps("segment_log_sum_exp", segments.len(), arguments)?;
+            }
         }
         let output = Tensor::of(out, segments.len(), 1);
         let (segments, closed) = (segments.clone(), closed.cloned());
@@ -118,6 +191,10 @@ impl Tape<'_> {
                         *out = -possible.map(|value| simd::exp(*value) * value).sum::<f32>();
                     }
                 });
+            }
+            Backend::Cuda(cuda) => {
+                let arguments = arguments![value.buffer(), segments.buffer(), segments.len(), &mut out];
+                cuda.warps("segment_entropy", segments.len(), arguments)?;
             }
         }
         let output = Tensor::of(out, segments.len(), 1);
@@ -193,6 +270,11 @@ impl Operation for LogSoftmax {
                     )
                 });
             }
+            Backend::Cuda(cuda) => {
+                let count = self.segments.len();
+                let arguments = arguments![output.buffer(), self.segments.buffer(), count, &mut gradient];
+                cuda.warps("segment_softmax_back", count, arguments)?;
+            }
         }
         flow.add(self.input, gradient)
     }
@@ -233,6 +315,12 @@ impl Operation for LogSumExp {
                     }
                 });
             }
+            Backend::Cuda(cuda) => {
+                let (count, closed) = (self.segments.len(), self.closed.as_ref().map(Indices::buffer));
+                let (input, output, starts) = (input.buffer(), output.buffer(), self.segments.buffer());
+                let arguments = arguments![input, output, starts, closed, count, &gradient, &mut part];
+                cuda.warps("segment_log_sum_exp_back", count, arguments)?;
+            }
         }
         flow.add(self.input, part)
     }
@@ -257,6 +345,12 @@ impl Operation for Entropy {
                         }
                     }
                 });
+            }
+            Backend::Cuda(cuda) => {
+                let count = self.segments.len();
+                let arguments =
+                    arguments![input.buffer(), self.segments.buffer(), count, &gradient, &mut part];
+                cuda.warps("segment_entropy_back", count, arguments)?;
             }
         }
         flow.add(self.input, part)

@@ -2,10 +2,37 @@
 
 use super::segment::{log_sum_exp, softmax_slopes};
 use crate::tensor::cpu::simd;
+use crate::tensor::cuda::launch::arguments;
 use crate::tensor::device::Backend;
 use crate::tensor::error::{Result, expect_shape};
 use crate::tensor::tape::{Flow, Operation, Tape, Var};
 use crate::tensor::value::Tensor;
+
+// A warp for each row.
+pub(crate) const KERNELS: &str = r#"
+extern "C" __global__ void row_log_softmax(const float* in, u32 rows, u32 columns, u32 closed, float* out) {
+    u32 row = WARP;
+    if (row >= rows) return;
+    const float* from = in + (u64)row * columns;
+    float* to = out + (u64)row * columns;
+    float largest = NEGATIVE_INFINITY, sum = 0.0f;
+    for (u32 c = closed + LANE; c < columns; c += 32) largest = fmaxf(largest, from[c]);
+    largest = warp_max(largest);
+    for (u32 c = closed + LANE; c < columns; c += 32) sum += expf(from[c] - largest);
+    float total = largest + logf(warp_sum(sum));
+    for (u32 c = LANE; c < columns; c += 32) to[c] = c < closed ? NEGATIVE_INFINITY : from[c] - total;
+}
+extern "C" __global__ void row_softmax_back(const float* out, u32 rows, u32 columns, float* gradient) {
+    u32 row = WARP;
+    if (row >= rows) return;
+    const float* y = out + (u64)row * columns;
+    float* slope = gradient + (u64)row * columns;
+    float sum = 0.0f;
+    for (u32 c = LANE; c < columns; c += 32) if (y[c] > NEGATIVE_INFINITY) sum += slope[c];
+    sum = warp_sum(sum);
+    for (u32 c = LANE; c < columns; c += 32) slope[c] = y[c] > NEGATIVE_INFINITY ? slope[c] - expf(y[c]) * sum : 0.0f;
+}
+"#;
 
 struct RowLogSoftmax {
     input: Var,
@@ -38,6 +65,13 @@ impl Tape<'_> {
                     )
                 });
             }
+            Backend::Cuda(cuda) => {
+                cuda.warps(
+                    "row_log_softmax",
+                    rows,
+                    arguments![value.buffer(), rows, columns, closed, &mut out],
+                )?;
+            }
         }
         let output = Tensor::of(out, rows, columns);
         Ok(self.record(output, &[input], |output| RowLogSoftmax { input, output }))
@@ -63,6 +97,10 @@ impl Operation for RowLogSoftmax {
                         },
                     )
                 });
+            }
+            Backend::Cuda(cuda) => {
+                let (rows, output) = (output.rows(), output.buffer());
+                cuda.warps("row_softmax_back", rows, arguments![output, rows, columns, &mut gradient])?;
             }
         }
         flow.add(self.input, gradient)

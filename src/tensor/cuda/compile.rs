@@ -1,0 +1,210 @@
+//! Compiles the kernels when a device is opened, and keeps the result on disk.
+//!
+//! The kernels are the CUDA text that stands in the operations' files. NVRTC turns them into one binary for
+//! the device at hand; it is stored in the user's cache directory under a name made of the driver's version,
+//! the architecture and a hash of the text. A cache that cannot be read or written costs the compilation and
+//! nothing else.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cudarc::driver::{CudaContext, CudaFunction, sys};
+use cudarc::nvrtc::{Ptx, result as nvrtc_result, sys as nvrtc};
+
+use super::{Result, TensorError, failed};
+use crate::tensor::op::KERNELS;
+
+/// What all kernels share: random bits as in `random.rs`, sums over a warp and over a block.
+const PRELUDE: &str = r#"
+typedef unsigned int u32;
+typedef unsigned long long u64;
+struct Key { u32 low, high; };
+struct Dropout { u32 low, high, threshold; float scale; };
+#define NEGATIVE_INFINITY __int_as_float(0xff800000)
+__device__ __forceinline__ u32 bits_of(u32 low, u32 high, u32 position) {
+    u32 x = position * 0x9e3779b9u ^ low;
+    x = (x ^ (x >> 16)) * 0x7feb352du;
+    x = ((x ^ (x >> 15)) + high) * 0x846ca68bu;
+    return x ^ (x >> 16);
+}
+__device__ __forceinline__ float uniform_of(Key key, u32 position) {
+    return ((float)(bits_of(key.low, key.high, position) >> 8) + 0.5f) * (1.0f / 16777216.0f);
+}
+__device__ __forceinline__ float kept(Dropout d, u32 position) {
+    return d.threshold == 0 ? 1.0f : (bits_of(d.low, d.high, position) >= d.threshold ? d.scale : 0.0f);
+}
+__device__ __forceinline__ float sigmoid_of(float x) { return 1.0f / (1.0f + __expf(-x)); }
+__device__ __forceinline__ float tanh_of(float x) {
+    float y = fabsf(x), e = __expf(-2.0f * y), far = (1.0f - e) / (1.0f + e), s = x * x;
+    float near = y + y * s * (-3.333328e-1f + s * (1.3331442e-1f + s * (-5.3739716e-2f + s * (2.063909e-2f - 5.7049887e-3f * s))));
+    return copysignf(y < 0.625f ? near : far, x);
+}
+__device__ __forceinline__ float warp_sum(float x) {
+    for (int offset = 16; offset; offset >>= 1) x += __shfl_xor_sync(0xffffffffu, x, offset);
+    return x;
+}
+__device__ __forceinline__ float warp_max(float x) {
+    for (int offset = 16; offset; offset >>= 1) x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, offset));
+    return x;
+}
+// For blocks of whole warps, up to 1024 threads; every thread gets the result.
+__device__ float block_sum(float x) {
+    __shared__ float parts[33];
+    x = warp_sum(x);
+    __syncthreads();
+    if ((threadIdx.x & 31) == 0) parts[threadIdx.x >> 5] = x;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        float y = threadIdx.x < (blockDim.x >> 5) ? parts[threadIdx.x] : 0.0f;
+        y = warp_sum(y);
+        if (threadIdx.x == 0) parts[32] = y;
+    }
+    __syncthreads();
+    return parts[32];
+}
+__device__ float block_max(float x) {
+    __shared__ float parts[33];
+    x = warp_max(x);
+    __syncthreads();
+    if ((threadIdx.x & 31) == 0) parts[threadIdx.x >> 5] = x;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        float y = threadIdx.x < (blockDim.x >> 5) ? parts[threadIdx.x] : NEGATIVE_INFINITY;
+        y = warp_max(y);
+        if (threadIdx.x == 0) parts[32] = y;
+    }
+    __syncthreads();
+    return parts[32];
+}
+#define THREAD ((u64)blockIdx.x * blockDim.x + threadIdx.x)
+#define WARP (THREAD >> 5)
+#define LANE (threadIdx.x & 31)
+"#;
+
+/// All kernels by name, ready to launch on `context`'s device.
+pub(super) fn functions(context: &Arc<CudaContext>) -> Result<HashMap<&'static str, CudaFunction>> {
+    let (major, minor) = context.compute_capability().map_err(|error| failed("compute capability", error))?;
+    let source = source();
+    let place = cache_place(&source, major * 10 + minor);
+    let kept = place.as_ref().and_then(|place| std::fs::read(place).ok());
+    let loaded = kept.and_then(|binary| context.load_module(Ptx::from_binary(binary)).ok());
+    let module = match loaded {
+        Some(module) => module,
+        None => {
+            let binary = compile(&source, major * 10 + minor)?;
+            if let Some(place) = &place {
+                keep(place, &binary);
+            }
+            context.load_module(Ptx::from_binary(binary)).map_err(|error| failed("load kernels", error))?
+        }
+    };
+    let names = KERNELS.iter().flat_map(|text| names_in(text));
+    names
+        .map(|name| {
+            let function =
+                module.load_function(name).map_err(|error| failed(&format!("kernel {name}"), error))?;
+            Ok((name, function))
+        })
+        .collect()
+}
+
+/// The text of all kernels.
+fn source() -> String {
+    std::iter::once(PRELUDE).chain(KERNELS.iter().copied()).collect()
+}
+
+/// The names of the kernels that a text defines.
+fn names_in(text: &'static str) -> impl Iterator<Item = &'static str> {
+    const MARK: &str = "extern \"C\" __global__ void ";
+    text.match_indices(MARK).map(|(at, _)| {
+        let rest = &text[at + MARK.len()..];
+        rest.split('(').next().unwrap_or(rest).trim()
+    })
+}
+
+fn compile(source: &str, architecture: i32) -> Result<Vec<u8>> {
+    let error = |why: String| TensorError::Cuda { call: "compile kernels".to_string(), why };
+    let text = CString::new(source).map_err(|problem| error(problem.to_string()))?;
+    let program =
+        nvrtc_result::create_program(&text, None).map_err(|problem| error(format!("{problem:?}")))?;
+    let options = [format!("--gpu-architecture=sm_{architecture}"), "--std=c++17".to_string()];
+    // SAFETY: the program is valid until it is destroyed below, and is used by nobody else; the binary has the
+    // size that NVRTC says.
+    unsafe {
+        let outcome = nvrtc_result::compile_program(program, &options).map_err(|problem| {
+            let log = nvrtc_result::get_program_log(program).unwrap_or_default();
+            let log: String =
+                log.iter().map(|&byte| byte as u8 as char).take_while(|byte| *byte != '\0').collect();
+            error(format!("{problem:?}: {log}"))
+        });
+        let binary = outcome.and_then(|()| {
+            let mut size = 0;
+            nvrtc::nvrtcGetCUBINSize(program, &mut size)
+                .result()
+                .map_err(|problem| error(format!("{problem:?}")))?;
+            let mut binary = vec![0u8; size];
+            nvrtc::nvrtcGetCUBIN(program, binary.as_mut_ptr().cast())
+                .result()
+                .map_err(|problem| error(format!("{problem:?}")))?;
+            Ok(binary)
+        });
+        nvrtc_result::destroy_program(program).map_err(|problem| error(format!("{problem:?}")))?;
+        binary
+    }
+}
+
+/// Where the compiled kernels of this text, driver and architecture are kept, if there is a cache directory.
+fn cache_place(source: &str, architecture: i32) -> Option<PathBuf> {
+    let base = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))?;
+    let mut driver = 0;
+    // SAFETY: the driver was found and initialised; it writes one number.
+    unsafe { sys::cuDriverGetVersion(&mut driver) }.result().ok()?;
+    let hash = source.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    Some(base.join("ruleguider").join(format!("kernels-{driver}-sm{architecture}-{hash:016x}.cubin")))
+}
+
+/// Keeps the binary if it can; a cache that cannot be written is no error.
+fn keep(place: &std::path::Path, binary: &[u8]) {
+    let Some(directory) = place.parent() else { return };
+    let beside = place.with_extension(format!("{}", std::process::id()));
+    let written = std::fs::create_dir_all(directory)
+        .and_then(|()| std::fs::write(&beside, binary))
+        .and_then(|()| std::fs::rename(&beside, place));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&beside);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_compile_where_there_is_a_compiler() {
+        // SAFETY: loading NVRTC runs its initialisers, which do nothing to our memory.
+        if !unsafe { nvrtc::is_culib_present() } {
+            eprintln!("skipped: the CUDA run-time compiler (libnvrtc) was not found");
+            return;
+        }
+        let start = std::time::Instant::now();
+        let binary = compile(&source(), 90).unwrap();
+        eprintln!("{} bytes in {:.2} s", binary.len(), start.elapsed().as_secs_f64());
+        assert!(!binary.is_empty());
+    }
+
+    #[test]
+    fn every_kernel_has_its_own_name() {
+        let mut names: Vec<_> = KERNELS.iter().flat_map(|text| names_in(text)).collect();
+        assert!(names.len() > 20, "{names:?}");
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

@@ -1,0 +1,138 @@
+//! Launching a kernel: its name, how many threads, and its arguments in order.
+//!
+//! A kernel's text and its launch stand in the same file, so that the arguments can be compared.
+
+use cudarc::driver::result;
+
+use super::{Cuda, Result, TensorError, failed};
+use crate::tensor::memory::{Buffer, Element};
+use crate::tensor::random::{Dropout, Key};
+
+/// One argument of a kernel.
+#[derive(Clone, Copy)]
+pub(crate) struct Argument([u32; 4]);
+
+impl<T: Element> From<&Buffer<T>> for Argument {
+    fn from(buffer: &Buffer<T>) -> Self {
+        pointer(buffer.pointer())
+    }
+}
+
+impl<T: Element> From<&mut Buffer<T>> for Argument {
+    fn from(buffer: &mut Buffer<T>) -> Self {
+        pointer(buffer.pointer())
+    }
+}
+
+/// A null pointer where there is nothing.
+impl<T: Element> From<Option<&Buffer<T>>> for Argument {
+    fn from(buffer: Option<&Buffer<T>>) -> Self {
+        pointer(buffer.map_or(0, Buffer::pointer))
+    }
+}
+
+impl<T: Element> From<Option<&mut Buffer<T>>> for Argument {
+    fn from(buffer: Option<&mut Buffer<T>>) -> Self {
+        pointer(buffer.map_or(0, |buffer| buffer.pointer()))
+    }
+}
+
+/// Sizes and numbers; kernels take them as 32 bits.
+impl From<usize> for Argument {
+    fn from(size: usize) -> Self {
+        Argument([size as u32, 0, 0, 0])
+    }
+}
+
+impl From<u32> for Argument {
+    fn from(number: u32) -> Self {
+        Argument([number, 0, 0, 0])
+    }
+}
+
+impl From<bool> for Argument {
+    fn from(flag: bool) -> Self {
+        Argument([u32::from(flag), 0, 0, 0])
+    }
+}
+
+impl From<f32> for Argument {
+    fn from(number: f32) -> Self {
+        Argument([number.to_bits(), 0, 0, 0])
+    }
+}
+
+impl From<Key> for Argument {
+    fn from(key: Key) -> Self {
+        Argument([key.low, key.high, 0, 0])
+    }
+}
+
+impl From<Dropout> for Argument {
+    fn from(dropout: Dropout) -> Self {
+        Argument([dropout.key.low, dropout.key.high, dropout.threshold, dropout.scale.to_bits()])
+    }
+}
+
+pub(crate) fn pointer(address: u64) -> Argument {
+    Argument([address as u32, (address >> 32) as u32, 0, 0])
+}
+
+/// The arguments of a kernel.
+macro_rules! arguments {
+    ($($argument:expr),* $(,)?) => { &mut [$($crate::tensor::cuda::launch::Argument::from($argument)),*] };
+}
+pub(crate) use arguments;
+
+/// Threads of a block where a kernel has no wish of its own.
+pub(crate) const BLOCK: usize = 256;
+
+impl Cuda {
+    /// Launches a kernel with at least one thread for each of `threads`.
+    pub(crate) fn threads(
+        &self,
+        name: &'static str,
+        threads: usize,
+        arguments: &mut [Argument],
+    ) -> Result<()> {
+        self.blocks(name, (threads.div_ceil(BLOCK), 1), BLOCK, arguments)
+    }
+
+    /// Launches a kernel with a warp of 32 threads for each of `warps`.
+    pub(crate) fn warps(&self, name: &'static str, warps: usize, arguments: &mut [Argument]) -> Result<()> {
+        self.threads(name, warps * 32, arguments)
+    }
+
+    /// Launches a kernel with so many blocks of so many threads; nothing for no blocks.
+    pub(crate) fn blocks(
+        &self,
+        name: &'static str,
+        blocks: (usize, usize),
+        threads: usize,
+        arguments: &mut [Argument],
+    ) -> Result<()> {
+        if blocks.0 == 0 || blocks.1 == 0 {
+            return Ok(());
+        }
+        let stream = self.bind()?;
+        let function = self.functions.get(name).ok_or_else(|| TensorError::Cuda {
+            call: format!("kernel {name}"),
+            why: "there is no kernel of this name".to_string(),
+        })?;
+        let mut pointers: Vec<*mut std::ffi::c_void> =
+            arguments.iter_mut().map(|argument| (&raw mut argument.0).cast()).collect();
+        // SAFETY: the arguments are those the kernel's text, in the same file as this call, asks for, and the
+        // driver copies them before it returns; buffers outlive the work because it is done in stream order.
+        unsafe {
+            result::launch_kernel(
+                function.cu_function(),
+                (blocks.0 as u32, blocks.1 as u32, 1),
+                (threads as u32, 1, 1),
+                0,
+                stream,
+                &mut pointers,
+            )
+        }
+        .map_err(|error| failed(&format!("kernel {name}"), error))
+    }
+}

@@ -1,0 +1,252 @@
+//! The CUDA side of a device: driver, stream, cuBLAS and our own kernels.
+//!
+//! Nothing of CUDA is needed to build or to start: the libraries are looked for when a device is asked for,
+//! and a missing one is an error with a remedy. All work goes to one stream in order, so nothing waits
+//! except for a read-back, and memory that is given back may be used again at once.
+#![allow(unsafe_code)]
+
+mod arena;
+mod compile;
+pub(crate) mod launch;
+pub(crate) mod sort;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use cudarc::cublas::sys as blas;
+use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DriverError, result, sys};
+
+use super::error::{Result, TensorError};
+use arena::Arena;
+pub(crate) use arena::Block;
+
+/// Bytes that cuBLAS may use for itself; given once, so that it never allocates.
+const WORKSPACE: usize = 32 << 20;
+
+/// A CUDA device.
+pub(crate) struct Cuda {
+    context: Arc<CudaContext>,
+    stream: Arc<CudaStream>,
+    blas: Mutex<Blas>,
+    functions: HashMap<&'static str, CudaFunction>,
+    arena: Arena,
+    exact: bool,
+    name: String,
+}
+
+/// The cuBLAS handle with its workspace.
+struct Blas {
+    handle: blas::cublasHandle_t,
+    _workspace: Block,
+}
+
+// SAFETY: a cuBLAS handle may move between threads; the mutex keeps it to one at a time.
+unsafe impl Send for Blas {}
+
+impl Cuda {
+    /// The device of this number; with `exact`, products are done in full `f32` instead of TF32.
+    pub(crate) fn new(ordinal: usize, exact: bool) -> Result<Cuda> {
+        expect_libraries()?;
+        let context = CudaContext::new(ordinal).map_err(|error| {
+            let why = format!("device {ordinal} cannot be opened: {}", in_words(error));
+            TensorError::NoCuda { why }
+        })?;
+        // SAFETY: all work goes to one stream, so the events that cudarc would track order nothing.
+        unsafe { context.disable_event_tracking() };
+        let stream = context.new_stream().map_err(|error| failed("stream", error))?;
+        let arena = Arena::default();
+        let functions = compile::functions(&context)?;
+        let name = context.name().unwrap_or_else(|_| "unknown device".to_string());
+        let workspace = arena.take(&context, WORKSPACE)?;
+        let blas = Mutex::new(Blas::new(&stream, workspace)?);
+        Ok(Cuda { context, stream, blas, functions, arena, exact, name })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn peak_bytes(&self) -> usize {
+        self.arena.peak()
+    }
+
+    pub(crate) fn take(&self, bytes: usize) -> Result<Block> {
+        self.arena.take(&self.context, bytes)
+    }
+
+    pub(crate) fn give(&self, block: Block) {
+        self.arena.give(block);
+    }
+
+    pub(crate) fn synchronise(&self) -> Result<()> {
+        self.stream.synchronize().map_err(|error| failed("synchronise", error))
+    }
+
+    fn bind(&self) -> Result<sys::CUstream> {
+        self.context.bind_to_thread().map_err(|error| failed("bind", error))?;
+        Ok(self.stream.cu_stream())
+    }
+
+    pub(crate) fn write<T: Copy>(&self, target: u64, values: &[T]) -> Result<()> {
+        if values.is_empty() {
+            return Ok(());
+        }
+        let stream = self.bind()?;
+        // SAFETY: the target was allocated for as many elements; the driver copies pageable memory before it returns.
+        unsafe { result::memcpy_htod_async(target, values, stream) }
+            .map_err(|error| failed("copy to device", error))
+    }
+
+    pub(crate) fn read<T: Copy + Default>(&self, source: u64, len: usize) -> Result<Vec<T>> {
+        let mut values = vec![T::default(); len];
+        if len == 0 {
+            return Ok(values);
+        }
+        let stream = self.bind()?;
+        // SAFETY: the source holds `len` elements, and the vector is not touched before the stream has been waited for.
+        unsafe { result::memcpy_dtoh_async(&mut values, source, stream) }
+            .map_err(|error| failed("copy from device", error))?;
+        self.synchronise()?;
+        Ok(values)
+    }
+
+    pub(crate) fn copy(&self, target: u64, source: u64, bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let stream = self.bind()?;
+        // SAFETY: both sides were allocated with at least so many bytes.
+        unsafe { result::memcpy_dtod_async(target, source, bytes, stream) }
+            .map_err(|error| failed("copy on device", error))
+    }
+
+    pub(crate) fn clear(&self, target: u64, bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let stream = self.bind()?;
+        // SAFETY: the target was allocated with at least so many bytes.
+        unsafe { result::memset_d8_async(target, 0, bytes, stream) }.map_err(|error| failed("clear", error))
+    }
+
+    /// `out = left · right` (or `+=`), all with rows one after the other.
+    pub(crate) fn product(&self, out: u64, left: Factor, right: Factor, accumulate: bool) -> Result<()> {
+        let (rows, columns, inner) = (left.rows(), right.columns(), left.columns());
+        if rows == 0 || columns == 0 {
+            return Ok(());
+        }
+        self.bind()?;
+        let operation = |factor: &Factor| match factor.transposed {
+            true => blas::cublasOperation_t::CUBLAS_OP_T,
+            false => blas::cublasOperation_t::CUBLAS_OP_N,
+        };
+        let compute = match self.exact {
+            true => blas::cublasComputeType_t::CUBLAS_COMPUTE_32F,
+            false => blas::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
+        };
+        let (one, beta) = (1.0f32, if accumulate { 1.0f32 } else { 0.0 });
+        let float = blas::cudaDataType::CUDA_R_32F;
+        let blas_handle = self.blas.lock().expect("no code panics while it holds the handle");
+        // Rows one after the other are, to cuBLAS, the columns of the transposed matrix: outᵀ = rightᵀ · leftᵀ.
+        // SAFETY: the buffers hold the sizes given here, which the caller checked against their shapes.
+        let status = unsafe {
+            blas::cublasGemmEx(
+                blas_handle.handle,
+                operation(&right),
+                operation(&left),
+                columns as i32,
+                rows as i32,
+                inner as i32,
+                (&raw const one).cast(),
+                right.pointer as *const _,
+                float,
+                right.stored.1.max(1) as i32,
+                left.pointer as *const _,
+                float,
+                left.stored.1.max(1) as i32,
+                (&raw const beta).cast(),
+                out as *mut _,
+                float,
+                columns as i32,
+                compute,
+                blas::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
+            )
+        };
+        expect_blas("product", status)
+    }
+}
+
+/// One side of a product: where it is, the rows and columns it is stored with, and whether it counts transposed.
+#[derive(Clone, Copy)]
+pub(crate) struct Factor {
+    pub(crate) pointer: u64,
+    pub(crate) stored: (usize, usize),
+    pub(crate) transposed: bool,
+}
+
+impl Factor {
+    fn rows(&self) -> usize {
+        if self.transposed { self.stored.1 } else { self.stored.0 }
+    }
+
+    fn columns(&self) -> usize {
+        if self.transposed { self.stored.0 } else { self.stored.1 }
+    }
+}
+
+impl Blas {
+    fn new(stream: &CudaStream, workspace: Block) -> Result<Blas> {
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the context is bound to this thread (it was just made); the workspace lives as long as the handle.
+        unsafe {
+            expect_blas("start", blas::cublasCreate_v2(&mut handle))?;
+            expect_blas("stream", blas::cublasSetStream_v2(handle, stream.cu_stream().cast()))?;
+            expect_blas(
+                "workspace",
+                blas::cublasSetWorkspace_v2(handle, workspace.pointer as *mut _, WORKSPACE),
+            )?;
+        }
+        Ok(Blas { handle, _workspace: workspace })
+    }
+}
+
+impl Drop for Blas {
+    fn drop(&mut self) {
+        // SAFETY: the handle was made by `new` and is not used again; there is nobody to tell about a failure.
+        let _ = unsafe { blas::cublasDestroy_v2(self.handle) };
+    }
+}
+
+/// An error unless driver, cuBLAS and NVRTC can be loaded; cudarc itself would panic later.
+fn expect_libraries() -> Result<()> {
+    // SAFETY: loading these libraries runs their initialisers, which do nothing to our memory.
+    let present = unsafe {
+        [
+            ("the NVIDIA driver (libcuda)", sys::is_culib_present()),
+            ("cuBLAS (libcublas)", blas::is_culib_present()),
+            ("the CUDA run-time compiler (libnvrtc)", cudarc::nvrtc::sys::is_culib_present()),
+        ]
+    };
+    match present.into_iter().find(|(_, found)| !found) {
+        Some((library, _)) => Err(TensorError::NoCuda { why: format!("{library} was not found") }),
+        None => Ok(()),
+    }
+}
+
+fn expect_blas(call: &str, status: blas::cublasStatus_t) -> Result<()> {
+    match status {
+        blas::cublasStatus_t::CUBLAS_STATUS_SUCCESS => Ok(()),
+        other => Err(TensorError::Cuda { call: format!("cuBLAS {call}"), why: format!("{other:?}") }),
+    }
+}
+
+fn failed(call: &str, error: DriverError) -> TensorError {
+    TensorError::Cuda { call: call.to_string(), why: in_words(error) }
+}
+
+fn in_words(error: DriverError) -> String {
+    match error.error_string() {
+        Ok(text) => text.to_string_lossy().into_owned(),
+        Err(_) => format!("{error:?}"),
+    }
+}
