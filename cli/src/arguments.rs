@@ -51,6 +51,8 @@ pub enum DeviceChoice {
 pub enum Verb {
     /// Convert triples between formats
     Convert(verb::convert::Convert),
+    /// Train and evaluate an embedding model
+    Embed(verb::embed::Embed),
     /// Generate a graph with known rules
     Generate(verb::generate::Generate),
     /// Count what a data set holds: entities, facts, splits, degrees

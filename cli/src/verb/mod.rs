@@ -1,6 +1,7 @@
 //! One file a verb. A verb reads its arguments, calls the library and prints; it decides nothing.
 
 pub mod convert;
+pub mod embed;
 pub mod generate;
 pub mod stats;
 
@@ -19,6 +20,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let common = &arguments.common;
     match &arguments.verb {
         Verb::Convert(verb) => verb.run(common),
+        Verb::Embed(verb) => verb.run(common),
         Verb::Generate(verb) => verb.run(common),
         Verb::Stats(verb) => verb.run(common),
     }
