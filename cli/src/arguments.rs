@@ -53,6 +53,8 @@ pub enum Verb {
     Apply(verb::apply::Apply),
     /// Convert triples between formats
     Convert(verb::convert::Convert),
+    /// Train and evaluate an embedding model
+    Embed(verb::embed::Embed),
     /// Generate a graph with known rules
     Generate(verb::generate::Generate),
     /// Find rules; anytime: Ctrl-C keeps what was found

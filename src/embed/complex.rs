@@ -1,7 +1,7 @@
 //! ComplEx: `score(s, r, e) = Re Σₖ sₖ rₖ conj(eₖ)` over complex numbers; a row holds all real parts, then all
 //! imaginary parts. `Re(q conj(e))` is the product of the two rows as plain numbers, so the query is `s r`.
 
-use super::model::{Model, Size, Space, Tables, initial};
+use super::model::{Model, Size, Space, Tables, bias, initial};
 use super::settings::Settings;
 use crate::tensor::{Indices, Parameters, Result, Tape, Var};
 
@@ -19,8 +19,9 @@ impl ComplEx {
         let width = 2 * settings.dimension;
         let entities = parameters.table("entities", size.entities, width, initial(settings))?;
         let relations = parameters.table("relations", size.links(), width, initial(settings))?;
+        let bias = bias(settings, size, parameters)?;
         Ok(ComplEx {
-            tables: Tables { entities, relations, bias: None, space: Space::Product, complex: true },
+            tables: Tables { entities, relations, bias, space: Space::Product, complex: true },
             dropout_entity: settings.dropout_entity as f32,
             dropout_relation: settings.dropout_relation as f32,
             dropout_hidden: settings.dropout_hidden as f32,

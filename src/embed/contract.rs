@@ -27,6 +27,7 @@ fn every_model() -> Vec<Settings> {
                 epochs: 6,
                 evaluate_every: 2,
                 initial: 0.3,
+                entity_bias: model == ModelKind::ConvE || loss == Loss::Softmax,
                 loss,
                 example,
                 n3,

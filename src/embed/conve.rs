@@ -3,7 +3,7 @@
 //!
 //! `score(s, r, e) = ReLU(norm(W · vec(ReLU(norm(filters ∗ norm([s; r])))))) · e + bias(e)`
 
-use super::model::{Model, Size, Space, Tables, initial};
+use super::model::{Model, Size, Space, Tables, bias, initial};
 use super::settings::Settings;
 use crate::tensor::{
     Activation, Image, Indices, Initial, Normalisation, ParameterId, Parameters, Result, Tape, Var,
@@ -33,7 +33,7 @@ impl ConvE {
         let &Settings { dimension, image_rows, filters: filter_count, kernel, .. } = settings;
         let entities = parameters.table("entities", size.entities, dimension, initial(settings))?;
         let relations = parameters.table("relations", size.links(), dimension, initial(settings))?;
-        let bias = parameters.table("entity_bias", size.entities, 1, Initial::Zeros)?;
+        let bias = bias(settings, size, parameters)?;
         let image = Image {
             channels: 1,
             height: 2 * image_rows,
@@ -45,7 +45,7 @@ impl ConvE {
         let within = |inputs: usize| Initial::Uniform(1.0 / (inputs as f32).sqrt());
         let (taps, features) = (image.taps(), filter_count * image.places());
         Ok(ConvE {
-            tables: Tables { entities, relations, bias: Some(bias), space: Space::Product, complex: false },
+            tables: Tables { entities, relations, bias, space: Space::Product, complex: false },
             image,
             filters: parameters.dense("filters", filter_count, taps, within(taps))?,
             filter_bias: parameters.dense("filter_bias", filter_count, 1, within(taps))?,

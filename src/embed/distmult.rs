@@ -1,6 +1,6 @@
 //! DistMult: `score(s, r, e) = Σₖ sₖ rₖ eₖ`.
 
-use super::model::{Model, Size, Space, Tables, initial};
+use super::model::{Model, Size, Space, Tables, bias, initial};
 use super::settings::Settings;
 use crate::tensor::{Indices, Parameters, Result, Tape, Var};
 
@@ -18,8 +18,9 @@ impl DistMult {
         let width = settings.dimension;
         let entities = parameters.table("entities", size.entities, width, initial(settings))?;
         let relations = parameters.table("relations", size.links(), width, initial(settings))?;
+        let bias = bias(settings, size, parameters)?;
         Ok(DistMult {
-            tables: Tables { entities, relations, bias: None, space: Space::Product, complex: false },
+            tables: Tables { entities, relations, bias, space: Space::Product, complex: false },
             dropout_entity: settings.dropout_entity as f32,
             dropout_relation: settings.dropout_relation as f32,
             dropout_hidden: settings.dropout_hidden as f32,

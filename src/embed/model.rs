@@ -9,10 +9,10 @@ use super::{complex, conve, distmult, rotate};
 use crate::graph::Link;
 use crate::tensor::{Indices, Initial, Labels, ParameterId, Parameters, Result, Tape, Var};
 
-/// How a query is compared with an entity `e`.
+/// How a query is compared with an entity `e`. If the entities have biases, `e`'s own is added to the score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
-    /// `query · e`, and the entity's own bias if it has one.
+    /// `query · e`.
     Product,
     /// `2 query · e − |e|²`, which is `|query|² − |query − e|²`: by squared distance, but for a part that is the
     /// same for all entities.
@@ -77,17 +77,33 @@ pub(super) fn initial(settings: &Settings) -> Initial {
     }
 }
 
+/// The table of biases, if the settings ask for one.
+pub(super) fn bias(
+    settings: &Settings,
+    size: Size,
+    parameters: &mut Parameters,
+) -> Result<Option<ParameterId>> {
+    match settings.entity_bias {
+        true => parameters.table("entity_bias", size.entities, 1, Initial::Zeros).map(Some),
+        false => Ok(None),
+    }
+}
+
 /// What the query is multiplied with, and what is added for each entity: `([queries, width], [entities, 1])`.
 fn meeting(model: &dyn Model, tape: &mut Tape, query: Var) -> Result<(Var, Option<Var>)> {
     let tables = model.tables();
-    match tables.space {
-        Space::Product => Ok((query, tables.bias.map(|bias| tape.parameter(bias)))),
-        Space::Distance => {
-            let entities = tape.parameter(tables.entities);
-            let squares = tape.row_dot(entities, entities)?; // [entities, 1]
-            Ok((tape.scale(query, 2.0)?, Some(tape.scale(squares, -1.0)?)))
-        }
+    let bias = tables.bias.map(|bias| tape.parameter(bias));
+    if tables.space == Space::Product {
+        return Ok((query, bias));
     }
+    let entities = tape.parameter(tables.entities);
+    let squares = tape.row_dot(entities, entities)?; // [entities, 1]
+    let minus = tape.scale(squares, -1.0)?;
+    let added = match bias {
+        Some(bias) => tape.add(minus, bias)?,
+        None => minus,
+    };
+    Ok((tape.scale(query, 2.0)?, Some(added)))
 }
 
 /// The scores of all entities: `[queries, entities]`.
@@ -102,21 +118,19 @@ pub(super) fn scores_of(model: &dyn Model, tape: &mut Tape, query: Var, answers:
     let tables = model.tables();
     let table = tape.parameter(tables.entities);
     let answer = tape.gather(table, answers, 0.0)?; // [queries, width]
-    let product = tape.row_dot(query, answer)?;
-    match (tables.space, tables.bias) {
-        (Space::Product, None) => Ok(product),
-        (Space::Product, Some(bias)) => {
-            let bias = tape.parameter(bias);
-            let own = tape.gather(bias, answers, 0.0)?; // [queries, 1]
-            tape.add(product, own)
-        }
-        (Space::Distance, _) => {
-            let double = tape.scale(product, 2.0)?;
-            let squares = tape.row_dot(answer, answer)?;
-            let minus = tape.scale(squares, -1.0)?;
-            tape.add(double, minus)
-        }
+    let mut score = tape.row_dot(query, answer)?;
+    if tables.space == Space::Distance {
+        let double = tape.scale(score, 2.0)?;
+        let squares = tape.row_dot(answer, answer)?;
+        let minus = tape.scale(squares, -1.0)?;
+        score = tape.add(double, minus)?;
     }
+    if let Some(bias) = tables.bias {
+        let bias = tape.parameter(bias);
+        let own = tape.gather(bias, answers, 0.0)?; // [queries, 1]
+        score = tape.add(score, own)?;
+    }
+    Ok(score)
 }
 
 /// The loss of a step: `[1, 1]`.
@@ -138,7 +152,7 @@ pub(super) fn loss(
         }
         Loss::Softmax => tape.softmax_loss_against_all(meets, entities, bias, labels, dropout)?,
     };
-    if settings.n3 == 0.0 || settings.model == ModelKind::ConvE {
+    if settings.n3 == 0.0 {
         return Ok(loss);
     }
     let cubes = n3(model, tape, (subjects, links), labels, settings.n3 as f32)?;

@@ -2,9 +2,10 @@
 //! good if it lies near: `score(s, r, e) = |s|² − ‖s ∘ e^(i r) − e‖²`.
 //!
 //! The distance is the Euclidean one, squared, so that it opens into products and the queries can meet all
-//! entities at once: `2 q · e − |e|²` for `q = s ∘ e^(i r)`, as a rotation does not change `|s|²`.
+//! entities at once: `2 q · e − |e|²` for `q = s ∘ e^(i r)`, as a rotation does not change `|s|²`. On graphs with
+//! very popular entities a bias of each entity (`entity_bias`) helps: distances alone can only say it by length.
 
-use super::model::{Model, Size, Space, Tables, initial};
+use super::model::{Model, Size, Space, Tables, bias, initial};
 use super::settings::Settings;
 use crate::tensor::{Indices, Initial, Parameters, Result, Tape, Var};
 
@@ -21,8 +22,9 @@ impl RotatE {
         let (width, angles) = (2 * settings.dimension, Initial::Uniform(std::f32::consts::PI));
         let entities = parameters.table("entities", size.entities, width, initial(settings))?;
         let relations = parameters.table("relations", size.links(), settings.dimension, angles)?;
+        let bias = bias(settings, size, parameters)?;
         Ok(RotatE {
-            tables: Tables { entities, relations, bias: None, space: Space::Distance, complex: true },
+            tables: Tables { entities, relations, bias, space: Space::Distance, complex: true },
             dropout_entity: settings.dropout_entity as f32,
             dropout_hidden: settings.dropout_hidden as f32,
         })

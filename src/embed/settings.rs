@@ -93,7 +93,7 @@ pub struct Settings {
     pub example: Example,
     /// The part of a label that is spread over all entities (binary loss).
     pub label_smoothing: f64,
-    /// The weight of the sum of cubed moduli of the embeddings of a batch; not for ConvE.
+    /// The weight of the sum of cubed moduli of the embeddings of a batch.
     pub n3: f64,
     /// Dropout of the subject's embedding (ConvE: of the stacked image).
     pub dropout_entity: f64,
@@ -105,6 +105,8 @@ pub struct Settings {
     pub dropout_table: f64,
     /// Dropout of ConvE's feature maps.
     pub dropout_feature: f64,
+    /// Whether every entity has a bias of its own: how often it is an answer at all.
+    pub entity_bias: bool,
     /// The deviation of the first values of all embeddings; 0 takes √(2 / (rows + columns)).
     pub initial: f64,
     /// ConvE: rows of an embedding folded into an image; must divide `dimension`.
@@ -150,6 +152,7 @@ impl Default for Settings {
             dropout_hidden: 0.0,
             dropout_table: 0.3,
             dropout_feature: 0.2,
+            entity_bias: false,
             initial: 0.0,
             image_rows: 10,
             filters: 32,
@@ -173,7 +176,9 @@ impl Settings {
     pub fn of(model: ModelKind) -> Self {
         let general = Settings { model, ..Settings::default() };
         match model {
-            ModelKind::ConvE => Settings { dropout_hidden: 0.3, dropout_table: 0.0, ..general },
+            ModelKind::ConvE => {
+                Settings { dropout_hidden: 0.3, dropout_table: 0.0, entity_bias: true, ..general }
+            }
             ModelKind::RotatE => Settings {
                 loss: Loss::Softmax,
                 example: Example::Fact,
@@ -308,6 +313,7 @@ fn kind_of(value: &toml::Value) -> &'static str {
     match value {
         toml::Value::Integer(_) => "a whole number",
         toml::Value::Float(_) => "a number",
+        toml::Value::Boolean(_) => "true or false",
         _ => "a text",
     }
 }

@@ -67,6 +67,28 @@ impl Record {
         Ok(path)
     }
 
+    /// Writes the record into `folder` and makes the table `table` there anew from all records that `belongs`
+    /// takes. Several processes may do so at once: each waits for the one before.
+    ///
+    /// # Errors
+    /// If the folder cannot be read or written, or holds something else than results.
+    pub fn keep(
+        &self,
+        folder: &Path,
+        table: &str,
+        title: &str,
+        belongs: &dyn Fn(&Record) -> bool,
+        published: &dyn Fn(&str, &str) -> Option<PublishedFigures>,
+    ) -> Result<(), RecordError> {
+        std::fs::create_dir_all(folder).map_err(failed(folder))?;
+        let lock = folder.join(".lock");
+        let held = std::fs::File::create(&lock).map_err(failed(&lock))?;
+        held.lock().map_err(failed(&lock))?;
+        self.write(folder)?;
+        let records: Vec<Record> = Record::read_all(folder)?.into_iter().filter(belongs).collect();
+        write_whole(&folder.join(table), &markdown(title, &records, published))
+    }
+
     /// All records of the `.json` files in `folder`, each an object or a list of objects, in the order of the
     /// file names.
     ///
@@ -115,20 +137,8 @@ fn failed(path: &Path) -> impl Fn(std::io::Error) -> RecordError {
 /// Published figures in per cent: Hits@1, Hits@10 and MRR.
 pub type PublishedFigures = [Option<f64>; 3];
 
-/// Writes the table of `records` to `path`, each beside what `published` knows for its data set and system.
-///
-/// # Errors
-/// If the file cannot be written.
-pub fn write_table(
-    path: &Path,
-    title: &str,
-    records: &[Record],
-    published: &dyn Fn(&str, &str) -> Option<PublishedFigures>,
-) -> Result<(), RecordError> {
-    write_whole(path, &table(title, records, published))
-}
-
-fn table(
+/// The table of `records`, each beside what `published` knows for its data set and system.
+fn markdown(
     title: &str,
     records: &[Record],
     published: &dyn Fn(&str, &str) -> Option<PublishedFigures>,
@@ -219,17 +229,18 @@ mod tests {
     fn what_was_written_is_read_and_makes_the_table() {
         let folder = tempfile::tempdir().unwrap();
         let results = folder.path().join("results");
-        record("distmult").write(&results).unwrap();
-        record("complex").write(&results).unwrap();
         let list = vec![record("rules-cyclic"), record("blend")];
+        std::fs::create_dir_all(&results).unwrap();
         std::fs::write(results.join("more.json"), serde_json::to_string(&list).unwrap()).unwrap();
-        let all = Record::read_all(&results).unwrap();
-        assert_eq!(all, [record("rules-cyclic"), record("blend"), record("complex"), record("distmult")]);
         let published =
             |_: &str, system: &str| (system == "complex").then_some([Some(41.5), None, Some(43.4)]);
-        let path = results.join("embeddings.md");
-        write_table(&path, "Embeddings", &all[2..], &published).unwrap();
-        let text = std::fs::read_to_string(path).unwrap();
+        let belongs = |record: &Record| ["complex", "distmult"].contains(&record.system.as_str());
+        for system in ["distmult", "complex"] {
+            record(system).keep(&results, "embeddings.md", "Embeddings", &belongs, &published).unwrap();
+        }
+        let all = Record::read_all(&results).unwrap();
+        assert_eq!(all, [record("rules-cyclic"), record("blend"), record("complex"), record("distmult")]);
+        let text = std::fs::read_to_string(results.join("embeddings.md")).unwrap();
         let row = "| wn18rr | complex | 45.1 (41.5) | 50.0 | 52.0 | 57.7 | 49.4 (43.4) | 200 (3) | tail, realistic \
                    | 12.35 s | – | cpu (2 threads) |\n";
         assert!(text.contains(row), "{text}");

@@ -2,6 +2,7 @@
 
 pub mod apply;
 pub mod convert;
+pub mod embed;
 pub mod generate;
 pub mod mine;
 pub mod stats;
@@ -22,6 +23,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     match &arguments.verb {
         Verb::Apply(verb) => verb.run(common),
         Verb::Convert(verb) => verb.run(common),
+        Verb::Embed(verb) => verb.run(common),
         Verb::Generate(verb) => verb.run(common),
         Verb::Mine(verb) => verb.run(common),
         Verb::Stats(verb) => verb.run(common),
