@@ -9,4 +9,5 @@ pub mod embed;
 pub mod eval;
 pub mod graph;
 pub mod progress;
+pub mod rule;
 pub mod tensor;

@@ -49,10 +49,14 @@ pub enum DeviceChoice {
 /// One variant a verb; each verb's own arguments stand in its file.
 #[derive(Subcommand)]
 pub enum Verb {
+    /// Rank by rules alone, and evaluate
+    Apply(verb::apply::Apply),
     /// Convert triples between formats
     Convert(verb::convert::Convert),
     /// Generate a graph with known rules
     Generate(verb::generate::Generate),
+    /// Find rules; anytime: Ctrl-C keeps what was found
+    Mine(verb::mine::Mine),
     /// Count what a data set holds: entities, facts, splits, degrees
     Stats(verb::stats::Stats),
 }

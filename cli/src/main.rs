@@ -6,6 +6,8 @@
 mod arguments;
 mod console;
 mod data;
+mod protocol;
+mod usage;
 mod verb;
 
 use clap::Parser;

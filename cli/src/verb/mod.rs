@@ -1,7 +1,9 @@
 //! One file a verb. A verb reads its arguments, calls the library and prints; it decides nothing.
 
+pub mod apply;
 pub mod convert;
 pub mod generate;
+pub mod mine;
 pub mod stats;
 
 use crate::Outcome;
@@ -18,8 +20,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
     let common = &arguments.common;
     match &arguments.verb {
+        Verb::Apply(verb) => verb.run(common),
         Verb::Convert(verb) => verb.run(common),
         Verb::Generate(verb) => verb.run(common),
+        Verb::Mine(verb) => verb.run(common),
         Verb::Stats(verb) => verb.run(common),
     }
 }

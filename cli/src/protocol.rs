@@ -1,0 +1,82 @@
+//! The options of ranking that every verb which evaluates has.
+
+use clap::ValueEnum;
+use ruleguider::eval::{Protocol, Side, Ties, Unseen};
+use ruleguider::graph::{Dataset, Triple};
+
+/// How to ask and how to rank.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct Ranking {
+    /// Which end of the triples is asked for
+    #[arg(long, value_enum, default_value_t = DirectionChoice::Tail)]
+    direction: DirectionChoice,
+    /// Where a target stands among entities of the same score
+    #[arg(long, value_enum, default_value_t = TiesChoice::Realistic)]
+    ties: TiesChoice,
+    /// Leave out triples with an entity that has no fact in the graph
+    #[arg(long)]
+    leave_out_unseen: bool,
+}
+
+/// Which end of the triples is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum DirectionChoice {
+    /// (head, relation, ?)
+    Tail,
+    /// (?, relation, tail)
+    Head,
+    /// Both, each query counted as one
+    Both,
+}
+
+/// Where a target stands among entities of the same score.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TiesChoice {
+    /// In the middle
+    Realistic,
+    /// Before them
+    Optimistic,
+    /// After them
+    Pessimistic,
+    /// As the published code happens to sort them
+    Published,
+}
+
+/// The split whose queries are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Split {
+    /// What is tuned on
+    Valid,
+    /// What is reported
+    Test,
+}
+
+impl Split {
+    /// The triples of the split.
+    pub fn triples(self, dataset: &Dataset) -> &[Triple] {
+        match self {
+            Split::Valid => &dataset.known.valid,
+            Split::Test => &dataset.test,
+        }
+    }
+}
+
+impl Ranking {
+    /// The same as the library takes it.
+    pub fn protocol(self) -> Protocol {
+        Protocol {
+            side: match self.direction {
+                DirectionChoice::Tail => Side::Tail,
+                DirectionChoice::Head => Side::Head,
+                DirectionChoice::Both => Side::Both,
+            },
+            ties: match self.ties {
+                TiesChoice::Realistic => Ties::Realistic,
+                TiesChoice::Optimistic => Ties::Optimistic,
+                TiesChoice::Pessimistic => Ties::Pessimistic,
+                TiesChoice::Published => Ties::Published,
+            },
+            unseen: if self.leave_out_unseen { Unseen::LeaveOut } else { Unseen::Keep },
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! What the process has used so far: processor time and memory, where the system tells.
+
+use std::fs::read_to_string;
+
+/// The clock ticks in a second that Linux counts processor time in, on every architecture it runs on.
+const TICKS: f64 = 100.0;
+
+/// Seconds of processor time over all threads.
+pub fn cpu_seconds() -> Option<f64> {
+    let stat = read_to_string("/proc/self/stat").ok()?;
+    // The second field is the program's name in parentheses and may hold anything.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = |place: usize| fields.get(place)?.parse::<f64>().ok();
+    Some((ticks(11)? + ticks(12)?) / TICKS)
+}
+
+/// The most memory that was in use at once, in megabytes of a million bytes.
+pub fn peak_memory_mb() -> Option<f64> {
+    let status = read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: f64 = line.trim().trim_end_matches(" kB").parse().ok()?;
+    Some(kibibytes * 1024.0 / 1e6)
+}

@@ -1,0 +1,118 @@
+//! `apply`: ranks by rules alone.
+
+use crate::Outcome;
+use crate::arguments::Common;
+use crate::console::{self, Console};
+use crate::protocol::{Ranking, Split};
+use clap::ValueEnum;
+use ruleguider::eval::{self, EvalError, Truth};
+use ruleguider::graph::{ReadOptions, read};
+use ruleguider::rule::{self, Aggregate, ApplyOptions, RuleFile, RuleReasoner};
+use std::path::PathBuf;
+
+/// Arguments of `apply`.
+#[derive(clap::Args)]
+#[command(after_help = "Rules are read in AnyBURL's format, plain or compressed (.gz, .zst).\n\n\
+    Examples:\n  ruleguider apply data/wn18rr --rules rules.tsv\n  \
+    ruleguider apply data/fb15k-237 --rules rules.tsv --aggregate maxplus --direction both --json\n  \
+    ruleguider apply data/wn18rr --rules rules.tsv --predictions predictions.txt")]
+pub struct Apply {
+    /// A folder with train, valid, test (and optionally graph), or one file of triples
+    #[arg(value_name = "DATA")]
+    data: PathBuf,
+    /// The rules to apply
+    #[arg(long, value_name = "FILE")]
+    rules: PathBuf,
+    /// The split whose queries are asked
+    #[arg(long, value_enum, default_value_t = Split::Test)]
+    split: Split,
+    /// How the rules that predict an entity make its score
+    #[arg(long, value_enum, default_value_t = Aggregation::NoisyOr)]
+    aggregate: Aggregation,
+    /// How many of the best rules noisy-or takes in
+    #[arg(long, value_name = "N", default_value_t = ApplyOptions::default().noisy_or_rules)]
+    noisy_or_rules: usize,
+    /// How many answers of a query are ranked; all others share the last places
+    #[arg(long, value_name = "K", default_value_t = ApplyOptions::default().top)]
+    top: usize,
+    /// Leave equals as they are, instead of ranking them by how often they are such an answer in the graph
+    #[arg(long)]
+    no_frequency: bool,
+    /// The smoothing constant of the confidence, correct / (predicted + P)
+    #[arg(long, value_name = "P", default_value_t = ApplyOptions::default().unseen)]
+    unseen: f64,
+    /// What the confidence of a rule with an open end, h(X,c) <= b(X,A), is multiplied by
+    #[arg(long, value_name = "W", default_value_t = ApplyOptions::default().open_weight)]
+    open_weight: f64,
+    /// What the confidence of a zero rule, h(X,c) <=, is multiplied by
+    #[arg(long, value_name = "W", default_value_t = ApplyOptions::default().zero_weight)]
+    zero_weight: f64,
+    /// Let different variables of a rule stand for the same entity
+    #[arg(long)]
+    no_object_identity: bool,
+    /// Write the best answers at both ends of every triple, in AnyBURL's format
+    #[arg(long, value_name = "FILE")]
+    predictions: Option<PathBuf>,
+    #[command(flatten)]
+    ranking: Ranking,
+}
+
+/// How the rules that predict an entity make its score.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Aggregation {
+    /// By the best rule; equals by the second best, and so on
+    #[value(name = "maxplus")]
+    MaxPlus,
+    /// By the best rule alone
+    Max,
+    /// One minus the product of (1 - confidence) over the best rules
+    NoisyOr,
+}
+
+impl Apply {
+    /// Applies and evaluates.
+    pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
+        let dataset = read(&self.data, &ReadOptions { seed: common.seed, ..ReadOptions::default() })?;
+        let console = Console::with_interrupt(common);
+        let file = RuleFile::read(&self.rules, &dataset.names)?;
+        if file.reflexive > 0 {
+            let path = self.rules.display();
+            console
+                .note(&format_args!("{path}: {} rules about an entity and itself left out", file.reflexive));
+        }
+        let graph = dataset.graph();
+        let reasoner = RuleReasoner::new(&graph, file.rules, self.options());
+        let triples = self.split.triples(&dataset);
+        let answers = dataset.answers();
+        let truth = Truth { graph: &graph, answers: &answers };
+        let evaluation = match eval::evaluate(&reasoner, triples, truth, self.ranking.protocol(), &console) {
+            Err(EvalError::Interrupted) => return Ok(Outcome::Interrupted),
+            other => other?,
+        };
+        if let Some(path) = &self.predictions
+            && !rule::write_predictions(path, triples, &reasoner, &dataset.names, &console)?
+        {
+            return Ok(Outcome::Interrupted);
+        }
+        let report = evaluation.report(truth, &dataset.names);
+        if common.json { console::print_json(&report) } else { console::print(&report) }?;
+        Ok(Outcome::Done)
+    }
+
+    fn options(&self) -> ApplyOptions {
+        ApplyOptions {
+            aggregate: match self.aggregate {
+                Aggregation::MaxPlus => Aggregate::MaxPlus,
+                Aggregation::Max => Aggregate::Max,
+                Aggregation::NoisyOr => Aggregate::NoisyOr,
+            },
+            noisy_or_rules: self.noisy_or_rules,
+            top: self.top,
+            unseen: self.unseen,
+            open_weight: self.open_weight,
+            zero_weight: self.zero_weight,
+            distinct: !self.no_object_identity,
+            by_frequency: !self.no_frequency,
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! `mine`: finds rules.
+
+use crate::arguments::Common;
+use crate::console::{self, Console};
+use crate::data::Data;
+use crate::{Outcome, usage};
+use anyhow::Context;
+use clap::ValueEnum;
+use ruleguider::graph::{Names, RelationId};
+use ruleguider::rule::{self, Budget, MineOptions, Mined, RuleType};
+use serde::Serialize;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Arguments of `mine`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Rules are written in AnyBURL's format, the most confident first. A confidence with an \
+    exponent (1.5e-1) marks counts that were estimated from a sample; all others are exact. Ctrl-C keeps what \
+    was found.\n\n\
+    Examples:\n  ruleguider mine data/wn18rr --seconds 10 --out rules.tsv\n  \
+    ruleguider mine data/fb15k-237 --seconds 100 --types cyclic,acyclic,zero --out rules.tsv --json\n  \
+    ruleguider mine data/nell-995 --samples 100000 --heads concept:athleteplaysforteam --out rules.tsv"
+)]
+pub struct Mine {
+    #[command(flatten)]
+    data: Data,
+    /// Where to write the rules (.gz and .zst are compressed)
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Stop after so many seconds, or when everything has been counted
+    #[arg(long, value_name = "S", default_value_t = 10.0, conflicts_with = "samples")]
+    seconds: f64,
+    /// Count what so many random walks nominate, instead of watching the clock: same seed, same rules
+    #[arg(long, value_name = "N")]
+    samples: Option<u64>,
+    /// The families of rules to look for
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "cyclic")]
+    types: Vec<Type>,
+    /// The longest body of a cyclic rule
+    #[arg(long, value_name = "N", default_value_t = MineOptions::default().max_length)]
+    max_length: usize,
+    /// The longest body of a rule with constants
+    #[arg(long, value_name = "N", default_value_t = MineOptions::default().max_acyclic_length)]
+    max_acyclic_length: usize,
+    /// The fewest correct predictions of a rule
+    #[arg(long, value_name = "N", default_value_t = MineOptions::default().min_support)]
+    min_support: u64,
+    /// The lowest confidence of a rule
+    #[arg(long, value_name = "C", default_value_t = MineOptions::default().min_confidence)]
+    min_confidence: f64,
+    /// The smoothing constant of the confidence, correct / (predicted + P)
+    #[arg(long, value_name = "P", default_value_t = MineOptions::default().unseen)]
+    unseen: f64,
+    /// Let different variables of a rule stand for the same entity
+    #[arg(long)]
+    no_object_identity: bool,
+    /// Only rules for these relations
+    #[arg(long, value_name = "RELATION", value_delimiter = ',')]
+    heads: Vec<String>,
+    /// For every relation and constant, the most rules with constants that are kept
+    #[arg(long, value_name = "N", default_value_t = MineOptions::default().max_bodies)]
+    max_bodies: usize,
+    /// Count bodies with more groundings than this from a sample of them
+    #[arg(long, value_name = "N", default_value_t = MineOptions::default().max_groundings)]
+    max_groundings: u64,
+}
+
+/// A family of rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Type {
+    /// h(X,Y) <= b(X,A), c(A,Y)
+    Cyclic,
+    /// h(X,c) <= b(X,d) and h(X,c) <= b(X,A)
+    Acyclic,
+    /// h(X,c) <=
+    Zero,
+}
+
+impl Mine {
+    /// Mines and writes.
+    pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
+        let began = Instant::now();
+        let dataset = self.data.read(common)?;
+        let options = self.options(common, &dataset.names)?;
+        let constants = self.types.iter().any(|&of| of != Type::Cyclic);
+        rule::check_names(&dataset.names, constants)?;
+        let graph = dataset.graph();
+        let mined = rule::mine(&graph, &options, &Console::with_interrupt(common))?;
+        rule::write_rules(&self.out, &mined.rules, &dataset.names)?;
+        let summary = Summary::new(&mined, began.elapsed().as_secs_f64());
+        if common.json { console::print_json(&summary) } else { console::print(&summary) }?;
+        Ok(if mined.interrupted { Outcome::Interrupted } else { Outcome::Done })
+    }
+
+    fn options(&self, common: &Common, names: &Names) -> anyhow::Result<MineOptions> {
+        let relation = |name: &String| {
+            let id = names.relations.get(name);
+            id.map(RelationId).with_context(|| format!("--heads: the data has no relation `{name}`"))
+        };
+        let types = self.types.iter().map(|of| match of {
+            Type::Cyclic => RuleType::Cyclic,
+            Type::Acyclic => RuleType::Acyclic,
+            Type::Zero => RuleType::Zero,
+        });
+        Ok(MineOptions {
+            types: types.collect(),
+            max_length: self.max_length,
+            max_acyclic_length: self.max_acyclic_length,
+            budget: self.samples.map_or(Budget::Seconds(self.seconds), Budget::Samples),
+            seed: common.seed,
+            min_support: self.min_support,
+            min_confidence: self.min_confidence,
+            unseen: self.unseen,
+            distinct: !self.no_object_identity,
+            heads: self.heads.iter().map(relation).collect::<anyhow::Result<_>>()?,
+            max_bodies: self.max_bodies,
+            max_groundings: self.max_groundings,
+        })
+    }
+}
+
+/// What is said about what was found.
+#[derive(Serialize)]
+struct Summary {
+    rules: usize,
+    rules_by_type: ByType,
+    sampled: usize,
+    saturation: f64,
+    seconds: f64,
+    cpu_seconds: Option<f64>,
+    peak_memory_mb: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct ByType {
+    cyclic: usize,
+    acyclic: usize,
+    zero: usize,
+}
+
+impl Summary {
+    fn new(mined: &Mined, seconds: f64) -> Self {
+        let [cyclic, acyclic, zero] =
+            [RuleType::Cyclic, RuleType::Acyclic, RuleType::Zero].map(|of| mined.by_type(of));
+        Self {
+            rules: mined.rules.len(),
+            rules_by_type: ByType { cyclic, acyclic, zero },
+            sampled: mined.rules.iter().filter(|scored| scored.counts.sampled).count(),
+            saturation: mined.saturation,
+            seconds,
+            cpu_seconds: usage::cpu_seconds(),
+            peak_memory_mb: usage::peak_memory_mb(),
+        }
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ByType { cyclic, acyclic, zero } = self.rules_by_type;
+        write!(f, "{} rules: {cyclic} cyclic, {acyclic} acyclic, {zero} zero", self.rules)?;
+        write!(f, "; {:.1} % of what was nominated is counted", 100.0 * self.saturation)?;
+        if self.sampled > 0 {
+            write!(f, "; {} counts are estimates", self.sampled)?;
+        }
+        write!(f, "; {:.1} s", self.seconds)
+    }
+}

@@ -1,0 +1,225 @@
+//! One score for each entity from all the rules that predict it.
+
+use super::fire::{Go, Listener};
+use super::frequency::Frequency;
+use crate::eval::Scored;
+use crate::graph::EntityId;
+use serde::{Deserialize, Serialize};
+
+/// How the confidences of the rules that predict an entity become its score.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Aggregate {
+    /// By the best rule; equals by the second best, and so on.
+    MaxPlus,
+    /// By the best rule alone.
+    Max,
+    /// `1 − Π (1 − confidence)` over the best `k` rules.
+    #[default]
+    NoisyOr,
+}
+
+/// The bits of a max-plus key that hold the place among the classes found so far.
+const CLASS_BITS: u32 = 32;
+const FREE_BITS: u32 = 128 - CLASS_BITS;
+
+/// Brings the scores of entities that no rule predicts below those of any that a rule does.
+const UNPREDICTED: f64 = 1e-9;
+
+/// The scores of one query while its rules fire. Working memory of one thread.
+pub(super) struct Board {
+    aggregate: Aggregate,
+    /// How many answers are wanted.
+    top: usize,
+    /// How many rules an entity's noisy-or takes in.
+    rules: u16,
+    seen: Vec<EntityId>,
+    cells: Vec<Cell>,
+    confidence: f64,
+    /// Max-plus: the bit at which a rule of the current confidence counts.
+    shift: u32,
+    since_check: usize,
+}
+
+/// What is known of one entity.
+#[derive(Clone, Copy, Default)]
+struct Cell {
+    /// Max-plus: the binary number whose digits say which rules fired, best rule first.
+    key: u128,
+    /// The best confidence; for noisy-or, one minus the score so far.
+    best: f64,
+    /// How many rules fired; [`KNOWN`] if the entity is not asked for.
+    fired: u16,
+}
+
+/// The entity is a known answer and stays out.
+const KNOWN: u16 = u16::MAX;
+
+impl Board {
+    pub fn new(entities: usize, aggregate: Aggregate, top: usize, rules: usize) -> Self {
+        Self {
+            aggregate,
+            top,
+            rules: u16::try_from(rules).unwrap_or(KNOWN - 1).min(KNOWN - 1),
+            seen: Vec::new(),
+            cells: vec![Cell::default(); entities],
+            confidence: 0.0,
+            shift: FREE_BITS,
+            since_check: 0,
+        }
+    }
+
+    /// Makes the board ready for a query, `known` answers of which are not asked for.
+    pub fn begin(&mut self, known: &[EntityId]) {
+        self.shift = FREE_BITS;
+        self.since_check = 0;
+        for entity in known {
+            self.cells[entity.index()].fired = KNOWN;
+        }
+    }
+
+    /// The best answers in falling order, and leaves the board clean. If `frequency` is given, equals are ranked by
+    /// it, and so are entities that no rule predicts, `barred` aside, as long as answers are wanted.
+    pub fn finish(
+        &mut self,
+        known: &[EntityId],
+        barred: Option<EntityId>,
+        frequency: Option<&Frequency>,
+    ) -> Vec<Scored> {
+        let mut answers = self.ranked(frequency);
+        if let Some(frequency) = frequency {
+            let free = |entity: EntityId| self.cells[entity.index()].fired == 0 && Some(entity) != barred;
+            let rest = frequency.ranked().filter(|&(entity, _)| free(entity));
+            self.list(&mut answers, rest.map(|(entity, share)| (entity, share * UNPREDICTED, share)));
+        }
+        for entity in self.seen.drain(..).chain(known.iter().copied()) {
+            self.cells[entity.index()] = Cell::default();
+        }
+        answers
+    }
+
+    fn ranked(&self, frequency: Option<&Frequency>) -> Vec<Scored> {
+        let rank = |&entity: &EntityId| {
+            let cell = &self.cells[entity.index()];
+            let score = if self.aggregate == Aggregate::NoisyOr { 1.0 - cell.best } else { cell.best };
+            (entity, score, (cell.key, score, frequency.map_or(0, |frequency| frequency.of(entity))))
+        };
+        let mut ranked: Vec<(EntityId, f64, (u128, f64, u32))> = self.seen.iter().map(rank).collect();
+        ranked.sort_unstable_by(|(a, _, x), (b, _, y)| {
+            y.0.cmp(&x.0).then(y.1.total_cmp(&x.1)).then(y.2.cmp(&x.2)).then(a.cmp(b))
+        });
+        let mut answers = Vec::with_capacity(ranked.len().min(self.top));
+        self.list(&mut answers, ranked.into_iter());
+        answers
+    }
+
+    /// Appends entities that come in the order of their rank, each with its score, until enough are listed.
+    /// Equals are listed together or not at all, and their scores are equal; where scores alone would not say who
+    /// comes before whom, they are lowered by the least amount that does.
+    fn list<R: PartialEq>(
+        &self,
+        answers: &mut Vec<Scored>,
+        ranked: impl Iterator<Item = (EntityId, f64, R)>,
+    ) {
+        let mut last: Option<R> = None;
+        for (entity, score, rank) in ranked {
+            let equal = last.as_ref() == Some(&rank);
+            let score = match answers.last() {
+                Some(before) if equal => before.score,
+                Some(before) if before.score <= score => before.score.next_down(),
+                _ => score,
+            };
+            if answers.len() >= self.top && !equal {
+                break;
+            }
+            answers.push(Scored { entity, score });
+            last = Some(rank);
+        }
+    }
+
+    /// Replaces the keys by the places of their classes, which frees their lower bits; true if the answers that
+    /// are wanted can no longer change places.
+    fn compact(&mut self) -> bool {
+        let Self { seen, cells, .. } = self;
+        seen.sort_unstable_by(|a, b| cells[b.index()].key.cmp(&cells[a.index()].key));
+        let settled = seen.len() > self.top
+            && seen[..=self.top].windows(2).all(|two| cells[two[0].index()].key != cells[two[1].index()].key);
+        let mut class = 0u128;
+        let mut last = 0;
+        for entity in seen.iter().rev() {
+            let cell = &mut cells[entity.index()];
+            if class == 0 || cell.key != last {
+                class += 1;
+                last = cell.key;
+            }
+            cell.key = class << FREE_BITS;
+        }
+        self.shift = FREE_BITS;
+        settled
+    }
+
+    /// Noisy-or: whether the wanted answers have all their rules and nobody else can come near.
+    fn noisy_or_settled(&self) -> bool {
+        if self.seen.len() <= self.top {
+            return false;
+        }
+        let miss = |entity: &EntityId| self.cells[entity.index()].best;
+        let mut complete: Vec<f64> = (self.seen.iter())
+            .filter(|entity| self.cells[entity.index()].fired >= self.rules)
+            .map(miss)
+            .collect();
+        if complete.len() < self.top {
+            return false;
+        }
+        let (_, &mut worst, _) = complete.select_nth_unstable_by(self.top - 1, f64::total_cmp);
+        let least =
+            |cell: &Cell| cell.best * (1.0 - self.confidence).powi(i32::from(self.rules - cell.fired));
+        let newcomer = (1.0 - self.confidence).powi(i32::from(self.rules));
+        let mut unfinished =
+            self.seen.iter().map(|entity| &self.cells[entity.index()]).filter(|cell| cell.fired < self.rules);
+        newcomer > worst && unfinished.all(|cell| least(cell) > worst)
+    }
+}
+
+impl Listener for Board {
+    fn confidence(&mut self, confidence: f64, rules: usize) -> Go {
+        self.confidence = confidence;
+        let settled = match self.aggregate {
+            Aggregate::Max => self.seen.len() > self.top,
+            Aggregate::MaxPlus => {
+                let bits = usize::BITS - rules.leading_zeros();
+                let settled = self.shift < bits && self.compact();
+                self.shift -= bits;
+                settled
+            }
+            Aggregate::NoisyOr => {
+                self.since_check += rules;
+                let due = self.since_check >= 64;
+                if due {
+                    self.since_check = 0;
+                }
+                due && self.noisy_or_settled()
+            }
+        };
+        if settled { Go::Stop } else { Go::On }
+    }
+
+    #[inline]
+    fn predicted(&mut self, entity: EntityId, _rule: u32) {
+        let cell = &mut self.cells[entity.index()];
+        if cell.fired == KNOWN {
+            return;
+        }
+        if cell.fired == 0 {
+            self.seen.push(entity);
+            cell.best = if self.aggregate == Aggregate::NoisyOr { 1.0 } else { self.confidence };
+        }
+        match self.aggregate {
+            Aggregate::Max => {}
+            Aggregate::MaxPlus => cell.key += 1 << self.shift,
+            Aggregate::NoisyOr if cell.fired < self.rules => cell.best *= 1.0 - self.confidence,
+            Aggregate::NoisyOr => return,
+        }
+        cell.fired = (cell.fired + 1).min(KNOWN - 1);
+    }
+}

@@ -1,0 +1,95 @@
+//! Rules arranged by the query they answer.
+//!
+//! A query `(subject, link, ?)` is answered by cyclic rules for that link, walked from the subject; by rules
+//! that predict a constant for every subject with some path; and, asked from the other end, by rules whose
+//! constant is the subject itself and which then predict all entities with some path.
+
+use super::ApplyOptions;
+use crate::graph::{EntityId, Link};
+use crate::rule::Map;
+use crate::rule::clause::{ScoredRule, Shape};
+
+/// A cyclic rule as one query link sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Path {
+    pub confidence: f64,
+    /// Which rule of the base this is.
+    pub rule: u32,
+    /// The body without its last link, as a place in [`LinkRules::prefixes`].
+    pub prefix: u32,
+    pub last: Link,
+}
+
+/// A rule with a constant head, as one query link sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fixed {
+    pub confidence: f64,
+    pub rule: u32,
+    /// The constant that it predicts.
+    pub answer: EntityId,
+}
+
+/// The rules for one query link.
+#[derive(Default)]
+pub(super) struct LinkRules {
+    /// Cyclic rules, the most confident first.
+    pub paths: Vec<Path>,
+    /// The distinct bodies of cyclic rules without their last links.
+    pub prefixes: Vec<Box<[Link]>>,
+    /// The distinct bodies of rules that predict a constant for a subject.
+    pub bodies: Vec<Box<[Link]>>,
+    /// By body and the entity at its end (`None`: any), what the subject is predicted to be linked to.
+    pub fixed: Map<(u32, Option<EntityId>), Vec<Fixed>>,
+    /// By subject: the rules whose constant it is, each with its confidence.
+    pub about: Map<EntityId, Vec<(f64, u32)>>,
+}
+
+/// All rules, by the links they answer.
+pub(super) struct RuleBase {
+    pub rules: Vec<ScoredRule>,
+    pub links: Vec<LinkRules>,
+}
+
+impl RuleBase {
+    /// Arranges `rules` for a graph with so many `links`, with confidences as `options` has them.
+    pub fn new(rules: Vec<ScoredRule>, links: usize, options: &ApplyOptions) -> Self {
+        let mut base: Vec<LinkRules> = (0..links).map(|_| LinkRules::default()).collect();
+        let mut prefixes: Map<(Link, Box<[Link]>), u32> = Map::default();
+        let mut bodies: Map<(Link, Box<[Link]>), u32> = Map::default();
+        for (id, scored) in (0..).zip(&rules) {
+            let confidence = options.confidence(scored);
+            let rule = &scored.rule;
+            match rule.shape {
+                Shape::Cyclic => {
+                    for rule in [rule, &rule.reversed()] {
+                        let Some((&last, prefix)) = rule.body.split_last() else { continue };
+                        let link = &mut base[rule.head.index()];
+                        let prefix =
+                            *prefixes.entry((rule.head, prefix.into())).or_insert_with_key(|(_, prefix)| {
+                                link.prefixes.push(prefix.clone());
+                                link.prefixes.len() as u32 - 1
+                            });
+                        link.paths.push(Path { confidence, rule: id, prefix, last });
+                    }
+                }
+                Shape::Constant { answer, end } => {
+                    let link = &mut base[rule.head.index()];
+                    let body = *bodies.entry((rule.head, rule.body.clone())).or_insert_with(|| {
+                        link.bodies.push(rule.body.clone());
+                        link.bodies.len() as u32 - 1
+                    });
+                    link.fixed.entry((body, end)).or_default().push(Fixed { confidence, rule: id, answer });
+                    // Without a body every entity would be predicted alike, which says nothing.
+                    if !rule.body.is_empty() {
+                        let about = &mut base[rule.head.reversed().index()].about;
+                        about.entry(answer).or_default().push((confidence, id));
+                    }
+                }
+            }
+        }
+        for link in &mut base {
+            link.paths.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
+        }
+        Self { rules, links: base }
+    }
+}

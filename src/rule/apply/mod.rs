@@ -1,0 +1,133 @@
+//! Answering queries by rules alone.
+
+mod aggregate;
+mod base;
+mod explain;
+mod fire;
+mod frequency;
+mod predictions;
+#[cfg(test)]
+mod tests;
+
+pub use aggregate::Aggregate;
+pub use explain::Reason;
+pub use predictions::write_predictions;
+
+use super::clause::{ScoredRule, Shape, UNSEEN};
+use super::reach::Reach;
+use crate::eval::{Answers, Reasoner, ReasonerError, Scored};
+use crate::graph::{Graph, Link, Query};
+use aggregate::Board;
+use base::RuleBase;
+use fire::Firer;
+use frequency::Frequency;
+use rayon::prelude::*;
+use std::sync::{Mutex, PoisonError};
+
+/// How rules are applied.
+#[derive(Clone, Debug)]
+pub struct ApplyOptions {
+    /// How the confidences of the rules that predict an entity become its score.
+    pub aggregate: Aggregate,
+    /// How many rules an entity's noisy-or takes in.
+    pub noisy_or_rules: usize,
+    /// How many answers of a query are wanted. Those after them, and entities that no rule predicts, share the
+    /// last places.
+    pub top: usize,
+    /// The smoothing constant p_c of the confidence, `correct / (predicted + p_c)`.
+    pub unseen: f64,
+    /// What the confidence of a rule with an open end (AC2) is multiplied by: such rules know little of the subject.
+    pub open_weight: f64,
+    /// What the confidence of a zero rule is multiplied by: such rules know nothing of the subject.
+    pub zero_weight: f64,
+    /// Whether the variables of a rule bind distinct entities (object identity).
+    pub distinct: bool,
+    /// Whether equals are ranked by how often they are the answer of such a query in the graph. Entities that no
+    /// rule predicts are equals too: they follow after all others, the most frequent first.
+    pub by_frequency: bool,
+}
+
+impl Default for ApplyOptions {
+    fn default() -> Self {
+        Self {
+            aggregate: Aggregate::default(),
+            noisy_or_rules: 5,
+            top: 100,
+            unseen: UNSEEN,
+            open_weight: 0.1,
+            zero_weight: 0.01,
+            distinct: true,
+            by_frequency: true,
+        }
+    }
+}
+
+impl ApplyOptions {
+    /// The confidence with which `scored` is applied: smoothed and weighted by its shape.
+    pub fn confidence(&self, scored: &ScoredRule) -> f64 {
+        let weight = match scored.rule.shape {
+            Shape::Constant { .. } if scored.rule.body.is_empty() => self.zero_weight,
+            Shape::Constant { end: None, .. } => self.open_weight,
+            _ => 1.0,
+        };
+        weight * scored.counts.confidence(self.unseen)
+    }
+}
+
+/// Answers queries by what rules predict in a graph. Facts of the graph are not among the answers.
+pub struct RuleReasoner<'g> {
+    reach: Reach<'g>,
+    base: RuleBase,
+    options: ApplyOptions,
+    /// By link: who answers it how often. Empty if that does not matter.
+    frequencies: Vec<Frequency>,
+    /// Working memory that no thread uses at the moment.
+    idle: Mutex<Vec<(Board, Firer)>>,
+}
+
+impl<'g> RuleReasoner<'g> {
+    /// A reasoner that applies `rules` to `graph`.
+    pub fn new(graph: &'g Graph, rules: Vec<ScoredRule>, options: ApplyOptions) -> Self {
+        let base = RuleBase::new(rules, graph.links(), &options);
+        let reach = Reach::new(graph, options.distinct);
+        let links = (0..graph.links() as u32).map(Link).filter(|_| options.by_frequency);
+        let frequencies = links.map(|link| Frequency::new(&reach, link)).collect();
+        Self { reach, base, options, frequencies, idle: Mutex::default() }
+    }
+
+    /// The answers of one query, best first.
+    pub fn answer_one(&self, query: Query) -> Vec<Scored> {
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = idle().pop();
+        let (mut board, mut firer) = waiting.unwrap_or_else(|| self.workplace());
+        let answers = self.answer_with(query, &mut board, &mut firer);
+        idle().push((board, firer));
+        answers
+    }
+
+    fn workplace(&self) -> (Board, Firer) {
+        let entities = self.reach.graph().entities();
+        let ApplyOptions { aggregate, top, noisy_or_rules, .. } = self.options;
+        (Board::new(entities, aggregate, top, noisy_or_rules), Firer::new(entities))
+    }
+
+    fn answer_with(&self, query: Query, board: &mut Board, firer: &mut Firer) -> Vec<Scored> {
+        let known = self.reach.graph().targets(query.subject, query.link);
+        board.begin(known);
+        firer.fire(&self.base, &self.reach, query, board);
+        let frequency = self.options.by_frequency.then(|| &self.frequencies[query.link.index()]);
+        let barred = self.options.distinct.then_some(query.subject);
+        board.finish(known, barred, frequency)
+    }
+}
+
+impl Reasoner for RuleReasoner<'_> {
+    fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
+        let lists = queries.par_iter().with_max_len(64).map(|&query| self.answer_one(query)).collect();
+        Ok(Answers::Listed(lists))
+    }
+
+    fn batch(&self) -> usize {
+        16384
+    }
+}

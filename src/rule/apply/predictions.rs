@@ -1,0 +1,72 @@
+//! Prediction files as AnyBURL writes them: three lines a triple, with the best answers at both of its ends.
+
+use super::RuleReasoner;
+use crate::eval::Scored;
+use crate::graph::{Direction, Names, Query, Triple};
+use crate::progress::Progress;
+use crate::rule::RuleError;
+use crate::rule::file::aside;
+use rayon::prelude::*;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
+
+/// Triples that are answered before they are written.
+const BATCH: usize = 2048;
+
+/// Writes the best answers of both queries of every triple: `h r t`, then `Heads: e<TAB>score<TAB>…` and
+/// `Tails: …`. Facts of the graph are not among the answers; other facts are, as nothing else is known here.
+///
+/// Returns false, and writes nothing, if the user interrupts.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_predictions(
+    path: &Path,
+    triples: &[Triple],
+    reasoner: &RuleReasoner<'_>,
+    names: &Names,
+    progress: &dyn Progress,
+) -> Result<bool, RuleError> {
+    let unwritable = |source| RuleError::Unwritable { path: path.to_owned(), source };
+    let partial = aside(path);
+    let mut out = BufWriter::new(File::create(&partial).map_err(unwritable)?);
+    progress.begin("predicting", "triples", Some(triples.len() as u64));
+    let mut done = 0;
+    for batch in triples.chunks(BATCH) {
+        if progress.interrupted() {
+            progress.end(&"interrupted");
+            drop(out);
+            std::fs::remove_file(&partial).map_err(unwritable)?;
+            return Ok(false);
+        }
+        let texts: Vec<String> =
+            batch.par_iter().map(|&triple| predictions(triple, reasoner, names)).collect();
+        for text in texts {
+            out.write_all(text.as_bytes()).map_err(unwritable)?;
+        }
+        done += batch.len() as u64;
+        progress.advance(done, &"");
+    }
+    out.into_inner().map_err(std::io::IntoInnerError::into_error).map_err(unwritable)?;
+    std::fs::rename(&partial, path).map_err(unwritable)?;
+    progress.end(&format_args!("{done} triples"));
+    Ok(true)
+}
+
+fn predictions(triple: Triple, reasoner: &RuleReasoner<'_>, names: &Names) -> String {
+    let Triple { head, relation, tail } = triple;
+    let mut text = format!("{} {} {}\n", names.entity(head), names.relation(relation), names.entity(tail));
+    for (direction, title) in [(Direction::Inverse, "Heads:"), (Direction::Forward, "Tails:")] {
+        let (query, _) = Query::of(triple, direction);
+        text.push_str(title);
+        text.push(' ');
+        for Scored { entity, score } in reasoner.answer_one(query) {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{}\t{score}\t", names.entity(entity));
+        }
+        text.push('\n');
+    }
+    text
+}

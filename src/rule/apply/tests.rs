@@ -1,0 +1,199 @@
+//! Predictions against brute force on small graphs.
+
+use super::*;
+use crate::graph::{EntityId, RelationId};
+use crate::rule::clause::{Counts, Rule};
+use crate::rule::frontier::tests::{ends, graph};
+use proptest::prelude::*;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+const ENTITIES: u32 = 6;
+const RELATIONS: u32 = 2;
+
+fn any_rule() -> impl Strategy<Value = ScoredRule> {
+    let link = 3u32..3 + 2 * RELATIONS;
+    let entity = 0..ENTITIES;
+    let shape = prop_oneof![
+        2 => Just(Shape::Cyclic),
+        1 => (entity.clone(), prop::option::of(entity))
+            .prop_map(|(answer, end)| Shape::Constant { answer: EntityId(answer), end: end.map(EntityId) })
+    ];
+    (link.clone(), prop::collection::vec(link, 0..4), shape, 1u64..6, 0u64..3).prop_map(
+        |(head, body, shape, correct, wrong)| {
+            let mut body: Vec<Link> = body.into_iter().map(Link).collect();
+            let rule = match shape {
+                Shape::Cyclic => {
+                    if body.is_empty() {
+                        body.push(Link(head));
+                    }
+                    Rule::cyclic(Link(head), &body)
+                }
+                Shape::Constant { answer, end } => {
+                    let end = end.filter(|_| !body.is_empty());
+                    Rule { head: Link(head), body: body.into(), shape: Shape::Constant { answer, end } }
+                }
+            };
+            ScoredRule { rule, counts: Counts::exact(correct + wrong, correct) }
+        },
+    )
+}
+
+/// Whether `rule` predicts that `query` is answered by `entity`.
+fn predicts(graph: &Graph, rule: &Rule, query: Query, entity: EntityId, distinct: bool) -> bool {
+    match rule.shape {
+        Shape::Cyclic => [rule, &rule.reversed()].iter().any(|rule| {
+            rule.head == query.link && ends(graph, query.subject, &rule.body, distinct).contains(&entity)
+        }),
+        Shape::Constant { answer, end } => {
+            let holds = |x: EntityId| {
+                let ends = ends(graph, x, &rule.body, distinct);
+                end.map_or(!ends.is_empty(), |end| ends.contains(&end)) && !(distinct && x == answer)
+            };
+            let forward = rule.head == query.link && answer == entity && holds(query.subject);
+            let back = rule.head.reversed() == query.link && answer == query.subject;
+            forward || (back && !rule.body.is_empty() && holds(entity))
+        }
+    }
+}
+
+/// The confidences of all rules that predict each entity, in falling order. Facts of the graph are left out.
+fn naive(
+    graph: &Graph,
+    rules: &[ScoredRule],
+    query: Query,
+    options: &ApplyOptions,
+) -> BTreeMap<EntityId, Vec<f64>> {
+    let mut all = BTreeMap::new();
+    for entity in (0..ENTITIES).map(EntityId).filter(|&e| !graph.contains(query.subject, query.link, e)) {
+        let firing = rules.iter().filter(|s| predicts(graph, &s.rule, query, entity, options.distinct));
+        let mut confidences: Vec<f64> = firing.map(|scored| options.confidence(scored)).collect();
+        confidences.sort_by(|a, b| b.total_cmp(a));
+        if !confidences.is_empty() {
+            all.insert(entity, confidences);
+        }
+    }
+    all
+}
+
+fn naive_order(aggregate: Aggregate, rules: usize, a: &[f64], b: &[f64]) -> Ordering {
+    match aggregate {
+        Aggregate::Max => a[0].total_cmp(&b[0]),
+        Aggregate::MaxPlus => a.partial_cmp(b).unwrap(),
+        Aggregate::NoisyOr => {
+            let miss = |list: &[f64]| list.iter().take(rules).map(|c| 1.0 - c).product::<f64>();
+            (1.0 - miss(a)).total_cmp(&(1.0 - miss(b)))
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn answers_stand_in_the_order_of_brute_force(
+        facts in prop::collection::vec((0..ENTITIES, 0..RELATIONS, 0..ENTITIES), 0..20),
+        rules in prop::collection::vec(any_rule(), 0..12),
+        distinct in any::<bool>(),
+        noisy_or_rules in 1usize..4,
+    ) {
+        let graph = graph(&facts, ENTITIES as usize, RELATIONS as usize);
+        for aggregate in [Aggregate::MaxPlus, Aggregate::Max, Aggregate::NoisyOr] {
+            let options = ApplyOptions {
+                aggregate, distinct, noisy_or_rules, by_frequency: false, ..ApplyOptions::default()
+            };
+            let reasoner = RuleReasoner::new(&graph, rules.clone(), options.clone());
+            for query in queries() {
+                let expected = naive(&graph, &rules, query, &options);
+                let answers = reasoner.answer_one(query);
+                let mut listed: Vec<EntityId> = answers.iter().map(|a| a.entity).collect();
+                listed.sort_unstable();
+                prop_assert_eq!(listed, expected.keys().copied().collect::<Vec<_>>());
+                for a in &answers {
+                    for b in &answers {
+                        let order = naive_order(
+                            aggregate, noisy_or_rules, &expected[&a.entity], &expected[&b.entity],
+                        );
+                        prop_assert_eq!(a.score.total_cmp(&b.score), order);
+                    }
+                    let reasons = reasoner.explain(query, a.entity);
+                    let why: Vec<f64> = reasons.iter().map(|reason| reason.confidence).collect();
+                    prop_assert_eq!(&why, &expected[&a.entity]);
+                    for reason in reasons {
+                        for (step, &link) in reason.path.iter().enumerate() {
+                            let [from, to] = [reason.grounding[step], reason.grounding[step + 1]];
+                            prop_assert!(graph.contains(from, link, to));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn stopping_early_changes_nothing_among_the_wanted(
+        facts in prop::collection::vec((0..ENTITIES, 0..RELATIONS, 0..ENTITIES), 0..20),
+        rules in prop::collection::vec(any_rule(), 0..12),
+        repeats in 1usize..20,
+        top in 1usize..4,
+    ) {
+        let graph = graph(&facts, ENTITIES as usize, RELATIONS as usize);
+        // Many rules of falling confidence, so that there is something to stop before.
+        let rules: Vec<ScoredRule> = (0..repeats as u64)
+            .flat_map(|round| rules.iter().map(move |scored| {
+                let Counts { predicted, correct, .. } = scored.counts;
+                ScoredRule { counts: Counts::exact(predicted + round, correct), ..scored.clone() }
+            }))
+            .collect();
+        for aggregate in [Aggregate::MaxPlus, Aggregate::Max, Aggregate::NoisyOr] {
+            for by_frequency in [false, true] {
+                let all = ApplyOptions { aggregate, by_frequency, ..ApplyOptions::default() };
+                let some = ApplyOptions { top, ..all.clone() };
+                let [all, some] = [all, some].map(|options| RuleReasoner::new(&graph, rules.clone(), options));
+                for query in queries() {
+                    let (all, some) = (all.answer_one(query), some.answer_one(query));
+                    let wanted = all.iter().take(top).map(|a| a.entity);
+                    prop_assert!(wanted.eq(some.iter().take(top).map(|a| a.entity)), "{:?} {:?}", all, some);
+                }
+            }
+        }
+    }
+}
+
+fn queries() -> impl Iterator<Item = Query> {
+    let links = (3..3 + 2 * RELATIONS).map(Link);
+    (0..ENTITIES)
+        .flat_map(move |subject| links.clone().map(move |link| Query { subject: EntityId(subject), link }))
+}
+
+#[test]
+fn equals_and_the_unpredicted_follow_by_frequency() {
+    // Everybody likes 3, some like 4; nobody knows anything of 0 but that it stands beside 1 and 2.
+    let graph = graph(&[(1, 0, 3), (2, 0, 3), (2, 0, 4), (5, 0, 3), (0, 1, 4), (0, 1, 2)], 6, 2);
+    let [likes, beside] = [0, 1].map(|id| Link::forward(RelationId(id)));
+    let rules = vec![ScoredRule { rule: Rule::cyclic(likes, &[beside]), counts: Counts::exact(9, 3) }];
+    let reasoner = RuleReasoner::new(&graph, rules, ApplyOptions::default());
+    let answers = reasoner.answer_one(Query { subject: EntityId(0), link: likes });
+    let order: Vec<u32> = answers.iter().map(|answer| answer.entity.0).collect();
+    assert_eq!(order, [4, 2, 3], "4 is liked by one more than 2; 3, that no rule predicts, comes last");
+    assert!(answers.windows(2).all(|two| two[0].score > two[1].score));
+}
+
+#[test]
+fn predictions_are_written_as_anyburl_writes_them() {
+    let names = crate::graph::Names {
+        entities: ["ann", "bob", "cat"].into_iter().collect(),
+        relations: ["likes", "beside"].into_iter().collect(),
+        ..Default::default()
+    };
+    let graph = graph(&[(0, 1, 1), (2, 0, 1)], 3, 2);
+    let [likes, beside] = [0, 1].map(|id| Link::forward(RelationId(id)));
+    let rules = vec![ScoredRule { rule: Rule::cyclic(likes, &[beside]), counts: Counts::exact(3, 2) }];
+    let reasoner =
+        RuleReasoner::new(&graph, rules, ApplyOptions { by_frequency: false, ..Default::default() });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("predictions.txt");
+    let triples = [crate::graph::Triple::new(0, 0, 1)];
+    assert!(write_predictions(&path, &triples, &reasoner, &names, &crate::progress::Silent).unwrap());
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text, "ann likes bob\nHeads: ann\t0.25\t\nTails: bob\t0.25\t\n");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}

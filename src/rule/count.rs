@@ -1,0 +1,282 @@
+//! Counting what cyclic bodies predict, exactly, for every head at once.
+//!
+//! A body is walked from each of its sources `x`; the distinct ends `y` are its predictions, and the links of
+//! the graph between `x` and `y` say which heads each prediction is correct for. So one pass over the body
+//! serves every head relation and, by the inverse links, the reversed body as well. Bodies that differ in
+//! their last link only share the walk up to there.
+//!
+//! Where a body has too many groundings, a random part of its sources is walked and the counts are scaled up:
+//! unbiased, and marked as sampled.
+
+use super::clause::{Counts, Rule, ScoredRule, reversed_path};
+use super::frontier::{Frontier, Marks, Places};
+use super::reach::Reach;
+use crate::graph::{Direction, EntityId, Link};
+
+/// The steps after which the groundings from one source are too many. Only bodies of four or more links can
+/// come so far; they are then not counted at all.
+const STEPS_FROM_ONE_SOURCE: u64 = 10_000_000;
+
+/// What one body predicts.
+pub(super) struct Tally {
+    /// The last link of the body.
+    pub last: Link,
+    /// How many distinct pairs it joins.
+    pub predicted: u64,
+    /// How many of those pairs each link joins too.
+    pub correct: Vec<u32>,
+}
+
+/// Which last links to count after a prefix.
+#[derive(Clone, Copy)]
+pub(super) enum Lasts<'a> {
+    /// Every link that makes a canonical body.
+    All,
+    /// These, ascending.
+    These(&'a [Link]),
+}
+
+/// Which sources are walked: all, or a random part of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Part {
+    /// From 0 to 1.
+    pub share: f64,
+    pub seed: u64,
+}
+
+impl Part {
+    /// All sources.
+    pub const WHOLE: Part = Part { share: 1.0, seed: 0 };
+
+    fn holds(self, source: EntityId) -> bool {
+        if self.share >= 1.0 {
+            return true;
+        }
+        // SplitMix64's finaliser: every source is in with the same probability, whatever its neighbours.
+        let mut bits = self.seed ^ (u64::from(source.0) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((bits ^ (bits >> 31)) as f64) < self.share * u64::MAX as f64
+    }
+
+    fn scaled(self, count: u64) -> u64 {
+        if self.share >= 1.0 { count } else { (count as f64 / self.share).round() as u64 }
+    }
+}
+
+/// Working memory of one thread.
+pub(super) struct Scratch {
+    marks: Marks,
+    places: Places,
+    neighbours: Neighbours,
+    frontier: Frontier,
+    /// For the last links of the prefix in hand: where their tally stands, plus one.
+    slots: Vec<u32>,
+    /// Places of the frontier by last link, while all last links are counted.
+    buckets: Vec<Vec<u32>>,
+}
+
+impl Scratch {
+    /// Working memory for `graph`.
+    pub fn new(reach: &Reach<'_>) -> Self {
+        let (entities, links) = (reach.graph().entities(), reach.graph().links());
+        Self {
+            marks: Marks::new(entities),
+            places: Places::with_limit(entities, STEPS_FROM_ONE_SOURCE),
+            neighbours: Neighbours::new(entities),
+            frontier: Frontier::default(),
+            slots: vec![0; links],
+            buckets: vec![Vec::new(); links],
+        }
+    }
+
+    /// Counts the bodies `prefix` + last for all `lasts`. A last link that never completes a path may be missing.
+    ///
+    /// Stops in the middle, with counts that mean nothing, once `over` says so.
+    pub fn count(
+        &mut self,
+        reach: &Reach<'_>,
+        prefix: &[Link],
+        lasts: Lasts<'_>,
+        part: Part,
+        over: &dyn Fn() -> bool,
+    ) -> Vec<Tally> {
+        let mut tallies: Vec<Tally> = Vec::new();
+        let sources = match (prefix.first(), lasts) {
+            (Some(&first), _) => reach.sources(first),
+            (None, Lasts::These(&[only])) => reach.sources(only),
+            (None, _) => &(0..reach.graph().entities() as u32).map(EntityId).collect::<Vec<_>>(),
+        };
+        for (place, &source) in sources.iter().filter(|&&source| part.holds(source)).enumerate() {
+            if place % 64 == 63 && over() {
+                break;
+            }
+            self.frontier.walk(reach, source, prefix, &mut self.places);
+            if self.places.has_given_up() {
+                tallies.clear();
+                break;
+            }
+            if self.frontier.is_empty() {
+                continue;
+            }
+            match lasts {
+                Lasts::These(lasts) => {
+                    for &last in lasts {
+                        self.close(reach, source, last, &mut tallies);
+                    }
+                }
+                Lasts::All => self.close_all(reach, source, prefix, &mut tallies),
+            }
+        }
+        self.slots.fill(0);
+        tallies
+    }
+
+    /// Where the tally of `last` stands among `tallies`.
+    fn tally(slots: &mut [u32], tallies: &mut Vec<Tally>, last: Link) -> usize {
+        if slots[last.index()] == 0 {
+            tallies.push(Tally { last, predicted: 0, correct: vec![0; slots.len()] });
+            slots[last.index()] = tallies.len() as u32;
+        }
+        slots[last.index()] as usize - 1
+    }
+
+    fn close(&mut self, reach: &Reach<'_>, source: EntityId, last: Link, tallies: &mut Vec<Tally>) {
+        let Self { marks, neighbours, frontier, slots, .. } = self;
+        let edges = reach.neighbours(source);
+        let mut slot = None;
+        frontier.step(reach, last, marks, |target| {
+            let slot = *slot.get_or_insert_with(|| {
+                neighbours.turn_to(source, reach);
+                Self::tally(slots, tallies, last)
+            });
+            tallies[slot].predicted += 1;
+            neighbours.note(edges, target, &mut tallies[slot].correct);
+        });
+    }
+
+    /// As [`close`](Self::close) for every last link, looking at the rows of the frontier only once.
+    fn close_all(&mut self, reach: &Reach<'_>, source: EntityId, prefix: &[Link], tallies: &mut Vec<Tally>) {
+        let mut touched: Vec<Link> = Vec::new();
+        let mut previous = Link::PAD;
+        for (place, &node) in self.frontier.nodes().iter().enumerate() {
+            for edge in reach.graph().edges(node) {
+                if edge.link == previous {
+                    continue;
+                }
+                previous = edge.link;
+                if !is_canonical(prefix, edge.link) {
+                    continue;
+                }
+                let bucket = &mut self.buckets[edge.link.index()];
+                if bucket.is_empty() {
+                    touched.push(edge.link);
+                }
+                bucket.push(place as u32);
+            }
+            previous = Link::PAD;
+        }
+        self.neighbours.turn_to(source, reach);
+        let edges = reach.neighbours(source);
+        for last in touched {
+            let mut bucket = std::mem::take(&mut self.buckets[last.index()]);
+            let slot = Self::tally(&mut self.slots, tallies, last);
+            let tally = &mut tallies[slot];
+            self.marks.clear();
+            for &place in &bucket {
+                let node = self.frontier.nodes()[place as usize];
+                for &target in reach.targets(last, node) {
+                    if self.frontier.allows(place as usize, target, reach.distinct())
+                        && self.marks.mark(target)
+                    {
+                        tally.predicted += 1;
+                        self.neighbours.note(edges, target, &mut tally.correct);
+                    }
+                }
+            }
+            bucket.clear();
+            self.buckets[last.index()] = bucket;
+        }
+    }
+}
+
+/// Whether `prefix` + `last` is the one of the two ways to write its body that is counted.
+pub(super) fn is_canonical(prefix: &[Link], last: Link) -> bool {
+    let body = prefix.iter().copied().chain([last]);
+    let turned = [last.reversed()].into_iter().chain(prefix.iter().rev().map(|link| link.reversed()));
+    body.le(turned)
+}
+
+/// The links between one entity and each of its neighbours.
+struct Neighbours {
+    of: Option<EntityId>,
+    is: Vec<u64>,
+}
+
+impl Neighbours {
+    fn new(entities: usize) -> Self {
+        Self { of: None, is: vec![0; entities.div_ceil(64)] }
+    }
+
+    /// Turns to the neighbours of `source`.
+    fn turn_to(&mut self, source: EntityId, reach: &Reach<'_>) {
+        if self.of == Some(source) {
+            return;
+        }
+        if let Some(last) = self.of {
+            for &(target, _) in reach.neighbours(last) {
+                self.is[target.index() / 64] = 0;
+            }
+        }
+        self.of = Some(source);
+        for &(target, _) in reach.neighbours(source) {
+            self.is[target.index() / 64] |= 1 << (target.0 % 64);
+        }
+    }
+
+    /// Adds one to every link that leads to `target`.
+    #[inline]
+    fn note(&self, edges: &[(EntityId, Link)], target: EntityId, correct: &mut [u32]) {
+        if self.is[target.index() / 64] >> (target.0 % 64) & 1 == 1 {
+            let from = edges.partition_point(|&(neighbour, _)| neighbour < target);
+            for &(_, link) in edges[from..].iter().take_while(|&&(neighbour, _)| neighbour == target) {
+                correct[link.index()] += 1;
+            }
+        }
+    }
+}
+
+/// What makes a rule worth keeping.
+#[derive(Clone, Debug)]
+pub(super) struct Worth {
+    pub support: u64,
+    pub confidence: f64,
+    pub unseen: f64,
+    /// For every link, whether it may be a head.
+    pub heads: Vec<bool>,
+}
+
+impl Worth {
+    /// Whether a rule with these counts is kept.
+    pub fn holds(&self, counts: Counts) -> bool {
+        counts.correct >= self.support && counts.confidence(self.unseen) >= self.confidence
+    }
+
+    /// The rules that a counted body makes.
+    pub fn rules(&self, prefix: &[Link], tally: &Tally, part: Part, out: &mut Vec<ScoredRule>) {
+        let body: Vec<Link> = prefix.iter().copied().chain([tally.last]).collect();
+        let turned = reversed_path(&body);
+        let predicted = part.scaled(tally.predicted);
+        for (head, &correct) in tally.correct.iter().enumerate().filter(|&(_, &correct)| correct > 0) {
+            let head = Link(head as u32);
+            let says_nothing = body == [head];
+            let said_forward = turned == body && head.direction() == Direction::Inverse;
+            let enough = u64::from(correct) >= self.support;
+            let counts =
+                Counts { predicted, correct: part.scaled(u64::from(correct)), sampled: part != Part::WHOLE };
+            if self.heads[head.index()] && !says_nothing && enough && !said_forward && self.holds(counts) {
+                out.push(ScoredRule { rule: Rule::cyclic(head, &body), counts });
+            }
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Rule files: one rule a line, `predicted<TAB>correct<TAB>confidence<TAB>head <= body`, as AnyBURL and PyClause
+//! write and read them.
+//!
+//! The third field is `correct / predicted`, unsmoothed. Counts that were estimated from a sample are marked
+//! there: their confidence is written with an exponent (`1.25e-1`), which every reader of numbers accepts.
+//! A file is written aside and renamed when it is whole, so that an interruption never leaves half of one.
+
+use super::RuleError;
+use super::clause::{Counts, ScoredRule};
+use super::text::{self, Malformed, Parsed};
+use crate::graph::Names;
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// The rules of a file.
+#[derive(Clone, Debug, Default)]
+pub struct RuleFile {
+    /// The rules, in the order of their lines.
+    pub rules: Vec<ScoredRule>,
+    /// How many lines were AnyBURL's rules about entities related to themselves (`me_myself_i`), which do not
+    /// predict other entities and were left out.
+    pub reflexive: usize,
+}
+
+impl RuleFile {
+    /// Reads a rule file, plain or compressed (`.gz`, `.zst`).
+    ///
+    /// # Errors
+    /// If the file cannot be read or a line is malformed; the message names file, line and column.
+    pub fn read(path: &Path, names: &Names) -> Result<Self, RuleError> {
+        let unreadable = |source| RuleError::Unreadable { path: path.to_owned(), source };
+        let file = File::open(path).map_err(unreadable)?;
+        let plain: Box<dyn Read> = match path.extension().and_then(|ending| ending.to_str()) {
+            Some("gz") => Box::new(flate2::read::MultiGzDecoder::new(file)),
+            Some("zst") => Box::new(zstd::Decoder::new(file).map_err(unreadable)?),
+            _ => Box::new(file),
+        };
+        let mut rules = RuleFile::default();
+        for (index, line) in BufReader::with_capacity(1 << 18, plain).lines().enumerate() {
+            let line = line.map_err(unreadable)?;
+            rules.add_line(&line, names).map_err(|Malformed { at, message }| RuleError::Malformed {
+                path: path.to_owned(),
+                line: index + 1,
+                column: line[..at].chars().count() + 1,
+                message,
+            })?;
+        }
+        Ok(rules)
+    }
+
+    /// Reads rules from text that is already in memory; `name` stands for the file in error messages.
+    ///
+    /// # Errors
+    /// If a line is malformed; the message names line and column.
+    pub fn parse(text: &str, name: &str, names: &Names) -> Result<Self, RuleError> {
+        let mut rules = RuleFile::default();
+        for (index, line) in text.lines().enumerate() {
+            rules.add_line(line, names).map_err(|Malformed { at, message }| RuleError::Malformed {
+                path: PathBuf::from(name),
+                line: index + 1,
+                column: line[..at].chars().count() + 1,
+                message,
+            })?;
+        }
+        Ok(rules)
+    }
+
+    fn add_line(&mut self, line: &str, names: &Names) -> Result<(), Malformed> {
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        if line.is_empty() {
+            return Ok(());
+        }
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [predicted, correct, confidence, rule] = fields[..] else {
+            let message = format!(
+                "expected 4 tab-separated fields (predicted, correct, confidence, rule), found {}",
+                fields.len()
+            );
+            return Err(Malformed { at: 0, message });
+        };
+        let (correct_at, confidence_at) = (predicted.len() + 1, predicted.len() + correct.len() + 2);
+        let counts = Counts {
+            predicted: count(predicted, 0, "predictions")?,
+            correct: count(correct, correct_at, "correct predictions")?,
+            sampled: confidence.contains('e'),
+        };
+        if counts.correct > counts.predicted {
+            let message = format!("{correct} correct predictions of {predicted} cannot be");
+            return Err(Malformed { at: correct_at, message });
+        }
+        if !confidence.parse::<f64>().is_ok_and(|number| (0.0..=1.0).contains(&number)) {
+            let message = format!("expected a confidence from 0 to 1, found `{confidence}`");
+            return Err(Malformed { at: confidence_at, message });
+        }
+        let rule_at = confidence_at + confidence.len() + 1;
+        let parsed = text::parse(rule, names)
+            .map_err(|Malformed { at, message }| Malformed { at: at + rule_at, message })?;
+        match parsed {
+            Parsed::Rule(rule) => self.rules.push(ScoredRule { rule, counts }),
+            Parsed::Reflexive => self.reflexive += 1,
+        }
+        Ok(())
+    }
+}
+
+fn count(field: &str, at: usize, what: &str) -> Result<u64, Malformed> {
+    field
+        .parse()
+        .map_err(|_| Malformed { at, message: format!("expected the number of {what}, found `{field}`") })
+}
+
+/// Writes `rules` to `path`, compressed if the name ends in `.gz` or `.zst`.
+///
+/// # Errors
+/// If the file cannot be written. What stood at `path` before is then still there.
+pub fn write_rules(path: &Path, rules: &[ScoredRule], names: &Names) -> Result<(), RuleError> {
+    let unwritable = |source| RuleError::Unwritable { path: path.to_owned(), source };
+    let partial = aside(path);
+    let file = BufWriter::with_capacity(1 << 18, File::create(&partial).map_err(unwritable)?);
+    let written = match path.extension().and_then(|ending| ending.to_str()) {
+        Some("gz") => {
+            let mut out = flate2::write::GzEncoder::new(file, flate2::Compression::default());
+            write_lines(&mut out, rules, names).and_then(|()| out.finish()).and_then(finish)
+        }
+        Some("zst") => zstd::Encoder::new(file, 0).and_then(|mut out| {
+            write_lines(&mut out, rules, names).and_then(|()| out.finish()).and_then(finish)
+        }),
+        _ => {
+            let mut out = file;
+            write_lines(&mut out, rules, names).and_then(|()| finish(out))
+        }
+    };
+    written.and_then(|()| std::fs::rename(&partial, path)).map_err(unwritable)
+}
+
+/// Where a file is written until it is whole.
+pub(super) fn aside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".partial");
+    path.with_file_name(name)
+}
+
+fn finish(file: BufWriter<File>) -> std::io::Result<()> {
+    file.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()
+}
+
+/// Writes `rules` as the lines of a rule file.
+///
+/// # Errors
+/// If `out` cannot be written to.
+pub fn write_lines(out: &mut dyn Write, rules: &[ScoredRule], names: &Names) -> std::io::Result<()> {
+    let mut line = String::new();
+    for scored in rules {
+        line.clear();
+        rule_line(scored, names, &mut line);
+        line.push('\n');
+        out.write_all(line.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Appends the line of one rule, without its end, to `line`.
+fn rule_line(ScoredRule { rule, counts }: &ScoredRule, names: &Names, line: &mut String) {
+    use std::fmt::Write;
+    let Counts { predicted, correct, sampled } = *counts;
+    let confidence = if predicted == 0 { 0.0 } else { correct as f64 / predicted as f64 };
+    // Writing to a string cannot fail.
+    let _ = match sampled {
+        true => write!(line, "{predicted}\t{correct}\t{confidence:e}\t"),
+        false => write!(line, "{predicted}\t{correct}\t{confidence}\t"),
+    };
+    text::write(rule, names, line);
+}
+
+/// The text of a rule as it stands in rule files, `head <= body`.
+pub fn rule_text(rule: &super::Rule, names: &Names) -> String {
+    let mut text = String::new();
+    text::write(rule, names, &mut text);
+    text
+}
+
+/// Checks that rules over `names` can be written and read back; with `constants`, entities too.
+///
+/// # Errors
+/// If a name holds a tab or a line break, or an entity is called like a variable.
+pub fn check_names(names: &Names, constants: bool) -> Result<(), RuleError> {
+    let bad = text::unwritable_relation(names)
+        .map(|name| ("relation", name))
+        .or_else(|| text::unwritable_entity(names).filter(|_| constants).map(|name| ("entity", name)));
+    match bad {
+        Some((what, name)) => Err(RuleError::Name { what, name: name.to_owned() }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{Link, RelationId};
+    use crate::rule::Rule;
+
+    fn names() -> Names {
+        Names {
+            entities: ["ann", "bob"].into_iter().collect(),
+            relations: ["knows", "likes"].into_iter().collect(),
+            ..Names::default()
+        }
+    }
+
+    fn rules() -> Vec<ScoredRule> {
+        let [knows, likes] = [0, 1].map(|id| Link::forward(RelationId(id)));
+        let counts = [Counts::exact(3, 2), Counts { predicted: 4000, correct: 7, sampled: true }];
+        let bodies: [&[Link]; 2] = [&[likes], &[likes, knows.reversed()]];
+        let both = bodies.into_iter().zip(counts);
+        both.map(|(body, counts)| ScoredRule { rule: Rule::cyclic(knows, body), counts }).collect()
+    }
+
+    #[test]
+    fn a_file_holds_what_was_written_whatever_its_ending() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["rules.tsv", "rules.tsv.gz", "rules.tsv.zst"] {
+            let path = folder.path().join(name);
+            write_rules(&path, &rules(), &names()).unwrap();
+            let file = RuleFile::read(&path, &names()).unwrap();
+            assert_eq!((file.rules, file.reflexive), (rules(), 0));
+        }
+        let text = std::fs::read_to_string(folder.path().join("rules.tsv")).unwrap();
+        let first = "3\t2\t0.6666666666666666\tknows(X,Y) <= likes(X,Y)\n";
+        assert_eq!(text, format!("{first}4000\t7\t1.75e-3\tknows(X,Y) <= likes(X,A), knows(Y,A)\n"));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "nothing is left aside");
+    }
+
+    #[test]
+    fn a_bad_line_is_named_with_file_line_and_column() {
+        let good = "2\t1\t0.5\tknows(X,Y) <= likes(Y,X)";
+        for (line, place) in [
+            ("2\t1\tknows(X,Y) <= likes(Y,X)", "r.tsv:2:1: expected 4 tab-separated fields"),
+            ("two\t1\t0.5\tknows(X,Y) <= likes(Y,X)", "r.tsv:2:1: expected the number of predictions"),
+            ("2\t-1\t0.5\tknows(X,Y) <= likes(Y,X)", "r.tsv:2:3: expected the number of correct"),
+            ("2\t3\t0.5\tknows(X,Y) <= likes(Y,X)", "r.tsv:2:3: 3 correct predictions of 2"),
+            ("2\t1\thalf\tknows(X,Y) <= likes(Y,X)", "r.tsv:2:5: expected a confidence"),
+            ("2\t1\t0.5\tknows(X,eve) <= likes(X,Y)", "r.tsv:2:17: the data has no entity `eve`"),
+            ("2\t1\t0.5\tknows(X,Y) <= likés(X,Y)", "r.tsv:2:23: the data has no relation `likés`"),
+        ] {
+            let error = RuleFile::parse(&format!("{good}\n{line}\n"), "r.tsv", &names()).unwrap_err();
+            assert!(error.to_string().starts_with(place), "{error}");
+        }
+        let reflexive = format!("{good}\r\n\n7\t7\t1.0\tknows(X,me_myself_i) <= likes(me_myself_i,X)");
+        let file = RuleFile::parse(&reflexive, "r.tsv", &names()).unwrap();
+        assert_eq!((file.rules.len(), file.reflexive), (1, 1));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_leaves_the_old_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("none/rules.tsv");
+        let error = write_rules(&path, &rules(), &names()).unwrap_err();
+        assert!(matches!(error, RuleError::Unwritable { .. }), "{error}");
+    }
+}

@@ -1,0 +1,279 @@
+//! The entities at the end of a path of links, under object identity or without it.
+//!
+//! Object identity: all entities on a path are distinct. Edges from an entity to itself are not in [`Reach`],
+//! so what remains to be checked are entities two or more steps apart. A frontier is exact for one further
+//! step: an entity `y` can follow `b` if some path to `b` does not pass through `y`, that is, if `y` is not in
+//! the intersection of all those paths. Each entity of the frontier carries that intersection (`blocked`).
+
+use super::reach::Reach;
+use crate::graph::{EntityId, Link};
+
+/// A place in `blocked` that blocks nothing.
+const NOBODY: EntityId = EntityId(u32::MAX);
+
+/// Marks over all entities that are cleared by changing the epoch.
+pub(super) struct Marks {
+    epoch: u32,
+    marks: Vec<u32>,
+}
+
+impl Marks {
+    /// No entity is marked.
+    pub fn new(entities: usize) -> Self {
+        Self { epoch: 1, marks: vec![0; entities] }
+    }
+
+    /// Unmarks all.
+    pub fn clear(&mut self) {
+        if self.epoch == u32::MAX {
+            self.marks.fill(0);
+            self.epoch = 0;
+        }
+        self.epoch += 1;
+    }
+
+    /// Marks `entity`; true if it was not marked yet.
+    #[inline]
+    pub fn mark(&mut self, entity: EntityId) -> bool {
+        let mark = &mut self.marks[entity.index()];
+        let new = *mark != self.epoch;
+        *mark = self.epoch;
+        new
+    }
+}
+
+/// Where a path leads from one entity.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Frontier {
+    source: EntityId,
+    nodes: Vec<EntityId>,
+    /// `width` entities for each node that lie on every path to it, the source aside.
+    blocked: Vec<EntityId>,
+    width: usize,
+}
+
+impl Frontier {
+    /// Walks `path` from `source`.
+    pub fn walk(&mut self, reach: &Reach<'_>, source: EntityId, path: &[Link], work: &mut Places) {
+        self.source = source;
+        self.nodes.clear();
+        self.blocked.clear();
+        self.width = if reach.distinct() { path.len().saturating_sub(1) } else { 0 };
+        match *path {
+            [] => self.nodes.push(source),
+            [only] => self.nodes.extend_from_slice(reach.targets(only, source)),
+            [first, second] if reach.distinct() => self.walk_two(reach, first, second, work),
+            _ if reach.distinct() => self.walk_distinct(reach, path, work),
+            _ => self.walk_freely(reach, path, work),
+        }
+    }
+
+    fn walk_two(&mut self, reach: &Reach<'_>, first: Link, second: Link, work: &mut Places) {
+        work.clear();
+        for &middle in reach.targets(first, self.source) {
+            for &node in reach.targets(second, middle) {
+                match work.place(node, self.nodes.len()) {
+                    _ if node == self.source => {}
+                    None => {
+                        self.nodes.push(node);
+                        self.blocked.push(middle);
+                    }
+                    // Each middle comes once, so this is another way to the node.
+                    Some(place) => self.blocked[place] = NOBODY,
+                }
+            }
+        }
+    }
+
+    fn walk_distinct(&mut self, reach: &Reach<'_>, path: &[Link], work: &mut Places) {
+        work.clear();
+        work.steps = 0;
+        let mut trail = vec![self.source];
+        self.follow(reach, path, &mut trail, work);
+    }
+
+    fn follow(&mut self, reach: &Reach<'_>, rest: &[Link], trail: &mut Vec<EntityId>, work: &mut Places) {
+        let here = trail[trail.len() - 1];
+        let Some((&link, rest)) = rest.split_first() else {
+            let between = &trail[1..trail.len() - 1];
+            match work.place(here, self.nodes.len()) {
+                None => {
+                    self.nodes.push(here);
+                    self.blocked.extend_from_slice(between);
+                }
+                Some(place) => {
+                    for blocked in &mut self.blocked[place * self.width..(place + 1) * self.width] {
+                        if !between.contains(blocked) {
+                            *blocked = NOBODY;
+                        }
+                    }
+                }
+            }
+            return;
+        };
+        for &next in reach.targets(link, here) {
+            work.steps += 1;
+            if work.has_given_up() {
+                return;
+            }
+            if !trail.contains(&next) {
+                trail.push(next);
+                self.follow(reach, rest, trail, work);
+                trail.pop();
+            }
+        }
+    }
+
+    fn walk_freely(&mut self, reach: &Reach<'_>, path: &[Link], work: &mut Places) {
+        self.nodes.push(self.source);
+        let mut next = Vec::new();
+        for &link in path {
+            work.clear();
+            for &node in &self.nodes {
+                for &target in reach.targets(link, node) {
+                    if work.place(target, 0).is_none() {
+                        next.push(target);
+                    }
+                }
+            }
+            std::mem::swap(&mut self.nodes, &mut next);
+            next.clear();
+        }
+    }
+
+    /// The entities reached, each once.
+    pub fn nodes(&self) -> &[EntityId] {
+        &self.nodes
+    }
+
+    /// Whether nothing was reached.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Whether a step from the `place`-th node may end in `target`.
+    #[inline]
+    pub fn allows(&self, place: usize, target: EntityId, distinct: bool) -> bool {
+        let blocked = &self.blocked[place * self.width..(place + 1) * self.width];
+        !distinct || (target != self.source && !blocked.contains(&target))
+    }
+
+    /// Calls `found` with every distinct entity that one step by `last` reaches.
+    #[inline]
+    pub fn step(&self, reach: &Reach<'_>, last: Link, marks: &mut Marks, mut found: impl FnMut(EntityId)) {
+        marks.clear();
+        for (place, &node) in self.nodes.iter().enumerate() {
+            for &target in reach.targets(last, node) {
+                if self.allows(place, target, reach.distinct()) && marks.mark(target) {
+                    found(target);
+                }
+            }
+        }
+    }
+}
+
+/// For every entity, where it stands in a frontier that is being built.
+pub(super) struct Places {
+    marks: Marks,
+    places: Vec<u32>,
+    /// Steps of the last walk of three or more links, and how many are allowed.
+    steps: u64,
+    limit: u64,
+}
+
+impl Places {
+    /// No entity stands anywhere.
+    pub fn new(entities: usize) -> Self {
+        Self { marks: Marks::new(entities), places: vec![0; entities], steps: 0, limit: u64::MAX }
+    }
+
+    /// The same, but walks of three or more links are given up after `limit` steps: under object identity all
+    /// their groundings are walked one by one, and there can be very many.
+    pub fn with_limit(entities: usize, limit: u64) -> Self {
+        Self { limit, ..Self::new(entities) }
+    }
+
+    /// Whether the last such walk was given up, so that its frontier is not complete.
+    pub fn has_given_up(&self) -> bool {
+        self.steps > self.limit
+    }
+
+    fn clear(&mut self) {
+        self.marks.clear();
+    }
+
+    /// Where `entity` stands; if nowhere yet, it now stands at `next`.
+    #[inline]
+    fn place(&mut self, entity: EntityId, next: usize) -> Option<usize> {
+        if self.marks.mark(entity) {
+            self.places[entity.index()] = next as u32;
+            return None;
+        }
+        Some(self.places[entity.index()] as usize)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::graph::{Graph, Triple};
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    /// The ends of all groundings of `path` from `source`, one by one.
+    pub fn ends(graph: &Graph, source: EntityId, path: &[Link], distinct: bool) -> BTreeSet<EntityId> {
+        fn go(
+            graph: &Graph,
+            trail: &[EntityId],
+            path: &[Link],
+            distinct: bool,
+            out: &mut BTreeSet<EntityId>,
+        ) {
+            let here = trail[trail.len() - 1];
+            let Some((&link, rest)) = path.split_first() else {
+                out.insert(here);
+                return;
+            };
+            for &next in graph.targets(here, link) {
+                if !distinct || !trail.contains(&next) {
+                    go(graph, &[trail, &[next]].concat(), rest, distinct, out);
+                }
+            }
+        }
+        let mut out = BTreeSet::new();
+        go(graph, &[source], path, distinct, &mut out);
+        out
+    }
+
+    pub fn graph(facts: &[(u32, u32, u32)], entities: usize, relations: usize) -> Graph {
+        let facts: Vec<Triple> = facts.iter().map(|&(h, r, t)| Triple::new(h, r, t)).collect();
+        Graph::new(entities, relations, &facts)
+    }
+
+    proptest! {
+        #[test]
+        fn a_frontier_and_one_step_end_where_the_groundings_end(
+            facts in prop::collection::vec((0u32..6, 0u32..2, 0u32..6), 0..30),
+            path in prop::collection::vec(3u32..7, 1..5),
+            distinct in any::<bool>(),
+        ) {
+            let graph = graph(&facts, 6, 2);
+            let path: Vec<Link> = path.into_iter().map(Link).collect();
+            let reach = Reach::new(&graph, distinct);
+            let (last, prefix) = path.split_last().unwrap();
+            let (mut places, mut marks) = (Places::new(6), Marks::new(6));
+            let mut frontier = Frontier::default();
+            for source in (0..6).map(EntityId) {
+                frontier.walk(&reach, source, prefix, &mut places);
+                let reached: BTreeSet<EntityId> = frontier.nodes().iter().copied().collect();
+                prop_assert_eq!(reached.len(), frontier.nodes().len());
+                prop_assert_eq!(reached, ends(&graph, source, prefix, distinct));
+                let mut stepped = Vec::new();
+                frontier.step(&reach, *last, &mut marks, |target| stepped.push(target));
+                let distinct_ends: BTreeSet<EntityId> = stepped.iter().copied().collect();
+                prop_assert_eq!(distinct_ends.len(), stepped.len());
+                prop_assert_eq!(distinct_ends, ends(&graph, source, &path, distinct));
+            }
+        }
+    }
+}

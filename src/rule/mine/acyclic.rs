@@ -1,0 +1,215 @@
+//! Rules with constants, `h(X,c) <= b(X,d)` and `h(X,c) <= b(X,A)`, and zero rules `h(X,c) <= `.
+//!
+//! A body selects entities; whatever links many of them have to one and the same constant makes a rule. So one
+//! pass over the edges of the selected entities serves all heads.
+
+use super::{Budget, Miner};
+use crate::graph::{EntityId, Link};
+use crate::rule::Map;
+use crate::rule::clause::{Counts, Rule, RuleType, ScoredRule, Shape, reversed_path};
+use crate::rule::frontier::{Frontier, Marks, Places};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+
+/// A body of a rule with constants: a path from the variable, and the constant at its end if there is one.
+type Body = (Box<[Link]>, Option<EntityId>);
+
+impl Miner<'_> {
+    /// For every link and constant, the rule that predicts the constant always.
+    pub fn zero(&self) -> Vec<ScoredRule> {
+        let mut rules = Vec::new();
+        for head in self.reach.links().filter(|head| self.worth.heads[head.index()]) {
+            let predicted = self.reach.pairs(head) as u64;
+            for (answer, subjects) in self.reach.rows(head.reversed()) {
+                let counts = Counts::exact(predicted, subjects.len() as u64);
+                if self.worth.holds(counts) {
+                    let shape = Shape::Constant { answer, end: None };
+                    rules.push(ScoredRule { rule: Rule { head, body: [].into(), shape }, counts });
+                }
+            }
+        }
+        self.watch.note(RuleType::Zero, rules.len());
+        rules
+    }
+
+    /// For every link and constant, the best rules with a body of one link.
+    pub fn short_acyclic(&self) -> Vec<ScoredRule> {
+        let heads = self.reach.links().filter(|head| self.worth.heads[head.index()]);
+        let mut groups: Vec<(Link, EntityId, &[EntityId])> = heads
+            .flat_map(|head| self.reach.rows(head.reversed()).map(move |(answer, row)| (head, answer, row)))
+            .filter(|(_, _, subjects)| subjects.len() as u64 >= self.options.min_support)
+            .collect();
+        groups.sort_by_key(|&(head, answer, subjects)| (std::cmp::Reverse(subjects.len()), head, answer));
+        let found: Vec<Vec<ScoredRule>> = groups
+            .par_iter()
+            .with_max_len(256)
+            .fold(Vec::new, |mut rules, &(head, answer, subjects)| {
+                if !self.watch.over() {
+                    let before = rules.len();
+                    self.bodies_of(head, answer, subjects, &mut rules);
+                    self.watch.note(RuleType::Acyclic, rules.len() - before);
+                }
+                rules
+            })
+            .collect();
+        found.into_iter().flatten().collect()
+    }
+
+    /// The best rules `head(X,answer) <= b(X,·)`; `subjects` are all X of which that is true.
+    fn bodies_of(&self, head: Link, answer: EntityId, subjects: &[EntityId], rules: &mut Vec<ScoredRule>) {
+        let distinct = self.reach.distinct();
+        let mut edges: Vec<(Link, EntityId)> = Vec::new();
+        let mut links: Vec<Link> = Vec::new();
+        for &subject in subjects {
+            let all = self.reach.graph().edges(subject).iter();
+            let first = edges.len();
+            edges.extend(all.filter(|e| !distinct || e.target != subject).map(|e| (e.link, e.target)));
+            links.extend(edges[first..].chunk_by(|a, b| a.0 == b.0).map(|run| run[0].0));
+        }
+        edges.sort_unstable();
+        links.sort_unstable();
+        let itself = |has: bool| u64::from(distinct && has);
+        let bound = edges.chunk_by(|a, b| a == b).filter(|same| same[0] != (head, answer)).map(|same| {
+            let (link, end) = same[0];
+            let selected = self.reach.targets(link.reversed(), end);
+            let predicted = selected.len() as u64 - itself(selected.binary_search(&answer).is_ok());
+            (link, Some(end), Counts::exact(predicted, same.len() as u64))
+        });
+        let open = links.chunk_by(|a, b| a == b).map(|same| {
+            let predicted =
+                self.reach.sources(same[0]).len() as u64 - itself(self.reach.has(same[0], answer));
+            (same[0], None, Counts::exact(predicted, same.len() as u64))
+        });
+        let mut bodies: Vec<(Link, Option<EntityId>, Counts)> =
+            bound.chain(open).filter(|&(_, _, counts)| self.worth.holds(counts)).collect();
+        let confidence = |counts: Counts| counts.confidence(self.options.unseen);
+        bodies.sort_unstable_by(|a, b| {
+            (confidence(b.2).total_cmp(&confidence(a.2)))
+                .then(b.2.correct.cmp(&a.2.correct))
+                .then((a.0, a.1).cmp(&(b.0, b.1)))
+        });
+        let kept = bodies.into_iter().take(self.options.max_bodies);
+        rules.extend(kept.map(|(link, end, counts)| {
+            let rule = Rule { head, body: [link].into(), shape: Shape::Constant { answer, end } };
+            ScoredRule { rule, counts }
+        }));
+    }
+
+    /// Rules with constants and longer bodies, as random walks nominate them.
+    pub fn long_acyclic(&self) -> Vec<ScoredRule> {
+        let mut done: Map<Body, ()> = Map::default();
+        let mut rules = Vec::new();
+        for round in 0.. {
+            let walks = match self.options.budget {
+                Budget::Samples(samples) => samples,
+                Budget::Seconds(_) => 1 << 16,
+            };
+            let mut bodies = self.nominate_bodies(round, walks);
+            bodies.retain(|body| done.try_insert(body.clone(), ()).is_ok());
+            let found: Vec<Vec<ScoredRule>> = bodies
+                .par_iter()
+                .map_init(|| self.workplace(), |work, body| self.count_body(body, work))
+                .collect();
+            rules.extend(found.into_iter().flatten());
+            if matches!(self.options.budget, Budget::Samples(_)) || self.watch.over() {
+                break;
+            }
+        }
+        rules
+    }
+
+    fn workplace(&self) -> (Places, Marks) {
+        let entities = self.reach.graph().entities();
+        (Places::new(entities), Marks::new(entities))
+    }
+
+    fn nominate_bodies(&self, round: u64, walks: u64) -> Vec<Body> {
+        let mut seen: Map<Body, u32> = Map::default();
+        let mut random = ChaCha8Rng::seed_from_u64(self.options.seed);
+        random.set_stream(round);
+        for _ in 0..walks {
+            if self.watch.over() {
+                break;
+            }
+            let Some(source) = self.reach.random_source(&mut random) else { break };
+            let mut trail = vec![source];
+            let mut path = Vec::new();
+            for _ in 0..random.random_range(2..=self.options.max_acyclic_length) {
+                let edges = self.reach.neighbours(trail[trail.len() - 1]);
+                let (target, link) = edges[random.random_range(0..edges.len())];
+                if self.reach.distinct() && trail.contains(&target) {
+                    break;
+                }
+                trail.push(target);
+                path.push(link);
+            }
+            if path.len() > 1 {
+                *seen.entry((path.clone().into(), None)).or_default() += 1;
+                *seen.entry((path.into(), trail.last().copied())).or_default() += 1;
+            }
+        }
+        // What two walks have followed selects at least some entities; the rest would mostly lack support.
+        let mut bodies: Vec<(Body, u32)> = seen.into_iter().filter(|&(_, times)| times > 1).collect();
+        bodies.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        bodies.into_iter().map(|(body, _)| body).collect()
+    }
+
+    fn count_body(&self, (path, end): &Body, (places, marks): &mut (Places, Marks)) -> Vec<ScoredRule> {
+        let mut rules = Vec::new();
+        if self.watch.over() {
+            return rules;
+        }
+        let mut subjects = Vec::new();
+        let mut frontier = Frontier::default();
+        match end {
+            Some(end) => {
+                let back = reversed_path(path);
+                frontier.walk(self.reach, *end, &back[..back.len() - 1], places);
+                frontier.step(self.reach, back[back.len() - 1], marks, |subject| subjects.push(subject));
+                subjects.sort_unstable();
+            }
+            None => subjects.extend(self.reach.sources(path[0]).iter().filter(|&&subject| {
+                frontier.walk(self.reach, subject, &path[..path.len() - 1], places);
+                let mut any = false;
+                frontier.step(self.reach, path[path.len() - 1], marks, |_| any = true);
+                any
+            })),
+        }
+        self.heads_of(path, *end, &subjects, &mut rules);
+        self.watch.note(RuleType::Acyclic, rules.len());
+        rules
+    }
+
+    /// The rules whose body selects `subjects`.
+    fn heads_of(
+        &self,
+        body: &[Link],
+        end: Option<EntityId>,
+        subjects: &[EntityId],
+        rules: &mut Vec<ScoredRule>,
+    ) {
+        let mut edges: Vec<(Link, EntityId)> = Vec::new();
+        for &subject in subjects {
+            let all = self.reach.graph().edges(subject).iter();
+            let fit = all.filter(|edge| {
+                self.worth.heads[edge.link.index()] && !(self.reach.distinct() && edge.target == subject)
+            });
+            edges.extend(fit.map(|edge| (edge.link, edge.target)));
+        }
+        edges.sort_unstable();
+        for same in edges.chunk_by(|a, b| a == b) {
+            let (head, answer) = same[0];
+            let says_nothing = body == [head] && end == Some(answer);
+            if (same.len() as u64) < self.options.min_support || says_nothing {
+                continue;
+            }
+            let itself = self.reach.distinct() && subjects.binary_search(&answer).is_ok();
+            let counts = Counts::exact(subjects.len() as u64 - u64::from(itself), same.len() as u64);
+            if self.worth.holds(counts) {
+                let rule = Rule { head, body: body.into(), shape: Shape::Constant { answer, end } };
+                rules.push(ScoredRule { rule, counts });
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The miner: finds rules and counts what they predict, good ones first.
+//!
+//! Cyclic bodies of one and two links are counted exhaustively. Longer ones are counted prefix by prefix (all
+//! last links and all heads in one pass, see [`count`](super::count)), in the order of what a sample of random
+//! walks promises for the work. Rules with constants are counted body by body, all heads in one pass again.
+//! The work ends when everything has been counted, when the time is up, or when the user has had enough; what
+//! was found until then is kept. With a number of samples instead of seconds the result depends on nothing but
+//! the graph, the options and the seed.
+
+mod acyclic;
+mod cyclic;
+mod nominate;
+#[cfg(test)]
+mod tests;
+
+use super::RuleError;
+use super::clause::{RuleType, ScoredRule, UNSEEN, sort_by_confidence};
+use super::count::Worth;
+use super::reach::Reach;
+use crate::graph::{Direction, Graph, Link, RelationId};
+use crate::progress::Progress;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long to mine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Budget {
+    /// Until so many seconds have passed or everything has been counted.
+    Seconds(f64),
+    /// What so many random walks nominate; repeatable.
+    Samples(u64),
+}
+
+/// What to mine and how.
+#[derive(Clone, Debug)]
+pub struct MineOptions {
+    /// The families of rules to look for.
+    pub types: Vec<RuleType>,
+    /// The longest body of a cyclic rule.
+    pub max_length: usize,
+    /// The longest body of a rule with constants.
+    pub max_acyclic_length: usize,
+    /// How long to mine.
+    pub budget: Budget,
+    /// The seed of all random walks.
+    pub seed: u64,
+    /// The fewest correct predictions of a rule that is kept.
+    pub min_support: u64,
+    /// The lowest confidence of a rule that is kept.
+    pub min_confidence: f64,
+    /// The smoothing constant p_c of the confidence.
+    pub unseen: f64,
+    /// Whether the variables of a rule bind distinct entities (object identity).
+    pub distinct: bool,
+    /// The relations that rules are wanted for; all if there are none.
+    pub heads: Vec<RelationId>,
+    /// For every link and constant, how many rules with a body of one link are kept: the most confident ones.
+    pub max_bodies: usize,
+    /// Bodies with more groundings than this under one prefix are counted from a sample.
+    pub max_groundings: u64,
+}
+
+impl Default for MineOptions {
+    fn default() -> Self {
+        Self {
+            types: vec![RuleType::Cyclic],
+            max_length: 3,
+            max_acyclic_length: 1,
+            budget: Budget::Seconds(10.0),
+            seed: 1,
+            min_support: 2,
+            min_confidence: 0.01,
+            unseen: UNSEEN,
+            distinct: true,
+            heads: Vec::new(),
+            max_bodies: 20,
+            max_groundings: 1_000_000_000,
+        }
+    }
+}
+
+/// What mining brought.
+#[derive(Clone, Debug)]
+pub struct Mined {
+    /// The rules, the most confident first.
+    pub rules: Vec<ScoredRule>,
+    /// The share of what random walks nominated that has been counted; 1 when nothing was left to do.
+    pub saturation: f64,
+    /// Whether the user stopped it.
+    pub interrupted: bool,
+}
+
+impl Mined {
+    /// How many rules of each family there are.
+    pub fn by_type(&self, of: RuleType) -> usize {
+        self.rules.iter().filter(|scored| scored.rule.rule_type() == of).count()
+    }
+}
+
+/// Finds rules in `graph`.
+///
+/// # Errors
+/// If the options make no sense, such as a length of 0.
+pub fn mine(graph: &Graph, options: &MineOptions, progress: &dyn Progress) -> Result<Mined, RuleError> {
+    check(graph, options)?;
+    let deadline = match options.budget {
+        Budget::Seconds(seconds) => Instant::now().checked_add(Duration::from_secs_f64(seconds)),
+        Budget::Samples(_) => None,
+    };
+    let reach = Reach::new(graph, options.distinct);
+    let mut heads = vec![options.heads.is_empty(); graph.links()];
+    for &relation in &options.heads {
+        for direction in [Direction::Forward, Direction::Inverse] {
+            heads[Link::new(relation, direction).index()] = true;
+        }
+    }
+    let worth = Worth {
+        support: options.min_support,
+        confidence: options.min_confidence,
+        unseen: options.unseen,
+        heads,
+    };
+    let watch = Watch { deadline, progress, found: [const { AtomicU64::new(0) }; 3] };
+    let miner = Miner { reach: &reach, options, worth: &worth, watch: &watch };
+    progress.begin("mining", "bodies", None);
+    let wants = |of: RuleType| options.types.contains(&of);
+    let mut rules = Vec::new();
+    let mut saturation = 1.0;
+    if wants(RuleType::Zero) {
+        rules.extend(miner.zero());
+    }
+    if wants(RuleType::Acyclic) {
+        rules.extend(miner.short_acyclic());
+    }
+    if wants(RuleType::Cyclic) {
+        let (cyclic, share) = miner.cyclic();
+        rules.extend(cyclic);
+        saturation = share;
+    }
+    if wants(RuleType::Acyclic) && options.max_acyclic_length > 1 {
+        rules.extend(miner.long_acyclic());
+    }
+    sort_by_confidence(&mut rules, options.unseen);
+    progress.end(&format_args!("{}, saturation {:.1} %", watch.figures(), 100.0 * saturation));
+    Ok(Mined { rules, saturation, interrupted: progress.interrupted() })
+}
+
+fn check(graph: &Graph, options: &MineOptions) -> Result<(), RuleError> {
+    let wrong = |what: &'static str, remedy: String| Err(RuleError::Option { what, remedy });
+    let longest = super::text::LONGEST_BODY;
+    for (what, length) in
+        [("max-length", options.max_length), ("max-acyclic-length", options.max_acyclic_length)]
+    {
+        if !(1..=longest).contains(&length) {
+            return wrong(what, format!("give a length from 1 to {longest}"));
+        }
+    }
+    if let Some(relation) = options.heads.iter().find(|relation| relation.index() >= graph.relations()) {
+        return wrong("heads", format!("the graph has no relation number {}", relation.0));
+    }
+    match options.budget {
+        Budget::Seconds(seconds) if !(seconds > 0.0 && seconds.is_finite()) => {
+            wrong("seconds", "give a number above 0".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Everything that the stages of mining share.
+#[derive(Clone, Copy)]
+struct Miner<'a> {
+    reach: &'a Reach<'a>,
+    options: &'a MineOptions,
+    worth: &'a Worth,
+    watch: &'a Watch<'a>,
+}
+
+/// Looks at the clock and the user, and keeps the score.
+struct Watch<'a> {
+    deadline: Option<Instant>,
+    progress: &'a dyn Progress,
+    /// Rules found: cyclic, acyclic, zero.
+    found: [AtomicU64; 3],
+}
+
+impl Watch<'_> {
+    /// Whether it is time to stop.
+    fn over(&self) -> bool {
+        self.progress.interrupted() || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    fn note(&self, of: RuleType, rules: usize) {
+        self.found[of as usize].fetch_add(rules as u64, Ordering::Relaxed);
+    }
+
+    fn figures(&self) -> Figures {
+        Figures(self.found.each_ref().map(|count| count.load(Ordering::Relaxed)))
+    }
+}
+
+/// Rules by type, as the user reads them.
+struct Figures([u64; 3]);
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [cyclic, acyclic, zero] = self.0;
+        write!(f, "{cyclic} cyclic, {acyclic} acyclic, {zero} zero rules")
+    }
+}

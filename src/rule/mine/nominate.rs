@@ -1,0 +1,177 @@
+//! What is worth counting: random walks that close on a fact nominate the body they followed.
+//!
+//! A walk takes all but the last link of a body; then all ways to close it are looked at together, as the
+//! common neighbours of its two ends. A closing counts for as much as its last link is to the point: one of
+//! three targets is worth a third. Sums are kept in whole numbers, so that they do not depend on the order in
+//! which threads add them.
+
+use crate::graph::{EntityId, Link};
+use crate::rule::Map;
+use crate::rule::clause::reversed_path;
+use crate::rule::count::is_canonical;
+use crate::rule::reach::Reach;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+
+/// One closing that is exactly to the point.
+const WHOLE: u64 = 1 << 16;
+/// Walks that share a stream of random numbers.
+const CHUNK: u64 = 1024;
+/// The weight, in edges looked at, of what is typical against what was seen of one prefix.
+const PRIOR: f64 = 2000.0;
+
+/// What the walks say about one prefix.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Promise {
+    /// Walks that followed it.
+    pub walks: u64,
+    /// Closings found after it.
+    pub hits: u64,
+    /// What they are worth together, in units of [`WHOLE`].
+    worth: u64,
+    /// Edges at the ends of those walks: what counting costs.
+    edges: u64,
+}
+
+impl Promise {
+    fn add(&mut self, other: Promise) {
+        self.walks += other.walks;
+        self.hits += other.hits;
+        self.worth += other.worth;
+        self.edges += other.edges;
+    }
+
+    /// Worth for the work. What was seen little of is taken to be like `typical`.
+    pub fn density(&self, typical: f64) -> f64 {
+        (self.worth as f64 + PRIOR * typical) / (self.edges as f64 + PRIOR)
+    }
+}
+
+/// All prefixes that walks have followed.
+pub(super) struct Nominations {
+    length: usize,
+    seed: u64,
+    chunks: u64,
+    promises: Map<Vec<Link>, Promise>,
+}
+
+impl Nominations {
+    /// None yet, for bodies of `length` links.
+    pub fn new(length: usize, seed: u64) -> Self {
+        Self { length, seed, chunks: 0, promises: Map::default() }
+    }
+
+    /// What is known of `prefix`.
+    pub fn promise(&self, prefix: &[Link]) -> Option<Promise> {
+        self.promises.get(prefix).copied()
+    }
+
+    /// All nominated prefixes.
+    pub fn iter(&self) -> impl Iterator<Item = (&Vec<Link>, Promise)> {
+        self.promises
+            .iter()
+            .filter(|(_, promise)| promise.hits > 0)
+            .map(|(prefix, &promise)| (prefix, promise))
+    }
+
+    /// Worth for the work over all walks.
+    pub fn typical(&self) -> f64 {
+        let mut all = Promise::default();
+        self.promises.values().for_each(|&promise| all.add(promise));
+        all.worth as f64 / all.edges.max(1) as f64
+    }
+
+    /// Makes `walks` more walks.
+    pub fn walk(&mut self, reach: &Reach<'_>, walks: u64, over: &(dyn Fn() -> bool + Sync)) {
+        let chunks = walks.div_ceil(CHUNK);
+        let first = self.chunks;
+        let found: Vec<Map<Vec<Link>, Promise>> = (first..first + chunks)
+            .into_par_iter()
+            .fold(Map::default, |mut promises, chunk| {
+                if !over() {
+                    let count = CHUNK.min(walks - (chunk - first) * CHUNK);
+                    self.walk_chunk(reach, chunk, count, &mut promises);
+                }
+                promises
+            })
+            .collect();
+        self.chunks += chunks;
+        for (prefix, promise) in found.into_iter().flatten() {
+            self.promises.entry(prefix).or_default().add(promise);
+        }
+    }
+
+    fn walk_chunk(&self, reach: &Reach<'_>, chunk: u64, walks: u64, promises: &mut Map<Vec<Link>, Promise>) {
+        let mut random = ChaCha8Rng::seed_from_u64(self.seed ^ ((self.length as u64) << 56));
+        random.set_stream(chunk);
+        let mut body = Vec::with_capacity(self.length);
+        for _ in 0..walks {
+            body.clear();
+            let Some((source, end)) = self.one_walk(reach, &mut random, &mut body) else { continue };
+            close(reach, source, end, &body, promises);
+        }
+    }
+
+    /// Walks one step less than a body has links; the ends of the walk.
+    fn one_walk(
+        &self,
+        reach: &Reach<'_>,
+        random: &mut ChaCha8Rng,
+        body: &mut Vec<Link>,
+    ) -> Option<(EntityId, EntityId)> {
+        let source = reach.random_source(random)?;
+        let mut trail = [source; 32];
+        for step in 1..self.length {
+            let edges = reach.neighbours(trail[step - 1]);
+            let (target, link) = edges[random.random_range(0..edges.len())];
+            if reach.distinct() && trail[..step].contains(&target) {
+                return None;
+            }
+            trail[step] = target;
+            body.push(link);
+        }
+        Some((source, trail[self.length - 1]))
+    }
+}
+
+/// Notes every way to close the walk `prefix` from `source` to `end`.
+fn close(
+    reach: &Reach<'_>,
+    source: EntityId,
+    end: EntityId,
+    prefix: &[Link],
+    promises: &mut Map<Vec<Link>, Promise>,
+) {
+    let (from, onward) = (reach.neighbours(source), reach.neighbours(end));
+    let walked = Promise { walks: 1, edges: onward.len() as u64, ..Promise::default() };
+    promises.entry_ref(prefix).or_default().add(walked);
+    let (mut i, mut j) = (0, 0);
+    while i < from.len() && j < onward.len() {
+        let (a, b) = (from[i].0, onward[j].0);
+        if a < b {
+            i += 1 + from[i + 1..].partition_point(|&(entity, _)| entity < b).min(from.len() - i - 1);
+            continue;
+        }
+        if b < a {
+            j += 1 + onward[j + 1..].partition_point(|&(entity, _)| entity < a).min(onward.len() - j - 1);
+            continue;
+        }
+        let heads = from[i..].iter().take_while(|&&(entity, _)| entity == a).count();
+        while j < onward.len() && onward[j].0 == a {
+            let last = onward[j].1;
+            let worth = heads as u64 * WHOLE / reach.targets(last, end).len() as u64;
+            let hit = Promise { hits: heads as u64, worth, ..Promise::default() };
+            if is_canonical(prefix, last) {
+                promises.entry_ref(prefix).or_default().add(hit);
+            } else {
+                let turned = reversed_path(prefix);
+                let other: Vec<Link> =
+                    [last.reversed()].into_iter().chain(turned).take(prefix.len()).collect();
+                promises.entry_ref(&*other).or_default().add(hit);
+            }
+            j += 1;
+        }
+        i += heads;
+    }
+}

@@ -1,0 +1,239 @@
+//! Mining against brute force on small graphs, and the promises of anytime mining.
+
+use super::*;
+use crate::graph::EntityId;
+use crate::progress::Silent;
+use crate::rule::clause::{Counts, Rule, Shape};
+use crate::rule::frontier::tests::{ends, graph};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::sync::atomic::AtomicUsize;
+
+const ENTITIES: u32 = 6;
+const RELATIONS: u32 = 2;
+
+fn all_options(distinct: bool) -> MineOptions {
+    MineOptions {
+        types: vec![RuleType::Cyclic, RuleType::Acyclic, RuleType::Zero],
+        budget: Budget::Seconds(1000.0),
+        min_support: 1,
+        min_confidence: 0.0,
+        max_bodies: usize::MAX,
+        distinct,
+        ..MineOptions::default()
+    }
+}
+
+fn paths(longest: usize) -> Vec<Vec<Link>> {
+    let links = (3..3 + 2 * RELATIONS).map(Link);
+    let mut all: Vec<Vec<Link>> = vec![Vec::new()];
+    let mut last = all.clone();
+    for _ in 0..longest {
+        last = last.iter().flat_map(|p| links.clone().map(move |link| [&p[..], &[link]].concat())).collect();
+        all.extend(last.clone());
+    }
+    all
+}
+
+/// Every rule with a correct prediction, by looking at every grounding of every body.
+fn naive(graph: &Graph, options: &MineOptions) -> BTreeMap<Rule, (u64, u64)> {
+    let entities = (0..ENTITIES).map(EntityId);
+    let heads = (3..3 + 2 * RELATIONS).map(Link);
+    let distinct = options.distinct;
+    let mut rules = BTreeMap::new();
+    for body in paths(options.max_length) {
+        let pairs: Vec<(EntityId, EntityId)> = entities
+            .clone()
+            .flat_map(|x| ends(graph, x, &body, distinct).into_iter().map(move |y| (x, y)))
+            .collect();
+        for head in heads.clone() {
+            if !body.is_empty() && head.direction() == Direction::Forward && body != [head] {
+                let correct = pairs.iter().filter(|(x, y)| graph.contains(*x, head, *y)).count();
+                rules.insert(Rule::cyclic(head, &body), (pairs.len() as u64, correct as u64));
+            }
+            if body.len() > options.max_acyclic_length {
+                continue;
+            }
+            for answer in entities.clone() {
+                let ends = entities.clone().map(Some).chain([None]);
+                for end in ends.filter(|end| end.is_none() || !body.is_empty()) {
+                    let shape = Shape::Constant { answer, end };
+                    let selected: std::collections::BTreeSet<EntityId> = (pairs.iter())
+                        .filter(|(x, y)| end.is_none_or(|end| end == *y) && !(distinct && *x == answer))
+                        .map(|&(x, _)| x)
+                        .collect();
+                    let correct = selected.iter().filter(|&&x| graph.contains(x, head, answer)).count();
+                    let mut predicted = selected.len();
+                    if body.is_empty() {
+                        let facts = graph.pairs(head).pairs();
+                        predicted = facts.filter(|(x, y)| !distinct || x != y).count();
+                    }
+                    if !(body == [head] && end == Some(answer)) {
+                        let rule = Rule { head, body: body.clone().into(), shape };
+                        rules.insert(rule, (predicted as u64, correct as u64));
+                    }
+                }
+            }
+        }
+    }
+    rules.retain(|_, counts| counts.1 > 0);
+    rules
+}
+
+fn found(mined: &Mined) -> BTreeMap<Rule, (u64, u64)> {
+    let each = mined.rules.iter();
+    let rules: BTreeMap<Rule, (u64, u64)> =
+        each.map(|s| (s.rule.clone(), (s.counts.predicted, s.counts.correct))).collect();
+    assert_eq!(rules.len(), mined.rules.len(), "a rule was found twice");
+    rules
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn all_rules_are_found_with_the_counts_of_brute_force(
+        facts in prop::collection::vec((0..ENTITIES, 0..RELATIONS, 0..ENTITIES), 1..22),
+        distinct in any::<bool>(),
+    ) {
+        let graph = graph(&facts, ENTITIES as usize, RELATIONS as usize);
+        let options = all_options(distinct);
+        let mined = mine(&graph, &options, &Silent).unwrap();
+        prop_assert!(mined.rules.iter().all(|scored| !scored.counts.sampled));
+        prop_assert_eq!(found(&mined), naive(&graph, &options));
+        prop_assert_eq!(mined.saturation, 1.0);
+    }
+
+    #[test]
+    fn what_walks_nominate_has_the_counts_of_brute_force_at_any_length(
+        facts in prop::collection::vec((0..ENTITIES, 0..RELATIONS, 0..ENTITIES), 1..14),
+        distinct in any::<bool>(),
+    ) {
+        let graph = graph(&facts, ENTITIES as usize, RELATIONS as usize);
+        let options = MineOptions {
+            max_length: 4,
+            max_acyclic_length: 2,
+            budget: Budget::Samples(2000),
+            ..all_options(distinct)
+        };
+        let all = naive(&graph, &options);
+        let mined = mine(&graph, &options, &Silent).unwrap();
+        for (rule, counts) in found(&mined) {
+            prop_assert_eq!(all.get(&rule), Some(&counts), "{:?}", rule);
+        }
+    }
+}
+
+/// A graph with more structure than chance gives: two relations that compose to a third most of the time.
+fn composed() -> Graph {
+    let mut facts = Vec::new();
+    for i in 0..400u32 {
+        facts.push((i, 0, (i * 7 + 1) % 400));
+        facts.push((i, 1, (i * 3 + 2) % 400));
+        if i % 5 != 0 {
+            facts.push((i, 2, ((i * 7 + 1) * 3 + 2) % 400));
+        }
+        facts.push((i, 3, 400 + i % 20));
+    }
+    graph(&facts, 420, 4)
+}
+
+#[test]
+fn samples_make_mining_repeatable_whatever_the_threads() {
+    let graph = composed();
+    let options = MineOptions { max_acyclic_length: 2, budget: Budget::Samples(3000), ..all_options(true) };
+    let run = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| mine(&graph, &options, &Silent).unwrap().rules)
+    };
+    let one = run(1);
+    assert!(one.len() > 100);
+    assert_eq!(one, run(2));
+    assert_eq!(one, run(3));
+}
+
+#[test]
+fn sampled_counts_are_marked_and_right_in_the_mean() {
+    let graph = composed();
+    let body = [Link(3), Link(5)];
+    let rule = Rule::cyclic(Link(7), &body);
+    let exact = mine(&graph, &all_options(true), &Silent).unwrap();
+    let truth = exact.rules.iter().find(|scored| scored.rule == rule).unwrap().counts;
+    assert!(!truth.sampled && truth.correct > 300);
+    let seeds = 40;
+    let mut sums = [0.0; 2];
+    for seed in 0..seeds {
+        let options =
+            MineOptions { types: vec![RuleType::Cyclic], seed, max_groundings: 800, ..all_options(true) };
+        let mined = mine(&graph, &options, &Silent).unwrap();
+        let Counts { predicted, correct, sampled } =
+            mined.rules.iter().find(|scored| scored.rule == rule).unwrap().counts;
+        assert!(sampled);
+        sums[0] += predicted as f64 / seeds as f64;
+        sums[1] += correct as f64 / seeds as f64;
+    }
+    for (mean, exact) in sums.into_iter().zip([truth.predicted, truth.correct]) {
+        assert!((mean / exact as f64 - 1.0).abs() < 0.1, "{mean} instead of {exact}");
+    }
+}
+
+#[test]
+fn only_rules_that_are_wanted_are_kept() {
+    let graph = composed();
+    let options = MineOptions {
+        heads: vec![RelationId(2)],
+        min_support: 300,
+        min_confidence: 0.5,
+        types: vec![RuleType::Cyclic],
+        ..all_options(true)
+    };
+    let mined = mine(&graph, &options, &Silent).unwrap();
+    assert!(!mined.rules.is_empty());
+    for ScoredRule { rule, counts } in &mined.rules {
+        assert!(
+            rule.relation() == RelationId(2) && counts.correct >= 300 && counts.confidence(UNSEEN) >= 0.5
+        );
+    }
+    let capped = MineOptions { types: vec![RuleType::Acyclic], max_bodies: 1, ..all_options(true) };
+    let capped = mine(&graph, &capped, &Silent).unwrap();
+    let mut constants: Vec<_> = capped.rules.iter().map(|s| (s.rule.head, s.rule.shape)).collect();
+    let answer =
+        |shape: &Shape| if let Shape::Constant { answer, .. } = shape { Some(*answer) } else { None };
+    constants.sort_unstable();
+    assert!(constants.windows(2).all(|two| (two[0].0, answer(&two[0].1)) != (two[1].0, answer(&two[1].1))));
+}
+
+#[test]
+fn an_interruption_keeps_what_was_found() {
+    /// Interrupts when it has been asked often enough.
+    struct Impatient(AtomicUsize);
+    impl Progress for Impatient {
+        fn begin(&self, _: &str, _: &str, _: Option<u64>) {}
+        fn advance(&self, _: u64, _: &dyn Display) {}
+        fn end(&self, _: &dyn Display) {}
+        fn interrupted(&self) -> bool {
+            self.0.fetch_add(1, Ordering::Relaxed) > 30
+        }
+    }
+    let graph = composed();
+    let options = MineOptions { types: vec![RuleType::Cyclic], ..all_options(true) };
+    let all = mine(&graph, &options, &Silent).unwrap();
+    let some = mine(&graph, &options, &Impatient(AtomicUsize::new(0))).unwrap();
+    assert!(some.interrupted && !all.interrupted);
+    assert!(!some.rules.is_empty() && some.rules.len() < all.rules.len());
+    assert!(some.rules.iter().all(|scored| all.rules.contains(scored)), "half-counted rules were kept");
+}
+
+#[test]
+fn senseless_options_are_refused() {
+    let graph = composed();
+    for options in [
+        MineOptions { max_length: 0, ..MineOptions::default() },
+        MineOptions { max_acyclic_length: 99, ..MineOptions::default() },
+        MineOptions { budget: Budget::Seconds(-1.0), ..MineOptions::default() },
+        MineOptions { heads: vec![RelationId(77)], ..MineOptions::default() },
+    ] {
+        assert!(matches!(mine(&graph, &options, &Silent), Err(RuleError::Option { .. })));
+    }
+}

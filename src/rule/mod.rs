@@ -1,0 +1,80 @@
+//! Which relation paths imply what: rules, their file format, the miner and prediction by rules.
+//!
+//! A [`Rule`] says that a path of links (its body) implies a link (its head). [`mine`] finds rules in a graph
+//! and counts what they predict; [`RuleFile`] reads and writes AnyBURL's format; [`RuleReasoner`] answers
+//! queries by rules alone and [`RulePaths`] is what the walker looks its path up in.
+//!
+//! The room knows the graph, and of evaluation only the trait that reasoners share. It never sees a test split.
+
+mod apply;
+mod clause;
+mod count;
+mod file;
+mod frontier;
+mod mine;
+mod paths;
+mod reach;
+mod text;
+
+pub use apply::{Aggregate, ApplyOptions, Reason, RuleReasoner, write_predictions};
+pub use clause::{Counts, Rule, RuleType, ScoredRule, Shape, UNSEEN, reversed_path, sort_by_confidence};
+pub use file::{RuleFile, check_names, rule_text, write_lines, write_rules};
+pub use mine::{Budget, MineOptions, Mined, mine};
+pub use paths::RulePaths;
+
+use std::path::PathBuf;
+
+/// A map whose order depends on nothing but what was put in, so that the same seed gives the same result.
+type Map<K, V> = hashbrown::HashMap<K, V, foldhash::fast::FixedState>;
+
+/// What can go wrong with rules.
+#[derive(Debug, thiserror::Error)]
+pub enum RuleError {
+    /// A rule file cannot be read.
+    #[error("{}: cannot read the rules", path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file cannot be written.
+    #[error("{}: cannot write", path.display())]
+    Unwritable {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A line of a rule file is not a rule.
+    #[error("{}:{line}:{column}: {message}", path.display())]
+    Malformed {
+        /// Which file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+        /// Which character of the line, from 1.
+        column: usize,
+        /// What is wrong there.
+        message: String,
+    },
+    /// An option that makes no sense.
+    #[error("{what}: {remedy}")]
+    Option {
+        /// Which one.
+        what: &'static str,
+        /// What to give instead.
+        remedy: String,
+    },
+    /// A name that AnyBURL's format cannot hold.
+    #[error(
+        "the {what} `{}` cannot stand in a rule file (it holds a tab or a line break, or reads as a variable): rename it, or mine cyclic rules only",
+        name.escape_debug()
+    )]
+    Name {
+        /// `entity` or `relation`.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+}

@@ -1,0 +1,216 @@
+//! Where a link leads from an entity, answered in a few instructions.
+//!
+//! The graph's own index answers by binary search; counting and applying rules ask hundreds of millions of
+//! times. Here every link has a bitmap over the entities with running ranks, so that a miss (the common case)
+//! costs one load and a hit three. Where the bitmaps would not fit, binary search over the sources remains.
+//! Under object identity an edge from an entity to itself grounds nothing, so such edges are left out.
+
+use crate::graph::{EntityId, Graph, Link};
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+/// Bitmaps larger than this are not built.
+const BITMAP_BYTES: usize = 256 << 20;
+
+/// Sixty-four entities of one link: which of them have it, and the row of the first that does.
+#[derive(Clone, Copy, Default)]
+struct Block {
+    present: u64,
+    row: u32,
+}
+
+/// The edges of the graph, by link and source.
+pub(super) struct Reach<'g> {
+    graph: &'g Graph,
+    distinct: bool,
+    stride: usize,
+    blocks: Vec<Block>,
+    /// The rows of link `l` are `link_rows[l]..link_rows[l + 1]`.
+    link_rows: Vec<u32>,
+    sources: Vec<EntityId>,
+    /// The targets of row `i` are `starts[i]..starts[i + 1]`.
+    starts: Vec<u32>,
+    targets: Vec<EntityId>,
+    /// The edges of entity `e`, ordered by target, are `neighbour_starts[e]..neighbour_starts[e + 1]`.
+    neighbour_starts: Vec<u32>,
+    neighbours: Vec<(EntityId, Link)>,
+}
+
+impl<'g> Reach<'g> {
+    /// Indexes `graph`; `distinct` says that variables bind distinct entities (object identity).
+    pub fn new(graph: &'g Graph, distinct: bool) -> Self {
+        let links = graph.links();
+        let stride = graph.entities().div_ceil(64);
+        let bitmaps = links * stride * size_of::<Block>() <= BITMAP_BYTES;
+        let mut reach = Self {
+            graph,
+            distinct,
+            stride,
+            blocks: vec![Block::default(); if bitmaps { links * stride } else { 0 }],
+            link_rows: Vec::with_capacity(links + 1),
+            sources: Vec::new(),
+            starts: Vec::new(),
+            targets: Vec::with_capacity(graph.adjacency().edge_count()),
+            neighbour_starts: Vec::with_capacity(graph.entities() + 1),
+            neighbours: Vec::with_capacity(graph.adjacency().edge_count()),
+        };
+        for entity in (0..graph.entities() as u32).map(EntityId) {
+            let first = reach.neighbours.len();
+            reach.neighbour_starts.push(first as u32);
+            let edges = graph.edges(entity).iter().filter(|edge| !distinct || edge.target != entity);
+            reach.neighbours.extend(edges.map(|edge| (edge.target, edge.link)));
+            reach.neighbours[first..].sort_unstable();
+        }
+        reach.neighbour_starts.push(reach.neighbours.len() as u32);
+        for link in (0..links as u32).map(Link) {
+            reach.link_rows.push(reach.sources.len() as u32);
+            reach.add_link(link);
+        }
+        reach.link_rows.push(reach.sources.len() as u32);
+        reach.starts.push(u32::try_from(reach.targets.len()).expect("fewer than 2^32 edges"));
+        reach
+    }
+
+    fn add_link(&mut self, link: Link) {
+        let first = link.index() * self.stride;
+        let mut filled = 0;
+        for (source, targets) in self.graph.pairs(link).rows() {
+            let start = self.targets.len();
+            self.targets.extend(targets.iter().filter(|&&target| !self.distinct || target != source));
+            if self.targets.len() == start {
+                continue;
+            }
+            let row = self.sources.len() as u32;
+            self.starts.push(start as u32);
+            self.sources.push(source);
+            if !self.blocks.is_empty() {
+                let block = source.index() / 64;
+                for block in &mut self.blocks[first + filled..=first + block] {
+                    block.row = row;
+                }
+                filled = block + 1;
+                self.blocks[first + block].present |= 1 << (source.0 % 64);
+            }
+        }
+    }
+
+    /// The graph that is indexed.
+    pub fn graph(&self) -> &'g Graph {
+        self.graph
+    }
+
+    /// Whether variables bind distinct entities.
+    pub fn distinct(&self) -> bool {
+        self.distinct
+    }
+
+    /// The row of `source` among those of `link`.
+    #[inline]
+    fn row(&self, link: Link, source: EntityId) -> Option<usize> {
+        if self.blocks.is_empty() {
+            let rows = self.link_rows[link.index()] as usize..self.link_rows[link.index() + 1] as usize;
+            return self.sources[rows.clone()].binary_search(&source).ok().map(|row| rows.start + row);
+        }
+        let block = self.blocks[link.index() * self.stride + source.index() / 64];
+        let bit = source.0 % 64;
+        let before = block.present & ((1 << bit) - 1);
+        (block.present >> bit & 1 == 1).then(|| (block.row + before.count_ones()) as usize)
+    }
+
+    /// Where `link` leads from `source`, ascending.
+    #[inline]
+    pub fn targets(&self, link: Link, source: EntityId) -> &[EntityId] {
+        match self.row(link, source) {
+            Some(row) => self.row_targets(row),
+            None => &[],
+        }
+    }
+
+    /// Whether `link` leads anywhere from `source`.
+    #[inline]
+    pub fn has(&self, link: Link, source: EntityId) -> bool {
+        self.row(link, source).is_some()
+    }
+
+    #[inline]
+    fn row_targets(&self, row: usize) -> &[EntityId] {
+        &self.targets[self.starts[row] as usize..self.starts[row + 1] as usize]
+    }
+
+    /// The neighbours of `entity`, ordered, each with the link that leads there.
+    #[inline]
+    pub fn neighbours(&self, entity: EntityId) -> &[(EntityId, Link)] {
+        let place = entity.index();
+        &self.neighbours[self.neighbour_starts[place] as usize..self.neighbour_starts[place + 1] as usize]
+    }
+
+    /// A random entity, drawn as often as it has edges; none if there is no edge.
+    pub fn random_source(&self, random: &mut ChaCha8Rng) -> Option<EntityId> {
+        if self.neighbours.is_empty() {
+            return None;
+        }
+        let edge = random.random_range(0..self.neighbours.len() as u32);
+        let after = self.neighbour_starts.partition_point(|&start| start <= edge);
+        Some(EntityId(after as u32 - 1))
+    }
+
+    /// The entities that `link` leads from, ascending.
+    pub fn sources(&self, link: Link) -> &[EntityId] {
+        let rows = self.link_rows[link.index()] as usize..self.link_rows[link.index() + 1] as usize;
+        &self.sources[rows]
+    }
+
+    /// The sources of `link`, each with its targets.
+    pub fn rows(&self, link: Link) -> impl Iterator<Item = (EntityId, &[EntityId])> {
+        let rows = self.link_rows[link.index()] as usize..self.link_rows[link.index() + 1] as usize;
+        rows.map(|row| (self.sources[row], self.row_targets(row)))
+    }
+
+    /// How many pairs `link` joins.
+    pub fn pairs(&self, link: Link) -> usize {
+        let first = self.link_rows[link.index()] as usize;
+        let end = self.link_rows[link.index() + 1] as usize;
+        (self.starts[end] - self.starts[first]) as usize
+    }
+
+    /// All links that join anything, ascending.
+    pub fn links(&self) -> impl Iterator<Item = Link> {
+        (0..self.graph.links() as u32).map(Link).filter(|&link| !self.sources(link).is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::Triple;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn says_what_the_graph_says(
+            facts in prop::collection::vec((0u32..150, 0u32..3, 0u32..150), 0..80),
+            distinct in any::<bool>(),
+        ) {
+            let facts: Vec<Triple> = facts.into_iter().map(|(h, r, t)| Triple::new(h, r, t)).collect();
+            let graph = Graph::new(150, 3, &facts);
+            let with_bitmaps = Reach::new(&graph, distinct);
+            let mut without = Reach::new(&graph, distinct);
+            without.blocks.clear();
+            for link in (0..graph.links() as u32).map(Link) {
+                let expected = |source: EntityId| -> Vec<EntityId> {
+                    let all = graph.targets(source, link).iter();
+                    all.filter(|&&target| !distinct || target != source).copied().collect()
+                };
+                for source in (0..150).map(EntityId) {
+                    for reach in [&with_bitmaps, &without] {
+                        prop_assert_eq!(reach.targets(link, source), expected(source));
+                        prop_assert_eq!(reach.has(link, source), !expected(source).is_empty());
+                    }
+                }
+                let pairs: usize = (0..150).map(|source| expected(EntityId(source)).len()).sum();
+                prop_assert_eq!(with_bitmaps.pairs(link), pairs);
+                prop_assert_eq!(with_bitmaps.rows(link).map(|(_, row)| row.len()).sum::<usize>(), pairs);
+            }
+        }
+    }
+}

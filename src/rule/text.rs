@@ -1,0 +1,385 @@
+//! A rule as one line of text, in AnyBURL's notation: `h(X,Y) <= b(X,A), c(Y,A)`.
+//!
+//! Names may hold commas, spaces and parentheses, which the notation does not escape. The parser therefore
+//! asks the vocabulary at every bracket and comma whether what stands there is a name, and goes back if not.
+//! A single capital letter is a variable. [`unwritable`] finds names that could not be read back.
+
+use super::clause::{Rule, Shape};
+use crate::graph::{Direction, EntityId, Link, Names, RelationId};
+use std::fmt::Write;
+
+/// AnyBURL's constant for "the same entity again", in rules about facts such as `r(a,a)`.
+const ITSELF: &str = "me_myself_i";
+const IMPLIED_BY: &str = " <=";
+
+/// What is wrong with a rule, and at which byte of its text.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Malformed {
+    pub at: usize,
+    pub message: String,
+}
+
+/// What a line of text says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Parsed {
+    Rule(Rule),
+    /// A rule about entities that stand in a relation to themselves, which have no path to walk.
+    Reflexive,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Term {
+    Variable(u8),
+    Constant(EntityId),
+    Itself,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Atom {
+    at: usize,
+    relation: RelationId,
+    left: Term,
+    right: Term,
+}
+
+/// Reads `head <= body`.
+pub(super) fn parse(text: &str, names: &Names) -> Result<Parsed, Malformed> {
+    let mut parser = Parser { text, names, furthest: None, dead: Vec::new() };
+    let mut body = Vec::new();
+    let head = parser.atom(0, &mut |parser, _, end| {
+        let Some(rest) = text[end..].strip_prefix(IMPLIED_BY) else {
+            parser.expect(end, "expected ` <= ` after the head");
+            return false;
+        };
+        let body_at = end + IMPLIED_BY.len() + usize::from(rest.starts_with(' '));
+        text[body_at..].is_empty() || parser.body(body_at, &mut body)
+    });
+    match head {
+        Some(head) => assemble(head, &body),
+        None => {
+            let nothing = Malformed { at: 0, message: "expected a rule, `head(X,Y) <= body(X,Y)`".into() };
+            Err(parser.furthest.unwrap_or(nothing))
+        }
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    names: &'a Names,
+    /// The complaint that lies furthest to the right: the reading that failed last is most likely the one meant.
+    furthest: Option<Malformed>,
+    /// Places at which no body can begin, found by going back from them once.
+    dead: Vec<usize>,
+}
+
+impl Parser<'_> {
+    fn expect(&mut self, at: usize, message: impl Into<String>) {
+        if self.furthest.as_ref().is_none_or(|known| at > known.at) {
+            self.furthest = Some(Malformed { at, message: message.into() });
+        }
+    }
+
+    /// Reads atoms up to the end of the text.
+    fn body(&mut self, at: usize, atoms: &mut Vec<Atom>) -> bool {
+        if self.dead.contains(&at) {
+            return false;
+        }
+        let place = atoms.len();
+        let found = self.atom(at, &mut |parser, _, end| {
+            let rest = &parser.text[end..];
+            if rest.is_empty() {
+                return true;
+            }
+            let Some(more) = rest.strip_prefix(',') else {
+                parser.expect(end, "expected `, ` and another atom, or the end of the line");
+                return false;
+            };
+            parser.body(end + 1 + usize::from(more.starts_with(' ')), atoms)
+        });
+        match found {
+            // Atoms are found from the last to the first, since each waits for the rest of the line.
+            Some(atom) => atoms.insert(place, atom),
+            None => self.dead.push(at),
+        }
+        found.is_some()
+    }
+
+    /// The first reading of an atom at `at` after whose end `goes_on` is content.
+    fn atom(&mut self, at: usize, goes_on: &mut dyn FnMut(&mut Self, Atom, usize) -> bool) -> Option<Atom> {
+        let (text, bytes) = (self.text, self.text.as_bytes());
+        let places = |from: usize, byte: u8| memchr::memchr_iter(byte, &bytes[from..]).map(move |i| from + i);
+        if places(at, b'(').next().is_none() {
+            self.expect(at, "expected an atom, `relation(X,Y)`");
+        }
+        for open in places(at, b'(') {
+            let name = &text[at..open];
+            let Some(relation) = self.names.relations.get(name).map(RelationId) else {
+                self.expect(at, format!("the data has no relation `{name}`"));
+                continue;
+            };
+            self.expect(open + 1, "expected two terms, `(X,Y)`");
+            for comma in places(open + 1, b',') {
+                let Some(left) = self.term(open + 1, comma) else { continue };
+                for close in places(comma + 1, b')') {
+                    let Some(right) = self.term(comma + 1, close) else { continue };
+                    let atom = Atom { at, relation, left, right };
+                    if goes_on(self, atom, close + 1) {
+                        return Some(atom);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn term(&mut self, from: usize, to: usize) -> Option<Term> {
+        let name = &self.text[from..to];
+        if let Some(letter) = variable(name) {
+            return Some(Term::Variable(letter));
+        }
+        let known = self.names.entities.get(name).map(|id| Term::Constant(EntityId(id)));
+        let term = known.or((name == ITSELF).then_some(Term::Itself));
+        if term.is_none() {
+            self.expect(from, format!("the data has no entity `{name}`, and it is no variable either"));
+        }
+        term
+    }
+}
+
+fn variable(name: &str) -> Option<u8> {
+    match name.as_bytes() {
+        [letter @ b'A'..=b'Z'] => Some(*letter),
+        _ => None,
+    }
+}
+
+/// Puts the atoms into the order in which they are walked from the head's variable.
+fn assemble(head: Atom, body: &[Atom]) -> Result<Parsed, Malformed> {
+    let wrong = |at: usize, message: &str| Err(Malformed { at, message: message.into() });
+    if body.iter().chain([&head]).any(|atom| [atom.left, atom.right].contains(&Term::Itself)) {
+        return Ok(Parsed::Reflexive);
+    }
+    let (start, head_link, goal) = match (head.left, head.right) {
+        (Term::Variable(left), Term::Variable(right)) if left == right => {
+            return wrong(head.at, "the head needs two variables, or a variable and a constant");
+        }
+        (Term::Variable(left), goal) => (left, Link::forward(head.relation), goal),
+        (goal, Term::Variable(right)) => (right, Link::inverse_of(head.relation), goal),
+        _ => return wrong(head.at, "the head needs a variable"),
+    };
+    let (links, end) = walk(start, body)?;
+    let at = body.last().map_or(head.at, |atom| atom.at);
+    let shape = match (goal, end) {
+        (Term::Variable(_), end) if end == goal => Shape::Cyclic,
+        (Term::Variable(_), _) => {
+            return wrong(at, "the body does not lead to the second variable of the head");
+        }
+        (Term::Constant(answer), Term::Constant(end)) => Shape::Constant { answer, end: Some(end) },
+        (Term::Constant(answer), _) => Shape::Constant { answer, end: None },
+        (Term::Itself, _) => return Ok(Parsed::Reflexive),
+    };
+    Ok(Parsed::Rule(match shape {
+        Shape::Cyclic => Rule::cyclic(head_link, &links),
+        Shape::Constant { .. } => Rule { head: head_link, body: links.into(), shape },
+    }))
+}
+
+/// The path of links from `start` through all atoms, and the term at its end.
+fn walk(start: u8, body: &[Atom]) -> Result<(Vec<Link>, Term), Malformed> {
+    let mut rest: Vec<Atom> = body.to_vec();
+    let mut seen = vec![Term::Variable(start)];
+    let mut here = Term::Variable(start);
+    let mut links = Vec::with_capacity(body.len());
+    while let Some(first) = rest.first() {
+        let broken = Malformed { at: first.at, message: "the atoms of the body do not form a path".into() };
+        let touching = rest.iter().position(|atom| atom.left == here || atom.right == here);
+        let (Some(place), Term::Variable(_)) = (touching, here) else { return Err(broken) };
+        let atom = rest.remove(place);
+        let (direction, next) = match atom.left == here {
+            true => (Direction::Forward, atom.right),
+            false => (Direction::Inverse, atom.left),
+        };
+        if seen.contains(&next) {
+            return Err(Malformed {
+                at: atom.at,
+                message: "the body comes back to where it has been".into(),
+            });
+        }
+        links.push(Link::new(atom.relation, direction));
+        seen.push(next);
+        here = next;
+    }
+    Ok((links, here))
+}
+
+/// Writes `head <= body` at the end of `out`.
+pub(super) fn write(rule: &Rule, names: &Names, out: &mut String) {
+    let inner = |step: usize| -> String {
+        // A body that is longer than there are letters between A and W could not be read back.
+        char::from(b'A' + u8::try_from(step).unwrap_or(u8::MAX).min(22)).into()
+    };
+    let entity = |id: EntityId| names.entity(id).to_owned();
+    let last = rule.body.len().saturating_sub(1);
+    let (start, goal, end) = match rule.shape {
+        Shape::Cyclic => ("X", "Y".to_owned(), "Y".to_owned()),
+        Shape::Constant { answer, end } => {
+            let start = if rule.head.direction() == Direction::Forward { "X" } else { "Y" };
+            (start, entity(answer), end.map_or_else(|| inner(last), entity))
+        }
+    };
+    write_atom(rule.head, start, &goal, names, out);
+    out.push_str(IMPLIED_BY);
+    out.push(' ');
+    let mut here = start.to_owned();
+    for (step, &link) in rule.body.iter().enumerate() {
+        let next = if step == last { end.clone() } else { inner(step) };
+        out.push_str(if step == 0 { "" } else { ", " });
+        write_atom(link, &here, &next, names, out);
+        here = next;
+    }
+}
+
+fn write_atom(link: Link, from: &str, to: &str, names: &Names, out: &mut String) {
+    let relation = names.relation(link.relation().expect("rules hold no reserved links"));
+    let (left, right) = if link.direction() == Direction::Forward { (from, to) } else { (to, from) };
+    // Writing to a string cannot fail.
+    let _ = write!(out, "{relation}({left},{right})");
+}
+
+/// The longest body whose variables can be told apart in text.
+pub(super) const LONGEST_BODY: usize = 22;
+
+/// A relation whose name would break a line of the rule file.
+pub(super) fn unwritable_relation(names: &Names) -> Option<&str> {
+    names.relations.iter().find(|name| name.contains(['\t', '\n', '\r']))
+}
+
+/// An entity whose name would break a line of the rule file or be read back as a variable.
+pub(super) fn unwritable_entity(names: &Names) -> Option<&str> {
+    names.entities.iter().find(|name| name.contains(['\t', '\n', '\r']) || variable(name).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn names(entities: &[&str], relations: &[&str]) -> Names {
+        Names {
+            entities: entities.iter().copied().collect(),
+            relations: relations.iter().copied().collect(),
+            ..Names::default()
+        }
+    }
+
+    fn read(text: &str, names: &Names) -> Rule {
+        match parse(text, names) {
+            Ok(Parsed::Rule(rule)) => rule,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    fn written(rule: &Rule, names: &Names) -> String {
+        let mut text = String::new();
+        write(rule, names, &mut text);
+        text
+    }
+
+    /// Names that hold everything the notation uses itself.
+    const ENTITIES: [&str; 6] = ["a", "b(c,d)", "e, f(X,Y)", "g) <= h(", "é,", "concept:x"];
+    const RELATIONS: [&str; 5] = ["r", "/film/film.x", "s(t", "u, v(X", "w <= z"];
+
+    fn any_rule() -> impl Strategy<Value = Rule> {
+        let link = 3u32..3 + 2 * RELATIONS.len() as u32;
+        let entity = 0..ENTITIES.len() as u32;
+        let shape = prop_oneof![
+            Just(Shape::Cyclic),
+            (entity.clone(), prop::option::of(entity)).prop_map(|(answer, end)| Shape::Constant {
+                answer: EntityId(answer),
+                end: end.map(EntityId)
+            })
+        ];
+        (link.clone(), prop::collection::vec(link, 0..4), shape).prop_map(|(head, body, shape)| {
+            let mut body: Vec<Link> = body.into_iter().map(Link).collect();
+            match shape {
+                Shape::Cyclic => {
+                    if body.is_empty() {
+                        body.push(Link(head));
+                    }
+                    Rule::cyclic(Link(head), &body)
+                }
+                Shape::Constant { answer, end } => {
+                    let end = end.filter(|_| !body.is_empty());
+                    Rule { head: Link(head), body: body.into(), shape: Shape::Constant { answer, end } }
+                }
+            }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(rule in any_rule()) {
+            let names = names(&ENTITIES, &RELATIONS);
+            let text = written(&rule, &names);
+            prop_assert_eq!(read(&text, &names), rule, "{}", text);
+        }
+
+        #[test]
+        fn no_text_makes_the_parser_panic(text in "[a-eXYA(),<= é]{0,40}") {
+            let names = names(&["a", "b", "c,d"], &["a", "b", "r(e"]);
+            if let Err(Malformed { at, .. }) = parse(&text, &names) {
+                prop_assert!(text.is_char_boundary(at));
+            }
+        }
+    }
+
+    #[test]
+    fn anyburl_s_notation_is_understood() {
+        let names = names(&["c", "d"], &["h", "r", "s"]);
+        for (text, canonical) in [
+            ("h(X,Y) <= r(X,A), s(Y,A)", "h(X,Y) <= r(X,A), s(Y,A)"),
+            ("h(X,Y) <= s(Y,B), r(X,B)", "h(X,Y) <= r(X,A), s(Y,A)"),
+            ("h(B,A) <= r(A,B)", "h(X,Y) <= r(Y,X)"),
+            ("h(X,Y) <= r(A,X), r(A,B), s(B,Y)", "h(X,Y) <= r(A,X), r(A,B), s(B,Y)"),
+            ("h(c,Y) <= r(Y,d)", "h(c,Y) <= r(Y,d)"),
+            ("h(c,Y) <= r(A,Y)", "h(c,Y) <= r(A,Y)"),
+            ("h(X,c) <= r(X,A), s(A,B)", "h(X,c) <= r(X,A), s(A,B)"),
+            ("h(X,c) <= ", "h(X,c) <= "),
+            ("h(X,c) <=", "h(X,c) <= "),
+        ] {
+            assert_eq!(written(&read(text, &names), &names), canonical);
+        }
+        assert_eq!(parse("h(X,me_myself_i) <= r(me_myself_i,X)", &names), Ok(Parsed::Reflexive));
+    }
+
+    #[test]
+    fn complaints_point_at_what_is_wrong() {
+        let names = names(&["c"], &["h", "r"]);
+        for (text, at, part) in [
+            ("", 0, "expected an atom"),
+            ("q(X,Y) <= r(X,Y)", 0, "no relation `q`"),
+            ("h(X,Y) <= q(X,Y)", 10, "no relation `q`"),
+            ("h(X,Y) <= r(X,e)", 14, "no entity `e`"),
+            ("h(X,Y)", 6, "` <= `"),
+            ("h(X,Y) <= r(X,Y) r(X,Y)", 16, "another atom"),
+            ("h(X,Y) <= r(X,Y", 12, "two terms"),
+            ("h(X,Y) <= ", 0, "does not lead"),
+            ("h(X,Y) <= r(X,A)", 10, "does not lead"),
+            ("h(X,Y) <= r(X,A), r(B,Y)", 18, "do not form a path"),
+            ("h(X,Y) <= r(X,Y), r(Y,X)", 18, "comes back"),
+            ("h(X,X) <= r(X,Y)", 0, "two variables"),
+            ("h(c,c) <= r(c,Y)", 0, "needs a variable"),
+        ] {
+            let error = parse(text, &names).unwrap_err();
+            assert!(error.at == at && error.message.contains(part), "{text}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn names_that_cannot_be_read_back_are_found() {
+        assert_eq!(unwritable_entity(&names(&["ab", "Q"], &[])), Some("Q"));
+        assert_eq!(unwritable_entity(&names(&["ab", "q\tr"], &[])), Some("q\tr"));
+        assert_eq!(unwritable_entity(&names(&["ab", "QQ"], &[])), None);
+        assert_eq!(unwritable_relation(&names(&[], &["R", "s\nt"])), Some("s\nt"));
+    }
+}
