@@ -11,3 +11,4 @@ pub mod graph;
 pub mod progress;
 pub mod rule;
 pub mod tensor;
+pub mod walk;
