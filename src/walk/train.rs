@@ -283,7 +283,8 @@ impl<'a> Run<'a> {
     ) -> Result<(), WalkError> {
         let config = &self.walker.config;
         let done = self.state.epoch + 1;
-        let due = stage == Stage::Joint && (done.is_multiple_of(config.validate_every) || done == config.epochs);
+        let due =
+            stage == Stage::Joint && (done.is_multiple_of(config.validate_every) || done == config.epochs);
         let mut figures = self.state.sums.figures(stage, done, batches);
         if due && !self.validation.split.is_empty() {
             let Some(valid) = self.validation.figures(self.walker, progress)? else {
