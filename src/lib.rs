@@ -8,6 +8,11 @@
 pub mod embed;
 pub mod eval;
 pub mod graph;
+pub mod pipeline;
 pub mod progress;
 pub mod rule;
 pub mod tensor;
+pub mod walk;
+
+/// The version of the library and of the program that comes with it.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

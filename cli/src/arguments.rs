@@ -2,6 +2,7 @@
 
 use crate::verb;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use ruleguider::tensor::{self, Device, TensorError};
 
 /// Answers over knowledge graphs that come with their reasons.
 #[derive(Parser)]
@@ -35,6 +36,21 @@ pub struct Common {
     pub quiet: bool,
 }
 
+impl Common {
+    /// The device that was asked for, on as many threads as were asked for.
+    ///
+    /// # Errors
+    /// If there is no such device.
+    pub fn device(&self) -> Result<Device, TensorError> {
+        let choice = match self.device {
+            DeviceChoice::Cpu => tensor::DeviceChoice::Cpu,
+            DeviceChoice::Cuda => tensor::DeviceChoice::Cuda,
+            DeviceChoice::Auto => tensor::DeviceChoice::Auto,
+        };
+        Device::choose(choice, rayon::current_num_threads())
+    }
+}
+
 /// Where tensors live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DeviceChoice {
@@ -59,6 +75,24 @@ pub enum Verb {
     Generate(verb::generate::Generate),
     /// Find rules; anytime: Ctrl-C keeps what was found
     Mine(verb::mine::Mine),
+    /// Rank the true answers of a run's test split and print the figures
+    Evaluate(verb::evaluate::Evaluate),
+    /// Say why a fact is predicted, or why not
+    Explain(verb::explain::Explain),
+    /// Print completions for a shell
+    #[command(hide = true)]
+    Completions(verb::manual::Completions),
+    /// Write manual pages
+    #[command(hide = true)]
+    Manual(verb::manual::Manual),
+    /// Answer a query, or a file of them, each answer with its reason
+    Predict(verb::predict::Predict),
+    /// Make one HTML page about runs: tables, curves, answers with their paths
+    Report(verb::report::Report),
+    /// Run rows of the paper's tables, ours beside the published
+    Reproduce(verb::reproduce::Reproduce),
+    /// Learn from a graph: all stages, then the figures and a few explained answers
+    Run(verb::run::Run),
     /// Count what a data set holds: entities, facts, splits, degrees
     Stats(verb::stats::Stats),
 }

@@ -5,12 +5,29 @@
 //! settings). Files made elsewhere can be read too, as long as the matrices are `f32`.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
 use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use super::error::{Result, TensorError};
 use super::parameters::Parameters;
+
+/// The same file with its header's texts in the order of their keys: the library writes them in an order that
+/// changes from run to run, and the same weights should be the same file.
+fn with_ordered_header(data: Vec<u8>) -> Vec<u8> {
+    let Some(length) = data.first_chunk().map(|length| u64::from_le_bytes(*length) as usize) else {
+        return data;
+    };
+    let Some((header, body)) = data[8..].split_at_checked(length) else { return data };
+    let Ok(sorted) = serde_json::from_slice::<BTreeMap<String, serde_json::Value>>(header) else {
+        return data;
+    };
+    let mut text = serde_json::to_vec(&sorted).unwrap_or_else(|_| header.to_vec());
+    // The matrices begin at a multiple of eight.
+    text.resize(text.len().next_multiple_of(8), b' ');
+    [&(text.len() as u64).to_le_bytes()[..], &text, body].concat()
+}
 
 /// The version of the layout that this code writes.
 const VERSION: &str = "1";
@@ -142,8 +159,16 @@ impl Archive {
         metadata.insert(VERSION_KEY.to_string(), VERSION.to_string());
         let data = safetensors::serialize(views, Some(metadata)).map_err(|error| failed(path, error))?;
         let beside = path.with_extension("partial");
-        std::fs::write(&beside, data).map_err(|error| failed(&beside, error))?;
-        std::fs::rename(&beside, path).map_err(|error| failed(path, error))
+        let written = std::fs::File::create(&beside).and_then(|mut file| {
+            file.write_all(&with_ordered_header(data))?;
+            file.sync_all()?;
+            std::fs::rename(&beside, path)
+        });
+        written.map_err(|error| {
+            // What went wrong matters more than a leftover that the next writer replaces.
+            let _ = std::fs::remove_file(&beside);
+            failed(path, error)
+        })
     }
 
     /// Reads a file that this or another program wrote.
@@ -207,4 +232,28 @@ fn missing(name: &str, why: &str) -> TensorError {
 
 fn failed(path: &Path, why: impl std::fmt::Display) -> TensorError {
     TensorError::File { path: path.to_path_buf(), why: why.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_archive_is_the_same_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let bytes = |name: &str| {
+            let mut archive = Archive::new();
+            archive.insert("weights", [1, 2], vec![0.5, -1.0]).unwrap();
+            for key in ["a", "b", "c", "d", "e"] {
+                archive.set_metadata(key, "text");
+            }
+            archive.write(&folder.path().join(name)).unwrap();
+            std::fs::read(folder.path().join(name)).unwrap()
+        };
+        let first = bytes("0");
+        assert!((1..8).all(|number| bytes(&number.to_string()) == first));
+        let read = Archive::read(&folder.path().join("0")).unwrap();
+        assert_eq!(read.values("weights", [1, 2]).unwrap(), [0.5, -1.0]);
+        assert_eq!(read.metadata("d"), Some("text"));
+    }
 }

@@ -3,8 +3,15 @@
 pub mod apply;
 pub mod convert;
 pub mod embed;
+pub mod evaluate;
+pub mod explain;
 pub mod generate;
+pub mod manual;
 pub mod mine;
+pub mod predict;
+pub mod report;
+pub mod reproduce;
+pub mod run;
 pub mod stats;
 
 use crate::Outcome;
@@ -26,6 +33,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         Verb::Embed(verb) => verb.run(common),
         Verb::Generate(verb) => verb.run(common),
         Verb::Mine(verb) => verb.run(common),
+        Verb::Evaluate(verb) => verb.run(common),
+        Verb::Explain(verb) => verb.run(common),
+        Verb::Completions(verb) => verb.run(common),
+        Verb::Manual(verb) => verb.run(common),
+        Verb::Predict(verb) => verb.run(common),
+        Verb::Report(verb) => verb.run(common),
+        Verb::Reproduce(verb) => verb.run(common),
+        Verb::Run(verb) => verb.run(common),
         Verb::Stats(verb) => verb.run(common),
     }
 }

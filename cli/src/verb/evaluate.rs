@@ -1,0 +1,66 @@
+//! `evaluate`: the ranking figures of a run.
+
+use crate::Outcome;
+use crate::arguments::Common;
+use crate::console::{self, Console};
+use crate::protocol::{self, Ranking};
+use ruleguider::eval::Report;
+use ruleguider::pipeline::{Opened, PipelineError, Split};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Arguments of `evaluate`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Filtered ranking: all other true answers are taken out. Tail queries and realistic ties (the mean of
+the tied ranks) give the figures that compare.
+
+Examples:
+  ruleguider evaluate runs/demonstration
+  ruleguider evaluate runs/wn18rr --direction both --ties pessimistic
+  ruleguider evaluate runs/wn18rr --split valid --json | jq .mrr"
+)]
+pub struct Evaluate {
+    /// A run directory
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+    /// What to rank
+    #[arg(long, value_enum, default_value_t = protocol::Split::Test)]
+    split: protocol::Split,
+    #[command(flatten)]
+    ranking: Ranking,
+    /// Where the data of the run is now, if it has moved
+    #[arg(long, value_name = "DATA")]
+    data: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Evaluated<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    split: Split,
+}
+
+impl Evaluate {
+    /// Ranks and prints.
+    pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
+        let console = Console::with_interrupt(common);
+        let opened = Opened::open(&self.run, self.data.as_deref(), &common.device()?)?;
+        let reasoner = opened.reasoner()?;
+        let split = match self.split {
+            protocol::Split::Test => Split::Test,
+            protocol::Split::Valid => Split::Valid,
+        };
+        let report = match opened.evaluate(&*reasoner, split, self.ranking.protocol(), &console) {
+            Ok(report) => report,
+            Err(PipelineError::Interrupted) => return Ok(Outcome::Interrupted),
+            Err(error) => return Err(error.into()),
+        };
+        if common.json {
+            console::print_json(&Evaluated { report: &report, split })?;
+        } else {
+            console::print(&report.to_string().trim_end())?;
+        }
+        Ok(Outcome::Done)
+    }
+}

@@ -1,0 +1,95 @@
+//! `explain`: why a fact is predicted, or why not.
+
+use super::predict::reason;
+use crate::arguments::Common;
+use crate::{Outcome, console};
+use ruleguider::graph::Query;
+use ruleguider::pipeline::answer::path_in_words;
+use ruleguider::pipeline::{Explanation, GroundedRule, Lookup, Opened};
+use std::fmt;
+use std::path::PathBuf;
+
+/// Arguments of `explain`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Entities by id or label; ~RELATION is the inverse of a relation. Exit code 1 if the fact is neither
+known nor predicted.
+
+Examples:
+  ruleguider explain runs/demonstration \"Ada Lund\" uncle_of \"Otto Lund\"
+  ruleguider explain runs/wn18rr 00260881 _hypernym 00260622 --json"
+)]
+pub struct Explain {
+    /// A run directory
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+    /// The entity asked about
+    #[arg(value_name = "SUBJECT")]
+    subject: String,
+    /// What is asked
+    #[arg(value_name = "RELATION")]
+    relation: String,
+    /// The answer to explain
+    #[arg(value_name = "OBJECT")]
+    object: String,
+    /// Where the data of the run is now, if it has moved
+    #[arg(long, value_name = "DATA")]
+    data: Option<PathBuf>,
+}
+
+impl Explain {
+    /// Explains and prints.
+    pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
+        let opened = Opened::open(&self.run, self.data.as_deref(), &common.device()?)?;
+        let reasoner = opened.reasoner()?;
+        let names = &opened.dataset().names;
+        let lookup = Lookup::new(names);
+        let query = Query { subject: lookup.entity(&self.subject)?, link: lookup.link(&self.relation)? };
+        let object = lookup.entity(&self.object)?;
+        let explanation = opened.explain(&*reasoner, query, object)?;
+        if common.json {
+            console::print_json(&explanation)?;
+        } else {
+            let (subject, object) = (names.label(query.subject), names.label(object));
+            console::print(&Explained { explanation: &explanation, subject, object })?;
+        }
+        let found = explanation.known || explanation.rank.is_some();
+        Ok(if found { Outcome::Done } else { Outcome::Negative })
+    }
+}
+
+/// The explanation for a person.
+struct Explained<'a> {
+    explanation: &'a Explanation,
+    subject: &'a str,
+    object: &'a str,
+}
+
+impl fmt::Display for Explained<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Explanation { relation, inverse, known, rank, instead, answers, rules, .. } = self.explanation;
+        let (head, tail) = if *inverse { (self.object, self.subject) } else { (self.subject, self.object) };
+        write!(f, "{head} —{relation}→ {tail}: ")?;
+        match (known, rank) {
+            (true, _) => write!(f, "a fact of the graph")?,
+            (false, Some(rank)) => write!(f, "predicted in place {rank}")?,
+            (false, None) => write!(f, "not predicted: nothing that was learnt leads there")?,
+        }
+        for answer in answers {
+            write!(f, "\n  {:7.4}  {}", answer.score, reason(answer))?;
+        }
+        if !rules.is_empty() {
+            write!(f, "\nRules that say so:")?;
+        }
+        for GroundedRule { rule, from, path } in rules {
+            write!(f, "\n  {:.3}  ({} of {})  {}", rule.confidence, rule.correct, rule.predicted, rule.text)?;
+            if !path.is_empty() {
+                write!(f, "\n         {}", path_in_words(from, path))?;
+            }
+        }
+        if let Some(best) = instead {
+            write!(f, "\nThe best answer is {} ({:.4}): {}", best.label, best.score, reason(best))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,216 @@
+//! `predict`: answers to a query, or to a file of them, each with its reason.
+
+use crate::Outcome;
+use crate::arguments::Common;
+use crate::console::{self, Console};
+use anyhow::{Context, bail};
+use ruleguider::graph::{Names, Query};
+use ruleguider::pipeline::answer::{Answer, path_in_words};
+use ruleguider::pipeline::{Explains, Lookup, Opened, Prediction};
+use ruleguider::progress::Progress;
+use serde_json::json;
+use std::fmt;
+use std::io::{BufRead, Write};
+use std::path::{Path, PathBuf};
+
+/// Queries of a file that are answered before they are written.
+const BATCH: usize = 4096;
+
+/// Arguments of `predict`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Entities by id or label. The inverse of a relation is written ~RELATION: it asks for heads.
+With --file: one query a line, SUBJECT<TAB>RELATION, `-` for stdin; one JSON object a line comes out, with the key
+`error` where a name is not known. Exit code 1 if nothing is predicted.
+
+Examples:
+  ruleguider predict runs/demonstration \"Ada Lund\" uncle_of
+  ruleguider predict runs/wn18rr 00260881 ~_hypernym --top 3 --json
+  ruleguider predict runs/wn18rr --file queries.tsv > answers.jsonl"
+)]
+pub struct Predict {
+    /// A run directory
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+    /// The entity asked about
+    #[arg(value_name = "SUBJECT", required_unless_present = "file")]
+    subject: Option<String>,
+    /// What is asked; ~RELATION asks for heads
+    #[arg(value_name = "RELATION", required_unless_present = "file")]
+    relation: Option<String>,
+    /// How many answers
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    top: u32,
+    /// A file of queries, one a line, SUBJECT<TAB>RELATION; - for stdin
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "relation"])]
+    file: Option<PathBuf>,
+    /// Where the data of the run is now, if it has moved
+    #[arg(long, value_name = "DATA")]
+    data: Option<PathBuf>,
+}
+
+impl Predict {
+    /// Answers and prints.
+    pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
+        let opened = Opened::open(&self.run, self.data.as_deref(), &common.device()?)?;
+        let reasoner = opened.reasoner()?;
+        let lookup = Lookup::new(&opened.dataset().names);
+        match (&self.file, &self.subject, &self.relation) {
+            (Some(file), _, _) => self.many(file, &opened, &*reasoner, &lookup, common),
+            (None, Some(subject), Some(relation)) => {
+                let query = Query { subject: lookup.entity(subject)?, link: lookup.link(relation)? };
+                self.one(query, &opened, &*reasoner, common)
+            }
+            _ => bail!("expected SUBJECT and RELATION, or --file"),
+        }
+    }
+
+    fn one(
+        &self,
+        query: Query,
+        opened: &Opened,
+        reasoner: &dyn Explains,
+        common: &Common,
+    ) -> anyhow::Result<Outcome> {
+        let prediction = opened.predict(reasoner, query, self.top as usize)?;
+        if common.json {
+            console::print_json(&prediction)?;
+        } else {
+            console::print(&Answered { prediction: &prediction, query, names: &opened.dataset().names })?;
+        }
+        Ok(if prediction.answers.is_empty() { Outcome::Negative } else { Outcome::Done })
+    }
+
+    fn many(
+        &self,
+        file: &Path,
+        opened: &Opened,
+        reasoner: &dyn Explains,
+        lookup: &Lookup<'_>,
+        common: &Common,
+    ) -> anyhow::Result<Outcome> {
+        let console = Console::with_interrupt(common);
+        let mut input: Box<dyn BufRead> = match file.to_str() {
+            Some("-") => Box::new(std::io::stdin().lock()),
+            _ => {
+                let opened = std::fs::File::open(file)
+                    .with_context(|| format!("{}: cannot be read", file.display()))?;
+                Box::new(std::io::BufReader::new(opened))
+            }
+        };
+        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        console.begin("predicting", "queries", None);
+        let (mut done, mut unknown) = (0u64, 0u64);
+        loop {
+            let lines = next_lines(&mut *input, file, done)?;
+            if lines.is_empty() || console.interrupted() {
+                break;
+            }
+            let asked: Vec<Result<Query, String>> = lines.iter().map(|line| query_of(line, lookup)).collect();
+            let queries: Vec<Query> = asked.iter().filter_map(|query| query.as_ref().ok().copied()).collect();
+            let mut answers = opened.predict_all(reasoner, &queries, self.top as usize)?.into_iter();
+            for (line, query) in lines.iter().zip(asked) {
+                match query {
+                    Ok(_) => {
+                        serde_json::to_writer(&mut out, &answers.next()).map_err(std::io::Error::from)?
+                    }
+                    Err(error) => {
+                        unknown += 1;
+                        let (subject, relation) = line.split_once('\t').unwrap_or((line, ""));
+                        let said =
+                            json!({"subject": subject, "relation": relation, "error": error, "answers": []});
+                        serde_json::to_writer(&mut out, &said).map_err(std::io::Error::from)?;
+                    }
+                }
+                out.write_all(b"\n")?;
+            }
+            done += lines.len() as u64;
+            console.advance(done, &"");
+        }
+        out.flush()?;
+        console.end(&format_args!("{done} queries, {unknown} with a name that is not known"));
+        Ok(if console.interrupted() { Outcome::Interrupted } else { Outcome::Done })
+    }
+}
+
+/// The next lines of the file, empty ones left out; none at its end.
+fn next_lines(input: &mut dyn BufRead, file: &Path, done: u64) -> anyhow::Result<Vec<String>> {
+    let mut lines = Vec::new();
+    while lines.len() < BATCH {
+        let mut line = String::new();
+        let read = input.read_line(&mut line);
+        let place = || format!("{}: cannot be read after line {}", file.display(), done + lines.len() as u64);
+        if read.with_context(place)? == 0 {
+            break;
+        }
+        let line = line.trim_end_matches(['\n', '\r']);
+        if !line.is_empty() {
+            lines.push(line.to_owned());
+        }
+    }
+    Ok(lines)
+}
+
+fn query_of(line: &str, lookup: &Lookup<'_>) -> Result<Query, String> {
+    let Some((subject, relation)) = line.split_once('\t') else {
+        return Err("expected SUBJECT<TAB>RELATION, found no tab".to_owned());
+    };
+    let subject = lookup.entity(subject).map_err(|error| error.to_string())?;
+    let link = lookup.link(relation).map_err(|error| error.to_string())?;
+    Ok(Query { subject, link })
+}
+
+/// The answers for a person.
+struct Answered<'a> {
+    prediction: &'a Prediction,
+    query: Query,
+    names: &'a Names,
+}
+
+impl fmt::Display for Answered<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Prediction { relation, inverse, answers, known, .. } = self.prediction;
+        let subject = self.names.label(self.query.subject);
+        match inverse {
+            false => write!(f, "{subject} —{relation}→ ?")?,
+            true => write!(f, "? —{relation}→ {subject}")?,
+        }
+        if answers.is_empty() {
+            write!(f, "\n  nothing is predicted: no path that was learnt leads from here")?;
+        }
+        let width = answers.iter().map(|answer| answer.label.chars().count()).max().unwrap_or(0).min(40);
+        for (place, answer) in answers.iter().enumerate() {
+            write!(
+                f,
+                "\n{:3}  {:width$}  {:7.4}  {}",
+                place + 1,
+                answer.label,
+                answer.score,
+                reason(answer)
+            )?;
+        }
+        if !known.is_empty() {
+            let shown: Vec<&str> = known.iter().take(10).map(String::as_str).collect();
+            let more =
+                if known.len() > 10 { format!(" and {} more", known.len() - 10) } else { String::new() };
+            write!(f, "\n  known already: {}{more}", shown.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// The path and the rule of an answer, in one line.
+pub fn reason(answer: &Answer) -> String {
+    let path = match answer.path.is_empty() {
+        true => String::new(),
+        false => path_in_words(&answer.from, &answer.path),
+    };
+    match &answer.rule {
+        Some(rule) => {
+            let gap = if path.is_empty() { "" } else { "   " };
+            let ruleguider::pipeline::answer::RuleSaid { confidence, correct, predicted, .. } = rule;
+            format!("{path}{gap}[rule: confidence {confidence:.2}, {correct} of {predicted} true]")
+        }
+        None => path,
+    }
+}

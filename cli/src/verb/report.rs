@@ -1,0 +1,56 @@
+//! `report`: one HTML page about one or several runs.
+
+use crate::Outcome;
+use crate::arguments::Common;
+use crate::console;
+use anyhow::Context;
+use ruleguider::pipeline::page::{Shown, page};
+use ruleguider::pipeline::{Opened, write_whole};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Arguments of `report`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "The page needs nothing but a browser: no network, no script. Figures stand beside the published ones
+where the run's configuration is a row of the paper's tables.
+
+Examples:
+  ruleguider report runs/demonstration --out report
+  ruleguider report runs/wn18rr runs/fb15k-237 --out report"
+)]
+pub struct Report {
+    /// Run directories
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<PathBuf>,
+    /// The folder for index.html
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+impl Report {
+    /// Reads the runs and writes the page.
+    pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
+        let device = common.device()?;
+        let shown: Vec<Shown> = self
+            .runs
+            .iter()
+            .map(|run| {
+                let opened = Opened::open(run, None, &device)?;
+                let (report, metrics) = (opened.results()?, opened.metrics()?);
+                Ok(Shown { opened, report, metrics })
+            })
+            .collect::<anyhow::Result<_>>()?;
+        let html = page(&shown)?;
+        std::fs::create_dir_all(&self.out)
+            .with_context(|| format!("{}: cannot be written", self.out.display()))?;
+        let path = self.out.join("index.html");
+        write_whole(&path, |out| out.write_all(html.as_bytes()))?;
+        if common.json {
+            console::print_json(&json!({"page": path, "runs": self.runs.len(), "bytes": html.len()}))?;
+        } else {
+            console::print(&path.display())?;
+        }
+        Ok(Outcome::Done)
+    }
+}

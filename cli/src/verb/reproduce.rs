@@ -1,0 +1,125 @@
+//! `reproduce`: rows of the paper's tables, ours beside the published.
+
+use crate::Outcome;
+use crate::arguments::Common;
+use crate::console::{self, Console};
+use anyhow::ensure;
+use ruleguider::eval::{Protocol, Ties};
+use ruleguider::graph::ReadOptions;
+use ruleguider::pipeline::config::{self, Config, Layer};
+use ruleguider::pipeline::reproduce::{Row, RowResult, keep, rows, tables};
+use ruleguider::pipeline::{Opened, Order, PipelineError, Source, Split, run};
+use ruleguider::progress::Silent;
+use std::path::PathBuf;
+
+/// Arguments of `reproduce`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Without SYSTEM all systems of a data set, without DATASET all of them. Runs that are done are not done
+again; interrupted, the same command goes on. Results go to results/<dataset>-<system>.json and results/tables.md.
+
+Examples:
+  ruleguider reproduce wn18rr ruleguider-complex --data-root data
+  ruleguider reproduce wn18rr --seeds 1,2,3 --device cuda
+  ruleguider reproduce --list"
+)]
+pub struct Reproduce {
+    /// A data set: wn18rr, nell-995, fb15k-237, umls, kinship
+    #[arg(value_name = "DATASET")]
+    dataset: Option<String>,
+    /// A system: ruleguider-complex, minerva, complex, blend, …
+    #[arg(value_name = "SYSTEM")]
+    system: Option<String>,
+    /// The folder that holds the data sets
+    #[arg(long, value_name = "DIR", env = "RULEGUIDER_DATA", default_value = "data")]
+    data_root: PathBuf,
+    /// Where results are kept
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    results: PathBuf,
+    /// Where runs are kept
+    #[arg(long, value_name = "DIR", default_value = "runs/reproduce")]
+    runs: PathBuf,
+    /// Seeds, each a run of its own [default: --seed]
+    #[arg(long, value_name = "S,…", value_delimiter = ',')]
+    seeds: Vec<u64>,
+    /// A setting for all rows, such as walk.epochs=3; results then say so in their configuration
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Only list the rows
+    #[arg(long)]
+    list: bool,
+}
+
+impl Reproduce {
+    /// Runs the rows and prints their table.
+    pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
+        let rows = rows(self.dataset.as_deref(), self.system.as_deref())?;
+        if self.list {
+            for row in &rows {
+                console::print(&format_args!("{} {}", row.dataset, row.system))?;
+            }
+            return Ok(Outcome::Done);
+        }
+        let console = Console::with_interrupt(common);
+        let seeds = if self.seeds.is_empty() { vec![common.seed] } else { self.seeds.clone() };
+        for row in &rows {
+            let path = self.data_root.join(&row.dataset);
+            ensure!(path.is_dir(), "{}: no such data set; --data-root says where they are", path.display());
+        }
+        let mut done = Vec::new();
+        for row in &rows {
+            for &seed in &seeds {
+                console.note(&format_args!("{} {}, seed {seed}", row.dataset, row.system));
+                match self.reproduce(row, seed, common, &console) {
+                    Ok(result) => {
+                        keep(&self.results, &result)?;
+                        done.push(result);
+                    }
+                    Err(PipelineError::Interrupted) => {
+                        console.note(&"interrupted; the same command goes on from here");
+                        return Ok(Outcome::Interrupted);
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        if common.json {
+            console::print_json(&done)?
+        } else {
+            console::print(&tables(&done).trim_end())?
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn reproduce(
+        &self,
+        row: &Row,
+        seed: u64,
+        common: &Common,
+        console: &Console,
+    ) -> Result<RowResult, PipelineError> {
+        let set = Layer::from_pairs(self.set.iter().map(String::as_str))?;
+        let Row { dataset, system } = row;
+        let config = config::named(&format!("{dataset}/{system}"), &Config::default())?.with(&set)?;
+        let source = Source::of(&self.data_root.join(dataset), &ReadOptions::default())?;
+        let data = source.read()?;
+        let device = common.device()?;
+        let order = Order {
+            source,
+            out: self.runs.join(format!("{dataset}-{system}-{seed}")),
+            config,
+            seed,
+            device: device.clone(),
+            tensorboard: false,
+            name: Some(system.clone()),
+            siblings: Some(self.runs.clone()),
+        };
+        let report = run(&order, &data, console)?;
+        let mut result = RowResult::new(row, &report, order.config.to_toml(), device.to_string());
+        let opened = Opened::open(&order.out, None, &device)?;
+        let protocol = Protocol { ties: Ties::Published, ..Protocol::default() };
+        let as_published = opened.evaluate(&*opened.reasoner()?, Split::Test, protocol, &Silent)?;
+        result.mrr_published_ties = Some(as_published.figures.mrr);
+        Ok(result)
+    }
+}

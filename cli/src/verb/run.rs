@@ -1,0 +1,190 @@
+//! `run`: all stages, then the ranking, then a few explained answers.
+
+use crate::Outcome;
+use crate::arguments::Common;
+use crate::console::{self, Console};
+use crate::data::{self, Reading};
+use ruleguider::graph::Dataset;
+use ruleguider::pipeline::config::{self, Config, Layer, Means, Plan, Shape};
+use ruleguider::pipeline::{Order, PipelineError, RunReport, Source, Stage, run};
+use ruleguider::tensor::Device;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// How long to learn from a graph that nobody has tuned for.
+const MINUTES: f64 = 10.0;
+
+fn minutes(text: &str) -> Result<f64, String> {
+    let minutes = text.parse().ok().filter(|&minutes: &f64| minutes > 0.0 && minutes.is_finite());
+    minutes.ok_or_else(|| "expected a number of minutes above 0".to_owned())
+}
+
+/// Arguments of `run`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Without DATA: the built-in demonstration graph, a minute on two cores. Interrupted or killed, the
+same command goes on from where it was.
+
+Examples:
+  ruleguider run
+  ruleguider run my_triples.tsv --minutes 5
+  ruleguider run data/wn18rr --set rules.seconds=100 --out runs/wn18rr
+  ruleguider run data/wn18rr --config my.toml --json | jq .mrr"
+)]
+pub struct Run {
+    /// A folder with train, valid, test (and optionally graph, entity_labels.tsv), or one file of triples
+    #[arg(value_name = "DATA")]
+    data: Option<PathBuf>,
+    /// A TOML file of settings, or the name of a configuration that comes with the program
+    #[arg(long, value_name = "FILE|NAME")]
+    config: Option<String>,
+    /// The run directory [default: runs/ and the name of the data]
+    #[arg(long, value_name = "RUN")]
+    out: Option<PathBuf>,
+    /// A setting, such as rules.threshold=0.05; may be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// About how long to learn from DATA without --config [default: 10]
+    #[arg(long, value_name = "M", conflicts_with = "config", requires = "data", value_parser = minutes)]
+    minutes: Option<f64>,
+    /// Write event files for TensorBoard into RUN/tensorboard
+    #[arg(long)]
+    tensorboard: bool,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+impl Run {
+    /// Runs, prints the figures and the answers.
+    pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
+        let console = Console::with_interrupt(common);
+        // Settings first: a misspelt one should not cost the reading of a large graph.
+        let set = Layer::from_pairs(self.set.iter().map(String::as_str))?;
+        let named = match (&self.config, &self.data) {
+            (Some(name), _) => Some(config::named(name, &Config::default())?),
+            (None, None) => Some(config::named("demonstration", &Config::default())?),
+            (None, Some(_)) => None,
+        };
+        named.as_ref().unwrap_or(&Config::default()).with(&set)?;
+        let (source, dataset) = self.read(common)?;
+        let device = common.device()?;
+        let out = self.out.clone().unwrap_or_else(|| self.default_out(&source));
+        console.note(&Beginning { source: &source, dataset: &dataset, out: &out });
+        let base = match named {
+            Some(config) => config,
+            None => {
+                let plan = self.plan(&dataset, &device);
+                console.note(&plan);
+                plan.config
+            }
+        };
+        let config = base.with(&set)?;
+        let order = Order {
+            source,
+            out,
+            config,
+            seed: common.seed,
+            device,
+            tensorboard: self.tensorboard,
+            name: self.config_name(),
+            siblings: None,
+        };
+        let report = match run(&order, &dataset, &console) {
+            Ok(report) => report,
+            Err(PipelineError::Interrupted) => {
+                console.note(&"interrupted; the same command goes on from here");
+                return Ok(Outcome::Interrupted);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if common.json {
+            console::print_json(&report)?;
+        } else {
+            console::print(&Ending { report: &report, out: &order.out })?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// What suits a graph that nobody has tuned for.
+    fn plan(&self, dataset: &Dataset, device: &Device) -> Plan {
+        let shape = Shape::of(&dataset.graph(), &dataset.known, dataset.test.len());
+        let means = Means {
+            minutes: self.minutes.unwrap_or(MINUTES),
+            threads: rayon::current_num_threads(),
+            cuda: device.to_string().starts_with("cuda"),
+        };
+        config::choose(&shape, &means)
+    }
+
+    fn read(&self, common: &Common) -> anyhow::Result<(Source, Dataset)> {
+        let Some(path) = &self.data else { return Ok((Source::Demonstration, Dataset::demonstration())) };
+        let data = data::Data { path: path.clone(), options: self.reading.clone() };
+        let source = Source::of(path, &self.reading.options(common))?;
+        Ok((source, data.read(common)?))
+    }
+
+    /// The last part of the configuration's name: `ruleguider-complex`.
+    fn config_name(&self) -> Option<String> {
+        let stem = self.config.as_deref().map(Path::new).and_then(Path::file_stem)?;
+        Some(stem.to_string_lossy().into_owned())
+    }
+
+    fn default_out(&self, source: &Source) -> PathBuf {
+        let data = source.name();
+        match self.config_name() {
+            Some(config) => Path::new("runs").join(format!("{data}-{config}")),
+            None => Path::new("runs").join(data),
+        }
+    }
+}
+
+/// What is said before anything is done.
+struct Beginning<'a> {
+    source: &'a Source,
+    dataset: &'a Dataset,
+    out: &'a Path,
+}
+
+impl fmt::Display for Beginning<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Dataset { names, known, test, .. } = self.dataset;
+        write!(
+            f,
+            "{}: {} entities, {} relations, {} facts; {} training queries, {} valid, {} test; into {}",
+            self.source.name(),
+            names.entities.len(),
+            names.relations.len(),
+            known.facts.len(),
+            known.queries.len(),
+            known.valid.len(),
+            test.len(),
+            self.out.display()
+        )
+    }
+}
+
+/// The figures and the answers, for a person.
+struct Ending<'a> {
+    report: &'a RunReport,
+    out: &'a Path,
+}
+
+impl fmt::Display for Ending<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RunReport { report, stages, examples, seed, version, .. } = self.report;
+        for (name, stage) in Stage::ALL.iter().filter_map(|stage| stages.get_key_value(stage.name())) {
+            let memory = stage.peak_memory_mb.map_or(String::new(), |mb| format!(", {mb:.0} MB"));
+            let before = if stage.skipped { ", done before" } else { "" };
+            writeln!(f, "{name}: {:.1} s{memory}{before}", stage.seconds)?;
+        }
+        writeln!(f, "\nTest split, filtered, seed {seed}, version {version}:\n{report}")?;
+        if !examples.is_empty() {
+            writeln!(f, "Answers to test queries, with their reasons:")?;
+        }
+        for example in examples {
+            let verdict = if example.true_in_test { "true" } else { "not in the data" };
+            writeln!(f, "  {}  [{verdict}]", example.words)?;
+        }
+        write!(f, "\nAsk it: ruleguider predict {} SUBJECT RELATION", self.out.display())
+    }
+}

@@ -1,0 +1,276 @@
+//! Bad days: each ends in one clear line and exit code 2, or goes on; nothing is lost.
+
+mod tool;
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tool::{Tool, learnt, text};
+
+const QUICK: [&str; 4] = ["--out", "run", "--set", "system=rules"];
+
+fn quick(tool: &Tool) {
+    tool.done(&[&["run", "--quiet"], &QUICK[..]].concat());
+}
+
+#[test]
+fn wrong_paths_and_settings_are_named() {
+    let tool = Tool::new();
+    let said = tool.refused(&["run", "nowhere"]);
+    assert!(said.starts_with("ruleguider: nowhere: cannot be read"), "{said}");
+    let said = tool.refused(&["evaluate", "nowhere"]);
+    assert!(said.contains("nowhere: is no run directory (it has no run.json)"), "{said}");
+    let said = tool.refused(&["run", "--set", "rules.treshold=1"]);
+    assert!(said.ends_with("unknown setting `rules.treshold`; did you mean `rules.threshold`?"), "{said}");
+    let path = tool.write("mine.toml", "\n[rules]\nseconds = \"ten\"\n");
+    let said = tool.refused(&["run", "--config", text(&path)]);
+    assert!(
+        said.ends_with("mine.toml:3: `rules.seconds`: found string \"ten\", expected a number"),
+        "{said}"
+    );
+    let said = tool.refused(&["run", "--config", "demonstratio"]);
+    assert!(said.ends_with("the nearest is `demonstration`"), "{said}");
+    // The folder was not made for nothing.
+    assert!(!tool.path("runs").exists());
+}
+
+#[test]
+fn a_place_that_cannot_be_written_to() {
+    let tool = Tool::new();
+    tool.write("file", "");
+    let said = tool.refused(&["run", "--out", "file/run"]);
+    assert!(said.starts_with("ruleguider: file/run: cannot be written"), "{said}");
+    tool.write("thesis.tex", "");
+    let said = tool.refused(&["run", "--out", "."]);
+    assert!(said.contains("holds files but no run; choose an empty or a new folder"), "{said}");
+}
+
+#[test]
+fn two_runs_in_one_directory() {
+    let tool = Tool::new();
+    quick(&tool);
+    let lock = std::fs::File::open(tool.path("run/lock")).unwrap();
+    lock.try_lock().unwrap();
+    let said = tool.refused(&[&["run"], &QUICK[..]].concat());
+    assert!(said.contains("run: another run is working here"), "{said}");
+    // Asking needs no lock.
+    tool.done(&["evaluate", "run", "--quiet"]);
+}
+
+#[test]
+fn a_directory_from_other_data_or_another_version() {
+    let tool = Tool::new();
+    quick(&tool);
+    tool.done(&["generate", "family", "--people", "60", "--out", "data", "--quiet"]);
+    let said = tool.refused(&[&["run", "data"], &QUICK[..]].concat());
+    assert!(said.contains("run: was made from the demonstration graph"), "{said}");
+    let manifest = std::fs::read_to_string(tool.path("run/run.json")).unwrap();
+    tool.write("run/run.json", &manifest.replace("\"layout\": 1", "\"layout\": 77"));
+    for arguments in [&["evaluate", "run"][..], &["run", "--out", "run"]] {
+        let said = tool.refused(arguments);
+        assert!(said.contains("(layout 77), now it is version"), "{said}");
+    }
+}
+
+#[test]
+fn damaged_files_are_noticed_and_made_anew() {
+    let tool = Tool::new();
+    quick(&tool);
+    let whole = learnt(&tool.path("run"));
+    for (file, _) in &whole {
+        let path = tool.path("run").join(file);
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+        let said = tool.refused(&["predict", "run", "x", "uncle_of"]);
+        assert!(said.contains(&format!("{file}: is gone or has changed since it was written")), "{said}");
+        quick(&tool);
+        assert!(learnt(&tool.path("run")) == whole, "{file}");
+    }
+    tool.write("run/stages.json", "{\"rules\": {");
+    quick(&tool);
+    assert!(learnt(&tool.path("run")) == whole);
+    std::fs::remove_file(tool.path("run/config.toml")).unwrap();
+    let said = tool.refused(&["evaluate", "run"]);
+    assert!(said.contains("config.toml: is gone"), "{said}");
+}
+
+#[test]
+fn data_that_moved_or_changed() {
+    let tool = Tool::new();
+    tool.done(&["generate", "family", "--people", "60", "--out", "data", "--quiet"]);
+    tool.done(&[&["run", "data", "--quiet"], &QUICK[..]].concat());
+    std::fs::rename(tool.path("data"), tool.path("moved")).unwrap();
+    let said = tool.refused(&["evaluate", "run"]);
+    assert!(said.contains("data: cannot be read"), "{said}");
+    tool.done(&["evaluate", "run", "--quiet", "--data", "moved"]);
+    tool.done(&["generate", "family", "--people", "61", "--out", "data", "--quiet"]);
+    let said = tool.refused(&["evaluate", "run"]);
+    assert!(said.contains("run: was made from"), "{said}");
+}
+
+#[test]
+fn killed_at_any_moment_it_goes_on() {
+    let tool = Tool::new();
+    let arguments = [&["run", "--quiet"], &QUICK[..]].concat();
+    quick(&tool);
+    let whole = learnt(&tool.path("run"));
+    std::fs::remove_dir_all(tool.path("run")).unwrap();
+    // From a moment after the start to well after the end, in steps that hit every stage.
+    for wait in (0..24).map(|step| Duration::from_millis(2 + 9 * step)) {
+        let mut child = tool.command(&arguments).stdout(Stdio::null()).spawn().unwrap();
+        let began = Instant::now();
+        while began.elapsed() < wait {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        for (file, bytes) in learnt_if_any(&tool) {
+            let expected = whole.iter().find(|(name, _)| *name == file);
+            assert!(expected.is_some_and(|(_, whole)| *whole == bytes), "{file} is not whole after {wait:?}");
+        }
+    }
+    quick(&tool);
+    assert!(learnt(&tool.path("run")) == whole);
+}
+
+#[test]
+fn killed_in_every_stage_it_learns_the_same() {
+    let tool = Tool::new();
+    let settings = [
+        "embed.epochs=12",
+        "embed.evaluate_every=4",
+        "walk.epochs=3",
+        "walk.validate_every=1",
+        "walk.rollouts=4",
+    ];
+    let mut arguments = vec!["run", "--quiet", "--out", "run", "--set", "system=blend"];
+    settings.iter().for_each(|set| arguments.extend(["--set", set]));
+    tool.done(&arguments);
+    let whole = learnt(&tool.path("run"));
+    std::fs::remove_dir_all(tool.path("run")).unwrap();
+    let mut seen = std::collections::BTreeSet::new();
+    // Killed again and again, each time a little after something new has come to the disk.
+    for round in 0..60 {
+        let mut child = tool.command(&arguments).stdout(Stdio::null()).spawn().unwrap();
+        let finished = loop {
+            let now = files(&tool.path("run"));
+            let new = now.difference(&seen).next().is_some();
+            seen.extend(now);
+            if let Some(status) = child.try_wait().unwrap() {
+                break status.success();
+            }
+            if new && round > 0 {
+                break false;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        if finished {
+            break;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    tool.done(&arguments);
+    let after = learnt(&tool.path("run"));
+    for (one, two) in whole.iter().zip(&after) {
+        assert!(one == two, "{} is not what an undisturbed run learns", one.0);
+    }
+    assert_eq!(whole.len(), after.len());
+}
+
+/// Every file below a folder, with its size: something new has come when this changes.
+fn files(folder: &std::path::Path) -> std::collections::BTreeSet<(std::path::PathBuf, u64)> {
+    let mut found = std::collections::BTreeSet::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            match entry.metadata() {
+                Ok(metadata) if metadata.is_dir() => folders.push(entry.path()),
+                Ok(metadata) => {
+                    found.insert((entry.path(), metadata.len()));
+                }
+                // Renamed in between: the next look finds it.
+                Err(_) => {}
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn no_card_is_said() {
+    let tool = Tool::new();
+    let output = tool.run(&[&["run", "--quiet", "--device", "cuda"], &QUICK[..]].concat());
+    if output.status.success() {
+        return eprintln!("skipped: there is a CUDA device here");
+    }
+    let said = tool.refused(&[&["run", "--device", "cuda"], &QUICK[..]].concat());
+    assert!(said.to_lowercase().contains("cuda") && said.contains("--device"), "{said}");
+}
+
+fn learnt_if_any(tool: &Tool) -> Vec<(String, Vec<u8>)> {
+    if tool.path("run").is_dir() { learnt(&tool.path("run")) } else { Vec::new() }
+}
+
+#[test]
+fn a_full_disk_is_said_and_survived() {
+    let tool = Tool::new();
+    std::fs::create_dir(tool.path("small")).unwrap();
+    // A file system of 64 KiB in a namespace of its own, then room made on it, then the same command again.
+    let program = env!("CARGO_BIN_EXE_ruleguider");
+    let script = format!(
+        "mount -t tmpfs -o size=64k none small || exit 77\n\
+         {program} run --quiet --out small/run --set system=rules; echo \"first $?\"\n\
+         ls small/run | grep -c partial; mount -o remount,size=64m small\n\
+         {program} run --quiet --json --out small/run --set system=rules > report.json; echo \"second $?\""
+    );
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", &script])
+        .current_dir(tool.folder.path())
+        .output();
+    let Ok(output) = output else {
+        return eprintln!("skipped: there is no `unshare` to make a small disk with");
+    };
+    let (out, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if output.status.code() == Some(77) || said.contains("unshare failed") {
+        return eprintln!("skipped: a small disk cannot be made here: {said}");
+    }
+    assert!(out.contains("first 2\n0\n") && out.contains("second 0"), "{out}{said}");
+    assert!(said.contains("No space left on device"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn interrupted_it_says_so_and_goes_on() {
+    let tool = Tool::new();
+    tool.done(&["generate", "family", "--people", "6000", "--out", "data", "--quiet"]);
+    let arguments = [&["run", "data"], &QUICK[..]].concat();
+    let mut child = tool.command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    while !tool.path("run/run.json").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "the run ended before it began");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupted.success());
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.contains("the same command goes on from here"), "{said}");
+    tool.done(&[&["run", "data", "--quiet"], &QUICK[..]].concat());
+}
+
+#[test]
+fn odd_graphs() {
+    let tool = Tool::new();
+    let one_relation: String = (0..60).map(|i| format!("a{}\tr\tb{}\n", i % 12, i % 7)).collect();
+    let one_fact = format!("{one_relation}a0\ts\tb0\n");
+    let a_long_name = format!("{one_relation}{}\tr\tb1\n", "x".repeat(50_000_000));
+    for (name, facts) in [("one_relation", one_relation), ("one_fact", one_fact), ("long", a_long_name)] {
+        let path = tool.write(&format!("{name}.tsv"), &facts);
+        let out = format!("runs/{name}");
+        let report = tool.json(&["run", text(&path), "--quiet", "--out", &out, "--set", "system=rules"]);
+        assert!(report["queries"].as_u64().unwrap() > 0, "{name}");
+    }
+    let path = tool.write("two.tsv", "a\tr\tb\nb\tr\tc\n");
+    let said = tool.refused(&["run", text(&path), "--set", "system=rules"]);
+    assert!(said.contains("enough facts to put some aside"), "{said}");
+}

@@ -1,0 +1,155 @@
+//! The guide is true: every command in `docs/` is run, and what it prints is what the guide shows.
+//!
+//! A block that begins with ```` ```console ```` holds commands (`$ ruleguider …`) and what they print on stdout, from
+//! top to bottom in one folder for each page. Seconds and megabytes may differ; a line `…` stands for any lines. In a
+//! block that begins with ```` ```console like ```` all numbers and names in results may differ: training depends on
+//! the processor in the last digits. `GUIDE=write cargo test --test guide` writes what is printed into the guide.
+
+mod tool;
+
+use std::path::{Path, PathBuf};
+use tool::Tool;
+
+struct Command {
+    text: String,
+    shown: Vec<String>,
+    exact: bool,
+    /// The lines of the page at which the shown output begins and ends.
+    from: usize,
+    to: usize,
+}
+
+fn commands(page: &str) -> Vec<Command> {
+    let mut found: Vec<Command> = Vec::new();
+    let mut block = None;
+    for (at, line) in page.lines().enumerate() {
+        match (block, line) {
+            (None, "```console") => block = Some(true),
+            (None, "```console like") => block = Some(false),
+            (Some(_), "```") => block = None,
+            (Some(exact), line) => match line.strip_prefix("$ ") {
+                Some(text) => {
+                    let (from, to) = (at + 1, at + 1);
+                    found.push(Command { text: text.to_owned(), shown: Vec::new(), exact, from, to });
+                }
+                None => {
+                    let last = found.last_mut().expect("a block begins with a command");
+                    last.shown.push(line.to_owned());
+                    last.to = at + 1;
+                }
+            },
+            (None, _) => {}
+        }
+    }
+    found
+}
+
+/// The line without what a clock or the system's memory decides; without any number if it need not be exact.
+fn comparable(line: &str, exact: bool) -> String {
+    let mut words: Vec<String> = Vec::new();
+    let all: Vec<&str> = line.split_whitespace().collect();
+    for (at, word) in all.iter().enumerate() {
+        let unit = all.get(at + 1).map(|next| next.trim_end_matches([',', ';', ')', ':']));
+        let measured = matches!(unit, Some("s" | "MB" | "min")) || word.ends_with("/s");
+        let number = word.chars().any(|character| character.is_ascii_digit());
+        let keyed = at > 0 && all[at - 1].contains("seconds") || at > 0 && all[at - 1].contains("memory");
+        match number && (measured || keyed || !exact) {
+            true => words.push("#".to_owned()),
+            false => words.push((*word).to_owned()),
+        }
+    }
+    words.join(" ")
+}
+
+fn matches(shown: &[String], printed: &[String], exact: bool) -> bool {
+    match shown.split_first() {
+        None => printed.is_empty(),
+        Some((line, rest)) if line == "…" => {
+            (0..=printed.len()).any(|skipped| matches(rest, &printed[skipped..], exact))
+        }
+        Some((line, rest)) => match printed.split_first() {
+            Some((first, others)) => {
+                comparable(line, exact) == comparable(first, exact) && matches(rest, others, exact)
+            }
+            None => false,
+        },
+    }
+}
+
+/// Runs a command of the guide as a shell would, with this program first on the path.
+fn run(tool: &Tool, text: &str) -> Vec<String> {
+    let program = Path::new(env!("CARGO_BIN_EXE_ruleguider"));
+    let folder = program.parent().expect("a program is in a folder");
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
+    let output = std::process::Command::new("sh")
+        .args(["-c", text])
+        .current_dir(tool.folder.path())
+        .env("PATH", path)
+        .env_remove("RULEGUIDER_DATA")
+        .output()
+        .expect("a shell");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let code = output.status.code();
+    assert!(code == Some(0) || code == Some(1), "`{text}` failed: {said}");
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+fn check(path: &Path) {
+    let page = std::fs::read_to_string(path).unwrap();
+    let tool = Tool::new();
+    let write = std::env::var("GUIDE").is_ok_and(|wish| wish == "write");
+    let mut lines: Vec<String> = page.lines().map(str::to_owned).collect();
+    let mut moved = 0isize;
+    for command in commands(&page) {
+        let printed = run(&tool, &command.text);
+        if matches(&command.shown, &printed, command.exact) {
+            continue;
+        }
+        let place = format!("{}:{}", path.display(), command.from);
+        assert!(write, "{place}: `{}` prints\n{}", command.text, printed.join("\n"));
+        let from = (command.from as isize + moved) as usize;
+        let to = (command.to as isize + moved) as usize;
+        moved += printed.len() as isize - (to - from) as isize;
+        lines.splice(from..to, printed);
+    }
+    if write {
+        std::fs::write(path, lines.join("\n") + "\n").unwrap();
+    }
+}
+
+fn page(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name)
+}
+
+macro_rules! pages {
+    ($($test:ident: $file:literal),* $(,)?) => {
+        $(#[test]
+        fn $test() {
+            check(&page($file));
+        })*
+
+        #[test]
+        fn every_page_is_checked() {
+            let mut pages: Vec<String> = std::fs::read_dir(page(""))
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+                .collect();
+            pages.sort();
+            assert_eq!(pages, [$($file),*]);
+        }
+    };
+}
+
+pages! {
+    convert: "convert.md",
+    evaluate: "evaluate.md",
+    explain: "explain.md",
+    generate: "generate.md",
+    guide: "guide.md",
+    mine_and_apply: "mine-and-apply.md",
+    predict: "predict.md",
+    report: "report.md",
+    reproduce: "reproduce.md",
+    run: "run.md",
+    stats: "stats.md",
+}

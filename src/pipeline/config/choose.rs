@@ -1,0 +1,242 @@
+//! Settings that suit a graph which nobody has tuned for, within a budget of time, and what they will cost.
+//!
+//! The estimates count multiplications and divide them by what a core does of them in our own code; they are
+//! there to choose numbers of epochs and to say beforehand what will happen, and are off by a factor of two easily.
+
+use super::{Config, RuleFamily, System};
+use crate::embed::{ModelKind, Settings};
+use crate::graph::{Graph, Known};
+use crate::walk::WalkConfig;
+use std::fmt;
+
+/// Multiply-adds that a core does in a second, in thousand millions, as measured in training.
+const A_CORE: f64 = 8.0;
+/// How many cores an NVIDIA card is worth here.
+const A_CARD: f64 = 200.0;
+/// From this mean degree on a graph is walked like FB15k-237, below like WN18RR.
+const DENSE: f64 = 15.0;
+
+/// What matters of a graph.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shape {
+    /// How many entities there are.
+    pub entities: usize,
+    /// How many facts.
+    pub facts: usize,
+    /// How many distinct queries the facts answer, in both directions.
+    pub queries: usize,
+    /// How many training queries the walker has.
+    pub training: usize,
+    /// How many queries are ranked in the end.
+    pub ranked: usize,
+}
+
+impl Shape {
+    /// The shape of `graph` with the training queries of `known`; `ranked` queries are ranked in the end.
+    pub fn of(graph: &Graph, known: &Known, ranked: usize) -> Self {
+        let links = (0..graph.links() as u32).map(crate::graph::Link);
+        let queries = links.map(|link| graph.pairs(link).sources.len()).sum();
+        Self {
+            entities: graph.entities(),
+            facts: graph.facts(),
+            queries,
+            training: known.queries.len(),
+            ranked,
+        }
+    }
+
+    fn degree(&self) -> f64 {
+        2.0 * self.facts as f64 / self.entities.max(1) as f64
+    }
+}
+
+/// What there is to compute with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Means {
+    /// The budget.
+    pub minutes: f64,
+    /// Threads of the CPU.
+    pub threads: usize,
+    /// Whether tensors live on a card.
+    pub cuda: bool,
+}
+
+/// What will be done, and about how long each stage will take.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The settings.
+    pub config: Config,
+    /// Seconds of mining, of the embedding model, of the walker, of ranking.
+    pub seconds: [f64; 4],
+}
+
+/// Settings for a graph of this shape with these means.
+pub fn choose(shape: &Shape, means: &Means) -> Plan {
+    let budget = means.minutes * 60.0;
+    let rate = 1e9 * A_CORE * if means.cuda { A_CARD } else { means.threads as f64 };
+    let mut config = Config::default();
+    config.rules.seconds = (0.1 * budget).clamp(1.0, 100.0);
+    config.embed = embedding(shape);
+    config.walk = walker(shape);
+    let epoch = |cost: f64| (cost / rate).max(1e-3);
+    let embed_epoch = epoch(embedding_cost(shape, &config.embed));
+    let walk_epoch = epoch(walker_cost(shape, &config.walk));
+    let ranking = shape.ranked as f64 * query_cost(shape, &config.walk) / rate;
+    let epochs = |seconds: f64, epoch: f64, most: f64| (seconds / epoch).floor().min(most) as usize;
+    let embed_epochs = epochs(0.3 * budget, embed_epoch, 100.0);
+    let walk_epochs = epochs(0.5 * budget, walk_epoch, 40.0);
+    let mut seconds = [config.rules.seconds, 0.0, 0.0, ranking];
+    if walk_epochs == 0 {
+        // Too large for any of the networks: rules scale.
+        config.system = System::Rules;
+        config.rules.types = vec![RuleFamily::Cyclic, RuleFamily::Acyclic, RuleFamily::Zero];
+        config.rules.seconds = (0.8 * budget).max(1.0);
+        return Plan { seconds: [config.rules.seconds, 0.0, 0.0, 0.0], config };
+    }
+    // An embedding that has hardly been trained rewards at random.
+    config.walk.soft_reward = embed_epochs >= 5;
+    config.embed.epochs = embed_epochs.max(1);
+    config.embed.evaluate_every = (config.embed.epochs / 8).max(1);
+    config.walk.epochs = walk_epochs;
+    config.walk.validate_every = (walk_epochs / 8).max(1);
+    config.walk.validation_queries = 2000;
+    if config.walk.soft_reward {
+        seconds[1] = embed_epoch * config.embed.epochs as f64;
+    }
+    seconds[2] = walk_epoch * (walk_epochs as f64 + f64::from(config.walk.pretrain_epochs) * 0.5);
+    Plan { config, seconds }
+}
+
+fn embedding(shape: &Shape) -> Settings {
+    let general = Settings::of(ModelKind::ComplEx);
+    match shape.entities {
+        0..1000 => Settings { dimension: 64, batch: 128, ..general },
+        1000..10_000 => Settings { dimension: 100, batch: 256, ..general },
+        _ => general,
+    }
+}
+
+fn walker(shape: &Shape) -> WalkConfig {
+    let dense = shape.degree() >= DENSE;
+    let published = if dense { WalkConfig::fb15k_237() } else { WalkConfig::wn18rr() };
+    let (width, layers, batch, rollouts) = match shape.entities {
+        0..1000 => (64, 1, 128, 10),
+        1000..10_000 => (100, 2, 128, 20),
+        _ => (200, 3, 256, 20),
+    };
+    // A small graph leaves no room for as many batches as make the published step safe.
+    let learning_rate = if shape.training < 20_000 { 0.003 } else { published.learning_rate };
+    let beam = if shape.entities < 1000 { 64 } else { 128 };
+    let lambda = if dense { 0.1 } else { 0.3 };
+    WalkConfig {
+        dimension: width,
+        history: width,
+        layers,
+        batch,
+        rollouts,
+        learning_rate,
+        beam,
+        lambda,
+        ..published
+    }
+}
+
+/// Multiply-adds of an epoch: every query against every entity, forward and twice backward.
+fn embedding_cost(shape: &Shape, settings: &Settings) -> f64 {
+    3.0 * shape.queries as f64 * shape.entities as f64 * 2.0 * settings.dimension as f64
+}
+
+/// Multiply-adds of an epoch of joint training. Of the walks of a query so many stand in states of their own.
+fn walker_cost(shape: &Shape, config: &WalkConfig) -> f64 {
+    let states = (config.rollouts as f64).min(7.0) * config.hops as f64;
+    3.0 * shape.training as f64 * states * state_cost(shape, config)
+}
+
+/// Multiply-adds of beam search for a query.
+fn query_cost(shape: &Shape, config: &WalkConfig) -> f64 {
+    let states = 0.3 * config.beam as f64 * config.hops as f64;
+    states * state_cost(shape, config)
+}
+
+/// Multiply-adds of one state: two LSTMs, two heads, the candidates.
+fn state_cost(shape: &Shape, config: &WalkConfig) -> f64 {
+    let (width, layers) = (config.dimension as f64, config.layers as f64);
+    let candidates = (3.0 * shape.degree()).min(config.bandwidth as f64);
+    2.0 * layers * 8.0 * width * width + 8.0 * width * width + candidates * width
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Config { system, embed, walk, rules, .. } = &self.config;
+        let [mining, embedding, walking, ranking] = self.seconds;
+        let about = |seconds: f64| match seconds {
+            _ if seconds < 90.0 => format!("{:.0} s", seconds.max(1.0)),
+            _ => format!("{:.0} min", seconds / 60.0),
+        };
+        write!(f, "plan, about {} in all:", about(self.seconds.iter().sum()))?;
+        if walk.soft_reward && *system == System::Walker {
+            let model = embed.model.name();
+            write!(
+                f,
+                " {model} of dimension {}, {} epochs, about {};",
+                embed.dimension,
+                embed.epochs,
+                about(embedding)
+            )?;
+        }
+        write!(f, " rules up to length {}, at most {};", rules.max_length, about(mining))?;
+        if *system == System::Rules {
+            return write!(f, " no networks: the graph is too large for them in this time; then ranking");
+        }
+        write!(
+            f,
+            " walker of width {}, {} hops, {} epochs, about {}; ranking, about {}",
+            walk.dimension,
+            walk.hops,
+            walk.epochs,
+            about(walking),
+            about(ranking)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO_CORES: Means = Means { minutes: 10.0, threads: 2, cuda: false };
+
+    fn shape(entities: usize, facts: usize) -> Shape {
+        Shape { entities, facts, queries: facts, training: facts, ranked: facts / 10 }
+    }
+
+    #[test]
+    fn every_choice_is_sound_and_within_the_budget() {
+        for entities in [1, 30, 500, 5_000, 40_000, 1_000_000] {
+            for degree in [1, 6, 40] {
+                for minutes in [0.5, 10.0, 600.0] {
+                    let shape = shape(entities, entities * degree / 2 + 1);
+                    let plan = choose(&shape, &Means { minutes, ..TWO_CORES });
+                    plan.config.check().unwrap();
+                    let learning: f64 = plan.seconds[..3].iter().sum();
+                    assert!(learning <= 60.0 * minutes, "{shape:?} {minutes} {plan}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn large_graphs_get_rules_and_small_ones_small_networks() {
+        assert_eq!(choose(&shape(2_000_000, 10_000_000), &TWO_CORES).config.system, System::Rules);
+        let small = choose(&shape(300, 3_000), &TWO_CORES).config;
+        assert_eq!((small.system, small.walk.dimension, small.walk.soft_reward), (System::Walker, 64, true));
+        let dense = choose(&shape(15_000, 270_000), &Means { minutes: 600.0, ..TWO_CORES }).config;
+        assert_eq!((dense.walk.relation_dropout, dense.walk.dimension), (0.5, 200));
+    }
+
+    #[test]
+    fn the_plan_is_said_beforehand() {
+        let said = choose(&shape(300, 3_000), &TWO_CORES).to_string();
+        assert!(said.starts_with("plan, about ") && said.contains("walker of width 64, 3 hops"), "{said}");
+    }
+}

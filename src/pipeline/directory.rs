@@ -1,0 +1,208 @@
+//! A run directory: who may work in it, where its files are, and how they are written.
+//!
+//! Invariant: a file under its own name is whole. Everything is written aside, brought to the disk and then
+//! renamed; what a kill leaves behind is a `.partial` file that nobody reads and the next writer replaces.
+//! The directory knows no stage and no model, only names of files.
+
+use super::PipelineError;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Says that a directory is a run, of what and by which version.
+pub const MANIFEST: &str = "run.json";
+/// The settings, resolved.
+pub const CONFIG: &str = "config.toml";
+/// Which stages are finished.
+pub const STAGES: &str = "stages.json";
+/// The rules.
+pub const RULES: &str = "rules.tsv";
+/// The embedding model.
+pub const EMBEDDING: &str = "embedding.safetensors";
+/// The walker at the end of pre-training.
+pub const PRETRAINED: &str = "pretrained.safetensors";
+/// The walker.
+pub const WALKER: &str = "walker.safetensors";
+/// The weights of the blend.
+pub const BLEND: &str = "blend.json";
+/// Learning curves, one JSON object a line.
+pub const METRICS: &str = "metrics.jsonl";
+/// The figures at the end.
+pub const RESULTS: &str = "results.json";
+const LOCK: &str = "lock";
+
+/// A run directory. Holding one that was opened for work keeps everybody else from working in it.
+#[derive(Debug)]
+pub struct RunDirectory {
+    path: PathBuf,
+    /// Locked by the operating system, so that even a killed process leaves no lock behind.
+    _lock: Option<File>,
+}
+
+impl RunDirectory {
+    /// Opens `path` to work in it; makes it if it is not there.
+    ///
+    /// # Errors
+    /// If it cannot be made or written to, holds other things than a run, or another process works in it.
+    pub fn work_in(path: &Path) -> Result<Self, PipelineError> {
+        std::fs::create_dir_all(path).map_err(PipelineError::writing(path))?;
+        if !path.join(MANIFEST).exists() && holds_other_things(path)? {
+            return Err(PipelineError::Occupied { path: path.to_owned() });
+        }
+        let lock = path.join(LOCK);
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&lock);
+        let file = file.map_err(PipelineError::writing(&lock))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { path: path.to_owned(), _lock: Some(file) }),
+            Err(TryLockError::WouldBlock) => Err(PipelineError::Locked { path: path.to_owned() }),
+            Err(TryLockError::Error(error)) => Err(PipelineError::writing(&lock)(error)),
+        }
+    }
+
+    /// Opens the finished or unfinished run at `path` to read from it. Takes no lock: what is there is whole.
+    ///
+    /// # Errors
+    /// If there is no run.
+    pub fn look_at(path: &Path) -> Result<Self, PipelineError> {
+        if !path.join(MANIFEST).is_file() {
+            return Err(PipelineError::NotARun { path: path.to_owned(), file: MANIFEST });
+        }
+        Ok(Self { path: path.to_owned(), _lock: None })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path of one of its files.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Reads a file as text, `None` if it is not there.
+    ///
+    /// # Errors
+    /// If it is there and cannot be read.
+    pub fn read(&self, name: &str) -> Result<Option<String>, PipelineError> {
+        let path = self.file(name);
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+                Err(PipelineError::Broken { path, what: "is not text any more".to_owned() })
+            }
+            Err(error) => Err(PipelineError::reading(&path)(error)),
+        }
+    }
+
+    /// Writes a file whole or not at all.
+    ///
+    /// # Errors
+    /// If the disk is full or the folder cannot be written to; what stood there before is then still there.
+    pub fn write(&self, name: &str, content: &[u8]) -> Result<(), PipelineError> {
+        write_whole(&self.file(name), |out| out.write_all(content))
+    }
+
+    /// Takes a file away, if it is there.
+    ///
+    /// # Errors
+    /// If it is there and cannot be removed.
+    pub fn remove(&self, name: &str) -> Result<(), PipelineError> {
+        let path = self.file(name);
+        match std::fs::remove_file(&path) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                Err(PipelineError::Io { path, action: "removed", source })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Writes the file `path` aside through `fill`, brings it to the disk and renames it.
+///
+/// # Errors
+/// If anything of that fails; what stood at `path` before is then still there, and nothing is left aside.
+pub fn write_whole(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> Result<(), PipelineError> {
+    let mut aside = path.file_name().unwrap_or_default().to_owned();
+    aside.push(".partial");
+    let aside = path.with_file_name(aside);
+    let written = File::create(&aside).and_then(|file| {
+        let mut out = BufWriter::with_capacity(1 << 18, file);
+        fill(&mut out)?;
+        out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
+        std::fs::rename(&aside, path)?;
+        sync_folder(path)
+    });
+    written.map_err(|error| {
+        // The message below matters more than a leftover that the next writer replaces.
+        let _ = std::fs::remove_file(&aside);
+        PipelineError::writing(path)(error)
+    })
+}
+
+/// Brings a renamed file's new name to the disk, where the system can.
+fn sync_folder(path: &Path) -> std::io::Result<()> {
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
+fn holds_other_things(path: &Path) -> Result<bool, PipelineError> {
+    for entry in std::fs::read_dir(path).map_err(PipelineError::reading(path))? {
+        let name = entry.map_err(PipelineError::reading(path))?.file_name();
+        let own = name == LOCK || name.to_string_lossy().ends_with(".partial");
+        if !own {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_cannot_work_in_one_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run");
+        let first = RunDirectory::work_in(&path).unwrap();
+        let second = RunDirectory::work_in(&path).unwrap_err();
+        assert!(
+            second.to_string().ends_with("another run is working here; wait for it, or choose another --out")
+        );
+        drop(first);
+        RunDirectory::work_in(&path).unwrap();
+    }
+
+    #[test]
+    fn a_folder_of_other_things_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("thesis.tex"), "").unwrap();
+        let error = RunDirectory::work_in(folder.path()).unwrap_err();
+        assert!(matches!(error, PipelineError::Occupied { .. }), "{error}");
+        let error = RunDirectory::look_at(folder.path()).unwrap_err();
+        assert!(error.to_string().contains("is no run directory (it has no run.json)"), "{error}");
+    }
+
+    #[test]
+    fn a_file_is_written_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rules.tsv");
+        write_whole(&path, |out| out.write_all(b"first")).unwrap();
+        let error = write_whole(&path, |out| {
+            out.write_all(b"half")?;
+            Err(std::io::Error::from(std::io::ErrorKind::StorageFull))
+        });
+        let error = error.unwrap_err();
+        assert!(error.to_string().ends_with("rules.tsv: cannot be written"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"first");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

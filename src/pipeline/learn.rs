@@ -1,0 +1,206 @@
+//! The learning stages, each from what may be learnt to files in the run directory.
+
+use super::directory::{BLEND, EMBEDDING, PRETRAINED, RULES, WALKER, write_whole};
+use super::joint::{Opinion, path_table};
+use super::material::{Learnable, Material};
+use super::reason::{Blend, ByRules, ByWalker, Recipe, Weights};
+use super::stage::Finished;
+use super::{PipelineError, RunDirectory};
+use crate::embed::{self, Embedding, ModelKind, Size, Stop, Task};
+use crate::graph::{Adjacency, Direction, Known, Query, Triple};
+use crate::progress::Progress;
+use crate::rule::{self, RuleFile, RuleType, ScoredRule};
+use crate::tensor::Device;
+use crate::walk::{self, SoftReward, Stage, Teacher, TrainOptions, WalkConfig, Walker};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Mines rules and writes them down.
+///
+/// # Errors
+/// If mining fails, its file cannot be written, or the user interrupts.
+pub fn rules(material: &Material<'_>) -> Result<Finished, PipelineError> {
+    let Material { learnable, config, seed, directory, progress, .. } = *material;
+    let with_constants = config.rules.types.iter().any(|&family| family != super::config::RuleFamily::Cyclic);
+    rule::check_names(&learnable.names, with_constants)?;
+    let mined = rule::mine(&learnable.graph, &config.rules.mine_options(seed), progress)?;
+    if mined.interrupted {
+        return Err(PipelineError::Interrupted);
+    }
+    write_whole(&directory.file(RULES), |out| rule::write_lines(out, &mined.rules, &learnable.names))?;
+    let figures = json!({
+        "rules": mined.rules.len(),
+        "rules_by_type": {
+            "cyclic": mined.by_type(RuleType::Cyclic),
+            "acyclic": mined.by_type(RuleType::Acyclic),
+            "zero": mined.by_type(RuleType::Zero),
+        },
+        "saturation": mined.saturation,
+    });
+    Ok(Finished { files: vec![RULES.to_owned()], figures, seconds: None })
+}
+
+/// Trains the embedding model and writes it down; goes on from its checkpoint.
+///
+/// # Errors
+/// If training fails or the user interrupts.
+pub fn embeddings(material: &Material<'_>) -> Result<Finished, PipelineError> {
+    let Material { learnable, config, seed, directory, device, progress, .. } = *material;
+    let size = Size { entities: learnable.names.entities.len(), relations: learnable.names.relations.len() };
+    let train = |known: &Known, stop: Stop, folder: &str| {
+        let folder = material.checkpoints(folder)?;
+        progress.follow("embeddings", folder.join("metrics.jsonl"))?;
+        let settings = &config.embed;
+        let task = Task { known, size, settings, stop, seed, device, folder: Some(&folder) };
+        embed::train(task, progress).map_err(PipelineError::from)
+    };
+    let stop = match (learnable.valid_learnt, config.embed.final_epochs) {
+        (false, _) => Stop::Validation,
+        // The validation split is about to be learnt: how long to train is found without it first.
+        (true, 0) => Stop::After(train(&learnable.tuning, Stop::Validation, "tuning")?.summary.best_epoch),
+        (true, epochs) => Stop::After(epochs),
+    };
+    let embed::Trained { embedding, summary } = train(&learnable.known, stop, "embeddings")?;
+    embedding.save(&directory.file(EMBEDDING), &learnable.names, &[])?;
+    let figures = serde_json::to_value(&summary).expect("a summary is plain data");
+    Ok(Finished { files: vec![EMBEDDING.to_owned()], figures, seconds: Some(summary.training_seconds) })
+}
+
+/// Trains the relation agent alone, on the rewards of rules.
+///
+/// # Errors
+/// If training fails or the user interrupts.
+pub fn pretraining(material: &Material<'_>) -> Result<Finished, PipelineError> {
+    // No joint epochs: training ends where they would begin, with a checkpoint that they go on from.
+    let settings = WalkConfig { epochs: 0, ..material.config.walk.clone() };
+    walker(material, &settings, Stage::Pretrain, PRETRAINED)
+}
+
+/// Trains both agents.
+///
+/// # Errors
+/// If training fails or the user interrupts.
+pub fn training(material: &Material<'_>) -> Result<Finished, PipelineError> {
+    walker(material, &material.config.walk, Stage::Joint, WALKER)
+}
+
+fn walker(
+    material: &Material<'_>,
+    settings: &WalkConfig,
+    stage: Stage,
+    file: &str,
+) -> Result<Finished, PipelineError> {
+    let Material { learnable, config, seed, directory, device, progress, .. } = *material;
+    let rules = path_table(&mined(directory, learnable)?, settings.hops, config.rules.threshold);
+    let embedding = match settings.soft_reward {
+        true => Some(load_embedding(directory, learnable, device)?),
+        false => None,
+    };
+    let opinion = embedding.as_ref().map(Opinion);
+    let soft = opinion.as_ref().map(|opinion| opinion as &dyn SoftReward);
+    // A validation split that is learnt from can choose nothing: the last epoch counts.
+    let known = match learnable.valid_learnt {
+        true => Known { valid: Arc::from([]), ..learnable.known.clone() },
+        false => learnable.known.clone(),
+    };
+    let folder = material.checkpoints("walker")?;
+    let name = if stage == Stage::Pretrain { "pretraining" } else { "training" };
+    progress.follow(name, folder.join("metrics.jsonl"))?;
+    let mut walker = Walker::new(settings, &learnable.graph, &known, device, seed)?;
+    let teacher = Teacher { rules: &rules, soft };
+    let options = TrainOptions { seed, folder: Some(&folder), ..TrainOptions::default() };
+    let trained = walk::train(&mut walker, &learnable.graph, &known, teacher, options, progress)?;
+    if trained.interrupted {
+        return Err(PipelineError::Interrupted);
+    }
+    walker.save(&directory.file(file))?;
+    let asked: Vec<Query> =
+        learnable.tuning.valid.iter().map(|&triple| Query::of(triple, Direction::Forward).0).collect();
+    let own = trained.history.iter().filter(|figures| figures.stage == stage);
+    let seconds = own.clone().map(|figures| figures.seconds).sum();
+    let figures = json!({
+        "epochs": own.count(),
+        "best": trained.best,
+        "parameters": walker.parameter_count(),
+        "rule_share": walker.rule_share(&asked, &rules)?,
+    });
+    Ok(Finished { files: vec![file.to_owned()], figures, seconds: Some(seconds) })
+}
+
+/// Fits the weights of the blend on the validation split.
+///
+/// # Errors
+/// If one of the reasoners fails.
+pub fn blending(material: &Material<'_>) -> Result<Finished, PipelineError> {
+    let Material { learnable, config, directory, device, .. } = *material;
+    let given =
+        Weights { rules: config.blend.rules, walker: config.blend.walker, embedding: config.blend.embedding };
+    let mut recipe = Recipe { general: given, ..Recipe::default() };
+    if config.blend.fit && !learnable.valid_learnt {
+        material.progress.begin("blending", "", None);
+        let known = &learnable.known;
+        let splits: [&[Triple]; 3] = [&known.facts, &known.queries, &known.valid];
+        let truth = Adjacency::new(learnable.names.entities.len(), &splits);
+        let blend = load_blend(directory, learnable, config, &recipe, device)?;
+        recipe = blend.fit(&known.valid, &truth, &learnable.names)?;
+        material.progress.end(&format_args!("{:?}", recipe.general));
+    }
+    let text = serde_json::to_vec_pretty(&recipe).expect("weights are plain data");
+    directory.write(BLEND, &text)?;
+    let figures: Value = serde_json::to_value(recipe.general).expect("weights are plain data");
+    Ok(Finished { files: vec![BLEND.to_owned()], figures, seconds: None })
+}
+
+/// The rules of a run; none if it has not mined any.
+///
+/// # Errors
+/// If they are there and cannot be read.
+pub fn mined(directory: &RunDirectory, learnable: &Learnable) -> Result<Vec<ScoredRule>, PipelineError> {
+    let path = directory.file(RULES);
+    if path.exists() { Ok(RuleFile::read(&path, &learnable.names)?.rules) } else { Ok(Vec::new()) }
+}
+
+/// The embedding model of a run.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn load_embedding(
+    directory: &RunDirectory,
+    learnable: &Learnable,
+    device: &Device,
+) -> Result<Embedding, PipelineError> {
+    Ok(Embedding::load(&directory.file(EMBEDDING), &learnable.names, ModelKind::default(), device)?)
+}
+
+/// The walker of a run, with the rules that its paths may follow.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn load_walker(
+    directory: &RunDirectory,
+    learnable: &Learnable,
+    beam: usize,
+    device: &Device,
+) -> Result<ByWalker, PipelineError> {
+    let mut walker = Walker::read(&directory.file(WALKER), &learnable.graph, &learnable.known, device)?;
+    walker.set_beam(beam)?;
+    Ok(ByWalker::new(walker, &mined(directory, learnable)?))
+}
+
+/// The blend of a run.
+///
+/// # Errors
+/// If one of its parts cannot be read.
+pub fn load_blend<'g>(
+    directory: &RunDirectory,
+    learnable: &'g Learnable,
+    config: &super::Config,
+    recipe: &Recipe,
+    device: &Device,
+) -> Result<Blend<'g>, PipelineError> {
+    let rules = mined(directory, learnable)?;
+    let by_rules = ByRules::new(&learnable.graph, rules, config.rules.apply_options());
+    let walker = load_walker(directory, learnable, config.walk.beam, device)?;
+    let embedding = load_embedding(directory, learnable, device)?;
+    Ok(Blend::new(walker, by_rules, embedding, recipe, &learnable.names))
+}

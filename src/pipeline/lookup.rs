@@ -1,0 +1,234 @@
+//! Finding what a person means by a name: an id, a label, a relation or its inverse, and what was nearly meant.
+
+use super::PipelineError;
+use crate::graph::{Direction, EntityId, Link, Names, RelationId};
+use std::collections::HashMap;
+
+/// How many names a message suggests at most.
+const SUGGESTED: usize = 5;
+/// Names less alike than this are not worth suggesting.
+const ALIKE: f64 = 0.55;
+
+/// Names as people type them.
+pub struct Lookup<'a> {
+    names: &'a Names,
+    /// Entities by their label in lower case.
+    by_label: HashMap<String, Vec<EntityId>>,
+}
+
+impl<'a> Lookup<'a> {
+    /// A lookup in `names`.
+    pub fn new(names: &'a Names) -> Self {
+        let mut by_label: HashMap<String, Vec<EntityId>> = HashMap::new();
+        for (&entity, label) in &names.labels {
+            by_label.entry(label.to_lowercase()).or_default().push(entity);
+        }
+        for entities in by_label.values_mut() {
+            entities.sort_unstable();
+        }
+        Self { names, by_label }
+    }
+
+    /// The entity called `text`: by its id, else by its label, in any case.
+    ///
+    /// # Errors
+    /// If there is none, with names that are nearly the same; or if several have that label, with their ids.
+    pub fn entity(&self, text: &str) -> Result<EntityId, PipelineError> {
+        if let Some(id) = self.names.entities.get(text) {
+            return Ok(EntityId(id));
+        }
+        let folded = text.to_lowercase();
+        let found: &[EntityId] = match self.by_label.get(&folded) {
+            Some(found) => found,
+            None => &self.by_folded_name(&folded),
+        };
+        let exact: Vec<EntityId> =
+            found.iter().copied().filter(|&entity| self.names.label(entity) == text).collect();
+        match (found, &exact[..]) {
+            (&[entity], _) | (_, &[entity]) => Ok(entity),
+            ([], _) => {
+                let everything = (0..self.names.entities.len() as u32).map(EntityId);
+                let spellings = everything.flat_map(|entity| {
+                    let label = self.names.labels.get(&entity).map(String::as_str);
+                    [Some(self.names.entity(entity)), label].into_iter().flatten()
+                });
+                Err(unknown("entity", text, spellings))
+            }
+            (several, _) => {
+                let ids: Vec<&str> =
+                    several.iter().take(12).map(|&entity| self.names.entity(entity)).collect();
+                let more = if several.len() > ids.len() { ", …" } else { "" };
+                Err(PipelineError::Name(format!(
+                    "`{text}` is the label of {} entities; say which by its id: {}{more}",
+                    several.len(),
+                    ids.join(", ")
+                )))
+            }
+        }
+    }
+
+    fn by_folded_name(&self, folded: &str) -> Vec<EntityId> {
+        let everything = self.names.entities.iter().zip(0..);
+        everything.filter(|(name, _)| name.to_lowercase() == folded).map(|(_, id)| EntityId(id)).collect()
+    }
+
+    /// The relation called `text`, in any case or by a last part that no other relation has, or the inverse of
+    /// one: `~parent_of`, `parent_of^-1` or `parent_of⁻¹`.
+    ///
+    /// # Errors
+    /// If there is none, with names that are nearly the same; or if several end like that.
+    pub fn link(&self, text: &str) -> Result<Link, PipelineError> {
+        // A relation may be called like an inverse; its own name comes first.
+        if let Some(id) = self.names.relations.get(text) {
+            return Ok(Link::forward(RelationId(id)));
+        }
+        let inverse =
+            text.strip_prefix('~').or_else(|| text.strip_suffix("^-1")).or_else(|| text.strip_suffix("⁻¹"));
+        let (name, direction) = match inverse {
+            Some(name) => (name, Direction::Inverse),
+            None => (text, Direction::Forward),
+        };
+        Ok(Link::new(self.relation(name)?, direction))
+    }
+
+    fn relation(&self, text: &str) -> Result<RelationId, PipelineError> {
+        if let Some(id) = self.names.relations.get(text) {
+            return Ok(RelationId(id));
+        }
+        let all = || self.names.relations.iter().zip((0..).map(RelationId));
+        let folded = text.to_lowercase();
+        let same: Vec<_> = all().filter(|(name, _)| name.to_lowercase() == folded).collect();
+        let ends = |name: &str| {
+            let name = name.to_lowercase();
+            let before = name.strip_suffix(&folded).and_then(|before| before.chars().last());
+            before.is_some_and(|character| !character.is_alphanumeric())
+        };
+        let found = if same.is_empty() { all().filter(|(name, _)| ends(name)).collect() } else { same };
+        match &found[..] {
+            [(_, relation)] => Ok(*relation),
+            [] => Err(unknown("relation", text, self.names.relations.iter())),
+            several => {
+                let names: Vec<&str> = several.iter().take(12).map(|(name, _)| *name).collect();
+                Err(PipelineError::Name(format!(
+                    "`{text}` could be {} relations; say which: {}",
+                    several.len(),
+                    names.join(", ")
+                )))
+            }
+        }
+    }
+}
+
+/// "There is no such thing", with the nearest names there are.
+fn unknown<'a>(what: &str, text: &str, names: impl Iterator<Item = &'a str>) -> PipelineError {
+    let folded = text.to_lowercase();
+    let mut alike: Vec<(f64, &str)> = names
+        .map(|name| (likeness(&folded, &name.to_lowercase()), name))
+        .filter(|(likeness, _)| *likeness >= ALIKE)
+        .collect();
+    alike.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    alike.dedup_by_key(|(_, name)| *name);
+    let nearest: Vec<&str> = alike.iter().take(SUGGESTED).map(|(_, name)| *name).collect();
+    let said = match nearest[..] {
+        [] => format!("the graph has never seen an {what} `{text}`, nor anything nearly so called"),
+        [only] => format!("the graph has never seen an {what} `{text}`; did you mean `{only}`?"),
+        _ => format!(
+            "the graph has never seen an {what} `{text}`; did you mean one of {}?",
+            nearest.join(", ")
+        ),
+    };
+    PipelineError::Name(said.replace("an relation", "a relation"))
+}
+
+/// How alike two names are, from 0 to 1. Cheap for names of very different lengths, which most are.
+fn likeness(a: &str, b: &str) -> f64 {
+    let (short, long) = (a.len().min(b.len()), a.len().max(b.len()));
+    if long == 0 {
+        return 1.0;
+    }
+    // A name that holds the other whole is near, however long it is.
+    if short >= 4 && (b.contains(a) || a.contains(b)) {
+        return 0.8 + 0.2 * short as f64 / long as f64;
+    }
+    if (short as f64) < ALIKE * long as f64 {
+        return 0.0;
+    }
+    strsim::normalized_damerau_levenshtein(a, b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> Names {
+        let mut names = Names::default();
+        for (name, label) in
+            [("p1", "Ada Lovelace"), ("p2", "Ben"), ("p3", "ben"), ("q4", "Ben"), ("Rome", "")]
+        {
+            let id = EntityId(names.entities.intern(name));
+            if !label.is_empty() {
+                names.labels.insert(id, label.to_owned());
+            }
+        }
+        for name in ["parent_of", "/people/person/place_of_birth", "/film/film/place_of_birth", "/film/genre"]
+        {
+            names.relations.intern(name);
+        }
+        names
+    }
+
+    #[track_caller]
+    fn refused(text: &str, entity: bool, said: &str) {
+        let names = names();
+        let lookup = Lookup::new(&names);
+        let error = if entity { lookup.entity(text).map(|_| ()) } else { lookup.link(text).map(|_| ()) };
+        assert_eq!(error.unwrap_err().to_string(), said);
+    }
+
+    #[test]
+    fn ids_come_before_labels_and_case_comes_last() {
+        let names = names();
+        let lookup = Lookup::new(&names);
+        assert_eq!(lookup.entity("p2").unwrap(), EntityId(1));
+        assert_eq!(lookup.entity("ada lovelace").unwrap(), EntityId(0));
+        assert_eq!(lookup.entity("ben").unwrap(), EntityId(2));
+        assert_eq!(lookup.entity("rome").unwrap(), EntityId(4));
+    }
+
+    #[test]
+    fn what_is_not_there_is_nearly_there() {
+        refused("Ben", true, "`Ben` is the label of 3 entities; say which by its id: p2, p3, q4");
+        refused(
+            "Ada Lovelase",
+            true,
+            "the graph has never seen an entity `Ada Lovelase`; did you mean `Ada Lovelace`?",
+        );
+        refused(
+            "Zanzibar",
+            true,
+            "the graph has never seen an entity `Zanzibar`, nor anything nearly so called",
+        );
+        refused(
+            "parentof",
+            false,
+            "the graph has never seen a relation `parentof`; did you mean `parent_of`?",
+        );
+        refused(
+            "place_of_birth",
+            false,
+            "`place_of_birth` could be 2 relations; say which: /people/person/place_of_birth, /film/film/place_of_birth",
+        );
+    }
+
+    #[test]
+    fn a_relation_has_an_inverse_and_a_last_part() {
+        let names = names();
+        let lookup = Lookup::new(&names);
+        let inverse = Link::inverse_of(RelationId(0));
+        for text in ["~parent_of", "parent_of^-1", "PARENT_OF⁻¹"] {
+            assert_eq!(lookup.link(text).unwrap(), inverse, "{text}");
+        }
+        assert_eq!(lookup.link("parent_of").unwrap(), Link::forward(RelationId(0)));
+        assert_eq!(lookup.link("genre").unwrap(), Link::forward(RelationId(3)));
+    }
+}

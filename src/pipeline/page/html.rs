@@ -1,0 +1,49 @@
+//! Pieces of HTML.
+
+use std::fmt::Write;
+
+/// `text` as it may stand in HTML.
+pub fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            _ => safe.push(character),
+        }
+    }
+    safe
+}
+
+/// A table; the first column is text, the others are numbers. Cells are escaped.
+pub fn table(caption: &str, head: &[&str], rows: &[Vec<String>]) -> String {
+    let mut html = format!("<div class=\"wide\"><table><caption>{}</caption><thead><tr>", escape(caption));
+    for name in head {
+        // Writing to a string cannot fail, here and below.
+        let _ = write!(html, "<th>{}</th>", escape(name));
+    }
+    html.push_str("</tr></thead><tbody>");
+    for row in rows {
+        html.push_str("<tr>");
+        for cell in row {
+            let _ = write!(html, "<td>{}</td>", escape(cell));
+        }
+        html.push_str("</tr>");
+    }
+    html.push_str("</tbody></table></div>");
+    html
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_markup_is_escaped() {
+        let html = table("a & b", &["<x>"], &[vec!["\"y\"".to_owned()]]);
+        assert!(html.contains("a &amp; b") && html.contains("&lt;x&gt;") && html.contains("&quot;y&quot;"));
+    }
+}

@@ -1,0 +1,332 @@
+//! The blend: the answers of walker and rules, scored by both and by the embedding model together.
+//!
+//! An answer is listed only if a path or a rule speaks for it; the embedding model re-scores and adds none. The
+//! score is `a·log r + b·log w + c·log f`: `r` the rules' score, `w` the walker's probability among its answers,
+//! `f` the embedding's softmax over all entities. The weights are fitted on the validation split, one set for
+//! every relation with enough queries there and one for all others.
+
+use super::{ByRules, ByWalker, Explains};
+use crate::embed::Embedding;
+use crate::eval::{Answers, Reasoner, ReasonerError, Scored};
+use crate::graph::{Adjacency, Direction, EntityId, Link, Names, Query, Triple};
+use crate::pipeline::PipelineError;
+use crate::pipeline::answer::Reasoned;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+
+/// What an answer gets from a reasoner that does not give it.
+const ABSENT: f64 = 1e-4;
+/// The weights that are tried: parts of so many.
+const PARTS: u32 = 10;
+/// How many queries of all relations a relation's own weights have to outvote.
+const PULL: f64 = 30.0;
+
+/// How much each reasoner counts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Weights {
+    /// The rules.
+    pub rules: f64,
+    /// The walker.
+    pub walker: f64,
+    /// The embedding model.
+    pub embedding: f64,
+}
+
+impl Default for Weights {
+    fn default() -> Self {
+        Self { rules: 0.5, walker: 0.2, embedding: 0.3 }
+    }
+}
+
+/// The weights of a blend, as they are kept in a file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Recipe {
+    /// For relations without weights of their own.
+    pub general: Weights,
+    /// By relation and direction asked (`tail`, `head`).
+    pub relations: BTreeMap<String, BTreeMap<String, Weights>>,
+}
+
+/// An answer as each reasoner sees it, in logarithms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Seen {
+    entity: EntityId,
+    rules: f64,
+    walker: f64,
+    embedding: f64,
+}
+
+impl Seen {
+    fn score(&self, weights: Weights) -> f64 {
+        weights.rules * self.rules + weights.walker * self.walker + weights.embedding * self.embedding
+    }
+}
+
+/// Walker, rules and embedding together.
+pub struct Blend<'g> {
+    walker: ByWalker,
+    rules: ByRules<'g>,
+    embedding: Embedding,
+    general: Weights,
+    own: HashMap<Link, Weights>,
+}
+
+impl<'g> Blend<'g> {
+    /// A blend by `recipe`.
+    pub fn new(
+        walker: ByWalker,
+        rules: ByRules<'g>,
+        embedding: Embedding,
+        recipe: &Recipe,
+        names: &Names,
+    ) -> Self {
+        let mut own = HashMap::new();
+        for (relation, directions) in &recipe.relations {
+            let Some(id) = names.relations.get(relation) else { continue };
+            for (direction, &weights) in directions {
+                let direction = if direction == "head" { Direction::Inverse } else { Direction::Forward };
+                own.insert(Link::new(crate::graph::RelationId(id), direction), weights);
+            }
+        }
+        Self { walker, rules, embedding, general: recipe.general, own }
+    }
+
+    fn weights(&self, link: Link) -> Weights {
+        self.own.get(&link).copied().unwrap_or(self.general)
+    }
+
+    /// What each reasoner says about the answers that rules or walker give.
+    fn seen(&self, queries: &[Query]) -> Result<Vec<Vec<Seen>>, ReasonerError> {
+        let by_rules = self.rules.reasoner().answer(queries)?;
+        let walked = self.walker.walked(queries)?;
+        let mut all = Vec::with_capacity(queries.len());
+        // The embedding's scores of all entities exist for one of its batches at a time.
+        for (part, batch) in queries.chunks(self.embedding.batch().max(1)).enumerate() {
+            let first = part * self.embedding.batch().max(1);
+            let scores = self.embedding.scores(batch)?;
+            let entities = self.embedding.size().entities;
+            let rows = batch.par_iter().enumerate().map(|(row, _)| {
+                let by_rules = by_rules.best(first + row, usize::MAX);
+                let scores = &scores[row * entities..(row + 1) * entities];
+                seen(&by_rules, &walked[first + row], scores)
+            });
+            all.par_extend(rows);
+        }
+        Ok(all)
+    }
+
+    /// Finds the weights by which the answers of the validation split rank best. `truth` are the known answers.
+    ///
+    /// # Errors
+    /// If one of the reasoners fails.
+    pub fn fit(&self, valid: &[Triple], truth: &Adjacency, names: &Names) -> Result<Recipe, PipelineError> {
+        let asked: Vec<(Query, EntityId)> = valid
+            .iter()
+            .flat_map(|&triple| [Direction::Forward, Direction::Inverse].map(|d| Query::of(triple, d)))
+            .collect();
+        let queries: Vec<Query> = asked.iter().map(|(query, _)| *query).collect();
+        let mut gains: BTreeMap<Link, Gain> = BTreeMap::new();
+        for (batch, asked) in queries.chunks(1024).zip(asked.chunks(1024)) {
+            let seen = self.seen(batch).map_err(PipelineError::Reasoner)?;
+            let ranked: Vec<(Link, Vec<f64>)> = seen
+                .par_iter()
+                .zip(asked)
+                .map(|(seen, &(query, target))| {
+                    let open =
+                        |entity| entity == target || !truth.contains(query.subject, query.link, entity);
+                    let seen: Vec<Seen> = seen.iter().filter(|one| open(one.entity)).copied().collect();
+                    (query.link, grid().map(|weights| reciprocal_rank(&seen, target, weights)).collect())
+                })
+                .collect();
+            for (link, reciprocal) in ranked {
+                gains.entry(link).or_default().add(&reciprocal);
+            }
+        }
+        Ok(recipe(&gains, names))
+    }
+}
+
+/// What each reasoner says about every answer of `by_rules` and `walked`, `scores` being the embedding's.
+fn seen(by_rules: &[Scored], walked: &[crate::walk::Answer], scores: &[f32]) -> Vec<Seen> {
+    let highest = scores.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
+    let sum: f64 = scores.iter().map(|&score| f64::from(score - highest).exp()).sum();
+    let embedding = |entity: EntityId| f64::from(scores[entity.index()] - highest) - sum.ln();
+    let all: f64 = walked.iter().map(|answer| f64::from(answer.score).exp()).sum();
+    let mut found: BTreeMap<EntityId, Seen> = BTreeMap::new();
+    let absent = |entity: EntityId| Seen {
+        entity,
+        rules: ABSENT.ln(),
+        walker: ABSENT.ln(),
+        embedding: embedding(entity).max(4.0 * ABSENT.ln()),
+    };
+    for scored in by_rules.iter().filter(|scored| scored.score > 0.0) {
+        found.entry(scored.entity).or_insert_with(|| absent(scored.entity)).rules =
+            scored.score.max(ABSENT).ln();
+    }
+    for answer in walked {
+        let share = f64::from(answer.score).exp() / all.max(f64::MIN_POSITIVE);
+        found.entry(answer.entity).or_insert_with(|| absent(answer.entity)).walker = share.max(ABSENT).ln();
+    }
+    found.into_values().collect()
+}
+
+/// All weights that add up to 1, in steps of a part.
+fn grid() -> impl Iterator<Item = Weights> {
+    (0..=PARTS).flat_map(|rules| {
+        (0..=PARTS - rules).map(move |walker| {
+            let part = |parts: u32| f64::from(parts) / f64::from(PARTS);
+            Weights { rules: part(rules), walker: part(walker), embedding: part(PARTS - rules - walker) }
+        })
+    })
+}
+
+/// 1 / rank of the target among `seen`, ties in the middle; 0 if it is not there.
+fn reciprocal_rank(seen: &[Seen], target: EntityId, weights: Weights) -> f64 {
+    let Some(own) = seen.iter().find(|one| one.entity == target).map(|one| one.score(weights)) else {
+        return 0.0;
+    };
+    let (mut above, mut beside) = (0.0, -1.0);
+    for one in seen {
+        let score = one.score(weights);
+        above += f64::from(u8::from(score > own));
+        beside += f64::from(u8::from(score == own));
+    }
+    1.0 / (1.0 + above + 0.5 * beside)
+}
+
+/// What each choice of weights brought over some queries.
+#[derive(Clone, Debug, Default)]
+struct Gain {
+    /// The sum of 1 / rank, for each choice of the grid.
+    sums: Vec<f64>,
+    queries: f64,
+}
+
+impl Gain {
+    fn add(&mut self, reciprocal: &[f64]) {
+        self.add_part(&Gain { sums: reciprocal.to_vec(), queries: 1.0 }, 1.0);
+    }
+
+    fn add_part(&mut self, other: &Gain, part: f64) {
+        self.sums.resize(other.sums.len().max(self.sums.len()), 0.0);
+        self.sums.iter_mut().zip(&other.sums).for_each(|(sum, gain)| *sum += part * gain);
+        self.queries += part * other.queries;
+    }
+
+    /// The choice that brought most; of equals the first.
+    fn best(&self) -> Weights {
+        let mut best = (f64::NEG_INFINITY, Weights::default());
+        for (weights, &sum) in grid().zip(&self.sums) {
+            if sum > best.0 {
+                best = (sum, weights);
+            }
+        }
+        best.1
+    }
+}
+
+/// The best weights over all queries, and for each link those that its own queries and [`PULL`] of all others like
+/// best together.
+fn recipe(gains: &BTreeMap<Link, Gain>, names: &Names) -> Recipe {
+    let mut all = Gain::default();
+    gains.values().for_each(|gain| all.add_part(gain, 1.0));
+    let mut recipe = Recipe { general: all.best(), ..Recipe::default() };
+    for (link, own) in gains {
+        let Some(relation) = link.relation() else { continue };
+        let mut pulled = own.clone();
+        pulled.add_part(&all, PULL / all.queries);
+        let side = if link.direction() == Direction::Inverse { "head" } else { "tail" };
+        let place = recipe.relations.entry(names.relation(relation).to_owned()).or_default();
+        place.insert(side.to_owned(), pulled.best());
+    }
+    recipe
+}
+
+impl Reasoner for Blend<'_> {
+    fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
+        let scored = |(query, seen): (&Query, Vec<Seen>)| {
+            let weights = self.weights(query.link);
+            seen.iter().map(|one| Scored { entity: one.entity, score: one.score(weights) }).collect()
+        };
+        Ok(Answers::Listed(queries.iter().zip(self.seen(queries)?).map(scored).collect()))
+    }
+
+    fn batch(&self) -> usize {
+        1024
+    }
+}
+
+impl Explains for Blend<'_> {
+    fn reasoner(&self) -> &dyn Reasoner {
+        self
+    }
+
+    /// The rules that say so, then the walker's path.
+    fn reasons(&self, query: Query, answer: Scored, most: usize) -> Result<Vec<Reasoned>, PipelineError> {
+        let mut reasons = self.rules.reasons(query, answer, most)?;
+        if reasons.len() < most {
+            let walked = self.walker.reasons(query, answer, most - reasons.len())?;
+            reasons.extend(walked.into_iter().map(|way| Reasoned { score: answer.score, ..way }));
+        }
+        Ok(reasons)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::RelationId;
+
+    fn one(id: u32, rules: f64, walker: f64, embedding: f64) -> Seen {
+        Seen { entity: EntityId(id), rules: rules.ln(), walker: walker.ln(), embedding: embedding.ln() }
+    }
+
+    #[test]
+    fn the_grid_covers_the_corners() {
+        let all: Vec<Weights> = grid().collect();
+        assert_eq!(all.len(), 66);
+        for corner in [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]] {
+            let [rules, walker, embedding] = corner;
+            assert!(all.contains(&Weights { rules, walker, embedding }));
+        }
+    }
+
+    #[test]
+    fn ranks_are_reciprocal_and_ties_in_the_middle() {
+        let seen = [one(1, 0.9, 0.1, 0.1), one(2, 0.1, 0.9, 0.1), one(3, 0.1, 0.1, 0.1)];
+        let by_rules = Weights { rules: 1.0, walker: 0.0, embedding: 0.0 };
+        assert_eq!(reciprocal_rank(&seen, EntityId(1), by_rules), 1.0);
+        assert_eq!(reciprocal_rank(&seen, EntityId(2), by_rules), 1.0 / 2.5);
+        assert_eq!(reciprocal_rank(&seen, EntityId(9), by_rules), 0.0);
+    }
+
+    #[test]
+    fn a_relation_with_many_queries_gets_its_own_weights() {
+        let names = Names { relations: ["a", "b"].into_iter().collect(), ..Names::default() };
+        let choices: Vec<Weights> = grid().collect();
+        let likes = |wanted: &dyn Fn(&Weights) -> bool| -> Vec<f64> {
+            choices.iter().map(|weights| f64::from(u8::from(wanted(weights)))).collect()
+        };
+        let (rules, walker) = (likes(&|w| w.rules == 1.0), likes(&|w| w.walker == 1.0));
+        let links = [Link::forward(RelationId(0)), Link::forward(RelationId(1))];
+        let mut gains: BTreeMap<Link, Gain> = BTreeMap::new();
+        (0..100).for_each(|_| gains.entry(links[0]).or_default().add(&rules));
+        (0..3).for_each(|_| gains.entry(links[1]).or_default().add(&walker));
+        let recipe = recipe(&gains, &names);
+        assert_eq!(recipe.general.rules, 1.0);
+        assert_eq!(recipe.relations["a"]["tail"].rules, 1.0);
+        // Three queries cannot outvote thirty.
+        assert_eq!(recipe.relations["b"]["tail"].rules, 1.0);
+    }
+
+    #[test]
+    fn what_a_reasoner_does_not_give_counts_little() {
+        let scored = |id, score| Scored { entity: EntityId(id), score };
+        let seen = seen(&[scored(0, 0.5), scored(2, 0.0)], &[], &[0.0, 1.0, 0.0]);
+        assert_eq!(seen.len(), 1);
+        assert_eq!((seen[0].entity, seen[0].rules, seen[0].walker), (EntityId(0), 0.5f64.ln(), ABSENT.ln()));
+        assert!(seen[0].embedding < 0.0);
+    }
+}

@@ -1,0 +1,300 @@
+//! Rows of the paper's tables from the configurations that come with the program, kept as JSON and shown beside
+//! the published figures.
+//!
+//! A row is a data set and a system. Its result is an object of `results/<dataset>-<system>.json`, one for each
+//! seed; `results/tables.md` is made anew from all of them.
+
+use super::config::names;
+use super::published::{PublishedRow, published};
+use super::{PipelineError, RunReport, write_whole};
+use crate::eval::Report;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// The order of the rows in tables, as in the paper; systems that are not named here follow by name.
+const ORDER: [&str; 14] = [
+    "minerva",
+    "multihop-conve",
+    "multihop-complex",
+    "rules-cyclic",
+    "ruleguider-conve",
+    "ruleguider-complex",
+    "distmult",
+    "complex",
+    "conve",
+    "rotate",
+    "ruleguider-complex-freeze",
+    "ruleguider-complex-no",
+    "ruleguider-complex-single",
+    "blend",
+];
+
+/// A row of the tables.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Row {
+    /// The data set.
+    pub dataset: String,
+    /// The system, by the name of its configuration.
+    pub system: String,
+}
+
+/// The rows that `dataset` and `system` name; without them, all.
+///
+/// # Errors
+/// If there is no such row.
+pub fn rows(dataset: Option<&str>, system: Option<&str>) -> Result<Vec<Row>, PipelineError> {
+    let all: Vec<Row> = names()
+        .filter_map(|name| name.split_once('/'))
+        .map(|(dataset, system)| Row { dataset: dataset.to_owned(), system: system.to_owned() })
+        .collect();
+    let fits = |row: &&Row| {
+        dataset.is_none_or(|wanted| row.dataset == wanted) && system.is_none_or(|wanted| row.system == wanted)
+    };
+    let chosen: Vec<Row> = all.iter().filter(fits).cloned().collect();
+    if chosen.is_empty() {
+        let known = |of: fn(&Row) -> &str| {
+            let mut names: Vec<&str> = all.iter().map(of).collect();
+            names.sort_unstable();
+            names.dedup();
+            names.join(", ")
+        };
+        return Err(PipelineError::Name(format!(
+            "no configuration for {} {}; data sets: {}; systems: {}",
+            dataset.unwrap_or("any data set"),
+            system.unwrap_or("any system"),
+            known(|row| &row.dataset),
+            known(|row| &row.system)
+        )));
+    }
+    Ok(chosen)
+}
+
+/// One result, as it is kept. The names of the fields are a contract.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RowResult {
+    /// The data set.
+    pub dataset: String,
+    /// The system.
+    pub system: String,
+    /// Which split was ranked.
+    pub split: String,
+    /// The seed.
+    pub seed: u64,
+    /// The version of the program.
+    pub version: String,
+    /// The device it was trained on.
+    pub device: String,
+    /// The settings, resolved, as TOML.
+    pub config: String,
+    /// The figures.
+    #[serde(flatten)]
+    pub report: Report,
+    /// The MRR by the published rule for ties.
+    pub mrr_published_ties: Option<f64>,
+    /// Seconds of each stage.
+    pub stage_seconds: BTreeMap<String, f64>,
+    /// For what share of the queries the top answer's path is a rule.
+    pub rule_share: Option<f64>,
+    /// The same at the end of pre-training, on the validation split.
+    pub rule_share_pretraining: Option<f64>,
+}
+
+impl RowResult {
+    /// What a run came to, as a result of `row`.
+    pub fn new(row: &Row, run: &RunReport, config: String, device: String) -> Self {
+        let share = run.stages.get("pretraining").and_then(|stage| stage.figures["rule_share"].as_f64());
+        Self {
+            dataset: row.dataset.clone(),
+            system: row.system.clone(),
+            split: "test".to_owned(),
+            seed: run.seed,
+            version: run.version.clone(),
+            device,
+            config,
+            report: run.report.clone(),
+            mrr_published_ties: None,
+            stage_seconds: run.stages.iter().map(|(name, stage)| (name.clone(), stage.seconds)).collect(),
+            rule_share: run.rule_share,
+            rule_share_pretraining: share,
+        }
+    }
+}
+
+/// Puts `result` among those in `folder`, in place of one of the same row, split and seed, and makes the tables anew.
+///
+/// # Errors
+/// If the folder cannot be read or written.
+pub fn keep(folder: &Path, result: &RowResult) -> Result<PathBuf, PipelineError> {
+    std::fs::create_dir_all(folder).map_err(PipelineError::writing(folder))?;
+    let path = folder.join(format!("{}-{}.json", result.dataset, result.system));
+    let mut results = if path.exists() { read(&path)? } else { Vec::new() };
+    results.retain(|other| (other.seed, &other.split) != (result.seed, &result.split));
+    results.push(result.clone());
+    results.sort_by(|a, b| (&a.split, a.seed).cmp(&(&b.split, b.seed)));
+    let text = serde_json::to_vec_pretty(&results).expect("results are plain data");
+    write_whole(&path, |out| out.write_all(&text))?;
+    let all = read_all(folder)?;
+    write_whole(&folder.join("tables.md"), |out| out.write_all(tables(&all).as_bytes()))?;
+    Ok(path)
+}
+
+/// All results of a folder. Files of other tools, which are no lists of our results, are passed over.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn read_all(folder: &Path) -> Result<Vec<RowResult>, PipelineError> {
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(PipelineError::reading(folder))? {
+        let path = entry.map_err(PipelineError::reading(folder))?.path();
+        if path.extension().is_some_and(|ending| ending == "json") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths.iter().filter_map(|path| read(path).ok()).flatten().collect())
+}
+
+fn read(path: &Path) -> Result<Vec<RowResult>, PipelineError> {
+    let text = std::fs::read_to_string(path).map_err(PipelineError::reading(path))?;
+    serde_json::from_str(&text).map_err(|error| PipelineError::Broken {
+        path: path.to_owned(),
+        what: format!("is no list of results ({error})"),
+    })
+}
+
+/// The tables in Markdown: for each data set ours beside the published.
+pub fn tables(results: &[RowResult]) -> String {
+    let mut text = String::from("# Results\n\nMade by `ruleguider reproduce`; per cent. ");
+    // Writing to a string cannot fail, here and below.
+    let _ = writeln!(
+        text,
+        "Ours: filtered, realistic ties, the mean over seeds. Published: {}; {}.",
+        published().protocol.said,
+        published().protocol.differs
+    );
+    let mut groups: BTreeMap<(&str, &str), Vec<&RowResult>> = BTreeMap::new();
+    for result in results {
+        groups.entry((&result.dataset, &result.split)).or_default().push(result);
+    }
+    for ((dataset, split), group) in groups {
+        let _ = writeln!(text, "\n## {dataset}, {split} split\n");
+        text.push_str(
+            "| system | hits@1 | hits@5 | hits@10 | MRR | MRR ± | published hits@1 / 5 / 10 / MRR | queries (left out) | seeds | seconds | rule share | device, version |\n\
+             |---|---|---|---|---|---|---|---|---|---|---|---|\n",
+        );
+        let mut by_system: BTreeMap<(usize, &str), Vec<&RowResult>> = BTreeMap::new();
+        for result in group {
+            let place = ORDER.iter().position(|name| *name == result.system).unwrap_or(ORDER.len());
+            by_system.entry((place, &result.system)).or_default().push(result);
+        }
+        for ((_, system), of_system) in by_system {
+            let _ =
+                writeln!(text, "{}", table_row(system, &of_system, published().row(dataset, system, split)));
+        }
+    }
+    text
+}
+
+fn table_row(system: &str, results: &[&RowResult], theirs: Option<&PublishedRow>) -> String {
+    let values =
+        |of: &dyn Fn(&RowResult) -> f64| results.iter().map(|result| of(result)).collect::<Vec<f64>>();
+    let mean = |of: &dyn Fn(&RowResult) -> f64| values(of).iter().sum::<f64>() / results.len().max(1) as f64;
+    let percent = |of: &dyn Fn(&RowResult) -> f64| format!("{:.1}", 100.0 * mean(of));
+    let mrrs = values(&|result| result.report.figures.mrr);
+    let middle = mrrs.iter().sum::<f64>() / mrrs.len().max(1) as f64;
+    let spread =
+        (mrrs.iter().map(|mrr| (mrr - middle).powi(2)).sum::<f64>() / (mrrs.len() as f64 - 1.0)).sqrt();
+    let spread = if mrrs.len() > 1 { format!("{:.1}", 100.0 * spread) } else { "–".to_owned() };
+    let figure = |figure: Option<f64>| figure.map_or_else(|| "–".to_owned(), |figure| format!("{figure:.1}"));
+    let theirs = theirs.map_or_else(
+        || "–".to_owned(),
+        |row| {
+            let figures = [row.hits_at_1, row.hits_at_5, row.hits_at_10, row.mrr];
+            figures.map(figure).join(" / ")
+        },
+    );
+    let shares: Vec<f64> = results.iter().filter_map(|result| result.rule_share).collect();
+    let share = match shares.is_empty() {
+        true => "–".to_owned(),
+        false => format!("{:.1}", 100.0 * shares.iter().sum::<f64>() / shares.len() as f64),
+    };
+    let last = results[results.len() - 1];
+    let seeds: Vec<String> = results.iter().map(|result| result.seed.to_string()).collect();
+    format!(
+        "| {system} | {} | {} | {} | {} | {spread} | {theirs} | {} ({}) | {} | {:.0} | {share} | {}, {} |",
+        percent(&|result| result.report.figures.hits_at_1),
+        percent(&|result| result.report.figures.hits_at_5),
+        percent(&|result| result.report.figures.hits_at_10),
+        percent(&|result| result.report.figures.mrr),
+        last.report.figures.queries,
+        last.report.left_out,
+        seeds.join(", "),
+        mean(&|result| result.stage_seconds.values().sum::<f64>() + result.report.seconds),
+        last.device,
+        last.version
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::{Figures, Side, Ties};
+
+    fn result(seed: u64, mrr: f64) -> RowResult {
+        let figures = Figures { queries: 3134, hits_at_1: 0.443, mrr, ..Figures::default() };
+        let report = Report {
+            figures,
+            left_out: 0,
+            direction: Side::Tail,
+            ties: Ties::Realistic,
+            seconds: 1.0,
+            to_one: figures,
+            to_many: figures,
+            relations: Vec::new(),
+        };
+        RowResult {
+            dataset: "wn18rr".to_owned(),
+            system: "ruleguider-complex".to_owned(),
+            split: "test".to_owned(),
+            seed,
+            version: "0.1.0".to_owned(),
+            device: "cpu".to_owned(),
+            config: String::new(),
+            report,
+            mrr_published_ties: None,
+            stage_seconds: BTreeMap::from([("rules".to_owned(), 9.0)]),
+            rule_share: Some(0.5),
+            rule_share_pretraining: None,
+        }
+    }
+
+    #[test]
+    fn rows_are_chosen_by_data_set_and_system() {
+        assert_eq!(rows(Some("wn18rr"), Some("minerva")).unwrap().len(), 1);
+        assert_eq!(rows(Some("wn18rr"), None).unwrap().len(), 14);
+        assert!(rows(None, None).unwrap().len() >= 42);
+        let said = rows(Some("wn18rr"), Some("minerwa")).unwrap_err().to_string();
+        assert!(said.contains("no configuration for wn18rr minerwa; data sets:"), "{said}");
+    }
+
+    #[test]
+    fn results_are_kept_by_seed_and_stand_beside_the_published() {
+        let folder = tempfile::tempdir().unwrap();
+        keep(folder.path(), &result(1, 0.10)).unwrap();
+        keep(folder.path(), &result(2, 0.50)).unwrap();
+        let path = keep(folder.path(), &result(1, 0.48)).unwrap();
+        let kept: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        assert_eq!(kept.as_array().unwrap().len(), 2);
+        for key in ["dataset", "system", "split", "seed", "version", "config", "hits@1", "mrr", "queries"] {
+            assert!(kept[0].get(key).is_some(), "{key}");
+        }
+        let tables = std::fs::read_to_string(folder.path().join("tables.md")).unwrap();
+        let row = "| ruleguider-complex | 44.3 | 0.0 | 0.0 | 49.0 | 1.4 | 44.3 / 52.4 / 55.5 / 48.0 | 3134 (0) | 1, 2 | 10 | 50.0 | cpu, 0.1.0 |";
+        assert!(tables.contains(row), "{tables}");
+        // What others left there is no concern of ours.
+        std::fs::write(folder.path().join("other.json"), "{}").unwrap();
+        keep(folder.path(), &result(3, 0.5)).unwrap();
+    }
+}

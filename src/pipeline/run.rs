@@ -1,0 +1,288 @@
+//! A run: the stages in their order, each skipped if it is done, then the ranking and a few explained answers.
+
+use super::config::{Config, System};
+use super::directory::{CONFIG, RESULTS, RunDirectory};
+use super::material::{Learnable, Material};
+use super::mirror::Mirror;
+use super::opened::{Example, Opened};
+use super::stage::{Finished, Stages, Standing};
+use super::{Checksum, Manifest, PipelineError, Source, learn};
+use crate::eval::{Protocol, Report};
+use crate::graph::Dataset;
+use crate::progress::Progress;
+use crate::tensor::Device;
+use crate::walk::Agents;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Raised when a stage of an older version of the program would have come out otherwise.
+const STAGE_VERSION: u32 = 1;
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// Where the data comes from.
+    pub source: Source,
+    /// The run directory.
+    pub out: PathBuf,
+    /// The settings.
+    pub config: Config,
+    /// The seed of every random choice.
+    pub seed: u64,
+    /// Where tensors live.
+    pub device: Device,
+    /// Whether event files for TensorBoard are written.
+    pub tensorboard: bool,
+    /// The name of the configuration, where it has one: `ruleguider-complex`.
+    pub name: Option<String>,
+    /// A folder of other runs, from which finished stages with the very same inputs are taken over.
+    pub siblings: Option<PathBuf>,
+}
+
+/// A learning stage of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// The embedding model is trained.
+    Embeddings,
+    /// Rules are mined.
+    Rules,
+    /// The relation agent is trained alone.
+    Pretraining,
+    /// Both agents are trained.
+    Training,
+    /// The weights of the blend are fitted.
+    Blending,
+}
+
+/// Settings of the walker that may change while it is trained: how long, and how it is validated.
+const FREE: [&str; 5] = ["epochs", "patience", "validate_every", "validation_queries", "beam"];
+
+impl Stage {
+    /// All of them, in their order.
+    pub const ALL: [Stage; 5] =
+        [Stage::Embeddings, Stage::Rules, Stage::Pretraining, Stage::Training, Stage::Blending];
+
+    /// The name in files and on the screen.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Embeddings => "embeddings",
+            Stage::Rules => "rules",
+            Stage::Pretraining => "pretraining",
+            Stage::Training => "training",
+            Stage::Blending => "blending",
+        }
+    }
+
+    /// The stages that `config` needs, in their order.
+    pub fn of(config: &Config) -> Vec<Stage> {
+        let walk = &config.walk;
+        let pretrains = walk.agents == Agents::Two && walk.pretrain_epochs > 0.0;
+        let wanted = |stage: &Stage| match (config.system, stage) {
+            (System::Rules, stage) => *stage == Stage::Rules,
+            (System::Embedding, stage) => *stage == Stage::Embeddings,
+            (System::Walker, Stage::Embeddings) => walk.soft_reward,
+            (System::Walker, Stage::Rules) => walk.lambda > 0.0 || pretrains,
+            (System::Walker, Stage::Blending) => false,
+            (System::Walker | System::Blend, Stage::Pretraining) => pretrains,
+            (System::Walker | System::Blend, _) => true,
+        };
+        Self::ALL.into_iter().filter(wanted).collect()
+    }
+
+    /// The settings that the stage depends on.
+    fn settings(self, config: &Config) -> Value {
+        fn value(settings: &impl Serialize) -> Value {
+            serde_json::to_value(settings).expect("settings are plain data")
+        }
+        match self {
+            Stage::Embeddings => value(&config.embed),
+            Stage::Rules => value(&config.rules),
+            Stage::Pretraining => {
+                let mut walk = value(&config.walk);
+                if let Some(settings) = walk.as_object_mut() {
+                    settings.retain(|key, _| !FREE.contains(&key.as_str()));
+                }
+                json!([walk, config.rules.threshold])
+            }
+            Stage::Training => json!([value(&config.walk), config.rules.threshold]),
+            Stage::Blending => json!([value(&config.blend), config.rules.aggregate, config.rules.top]),
+        }
+    }
+
+    /// The settings by which checkpoints of the stage are told apart. Pre-training and training share theirs.
+    fn checkpoint_settings(self, config: &Config) -> Value {
+        match self {
+            Stage::Training => Stage::Pretraining.settings(config),
+            other => other.settings(config),
+        }
+    }
+
+    fn learn(self, material: &Material<'_>) -> Result<Finished, PipelineError> {
+        match self {
+            Stage::Embeddings => learn::embeddings(material),
+            Stage::Rules => learn::rules(material),
+            Stage::Pretraining => learn::pretraining(material),
+            Stage::Training => learn::training(material),
+            Stage::Blending => learn::blending(material),
+        }
+    }
+}
+
+/// How long a stage took, and whether it took it now.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageSaid {
+    /// How long it took, all sittings together.
+    pub seconds: f64,
+    /// The most memory the process held during it.
+    pub peak_memory_mb: Option<f64>,
+    /// Whether it was finished before and not done again.
+    pub skipped: bool,
+    /// What it has to say about its result.
+    pub figures: Value,
+}
+
+/// What a run comes to. As JSON its keys are a contract with scripts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunReport {
+    /// The figures on the test split.
+    #[serde(flatten)]
+    pub report: Report,
+    /// Who answered.
+    pub system: System,
+    /// The name of the configuration, where it has one.
+    pub name: Option<String>,
+    /// The name of the data set.
+    pub dataset: String,
+    /// The version of the program.
+    pub version: String,
+    /// The seed.
+    pub seed: u64,
+    /// The stages, by name.
+    pub stages: BTreeMap<String, StageSaid>,
+    /// For what share of the queries the top answer's path is a rule; absent where nothing walks.
+    pub rule_share: Option<f64>,
+    /// A few answers with their reasons.
+    pub examples: Vec<Example>,
+}
+
+/// Does what `order` asks for. `dataset` is what its source holds.
+///
+/// # Errors
+/// If a stage fails, the directory cannot be worked in, or the user interrupts; what is finished stays, and the
+/// same order goes on from there.
+pub fn run(order: &Order, dataset: &Dataset, progress: &dyn Progress) -> Result<RunReport, PipelineError> {
+    let directory = RunDirectory::work_in(&order.out)?;
+    Manifest::new(order.source.clone(), dataset, order.seed).begin_or_resume(&directory)?;
+    directory.write(CONFIG, order.config.to_toml().as_bytes())?;
+    let mirror = Mirror::new(&directory, order.tensorboard, progress)?;
+    let learnable = Learnable::of(dataset, &order.config);
+    let mut stages = Stages::of(&directory)?;
+    let mut said = BTreeMap::new();
+    // What the walker and the blend are made from, beside the graph.
+    let mut before: Vec<Checksum> = Vec::new();
+    for stage in Stage::of(&order.config) {
+        let sum = |settings: Value| {
+            Checksum::of(&(
+                STAGE_VERSION,
+                settings,
+                (&learnable.checksum, learnable.valid_learnt),
+                order.seed,
+                &before,
+            ))
+        };
+        let inputs = sum(json!([stage.name(), stage.settings(&order.config)]));
+        let material = Material {
+            learnable: &learnable,
+            config: &order.config,
+            seed: order.seed,
+            device: &order.device,
+            directory: &directory,
+            inputs: &sum(stage.checkpoint_settings(&order.config)),
+            progress: &mirror,
+        };
+        if let Some(siblings) = &order.siblings {
+            stages.adopt(stage.name(), &inputs, siblings)?;
+        }
+        let learnt = learn_unless_done(stage, &inputs, &mut stages, &material);
+        mirror.catch_up()?;
+        let skipped = learnt?;
+        let record = &stages.records()[stage.name()];
+        if stage != Stage::Pretraining {
+            before.extend(record.files.values().cloned());
+        }
+        said.insert(
+            stage.name().to_owned(),
+            StageSaid {
+                seconds: record.seconds,
+                peak_memory_mb: record.peak_memory_mb,
+                skipped,
+                figures: record.figures.clone(),
+            },
+        );
+    }
+    drop(stages);
+    drop(mirror);
+    finish(order, dataset, learnable, directory, said, progress)
+}
+
+/// Runs `stage` if it has to; whether it was skipped.
+fn learn_unless_done(
+    stage: Stage,
+    inputs: &Checksum,
+    stages: &mut Stages<'_>,
+    material: &Material<'_>,
+) -> Result<bool, PipelineError> {
+    if material.progress.interrupted() {
+        return Err(PipelineError::Interrupted);
+    }
+    let name = stage.name();
+    let why = match stages.standing(name, inputs)? {
+        Standing::Finished => {
+            material.progress.begin(name, "", None);
+            material.progress.end(&"already done");
+            return Ok(true);
+        }
+        Standing::Damaged(file) => Some(format!("{file} is not what was written; making it anew")),
+        Standing::Outdated => Some("its settings or its inputs have changed; doing it again".to_owned()),
+        Standing::Unfinished => None,
+    };
+    if let Some(why) = why {
+        material.progress.begin(name, "", None);
+        material.progress.end(&why);
+    }
+    stages.run(name, inputs, || stage.learn(material))?;
+    Ok(false)
+}
+
+/// Ranks the test split, explains a few answers, writes the results.
+fn finish(
+    order: &Order,
+    dataset: &Dataset,
+    learnable: Learnable,
+    directory: RunDirectory,
+    stages: BTreeMap<String, StageSaid>,
+    progress: &dyn Progress,
+) -> Result<RunReport, PipelineError> {
+    let opened = Opened::from_parts(directory, order, dataset.clone(), learnable)?;
+    let reasoner = opened.reasoner()?;
+    let protocol =
+        Protocol { side: order.config.eval.direction, ties: order.config.eval.ties, ..Protocol::default() };
+    let report = opened.evaluate(&*reasoner, super::Split::Test, protocol, progress)?;
+    let examples = opened.examples(&*reasoner, order.config.eval.examples)?;
+    let report = RunReport {
+        report,
+        system: order.config.system,
+        name: order.name.clone(),
+        dataset: order.source.name(),
+        version: crate::VERSION.to_owned(),
+        seed: order.seed,
+        stages,
+        rule_share: opened.rule_share(&*reasoner)?,
+        examples,
+    };
+    let text = serde_json::to_vec_pretty(&report).expect("a report is plain data");
+    opened.directory().write(RESULTS, &text)?;
+    Ok(report)
+}
