@@ -2,7 +2,8 @@
 //!
 //! `benches/load.sh` sets the peers up and runs this; `cargo bench --bench load` alone measures the library.
 //! Every measurement is a process of its own, so that its peak memory is its own; the best of several rounds
-//! counts, and the contestants take turns in each round.
+//! counts, and the contestants take turns in each round. One such process by itself:
+//! `cargo bench --bench load -- --child folder DATA` (or `read FILE`, `index FILE`).
 
 use ruleguider::graph::{self, Graph, ReadOptions, family};
 use ruleguider::progress::Silent;
@@ -19,11 +20,12 @@ const ROUNDS: usize = 3;
 type Anything = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Anything> {
-    let arguments: Vec<String> = std::env::args().collect();
-    if let [_, flag, job, path] = &arguments[..]
-        && flag == "--child"
-    {
-        return measure(job, Path::new(path));
+    // Cargo adds `--bench` of its own.
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => {}
+        ["--child", job, path] => return measure(job, Path::new(path)),
+        _ => return Err("expected no argument, or --child JOB PATH".into()),
     }
     let people = std::env::var("LOAD_PEOPLE").ok().map_or(Ok(PEOPLE), |people| people.parse())?;
     let data = data_folder();
@@ -78,20 +80,30 @@ struct Figures {
     peak_bytes: u64,
 }
 
-/// Does `job` on `path` in this process and prints the figures.
+/// Does `job` on `path` in this process and prints the figures: `read` a file as names and ids, `index` it too,
+/// or read a whole `folder` of splits, clean and index it.
 fn measure(job: &str, path: &Path) -> Result<(), Anything> {
     let began = Instant::now();
-    let (names, facts) = graph::read_file(path, &ReadOptions::default())?;
-    let graph = match job {
-        "read" => None,
-        "graph" => Some(Graph::new(names.entities.len(), names.relations.len(), &facts)),
-        other => return Err(format!("{other}: expected read or graph").into()),
+    let options = ReadOptions::default();
+    let (names, facts, graph) = if job == "folder" {
+        let dataset = graph::read(path, &options)?;
+        let graph = dataset.graph();
+        (
+            dataset.names,
+            dataset.known.facts.len() + dataset.known.valid.len() + dataset.test.len(),
+            Some(graph),
+        )
+    } else {
+        let (names, facts) = graph::read_file(path, &options)?;
+        let index = || Graph::new(names.entities.len(), names.relations.len(), &facts);
+        let graph = (job == "index").then(index);
+        (names, facts.len(), graph)
     };
     let seconds = began.elapsed().as_secs_f64();
     let name_bytes: usize = names.entities.iter().chain(names.relations.iter()).map(str::len).sum();
     let peak = peak_bytes()?;
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{seconds} {} {} {name_bytes} {peak}", facts.len(), names.entities.len())?;
+    writeln!(out, "{seconds} {facts} {} {name_bytes} {peak}", names.entities.len())?;
     drop(graph);
     Ok(())
 }
@@ -120,7 +132,7 @@ fn contestants(path: &Path, python: Option<&Path>) -> Result<Vec<Contestant>, An
     let mut all = vec![
         Contestant { name: "ruleguider, 1 thread", command: ours("read", "1")? },
         Contestant { name: "ruleguider, 2 threads", command: ours("read", "2")? },
-        Contestant { name: "ruleguider, 2 threads, with all indexes", command: ours("graph", "2")? },
+        Contestant { name: "ruleguider, 2 threads, with all indexes", command: ours("index", "2")? },
     ];
     for (name, script) in [
         ("polars, 2 threads", "benches/peers/load_polars.py"),
