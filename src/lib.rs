@@ -10,3 +10,4 @@ pub mod eval;
 pub mod graph;
 pub mod progress;
 pub mod tensor;
+pub mod walk;

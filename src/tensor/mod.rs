@@ -77,6 +77,7 @@ pub use error::{Result, TensorError};
 pub use file::Archive;
 pub use gradients::Gradients;
 pub use op::all::Labels;
+pub use op::choose::{Choosing, choose};
 pub use op::convolution::Image;
 pub use op::linear::Activation;
 pub use op::lstm::{LstmState, LstmWeights};

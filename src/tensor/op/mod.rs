@@ -4,6 +4,7 @@
 
 pub(crate) mod against;
 pub(crate) mod all;
+pub(crate) mod choose;
 pub(crate) mod combine;
 pub(crate) mod convolution;
 pub(crate) mod distance;

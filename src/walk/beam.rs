@@ -1,0 +1,322 @@
+//! Beam search: the best paths of many queries at once.
+//!
+//! A path's score is the sum of both agents' log-probabilities over its hops. After every hop but the last the
+//! best `beam` paths of each query go on; on the last hop the best path of each entity is kept, and the best
+//! `beam` entities are the answers. Paths of equal score are ordered by the place they were found in, which
+//! depends on the query alone, so batches and threads do not change an answer.
+//!
+//! As in training, paths share states: an entity state is computed once for all paths that visited the same
+//! entities. Networks run on the device; their log-probabilities come back to the host, which selects.
+
+use super::layer::{Layer, Move, Stand};
+use super::network::Choices;
+use super::world::{Ask, Candidates};
+use super::{WalkError, Walker};
+use crate::graph::{EntityId, Link, Query};
+use crate::tensor::Tape;
+use rayon::prelude::*;
+use serde::Serialize;
+
+/// One hop of a path.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// The link walked; NO_OP for staying.
+    pub link: Link,
+    /// Where it led.
+    pub entity: EntityId,
+    /// The relation agent's log-probability of the link; 0 with a single agent.
+    pub relation_score: f32,
+    /// The entity agent's log-probability of the entity; with a single agent, of the whole action.
+    pub entity_score: f32,
+}
+
+/// An answer with the best path that leads to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The entity that the path ends in.
+    pub entity: EntityId,
+    /// The sum of the scores of its steps.
+    pub score: f32,
+    /// The path, one step a hop.
+    pub path: Vec<Step>,
+}
+
+impl Answer {
+    /// The links of the path, as rules are looked up.
+    pub fn links(&self) -> Vec<Link> {
+        self.path.iter().map(|step| step.link).collect()
+    }
+}
+
+/// How much work a beam search was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct BeamWork {
+    /// Entity states that went through the networks.
+    pub states: usize,
+    /// Candidates that were scored.
+    pub candidates: usize,
+}
+
+/// A path in the making. `before` is its place among the paths of the hop before.
+#[derive(Clone, Copy)]
+struct Found {
+    score: f32,
+    before: u32,
+    place: u32,
+}
+
+/// Paths of one hop, those of a query together and best first.
+struct Paths {
+    /// Where each query's paths start.
+    starts: Vec<u32>,
+    stands: Vec<Stand>,
+    scores: Vec<f32>,
+    before: Vec<u32>,
+    steps: Vec<Step>,
+}
+
+/// The log-probabilities of a hop, on the host.
+struct Chances<'a> {
+    relations: Option<Vec<f32>>,
+    actions: Vec<f32>,
+    links: usize,
+    candidates: &'a Candidates,
+}
+
+impl Chances<'_> {
+    fn step(&self, stand: Stand, place: usize) -> Step {
+        let link = self.candidates.links[place];
+        let relation = |table: &Vec<f32>| table[stand.head as usize * self.links + link as usize];
+        Step {
+            link: Link(link),
+            entity: EntityId(self.candidates.targets[place]),
+            relation_score: self.relations.as_ref().map_or(0.0, relation),
+            entity_score: self.actions[place],
+        }
+    }
+
+    fn score(&self, stand: Stand, place: usize) -> f32 {
+        let step = self.step(stand, place);
+        step.relation_score + step.entity_score
+    }
+}
+
+impl Walker {
+    /// The answers of every query with their best paths, best first. A query's own subject may be among them
+    /// (by staying); known training answers are not, as far as the settings close them.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn answers(&self, queries: &[Query]) -> Result<Vec<Vec<Answer>>, WalkError> {
+        self.answers_counted(queries).map(|(answers, _)| answers)
+    }
+
+    /// As [`answers`](Self::answers), and how much work it was.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn answers_counted(&self, queries: &[Query]) -> Result<(Vec<Vec<Answer>>, BeamWork), WalkError> {
+        let asks: Vec<Ask> = queries.iter().map(|&query| Ask { query, target: None }).collect();
+        let mut tape = Tape::inference(&self.parameters);
+        let (mut layer, stands) = Layer::first(&asks);
+        let mut memory = None;
+        let mut work = BeamWork::default();
+        let mut all: Vec<Paths> = Vec::with_capacity(self.config.hops);
+        let mut paths = Paths::first(stands);
+        for hop in 0..self.config.hops {
+            let last = hop + 1 == self.config.hops;
+            let now = self.network.remember(&mut tape, &layer, memory.as_ref(), true)?;
+            let candidates = self.world.candidates(&asks, &layer, last);
+            work.states += layer.states();
+            work.candidates += candidates.total();
+            let choices = Choices::new(&tape, &candidates)?;
+            let relations = self.network.relation_chances(&mut tape, &layer, &now)?;
+            let actions = self.network.action_chances(&mut tape, &asks, &layer, &now, &choices)?;
+            let relations = relations.map(|chances| tape.value(chances).to_vec()).transpose()?;
+            let actions = tape.value(actions).to_vec()?;
+            let chances = Chances { relations, actions, links: self.world.links(), candidates: &candidates };
+            let next = self.select(&paths, &chances, last);
+            all.push(std::mem::replace(&mut paths, next));
+            if !last {
+                let moves: Vec<Move> = paths
+                    .before
+                    .iter()
+                    .zip(&paths.steps)
+                    .map(|(&before, step)| Move {
+                        from: all[hop].stands[before as usize],
+                        link: step.link.0,
+                        target: step.entity.0,
+                    })
+                    .collect();
+                (layer, paths.stands) = layer.after(self.config.agents, &asks, &moves);
+                memory = Some(now);
+            }
+        }
+        all.push(paths);
+        Ok((read_back(&all), work))
+    }
+
+    /// The best continuations of every query's paths.
+    fn select(&self, paths: &Paths, chances: &Chances, last: bool) -> Paths {
+        let beam = self.config.beam;
+        let entities = if last { self.world.entities() } else { 0 };
+        let selected: Vec<Vec<Found>> = (0..paths.queries())
+            .into_par_iter()
+            .map_init(
+                || BestOf::new(entities),
+                |best_of, query| {
+                    let range = paths.of(query);
+                    if last {
+                        best_of.entities(paths, range, chances, beam)
+                    } else {
+                        best(paths, range, chances, beam)
+                    }
+                },
+            )
+            .collect();
+        let mut next = Paths::default();
+        for found in selected {
+            for Found { score, before, place } in found {
+                next.scores.push(score);
+                next.before.push(before);
+                next.steps.push(chances.step(paths.stands[before as usize], place as usize));
+            }
+            next.starts.push(next.scores.len() as u32);
+        }
+        next
+    }
+}
+
+impl Default for Paths {
+    fn default() -> Self {
+        Paths {
+            starts: vec![0],
+            stands: Vec::new(),
+            scores: Vec::new(),
+            before: Vec::new(),
+            steps: Vec::new(),
+        }
+    }
+}
+
+impl Paths {
+    fn first(stands: Vec<Stand>) -> Paths {
+        let starts = (0..=stands.len() as u32).collect();
+        Paths { starts, scores: vec![0.0; stands.len()], stands, ..Paths::default() }
+    }
+
+    fn queries(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn of(&self, query: usize) -> std::ops::Range<usize> {
+        self.starts[query] as usize..self.starts[query + 1] as usize
+    }
+}
+
+/// Best first; among equals the one found first.
+fn better(a: &Found, b: &Found) -> std::cmp::Ordering {
+    b.score.total_cmp(&a.score).then(a.before.cmp(&b.before)).then(a.place.cmp(&b.place))
+}
+
+/// Keeps the best `count`, in order.
+fn keep(found: &mut Vec<Found>, count: usize) {
+    if found.len() > count {
+        found.select_nth_unstable_by(count, better);
+        found.truncate(count);
+    }
+    found.sort_unstable_by(better);
+}
+
+/// The best `count` continuations of some paths. Log-probabilities are at most 0, so a path that is already
+/// behind the `count`-th best continuation is not looked at.
+fn best(paths: &Paths, range: std::ops::Range<usize>, chances: &Chances, count: usize) -> Vec<Found> {
+    let mut found: Vec<Found> = Vec::new();
+    let mut bar = f32::NEG_INFINITY;
+    for before in range {
+        let (stand, score) = (paths.stands[before], paths.scores[before]);
+        if score < bar {
+            break;
+        }
+        for place in chances.candidates.list(stand.state) {
+            let score = score + chances.score(stand, place);
+            if score >= bar {
+                found.push(Found { score, before: before as u32, place: place as u32 });
+            }
+        }
+        if found.len() >= 2 * count {
+            keep(&mut found, count);
+            bar = found[count - 1].score;
+        }
+    }
+    keep(&mut found, count);
+    found
+}
+
+/// The best path of each entity, as marks by entity that are used for one query after another.
+struct BestOf {
+    /// The place in `found` of each entity's best path, or `NONE`.
+    places: Vec<u32>,
+    found: Vec<(u32, Found)>,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl BestOf {
+    fn new(entities: usize) -> Self {
+        Self { places: vec![NONE; entities], found: Vec::new() }
+    }
+
+    fn entities(
+        &mut self,
+        paths: &Paths,
+        range: std::ops::Range<usize>,
+        chances: &Chances,
+        count: usize,
+    ) -> Vec<Found> {
+        for before in range {
+            let (stand, score) = (paths.stands[before], paths.scores[before]);
+            for place in chances.candidates.list(stand.state) {
+                let target = chances.candidates.targets[place];
+                let score = score + chances.score(stand, place);
+                let new = Found { score, before: before as u32, place: place as u32 };
+                match self.places[target as usize] {
+                    NONE => {
+                        self.places[target as usize] = self.found.len() as u32;
+                        self.found.push((target, new));
+                    }
+                    at if score > self.found[at as usize].1.score => self.found[at as usize].1 = new,
+                    _ => {}
+                }
+            }
+        }
+        let mut best = Vec::with_capacity(self.found.len());
+        for (target, found) in self.found.drain(..) {
+            self.places[target as usize] = NONE;
+            best.push(found);
+        }
+        keep(&mut best, count);
+        best
+    }
+}
+
+/// The answers with their whole paths, from the hops' records.
+fn read_back(hops: &[Paths]) -> Vec<Vec<Answer>> {
+    let last = &hops[hops.len() - 1];
+    (0..last.queries())
+        .into_par_iter()
+        .map(|query| {
+            let answer = |end: usize| {
+                let mut path = Vec::with_capacity(hops.len() - 1);
+                let mut at = end;
+                for hop in hops[1..].iter().rev() {
+                    path.push(hop.steps[at]);
+                    at = hop.before[at] as usize;
+                }
+                path.reverse();
+                Answer { entity: last.steps[end].entity, score: last.scores[end], path }
+            };
+            last.of(query).map(answer).collect()
+        })
+        .collect()
+}

@@ -1,0 +1,279 @@
+//! Settings of the walker. Every system of the result table is one of these, not a copy of code:
+//!
+//! | system | what it sets |
+//! |---|---|
+//! | RuleGuider | the defaults |
+//! | *Freeze* | `freeze_relation_agent` |
+//! | *No* | `pretrain_epochs = 0` |
+//! | *Single* | `agents = "single"`, `pretrain_epochs = 0` |
+//! | MultiHop | [`WalkConfig::multihop`]: *Single* with `lambda = 0` |
+//! | MINERVA | [`WalkConfig::minerva`]: MultiHop without soft reward, action dropout and closing of other answers |
+
+use super::WalkError;
+use serde::{Deserialize, Serialize};
+
+/// The most hops a walk may have.
+pub const MOST_HOPS: usize = 5;
+/// The widest beam.
+pub const WIDEST_BEAM: usize = 4096;
+
+/// Who walks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Agents {
+    /// A relation agent and an entity agent, whose probabilities are multiplied.
+    #[default]
+    Two,
+    /// One agent that scores whole actions `[relation; entity]`.
+    Single,
+}
+
+/// What is subtracted from the reward before it weights the gradient.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Baseline {
+    /// Nothing.
+    #[default]
+    None,
+    /// The mean reward of the rollouts of the same query.
+    Query,
+}
+
+/// Everything that shapes and trains a walker. The defaults are the published settings of WN18RR.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WalkConfig {
+    /// One agent or two.
+    pub agents: Agents,
+    /// Width of the embeddings of entities and relations.
+    pub dimension: usize,
+    /// Width of the LSTMs' state.
+    pub history: usize,
+    /// Layers of each LSTM.
+    pub layers: usize,
+    /// T, the hops of a walk, 1 to 5.
+    pub hops: usize,
+    /// η, the most edges an entity offers; the targets of highest PageRank are kept.
+    pub bandwidth: usize,
+    /// Training queries a batch.
+    pub batch: usize,
+    /// Walks a training query.
+    pub rollouts: usize,
+    /// Adam's step size.
+    pub learning_rate: f32,
+    /// The largest norm of the gradient; 0 for no limit.
+    pub clip: f32,
+    /// λ, the share of the rule reward in `λ R_r + (1 − λ) R_h`.
+    pub lambda: f32,
+    /// Whether a walk that ends elsewhere is rewarded by the embedding's `f(s, q, e)` instead of 0.
+    pub soft_reward: bool,
+    /// Whether other known training answers are closed on the last hop.
+    pub close_answers: bool,
+    /// β, the weight of the entity agent's (or single agent's) mean entropy a hop.
+    pub entropy: f32,
+    /// What is subtracted from the reward.
+    pub baseline: Baseline,
+    /// Dropout of embeddings.
+    pub embedding_dropout: f32,
+    /// Dropout of the heads' hidden layers.
+    pub hidden_dropout: f32,
+    /// The part of the relations that a draw does not see.
+    pub relation_dropout: f32,
+    /// The part of the entities (actions) that a draw does not see.
+    pub entity_dropout: f32,
+    /// Passes over the training queries that the relation agent is trained alone on rule rewards; may be a
+    /// fraction, and is not used with a single agent.
+    pub pretrain_epochs: f32,
+    /// Whether the relation agent stays as pre-training left it. The relation embeddings are its output
+    /// layer, so they stay too.
+    pub freeze_relation_agent: bool,
+    /// Passes over the training queries, both agents together.
+    pub epochs: usize,
+    /// Epochs from one validation to the next.
+    pub validate_every: usize,
+    /// Validations without a better MRR after which training stops; 0 for never.
+    pub patience: usize,
+    /// At most so many validation triples are asked, evenly spread; 0 for all.
+    pub validation_queries: usize,
+    /// Paths kept by beam search at each hop.
+    pub beam: usize,
+}
+
+impl Default for WalkConfig {
+    fn default() -> Self {
+        Self {
+            agents: Agents::Two,
+            dimension: 200,
+            history: 200,
+            layers: 3,
+            hops: 3,
+            bandwidth: 500,
+            batch: 256,
+            rollouts: 20,
+            learning_rate: 0.001,
+            clip: 0.0,
+            lambda: 0.65,
+            soft_reward: true,
+            close_answers: true,
+            entropy: 0.0,
+            baseline: Baseline::None,
+            embedding_dropout: 0.1,
+            hidden_dropout: 0.1,
+            relation_dropout: 0.1,
+            entity_dropout: 0.1,
+            pretrain_epochs: 1.0,
+            freeze_relation_agent: false,
+            epochs: 30,
+            validate_every: 2,
+            patience: 10,
+            validation_queries: 0,
+            beam: 128,
+        }
+    }
+}
+
+impl WalkConfig {
+    /// RuleGuider as published for WN18RR: the defaults.
+    pub fn wn18rr() -> Self {
+        Self::default()
+    }
+
+    /// RuleGuider as published for NELL-995.
+    pub fn nell_995() -> Self {
+        Self {
+            entropy: 0.05,
+            bandwidth: 256,
+            batch: 128,
+            lambda: 0.1,
+            clip: 5.0,
+            beam: 512,
+            epochs: 60,
+            validate_every: 5,
+            ..Self::default()
+        }
+    }
+
+    /// RuleGuider as published for FB15k-237.
+    pub fn fb15k_237() -> Self {
+        Self {
+            entropy: 0.02,
+            embedding_dropout: 0.3,
+            relation_dropout: 0.5,
+            entity_dropout: 0.5,
+            bandwidth: 400,
+            learning_rate: 0.0015,
+            lambda: 0.1,
+            epochs: 30,
+            ..Self::default()
+        }
+    }
+
+    /// The *Single* ablation of these settings: one agent, with rule reward.
+    pub fn single(self) -> Self {
+        Self { agents: Agents::Single, pretrain_epochs: 0.0, freeze_relation_agent: false, ..self }
+    }
+
+    /// MultiHop on these settings: one agent, soft reward, no rules.
+    pub fn multihop(self) -> Self {
+        Self { lambda: 0.0, ..self.single() }
+    }
+
+    /// MINERVA on these settings: one agent, reward 0 or 1, nothing hidden from a draw, no other answer closed.
+    pub fn minerva(self) -> Self {
+        Self {
+            soft_reward: false,
+            close_answers: false,
+            relation_dropout: 0.0,
+            entity_dropout: 0.0,
+            ..self.multihop()
+        }
+    }
+
+    /// An error that names the first setting that cannot be worked with.
+    ///
+    /// # Errors
+    /// [`WalkError::Config`] with the key, its value and what it should be.
+    pub fn check(&self) -> Result<(), WalkError> {
+        let whole = |key, value: usize, least: usize, most: usize| {
+            if (least..=most).contains(&value) {
+                return Ok(());
+            }
+            let value = value.to_string();
+            Err(WalkError::Config { key, value, expected: format!("a whole number from {least} to {most}") })
+        };
+        let real = |key, value: f32, least: f32, most: f32| {
+            if value >= least && value <= most {
+                return Ok(());
+            }
+            let value = value.to_string();
+            Err(WalkError::Config { key, value, expected: format!("a number from {least} to {most}") })
+        };
+        whole("hops", self.hops, 1, MOST_HOPS)?;
+        whole("dimension", self.dimension, 1, 4096)?;
+        whole("history", self.history, 1, 4096)?;
+        whole("layers", self.layers, 1, 16)?;
+        whole("bandwidth", self.bandwidth, 1, u32::MAX as usize)?;
+        whole("batch", self.batch, 1, 65_536)?;
+        whole("rollouts", self.rollouts, 1, 4096)?;
+        whole("beam", self.beam, 1, WIDEST_BEAM)?;
+        whole("validate_every", self.validate_every, 1, usize::MAX)?;
+        real("learning_rate", self.learning_rate, 0.0, 1.0)?;
+        real("clip", self.clip, 0.0, f32::MAX)?;
+        real("lambda", self.lambda, 0.0, 1.0)?;
+        real("entropy", self.entropy, 0.0, 100.0)?;
+        real("pretrain_epochs", self.pretrain_epochs, 0.0, 1e6)?;
+        real("embedding_dropout", self.embedding_dropout, 0.0, 0.99)?;
+        real("hidden_dropout", self.hidden_dropout, 0.0, 0.99)?;
+        real("relation_dropout", self.relation_dropout, 0.0, 1.0)?;
+        real("entity_dropout", self.entity_dropout, 0.0, 1.0)
+    }
+
+    /// Whether stage 3 has anything to do.
+    pub(super) fn pretrains(&self) -> bool {
+        self.agents == Agents::Two && self.pretrain_epochs > 0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_published_settings_are_sound_and_every_system_is_one_of_them() {
+        for config in [WalkConfig::wn18rr(), WalkConfig::nell_995(), WalkConfig::fb15k_237()] {
+            for system in [
+                config.clone(),
+                config.clone().single(),
+                config.clone().multihop(),
+                config.clone().minerva(),
+                WalkConfig { freeze_relation_agent: true, ..config.clone() },
+                WalkConfig { pretrain_epochs: 0.0, ..config },
+            ] {
+                system.check().unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn an_impossible_setting_names_itself_and_what_it_should_be() {
+        let config = WalkConfig { hops: 6, ..WalkConfig::default() };
+        assert_eq!(
+            config.check().unwrap_err().to_string(),
+            "walk.hops is 6; it should be a whole number from 1 to 5"
+        );
+        let config = WalkConfig { lambda: f32::NAN, ..WalkConfig::default() };
+        assert!(config.check().unwrap_err().to_string().starts_with("walk.lambda is NaN"));
+    }
+
+    #[test]
+    fn unknown_keys_are_refused_and_missing_ones_have_defaults() {
+        let config: WalkConfig = serde_json::from_str(r#"{"lambda": 0.1, "agents": "single"}"#).unwrap();
+        assert_eq!((config.lambda, config.agents, config.hops), (0.1, Agents::Single, 3));
+        assert!(
+            serde_json::from_str::<WalkConfig>(r#"{"lamda": 0.1}"#)
+                .unwrap_err()
+                .to_string()
+                .contains("lamda")
+        );
+    }
+}

@@ -1,0 +1,340 @@
+//! One batch of REINFORCE: walks, their rewards, and the gradient.
+//!
+//! `K` walks set out for each query. The loss is `−(1/N) Σ (R − b) Σ_t (log P^R + log P^E)` over the `N` walks,
+//! with `log P^R` over all relations and `log P^E` over all open candidates of the state, whatever a draw hid
+//! from itself, less `β/T` times the mean entropy of the entity agent.
+//!
+//! Walks share states (see [`layer`](super::layer)): each distinct state goes through the networks once. After
+//! every hop the drawn actions come back to the host, which finds the distinct states of the next; nothing else
+//! leaves the device before the rewards are known.
+
+use super::WalkError;
+use super::config::{Baseline, MOST_HOPS, WalkConfig};
+use super::layer::{Layer, Move, Stand};
+use super::measure::{Phase, Watch};
+use super::network::{Choices, Memory, Network};
+use super::reward::{Teacher, ask_soft};
+use super::world::{Ask, World};
+use crate::graph::{EntityId, Link};
+use crate::tensor::{Choosing, Indices, NOTHING, Tape, Tensor, Var, choose};
+use rayon::prelude::*;
+
+/// Which of the two learning stages a batch belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// Stage 3: the relation agent alone, on rule rewards; entities are drawn uniformly.
+    Pretrain,
+    /// Stage 4: all agents, on the full reward.
+    Joint,
+}
+
+/// Actions to be taken instead of drawn ones: for every hop and walk a link and an entity.
+pub(super) type Script = Vec<Vec<(u32, u32)>>;
+
+/// One hop as the loss sees it.
+struct Hop {
+    relation_chances: Option<Var>,
+    action_chances: Option<Var>,
+    entropy: Option<Var>,
+    heads: Indices,
+    links: Indices,
+    places: Indices,
+    /// Walks in each entity state.
+    crowd: Vec<f32>,
+}
+
+/// Where all walks stand before a hop, and what the agents remember of the hop before.
+struct Scene {
+    layer: Layer,
+    stands: Vec<Stand>,
+    memory: Option<Memory>,
+}
+
+/// Finished walks, `rollouts` of each query after one another.
+struct Walks {
+    hops: Vec<Hop>,
+    ends: Vec<u32>,
+    paths: Vec<[Link; MOST_HOPS]>,
+}
+
+/// How the walks of a batch went, summed over walks.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Tally {
+    pub(super) walks: f64,
+    pub(super) reward: f64,
+    pub(super) hits: f64,
+    pub(super) rules: f64,
+}
+
+/// A batch before its backward pass.
+pub(super) struct Episode {
+    pub(super) loss: Var,
+    pub(super) tally: Tally,
+    /// The mean entropy a hop of the agent that chooses entities, on the device; none in pre-training.
+    pub(super) entropy: Option<Tensor>,
+}
+
+/// Everything a batch is made with.
+#[derive(Clone, Copy)]
+pub(super) struct Lesson<'a> {
+    pub(super) config: &'a WalkConfig,
+    pub(super) world: &'a World,
+    pub(super) network: &'a Network,
+    pub(super) teacher: Teacher<'a>,
+    pub(super) stage: Stage,
+}
+
+impl Lesson<'_> {
+    /// Walks for every ask and records the loss on `tape`.
+    pub(super) fn episode(
+        &self,
+        tape: &mut Tape,
+        asks: &[Ask],
+        script: Option<&Script>,
+        watch: &mut Watch,
+    ) -> Result<Episode, WalkError> {
+        let walks = self.walk(tape, asks, script, watch)?;
+        let (rewards, tally) = self.rewards(asks, &walks)?;
+        watch.lap(Phase::Rewards)?;
+        let (loss, entropy) = self.loss(tape, &walks, &self.weights(&rewards))?;
+        Ok(Episode { loss, tally, entropy })
+    }
+
+    fn walk(
+        &self,
+        tape: &mut Tape,
+        asks: &[Ask],
+        script: Option<&Script>,
+        watch: &mut Watch,
+    ) -> Result<Walks, WalkError> {
+        let (rollouts, hops) = (self.config.rollouts, self.config.hops);
+        let (layer, first) = Layer::first(asks);
+        let stands: Vec<Stand> =
+            first.iter().flat_map(|&stand| std::iter::repeat_n(stand, rollouts)).collect();
+        let mut walks = Walks {
+            hops: Vec::with_capacity(hops),
+            ends: Vec::new(),
+            paths: vec![[Link::NO_OP; MOST_HOPS]; stands.len()],
+        };
+        let mut scene = Scene { layer, stands, memory: None };
+        for hop in 0..hops {
+            let last = hop + 1 == hops;
+            let (record, moves) =
+                self.hop(tape, asks, &mut scene, last, script.map(|script| &script[hop]), watch)?;
+            walks.hops.push(record);
+            walks.paths.iter_mut().zip(&moves).for_each(|(path, step)| path[hop] = Link(step.link));
+            if last {
+                walks.ends = moves.iter().map(|step| step.target).collect();
+            } else {
+                (scene.layer, scene.stands) = scene.layer.after(self.config.agents, asks, &moves);
+            }
+            watch.lap(Phase::Sharing)?;
+        }
+        Ok(walks)
+    }
+
+    /// One hop of all walks: what every state offers, how likely each action is, and which are taken.
+    fn hop(
+        &self,
+        tape: &mut Tape,
+        asks: &[Ask],
+        scene: &mut Scene,
+        last: bool,
+        script: Option<&Vec<(u32, u32)>>,
+        watch: &mut Watch,
+    ) -> Result<(Hop, Vec<Move>), WalkError> {
+        let Scene { layer, stands, memory } = scene;
+        let joint = self.stage == Stage::Joint;
+        let now = self.network.remember(tape, layer, memory.as_ref(), joint)?;
+        watch.lap(Phase::Memory)?;
+        let candidates = self.world.candidates(asks, layer, last);
+        watch.size(layer, candidates.total());
+        let choices = Choices::new(tape, &candidates)?;
+        watch.lap(Phase::Candidates)?;
+        let relation_chances = self.network.relation_chances(tape, layer, &now)?;
+        let action_chances = match joint {
+            true => Some(self.network.action_chances(tape, asks, layer, &now, &choices)?),
+            false => None,
+        };
+        let entropy =
+            action_chances.map(|chances| tape.segment_entropy(chances, &choices.segments)).transpose()?;
+        watch.lap(Phase::Chances)?;
+        let heads: Vec<u32> = stands.iter().map(|stand| stand.head).collect();
+        let heads = Indices::new(tape.device(), &heads)?;
+        let places = match script {
+            Some(actions) => scripted(actions, stands, &candidates),
+            None => self.draw(tape, stands, &heads, relation_chances, action_chances, &choices)?,
+        };
+        watch.lap(Phase::Draws)?;
+        let step = |(&from, &place): (&Stand, &u32)| {
+            let place = place as usize;
+            Move { from, link: candidates.links[place], target: candidates.targets[place] }
+        };
+        let moves: Vec<Move> = stands.iter().zip(&places).map(step).collect();
+        let mut crowd = vec![0.0; layer.states()];
+        stands.iter().for_each(|stand| crowd[stand.state as usize] += 1.0);
+        let taken: Vec<u32> = moves.iter().map(|step| step.link).collect();
+        let links = Indices::new(tape.device(), &taken)?;
+        let places = Indices::new(tape.device(), &places)?;
+        *memory = Some(now);
+        Ok((Hop { relation_chances, action_chances, entropy, heads, links, places, crowd }, moves))
+    }
+
+    fn draw(
+        &self,
+        tape: &mut Tape,
+        stands: &[Stand],
+        heads: &Indices,
+        relation_chances: Option<Var>,
+        action_chances: Option<Var>,
+        choices: &Choices,
+    ) -> Result<Vec<u32>, WalkError> {
+        let states =
+            Indices::new(tape.device(), &stands.iter().map(|stand| stand.state).collect::<Vec<_>>())?;
+        let (groups, scores) = (
+            relation_chances.map(|chances| tape.value(chances)),
+            action_chances.map(|chances| tape.value(chances)),
+        );
+        let choosing = Choosing {
+            groups: groups.as_ref(),
+            scores: scores.as_ref(),
+            group_of: &choices.links,
+            segments: &choices.segments,
+            drop_groups: self.config.relation_dropout,
+            drop: self.config.entity_dropout,
+            key: tape.key(),
+        };
+        let places = choose(choosing, &states, heads)?.to_vec()?;
+        debug_assert!(!places.contains(&NOTHING), "while training every state has an action");
+        Ok(places)
+    }
+
+    /// The reward of every walk.
+    fn rewards(&self, asks: &[Ask], walks: &Walks) -> Result<(Vec<f32>, Tally), WalkError> {
+        let (rollouts, hops) = (self.config.rollouts, self.config.hops);
+        let rules = self.teacher.rules;
+        let by_rules: Vec<f32> = walks
+            .paths
+            .par_chunks(rollouts)
+            .zip(asks)
+            .with_min_len(32)
+            .flat_map_iter(|(paths, ask)| {
+                paths.iter().map(move |path| rules.confidence(ask.query.link, &path[..hops]))
+            })
+            .collect();
+        let mut tally = Tally { walks: by_rules.len() as f64, ..Tally::default() };
+        tally.rules = by_rules.iter().filter(|&&reward| reward > 0.0).count() as f64;
+        let rewards = match self.stage {
+            Stage::Pretrain => by_rules,
+            Stage::Joint => {
+                let (by_ends, hits) = self.end_rewards(asks, &walks.ends)?;
+                tally.hits = hits as f64;
+                let lambda = self.config.lambda;
+                by_rules.iter().zip(by_ends).map(|(rule, end)| lambda * rule + (1.0 - lambda) * end).collect()
+            }
+        };
+        tally.reward = rewards.iter().map(|&reward| f64::from(reward)).sum();
+        Ok((rewards, tally))
+    }
+
+    /// `R_h` of every walk, and how many reached their target.
+    fn end_rewards(&self, asks: &[Ask], ends: &[u32]) -> Result<(Vec<f32>, usize), WalkError> {
+        let mut rewards = vec![0.0f32; ends.len()];
+        let mut facts: Vec<(EntityId, Link, EntityId)> = Vec::new();
+        let mut fact_of = vec![u32::MAX; ends.len()];
+        let mut hits = 0;
+        let rollouts = self.config.rollouts;
+        let soft = self.teacher.soft.filter(|_| self.config.soft_reward);
+        for (item, ask) in asks.iter().enumerate() {
+            let first = facts.len();
+            for walk in item * rollouts..(item + 1) * rollouts {
+                let end = EntityId(ends[walk]);
+                if Some(end) == ask.target {
+                    rewards[walk] = 1.0;
+                    hits += 1;
+                } else if soft.is_some() && !self.world.is_closed_answer(ask, end) {
+                    let known = facts[first..].iter().position(|fact| fact.2 == end);
+                    fact_of[walk] = known.map_or(facts.len(), |place| first + place) as u32;
+                    if known.is_none() {
+                        facts.push((ask.query.subject, ask.query.link, end));
+                    }
+                }
+            }
+        }
+        if let Some(soft) = soft.filter(|_| !facts.is_empty()) {
+            let values = ask_soft(soft, &facts)?;
+            for (reward, &fact) in rewards.iter_mut().zip(&fact_of).filter(|(_, fact)| **fact != u32::MAX) {
+                *reward = values[fact as usize];
+            }
+        }
+        Ok((rewards, hits))
+    }
+
+    /// `−(R − b) / N` of every walk: what its log-probabilities count in the loss.
+    fn weights(&self, rewards: &[f32]) -> Vec<f32> {
+        let count = rewards.len().max(1) as f32;
+        let by_query = rewards.chunks(self.config.rollouts).flat_map(|rewards| {
+            let baseline = match self.config.baseline {
+                Baseline::None => 0.0,
+                Baseline::Query => rewards.iter().sum::<f32>() / rewards.len() as f32,
+            };
+            rewards.iter().map(move |reward| -(reward - baseline) / count)
+        });
+        by_query.collect()
+    }
+
+    fn loss(
+        &self,
+        tape: &mut Tape,
+        walks: &Walks,
+        weights: &[f32],
+    ) -> Result<(Var, Option<Tensor>), WalkError> {
+        let weights = Tensor::vector(tape.device(), weights)?;
+        let mut terms = Vec::new();
+        let mut entropies = Vec::new();
+        for hop in &walks.hops {
+            if let Some(chances) = hop.relation_chances {
+                let picked = tape.pick_pairs(chances, &hop.heads, &hop.links)?; // [walks]
+                terms.push(tape.weighted_sum(picked, &weights)?);
+            }
+            if let Some(chances) = hop.action_chances {
+                let picked = tape.pick(chances, &hop.places)?; // [walks]
+                terms.push(tape.weighted_sum(picked, &weights)?);
+            }
+            if let Some(entropy) = hop.entropy {
+                let share = 1.0 / (self.config.hops as f32 * weights.rows().max(1) as f32);
+                let crowd: Vec<f32> = hop.crowd.iter().map(|walks| walks * share).collect();
+                entropies.push(tape.weighted_sum(entropy, &Tensor::vector(tape.device(), &crowd)?)?);
+            }
+        }
+        let entropy = sum(tape, &entropies)?;
+        if let Some(entropy) = entropy.filter(|_| self.config.entropy > 0.0) {
+            terms.push(tape.scale(entropy, -self.config.entropy)?);
+        }
+        let loss = match sum(tape, &terms)? {
+            Some(loss) => loss,
+            None => tape.constant(Tensor::zeros(tape.device(), 1, 1)?)?,
+        };
+        Ok((loss, entropy.map(|entropy| tape.value(entropy))))
+    }
+}
+
+fn sum(tape: &mut Tape, terms: &[Var]) -> Result<Option<Var>, WalkError> {
+    let Some((&first, rest)) = terms.split_first() else { return Ok(None) };
+    let mut total = first;
+    for &term in rest {
+        total = tape.add(total, term)?;
+    }
+    Ok(Some(total))
+}
+
+/// The places of scripted actions in the lists of the states that walks stand in.
+fn scripted(actions: &[(u32, u32)], stands: &[Stand], lists: &super::world::Candidates) -> Vec<u32> {
+    let place = |(&(link, target), stand): (&(u32, u32), &Stand)| {
+        let mut list = lists.list(stand.state);
+        let found = list.find(|&at| (lists.links[at], lists.targets[at]) == (link, target));
+        found.expect("a script takes only open actions") as u32
+    };
+    actions.iter().zip(stands).map(place).collect()
+}

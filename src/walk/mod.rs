@@ -1,0 +1,94 @@
+//! The walker: two agents that learn by reinforcement to follow good paths, and the search for answers.
+//!
+//! The **relation agent** picks the next relation, the **entity agent** the next entity; rules reward the first,
+//! reaching the right entity rewards both. Stage 3 trains the relation agent alone, stage 4 both ([`train()`]).
+//! [`Walker::answers`] finds answers by beam search, each with its path and both agents' scores at every hop, and
+//! a [`Walker`] is a [`Reasoner`](crate::eval::Reasoner) like any other. One agent instead of two gives MINERVA and
+//! MultiHop: all systems are settings ([`WalkConfig`]) of the same parts.
+//!
+//! Inside, from the ground up: `world` says what a walker may do where it stands; `layer` finds the states that
+//! walks share, which is where the speed comes from; `network` is the policy; `episode` one batch of REINFORCE;
+//! `train` and `checkpoint` the stages; `beam` the search; `measure` says
+//! where the time of a batch goes.
+//!
+//! Rules come in through [`PathRules`] and embeddings through [`SoftReward`]: this room mines nothing and embeds
+//! nothing, and it never sees a test split.
+
+mod beam;
+mod checkpoint;
+mod config;
+mod episode;
+mod layer;
+mod measure;
+mod network;
+mod paths;
+mod reasoner;
+mod reward;
+#[cfg(test)]
+mod tests;
+mod train;
+mod walker;
+mod world;
+
+pub use beam::{Answer, BeamWork, Step};
+pub use checkpoint::Best;
+pub use config::{Agents, Baseline, MOST_HOPS, WIDEST_BEAM, WalkConfig};
+pub use episode::Stage;
+pub use measure::{HopSize, Measured, Phase, Timing};
+pub use paths::PathTable;
+pub use reward::{NoRules, PathRules, SoftReward, SoftRewardError, Teacher};
+pub use train::{EpochFigures, TrainOptions, Trained, train};
+pub use walker::Walker;
+pub use world::{Ask, World};
+
+use crate::eval::EvalError;
+use crate::tensor::TensorError;
+use std::path::PathBuf;
+
+/// What can go wrong with a walker.
+#[derive(Debug, thiserror::Error)]
+pub enum WalkError {
+    /// A setting that cannot be worked with.
+    #[error("walk.{key} is {value}; it should be {expected}")]
+    Config {
+        /// Which setting.
+        key: &'static str,
+        /// What it is.
+        value: String,
+        /// What it may be.
+        expected: String,
+    },
+    /// The device or a file of weights failed.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+    /// The embedding model could not say how plausible facts are.
+    #[error("the embedding's soft reward failed")]
+    SoftReward(#[source] SoftRewardError),
+    /// Validation failed.
+    #[error(transparent)]
+    Validation(#[from] EvalError),
+    /// The gradient is no longer a number.
+    #[error(
+        "training diverged in epoch {epoch}: the gradient is not a number; lower walk.learning_rate or set walk.clip"
+    )]
+    Diverged {
+        /// Which epoch, from 1.
+        epoch: usize,
+    },
+    /// A file that training should go on from cannot serve.
+    #[error("{}: {why}", path.display())]
+    Checkpoint {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A file or folder cannot be written.
+    #[error("{}: cannot write", path.display())]
+    Unwritable {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}

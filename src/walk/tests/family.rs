@@ -1,0 +1,58 @@
+//! On a generated family the planted rules become the top paths.
+
+use crate::eval::{Protocol, Truth, evaluate};
+use crate::graph::family::family;
+use crate::graph::{Direction, Link, Query};
+use crate::progress::Silent;
+use crate::tensor::Device;
+use crate::walk::{PathRules, PathTable, Teacher, TrainOptions, WalkConfig, Walker, train};
+
+#[test]
+fn a_family_is_learnt_in_seconds_and_its_paths_are_the_planted_rules() {
+    let family = family(200, 1);
+    let dataset = &family.dataset;
+    let graph = dataset.graph();
+    let config = WalkConfig {
+        dimension: 32,
+        history: 32,
+        layers: 1,
+        batch: 64,
+        rollouts: 16,
+        learning_rate: 0.005,
+        lambda: 0.5,
+        entropy: 0.02,
+        pretrain_epochs: 3.0,
+        epochs: 12,
+        validate_every: 4,
+        beam: 32,
+        ..WalkConfig::default()
+    };
+    let rules = family
+        .rules
+        .iter()
+        .map(|rule| (Link::forward(rule.head), rule.body.as_slice(), rule.expected_in_train() as f32))
+        .filter(|(_, _, confidence)| *confidence > 0.15);
+    let table = PathTable::new(config.hops, rules);
+    let device = Device::cpu(2).unwrap();
+    let mut walker = Walker::new(&config, &graph, &dataset.known, &device, 1).unwrap();
+    let teacher = Teacher { rules: &table, soft: None };
+    train(&mut walker, &graph, &dataset.known, teacher, TrainOptions::default(), &Silent).unwrap();
+
+    let answers = dataset.answers();
+    let truth = Truth { graph: &graph, answers: &answers };
+    let evaluation = evaluate(&walker, &dataset.test, truth, Protocol::default(), &Silent).unwrap();
+    let figures = evaluation.figures();
+    eprintln!("{figures:?}");
+    assert!(figures.hits_at_1 >= 0.9, "{figures:?}");
+
+    let queries: Vec<Query> =
+        dataset.test.iter().map(|&triple| Query::of(triple, Direction::Forward).0).collect();
+    assert!(walker.rule_share(&queries, &table).unwrap() > 0.6);
+    let uncle = dataset.names.relations.get("uncle_of").unwrap();
+    let link = Link::forward(crate::graph::RelationId(uncle));
+    let of_uncles: Vec<Query> = queries.into_iter().filter(|query| query.link == link).collect();
+    assert!(!of_uncles.is_empty());
+    let top = walker.answers(&of_uncles).unwrap();
+    let by_rule = top.iter().filter(|answers| table.confidence(link, &answers[0].links()) > 0.0).count();
+    assert!(2 * by_rule > of_uncles.len(), "{by_rule} of {} uncles", of_uncles.len());
+}

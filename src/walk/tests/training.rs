@@ -1,0 +1,214 @@
+//! Training goes on from a checkpoint as if it had not stopped; every system trains.
+
+use super::{Small, plain, rules, small, walker};
+use crate::graph::{EntityId, Link, Triple};
+use crate::progress::{Progress, Silent};
+use crate::walk::{
+    Agents, NoRules, SoftRewardError, Stage, Teacher, TrainOptions, Trained, WalkConfig, WalkError, Walker,
+    train,
+};
+use std::fmt::Display;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+fn soft(facts: &[(EntityId, Link, EntityId)]) -> Result<Vec<f32>, SoftRewardError> {
+    Ok(facts.iter().map(|fact| (fact.2.0 % 4) as f32 / 8.0).collect())
+}
+
+fn config() -> WalkConfig {
+    WalkConfig {
+        embedding_dropout: 0.1,
+        hidden_dropout: 0.1,
+        relation_dropout: 0.2,
+        entity_dropout: 0.2,
+        pretrain_epochs: 1.5,
+        epochs: 4,
+        clip: 5.0,
+        ..plain(Agents::Two)
+    }
+}
+
+fn with_valid() -> Small {
+    let mut small = small(9, 40, 2);
+    small.known.valid = [Triple::new(0, 0, 3), Triple::new(2, 1, 4), Triple::new(5, 2, 1)].into();
+    small
+}
+
+/// Interrupts after so many batches.
+struct Impatient(AtomicUsize);
+
+impl Progress for Impatient {
+    fn begin(&self, _: &str, _: &str, _: Option<u64>) {}
+    fn advance(&self, _: u64, figures: &dyn Display) {
+        assert!(figures.to_string().starts_with("reward "));
+        self.0.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_sub(1))).unwrap();
+    }
+    fn end(&self, _: &dyn Display) {}
+    fn interrupted(&self) -> bool {
+        self.0.load(Relaxed) == 0
+    }
+}
+
+fn teach(
+    walker: &mut Walker,
+    small: &Small,
+    folder: Option<&Path>,
+    progress: &dyn Progress,
+) -> Result<Trained, WalkError> {
+    let table = rules(walker.config.hops);
+    let teacher = Teacher { rules: &table, soft: Some(&soft) };
+    let options = TrainOptions { seed: 3, folder, checkpoint_every: Duration::ZERO };
+    train(walker, &small.graph, &small.known, teacher, options, progress)
+}
+
+fn weights(walker: &Walker) -> Vec<Vec<f32>> {
+    walker.parameters.ids().map(|id| walker.parameters.value(id).to_vec().unwrap()).collect()
+}
+
+/// The figures without the times.
+fn timeless(trained: &Trained) -> Trained {
+    let mut trained = trained.clone();
+    for figures in &mut trained.history {
+        (figures.ms_per_batch, figures.seconds) = (0.0, 0.0);
+    }
+    trained
+}
+
+#[test]
+fn training_from_a_checkpoint_equals_training_without_interruption() {
+    let small = with_valid();
+    let mut whole = walker(&config(), &small);
+    let expected = teach(&mut whole, &small, None, &Silent).unwrap();
+    assert_eq!((expected.epochs, expected.interrupted), (4, false));
+    assert_eq!(
+        expected.history.len(),
+        2 + 4,
+        "one and a half epochs of pre-training, four of joint training"
+    );
+    assert!(expected.history[0].stage == Stage::Pretrain && expected.best.is_some());
+    let folder = tempfile::tempdir().unwrap();
+    let mut interruptions = 0;
+    let resumed = loop {
+        // Another seed for the first weights: everything must come from the checkpoint.
+        let device = crate::tensor::Device::cpu(2).unwrap();
+        let first = if interruptions == 0 { 5 } else { 77 };
+        let mut walker = Walker::new(&config(), &small.graph, &small.known, &device, first).unwrap();
+        let patience = Impatient(AtomicUsize::new(interruptions % 3 + 1));
+        let trained = teach(&mut walker, &small, Some(folder.path()), &patience).unwrap();
+        if !trained.interrupted {
+            assert_eq!(weights(&walker), weights(&whole));
+            break trained;
+        }
+        interruptions += 1;
+        assert!(interruptions < 100);
+    };
+    assert!(interruptions > 3, "{interruptions}");
+    assert_eq!(timeless(&resumed), timeless(&expected));
+    let metrics = std::fs::read_to_string(folder.path().join("metrics.jsonl")).unwrap();
+    assert_eq!(metrics.lines().count(), expected.history.len());
+    let line: serde_json::Value = serde_json::from_str(metrics.lines().nth(3).unwrap()).unwrap();
+    for key in [
+        "stage",
+        "epoch",
+        "reward",
+        "hit_rate",
+        "rule_rate",
+        "entropy",
+        "gradient_norm",
+        "ms_per_batch",
+        "valid",
+    ] {
+        assert!(line.get(key).is_some(), "{key} is missing in {line}");
+    }
+    // What is done is done: once more changes nothing, and the best weights can be read by themselves.
+    let mut again = walker(&config(), &small);
+    assert_eq!(
+        timeless(&teach(&mut again, &small, Some(folder.path()), &Silent).unwrap()),
+        timeless(&expected)
+    );
+    let device = crate::tensor::Device::cpu(1).unwrap();
+    let read =
+        Walker::read(&folder.path().join("best.safetensors"), &small.graph, &small.known, &device).unwrap();
+    assert_eq!(weights(&read), weights(&whole));
+}
+
+#[test]
+fn a_checkpoint_of_another_training_is_refused_by_name() {
+    let small = with_valid();
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = walker(&WalkConfig { epochs: 1, ..config() }, &small);
+    teach(&mut first, &small, Some(folder.path()), &Silent).unwrap();
+    let mut other = walker(&WalkConfig { lambda: 0.5, ..config() }, &small);
+    let error = teach(&mut other, &small, Some(folder.path()), &Silent).unwrap_err();
+    assert!(error.to_string().contains("walk.lambda"), "{error}");
+    let path = folder.path().join("checkpoint.safetensors");
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    let error = teach(&mut first, &small, Some(folder.path()), &Silent).unwrap_err();
+    assert!(error.to_string().contains("checkpoint.safetensors"), "{error}");
+}
+
+#[test]
+fn every_system_trains_and_a_frozen_relation_agent_stays() {
+    let small = with_valid();
+    let base = WalkConfig { epochs: 1, pretrain_epochs: 1.0, ..config() };
+    for system in [
+        base.clone(),
+        WalkConfig { pretrain_epochs: 0.0, ..base.clone() },
+        base.clone().single(),
+        base.clone().multihop(),
+        base.clone().minerva(),
+    ] {
+        let mut walker = walker(&system, &small);
+        let before = weights(&walker);
+        let trained = teach(&mut walker, &small, None, &Silent).unwrap();
+        assert_eq!(trained.epochs, 1);
+        let last = trained.history.last().unwrap();
+        assert!(last.reward > 0.0 && last.gradient_norm > 0.0 && last.entropy > 0.0, "{last:?}");
+        assert!(weights(&walker).iter().zip(&before).all(|(after, before)| after != before));
+    }
+    let values = |walker: &Walker, name: &str| {
+        walker.parameters.value(walker.parameters.find(name).unwrap()).to_vec().unwrap()
+    };
+    let mut frozen =
+        walker(&WalkConfig { freeze_relation_agent: true, pretrain_epochs: 0.0, ..base }, &small);
+    let names = ["relations", "relation_agent.lstm.0.input", "relation_agent.head.second.weight", "entities"];
+    let before = names.map(|name| values(&frozen, name));
+    teach(&mut frozen, &small, None, &Silent).unwrap();
+    let stayed: Vec<bool> =
+        names.iter().zip(&before).map(|(name, before)| &values(&frozen, name) == before).collect();
+    assert_eq!(stayed, [true, true, true, false]);
+}
+
+#[test]
+fn threads_do_not_change_what_is_learnt() {
+    let small = with_valid();
+    let learnt = |threads| {
+        let device = crate::tensor::Device::cpu(threads).unwrap();
+        let mut walker = Walker::new(&config(), &small.graph, &small.known, &device, 5).unwrap();
+        let trained = teach(&mut walker, &small, None, &Silent).unwrap();
+        (timeless(&trained), weights(&walker))
+    };
+    assert_eq!(learnt(1), learnt(2));
+}
+
+#[test]
+fn patience_ends_a_training_that_no_longer_improves() {
+    let small = with_valid();
+    let config = WalkConfig { learning_rate: 0.0, epochs: 50, validate_every: 1, patience: 3, ..config() };
+    let mut walker = walker(&config, &small);
+    let trained = teach(&mut walker, &small, None, &Silent).unwrap();
+    assert_eq!((trained.epochs, trained.best.unwrap().epoch), (4, 1));
+}
+
+#[test]
+fn a_failing_soft_reward_and_a_wrong_number_of_values_are_errors() {
+    let small = with_valid();
+    let mut walker = walker(&WalkConfig { pretrain_epochs: 0.0, ..config() }, &small);
+    let none = |_: &[(EntityId, Link, EntityId)]| -> Result<Vec<f32>, SoftRewardError> { Ok(Vec::new()) };
+    let teacher = Teacher { rules: &NoRules, soft: Some(&none) };
+    let error = train(&mut walker, &small.graph, &small.known, teacher, TrainOptions::default(), &Silent)
+        .unwrap_err();
+    assert!(matches!(error, WalkError::SoftReward(why) if why.to_string().contains("0 values for")));
+}

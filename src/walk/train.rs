@@ -1,0 +1,401 @@
+//! Stages 3 and 4: passes over the training queries, validation, the best kept, and checkpoints.
+//!
+//! Every random number of a batch comes from the seed, the stage, the epoch and the batch's number, so training
+//! that goes on from a checkpoint gives the same numbers as training that was never stopped.
+
+use super::checkpoint::{Best, Folder, Sums, Training};
+use super::config::WalkConfig;
+use super::episode::{Lesson, Stage};
+use super::measure::Watch;
+use super::reward::Teacher;
+use super::world::Ask;
+use super::{WalkError, Walker};
+use crate::eval::{Figures, Protocol, Truth, evaluate};
+use crate::graph::{Adjacency, Direction, Graph, Known, Query, Triple};
+use crate::progress::Progress;
+use crate::tensor::{Adam, AdamOptions, Gradients, Tape, Tensor};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Figures of batches that may wait on the device before they are read.
+const UNREAD: usize = 32;
+
+/// How a training is run, beside the walker's own settings.
+#[derive(Clone, Copy, Debug)]
+pub struct TrainOptions<'a> {
+    /// Where all random numbers come from.
+    pub seed: u64,
+    /// A folder for checkpoints, the best weights and `metrics.jsonl`; none are written without. If it holds a
+    /// checkpoint, training goes on from there.
+    pub folder: Option<&'a Path>,
+    /// The longest that training goes without a checkpoint.
+    pub checkpoint_every: Duration,
+}
+
+impl Default for TrainOptions<'_> {
+    fn default() -> Self {
+        Self { seed: 1, folder: None, checkpoint_every: Duration::from_secs(120) }
+    }
+}
+
+/// How a training ended. The walker holds the weights of the best validation (of the last epoch without one).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Trained {
+    /// Joint epochs that were finished.
+    pub epochs: usize,
+    /// The epoch (from 1) whose weights were kept, and its validation MRR.
+    pub best: Option<Best>,
+    /// The user stopped it; the same call goes on from the checkpoint, if there is a folder.
+    pub interrupted: bool,
+    /// The figures of each epoch, pre-training first.
+    pub history: Vec<EpochFigures>,
+}
+
+/// One line of `metrics.jsonl`.
+#[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize)]
+pub struct EpochFigures {
+    /// Which stage.
+    pub stage: Stage,
+    /// Which epoch of it, from 1.
+    pub epoch: usize,
+    /// Batches in it.
+    pub batches: usize,
+    /// Mean reward of a walk.
+    pub reward: f64,
+    /// Share of walks that ended in their target (0 in pre-training, which does not look).
+    pub hit_rate: f64,
+    /// Share of walks whose relation path is a rule.
+    pub rule_rate: f64,
+    /// Mean entropy, a hop, of the agent that chooses entities.
+    pub entropy: f64,
+    /// Mean norm of the gradient, before clipping.
+    pub gradient_norm: f64,
+    /// Mean wall time of a batch.
+    pub ms_per_batch: f64,
+    /// Wall time of the epoch without validation.
+    pub seconds: f64,
+    /// Figures on the validation split, where it was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid: Option<Figures>,
+    /// Share of validation queries whose top answer's path is a rule, where it was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule_share: Option<f64>,
+}
+
+/// Trains `walker` on the training queries of `known`: the relation agent alone first, as far as the settings
+/// say so, then everything.
+///
+/// # Errors
+/// If the device or the soft reward fails, or a file cannot be written or does not belong to this training.
+pub fn train(
+    walker: &mut Walker,
+    graph: &Graph,
+    known: &Known,
+    teacher: Teacher,
+    options: TrainOptions,
+    progress: &dyn Progress,
+) -> Result<Trained, WalkError> {
+    let mut run = Run::new(walker, graph, known, teacher, options)?;
+    if run.walker.config.pretrains() && run.state.stage == Stage::Pretrain {
+        run.stage(Stage::Pretrain, progress)?;
+        if !run.interrupted {
+            run.enter_joint_stage()?;
+        }
+    }
+    if !run.interrupted {
+        run.stage(Stage::Joint, progress)?;
+    }
+    run.finish()
+}
+
+struct Run<'a> {
+    walker: &'a mut Walker,
+    asks: Vec<Ask>,
+    validation: Validation<'a>,
+    teacher: Teacher<'a>,
+    options: TrainOptions<'a>,
+    folder: Option<Folder>,
+    state: Training,
+    adam: Adam,
+    gradients: Gradients,
+    interrupted: bool,
+    unread: Vec<(Tensor, Option<Tensor>)>,
+    saved: Instant,
+}
+
+struct Validation<'a> {
+    graph: &'a Graph,
+    answers: Adjacency,
+    split: Vec<Triple>,
+    queries: Vec<Query>,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        walker: &'a mut Walker,
+        graph: &'a Graph,
+        known: &Known,
+        teacher: Teacher<'a>,
+        options: TrainOptions<'a>,
+    ) -> Result<Self, WalkError> {
+        let ask = |&triple: &Triple| {
+            let (query, target) = Query::of(triple, Direction::Forward);
+            Ask { query, target: Some(target) }
+        };
+        let asks: Vec<Ask> = known.queries.iter().map(ask).collect();
+        let validation = Validation::new(graph, known, walker.config.validation_queries);
+        let first = if walker.config.pretrains() { Stage::Pretrain } else { Stage::Joint };
+        let mut state = Training::new(first);
+        let mut adam = fresh_adam(&walker.config);
+        let mut folder = options.folder.map(Folder::open).transpose()?;
+        if let Some(folder) = &mut folder
+            && let Some(found) = folder.load(walker, &mut adam, options.seed)?
+        {
+            state = found;
+        }
+        if state.stage == Stage::Joint {
+            walker.network.freeze_relation_agent(&mut walker.parameters, walker.config.freeze_relation_agent);
+        }
+        let gradients = Gradients::new(&walker.parameters);
+        let (interrupted, unread, saved) = (false, Vec::new(), Instant::now());
+        Ok(Run {
+            walker,
+            asks,
+            validation,
+            teacher,
+            options,
+            folder,
+            state,
+            adam,
+            gradients,
+            interrupted,
+            unread,
+            saved,
+        })
+    }
+
+    /// The entity agent begins to learn only now, so the optimiser starts anew with both agents.
+    fn enter_joint_stage(&mut self) -> Result<(), WalkError> {
+        let config = &self.walker.config;
+        self.walker.network.freeze_relation_agent(&mut self.walker.parameters, config.freeze_relation_agent);
+        self.adam = fresh_adam(config);
+        self.gradients.clear();
+        self.state.begin(Stage::Joint);
+        self.save()
+    }
+
+    fn stage(&mut self, stage: Stage, progress: &dyn Progress) -> Result<(), WalkError> {
+        let batches = self.asks.len().div_ceil(self.walker.config.batch);
+        let total = match stage {
+            Stage::Pretrain => {
+                (batches as f64 * f64::from(self.walker.config.pretrain_epochs)).ceil() as usize
+            }
+            Stage::Joint => batches * self.walker.config.epochs,
+        };
+        let name = if stage == Stage::Pretrain { "pre-training" } else { "training" };
+        progress.begin(name, "batches", Some(total as u64));
+        while self.state.epoch * batches < total && !self.state.exhausted(self.walker.config.patience) {
+            let end = batches.min(total - self.state.epoch * batches);
+            self.epoch(stage, end, progress, (self.state.epoch * batches) as u64)?;
+            if self.interrupted {
+                progress.end(&"interrupted");
+                return self.save();
+            }
+            self.close_epoch(stage, end, progress)?;
+            if self.interrupted {
+                progress.end(&"interrupted");
+                return Ok(());
+            }
+        }
+        progress.end(&self.state.summary());
+        Ok(())
+    }
+
+    /// The batches of one epoch from where it stands to `end`.
+    fn epoch(
+        &mut self,
+        stage: Stage,
+        end: usize,
+        progress: &dyn Progress,
+        before: u64,
+    ) -> Result<(), WalkError> {
+        let epoch = self.state.epoch;
+        let mut order = self.asks.clone();
+        let mut random = ChaCha8Rng::seed_from_u64(number_of(self.options.seed, stage, epoch, u64::MAX));
+        order.shuffle(&mut random);
+        let size = self.walker.config.batch;
+        while self.state.batch < end {
+            let begun = Instant::now();
+            let batch = self.state.batch;
+            let asks = &order[batch * size..((batch + 1) * size).min(order.len())];
+            self.batch(stage, asks, number_of(self.options.seed, stage, epoch, batch as u64))?;
+            self.state.batch += 1;
+            self.state.sums.seconds += begun.elapsed().as_secs_f64();
+            progress.advance(before + self.state.batch as u64, &self.state.sums);
+            if progress.interrupted() {
+                self.interrupted = true;
+                return self.read();
+            }
+            if self.folder.is_some() && self.saved.elapsed() >= self.options.checkpoint_every {
+                self.save()?;
+            }
+        }
+        self.read()
+    }
+
+    fn batch(&mut self, stage: Stage, asks: &[Ask], seed: u64) -> Result<(), WalkError> {
+        let Walker { config, world, network, parameters } = &mut *self.walker;
+        let lesson = Lesson { config, world, network, teacher: self.teacher, stage };
+        let mut tape = Tape::training(parameters, seed);
+        let episode = lesson.episode(&mut tape, asks, None, &mut Watch::off())?;
+        tape.backward(episode.loss, &mut self.gradients)?;
+        let limit = if config.clip > 0.0 { config.clip } else { f32::INFINITY };
+        let norm = self.gradients.clip_norm(limit)?;
+        self.adam.step(parameters, &mut self.gradients)?;
+        self.state.sums.add(&episode.tally);
+        self.unread.push((norm, episode.entropy));
+        if self.unread.len() >= UNREAD { self.read() } else { Ok(()) }
+    }
+
+    /// Reads the figures that wait on the device.
+    fn read(&mut self) -> Result<(), WalkError> {
+        for (norm, entropy) in self.unread.drain(..) {
+            let norm = f64::from(norm.number()?);
+            if !norm.is_finite() {
+                return Err(WalkError::Diverged { epoch: self.state.epoch + 1 });
+            }
+            self.state.sums.gradient_norm += norm;
+            self.state.sums.entropy += entropy.map_or(Ok(0.0), |entropy| entropy.number().map(f64::from))?;
+        }
+        Ok(())
+    }
+
+    /// Validates if it is time, writes the epoch's figures and moves on to the next.
+    fn close_epoch(
+        &mut self,
+        stage: Stage,
+        batches: usize,
+        progress: &dyn Progress,
+    ) -> Result<(), WalkError> {
+        let config = &self.walker.config;
+        let done = self.state.epoch + 1;
+        let due = stage == Stage::Joint && (done.is_multiple_of(config.validate_every) || done == config.epochs);
+        let mut figures = self.state.sums.figures(stage, done, batches);
+        if due && !self.validation.split.is_empty() {
+            let Some(valid) = self.validation.figures(self.walker, progress)? else {
+                // Asked to stop while validating: the epoch stands at its end and is validated on return.
+                self.interrupted = true;
+                return self.save();
+            };
+            figures.rule_share = Some(self.walker.rule_share(&self.validation.queries, self.teacher.rules)?);
+            if self.state.is_better(valid.mrr) {
+                self.state.keep(self.walker, Best { epoch: done, mrr: valid.mrr })?;
+                if let (Some(folder), Some(best)) = (&self.folder, &self.state.best_weights) {
+                    folder.save_best(self.walker, best)?;
+                }
+            } else {
+                self.state.since_best += 1;
+            }
+            figures.valid = Some(valid);
+        }
+        self.state.history.push(figures);
+        self.state.next_epoch();
+        self.save()
+    }
+
+    fn save(&mut self) -> Result<(), WalkError> {
+        self.read()?;
+        if let Some(folder) = &mut self.folder {
+            folder.save(self.walker, &self.adam, &self.state, self.options.seed)?;
+        }
+        self.saved = Instant::now();
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Trained, WalkError> {
+        if let (Some(best), false) = (&self.state.best_weights, self.interrupted) {
+            best.put_back(&mut self.walker.parameters)?;
+        }
+        let joint = self.state.history.iter().filter(|figures| figures.stage == Stage::Joint).count();
+        Ok(Trained {
+            epochs: joint,
+            best: self.state.best.clone(),
+            interrupted: self.interrupted,
+            history: self.state.history,
+        })
+    }
+}
+
+fn fresh_adam(config: &WalkConfig) -> Adam {
+    Adam::new(AdamOptions { learning_rate: config.learning_rate, ..AdamOptions::default() })
+}
+
+/// The seed of one batch (or of an epoch's order, with the last number).
+fn number_of(seed: u64, stage: Stage, epoch: usize, batch: u64) -> u64 {
+    let mut mixed = seed;
+    for part in [stage as u64, epoch as u64, batch] {
+        mixed = (mixed ^ part).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+    }
+    mixed
+}
+
+impl<'a> Validation<'a> {
+    /// The validation split, or `most` triples of it evenly spread.
+    fn new(graph: &'a Graph, known: &Known, most: usize) -> Self {
+        let answers = Adjacency::new(graph.entities(), &[&known.facts, &known.queries, &known.valid]);
+        let count = known.valid.len();
+        let taken = if most == 0 { count } else { most.min(count) };
+        let split: Vec<Triple> = (0..taken).map(|index| known.valid[index * count / taken]).collect();
+        let queries = split.iter().map(|&triple| Query::of(triple, Direction::Forward).0).collect();
+        Self { graph, answers, split, queries }
+    }
+
+    /// The figures of `walker`, or none if the user asked to stop.
+    fn figures(&self, walker: &Walker, progress: &dyn Progress) -> Result<Option<Figures>, WalkError> {
+        let truth = Truth { graph: self.graph, answers: &self.answers };
+        match evaluate(walker, &self.split, truth, Protocol::default(), &Unseen(progress)) {
+            Ok(evaluation) => Ok(Some(evaluation.figures())),
+            Err(crate::eval::EvalError::Interrupted) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Passes on the wish to stop, and shows nothing: validation happens within the stage that is shown.
+struct Unseen<'a>(&'a dyn Progress);
+
+impl Progress for Unseen<'_> {
+    fn begin(&self, _stage: &str, _unit: &str, _total: Option<u64>) {}
+    fn advance(&self, _done: u64, _figures: &dyn std::fmt::Display) {}
+    fn end(&self, _summary: &dyn std::fmt::Display) {}
+    fn interrupted(&self) -> bool {
+        self.0.interrupted()
+    }
+}
+
+impl Sums {
+    fn figures(&self, stage: Stage, epoch: usize, batches: usize) -> EpochFigures {
+        let (walks, count) = (self.walks.max(1.0), batches.max(1) as f64);
+        EpochFigures {
+            stage,
+            epoch,
+            batches,
+            reward: self.reward / walks,
+            hit_rate: self.hits / walks,
+            rule_rate: self.rules / walks,
+            entropy: self.entropy / count,
+            gradient_norm: self.gradient_norm / count,
+            ms_per_batch: 1e3 * self.seconds / count,
+            seconds: self.seconds,
+            valid: None,
+            rule_share: None,
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! A walker: its settings, the world it walks in and what it has learnt.
+
+use super::WalkError;
+use super::config::WalkConfig;
+use super::network::Network;
+use super::world::World;
+use crate::graph::{Graph, Known};
+use crate::tensor::{Archive, Device, Parameters};
+use std::path::Path;
+
+const CONFIG_KEY: &str = "walk.config";
+
+/// Agents that walk a graph. Made by [`Walker::new`], taught by [`train`](super::train()), asked by
+/// [`Walker::answers`].
+pub struct Walker {
+    pub(super) config: WalkConfig,
+    pub(super) world: World,
+    pub(super) network: Network,
+    pub(super) parameters: Parameters,
+}
+
+impl Walker {
+    /// A walker that has learnt nothing yet; its first weights come from `seed`.
+    ///
+    /// # Errors
+    /// If a setting is impossible or the device has too little memory.
+    pub fn new(
+        config: &WalkConfig,
+        graph: &Graph,
+        known: &Known,
+        device: &Device,
+        seed: u64,
+    ) -> Result<Self, WalkError> {
+        config.check()?;
+        let world = World::new(graph, known, config);
+        let mut parameters = Parameters::new(device, seed);
+        let network = Network::new(&mut parameters, config, world.entities(), world.links())?;
+        Ok(Self { config: config.clone(), world, network, parameters })
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &WalkConfig {
+        &self.config
+    }
+
+    /// How many numbers it learns.
+    pub fn parameter_count(&self) -> usize {
+        self.parameters.len()
+    }
+
+    /// Changes how many paths beam search keeps.
+    ///
+    /// # Errors
+    /// If no beam can be that wide.
+    pub fn set_beam(&mut self, beam: usize) -> Result<(), WalkError> {
+        let config = WalkConfig { beam, ..self.config.clone() };
+        config.check()?;
+        self.config = config;
+        Ok(())
+    }
+
+    /// Writes weights and settings to one file.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn save(&self, path: &Path) -> Result<(), WalkError> {
+        let mut archive = Archive::new();
+        self.store(&mut archive)?;
+        Ok(archive.write(path)?)
+    }
+
+    /// A walker from a file that [`save`](Self::save) wrote, in the world of `graph` and `known`.
+    ///
+    /// # Errors
+    /// If the file cannot be read or belongs to another graph.
+    pub fn read(path: &Path, graph: &Graph, known: &Known, device: &Device) -> Result<Self, WalkError> {
+        let archive = Archive::read(path)?;
+        let broken = |why: String| WalkError::Checkpoint { path: path.to_path_buf(), why };
+        let text = archive.metadata(CONFIG_KEY).ok_or_else(|| broken("it holds no walker".into()))?;
+        let config: WalkConfig = serde_json::from_str(text).map_err(|error| broken(error.to_string()))?;
+        let mut walker = Self::new(&config, graph, known, device, 0)?;
+        walker.parameters.load(&archive)?;
+        Ok(walker)
+    }
+
+    /// Puts weights and settings into an archive.
+    pub(super) fn store(&self, archive: &mut Archive) -> Result<(), WalkError> {
+        let config = serde_json::to_string(&self.config).expect("settings are plain data");
+        archive.set_metadata(CONFIG_KEY, &config);
+        Ok(self.parameters.store(archive)?)
+    }
+}
