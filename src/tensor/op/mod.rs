@@ -30,6 +30,7 @@ pub(crate) const KERNELS: &[&str] = &[
     super::gradients::KERNELS,
     super::value::KERNELS,
     all::KERNELS,
+    choose::KERNELS,
     combine::KERNELS,
     convolution::KERNELS,
     distance::KERNELS,
