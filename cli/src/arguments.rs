@@ -6,7 +6,13 @@ use ruleguider::tensor::{self, Device, TensorError};
 
 /// Answers over knowledge graphs that come with their reasons.
 #[derive(Parser)]
-#[command(name = "ruleguider", version, about, max_term_width = 110, arg_required_else_help = true)]
+#[command(
+    name = "ruleguider",
+    version,
+    about = "Answers over knowledge graphs that come with their reasons",
+    max_term_width = 110,
+    arg_required_else_help = true
+)]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
@@ -65,34 +71,34 @@ pub enum DeviceChoice {
 /// One variant a verb; each verb's own arguments stand in its file.
 #[derive(Subcommand)]
 pub enum Verb {
-    /// Rank by rules alone, and evaluate
-    Apply(verb::apply::Apply),
-    /// Convert triples between formats
-    Convert(verb::convert::Convert),
-    /// Train and evaluate an embedding model
-    Embed(verb::embed::Embed),
+    /// Learn from a graph: all stages, then the figures and a few explained answers
+    Run(verb::run::Run),
+    /// Count what a data set holds: entities, facts, splits, degrees
+    Stats(verb::stats::Stats),
     /// Generate a graph with known rules
     Generate(verb::generate::Generate),
+    /// Convert triples between formats
+    Convert(verb::convert::Convert),
     /// Find rules; anytime: Ctrl-C keeps what was found
     Mine(verb::mine::Mine),
+    /// Rank by rules alone, and evaluate
+    Apply(verb::apply::Apply),
+    /// Train and evaluate an embedding model
+    Embed(verb::embed::Embed),
     /// Rank the true answers of a run's test split and print the figures
     Evaluate(verb::evaluate::Evaluate),
+    /// Answer a query, or a file of them, each answer with its reason
+    Predict(verb::predict::Predict),
     /// Say why a fact is predicted, or why not
     Explain(verb::explain::Explain),
+    /// Run rows of the paper's tables, ours beside the published
+    Reproduce(verb::reproduce::Reproduce),
+    /// Make one HTML page about runs: tables, curves, answers with their paths
+    Report(verb::report::Report),
     /// Print completions for a shell
     #[command(hide = true)]
     Completions(verb::manual::Completions),
     /// Write manual pages
     #[command(hide = true)]
     Manual(verb::manual::Manual),
-    /// Answer a query, or a file of them, each answer with its reason
-    Predict(verb::predict::Predict),
-    /// Make one HTML page about runs: tables, curves, answers with their paths
-    Report(verb::report::Report),
-    /// Run rows of the paper's tables, ours beside the published
-    Reproduce(verb::reproduce::Reproduce),
-    /// Learn from a graph: all stages, then the figures and a few explained answers
-    Run(verb::run::Run),
-    /// Count what a data set holds: entities, facts, splits, degrees
-    Stats(verb::stats::Stats),
 }

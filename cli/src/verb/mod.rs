@@ -28,19 +28,19 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
     let common = &arguments.common;
     match &arguments.verb {
-        Verb::Apply(verb) => verb.run(common),
-        Verb::Convert(verb) => verb.run(common),
-        Verb::Embed(verb) => verb.run(common),
-        Verb::Generate(verb) => verb.run(common),
-        Verb::Mine(verb) => verb.run(common),
-        Verb::Evaluate(verb) => verb.run(common),
-        Verb::Explain(verb) => verb.run(common),
-        Verb::Completions(verb) => verb.run(common),
-        Verb::Manual(verb) => verb.run(common),
-        Verb::Predict(verb) => verb.run(common),
-        Verb::Report(verb) => verb.run(common),
-        Verb::Reproduce(verb) => verb.run(common),
         Verb::Run(verb) => verb.run(common),
         Verb::Stats(verb) => verb.run(common),
+        Verb::Generate(verb) => verb.run(common),
+        Verb::Convert(verb) => verb.run(common),
+        Verb::Mine(verb) => verb.run(common),
+        Verb::Apply(verb) => verb.run(common),
+        Verb::Embed(verb) => verb.run(common),
+        Verb::Evaluate(verb) => verb.run(common),
+        Verb::Predict(verb) => verb.run(common),
+        Verb::Explain(verb) => verb.run(common),
+        Verb::Reproduce(verb) => verb.run(common),
+        Verb::Report(verb) => verb.run(common),
+        Verb::Completions(verb) => verb.run(common),
+        Verb::Manual(verb) => verb.run(common),
     }
 }
