@@ -77,7 +77,7 @@ fn matches(shown: &[String], printed: &[String], exact: bool) -> bool {
 }
 
 /// Runs a command of the guide as a shell would, with this program first on the path.
-fn run(tool: &Tool, text: &str) -> Vec<String> {
+fn printed_by(tool: &Tool, text: &str) -> Vec<String> {
     let program = Path::new(env!("CARGO_BIN_EXE_ruleguider"));
     let folder = program.parent().expect("a program is in a folder");
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
@@ -101,7 +101,7 @@ fn check(path: &Path) {
     let mut lines: Vec<String> = page.lines().map(str::to_owned).collect();
     let mut moved = 0isize;
     for command in commands(&page) {
-        let printed = run(&tool, &command.text);
+        let printed = printed_by(&tool, &command.text);
         if matches(&command.shown, &printed, command.exact) {
             continue;
         }
