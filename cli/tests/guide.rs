@@ -52,7 +52,7 @@ fn comparable(line: &str, exact: bool) -> String {
         let unit = all.get(at + 1).map(|next| next.trim_end_matches([',', ';', ')', ':']));
         let measured = matches!(unit, Some("s" | "MB" | "min")) || word.ends_with("/s");
         let number = word.chars().any(|character| character.is_ascii_digit());
-        let keyed = at > 0 && all[at - 1].contains("seconds") || at > 0 && all[at - 1].contains("memory");
+        let keyed = at > 0 && (all[at - 1].contains("seconds") || all[at - 1].contains("memory"));
         match number && (measured || keyed || !exact) {
             true => words.push("#".to_owned()),
             false => words.push((*word).to_owned()),
@@ -95,7 +95,7 @@ fn printed_by(tool: &Tool, text: &str) -> Vec<String> {
 }
 
 fn check(path: &Path) {
-    let page = std::fs::read_to_string(path).unwrap();
+    let page = std::fs::read_to_string(path).expect("a page of the guide");
     let tool = Tool::new();
     let write = std::env::var("GUIDE").is_ok_and(|wish| wish == "write");
     let mut lines: Vec<String> = page.lines().map(str::to_owned).collect();
@@ -113,7 +113,7 @@ fn check(path: &Path) {
         lines.splice(from..to, printed);
     }
     if write {
-        std::fs::write(path, lines.join("\n") + "\n").unwrap();
+        std::fs::write(path, lines.join("\n") + "\n").expect("a writable page");
     }
 }
 

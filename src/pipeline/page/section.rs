@@ -75,9 +75,12 @@ fn rule_share(run: &Shown) -> String {
 /// Figures that are no curve: they count or are told elsewhere.
 const NO_CURVE: [&str; 4] = ["batches", "valid_queries", "valid_mean_rank", "learning_rate"];
 
+/// The lines of a chart by name, each a list of points.
+type Lines<'a> = BTreeMap<&'a str, Vec<(f64, f64)>>;
+
 /// A chart for every figure of every stage that has more than one value; those of the validation split together.
 fn curves(metrics: &[Metric]) -> String {
-    let mut charts: BTreeMap<(&str, &str), BTreeMap<&str, Vec<(f64, f64)>>> = BTreeMap::new();
+    let mut charts: BTreeMap<(&str, &str), Lines> = BTreeMap::new();
     for metric in metrics {
         for (name, value) in &metric.figures {
             let Some(value) = value.as_f64().filter(|_| !NO_CURVE.contains(&name.as_str())) else { continue };
