@@ -142,6 +142,7 @@ macro_rules! pages {
 
 pages! {
     convert: "convert.md",
+    embed: "embed.md",
     evaluate: "evaluate.md",
     explain: "explain.md",
     generate: "generate.md",
