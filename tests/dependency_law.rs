@@ -12,7 +12,7 @@ struct Room {
     knows: &'static [&'static str],
 }
 
-/// A room may always use itself and `progress`. Of `eval`, `rule` uses the trait that all reasoners share;
+/// A room may always use itself, `progress` and the crate's `VERSION`. Of `eval`, `rule` uses the trait that all reasoners share;
 /// `embed` and `walk` also stop training by its figures.
 const LAW: [Room; 8] = [
     Room { name: "progress", knows: &[] },
@@ -24,6 +24,9 @@ const LAW: [Room; 8] = [
     Room { name: "walk", knows: &["graph", "tensor", "rule", "embed", "eval"] },
     Room { name: "pipeline", knows: &["graph", "tensor", "rule", "embed", "walk", "eval"] },
 ];
+
+/// What every room may use of the crate's root.
+const ANYBODYS: [&str; 2] = ["progress", "VERSION"];
 
 /// All that `rule` may use of `eval`.
 const REASONER_TRAIT: [&str; 4] = ["Reasoner", "ReasonerError", "Answers", "Scored"];
@@ -191,7 +194,7 @@ fn breaches(file: &Path, source: &str) -> Vec<String> {
                     continue;
                 }
                 for (place, other) in next_names(&tokens, at + 2 * supers.max(1) - 1) {
-                    let allowed = other == *name || other == "progress" || knows.contains(&other);
+                    let allowed = other == *name || ANYBODYS.contains(&other) || knows.contains(&other);
                     if !allowed {
                         blame(place, format!("{name} may not know {other}"));
                     }
