@@ -1,5 +1,6 @@
 //! The room against slow, obvious versions of itself on small graphs.
 
+mod device;
 mod edge_cases;
 mod episodes;
 mod family;
