@@ -50,6 +50,7 @@ fn plain(agents: Agents) -> WalkConfig {
         hidden_dropout: 0.0,
         relation_dropout: 0.0,
         entity_dropout: 0.0,
+        close_subject: false,
         ..WalkConfig::default()
     }
 }
