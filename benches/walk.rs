@@ -208,6 +208,10 @@ struct RandomComplex {
 
 const HALF: usize = 200;
 
+fn row(table: &[f32], index: usize) -> &[f32] {
+    &table[index * 2 * HALF..(index + 1) * 2 * HALF]
+}
+
 impl RandomComplex {
     fn new(graph: &Graph) -> Self {
         let values = |count: usize| -> Vec<f32> {
@@ -219,7 +223,6 @@ impl RandomComplex {
     }
 
     fn plausibility(&self, facts: &[(EntityId, Link, EntityId)]) -> Vec<f32> {
-        let row = |table: &'_ [f32], index: usize| table[index * 2 * HALF..(index + 1) * 2 * HALF].to_vec();
         let score = |(subject, link, object): &(EntityId, Link, EntityId)| {
             let (s, q) = (row(&self.entities, subject.index()), row(&self.links, link.index()));
             let o = row(&self.entities, object.index());

@@ -7,7 +7,7 @@
 //! | *No* | `pretrain_epochs = 0` |
 //! | *Single* | `agents = "single"`, `pretrain_epochs = 0` |
 //! | MultiHop | [`WalkConfig::multihop`]: *Single* with `lambda = 0` |
-//! | MINERVA | [`WalkConfig::minerva`]: MultiHop without soft reward, action dropout and closing of other answers |
+//! | MINERVA | [`WalkConfig::minerva`]: MultiHop without soft reward, action dropout and closed ends |
 
 use super::WalkError;
 use serde::{Deserialize, Serialize};
@@ -69,6 +69,9 @@ pub struct WalkConfig {
     pub soft_reward: bool,
     /// Whether other known training answers are closed on the last hop.
     pub close_answers: bool,
+    /// Whether a walk may not end in the subject itself, unless the relation asked for is known to link some
+    /// entity with itself. Not in the published code, whose walkers often return to where they began.
+    pub close_subject: bool,
     /// β, the weight of the entity agent's (or single agent's) mean entropy a hop.
     pub entropy: f32,
     /// What is subtracted from the reward.
@@ -115,6 +118,7 @@ impl Default for WalkConfig {
             lambda: 0.65,
             soft_reward: true,
             close_answers: true,
+            close_subject: true,
             entropy: 0.0,
             baseline: Baseline::None,
             embedding_dropout: 0.1,
@@ -178,11 +182,12 @@ impl WalkConfig {
         Self { lambda: 0.0, ..self.single() }
     }
 
-    /// MINERVA on these settings: one agent, reward 0 or 1, nothing hidden from a draw, no other answer closed.
+    /// MINERVA on these settings: one agent, reward 0 or 1, nothing hidden from a draw, no end closed.
     pub fn minerva(self) -> Self {
         Self {
             soft_reward: false,
             close_answers: false,
+            close_subject: false,
             relation_dropout: 0.0,
             entity_dropout: 0.0,
             ..self.multihop()

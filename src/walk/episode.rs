@@ -17,7 +17,6 @@ use super::reward::{Teacher, ask_soft};
 use super::world::{Ask, World};
 use crate::graph::{EntityId, Link};
 use crate::tensor::{Choosing, Indices, NOTHING, Tape, Tensor, Var, choose};
-use rayon::prelude::*;
 
 /// Which of the two learning stages a batch belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -31,6 +30,9 @@ pub enum Stage {
 
 /// Actions to be taken instead of drawn ones: for every hop and walk a link and an entity.
 pub(super) type Script = Vec<Vec<(u32, u32)>>;
+
+/// Marks a walk whose end earns no soft reward.
+const NO_FACT: u32 = u32::MAX;
 
 /// One hop as the loss sees it.
 struct Hop {
@@ -216,10 +218,9 @@ impl Lesson<'_> {
         let rules = self.teacher.rules;
         let by_rules: Vec<f32> = walks
             .paths
-            .par_chunks(rollouts)
+            .chunks(rollouts)
             .zip(asks)
-            .with_min_len(32)
-            .flat_map_iter(|(paths, ask)| {
+            .flat_map(|(paths, ask)| {
                 paths.iter().map(move |path| rules.confidence(ask.query.link, &path[..hops]))
             })
             .collect();
@@ -242,29 +243,36 @@ impl Lesson<'_> {
     fn end_rewards(&self, asks: &[Ask], ends: &[u32]) -> Result<(Vec<f32>, usize), WalkError> {
         let mut rewards = vec![0.0f32; ends.len()];
         let mut facts: Vec<(EntityId, Link, EntityId)> = Vec::new();
-        let mut fact_of = vec![u32::MAX; ends.len()];
+        let mut fact_of = vec![NO_FACT; ends.len()];
         let mut hits = 0;
         let rollouts = self.config.rollouts;
         let soft = self.teacher.soft.filter(|_| self.config.soft_reward);
+        let mut seen: Vec<(u32, u32)> = Vec::new();
         for (item, ask) in asks.iter().enumerate() {
-            let first = facts.len();
+            seen.clear();
             for walk in item * rollouts..(item + 1) * rollouts {
-                let end = EntityId(ends[walk]);
-                if Some(end) == ask.target {
+                let end = ends[walk];
+                if Some(EntityId(end)) == ask.target {
                     rewards[walk] = 1.0;
                     hits += 1;
-                } else if soft.is_some() && !self.world.is_closed_answer(ask, end) {
-                    let known = facts[first..].iter().position(|fact| fact.2 == end);
-                    fact_of[walk] = known.map_or(facts.len(), |place| first + place) as u32;
-                    if known.is_none() {
-                        facts.push((ask.query.subject, ask.query.link, end));
-                    }
+                } else if soft.is_some() {
+                    let known = seen.iter().find(|(other, _)| *other == end);
+                    let fact = known.map(|&(_, fact)| fact).unwrap_or_else(|| {
+                        let closed = self.world.is_closed_end(ask, EntityId(end));
+                        let fact = if closed { NO_FACT } else { facts.len() as u32 };
+                        if !closed {
+                            facts.push((ask.query.subject, ask.query.link, EntityId(end)));
+                        }
+                        seen.push((end, fact));
+                        fact
+                    });
+                    fact_of[walk] = fact;
                 }
             }
         }
         if let Some(soft) = soft.filter(|_| !facts.is_empty()) {
             let values = ask_soft(soft, &facts)?;
-            for (reward, &fact) in rewards.iter_mut().zip(&fact_of).filter(|(_, fact)| **fact != u32::MAX) {
+            for (reward, &fact) in rewards.iter_mut().zip(&fact_of).filter(|(_, fact)| **fact != NO_FACT) {
                 *reward = values[fact as usize];
             }
         }

@@ -1,8 +1,8 @@
 //! What a finished walk earns: `R = λ R_r + (1 − λ) R_h`.
 //!
 //! `R_r` is the confidence of the walked relation path as a rule for the query's link; `R_h` is 1 at the target
-//! and the embedding's `f(s, q, e)` elsewhere. A walk that was left no choice but to end in a closed answer of
-//! its query earns no `R_h`: it is no evidence for this target.
+//! and the embedding's `f(s, q, e)` elsewhere. A walk that was left no choice but to end where no
+//! walk for its query may end earns no `R_h`: it is no evidence for this target.
 
 use super::WalkError;
 use crate::graph::{EntityId, Link};

@@ -45,6 +45,8 @@ fn an_isolated_subject_can_only_stay() {
     assert_eq!(answers[0].len(), 1);
     assert_eq!(answers[0][0].entity, EntityId(3));
     assert!(answers[0][0].path.iter().all(|step| step.link == Link::NO_OP && step.entity_score.abs() < 1e-6));
+    let closed = taught(&WalkConfig { close_subject: true, ..plain(Agents::Two) }, &graph, &known);
+    assert!(closed.answers(&[query(3, 0)]).unwrap()[0].is_empty(), "and then it has no answer");
 }
 
 #[test]

@@ -16,7 +16,12 @@ fn soft(facts: &[(EntityId, Link, EntityId)]) -> Result<Vec<f32>, SoftRewardErro
 }
 
 /// Random walks over open actions: a script for an episode, and the paths by walk.
-fn random_walks(small: &Small, asks: &[Ask], config: &WalkConfig, seed: u64) -> (Script, Vec<Vec<Edge>>) {
+pub(super) fn random_walks(
+    small: &Small,
+    asks: &[Ask],
+    config: &WalkConfig,
+    seed: u64,
+) -> (Script, Vec<Vec<Edge>>) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut paths: Vec<Vec<Edge>> = vec![Vec::new(); asks.len() * config.rollouts];
     let mut script = Vec::new();
@@ -129,7 +134,14 @@ fn the_loss_is_that_of_one_walk_at_a_time() {
 }
 
 /// The gradients of all parameters.
-fn gradient(walker: &Walker, asks: &[Ask], script: &Script, stage: Stage, weight: f64, sum: &mut [Vec<f64>]) {
+pub(super) fn gradient(
+    walker: &Walker,
+    asks: &[Ask],
+    script: &Script,
+    stage: Stage,
+    weight: f64,
+    sum: &mut [Vec<f64>],
+) {
     let table = rules(walker.config.hops);
     let teacher = Teacher { rules: &table, soft: Some(&soft) };
     let mut tape = Tape::training(&walker.parameters, 1);

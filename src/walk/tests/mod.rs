@@ -1,5 +1,6 @@
 //! The room against slow, obvious versions of itself on small graphs.
 
+mod device;
 mod edge_cases;
 mod episodes;
 mod family;
@@ -49,6 +50,7 @@ fn plain(agents: Agents) -> WalkConfig {
         hidden_dropout: 0.0,
         relation_dropout: 0.0,
         entity_dropout: 0.0,
+        close_subject: false,
         ..WalkConfig::default()
     }
 }

@@ -83,3 +83,21 @@ fn validation_answers_are_never_closed() {
     let candidates = world.candidates(&asks, &Layer::first(&asks).0, true);
     assert_eq!(candidates.targets, [0, 2], "2 is a validation answer and stays open; 1 is a training answer");
 }
+
+#[test]
+fn a_walk_may_not_end_in_its_subject_unless_the_relation_links_something_with_itself() {
+    // r0 is reflexive somewhere, r1 nowhere.
+    let facts = [Triple::new(0, 0, 1), Triple::new(2, 0, 2), Triple::new(0, 1, 1)];
+    let known = Known { facts: facts.into(), queries: facts.into(), valid: [].into() };
+    let graph = Graph::new(3, 2, &facts);
+    let config = WalkConfig { close_subject: true, close_answers: false, ..plain(Agents::Two) };
+    let world = World::new(&graph, &known, &config);
+    let may_stay = |triple: Triple, last| {
+        let asks = asks(&[triple]);
+        world.candidates(&asks, &Layer::first(&asks).0, last).links.contains(&Link::NO_OP.0)
+    };
+    assert!(may_stay(facts[0], true), "r0 may return");
+    assert!(!may_stay(facts[2], true), "r1 may not");
+    assert!(may_stay(facts[2], false), "before the last hop everybody may");
+    assert!(may_stay(Triple::new(0, 1, 0), true), "the target itself is never closed");
+}
