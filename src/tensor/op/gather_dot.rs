@@ -31,10 +31,13 @@ extern "C" __global__ void gather_dot_states(const float* table, const u32* indi
     u32 segment = blockIdx.x, end = starts[segment + 1];
     for (u32 c = threadIdx.x; c < columns; c += blockDim.x) {
         float sum = 0.0f;
-        for (u32 p = starts[segment]; p < end; p++) {
-            float x = gradient[p] * table[(u64)indices[p] * columns + c];
-            if (dropout.threshold) x *= kept(dropout, p * columns + c);
-            sum += x;
+        if (dropout.threshold) {
+            #pragma unroll 4
+            for (u32 p = starts[segment]; p < end; p++)
+                sum += gradient[p] * table[(u64)indices[p] * columns + c] * kept(dropout, p * columns + c);
+        } else {
+            #pragma unroll 8
+            for (u32 p = starts[segment]; p < end; p++) sum += gradient[p] * table[(u64)indices[p] * columns + c];
         }
         float* to = target + (u64)segment * columns + c;
         *to = sum + (fresh ? 0.0f : *to);

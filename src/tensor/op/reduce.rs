@@ -15,13 +15,13 @@ pub(crate) const KERNELS: &str = r#"
 extern "C" __global__ void weighted_sum(const float* in, const float* weights, u32 n, float* parts) {
     u32 first = blockIdx.x * SUM_ELEMENTS, end = min(first + SUM_ELEMENTS, n);
     float sum = 0.0f;
-    for (u32 i = first + threadIdx.x; i < end; i += blockDim.x) sum += in[i] * weights[i];
+    for (u32 i = first + threadIdx.x; i < end; i += blockDim.x) sum += weights ? in[i] * weights[i] : in[i];
     sum = block_sum(sum);
     if (threadIdx.x == 0) parts[blockIdx.x] = sum;
 }
-extern "C" __global__ void weighted_sum_back(const float* weights, const float* gradient, u32 n, float* part) {
+extern "C" __global__ void weighted_sum_back(const float* weights, const float* gradient, u32 n, float factor, float* part) {
     u32 i = THREAD;
-    if (i < n) part[i] = gradient[0] * weights[i];
+    if (i < n) part[i] = gradient[0] * factor * (weights ? weights[i] : 1.0f);
 }
 // The modulus of the complex number that element `i` is a part of, or of the number itself.
 __device__ float modulus_at(const float* in, u32 i, u32 columns, u32 complex) {
@@ -48,7 +48,9 @@ extern "C" __global__ void cubed_norm_back(const float* in, u32 n, u32 columns, 
 
 struct WeightedSum {
     input: Var,
-    weights: Tensor,
+    /// One for each element; all the same without.
+    weights: Option<Tensor>,
+    factor: f32,
     output: Var,
 }
 
@@ -62,40 +64,46 @@ struct Cube {
 impl Tape<'_> {
     /// `Σ weights[i] · input[i]`, a number.
     pub fn weighted_sum(&mut self, input: Var, weights: &Tensor) -> Result<Var> {
-        let value = self.input("weighted_sum", input)?;
-        let (shape, other) = (value.shape(), weights.shape());
+        let (shape, other) = (self.shape(input), weights.shape());
         expect_shape(shape == other, "weighted_sum", "input and weights", &shape, &other)?;
-        let mut out = self.device().allocate::<f32>(1)?;
-        match self.device().backend() {
-            Backend::Cpu(cpu) => {
-                let (values, weights) = (value.buffer().host(), weights.buffer().host());
-                let total = cpu.sum(values.len(), 16_384, |range| {
-                    f64::from(simd::vectorise(
-                        #[inline(always)]
-                        || simd::dot(&values[range.clone()], &weights[range]),
-                    ))
-                });
-                out.host_mut()[0] = total as f32;
-            }
-            Backend::Cuda(cuda) => {
-                let n = value.rows() * value.columns();
-                let blocks = n.div_ceil(SUM_ELEMENTS).max(1);
-                let mut parts = self.device().allocate::<f32>(blocks)?;
-                let arguments = arguments![value.buffer(), weights.buffer(), n, &mut parts];
-                cuda.blocks("weighted_sum", (blocks, 1), 256, arguments)?;
-                cuda.sum_all(&parts, &mut out, 1.0)?;
-            }
-        }
-        let weights = weights.clone();
-        Ok(self.record(Tensor::of(out, 1, 1), &[input], |output| WeightedSum { input, weights, output }))
+        self.summed(input, Some(weights), 1.0)
     }
 
     /// The mean of all elements, a number.
     pub fn mean(&mut self, input: Var) -> Result<Var> {
         let [rows, columns] = self.shape(input);
-        let weight = 1.0 / (rows * columns).max(1) as f32;
-        let weights = Tensor::new(self.device(), &vec![weight; rows * columns], rows, columns)?;
-        self.weighted_sum(input, &weights)
+        self.summed(input, None, 1.0 / (rows * columns).max(1) as f32)
+    }
+
+    fn summed(&mut self, input: Var, weights: Option<&Tensor>, factor: f32) -> Result<Var> {
+        let value = self.input("weighted_sum", input)?;
+        let mut out = self.device().allocate::<f32>(1)?;
+        match self.device().backend() {
+            Backend::Cpu(cpu) => {
+                let values = value.buffer().host();
+                let weights = weights.map(|weights| weights.buffer().host());
+                let total = cpu.sum(values.len(), 16_384, |range| {
+                    f64::from(simd::vectorise(
+                        #[inline(always)]
+                        || match weights {
+                            Some(weights) => simd::dot(&values[range.clone()], &weights[range]),
+                            None => simd::sum(&values[range]),
+                        },
+                    ))
+                });
+                out.host_mut()[0] = factor * total as f32;
+            }
+            Backend::Cuda(cuda) => {
+                let n = value.rows() * value.columns();
+                let blocks = n.div_ceil(SUM_ELEMENTS).max(1);
+                let mut parts = self.device().allocate::<f32>(blocks)?;
+                let arguments = arguments![value.buffer(), weights.map(Tensor::buffer), n, &mut parts];
+                cuda.blocks("weighted_sum", (blocks, 1), 256, arguments)?;
+                cuda.sum_all(&parts, &mut out, factor)?;
+            }
+        }
+        let (output, weights) = (Tensor::of(out, 1, 1), weights.cloned());
+        Ok(self.record(output, &[input], |output| WeightedSum { input, weights, factor, output }))
     }
 
     /// `factor · Σ |x|³`, a number: N3 regularisation, where for `complex` rows (real parts, then imaginary
@@ -139,17 +147,25 @@ fn cubes(row: &[f32], complex: bool) -> f32 {
 impl Operation for WeightedSum {
     fn backward(&self, flow: &mut Flow) -> Result<()> {
         let gradient = flow.output(self.output)?;
-        let mut part = flow.device().allocate::<f32>(self.weights.rows() * self.weights.columns())?;
+        let [rows, columns] = flow.value(self.input).shape();
+        let mut part = flow.device().allocate::<f32>(rows * columns)?;
         match flow.device().backend() {
             Backend::Cpu(cpu) => {
-                let (weights, slope) = (self.weights.buffer().host(), gradient.host()[0]);
-                cpu.rows(part.host_mut(), 1, |first, part| {
-                    part.iter_mut().zip(&weights[first..]).for_each(|(part, weight)| *part = slope * weight);
+                let slope = gradient.host()[0] * self.factor;
+                let weights = self.weights.as_ref().map(|weights| weights.buffer().host());
+                cpu.rows(part.host_mut(), 1, |first, part| match weights {
+                    Some(weights) => {
+                        part.iter_mut()
+                            .zip(&weights[first..])
+                            .for_each(|(part, weight)| *part = slope * weight);
+                    }
+                    None => part.fill(slope),
                 });
             }
             Backend::Cuda(cuda) => {
                 let n = part.len();
-                let arguments = arguments![self.weights.buffer(), &gradient, n, &mut part];
+                let weights = self.weights.as_ref().map(Tensor::buffer);
+                let arguments = arguments![weights, &gradient, n, self.factor, &mut part];
                 cuda.threads("weighted_sum_back", n, arguments)?;
             }
         }
