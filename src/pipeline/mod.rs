@@ -6,6 +6,7 @@
 //! itself.
 
 pub mod answer;
+mod ask;
 mod checksum;
 pub mod config;
 mod directory;
@@ -27,6 +28,7 @@ mod run;
 mod stage;
 pub mod tensorboard;
 
+pub use ask::{EmbeddingSaid, Example, Explanation, GroundedRule, Prediction};
 pub use checksum::Checksum;
 pub use config::{Config, Layer, System};
 pub use directory::{RunDirectory, write_whole};
@@ -35,7 +37,7 @@ pub use lookup::Lookup;
 pub use manifest::{Manifest, Source};
 pub use material::{Learnable, Material};
 pub use mirror::Mirror;
-pub use opened::{Example, Explanation, GroundedRule, Opened, Prediction, Split};
+pub use opened::{Opened, Split};
 pub use reason::{Blend, ByEmbedding, ByRules, ByWalker, Explains, Recipe, Weights};
 pub use run::{Order, RunReport, Stage, StageSaid, run};
 pub use stage::{Finished, StageRecord, Stages, Standing};

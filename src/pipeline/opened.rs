@@ -1,19 +1,19 @@
 //! A run opened for questions: its data, its settings, what it learnt, and who answers.
 
-use super::answer::{Answer, Reasoned, RuleSaid, Step, in_words};
 use super::config::{Config, System};
 use super::directory::{BLEND, CONFIG, METRICS, RESULTS, RunDirectory};
 use super::joint::path_table;
 use super::material::Learnable;
 use super::metrics::{self, Metric};
-use super::reason::{ByEmbedding, ByRules, Explains, by_rule};
+use super::reason::{ByEmbedding, ByRules, Explains};
 use super::run::{Order, RunReport, Stage};
 use super::stage::Stages;
 use super::{Checksum, Manifest, PipelineError, learn};
-use crate::eval::{Protocol, Report, Scored, Truth, evaluate};
-use crate::graph::{Adjacency, Dataset, Direction, EntityId, Link, Query, Triple};
+use crate::embed::Embedding;
+use crate::eval::{Protocol, Report, Truth, evaluate};
+use crate::graph::{Adjacency, Dataset, Direction, Query, Triple};
 use crate::progress::Progress;
-use crate::rule::{Reason, ScoredRule};
+use crate::rule::ScoredRule;
 use crate::tensor::Device;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -32,76 +32,11 @@ pub enum Split {
 /// A run that can be asked.
 pub struct Opened {
     directory: RunDirectory,
-    config: Config,
-    dataset: Dataset,
-    learnable: Learnable,
-    rules: Vec<ScoredRule>,
+    pub(super) config: Config,
+    pub(super) dataset: Dataset,
+    pub(super) learnable: Learnable,
+    pub(super) rules: Vec<ScoredRule>,
     device: Device,
-}
-
-/// The answers to a query.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Prediction {
-    /// The entity asked about, by id.
-    pub subject: String,
-    /// What is asked.
-    pub relation: String,
-    /// Whether the head is asked for.
-    pub inverse: bool,
-    /// Answers that are no facts of the graph, best first.
-    pub answers: Vec<Answer>,
-    /// Answers that the graph has already, by label.
-    pub known: Vec<String>,
-}
-
-/// Why, or why not.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Explanation {
-    /// The entity asked about, by id.
-    pub subject: String,
-    /// What is asked.
-    pub relation: String,
-    /// Whether the head is asked for.
-    pub inverse: bool,
-    /// The answer that is explained, by id.
-    pub object: String,
-    /// Whether the graph has this fact already.
-    pub known: bool,
-    /// Its place among all answers that the graph does not have, from 1; absent if it is not predicted at all.
-    pub rank: Option<usize>,
-    /// The best answer instead, if that is another one.
-    pub instead: Option<Answer>,
-    /// The ways to the object, best first: empty if it is not predicted.
-    pub answers: Vec<Answer>,
-    /// The rules that predict it, most confident first, each with a path that grounds it.
-    pub rules: Vec<GroundedRule>,
-}
-
-/// A rule with a path that grounds it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GroundedRule {
-    /// The rule.
-    #[serde(flatten)]
-    pub rule: RuleSaid,
-    /// The label of the entity where the path begins.
-    pub from: String,
-    /// The path.
-    pub path: Vec<Step>,
-}
-
-/// A query of the test split with the top answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Example {
-    /// The label of the entity asked about.
-    pub subject: String,
-    /// What is asked.
-    pub relation: String,
-    /// The top answer.
-    pub answer: Answer,
-    /// The same in plain words.
-    pub words: String,
-    /// Whether the test split has this answer.
-    pub true_in_test: bool,
 }
 
 impl Opened {
@@ -201,6 +136,18 @@ impl Opened {
         metrics::read(&self.directory.file(METRICS))
     }
 
+    /// The embedding model of the run, if it has trained one.
+    ///
+    /// # Errors
+    /// If it is there and cannot be loaded.
+    pub(super) fn embedding(&self) -> Result<Option<Embedding>, PipelineError> {
+        let Self { directory, learnable, config, device, .. } = self;
+        match Stage::of(config).contains(&Stage::Embeddings) {
+            true => Ok(Some(learn::load_embedding(directory, learnable, device)?)),
+            false => Ok(None),
+        }
+    }
+
     /// Who answers in this run.
     ///
     /// # Errors
@@ -266,161 +213,4 @@ impl Opened {
         }
         Ok(report)
     }
-
-    /// The `top` best answers to `query` that the graph does not have, and those that it has.
-    ///
-    /// # Errors
-    /// If the reasoner fails.
-    pub fn predict(
-        &self,
-        reasoner: &dyn Explains,
-        query: Query,
-        top: usize,
-    ) -> Result<Prediction, PipelineError> {
-        let mut found = self.predict_all(reasoner, &[query], top)?;
-        Ok(found.pop().expect("one query has one prediction"))
-    }
-
-    /// The answers to many queries at once.
-    ///
-    /// # Errors
-    /// If the reasoner fails.
-    pub fn predict_all(
-        &self,
-        reasoner: &dyn Explains,
-        queries: &[Query],
-        top: usize,
-    ) -> Result<Vec<Prediction>, PipelineError> {
-        let names = &self.dataset.names;
-        let reasoned = reasoner.reasoned(queries, top, &self.learnable.graph)?;
-        let prediction = |(query, answers): (&Query, Vec<Reasoned>)| {
-            let known = self.learnable.graph.targets(query.subject, query.link);
-            Prediction {
-                subject: names.entity(query.subject).to_owned(),
-                relation: self.relation_name(*query),
-                inverse: query.link.direction() == Direction::Inverse,
-                answers: answers.iter().map(|answer| Answer::new(answer, names)).collect(),
-                known: known.iter().map(|&entity| names.label(entity).to_owned()).collect(),
-            }
-        };
-        Ok(queries.iter().zip(reasoned).map(prediction).collect())
-    }
-
-    /// Why `object` is, or is not, an answer to `query`.
-    ///
-    /// # Errors
-    /// If the reasoner fails.
-    pub fn explain(
-        &self,
-        reasoner: &dyn Explains,
-        query: Query,
-        object: EntityId,
-    ) -> Result<Explanation, PipelineError> {
-        let names = &self.dataset.names;
-        let graph = &self.learnable.graph;
-        let ranked = reasoner.ranked(query, graph)?;
-        let rank = ranked.iter().position(|scored| scored.entity == object).map(|at| at + 1);
-        let instead = match ranked.first() {
-            Some(first) if first.entity != object => {
-                reasoner.reasons(query, *first, 1)?.first().map(|best| Answer::new(best, names))
-            }
-            _ => None,
-        };
-        let ways = match rank {
-            Some(place) => reasoner.reasons(query, ranked[place - 1], WAYS)?,
-            None => Vec::new(),
-        };
-        let rules = self.rules_for(query, object);
-        Ok(Explanation {
-            subject: names.entity(query.subject).to_owned(),
-            relation: self.relation_name(query),
-            inverse: query.link.direction() == Direction::Inverse,
-            object: names.entity(object).to_owned(),
-            known: graph.contains(query.subject, query.link, object),
-            rank,
-            instead,
-            answers: ways.iter().map(|way| Answer::new(way, names)).collect(),
-            rules,
-        })
-    }
-
-    fn rules_for(&self, query: Query, object: EntityId) -> Vec<GroundedRule> {
-        if self.rules.is_empty() {
-            return Vec::new();
-        }
-        let names = &self.dataset.names;
-        let options = self.config.rules.apply_options();
-        let by_rules = ByRules::new(&self.learnable.graph, self.rules.clone(), options);
-        let fired = by_rules.rules().explain(query, object);
-        let said = |reason: &Reason<'_>| {
-            let answer = Scored { entity: object, score: reason.confidence };
-            let Answer { from, path, .. } = Answer::new(&by_rule(reason, answer), names);
-            GroundedRule { rule: RuleSaid::new(reason.rule, names), from, path }
-        };
-        fired.iter().take(WAYS).map(said).collect()
-    }
-
-    /// Test queries with their top answers: of different relations, those with a longer reason first.
-    ///
-    /// # Errors
-    /// If the reasoner fails.
-    pub fn examples(&self, reasoner: &dyn Explains, count: usize) -> Result<Vec<Example>, PipelineError> {
-        let names = &self.dataset.names;
-        let test = &self.dataset.test;
-        let looked_at = (count * 40).clamp(count, 400);
-        let stride = (test.len() / looked_at.max(1)).max(1);
-        let queries: Vec<Query> = test
-            .iter()
-            .step_by(stride)
-            .take(looked_at)
-            .map(|&triple| Query::of(triple, Direction::Forward).0)
-            .collect();
-        let reasoned = reasoner.reasoned(&queries, 1, &self.learnable.graph)?;
-        let mut found: Vec<(Query, Reasoned)> = queries
-            .into_iter()
-            .zip(reasoned)
-            .filter_map(|(query, answers)| Some((query, answers.into_iter().next()?)))
-            .collect();
-        // Those that say most first: by a rule, on a path that turns back nowhere, of more hops. Stable, so that among
-        // equals the order of the split decides.
-        found.sort_by_key(|(query, answer)| {
-            let mut visited: Vec<EntityId> = vec![query.subject];
-            visited.extend(answer.path.iter().filter(|hop| hop.link != Link::NO_OP).map(|hop| hop.target));
-            let hops = visited.len();
-            visited.sort_unstable();
-            visited.dedup();
-            std::cmp::Reverse((answer.rule.is_some(), visited.len() == hops, hops))
-        });
-        let mut chosen: Vec<(Query, Reasoned)> = Vec::new();
-        while chosen.len() < count && !found.is_empty() {
-            // Relations take turns: next comes one that has been shown least often.
-            let shown = |query: &Query| chosen.iter().filter(|(other, _)| other.link == query.link).count();
-            let fewest = found.iter().map(|(query, _)| shown(query)).min().unwrap_or(0);
-            let next = found.iter().position(|(query, _)| shown(query) == fewest).unwrap_or(0);
-            chosen.push(found.remove(next));
-        }
-        let example = |(query, reasoned): (Query, Reasoned)| {
-            let answer = Answer::new(&reasoned, names);
-            let triple = Triple {
-                head: query.subject,
-                relation: query.link.relation().expect("a test triple has a relation"),
-                tail: reasoned.entity,
-            };
-            Example {
-                subject: names.label(query.subject).to_owned(),
-                relation: self.relation_name(query),
-                words: in_words(query, &answer, names),
-                answer,
-                true_in_test: test.contains(&triple),
-            }
-        };
-        Ok(chosen.into_iter().map(example).collect())
-    }
-
-    fn relation_name(&self, query: Query) -> String {
-        query.link.relation().map_or("", |relation| self.dataset.names.relation(relation)).to_owned()
-    }
 }
-
-/// How many ways to an answer, and rules for it, an explanation shows.
-const WAYS: usize = 5;

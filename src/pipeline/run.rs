@@ -1,10 +1,11 @@
 //! A run: the stages in their order, each skipped if it is done, then the ranking and a few explained answers.
 
+use super::ask::Example;
 use super::config::{Config, System};
 use super::directory::{CONFIG, RESULTS, RunDirectory};
 use super::material::{Learnable, Material};
 use super::mirror::Mirror;
-use super::opened::{Example, Opened};
+use super::opened::Opened;
 use super::stage::{Finished, Stages, Standing};
 use super::{Checksum, Manifest, PipelineError, Source, learn};
 use crate::eval::{Protocol, Report};

@@ -5,7 +5,7 @@ use crate::arguments::Common;
 use crate::{Outcome, console};
 use ruleguider::graph::Query;
 use ruleguider::pipeline::answer::path_in_words;
-use ruleguider::pipeline::{Explanation, GroundedRule, Lookup, Opened};
+use ruleguider::pipeline::{EmbeddingSaid, Explanation, GroundedRule, Lookup, Opened};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -67,7 +67,8 @@ struct Explained<'a> {
 
 impl fmt::Display for Explained<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Explanation { relation, inverse, known, rank, instead, answers, rules, .. } = self.explanation;
+        let Explanation { relation, inverse, known, rank, instead, answers, rules, embedding, .. } =
+            self.explanation;
         let (head, tail) = if *inverse { (self.object, self.subject) } else { (self.subject, self.object) };
         write!(f, "{head} —{relation}→ {tail}: ")?;
         match (known, rank) {
@@ -75,7 +76,8 @@ impl fmt::Display for Explained<'_> {
             (false, Some(rank)) => write!(f, "predicted in place {rank}")?,
             (false, None) => write!(f, "not predicted: nothing that was learnt leads there")?,
         }
-        for answer in answers {
+        // What a rule below says with the same path need not be said twice.
+        for answer in answers.iter().filter(|answer| !rules.iter().any(|rule| rule.path == answer.path)) {
             write!(f, "\n  {:7.4}  {}", answer.score, reason(answer))?;
         }
         if !rules.is_empty() {
@@ -86,6 +88,9 @@ impl fmt::Display for Explained<'_> {
             if !path.is_empty() {
                 write!(f, "\n         {}", path_in_words(from, path))?;
             }
+        }
+        if let Some(EmbeddingSaid { plausibility, rank }) = embedding {
+            write!(f, "\nThe embedding model: plausibility {plausibility:.3}, place {rank}")?;
         }
         if let Some(best) = instead {
             write!(f, "\nThe best answer is {} ({:.4}): {}", best.label, best.score, reason(best))?;

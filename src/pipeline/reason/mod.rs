@@ -103,8 +103,8 @@ impl Explains for ByRules<'_> {
     }
 
     fn reasons(&self, query: Query, answer: Scored, most: usize) -> Result<Vec<Reasoned>, PipelineError> {
-        let fired = self.rules.explain(query, answer.entity);
-        Ok(fired.iter().take(most).map(|reason| by_rule(reason, answer)).collect())
+        let fired = self.rules.explain_briefly(query, answer.entity, most);
+        Ok(fired.iter().map(|reason| by_rule(reason, answer)).collect())
     }
 }
 

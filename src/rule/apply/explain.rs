@@ -2,7 +2,7 @@
 
 use super::RuleReasoner;
 use crate::graph::{EntityId, Link, Query};
-use crate::rule::clause::{ScoredRule, Shape};
+use crate::rule::clause::{Rule, ScoredRule, Shape};
 
 /// A rule that predicts an answer, and entities that satisfy its body.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,40 +18,68 @@ pub struct Reason<'r> {
     pub grounding: Vec<EntityId>,
 }
 
+/// A rule that would predict an answer if its body held.
+struct Candidate<'b> {
+    rule: u32,
+    confidence: f64,
+    /// Where the body begins.
+    start: EntityId,
+    /// The body; the last link of a cyclic rule stands apart.
+    body: (&'b [Link], Option<Link>),
+    /// Where it has to end; anywhere if there is none.
+    end: Option<EntityId>,
+}
+
 impl RuleReasoner<'_> {
     /// The rules that predict `answer` for `query`, the most confident first.
     pub fn explain(&self, query: Query, answer: EntityId) -> Vec<Reason<'_>> {
+        self.explain_briefly(query, answer, usize::MAX)
+    }
+
+    /// The `most` most confident of the rules that predict `answer` for `query`. Rules are grounded in the order of
+    /// their confidence, so that a few reasons cost little.
+    pub fn explain_briefly(&self, query: Query, answer: EntityId, most: usize) -> Vec<Reason<'_>> {
         let link = &self.base.links[query.link.index()];
-        let mut reasons: Vec<Reason<'_>> = Vec::new();
-        let mut add = |rule: u32, confidence: f64, start: EntityId, path: &[Link], end: Option<EntityId>| {
-            let mut grounding = vec![start];
-            if self.ground(&mut grounding, path, end) {
-                let rule = &self.base.rules[rule as usize];
-                reasons.push(Reason { rule, confidence, path: path.to_vec(), grounding });
-            }
-        };
-        for path in &link.paths {
-            let mut body = link.prefixes[path.prefix as usize].to_vec();
-            body.push(path.last);
-            add(path.rule, path.confidence, query.subject, &body, Some(answer));
-        }
+        let mut candidates: Vec<Candidate<'_>> = Vec::with_capacity(link.paths.len());
+        candidates.extend(link.paths.iter().map(|path| Candidate {
+            rule: path.rule,
+            confidence: path.confidence,
+            start: query.subject,
+            body: (&link.prefixes[path.prefix as usize], Some(path.last)),
+            end: Some(answer),
+        }));
         if !self.options.distinct || answer != query.subject {
             for (&(body, end), fixed) in &link.fixed {
-                for fixed in fixed.iter().filter(|fixed| fixed.answer == answer) {
-                    add(fixed.rule, fixed.confidence, query.subject, &link.bodies[body as usize], end);
-                }
+                let body = (&*link.bodies[body as usize], None);
+                let fitting = fixed.iter().filter(|fixed| fixed.answer == answer);
+                candidates.extend(fitting.map(|fixed| Candidate {
+                    rule: fixed.rule,
+                    confidence: fixed.confidence,
+                    start: query.subject,
+                    body,
+                    end,
+                }));
             }
             for &(confidence, rule) in link.about.get(&query.subject).into_iter().flatten() {
-                let body = &self.base.rules[rule as usize].rule;
-                if let Shape::Constant { end, .. } = body.shape {
-                    add(rule, confidence, answer, &body.body, end);
+                let Rule { body, shape, .. } = &self.base.rules[rule as usize].rule;
+                if let Shape::Constant { end, .. } = *shape {
+                    candidates.push(Candidate { rule, confidence, start: answer, body: (body, None), end });
                 }
             }
         }
-        reasons.sort_by(|a, b| {
-            b.confidence.total_cmp(&a.confidence).then_with(|| a.rule.rule.cmp(&b.rule.rule))
+        let rule = |id: u32| &self.base.rules[id as usize];
+        candidates.sort_by(|a, b| {
+            b.confidence.total_cmp(&a.confidence).then_with(|| rule(a.rule).rule.cmp(&rule(b.rule).rule))
         });
-        reasons
+        let grounded = candidates.into_iter().filter_map(|candidate| {
+            let (first, last) = candidate.body;
+            let path: Vec<Link> = first.iter().copied().chain(last).collect();
+            let mut grounding = vec![candidate.start];
+            let holds = self.ground(&mut grounding, &path, candidate.end);
+            let confidence = candidate.confidence;
+            holds.then(|| Reason { rule: rule(candidate.rule), confidence, path, grounding })
+        });
+        grounded.take(most).collect()
     }
 
     /// Continues `trail` along `path` to `end` (anywhere if there is none); false, and as before, if there is no
