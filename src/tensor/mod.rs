@@ -14,8 +14,18 @@
 //! - Shapes are checked, and an error names the operation and both shapes. Debug builds also look for values
 //!   that are not numbers.
 //!
-//! Inside: `op/` has one file an operation, with forward and backward for every device; `cpu/` has the
-//! threads, the vector arithmetic and the matrix products.
+//! Inside: `op/` has one file an operation, with its forward and backward pass for the CPU and its CUDA kernels
+//! beside them; `cpu/` has the threads, the vector arithmetic and the matrix products; `cuda/` the driver,
+//! cuBLAS, the compiler of the kernels and a stable sort. Some decisions that a user meets:
+//!
+//! - *Memory* that a tensor gives up is kept for the next one of about its size, on both devices, so a training
+//!   step does not allocate once it has been done a few times.
+//! - *CUDA* does matrix products in TF32 unless the device was opened by [`Device::cuda_exact`]. Everything goes
+//!   to one stream; only reading values back waits. Sums over rows of a table go by a sorted order, never by
+//!   atomic addition, so results repeat bit for bit. Kernels are compiled when a device is first opened (about
+//!   a second) and kept in `$XDG_CACHE_HOME/ruleguider`.
+//! - *Adam* visits only the touched rows of a table; what resting rows miss is said in [`Adam`]'s module.
+//! - *Losses against all entities* make their gradients in the forward pass, while the scores are at hand.
 //!
 //! ```
 //! use ruleguider::tensor::*;

@@ -354,3 +354,13 @@ fn inference_drops_nothing_and_uses_running_statistics() {
         assert!(tape.backward(y, &mut gradients).is_err());
     }
 }
+
+#[test]
+fn exhausted_device_memory_says_how_much_was_needed_and_what_lowers_it() {
+    for (device, _) in check::cuda_devices() {
+        let error = Tensor::zeros(&device, 1 << 20, 1 << 20).unwrap_err();
+        assert!(matches!(error, TensorError::OutOfMemory { needed_mib: 4_194_304, .. }), "{error}");
+        assert!(error.to_string().contains("batch"), "{error}");
+        assert_eq!(Tensor::zeros(&device, 2, 2).unwrap().to_vec().unwrap(), [0.0; 4], "the device goes on");
+    }
+}

@@ -8,8 +8,8 @@
 pub(crate) mod product;
 pub(crate) mod simd;
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard};
 
 use rayon::prelude::*;
 
@@ -174,50 +174,94 @@ impl Cpu {
 /// Vectors that were used and may be used again, so that a training step does not ask the system for memory
 /// (and does not wait for it to clear pages).
 pub(crate) struct Shelf<T> {
-    free: Mutex<Vec<Vec<T>>>,
-    held: AtomicUsize,
-    peak: AtomicUsize,
+    state: Mutex<Stock<T>>,
+}
+
+/// The vectors at hand, the longest unused first, and bytes.
+struct Stock<T> {
+    free: VecDeque<Vec<T>>,
+    free_bytes: usize,
+    used_bytes: usize,
+    most_used: usize,
+    peak: usize,
 }
 
 impl<T> Default for Shelf<T> {
     fn default() -> Self {
-        Shelf { free: Mutex::new(Vec::new()), held: AtomicUsize::new(0), peak: AtomicUsize::new(0) }
+        let (free, free_bytes, used_bytes, most_used, peak) = (VecDeque::new(), 0, 0, 0, 0);
+        Shelf { state: Mutex::new(Stock { free, free_bytes, used_bytes, most_used, peak }) }
     }
 }
 
 impl<T: Copy + Default> Shelf<T> {
     /// A vector of `len` elements with whatever values it had before.
     pub(crate) fn take(&self, len: usize) -> Vec<T> {
-        let mut free = self.free.lock().expect("no code panics while it holds the shelf");
+        let mut stock = self.stock();
         let fits = |vector: &Vec<T>| vector.capacity() >= len && vector.capacity() <= len + len / 4 + 64;
-        let best =
-            (0..free.len()).filter(|&index| fits(&free[index])).min_by_key(|&index| free[index].capacity());
-        if let Some(index) = best {
-            let mut vector = free.swap_remove(index);
-            vector.resize(len, T::default());
-            return vector;
+        let places = 0..stock.free.len();
+        let best = places.filter(|&at| fits(&stock.free[at])).min_by_key(|&at| stock.free[at].capacity());
+        let kept = best.and_then(|at| stock.free.remove(at));
+        let bytes = kept.as_ref().map_or(len, Vec::capacity) * size_of::<T>();
+        stock.free_bytes -= if kept.is_some() { bytes } else { 0 };
+        stock.used_bytes += bytes;
+        stock.most_used = stock.most_used.max(stock.used_bytes);
+        stock.peak = stock.peak.max(stock.used_bytes + stock.free_bytes);
+        drop(stock);
+        match kept {
+            Some(mut vector) => {
+                vector.resize(len, T::default());
+                vector
+            }
+            None => vec![T::default(); len],
         }
-        drop(free);
-        let held = self.held.fetch_add(len * size_of::<T>(), Relaxed) + len * size_of::<T>();
-        self.peak.fetch_max(held, Relaxed);
-        vec![T::default(); len]
     }
 
-    /// Puts a vector back. When many lie unused, the largest go back to the system.
+    /// Puts a vector back. Ragged steps need other sizes each time, so what has lain longest goes back to the
+    /// system when there is more than a quarter beyond what was ever in use at once.
     pub(crate) fn give(&self, vector: Vec<T>) {
-        const MOST: usize = 512;
-        let mut free = self.free.lock().expect("no code panics while it holds the shelf");
-        if vector.capacity() > 0 {
-            free.push(vector);
+        const ALWAYS: usize = 16 << 20;
+        let bytes = vector.capacity() * size_of::<T>();
+        let mut stock = self.stock();
+        stock.used_bytes -= bytes.min(stock.used_bytes);
+        if bytes > 0 {
+            stock.free_bytes += bytes;
+            stock.free.push_back(vector);
         }
-        if free.len() > MOST {
-            let dropped = free.swap_remove(0);
-            self.held.fetch_sub(dropped.capacity() * size_of::<T>(), Relaxed);
+        while stock.used_bytes + stock.free_bytes > stock.most_used + stock.most_used / 4 + ALWAYS {
+            let Some(oldest) = stock.free.pop_front() else { break };
+            stock.free_bytes -= oldest.capacity() * size_of::<T>();
         }
     }
 
     /// Most bytes ever held, in use or not.
     pub(crate) fn peak(&self) -> usize {
-        self.peak.load(Relaxed)
+        self.stock().peak
+    }
+
+    fn stock(&self) -> MutexGuard<'_, Stock<T>> {
+        self.state.lock().expect("no code panics while it holds the shelf")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_come_back_and_the_shelf_stays_small() {
+        let shelf = Shelf::<f32>::default();
+        let first = shelf.take(1000);
+        let address = first.as_ptr();
+        shelf.give(first);
+        let again = shelf.take(900);
+        assert_eq!((again.as_ptr(), again.len()), (address, 900));
+        shelf.give(again);
+        // Sizes that never fit each other, one at a time: what is kept stays near what one of them needs.
+        let million = 1 << 20;
+        for step in 0..40 {
+            shelf.give(shelf.take(10 * million + step * 3 * million));
+        }
+        let largest = (10 + 39 * 3) * million * 4;
+        assert!(shelf.peak() <= 2 * largest + (64 << 20), "{} MiB", shelf.peak() >> 20);
     }
 }

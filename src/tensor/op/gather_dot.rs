@@ -145,11 +145,17 @@ impl Tape<'_> {
 fn dot_dropped(state: &[f32], row: &[f32], dropout: Dropout, first: usize) -> f32 {
     const LANES: usize = 16;
     let mut sums = [0.0f32; LANES];
-    for (block, (state, row)) in state.chunks(LANES).zip(row.chunks(LANES)).enumerate() {
-        for (lane, (state, row)) in state.iter().zip(row).enumerate() {
-            let factor = dropout.factor((first + block * LANES + lane) as u32);
-            sums[lane] = (state * factor).mul_add(*row, sums[lane]);
+    let whole = state.len() / LANES * LANES;
+    for start in (0..whole).step_by(LANES) {
+        let (state, row) = (&state[start..start + LANES], &row[start..start + LANES]);
+        for lane in 0..LANES {
+            let factor = dropout.factor((first + start + lane) as u32);
+            sums[lane] = (state[lane] * factor).mul_add(row[lane], sums[lane]);
         }
+    }
+    for (lane, k) in (whole..state.len()).enumerate() {
+        let factor = dropout.factor((first + k) as u32);
+        sums[lane] = (state[k] * factor).mul_add(row[k], sums[lane]);
     }
     sums.iter().sum()
 }
