@@ -9,6 +9,7 @@ pub mod answer;
 mod checksum;
 pub mod config;
 mod directory;
+mod embedding_table;
 mod error;
 mod joint;
 mod learn;
