@@ -55,7 +55,7 @@ fn the_figures_are_json_and_the_weights_give_them_again() {
     }
     let record: Value =
         serde_json::from_str(&fs::read_to_string(results.join("family-complex.json")).unwrap()).unwrap();
-    assert_eq!((&record["mrr"], &record["config"]["epochs"]), (&trained["mrr"], &Value::from(10)));
+    assert_eq!((&record[0]["mrr"], &record[0]["training"]["epochs"]), (&trained["mrr"], &Value::from(10)));
     assert!(fs::read_to_string(results.join("embeddings.md")).unwrap().contains("| family | complex |"));
     let curves =
         fs::read_to_string(folder.path().join("complex.safetensors.training/metrics.jsonl")).unwrap();

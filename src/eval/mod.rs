@@ -8,13 +8,11 @@
 mod evaluation;
 mod ranking;
 mod reasoner;
-mod record;
 mod report;
 
 pub use evaluation::{Evaluation, Protocol, Ranked, Side, Truth, Unseen, evaluate};
 pub use ranking::Ties;
 pub use reasoner::{Answers, Reasoner, ReasonerError, Scored};
-pub use record::{PublishedFigures, Record, RecordError};
 pub use report::{Figures, RelationFigures, Report};
 
 /// What can go wrong while ranking.

@@ -10,6 +10,7 @@ mod ask;
 mod checksum;
 pub mod config;
 mod directory;
+mod embedding_table;
 mod error;
 mod joint;
 mod learn;

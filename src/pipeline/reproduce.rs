@@ -5,8 +5,10 @@
 //! seed; `results/tables.md` is made anew from all of them.
 
 use super::config::names;
+use super::embedding_table::embedding_table;
 use super::published::{PublishedRow, published};
 use super::{PipelineError, RunReport, write_whole};
+use crate::embed;
 use crate::eval::Report;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -99,6 +101,12 @@ pub struct RowResult {
     pub rule_share: Option<f64>,
     /// The same at the end of pre-training, on the validation split.
     pub rule_share_pretraining: Option<f64>,
+    /// How the training of an embedding model went, where that is all there is to the system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub training: Option<embed::Summary>,
+    /// The command that makes the result again, where it is not `reproduce`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
 }
 
 impl RowResult {
@@ -118,16 +126,22 @@ impl RowResult {
             stage_seconds: run.stages.iter().map(|(name, stage)| (name.clone(), stage.seconds)).collect(),
             rule_share: run.rule_share,
             rule_share_pretraining: share,
+            training: None,
+            command: None,
         }
     }
 }
 
 /// Puts `result` among those in `folder`, in place of one of the same row, split and seed, and makes the tables anew.
+/// Several processes may do so at once: each waits for the one before.
 ///
 /// # Errors
 /// If the folder cannot be read or written.
 pub fn keep(folder: &Path, result: &RowResult) -> Result<PathBuf, PipelineError> {
     std::fs::create_dir_all(folder).map_err(PipelineError::writing(folder))?;
+    let lock = folder.join(".lock");
+    let held = std::fs::File::create(&lock).map_err(PipelineError::writing(&lock))?;
+    held.lock().map_err(PipelineError::writing(&lock))?;
     let path = folder.join(format!("{}-{}.json", result.dataset, result.system));
     let mut results = if path.exists() { read(&path)? } else { Vec::new() };
     results.retain(|other| (other.seed, &other.split) != (result.seed, &result.split));
@@ -137,6 +151,9 @@ pub fn keep(folder: &Path, result: &RowResult) -> Result<PathBuf, PipelineError>
     write_whole(&path, |out| out.write_all(&text))?;
     let all = read_all(folder)?;
     write_whole(&folder.join("tables.md"), |out| out.write_all(tables(&all).as_bytes()))?;
+    if let Some(text) = embedding_table(&all) {
+        write_whole(&folder.join("embeddings.md"), |out| out.write_all(text.as_bytes()))?;
+    }
     Ok(path)
 }
 
@@ -267,6 +284,8 @@ mod tests {
             stage_seconds: BTreeMap::from([("rules".to_owned(), 9.0)]),
             rule_share: Some(0.5),
             rule_share_pretraining: None,
+            training: None,
+            command: None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! `embed`: trains an embedding model, or takes one from a file, and evaluates it.
 
 use crate::Outcome;
-use crate::arguments::{Common, DeviceChoice};
+use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::data::Data;
 use crate::protocol::{Ranking, Split};
@@ -10,9 +10,10 @@ use anyhow::Context;
 use ruleguider::embed::{
     EmbedError, Embedding, ModelKind, Settings, Size, Stop, Summary, Task, Trained, preset, train,
 };
-use ruleguider::eval::{self, EvalError, Record, Report, Truth};
+use ruleguider::eval::{self, EvalError, Report, Truth};
 use ruleguider::graph::{Dataset, Known};
-use ruleguider::tensor::{self, Device};
+use ruleguider::pipeline::reproduce::{RowResult, keep};
+use ruleguider::tensor::Device;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -68,7 +69,7 @@ impl Embed {
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         let dataset = self.data.read(common)?;
         let console = Console::with_interrupt(common);
-        let device = choose_device(common)?;
+        let device = common.device()?;
         let known = dataset.known.for_test();
         let (embedding, summary) = match &self.weights {
             Some(path) => (Embedding::load(path, &dataset.names, self.model, &device)?, None),
@@ -92,7 +93,7 @@ impl Embed {
         };
         let details = details(&embedding, summary.as_ref(), &device)?;
         if let Some(folder) = &self.results {
-            self.keep(folder, common, &embedding, &report, &details)?;
+            self.keep(folder, common, &embedding, &report, summary.clone())?;
         }
         if common.json {
             console::print_json(&Output { report: &report, details: &details })?;
@@ -175,36 +176,31 @@ impl Embed {
         common: &Common,
         embedding: &Embedding,
         report: &Report,
-        details: &Map<String, Value>,
+        training: Option<Summary>,
     ) -> anyhow::Result<()> {
-        let (dataset, model) = (self.dataset_name(), embedding.settings().model.name());
-        let record = Record {
-            command: format!(
-                "ruleguider embed {dataset} --model {model} --seed {} --out {model}.safetensors",
-                common.seed
-            ),
+        let (dataset, model, seed) = (self.dataset_name(), embedding.settings().model.name(), common.seed);
+        let seconds = training.as_ref().map(|training| ("embeddings".to_owned(), training.training_seconds));
+        let result = RowResult {
+            command: Some(format!(
+                "ruleguider embed data/{dataset} --model {model} --seed {seed} --out {model}.safetensors"
+            )),
             dataset,
             system: model.to_owned(),
             split: "test".to_owned(),
-            seed: common.seed,
+            seed,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            config: serde_json::to_value(embedding.settings())?,
+            device: embedding.device().to_string(),
+            config: embedding.settings().to_toml(),
             report: report.clone(),
-            details: details.clone(),
+            mrr_published_ties: None,
+            stage_seconds: seconds.into_iter().collect(),
+            rule_share: None,
+            rule_share_pretraining: None,
+            training,
         };
-        let is_model = |record: &Record| ModelKind::ALL.iter().any(|kind| kind.name() == record.system);
-        record.keep(folder, "embeddings.md", "Embedding models", &is_model, &|_, _| None)?;
+        keep(folder, &result)?;
         Ok(())
     }
-}
-
-fn choose_device(common: &Common) -> anyhow::Result<Device> {
-    let choice = match common.device {
-        DeviceChoice::Cpu => tensor::DeviceChoice::Cpu,
-        DeviceChoice::Cuda => tensor::DeviceChoice::Cuda,
-        DeviceChoice::Auto => tensor::DeviceChoice::Auto,
-    };
-    Ok(Device::choose(choice, rayon::current_num_threads())?)
 }
 
 fn details(
