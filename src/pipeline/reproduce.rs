@@ -149,12 +149,21 @@ pub fn keep(folder: &Path, result: &RowResult) -> Result<PathBuf, PipelineError>
     results.sort_by(|a, b| (&a.split, a.seed).cmp(&(&b.split, b.seed)));
     let text = serde_json::to_vec_pretty(&results).expect("results are plain data");
     write_whole(&path, |out| out.write_all(&text))?;
+    write_tables(folder)?;
+    Ok(path)
+}
+
+/// Makes the tables of `folder` anew from the results in it.
+///
+/// # Errors
+/// If the folder cannot be read or written.
+pub fn write_tables(folder: &Path) -> Result<(), PipelineError> {
     let all = read_all(folder)?;
     write_whole(&folder.join("tables.md"), |out| out.write_all(tables(&all).as_bytes()))?;
-    if let Some(text) = embedding_table(&all) {
-        write_whole(&folder.join("embeddings.md"), |out| out.write_all(text.as_bytes()))?;
+    match embedding_table(&all) {
+        Some(text) => write_whole(&folder.join("embeddings.md"), |out| out.write_all(text.as_bytes())),
+        None => Ok(()),
     }
-    Ok(path)
 }
 
 /// All results of a folder. Files of other tools, which are no lists of our results, are passed over.

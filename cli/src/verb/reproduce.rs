@@ -7,7 +7,7 @@ use anyhow::ensure;
 use ruleguider::eval::{Protocol, Ties};
 use ruleguider::graph::ReadOptions;
 use ruleguider::pipeline::config::{self, Config, Layer};
-use ruleguider::pipeline::reproduce::{Row, RowResult, keep, rows, tables};
+use ruleguider::pipeline::reproduce::{Row, RowResult, keep, rows, tables, write_tables};
 use ruleguider::pipeline::{Opened, Order, PipelineError, Source, Split, run};
 use ruleguider::progress::Silent;
 use std::path::PathBuf;
@@ -48,6 +48,9 @@ pub struct Reproduce {
     /// Only list the rows
     #[arg(long)]
     list: bool,
+    /// Only make the tables anew from the results that are there
+    #[arg(long, conflicts_with = "list")]
+    tables: bool,
 }
 
 impl Reproduce {
@@ -58,6 +61,10 @@ impl Reproduce {
             for row in &rows {
                 console::print(&format_args!("{} {}", row.dataset, row.system))?;
             }
+            return Ok(Outcome::Done);
+        }
+        if self.tables {
+            write_tables(&self.results)?;
             return Ok(Outcome::Done);
         }
         let console = Console::with_interrupt(common);

@@ -40,8 +40,8 @@ fn a_family_is_learnt_in_seconds_and_its_paths_are_the_planted_rules() {
     let truth = Truth { graph: &graph, answers: &answers };
     let evaluation = evaluate(&walker, &dataset.test, truth, Protocol::default(), &Silent).unwrap();
     let figures = evaluation.figures();
-    // Over several seeds hits@1 lies between 0.75 and 0.93: the entity agent can only guess among people whom the
-    // same relations lead to.
+    // Over seeds and settings hits@1 mostly lies between 0.65 and 0.93: the entity agent can only guess among
+    // people whom the same relations lead to.
     assert!(figures.hits_at_1 >= 0.7 && figures.hits_at_3 >= 0.9, "{figures:?}");
 
     let queries: Vec<Query> =
