@@ -5,6 +5,7 @@
 //! was read can be written and reads back as the same facts.
 
 use ruleguider::graph::{GraphError, Names, ReadOptions, Triple, read_file, write_file};
+use ruleguider::rule::{RuleFile, write_lines};
 use std::io::Write;
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use std::path::Path;
 type Target = (&'static str, fn(&[u8]));
 
 /// Every target; each has a folder in `fuzz/corpus` and a file in `fuzz/fuzz_targets`.
-pub const TARGETS: [Target; 2] = [("triples", triples), ("rdf", rdf)];
+pub const TARGETS: [Target; 3] = [("triples", triples), ("rdf", rdf), ("rules", rules)];
 
 /// Runs the target called `name` on `data`.
 pub fn run(name: &str, data: &[u8]) {
@@ -51,6 +52,34 @@ fn rdf(data: &[u8]) {
         ("nt.zst", true),
     ];
     read_and_write_back(data, &ENDINGS, "nt");
+}
+
+/// Rule files over names that hold everything the notation uses itself.
+fn rules(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let names = Names {
+        entities: ["a", "b", "c(d,e)", "f, g(X,Y)", "h) <= i(", "é,", "<= "].into_iter().collect(),
+        relations: ["r", "s", "/film/film.x", "t(u", "v, w(X", "x <= y"].into_iter().collect(),
+        ..Names::default()
+    };
+    match RuleFile::parse(&text, "rules.tsv", &names) {
+        Err(error) => {
+            let message = error.to_string();
+            let mut numbers = message.strip_prefix("rules.tsv:").expect("the file").splitn(3, ':');
+            let mut number =
+                || numbers.next().and_then(|n| n.parse::<usize>().ok()).expect("line and column");
+            let (line, column) = (number(), number());
+            let length = text.lines().nth(line - 1).expect("a line of the text").chars().count();
+            assert!((1..=length + 1).contains(&column), "{message}");
+        }
+        Ok(file) => {
+            let mut written = Vec::new();
+            write_lines(&mut written, &file.rules, &names).expect("writing into memory");
+            let written = String::from_utf8(written).expect("names are text");
+            let back = RuleFile::parse(&written, "rules.tsv", &names).expect("what was written reads");
+            assert_eq!(file.rules, back.rules, "written and read back");
+        }
+    }
 }
 
 fn read_and_write_back(data: &[u8], endings: &[(&str, bool)], write_as: &str) {

@@ -77,12 +77,21 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Working memory for `graph`.
+    /// Working memory for the graph of `reach`.
     pub fn new(reach: &Reach<'_>) -> Self {
+        Self::with_limit(reach, STEPS_FROM_ONE_SOURCE)
+    }
+
+    /// The same, which never gives up a body.
+    pub fn unbounded(reach: &Reach<'_>) -> Self {
+        Self::with_limit(reach, u64::MAX)
+    }
+
+    fn with_limit(reach: &Reach<'_>, limit: u64) -> Self {
         let (entities, links) = (reach.graph().entities(), reach.graph().links());
         Self {
             marks: Marks::new(entities),
-            places: Places::with_limit(entities, STEPS_FROM_ONE_SOURCE),
+            places: Places::with_limit(entities, limit),
             neighbours: Neighbours::new(entities),
             frontier: Frontier::default(),
             slots: vec![0; links],

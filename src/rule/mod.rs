@@ -14,6 +14,7 @@ mod frontier;
 mod mine;
 mod paths;
 mod reach;
+mod recount;
 mod text;
 
 pub use apply::{Aggregate, ApplyOptions, Reason, RuleReasoner, write_predictions};
@@ -21,6 +22,7 @@ pub use clause::{Counts, Rule, RuleType, ScoredRule, Shape, UNSEEN, reversed_pat
 pub use file::{RuleFile, check_names, rule_text, write_lines, write_rules};
 pub use mine::{Budget, MineOptions, Mined, mine};
 pub use paths::RulePaths;
+pub use recount::count_rules;
 
 use std::path::PathBuf;
 

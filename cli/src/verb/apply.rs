@@ -6,7 +6,7 @@ use crate::console::{self, Console};
 use crate::protocol::{Ranking, Split};
 use clap::ValueEnum;
 use ruleguider::eval::{self, EvalError, Truth};
-use ruleguider::graph::{ReadOptions, read};
+use ruleguider::graph::{ReadOptions, SplitShares, read};
 use ruleguider::rule::{self, Aggregate, ApplyOptions, RuleFile, RuleReasoner};
 use std::path::PathBuf;
 
@@ -20,6 +20,9 @@ pub struct Apply {
     /// A folder with train, valid, test (and optionally graph), or one file of triples
     #[arg(value_name = "DATA")]
     data: PathBuf,
+    /// How a single file is divided into train, valid and test: what `mine` was given as --split
+    #[arg(long, value_name = "TRAIN,VALID,TEST")]
+    shares: Option<SplitShares>,
     /// The rules to apply
     #[arg(long, value_name = "FILE")]
     rules: PathBuf,
@@ -50,6 +53,9 @@ pub struct Apply {
     /// Let different variables of a rule stand for the same entity
     #[arg(long)]
     no_object_identity: bool,
+    /// Take the validation facts for known too, as the published figure on the test split of NELL-995 does
+    #[arg(long)]
+    learn_valid: bool,
     /// Write the best answers at both ends of every triple, in AnyBURL's format
     #[arg(long, value_name = "FILE")]
     predictions: Option<PathBuf>,
@@ -72,7 +78,12 @@ enum Aggregation {
 impl Apply {
     /// Applies and evaluates.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
-        let dataset = read(&self.data, &ReadOptions { seed: common.seed, ..ReadOptions::default() })?;
+        let shares = self.shares.unwrap_or_default();
+        let mut dataset =
+            read(&self.data, &ReadOptions { shares, seed: common.seed, ..ReadOptions::default() })?;
+        if self.learn_valid {
+            dataset.known = dataset.known.with_valid_learnt();
+        }
         let console = Console::with_interrupt(common);
         let file = RuleFile::read(&self.rules, &dataset.names)?;
         if file.reflexive > 0 {

@@ -62,6 +62,9 @@ pub struct Mine {
     /// For every relation and constant, the most rules with constants that are kept
     #[arg(long, value_name = "N", default_value_t = MineOptions::default().max_bodies)]
     max_bodies: usize,
+    /// Take the validation facts for known too, as the published figure on the test split of NELL-995 does
+    #[arg(long)]
+    learn_valid: bool,
     /// Count bodies with more groundings than this from a sample of them
     #[arg(long, value_name = "N", default_value_t = MineOptions::default().max_groundings)]
     max_groundings: u64,
@@ -82,7 +85,10 @@ impl Mine {
     /// Mines and writes.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         let began = Instant::now();
-        let dataset = self.data.read(common)?;
+        let mut dataset = self.data.read(common)?;
+        if self.learn_valid {
+            dataset.known = dataset.known.with_valid_learnt();
+        }
         let options = self.options(common, &dataset.names)?;
         let constants = self.types.iter().any(|&of| of != Type::Cyclic);
         rule::check_names(&dataset.names, constants)?;

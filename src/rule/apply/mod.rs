@@ -51,7 +51,7 @@ impl Default for ApplyOptions {
     fn default() -> Self {
         Self {
             aggregate: Aggregate::default(),
-            noisy_or_rules: 5,
+            noisy_or_rules: 7,
             top: 100,
             unseen: UNSEEN,
             open_weight: 0.1,

@@ -6,7 +6,7 @@
 use super::{Budget, Miner};
 use crate::graph::{EntityId, Link};
 use crate::rule::Map;
-use crate::rule::clause::{Counts, Rule, RuleType, ScoredRule, Shape, reversed_path};
+use crate::rule::clause::{Counts, Rule, RuleType, ScoredRule, Shape, reversed_path, sort_by_confidence};
 use crate::rule::frontier::{Frontier, Marks, Places};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -14,6 +14,9 @@ use rayon::prelude::*;
 
 /// A body of a rule with constants: a path from the variable, and the constant at its end if there is one.
 type Body = (Box<[Link]>, Option<EntityId>);
+
+/// Bodies that are counted before the worst of their rules are dropped again.
+const BODIES: usize = 1024;
 
 impl Miner<'_> {
     /// For every link and constant, the rule that predicts the constant always.
@@ -107,16 +110,32 @@ impl Miner<'_> {
             };
             let mut bodies = self.nominate_bodies(round, walks);
             bodies.retain(|body| done.try_insert(body.clone(), ()).is_ok());
-            let found: Vec<Vec<ScoredRule>> = bodies
-                .par_iter()
-                .map_init(|| self.workplace(), |work, body| self.count_body(body, work))
-                .collect();
-            rules.extend(found.into_iter().flatten());
+            for bodies in bodies.chunks(BODIES) {
+                let counted =
+                    bodies.par_iter().map_init(|| self.workplace(), |work, body| self.count_body(body, work));
+                rules.par_extend(counted.flatten_iter());
+                self.keep_the_best(&mut rules);
+            }
             if matches!(self.options.budget, Budget::Samples(_)) || self.watch.over() {
                 break;
             }
         }
         rules
+    }
+
+    /// For every link and constant, no more rules than are wanted.
+    fn keep_the_best(&self, rules: &mut Vec<ScoredRule>) {
+        let head = |scored: &ScoredRule| match scored.rule.shape {
+            Shape::Constant { answer, .. } => (scored.rule.head, Some(answer)),
+            Shape::Cyclic => (scored.rule.head, None),
+        };
+        sort_by_confidence(rules, self.options.unseen);
+        let mut kept: Map<(Link, Option<EntityId>), usize> = Map::default();
+        rules.retain(|scored| {
+            let count = kept.entry(head(scored)).or_default();
+            *count += 1;
+            *count <= self.options.max_bodies
+        });
     }
 
     fn workplace(&self) -> (Places, Marks) {

@@ -55,7 +55,8 @@ pub struct MineOptions {
     pub distinct: bool,
     /// The relations that rules are wanted for; all if there are none.
     pub heads: Vec<RelationId>,
-    /// For every link and constant, how many rules with a body of one link are kept: the most confident ones.
+    /// For every link and constant, how many rules with a body of one link are kept, and how many with a longer one:
+    /// the most confident.
     pub max_bodies: usize,
     /// Bodies with more groundings than this under one prefix are counted from a sample.
     pub max_groundings: u64,
@@ -70,7 +71,7 @@ impl Default for MineOptions {
             budget: Budget::Seconds(10.0),
             seed: 1,
             min_support: 2,
-            min_confidence: 0.01,
+            min_confidence: 0.001,
             unseen: UNSEEN,
             distinct: true,
             heads: Vec::new(),

@@ -102,6 +102,9 @@ proptest! {
         let mined = mine(&graph, &options, &Silent).unwrap();
         prop_assert!(mined.rules.iter().all(|scored| !scored.counts.sampled));
         prop_assert_eq!(found(&mined), naive(&graph, &options));
+        let rules: Vec<Rule> = mined.rules.iter().map(|scored| scored.rule.clone()).collect();
+        let counts: Vec<Counts> = mined.rules.iter().map(|scored| scored.counts).collect();
+        prop_assert_eq!(crate::rule::count_rules(&graph, &rules, distinct), counts);
         prop_assert_eq!(mined.saturation, 1.0);
     }
 
