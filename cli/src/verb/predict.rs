@@ -41,7 +41,7 @@ pub struct Predict {
     /// How many answers
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     top: u32,
-    /// A file of queries, one a line, SUBJECT<TAB>RELATION; - for stdin
+    /// A file of queries, one a line, subject, tab, relation; - for stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "relation"])]
     file: Option<PathBuf>,
     /// Where the data of the run is now, if it has moved
