@@ -161,6 +161,12 @@ fn assemble(head: Atom, body: &[Atom]) -> Result<Parsed, Malformed> {
     }
     let (start, head_link, goal) = match (head.left, head.right) {
         (Term::Variable(left), Term::Variable(right)) if left == right => {
+            // PyClause's way to write that an entity stands in a relation to itself.
+            if let [only] = body
+                && [only.left, only.right].contains(&head.left)
+            {
+                return Ok(Parsed::Reflexive);
+            }
             return wrong(head.at, "the head needs two variables, or a variable and a constant");
         }
         (Term::Variable(left), goal) => (left, Link::forward(head.relation), goal),
@@ -334,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn anyburl_s_notation_is_understood() {
+    fn anyburl_s_and_pyclause_s_notation_is_understood() {
         let names = names(&["c", "d"], &["h", "r", "s"]);
         for (text, canonical) in [
             ("h(X,Y) <= r(X,A), s(Y,A)", "h(X,Y) <= r(X,A), s(Y,A)"),
@@ -344,12 +350,17 @@ mod tests {
             ("h(c,Y) <= r(Y,d)", "h(c,Y) <= r(Y,d)"),
             ("h(c,Y) <= r(A,Y)", "h(c,Y) <= r(A,Y)"),
             ("h(X,c) <= r(X,A), s(A,B)", "h(X,c) <= r(X,A), s(A,B)"),
+            ("h(c,Y) <= r(A,Y), s(A,B), r(B,d)", "h(c,Y) <= r(A,Y), s(A,B), r(B,d)"),
+            ("h(c,Y) <= r(c,Y)", "h(c,Y) <= r(c,Y)"),
             ("h(X,c) <= ", "h(X,c) <= "),
+            ("h(c,Y) <= ", "h(c,Y) <= "),
             ("h(X,c) <=", "h(X,c) <= "),
         ] {
             assert_eq!(written(&read(text, &names), &names), canonical);
         }
-        assert_eq!(parse("h(X,me_myself_i) <= r(me_myself_i,X)", &names), Ok(Parsed::Reflexive));
+        for text in ["h(X,me_myself_i) <= r(me_myself_i,X)", "h(X,X) <= r(X,d)", "h(X,X) <= r(A,X)"] {
+            assert_eq!(parse(text, &names), Ok(Parsed::Reflexive));
+        }
     }
 
     #[test]
@@ -367,7 +378,8 @@ mod tests {
             ("h(X,Y) <= r(X,A)", 10, "does not lead"),
             ("h(X,Y) <= r(X,A), r(B,Y)", 18, "do not form a path"),
             ("h(X,Y) <= r(X,Y), r(Y,X)", 18, "comes back"),
-            ("h(X,X) <= r(X,Y)", 0, "two variables"),
+            ("h(X,X) <= r(A,Y)", 0, "two variables"),
+            ("h(X,X) <= r(X,A), r(A,Y)", 0, "two variables"),
             ("h(c,c) <= r(c,Y)", 0, "needs a variable"),
         ] {
             let error = parse(text, &names).unwrap_err();

@@ -50,6 +50,9 @@ pub struct Apply {
     /// What the confidence of a zero rule, h(X,c) <=, is multiplied by
     #[arg(long, value_name = "W", default_value_t = ApplyOptions::default().zero_weight)]
     zero_weight: f64,
+    /// What the confidence of a cyclic rule is multiplied by for every link of its body beyond the third
+    #[arg(long, value_name = "W", default_value_t = ApplyOptions::default().long_weight)]
+    long_weight: f64,
     /// Let different variables of a rule stand for the same entity
     #[arg(long)]
     no_object_identity: bool,
@@ -122,6 +125,7 @@ impl Apply {
             unseen: self.unseen,
             open_weight: self.open_weight,
             zero_weight: self.zero_weight,
+            long_weight: self.long_weight,
             distinct: !self.no_object_identity,
             by_frequency: !self.no_frequency,
         }

@@ -123,7 +123,7 @@ impl Default for RulesConfig {
             min_support: 2,
             min_confidence: 0.01,
             threshold: 0.15,
-            aggregate: Aggregate::MaxPlus,
+            aggregate: Aggregate::default(),
             top: 100,
         }
     }

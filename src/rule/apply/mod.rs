@@ -24,6 +24,9 @@ use frequency::Frequency;
 use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
+/// The longest body of a cyclic rule that is taken at its word.
+const USUAL_LENGTH: usize = 3;
+
 /// How rules are applied.
 #[derive(Clone, Debug)]
 pub struct ApplyOptions {
@@ -40,6 +43,9 @@ pub struct ApplyOptions {
     pub open_weight: f64,
     /// What the confidence of a zero rule is multiplied by: such rules know nothing of the subject.
     pub zero_weight: f64,
+    /// What the confidence of a cyclic rule is multiplied by for every link of its body beyond the third: of so
+    /// many long bodies some hold by chance.
+    pub long_weight: f64,
     /// Whether the variables of a rule bind distinct entities (object identity).
     pub distinct: bool,
     /// Whether equals are ranked by how often they are the answer of such a query in the graph. Entities that no
@@ -56,6 +62,7 @@ impl Default for ApplyOptions {
             unseen: UNSEEN,
             open_weight: 0.1,
             zero_weight: 0.01,
+            long_weight: 0.5,
             distinct: true,
             by_frequency: true,
         }
@@ -68,7 +75,11 @@ impl ApplyOptions {
         let weight = match scored.rule.shape {
             Shape::Constant { .. } if scored.rule.body.is_empty() => self.zero_weight,
             Shape::Constant { end: None, .. } => self.open_weight,
-            _ => 1.0,
+            Shape::Cyclic => {
+                let beyond = scored.rule.body.len().saturating_sub(USUAL_LENGTH);
+                self.long_weight.powi(i32::try_from(beyond).unwrap_or(i32::MAX))
+            }
+            Shape::Constant { .. } => 1.0,
         };
         weight * scored.counts.confidence(self.unseen)
     }

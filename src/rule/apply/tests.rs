@@ -197,3 +197,28 @@ fn predictions_are_written_as_anyburl_writes_them() {
     assert_eq!(text, "ann likes bob\nHeads: ann\t0.25\t\nTails: bob\t0.25\t\n");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
+
+#[test]
+fn what_knows_little_of_the_subject_or_holds_by_chance_weighs_less() {
+    let link = Link::forward(RelationId(0));
+    let cyclic = |length: usize| Rule::cyclic(link, &vec![link; length]);
+    let constant = |body: &[Link], end: Option<EntityId>| Rule {
+        head: link,
+        body: body.into(),
+        shape: Shape::Constant { answer: EntityId(0), end },
+    };
+    let options =
+        ApplyOptions { open_weight: 0.5, zero_weight: 0.25, long_weight: 0.1, ..ApplyOptions::default() };
+    for (rule, weight) in [
+        (cyclic(1), 1.0),
+        (cyclic(3), 1.0),
+        (cyclic(4), 0.1),
+        (cyclic(5), 0.01),
+        (constant(&[link; 4], Some(EntityId(1))), 1.0),
+        (constant(&[link], None), 0.5),
+        (constant(&[], None), 0.25),
+    ] {
+        let confidence = options.confidence(&ScoredRule { rule, counts: Counts::exact(15, 10) });
+        assert!((confidence - 0.5 * weight).abs() < 1e-12, "{confidence} instead of {weight} / 2");
+    }
+}

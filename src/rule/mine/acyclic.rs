@@ -17,6 +17,8 @@ type Body = (Box<[Link]>, Option<EntityId>);
 
 /// Bodies that are counted before the worst of their rules are dropped again.
 const BODIES: usize = 1024;
+/// Walks that share a stream of random numbers.
+const CHUNK: u64 = 1024;
 
 impl Miner<'_> {
     /// For every link and constant, the rule that predicts the constant always.
@@ -143,14 +145,34 @@ impl Miner<'_> {
         (Places::new(entities), Marks::new(entities))
     }
 
+    /// Bodies that random walks have followed, the most frequent first.
     fn nominate_bodies(&self, round: u64, walks: u64) -> Vec<Body> {
+        let chunks = walks.div_ceil(CHUNK);
+        let found: Vec<Map<Body, u32>> = (0..chunks)
+            .into_par_iter()
+            .fold(Map::default, |mut seen, chunk| {
+                if !self.watch.over() {
+                    let count = CHUNK.min(walks - chunk * CHUNK);
+                    self.walk_bodies(round * chunks + chunk, count, &mut seen);
+                }
+                seen
+            })
+            .collect();
         let mut seen: Map<Body, u32> = Map::default();
+        for (body, times) in found.into_iter().flatten() {
+            *seen.entry(body).or_default() += times;
+        }
+        // What two walks have followed selects at least some entities; the rest would mostly lack support.
+        let mut bodies: Vec<(Body, u32)> = seen.into_iter().filter(|&(_, times)| times > 1).collect();
+        bodies.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        bodies.into_iter().map(|(body, _)| body).collect()
+    }
+
+    /// Notes the bodies that `walks` walks follow, drawn from a stream of random numbers of their own.
+    fn walk_bodies(&self, stream: u64, walks: u64, seen: &mut Map<Body, u32>) {
         let mut random = ChaCha8Rng::seed_from_u64(self.options.seed);
-        random.set_stream(round);
+        random.set_stream(stream);
         for _ in 0..walks {
-            if self.watch.over() {
-                break;
-            }
             let Some(source) = self.reach.random_source(&mut random) else { break };
             let mut trail = vec![source];
             let mut path = Vec::new();
@@ -168,10 +190,6 @@ impl Miner<'_> {
                 *seen.entry((path.into(), trail.last().copied())).or_default() += 1;
             }
         }
-        // What two walks have followed selects at least some entities; the rest would mostly lack support.
-        let mut bodies: Vec<(Body, u32)> = seen.into_iter().filter(|&(_, times)| times > 1).collect();
-        bodies.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        bodies.into_iter().map(|(body, _)| body).collect()
     }
 
     fn count_body(&self, (path, end): &Body, (places, marks): &mut (Places, Marks)) -> Vec<ScoredRule> {

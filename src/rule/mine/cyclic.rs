@@ -167,6 +167,9 @@ impl Miner<'_> {
     /// from the first on were counted without a gap.
     fn count_tasks(&self, tasks: &[Task]) -> (Vec<ScoredRule>, usize) {
         let next = AtomicUsize::new(0);
+        // Before anything is nominated, every task is worth the same.
+        let weight = |task: &Task| task.promise.hits.max(1);
+        let all: u64 = tasks.iter().map(weight).sum();
         let done = AtomicU64::new(0);
         let found: Mutex<Vec<ScoredRule>> = Mutex::default();
         let missed = AtomicUsize::new(tasks.len());
@@ -183,8 +186,8 @@ impl Miner<'_> {
                     break;
                 }
                 self.watch.note(RuleType::Cyclic, mine.len() - before);
-                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                self.watch.progress.advance(done, &self.watch.figures());
+                let done = done.fetch_add(weight(task), Ordering::Relaxed) + weight(task);
+                self.watch.advance(done as f64 / all as f64);
             }
             found.lock().unwrap_or_else(std::sync::PoisonError::into_inner).append(&mut mine);
         });

@@ -122,9 +122,10 @@ pub fn mine(graph: &Graph, options: &MineOptions, progress: &dyn Progress) -> Re
         unseen: options.unseen,
         heads,
     };
-    let watch = Watch { deadline, progress, found: [const { AtomicU64::new(0) }; 3] };
+    let watch =
+        Watch { deadline, progress, found: [const { AtomicU64::new(0) }; 3], counted: AtomicU64::new(0) };
     let miner = Miner { reach: &reach, options, worth: &worth, watch: &watch };
-    progress.begin("mining", "bodies", None);
+    progress.begin("mining", "prefixes", None);
     let wants = |of: RuleType| options.types.contains(&of);
     let mut rules = Vec::new();
     let mut saturation = 1.0;
@@ -143,7 +144,7 @@ pub fn mine(graph: &Graph, options: &MineOptions, progress: &dyn Progress) -> Re
         rules.extend(miner.long_acyclic());
     }
     sort_by_confidence(&mut rules, options.unseen);
-    progress.end(&format_args!("{}, saturation {:.1} %", watch.figures(), 100.0 * saturation));
+    progress.end(&watch.figures(saturation));
     Ok(Mined { rules, saturation, interrupted: progress.interrupted() })
 }
 
@@ -183,6 +184,8 @@ struct Watch<'a> {
     progress: &'a dyn Progress,
     /// Rules found: cyclic, acyclic, zero.
     found: [AtomicU64; 3],
+    /// Prefixes of cyclic bodies counted.
+    counted: AtomicU64,
 }
 
 impl Watch<'_> {
@@ -195,17 +198,27 @@ impl Watch<'_> {
         self.found[of as usize].fetch_add(rules as u64, Ordering::Relaxed);
     }
 
-    fn figures(&self) -> Figures {
-        Figures(self.found.each_ref().map(|count| count.load(Ordering::Relaxed)))
+    /// One more prefix has been counted, and with it this share of what is nominated at its length.
+    fn advance(&self, saturation: f64) {
+        let counted = self.counted.fetch_add(1, Ordering::Relaxed) + 1;
+        self.progress.advance(counted, &self.figures(saturation));
+    }
+
+    fn figures(&self, saturation: f64) -> Figures {
+        Figures { found: self.found.each_ref().map(|count| count.load(Ordering::Relaxed)), saturation }
     }
 }
 
-/// Rules by type, as the user reads them.
-struct Figures([u64; 3]);
+/// Rules by type and saturation, as the user reads them.
+struct Figures {
+    found: [u64; 3],
+    saturation: f64,
+}
 
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [cyclic, acyclic, zero] = self.0;
-        write!(f, "{cyclic} cyclic, {acyclic} acyclic, {zero} zero rules")
+        let [cyclic, acyclic, zero] = self.found;
+        write!(f, "{cyclic} cyclic, {acyclic} acyclic, {zero} zero rules")?;
+        write!(f, ", saturation {:.1} %", 100.0 * self.saturation)
     }
 }
