@@ -83,9 +83,22 @@ fn scores_of_triples_of_all_tails_and_of_all_heads_agree() {
                 for (one, of_all) in single.to_vec().unwrap().iter().zip(&all) {
                     assert!((one - of_all).abs() < 1e-4, "{}: {one} {of_all}", settings.model.name());
                 }
-                let soft = embedding.plausibility(&list(&subjects), &links, &list(&objects)).unwrap();
-                for (f, score) in soft.to_vec().unwrap().iter().zip(&all) {
-                    assert!((f - 1.0 / (1.0 + (-score).exp())).abs() < 1e-4 && (0.0..=1.0).contains(f));
+                let levels: Vec<f32> = embedding
+                    .levels(&queries)
+                    .unwrap()
+                    .into_iter()
+                    .flat_map(|level| [level; SIZE.entities])
+                    .collect();
+                let soft =
+                    embedding.plausibility(&list(&subjects), &links, &list(&objects), &levels).unwrap();
+                for ((f, score), row) in
+                    soft.to_vec().unwrap().iter().zip(&all).zip(
+                        all.chunks(SIZE.entities).flat_map(|row| std::iter::repeat_n(row, SIZE.entities)),
+                    )
+                {
+                    let sum: f32 = row.iter().map(|score| score.exp()).sum();
+                    let odds = if settings.loss == Loss::Softmax { score - sum.ln() } else { *score };
+                    assert!((f - 1.0 / (1.0 + (-odds).exp())).abs() < 1e-4 && (0.0..=1.0).contains(f));
                 }
             }
         }
@@ -225,10 +238,13 @@ fn every_model_learns_what_it_is_shown() {
         // The soft reward tells facts from non-facts.
         let list = |values: Vec<u32>| Indices::new(&device, &values).unwrap();
         let soft = |shift: u32| -> f32 {
+            let queries: Vec<Query> =
+                known.facts.iter().map(|&fact| Query::of(fact, Direction::Forward).0).collect();
             let f = trained.embedding.plausibility(
                 &list(known.facts.iter().map(|t| t.head.0).collect()),
                 &list(known.facts.iter().map(|t| Link::forward(t.relation).0).collect()),
                 &list(known.facts.iter().map(|t| (t.tail.0 + shift) % SIZE.entities as u32).collect()),
+                &trained.embedding.levels(&queries).unwrap(),
             );
             f.unwrap().to_vec().unwrap().iter().sum::<f32>() / known.facts.len() as f32
         };

@@ -6,13 +6,14 @@ use super::model::{self, Model, Size, scores_of, scores_of_all};
 use super::settings::{Loss, Settings};
 use crate::eval::{Answers, Reasoner, ReasonerError};
 use crate::graph::Query;
-use crate::tensor::{Device, Indices, Parameters, Tape, Tensor, TensorError};
+use crate::tensor::{Device, Indices, Parameters, Segments, Tape, Tensor, TensorError, Var};
 
 /// About how many scores are computed at once when answering: 64 MiB of them.
 const SCORES_AT_ONCE: usize = 1 << 24;
 
-/// What turns a score into log-odds: `scale · score + shift`. Scores that were trained by yes and no are log-odds
-/// already; others are fitted to the facts after training.
+/// What turns scores into log-odds: `scale · x + shift`. Scores that were trained by yes and no are log-odds already
+/// and `x` is the score; those that were trained by a softmax mean something only beside the other entities' of the same
+/// query, so `x` is the logarithm of the softmax, and the line is fitted to the facts after training.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Calibration {
     pub(super) scale: f32,
@@ -71,14 +72,19 @@ impl Embedding {
     /// # Errors
     /// If the device fails, or a query is about something the model does not know.
     pub fn scores(&self, queries: &[Query]) -> Result<Vec<f32>, EmbedError> {
-        let device = self.device();
+        let mut tape = Tape::inference(&self.parameters);
+        let scores = self.scores_on(&mut tape, queries)?;
+        Ok(tape.value(scores).to_vec()?)
+    }
+
+    /// The scores of all entities for each query, on the tape: `[queries, entities]`.
+    fn scores_on(&self, tape: &mut Tape, queries: &[Query]) -> Result<Var, TensorError> {
         let subjects: Vec<u32> = queries.iter().map(|query| query.subject.0).collect();
         let links: Vec<u32> = queries.iter().map(|query| query.link.0).collect();
-        let mut tape = Tape::inference(&self.parameters);
-        let (subjects, links) = (Indices::new(device, &subjects)?, Indices::new(device, &links)?);
-        let query = self.model.query(&mut tape, &subjects, &links)?;
-        let scores = scores_of_all(self.model.as_ref(), &mut tape, query)?; // [queries, entities]
-        Ok(tape.value(scores).to_vec()?)
+        let (subjects, links) =
+            (Indices::new(self.device(), &subjects)?, Indices::new(self.device(), &links)?);
+        let query = self.model.query(tape, &subjects, &links)?;
+        scores_of_all(self.model.as_ref(), tape, query)
     }
 
     /// The score of each triple `(subjects[i], links[i], objects[i])`; stays on the device.
@@ -97,8 +103,29 @@ impl Embedding {
         Ok(tape.value(scores))
     }
 
+    /// What [`plausibility`](Self::plausibility) takes from the scores of each query: the logarithm of the sum of
+    /// all entities' `exp(score)` where the model was trained by a softmax, else 0. The same queries are asked again
+    /// and again in training, so it is worth keeping.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn levels(&self, queries: &[Query]) -> Result<Vec<f32>, EmbedError> {
+        if self.settings.loss == Loss::Binary {
+            return Ok(vec![0.0; queries.len()]);
+        }
+        let mut levels = Vec::with_capacity(queries.len());
+        for part in queries.chunks(self.batch()) {
+            let mut tape = Tape::inference(&self.parameters);
+            let scores = self.scores_on(&mut tape, part)?;
+            let rows = Segments::from_lengths(self.device(), part.iter().map(|_| self.size.entities))?;
+            let level = tape.segment_log_sum_exp(scores, &rows, None)?; // [queries, 1]
+            levels.extend(tape.value(level).to_vec()?);
+        }
+        Ok(levels)
+    }
+
     /// `f(s, q, e)` in [0, 1] for each `(subjects[i], links[i], objects[i])`: how plausible the triple is, the
-    /// soft reward of a walk that ends in `e`. Everything stays on the device.
+    /// soft reward of a walk that ends in `e`. `levels[i]` is that of its query. Everything stays on the device.
     ///
     /// # Errors
     /// If the device fails, or the lists differ in length.
@@ -107,14 +134,16 @@ impl Embedding {
         subjects: &Indices,
         links: &Indices,
         objects: &Indices,
+        levels: &[f32],
     ) -> Result<Tensor, TensorError> {
         let mut tape = Tape::inference(&self.parameters);
         let query = self.model.query(&mut tape, subjects, links)?;
         let mut scores = scores_of(self.model.as_ref(), &mut tape, query, objects)?; // [triples, 1]
-        let Calibration { scale, shift } = self.calibration;
-        if self.calibration != Calibration::default() {
+        if self.settings.loss == Loss::Softmax {
+            let Calibration { scale, shift } = self.calibration;
             scores = tape.scale(scores, scale)?;
-            let shifts = tape.constant(Tensor::vector(self.device(), &vec![shift; objects.len()])?)?;
+            let shifts: Vec<f32> = levels.iter().map(|level| shift - scale * level).collect();
+            let shifts = tape.constant(Tensor::vector(self.device(), &shifts)?)?;
             scores = tape.add(scores, shifts)?;
         }
         let odds = tape.sigmoid(scores)?;
@@ -130,7 +159,8 @@ impl Embedding {
         let mut tape = Tape::inference(&self.parameters);
         let query = self.model.query(&mut tape, &batch.subjects, &batch.links)?;
         let scores = scores_of_all(self.model.as_ref(), &mut tape, query)?;
-        let scores = tape.value(scores).to_vec()?;
+        let logarithms = tape.log_softmax(scores, 0)?;
+        let scores = tape.value(logarithms).to_vec()?;
         let (answers, starts) = (batch.labels.rows.to_vec()?, batch.labels.segments.starts());
         let mut labels = vec![false; scores.len()];
         for (row, bounds) in starts.windows(2).enumerate() {

@@ -171,7 +171,7 @@ impl Opened {
     fn embedding_said(&self, query: Query, object: EntityId) -> Result<Option<EmbeddingSaid>, PipelineError> {
         let Some(embedding) = self.embedding()? else { return Ok(None) };
         let fact = [(query.subject, query.link, object)];
-        let plausible = Opinion(&embedding).plausibility(&fact).map_err(PipelineError::Reasoner)?;
+        let plausible = Opinion::new(&embedding).plausibility(&fact).map_err(PipelineError::Reasoner)?;
         let scores = embedding.scores(&[query])?;
         let known = self.learnable.graph.targets(query.subject, query.link);
         let own = scores[object.index()];

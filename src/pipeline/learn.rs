@@ -71,9 +71,7 @@ pub fn embeddings(material: &Material<'_>) -> Result<Finished, PipelineError> {
 /// # Errors
 /// If training fails or the user interrupts.
 pub fn pretraining(material: &Material<'_>) -> Result<Finished, PipelineError> {
-    // No joint epochs: training ends where they would begin, with a checkpoint that they go on from.
-    let settings = WalkConfig { epochs: 0, ..material.config.walk.clone() };
-    walker(material, &settings, Stage::Pretrain, PRETRAINED)
+    walker(material, Stage::Pretrain, PRETRAINED)
 }
 
 /// Trains both agents.
@@ -81,22 +79,18 @@ pub fn pretraining(material: &Material<'_>) -> Result<Finished, PipelineError> {
 /// # Errors
 /// If training fails or the user interrupts.
 pub fn training(material: &Material<'_>) -> Result<Finished, PipelineError> {
-    walker(material, &material.config.walk, Stage::Joint, WALKER)
+    walker(material, Stage::Joint, WALKER)
 }
 
-fn walker(
-    material: &Material<'_>,
-    settings: &WalkConfig,
-    stage: Stage,
-    file: &str,
-) -> Result<Finished, PipelineError> {
+fn walker(material: &Material<'_>, stage: Stage, file: &str) -> Result<Finished, PipelineError> {
     let Material { learnable, config, seed, directory, device, progress, .. } = *material;
+    let settings = &config.walk;
     let rules = path_table(&mined(directory, learnable)?, settings.hops, config.rules.threshold);
     let embedding = match settings.soft_reward {
         true => Some(load_embedding(directory, learnable, device)?),
         false => None,
     };
-    let opinion = embedding.as_ref().map(Opinion);
+    let opinion = embedding.as_ref().map(Opinion::new);
     let soft = opinion.as_ref().map(|opinion| opinion as &dyn SoftReward);
     // A validation split that is learnt from can choose nothing: the last epoch counts.
     let known = match learnable.valid_learnt {
@@ -108,7 +102,9 @@ fn walker(
     progress.follow(name, folder.join("metrics.jsonl"))?;
     let mut walker = Walker::new(settings, &learnable.graph, &known, device, seed)?;
     let teacher = Teacher { rules: &rules, soft };
-    let options = TrainOptions { seed, folder: Some(&folder), ..TrainOptions::default() };
+    // Pre-training ends with a checkpoint that joint training goes on from.
+    let pretrain_only = stage == Stage::Pretrain;
+    let options = TrainOptions { seed, folder: Some(&folder), pretrain_only, ..TrainOptions::default() };
     let trained = walk::train(&mut walker, &learnable.graph, &known, teacher, options, progress)?;
     if trained.interrupted {
         return Err(PipelineError::Interrupted);
@@ -135,7 +131,7 @@ pub fn blending(material: &Material<'_>) -> Result<Finished, PipelineError> {
     let Material { learnable, config, directory, device, .. } = *material;
     let given =
         Weights { rules: config.blend.rules, walker: config.blend.walker, embedding: config.blend.embedding };
-    let mut recipe = Recipe { general: given, ..Recipe::default() };
+    let mut recipe = Recipe { general: given, general_head: given, ..Recipe::default() };
     if config.blend.fit && !learnable.valid_learnt {
         material.progress.begin("blending", "", None);
         let known = &learnable.known;
@@ -179,11 +175,11 @@ pub fn load_embedding(
 pub fn load_walker(
     directory: &RunDirectory,
     learnable: &Learnable,
-    beam: usize,
+    settings: &WalkConfig,
     device: &Device,
 ) -> Result<ByWalker, PipelineError> {
     let mut walker = Walker::read(&directory.file(WALKER), &learnable.graph, &learnable.known, device)?;
-    walker.set_beam(beam)?;
+    walker.set_search(settings.beam, settings.pool)?;
     Ok(ByWalker::new(walker, &mined(directory, learnable)?))
 }
 
@@ -200,7 +196,7 @@ pub fn load_blend<'g>(
 ) -> Result<Blend<'g>, PipelineError> {
     let rules = mined(directory, learnable)?;
     let by_rules = ByRules::new(&learnable.graph, rules, config.rules.apply_options());
-    let walker = load_walker(directory, learnable, config.walk.beam, device)?;
+    let walker = load_walker(directory, learnable, &config.walk, device)?;
     let embedding = load_embedding(directory, learnable, device)?;
     Ok(Blend::new(walker, by_rules, embedding, recipe, &learnable.names))
 }

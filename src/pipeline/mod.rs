@@ -27,6 +27,7 @@ mod reason;
 pub mod reproduce;
 mod run;
 mod stage;
+pub mod tables;
 pub mod tensorboard;
 
 pub use ask::{EmbeddingSaid, Example, Explanation, GroundedRule, Prediction};

@@ -105,6 +105,11 @@ impl Opened {
         &self.rules
     }
 
+    /// Whether it has learnt the validation split, so that figures on it say nothing.
+    pub fn valid_is_learnt(&self) -> bool {
+        self.learnable.valid_learnt
+    }
+
     /// The checksum of what it was learnt from.
     pub fn checksum(&self) -> &Checksum {
         &self.learnable.checksum
@@ -161,7 +166,7 @@ impl Opened {
             System::Embedding => {
                 Box::new(ByEmbedding::new(learn::load_embedding(directory, learnable, device)?))
             }
-            System::Walker => Box::new(learn::load_walker(directory, learnable, config.walk.beam, device)?),
+            System::Walker => Box::new(learn::load_walker(directory, learnable, &config.walk, device)?),
             System::Blend => {
                 let broken = |what: String| PipelineError::Broken { path: directory.file(BLEND), what };
                 let text = directory.read(BLEND)?.ok_or_else(|| broken("is gone".to_owned()))?;

@@ -4,34 +4,15 @@
 //! A row is a data set and a system. Its result is an object of `results/<dataset>-<system>.json`, one for each
 //! seed; `results/tables.md` is made anew from all of them.
 
-use super::config::names;
+use super::config::{System, names};
 use super::embedding_table::embedding_table;
-use super::published::{PublishedRow, published};
+use super::tables::tables;
 use super::{PipelineError, RunReport, write_whole};
 use crate::embed;
-use crate::eval::Report;
+use crate::eval::{Figures, Report};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-
-/// The order of the rows in tables, as in the paper; systems that are not named here follow by name.
-const ORDER: [&str; 14] = [
-    "minerva",
-    "multihop-conve",
-    "multihop-complex",
-    "rules-cyclic",
-    "ruleguider-conve",
-    "ruleguider-complex",
-    "distmult",
-    "complex",
-    "conve",
-    "rotate",
-    "ruleguider-complex-freeze",
-    "ruleguider-complex-no",
-    "ruleguider-complex-single",
-    "blend",
-];
 
 /// A row of the tables.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,6 +76,15 @@ pub struct RowResult {
     pub report: Report,
     /// The MRR by the published rule for ties.
     pub mrr_published_ties: Option<f64>,
+    /// The figures of the queries of both directions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub both: Option<Figures>,
+    /// The figures on the validation split, where it is not learnt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub valid: Option<Figures>,
+    /// How many numbers the walker learns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<u64>,
     /// Seconds of each stage.
     pub stage_seconds: BTreeMap<String, f64>,
     /// For what share of the queries the top answer's path is a rule.
@@ -113,6 +103,9 @@ impl RowResult {
     /// What a run came to, as a result of `row`.
     pub fn new(row: &Row, run: &RunReport, config: String, device: String) -> Self {
         let share = run.stages.get("pretraining").and_then(|stage| stage.figures["rule_share"].as_f64());
+        let parameters = run.stages.get("training").and_then(|stage| stage.figures["parameters"].as_u64());
+        let trained = run.stages.get("embeddings").filter(|_| run.system == System::Embedding);
+        let training = trained.and_then(|stage| serde_json::from_value(stage.figures.clone()).ok());
         Self {
             dataset: row.dataset.clone(),
             system: row.system.clone(),
@@ -123,10 +116,13 @@ impl RowResult {
             config,
             report: run.report.clone(),
             mrr_published_ties: None,
+            both: None,
+            valid: None,
+            parameters,
             stage_seconds: run.stages.iter().map(|(name, stage)| (name.clone(), stage.seconds)).collect(),
             rule_share: run.rule_share,
             rule_share_pretraining: share,
-            training: None,
+            training,
             command: None,
         }
     }
@@ -190,79 +186,6 @@ fn read(path: &Path) -> Result<Vec<RowResult>, PipelineError> {
     })
 }
 
-/// The tables in Markdown: for each data set ours beside the published.
-pub fn tables(results: &[RowResult]) -> String {
-    let mut text = String::from("# Results\n\nMade by `ruleguider reproduce`; per cent. ");
-    // Writing to a string cannot fail, here and below.
-    let _ = writeln!(
-        text,
-        "Ours: filtered, realistic ties, the mean over seeds. Published: {}; {}.",
-        published().protocol.said,
-        published().protocol.differs
-    );
-    let mut groups: BTreeMap<(&str, &str), Vec<&RowResult>> = BTreeMap::new();
-    for result in results {
-        groups.entry((&result.dataset, &result.split)).or_default().push(result);
-    }
-    for ((dataset, split), group) in groups {
-        let _ = writeln!(text, "\n## {dataset}, {split} split\n");
-        text.push_str(
-            "| system | hits@1 | hits@5 | hits@10 | MRR | MRR ± | published hits@1 / 5 / 10 / MRR | queries (left out) | seeds | seconds | rule share | device, version |\n\
-             |---|---|---|---|---|---|---|---|---|---|---|---|\n",
-        );
-        let mut by_system: BTreeMap<(usize, &str), Vec<&RowResult>> = BTreeMap::new();
-        for result in group {
-            let place = ORDER.iter().position(|name| *name == result.system).unwrap_or(ORDER.len());
-            by_system.entry((place, &result.system)).or_default().push(result);
-        }
-        for ((_, system), of_system) in by_system {
-            let _ =
-                writeln!(text, "{}", table_row(system, &of_system, published().row(dataset, system, split)));
-        }
-    }
-    text
-}
-
-fn table_row(system: &str, results: &[&RowResult], theirs: Option<&PublishedRow>) -> String {
-    let values =
-        |of: &dyn Fn(&RowResult) -> f64| results.iter().map(|result| of(result)).collect::<Vec<f64>>();
-    let mean = |of: &dyn Fn(&RowResult) -> f64| values(of).iter().sum::<f64>() / results.len().max(1) as f64;
-    let percent = |of: &dyn Fn(&RowResult) -> f64| format!("{:.1}", 100.0 * mean(of));
-    let mrrs = values(&|result| result.report.figures.mrr);
-    let middle = mrrs.iter().sum::<f64>() / mrrs.len().max(1) as f64;
-    let spread =
-        (mrrs.iter().map(|mrr| (mrr - middle).powi(2)).sum::<f64>() / (mrrs.len() as f64 - 1.0)).sqrt();
-    let spread = if mrrs.len() > 1 { format!("{:.1}", 100.0 * spread) } else { "–".to_owned() };
-    let figure = |figure: Option<f64>| figure.map_or_else(|| "–".to_owned(), |figure| format!("{figure:.1}"));
-    let theirs = theirs.map_or_else(
-        || "–".to_owned(),
-        |row| {
-            let figures = [row.hits_at_1, row.hits_at_5, row.hits_at_10, row.mrr];
-            figures.map(figure).join(" / ")
-        },
-    );
-    let shares: Vec<f64> = results.iter().filter_map(|result| result.rule_share).collect();
-    let share = match shares.is_empty() {
-        true => "–".to_owned(),
-        false => format!("{:.1}", 100.0 * shares.iter().sum::<f64>() / shares.len() as f64),
-    };
-    let last = results[results.len() - 1];
-    let seeds: Vec<String> = results.iter().map(|result| result.seed.to_string()).collect();
-    format!(
-        "| {system} | {} | {} | {} | {} | {spread} | {theirs} | {} ({}) | {} | {:.0} | {share} | {}, {} |",
-        percent(&|result| result.report.figures.hits_at_1),
-        percent(&|result| result.report.figures.hits_at_5),
-        percent(&|result| result.report.figures.hits_at_10),
-        percent(&|result| result.report.figures.mrr),
-        last.report.figures.queries,
-        last.report.left_out,
-        seeds.join(", "),
-        mean(&|result| result.stage_seconds.values().sum::<f64>() + result.report.seconds),
-        last.device,
-        last.version
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,7 +212,10 @@ mod tests {
             device: "cpu".to_owned(),
             config: String::new(),
             report,
-            mrr_published_ties: None,
+            mrr_published_ties: Some(0.5),
+            both: Some(figures),
+            valid: Some(figures),
+            parameters: Some(7),
             stage_seconds: BTreeMap::from([("rules".to_owned(), 9.0)]),
             rule_share: Some(0.5),
             rule_share_pretraining: None,
@@ -301,7 +227,7 @@ mod tests {
     #[test]
     fn rows_are_chosen_by_data_set_and_system() {
         assert_eq!(rows(Some("wn18rr"), Some("minerva")).unwrap().len(), 1);
-        assert_eq!(rows(Some("wn18rr"), None).unwrap().len(), 14);
+        assert_eq!(rows(Some("wn18rr"), None).unwrap().len(), 17);
         assert!(rows(None, None).unwrap().len() >= 42);
         let said = rows(Some("wn18rr"), Some("minerwa")).unwrap_err().to_string();
         assert!(said.contains("no configuration for wn18rr minerwa; data sets:"), "{said}");
@@ -319,8 +245,14 @@ mod tests {
             assert!(kept[0].get(key).is_some(), "{key}");
         }
         let tables = std::fs::read_to_string(folder.path().join("tables.md")).unwrap();
-        let row = "| ruleguider-complex | 44.3 | 0.0 | 0.0 | 49.0 | 1.4 | 44.3 / 52.4 / 55.5 / 48.0 | 3134 (0) | 1, 2 | 10 | 50.0 | cpu, 0.1.0 |";
-        assert!(tables.contains(row), "{tables}");
+        for row in [
+            "| ruleguider-complex | 44.3 | 0.0 | 0.0 | 49.0 | 1.4 | 50.0 | 44.3 / 52.4 / 55.5 / 48.0 | 3134 (0) | 1, 2 | cpu, 0.1.0 |",
+            "| wn18rr | ruleguider-complex | 44.3 | 0.0 | 0.0 | 49.0 | 43.7 / 50.2 / 53.0 / 47.0 | 3134 | 1, 2 |",
+            "| wn18rr | ruleguider-complex | – | 50.0 | 69.2 → 40.7 |",
+            "| wn18rr | ruleguider-complex | – | 9 | – | – | – | 1 | 10 | 7 |",
+        ] {
+            assert!(tables.contains(row), "{row}\n{tables}");
+        }
         // What others left there is no concern of ours.
         std::fs::write(folder.path().join("other.json"), "{}").unwrap();
         keep(folder.path(), &result(3, 0.5)).unwrap();

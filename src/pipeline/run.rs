@@ -58,7 +58,7 @@ pub enum Stage {
 }
 
 /// Settings of the walker that may change while it is trained: how long, and how it is validated.
-const FREE: [&str; 5] = ["epochs", "patience", "validate_every", "validation_queries", "beam"];
+const FREE: [&str; 6] = ["epochs", "patience", "validate_every", "validation_queries", "beam", "pool"];
 
 impl Stage {
     /// All of them, in their order.
@@ -102,8 +102,10 @@ impl Stage {
             Stage::Rules => value(&config.rules),
             Stage::Pretraining => {
                 let mut walk = value(&config.walk);
+                // A falling step size depends on how long the training is.
+                let falls = config.walk.final_rate < 1.0;
                 if let Some(settings) = walk.as_object_mut() {
-                    settings.retain(|key, _| !FREE.contains(&key.as_str()));
+                    settings.retain(|key, _| !FREE.contains(&key.as_str()) || falls && key == "epochs");
                 }
                 json!([walk, config.rules.threshold])
             }

@@ -2,12 +2,13 @@
 //!
 //! A path's score is the sum of both agents' log-probabilities over its hops. After every hop but the last the
 //! best `beam` paths of each query go on; on the last hop the best path of each entity is kept, and the best
-//! `beam` entities are the answers. Paths of equal score are ordered by the place they were found in, which
+//! `beam` entities are the answers, scored by that path or (`pool = "sum"`) by all paths found to it. Paths of equal score are ordered by the place they were found in, which
 //! depends on the query alone, so batches and threads do not change an answer.
 //!
 //! As in training, paths share states: an entity state is computed once for all paths that visited the same
 //! entities. Networks run on the device; their log-probabilities come back to the host, which selects.
 
+use super::config::Pool;
 use super::layer::{Layer, Move, Stand};
 use super::network::Choices;
 use super::world::{Ask, Candidates};
@@ -35,7 +36,7 @@ pub struct Step {
 pub struct Answer {
     /// The entity that the path ends in.
     pub entity: EntityId,
-    /// The sum of the scores of its steps.
+    /// The sum of the scores of its steps; with pooled paths, the logarithm of the sum over all paths found.
     pub score: f32,
     /// The path, one step a hop.
     pub path: Vec<Step>,
@@ -163,7 +164,7 @@ impl Walker {
         let selected: Vec<Vec<Found>> = (0..paths.queries())
             .into_par_iter()
             .map_init(
-                || BestOf::new(entities),
+                || BestOf::new(entities, self.config.pool),
                 |best_of, query| {
                     let range = paths.of(query);
                     if last {
@@ -258,13 +259,16 @@ struct BestOf {
     /// The place in `found` of each entity's best path, or `NONE`.
     places: Vec<u32>,
     found: Vec<(u32, Found)>,
+    /// The sum of the probabilities of each entity's paths, in the order of `found`, if paths are pooled.
+    sums: Option<Vec<f64>>,
 }
 
 const NONE: u32 = u32::MAX;
 
 impl BestOf {
-    fn new(entities: usize) -> Self {
-        Self { places: vec![NONE; entities], found: Vec::new() }
+    fn new(entities: usize, pool: Pool) -> Self {
+        let sums = (pool == Pool::Sum).then(Vec::new);
+        Self { places: vec![NONE; entities], found: Vec::new(), sums }
     }
 
     fn entities(
@@ -280,7 +284,8 @@ impl BestOf {
                 let target = chances.candidates.targets[place];
                 let score = score + chances.score(stand, place);
                 let new = Found { score, before: before as u32, place: place as u32 };
-                match self.places[target as usize] {
+                let known = self.places[target as usize];
+                match known {
                     NONE => {
                         self.places[target as usize] = self.found.len() as u32;
                         self.found.push((target, new));
@@ -288,13 +293,22 @@ impl BestOf {
                     at if score > self.found[at as usize].1.score => self.found[at as usize].1 = new,
                     _ => {}
                 }
+                if let Some(sums) = &mut self.sums {
+                    let chance = f64::from(score).exp();
+                    if known == NONE { sums.push(chance) } else { sums[known as usize] += chance }
+                }
             }
         }
         let mut best = Vec::with_capacity(self.found.len());
-        for (target, found) in self.found.drain(..) {
+        for (at, (target, mut found)) in self.found.drain(..).enumerate() {
             self.places[target as usize] = NONE;
+            // Paths so unlikely that their sum is no number keep the score of the best.
+            if let Some(sum) = self.sums.as_ref().map(|sums| sums[at]).filter(|sum| *sum > 0.0) {
+                found.score = sum.ln() as f32;
+            }
             best.push(found);
         }
+        self.sums.iter_mut().for_each(Vec::clear);
         keep(&mut best, count);
         best
     }

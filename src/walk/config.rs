@@ -39,6 +39,17 @@ pub enum Baseline {
     Query,
 }
 
+/// What an answer's score is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pool {
+    /// The best path that leads to it, as published.
+    #[default]
+    Best,
+    /// All paths found that lead to it: their probabilities are added. The best of them is still what is shown.
+    Sum,
+}
+
 /// Everything that shapes and trains a walker. The defaults are the published settings of WN18RR.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -61,6 +72,9 @@ pub struct WalkConfig {
     pub rollouts: usize,
     /// Adam's step size.
     pub learning_rate: f32,
+    /// The part of the step size that is left at the last joint epoch; it falls in a straight line. 1 keeps it, as
+    /// published.
+    pub final_rate: f32,
     /// The largest norm of the gradient; 0 for no limit.
     pub clip: f32,
     /// λ, the share of the rule reward in `λ R_r + (1 − λ) R_h`.
@@ -100,6 +114,8 @@ pub struct WalkConfig {
     pub validation_queries: usize,
     /// Paths kept by beam search at each hop.
     pub beam: usize,
+    /// What an answer's score is made of.
+    pub pool: Pool,
 }
 
 impl Default for WalkConfig {
@@ -114,6 +130,7 @@ impl Default for WalkConfig {
             batch: 256,
             rollouts: 20,
             learning_rate: 0.001,
+            final_rate: 1.0,
             clip: 0.0,
             lambda: 0.65,
             soft_reward: true,
@@ -132,6 +149,7 @@ impl Default for WalkConfig {
             patience: 10,
             validation_queries: 0,
             beam: 128,
+            pool: Pool::Best,
         }
     }
 }
@@ -223,6 +241,7 @@ impl WalkConfig {
         whole("beam", self.beam, 1, WIDEST_BEAM)?;
         whole("validate_every", self.validate_every, 1, usize::MAX)?;
         real("learning_rate", self.learning_rate, 0.0, 1.0)?;
+        real("final_rate", self.final_rate, 0.0, 1.0)?;
         real("clip", self.clip, 0.0, f32::MAX)?;
         real("lambda", self.lambda, 0.0, 1.0)?;
         real("entropy", self.entropy, 0.0, 100.0)?;
@@ -231,6 +250,11 @@ impl WalkConfig {
         real("hidden_dropout", self.hidden_dropout, 0.0, 0.99)?;
         real("relation_dropout", self.relation_dropout, 0.0, 1.0)?;
         real("entity_dropout", self.entity_dropout, 0.0, 1.0)
+    }
+
+    /// Adam's step size at `part` (0 to 1) of the joint training.
+    pub(super) fn rate_at(&self, part: f32) -> f32 {
+        self.learning_rate * (1.0 - (1.0 - self.final_rate) * part.clamp(0.0, 1.0))
     }
 
     /// Whether stage 3 has anything to do.
@@ -257,6 +281,15 @@ mod tests {
                 system.check().unwrap();
             }
         }
+    }
+
+    #[test]
+    fn the_step_size_falls_in_a_straight_line() {
+        let config = WalkConfig { learning_rate: 0.01, final_rate: 0.2, ..WalkConfig::default() };
+        for (part, rate) in [(0.0, 0.01), (0.5, 0.006), (1.0, 0.002), (2.0, 0.002)] {
+            assert!((config.rate_at(part) - rate).abs() < 1e-7, "{part}");
+        }
+        assert_eq!(WalkConfig::default().rate_at(0.7), WalkConfig::default().learning_rate);
     }
 
     #[test]

@@ -34,11 +34,13 @@ pub struct TrainOptions<'a> {
     pub folder: Option<&'a Path>,
     /// The longest that training goes without a checkpoint.
     pub checkpoint_every: Duration,
+    /// Whether to end where joint training would begin.
+    pub pretrain_only: bool,
 }
 
 impl Default for TrainOptions<'_> {
     fn default() -> Self {
-        Self { seed: 1, folder: None, checkpoint_every: Duration::from_secs(120) }
+        Self { seed: 1, folder: None, checkpoint_every: Duration::from_secs(120), pretrain_only: false }
     }
 }
 
@@ -106,7 +108,7 @@ pub fn train(
             run.enter_joint_stage()?;
         }
     }
-    if !run.interrupted {
+    if !run.interrupted && !options.pretrain_only {
         run.stage(Stage::Joint, progress)?;
     }
     run.finish()
@@ -248,6 +250,12 @@ impl<'a> Run<'a> {
     }
 
     fn batch(&mut self, stage: Stage, asks: &[Ask], seed: u64) -> Result<(), WalkError> {
+        if stage == Stage::Joint {
+            let batches = self.asks.len().div_ceil(self.walker.config.batch).max(1);
+            let done = self.state.epoch as f32 + self.state.batch as f32 / batches as f32;
+            let part = done / self.walker.config.epochs.max(1) as f32;
+            self.adam.set_learning_rate(self.walker.config.rate_at(part));
+        }
         let Walker { config, world, network, parameters } = &mut *self.walker;
         let lesson = Lesson { config, world, network, teacher: self.teacher, stage };
         let mut tape = Tape::training(parameters, seed);

@@ -1,7 +1,7 @@
 //! A walker: its settings, the world it walks in and what it has learnt.
 
 use super::WalkError;
-use super::config::WalkConfig;
+use super::config::{Pool, WalkConfig};
 use super::network::Network;
 use super::world::World;
 use crate::graph::{Graph, Known};
@@ -48,12 +48,12 @@ impl Walker {
         self.parameters.len()
     }
 
-    /// Changes how many paths beam search keeps.
+    /// Changes how many paths beam search keeps, and how those to one entity make its score.
     ///
     /// # Errors
     /// If no beam can be that wide.
-    pub fn set_beam(&mut self, beam: usize) -> Result<(), WalkError> {
-        let config = WalkConfig { beam, ..self.config.clone() };
+    pub fn set_search(&mut self, beam: usize, pool: Pool) -> Result<(), WalkError> {
+        let config = WalkConfig { beam, pool, ..self.config.clone() };
         config.check()?;
         self.config = config;
         Ok(())

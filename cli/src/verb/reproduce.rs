@@ -4,10 +4,11 @@ use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
 use anyhow::ensure;
-use ruleguider::eval::{Protocol, Ties};
+use ruleguider::eval::{Protocol, Side, Ties};
 use ruleguider::graph::ReadOptions;
 use ruleguider::pipeline::config::{self, Config, Layer};
-use ruleguider::pipeline::reproduce::{Row, RowResult, keep, rows, tables, write_tables};
+use ruleguider::pipeline::reproduce::{Row, RowResult, keep, rows, write_tables};
+use ruleguider::pipeline::tables::tables;
 use ruleguider::pipeline::{Opened, Order, PipelineError, Source, Split, run};
 use ruleguider::progress::Silent;
 use std::path::PathBuf;
@@ -124,9 +125,17 @@ impl Reproduce {
         let report = run(&order, &data, console)?;
         let mut result = RowResult::new(row, &report, order.config.to_toml(), device.to_string());
         let opened = Opened::open(&order.out, None, &device)?;
-        let protocol = Protocol { ties: Ties::Published, ..Protocol::default() };
-        let as_published = opened.evaluate(&*opened.reasoner()?, Split::Test, protocol, &Silent)?;
-        result.mrr_published_ties = Some(as_published.figures.mrr);
+        let reasoner = opened.reasoner()?;
+        let figures = |split, protocol| {
+            opened.evaluate(&*reasoner, split, protocol, &Silent).map(|report| report.figures)
+        };
+        let protocol = Protocol::default();
+        let as_published = figures(Split::Test, Protocol { ties: Ties::Published, ..protocol })?;
+        result.mrr_published_ties = Some(as_published.mrr);
+        result.both = Some(figures(Split::Test, Protocol { side: Side::Both, ..protocol })?);
+        if !opened.valid_is_learnt() {
+            result.valid = Some(figures(Split::Valid, protocol)?);
+        }
         Ok(result)
     }
 }

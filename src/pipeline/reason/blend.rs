@@ -43,8 +43,11 @@ impl Default for Weights {
 /// The weights of a blend, as they are kept in a file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Recipe {
-    /// For relations without weights of their own.
+    /// For tail queries of relations without weights of their own.
     pub general: Weights,
+    /// The same for head queries, for which the walker was not trained.
+    #[serde(default)]
+    pub general_head: Weights,
     /// By relation and direction asked (`tail`, `head`).
     pub relations: BTreeMap<String, BTreeMap<String, Weights>>,
 }
@@ -69,7 +72,7 @@ pub struct Blend<'g> {
     walker: ByWalker,
     rules: ByRules<'g>,
     embedding: Embedding,
-    general: Weights,
+    general: [Weights; 2],
     own: HashMap<Link, Weights>,
 }
 
@@ -90,11 +93,12 @@ impl<'g> Blend<'g> {
                 own.insert(Link::new(crate::graph::RelationId(id), direction), weights);
             }
         }
-        Self { walker, rules, embedding, general: recipe.general, own }
+        Self { walker, rules, embedding, general: [recipe.general, recipe.general_head], own }
     }
 
     fn weights(&self, link: Link) -> Weights {
-        self.own.get(&link).copied().unwrap_or(self.general)
+        let general = self.general[usize::from(link.direction() == Direction::Inverse)];
+        self.own.get(&link).copied().unwrap_or(general)
     }
 
     /// What each reasoner says about the answers that rules or walker give.
@@ -227,19 +231,24 @@ impl Gain {
     }
 }
 
-/// The best weights over all queries, and for each link those that its own queries and [`PULL`] of all others like
-/// best together.
+/// The best weights over all queries of each direction, and for each link those that its own queries and [`PULL`] of
+/// all others of its direction like best together.
 fn recipe(gains: &BTreeMap<Link, Gain>, names: &Names) -> Recipe {
-    let mut all = Gain::default();
-    gains.values().for_each(|gain| all.add_part(gain, 1.0));
-    let mut recipe = Recipe { general: all.best(), ..Recipe::default() };
-    for (link, own) in gains {
-        let Some(relation) = link.relation() else { continue };
-        let mut pulled = own.clone();
-        pulled.add_part(&all, PULL / all.queries);
-        let side = if link.direction() == Direction::Inverse { "head" } else { "tail" };
-        let place = recipe.relations.entry(names.relation(relation).to_owned()).or_default();
-        place.insert(side.to_owned(), pulled.best());
+    let mut recipe = Recipe::default();
+    for (direction, side) in [(Direction::Forward, "tail"), (Direction::Inverse, "head")] {
+        let gains = gains.iter().filter(|(link, _)| link.direction() == direction);
+        let mut all = Gain::default();
+        gains.clone().for_each(|(_, gain)| all.add_part(gain, 1.0));
+        let general =
+            if direction == Direction::Inverse { &mut recipe.general_head } else { &mut recipe.general };
+        *general = all.best();
+        for (link, own) in gains {
+            let Some(relation) = link.relation() else { continue };
+            let mut pulled = own.clone();
+            pulled.add_part(&all, PULL / all.queries);
+            let place = recipe.relations.entry(names.relation(relation).to_owned()).or_default();
+            place.insert(side.to_owned(), pulled.best());
+        }
     }
     recipe
 }

@@ -211,7 +211,8 @@ impl Tape<'_> {
     ) -> Result<Tensor> {
         let value = self.input(name, input)?;
         let (shape, total) = (value.shape(), segments.total());
-        expect_shape(shape == [total, 1], name, "input and segments", &shape, &[total, 1])?;
+        // A matrix is a list as well: its rows one after the other.
+        expect_shape(shape[0] * shape[1] == total, name, "input and segments", &shape, &[total, 1])?;
         if let Some(closed) = closed {
             expect_shape(closed.len() == total, name, "mask and segments", &[closed.len()], &[total])?;
         }

@@ -5,11 +5,11 @@ use super::{Small, assert_close, plain, rules, small, walker};
 use crate::eval::{Answers, Reasoner};
 use crate::graph::{Direction, Edge, EntityId, Query};
 use crate::walk::world::Ask;
-use crate::walk::{Agents, PathRules, WalkConfig, Walker};
+use crate::walk::{Agents, PathRules, Pool, WalkConfig, Walker};
 use std::collections::BTreeMap;
 
-/// The best path to every entity, by going through all of them.
-fn exhaustive(small: &Small, walker: &Walker, query: Query) -> BTreeMap<EntityId, (f64, Vec<Edge>)> {
+/// All paths with their scores.
+fn all_paths(small: &Small, walker: &Walker, query: Query) -> Vec<(f64, Vec<Edge>)> {
     let ask = Ask { query, target: None };
     let slow = Slow::new(walker);
     let hops = walker.config.hops;
@@ -24,9 +24,14 @@ fn exhaustive(small: &Small, walker: &Walker, query: Query) -> BTreeMap<EntityId
         }
         paths = longer;
     }
+    paths
+}
+
+/// The best path to every entity, by going through all of them.
+fn exhaustive(small: &Small, walker: &Walker, query: Query) -> BTreeMap<EntityId, (f64, Vec<Edge>)> {
     let mut best: BTreeMap<EntityId, (f64, Vec<Edge>)> = BTreeMap::new();
-    for (score, path) in paths {
-        let end = path[hops - 1].target;
+    for (score, path) in all_paths(small, walker, query) {
+        let end = path[path.len() - 1].target;
         if best.get(&end).is_none_or(|(other, _)| score > *other) {
             best.insert(end, (score, path));
         }
@@ -66,6 +71,29 @@ fn a_wide_beam_finds_the_best_path_of_every_entity() {
                     answer.path.iter().map(|step| Edge { link: step.link, target: step.entity }).collect();
                 assert_eq!(&ours, path, "{query:?}");
             }
+        }
+    }
+}
+
+#[test]
+fn pooled_paths_add_their_probabilities_and_show_the_best() {
+    let small = small(6, 12, 5);
+    let config = WalkConfig { beam: 4096, pool: Pool::Sum, ..plain(Agents::Two) };
+    let walker = walker(&config, &small);
+    let queries = queries(&small);
+    for (query, answers) in queries.iter().zip(walker.answers(&queries).unwrap()) {
+        let mut sums: BTreeMap<EntityId, f64> = BTreeMap::new();
+        for (score, path) in all_paths(&small, &walker, *query) {
+            *sums.entry(path[path.len() - 1].target).or_default() += score.exp();
+        }
+        let best = exhaustive(&small, &walker, *query);
+        assert_eq!(answers.len(), sums.len());
+        assert!(answers.windows(2).all(|pair| pair[0].score >= pair[1].score));
+        for answer in &answers {
+            assert_close(f64::from(answer.score), sums[&answer.entity].ln(), "logarithm of the sum");
+            let steps: f64 =
+                answer.path.iter().map(|step| f64::from(step.relation_score + step.entity_score)).sum();
+            assert_close(steps, best[&answer.entity].0, "score of the path that is shown");
         }
     }
 }

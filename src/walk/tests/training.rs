@@ -24,6 +24,7 @@ fn config() -> WalkConfig {
         entity_dropout: 0.2,
         pretrain_epochs: 1.5,
         epochs: 4,
+        final_rate: 0.1,
         clip: 5.0,
         ..plain(Agents::Two)
     }
@@ -58,7 +59,7 @@ fn teach(
 ) -> Result<Trained, WalkError> {
     let table = rules(walker.config.hops);
     let teacher = Teacher { rules: &table, soft: Some(&soft) };
-    let options = TrainOptions { seed: 3, folder, checkpoint_every: Duration::ZERO };
+    let options = TrainOptions { seed: 3, folder, checkpoint_every: Duration::ZERO, pretrain_only: false };
     train(walker, &small.graph, &small.known, teacher, options, progress)
 }
 
@@ -88,6 +89,14 @@ fn training_from_a_checkpoint_equals_training_without_interruption() {
     );
     assert!(expected.history[0].stage == Stage::Pretrain && expected.best.is_some());
     let folder = tempfile::tempdir().unwrap();
+    let mut relations_alone = walker(&config(), &small);
+    let table = rules(config().hops);
+    let teacher = Teacher { rules: &table, soft: Some(&soft) };
+    let options =
+        TrainOptions { seed: 3, folder: Some(folder.path()), pretrain_only: true, ..TrainOptions::default() };
+    let pretrained =
+        train(&mut relations_alone, &small.graph, &small.known, teacher, options, &Silent).unwrap();
+    assert_eq!((pretrained.epochs, pretrained.history.len()), (0, 2));
     let mut interruptions = 0;
     let resumed = loop {
         // Another seed for the first weights: everything must come from the checkpoint.
@@ -139,9 +148,15 @@ fn a_checkpoint_of_another_training_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let mut first = walker(&WalkConfig { epochs: 1, ..config() }, &small);
     teach(&mut first, &small, Some(folder.path()), &Silent).unwrap();
-    let mut other = walker(&WalkConfig { lambda: 0.5, ..config() }, &small);
-    let error = teach(&mut other, &small, Some(folder.path()), &Silent).unwrap_err();
-    assert!(error.to_string().contains("walk.lambda"), "{error}");
+    for (config, key) in [
+        (WalkConfig { epochs: 1, lambda: 0.5, ..config() }, "walk.lambda"),
+        // The step size falls towards the last epoch.
+        (WalkConfig { epochs: 2, ..config() }, "walk.epochs"),
+    ] {
+        let mut other = walker(&config, &small);
+        let error = teach(&mut other, &small, Some(folder.path()), &Silent).unwrap_err();
+        assert!(error.to_string().contains(key), "{error}");
+    }
     let path = folder.path().join("checkpoint.safetensors");
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
