@@ -79,7 +79,7 @@ apply() {
 family() {
     made=$out/family whole=$out/family-whole
     if [ ! -e "$whole/train.tsv" ]; then
-        "$RULEGUIDER" generate family --people 890000 --seed 1 --out "$made" --quiet
+        "$RULEGUIDER" generate family --people 890000 --seed 1 --out "$made" --force --quiet
         mkdir -p "$whole"
         for split in valid test; do head -1 "$made/$split.tsv" >"$whole/$split.tsv"; done
         cat "$made/train.tsv" "$made/valid.tsv" "$made/test.tsv" >"$whole/train.tsv"
