@@ -1,12 +1,12 @@
 //! The rules that AnyBURL mined, counted anew.
 //!
-//! AnyBURL does not count what a cyclic rule predicts, it samples. Its counts are those of the following: draw a subject
+//! AnyBURL does not count what a cyclic rule predicts, it samples. What follows is inferred from its rule
+//! files, whose counts it reproduces, not from its code: draw a subject
 //! of the body's first relation, follow the body by a random walk whose entities are all distinct, note the pair at its
 //! ends, and go on until there are 1,000 different pairs or a known one has come up five times in a row; then the same
 //! from the other end. The two samples are added up, pairs that are in both twice. Even a rule that predicts a dozen
-//! pairs is sampled like that (up to two dozen are reported), so no count can be compared one to one; and since a walk
-//! comes more easily to subjects and answers with few neighbours, where rules hold more often, the confidence is too
-//! high in the mean: by 0.03 for the rules of NELL-995 with three links.
+//! pairs is sampled like that (up to two dozen are reported), so no count can be compared one to one; and the confidence
+//! is too high in the mean, by 0.03 for the rules of NELL-995 with three links, as it is in the replica.
 //!
 //! So there are three things to show. Ours are exact: counting grounding by grounding gives the same. Sampled in
 //! AnyBURL's way, our graph and rules give AnyBURL's confidences, to within 0.02 in the mean: the rules are understood
