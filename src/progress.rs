@@ -20,6 +20,12 @@ pub trait Progress: Sync {
     fn interrupted(&self) -> bool {
         false
     }
+
+    /// Whether the time that was set aside for the current stage is spent. A training that sees `true` ends as if
+    /// its epochs were over: it looks at the validation split once more and keeps the best.
+    fn time_is_up(&self) -> bool {
+        false
+    }
 }
 
 /// Nobody is watching and nobody will interrupt.

@@ -48,12 +48,24 @@ impl Common {
     /// # Errors
     /// If there is no such device.
     pub fn device(&self) -> Result<Device, TensorError> {
+        self.device_on(rayon::current_num_threads())
+    }
+
+    /// The device that was asked for, for jobs whose threads each compute for themselves.
+    ///
+    /// # Errors
+    /// If there is no such device.
+    pub fn device_for_many(&self) -> Result<Device, TensorError> {
+        self.device_on(1)
+    }
+
+    fn device_on(&self, threads: usize) -> Result<Device, TensorError> {
         let choice = match self.device {
             DeviceChoice::Cpu => tensor::DeviceChoice::Cpu,
             DeviceChoice::Cuda => tensor::DeviceChoice::Cuda,
             DeviceChoice::Auto => tensor::DeviceChoice::Auto,
         };
-        Device::choose(choice, rayon::current_num_threads())
+        Device::choose(choice, threads)
     }
 }
 

@@ -48,6 +48,8 @@ struct Stage {
     total: Option<u64>,
     began: Instant,
     last_line: Instant,
+    /// Where the first report stood and when it came: a job that goes on from a checkpoint did the rest before.
+    first: Option<(u64, Instant)>,
     bar: Option<ProgressBar>,
 }
 
@@ -58,14 +60,17 @@ impl Console {
     }
 
     /// The same, and from now on Ctrl-C asks the job to stop instead of killing it; a second Ctrl-C kills.
-    #[allow(dead_code)]
     pub fn with_interrupt(common: &Common) -> Self {
         static HANDLER: OnceLock<()> = OnceLock::new();
+        let quiet = common.quiet;
         HANDLER.get_or_init(|| {
             // Without a handler Ctrl-C still kills, so there is nothing to do if it cannot be set.
-            let _ = ctrlc::set_handler(|| {
+            let _ = ctrlc::set_handler(move || {
                 if INTERRUPTED.swap(true, Ordering::SeqCst) {
                     std::process::exit(130);
+                }
+                if !quiet {
+                    write_line(&"stopping after this step; Ctrl-C again stops at once");
                 }
             });
         });
@@ -101,6 +106,7 @@ impl Progress for Console {
             total,
             began: now,
             last_line: now,
+            first: None,
             bar,
         });
     }
@@ -108,6 +114,13 @@ impl Progress for Console {
     fn advance(&self, done: u64, figures: &dyn Display) {
         let mut guard = self.lock();
         let Some(stage) = guard.as_mut() else { return };
+        if stage.first.is_none() {
+            stage.first = Some((done, Instant::now()));
+            if let Some(bar) = &stage.bar {
+                bar.set_position(done);
+                bar.reset_eta();
+            }
+        }
         match &stage.bar {
             Some(bar) => {
                 bar.set_position(done);
@@ -135,9 +148,19 @@ impl Progress for Console {
 }
 
 impl Stage {
+    /// Units a second, those left out that were done before.
+    fn rate(&self, done: u64) -> f64 {
+        match self.first {
+            Some((first, when)) if done > first => {
+                (done - first) as f64 / when.elapsed().as_secs_f64().max(1e-9)
+            }
+            _ => done as f64 / self.began.elapsed().as_secs_f64().max(1e-9),
+        }
+    }
+
     fn plain_line(&self, done: u64, figures: &dyn Display) -> String {
         let seconds = self.began.elapsed().as_secs_f64();
-        let rate = done as f64 / seconds.max(1e-9);
+        let rate = self.rate(done);
         let place = match self.total {
             Some(total) => {
                 let left = (total.saturating_sub(done)) as f64 / rate.max(1e-9);

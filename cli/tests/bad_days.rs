@@ -239,23 +239,147 @@ fn a_full_disk_is_said_and_survived() {
 }
 
 #[cfg(unix)]
-#[test]
-fn interrupted_it_says_so_and_goes_on() {
-    let tool = Tool::new();
-    tool.done(&["generate", "family", "--people", "6000", "--out", "data", "--quiet"]);
-    let arguments = [&["run", "data"], &QUICK[..]].concat();
-    let mut child = tool.command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    while !tool.path("run/run.json").exists() {
+fn interrupt(child: &std::process::Child) {
+    let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupted.success());
+}
+
+/// Starts the program and waits until `begun`.
+fn start(tool: &Tool, arguments: &[&str], begun: impl Fn() -> bool) -> std::process::Child {
+    let mut child = tool.command(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    while !begun() {
         assert!(child.try_wait().unwrap().is_none(), "the run ended before it began");
         std::thread::sleep(Duration::from_millis(1));
     }
-    let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(interrupted.success());
+    child
+}
+
+#[cfg(unix)]
+#[test]
+fn interrupted_in_training_it_keeps_a_checkpoint_and_goes_on_to_the_same_numbers() {
+    let tool = Tool::new();
+    let mut arguments = vec!["run", "--out", "run"];
+    for set in ["embed.epochs=4", "embed.evaluate_every=2", "walk.epochs=6", "walk.rollouts=4"] {
+        arguments.extend(["--set", set]);
+    }
+    tool.done(&arguments);
+    let whole = learnt(&tool.path("run"));
+    std::fs::remove_dir_all(tool.path("run")).unwrap();
+    // The walker writes its curves after the first epoch of joint training.
+    let in_training = || {
+        let curves = std::fs::read_to_string(tool.path("run/metrics.jsonl")).unwrap_or_default();
+        curves.contains("\"pretraining\"") && tool.path("run/pretrained.safetensors").exists()
+    };
+    let child = start(&tool, &arguments, in_training);
+    interrupt(&child);
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{said}");
-    assert!(said.contains("the same command goes on from here"), "{said}");
-    tool.done(&[&["run", "data", "--quiet"], &QUICK[..]].concat());
+    assert!(said.contains("stopping after this step; Ctrl-C again stops at once"), "{said}");
+    assert!(said.ends_with("the same command goes on from here\n"), "{said}");
+    assert_eq!(checkpoints(&tool).len(), 1, "{:?}", checkpoints(&tool));
+    tool.done(&arguments);
+    assert!(learnt(&tool.path("run")) == whole, "it goes on to other numbers");
+}
+
+/// The checkpoints in the run's folder.
+fn checkpoints(tool: &Tool) -> Vec<std::path::PathBuf> {
+    let all = files(&tool.path("run/checkpoints")).into_iter().map(|(path, _)| path);
+    all.filter(|path| path.ends_with("checkpoint.safetensors")).collect()
+}
+
+#[cfg(unix)]
+#[test]
+fn interrupted_twice_it_stops_at_once() {
+    use std::io::BufRead;
+    let tool = Tool::new();
+    tool.done(&["generate", "family", "--people", "9000", "--out", "data", "--quiet"]);
+    // One step of this is long, and only after a step does a run stop in an orderly way.
+    let mut arguments = vec!["run", "data", "--out", "run", "--set", "system=embedding"];
+    for set in ["embed.dimension=400", "embed.batch=20000", "embed.epochs=1"] {
+        arguments.extend(["--set", set]);
+    }
+    let mut child = start(&tool, &arguments, || tool.path("run/checkpoints").exists());
+    std::thread::sleep(Duration::from_millis(200));
+    interrupt(&child);
+    let mut said = std::io::BufReader::new(child.stderr.take().unwrap()).lines();
+    let stopping =
+        said.find(|line| line.as_ref().is_ok_and(|line| line.contains("stopping after this step")));
+    assert!(stopping.is_some(), "the first Ctrl-C is not answered");
+    interrupt(&child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let rest: Vec<String> = said.map_while(Result::ok).collect();
+    assert!(!rest.iter().any(|line| line.contains("goes on from here")), "it waited for the step: {rest:?}");
+    // What it left is a run that another may go on with.
+    let quick = ["--set", "embed.dimension=8", "--set", "embed.batch=512", "--set", "embed.epochs=1"];
+    tool.done(
+        &[&["run", "data", "--out", "run", "--quiet", "--set", "system=embedding"], &quick[..]].concat(),
+    );
+}
+
+#[test]
+fn a_damaged_checkpoint_is_noticed_and_the_stage_begins_anew() {
+    let tool = Tool::new();
+    let mut arguments = vec!["run", "--out", "run"];
+    for set in ["embed.epochs=4", "embed.evaluate_every=2", "walk.epochs=4", "walk.rollouts=4"] {
+        arguments.extend(["--set", set]);
+    }
+    tool.done(&arguments);
+    let whole = learnt(&tool.path("run"));
+    let checkpoint = checkpoints(&tool).pop().expect("the walker leaves its checkpoint for more epochs");
+    let bytes = std::fs::read(&checkpoint).unwrap();
+    let mut flipped = bytes.clone();
+    flipped[bytes.len() / 2] ^= 0x55;
+    for damaged in [&bytes[..bytes.len() / 2], &flipped, b""] {
+        std::fs::write(&checkpoint, damaged).unwrap();
+        std::fs::remove_file(tool.path("run/walker.safetensors")).unwrap();
+        let output = tool.run(&arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        assert!(said.contains("checkpoint.safetensors is damaged; beginning anew"), "{said}");
+        assert!(learnt(&tool.path("run")) == whole, "{said}");
+    }
+    // Weights that are finished are checked before they are used.
+    for file in ["walker.safetensors", "embedding.safetensors"] {
+        let path = tool.path("run").join(file);
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &bytes[..bytes.len() - 7]).unwrap();
+        let said = tool.refused(&["predict", "run", "x", "uncle_of"]);
+        assert!(said.contains(&format!("{file}: is gone or has changed since it was written")), "{said}");
+        std::fs::write(&path, &bytes).unwrap();
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn no_permission_to_write() {
+    use std::os::unix::fs::PermissionsExt;
+    let tool = Tool::new();
+    let allow = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    allow(tool.folder.path(), 0o755);
+    std::fs::create_dir(tool.path("closed")).unwrap();
+    allow(&tool.path("closed"), 0o555);
+    let program = env!("CARGO_BIN_EXE_ruleguider");
+    let arguments = ["run", "--quiet", "--out", "closed/run", "--set", "system=rules"];
+    // To root nothing is closed, so root asks as nobody.
+    let root = std::fs::write(tool.path("closed/probe"), "").is_ok();
+    let output = match root {
+        false => tool.run(&arguments),
+        true => {
+            std::fs::remove_file(tool.path("closed/probe")).unwrap();
+            let mut nobody = Command::new("setpriv");
+            nobody.args(["--reuid=65534", "--regid=65534", "--clear-groups", program]).args(arguments);
+            match nobody.current_dir(tool.folder.path()).output() {
+                Ok(output) if !String::from_utf8_lossy(&output.stderr).starts_with("setpriv") => output,
+                _ => return eprintln!("skipped: root cannot become nobody here, or nobody cannot run it"),
+            }
+        }
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert_eq!(said, "ruleguider: closed/run: cannot be written: Permission denied (os error 13)\n");
 }
 
 #[test]
@@ -269,7 +393,14 @@ fn odd_graphs() {
         let out = format!("runs/{name}");
         let report = tool.json(&["run", text(&path), "--quiet", "--out", &out, "--set", "system=rules"]);
         assert!(report["queries"].as_u64().unwrap() > 0, "{name}");
+        // All stages, in hardly any time: each ends with what it has.
+        let out = format!("runs/{name}-all");
+        let report = tool.json(&["run", text(&path), "--quiet", "--out", &out, "--minutes", "0.01"]);
+        assert!(report["stages"]["training"]["figures"]["epochs"].as_u64().unwrap() > 0, "{name}: {report}");
     }
+    let no_tabs = tool.write("line.tsv", &"x".repeat(50_000_000));
+    let said = tool.refused(&["run", text(&no_tabs)]);
+    assert!(said.contains("line.tsv:1: expected 3") && said.len() < 500, "{}", said.len());
     let path = tool.write("two.tsv", "a\tr\tb\nb\tr\tc\n");
     let said = tool.refused(&["run", text(&path), "--set", "system=rules"]);
     assert!(said.contains("enough facts to put some aside"), "{said}");

@@ -211,6 +211,23 @@ fn all_stages_from_end_to_end() {
     let subject = example["subject"].as_str().unwrap();
     let prediction = tool.json(&["predict", "run", subject, example["relation"].as_str().unwrap()]);
     assert_eq!(prediction["answers"][0]["entity"], example["answer"]["entity"]);
+    // Many queries, some of them twice: in the order of the file, the same for any number of threads.
+    let relation = example["relation"].as_str().unwrap();
+    let queries: String = ["cousin_of", "~uncle_of", relation, "sibling_of", relation]
+        .iter()
+        .cycle()
+        .take(300)
+        .map(|relation| format!("{subject}\t{relation}\n"))
+        .collect();
+    tool.write("queries.tsv", &queries);
+    let file = ["predict", "run", "--quiet", "--file", "queries.tsv"];
+    let [one, two] = ["1", "2"].map(|threads| tool.done(&[&file[..], &["--threads", threads]].concat()));
+    assert!(one == two && one.lines().count() == 300);
+    let third: Value = serde_json::from_str(one.lines().nth(2).unwrap()).unwrap();
+    assert_eq!(third["answers"][0]["entity"], prediction["answers"][0]["entity"]);
+    assert_eq!(one.lines().nth(2), one.lines().nth(4));
+    let narrow = tool.done(&[&file[..], &["--beam", "1"]].concat());
+    assert!(narrow.len() < one.len(), "fewer paths find less");
     let again = tool.json(&arguments);
     for stage in stages {
         assert_eq!(again["stages"][stage]["skipped"], true, "{stage}");
@@ -223,7 +240,7 @@ fn all_stages_from_end_to_end() {
     tool.done(&["report", "run", "--out", "page"]);
     let page = std::fs::read_to_string(tool.path("page/index.html")).unwrap();
     assert!(
-        page.contains("training: validation") && page.contains("Share of top answers"),
+        page.contains("training: on the validation split") && page.contains("Share of top answers"),
         "curves and shares"
     );
 }

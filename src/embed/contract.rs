@@ -264,6 +264,36 @@ impl Progress for StopsAfter {
     }
 }
 
+/// Its time is up after so many steps.
+struct TimeFor(AtomicUsize);
+
+impl Progress for TimeFor {
+    fn begin(&self, _: &str, _: &str, _: Option<u64>) {}
+    fn advance(&self, _: u64, _: &dyn Display) {
+        self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| Some(left.saturating_sub(1))).ok();
+    }
+    fn end(&self, _: &dyn Display) {}
+    fn time_is_up(&self) -> bool {
+        self.0.load(Ordering::SeqCst) == 0
+    }
+}
+
+#[test]
+fn a_training_whose_time_is_up_is_finished_with_the_best_it_has() {
+    let (known, device) = (known(), Device::cpu(1).unwrap());
+    for settings in every_model() {
+        let whole = train(task(&settings, &known, &device), &Silent).unwrap();
+        for steps in [0, 1, 7] {
+            let time = TimeFor(AtomicUsize::new(steps));
+            let trained = train(task(&settings, &known, &device), &time).unwrap();
+            assert!(trained.summary.epochs < whole.summary.epochs, "{}", settings.model.name());
+            assert!(trained.summary.valid.is_some(), "it looks at the validation split once more");
+        }
+        let plenty = train(task(&settings, &known, &device), &TimeFor(AtomicUsize::new(1 << 20))).unwrap();
+        assert_eq!(all_scores(&plenty.embedding), all_scores(&whole.embedding));
+    }
+}
+
 #[test]
 fn an_interrupted_training_goes_on_to_the_same_numbers() {
     let (known, device) = (known(), Device::cpu(1).unwrap());

@@ -180,6 +180,8 @@ impl<'a> Run<'a> {
                 self.close_epoch(progress)?;
             } else if self.state.closed >= self.epochs() || self.is_out_of_patience() {
                 return Ok(());
+            } else if progress.time_is_up() {
+                return self.look_once_more(progress);
             } else {
                 self.train_epoch(progress)?;
             }
@@ -195,6 +197,9 @@ impl<'a> Run<'a> {
             if progress.interrupted() {
                 return self.stop();
             }
+            if progress.time_is_up() {
+                break;
+            }
             self.step(numbers)?;
             progress.advance(self.state.steps, &self.figures());
             if self.saved.elapsed() >= CHECKPOINT_EVERY {
@@ -204,6 +209,18 @@ impl<'a> Run<'a> {
         self.read_losses()?;
         self.state.step_seconds += began.elapsed().as_secs_f64();
         Ok(())
+    }
+
+    /// The time set aside is spent: what has been learnt since the last look counts if it is better.
+    fn look_once_more(&mut self, progress: &dyn Progress) -> Result<(), EmbedError> {
+        if self.task.stop != Stop::Validation || self.task.known.valid.is_empty() {
+            return Ok(());
+        }
+        match self.figures_on_valid(progress) {
+            Ok(figures) => self.keep_if_best(figures),
+            Err(EvalError::Interrupted) => self.stop(),
+            Err(error) => Err(EmbedError::Eval(error)),
+        }
     }
 
     /// Keeps what was done and says that the user wants to stop.

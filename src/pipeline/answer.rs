@@ -145,9 +145,12 @@ pub fn in_words(query: Query, answer: &Answer, names: &Names) -> String {
     };
     let relation = query.link.relation().map_or("?", |relation| names.relation(relation));
     let _ = match query.link.direction() {
-        Direction::Forward => write!(said, "{subject} {relation} {} is likely", answer.label),
-        Direction::Inverse => write!(said, "{} {relation} {subject} is likely", answer.label),
+        Direction::Forward => write!(said, "{subject} {relation} {}", answer.label),
+        Direction::Inverse => write!(said, "{} {relation} {subject}", answer.label),
     };
+    // What a rule gives less than even odds is the best there is, not more.
+    let doubtful = answer.rule.as_ref().is_some_and(|rule| rule.confidence < 0.5);
+    said.push_str(if doubtful { " is the best guess" } else { " is likely" });
     if let Some(rule) = &answer.rule {
         let _ = write!(said, ", rule confidence {:.2}", rule.confidence);
     }
@@ -195,6 +198,9 @@ mod tests {
         assert_eq!(in_words(query, &answer, &names), said);
         let rule = answer.rule.as_ref().unwrap();
         assert_eq!(rule.text, "parent_of(X,Y) <= parent_of(X,A), sibling_of(Y,A)");
+        let doubted = RuleSaid { confidence: 0.3, ..rule.clone() };
+        let doubted = Answer { rule: Some(doubted), ..answer.clone() };
+        assert!(in_words(query, &doubted, &names).ends_with("is the best guess, rule confidence 0.30"));
         let head_query = Query { subject: EntityId(0), link: Link::inverse_of(parent) };
         let bare = Answer { path: Vec::new(), rule: None, ..answer };
         assert_eq!(in_words(head_query, &bare, &names), "Ada ⇒ Cleo parent_of Ada is likely");

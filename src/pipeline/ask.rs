@@ -6,7 +6,7 @@ use super::reason::{ByRules, Explains, by_rule};
 use super::{Opened, PipelineError};
 use crate::eval::Scored;
 use crate::graph::{Direction, EntityId, Link, Query, Triple};
-use crate::rule::Reason;
+use crate::rule::{Reason, UNSEEN};
 use crate::walk::SoftReward;
 use serde::{Deserialize, Serialize};
 
@@ -100,15 +100,12 @@ impl Opened {
         query: Query,
         top: usize,
     ) -> Result<Prediction, PipelineError> {
-        let mut found = self.predict_all(reasoner, &[query], top)?;
+        let mut found = self.predict_batch(reasoner, &[query], top)?;
         Ok(found.pop().expect("one query has one prediction"))
     }
 
-    /// The answers to many queries at once.
-    ///
-    /// # Errors
-    /// If the reasoner fails.
-    pub fn predict_all(
+    /// The answers to a batch of queries, on this thread as far as the reasoner goes.
+    pub(super) fn predict_batch(
         &self,
         reasoner: &dyn Explains,
         queries: &[Query],
@@ -219,15 +216,19 @@ impl Opened {
             .zip(reasoned)
             .filter_map(|(query, answers)| Some((query, answers.into_iter().next()?)))
             .collect();
-        // Those that say most first: by a rule, on a path that turns back nowhere, of more hops. Stable, so that among
-        // equals the order of the split decides.
+        // Those that say most first: by a rule that may be trusted, on a path that turns back nowhere, of more hops.
+        // Stable, so that among equals the order of the split decides.
+        let trusted = |answer: &Reasoned| {
+            let confidence = answer.rule.as_ref().map(|rule| rule.counts.confidence(UNSEEN));
+            confidence.is_some_and(|confidence| confidence > self.config.rules.threshold)
+        };
         found.sort_by_key(|(query, answer)| {
             let mut visited: Vec<EntityId> = vec![query.subject];
             visited.extend(answer.path.iter().filter(|hop| hop.link != Link::NO_OP).map(|hop| hop.target));
             let hops = visited.len();
             visited.sort_unstable();
             visited.dedup();
-            std::cmp::Reverse((answer.rule.is_some(), visited.len() == hops, hops))
+            std::cmp::Reverse((trusted(answer), visited.len() == hops, hops))
         });
         let mut chosen: Vec<(Query, Reasoned)> = Vec::new();
         while chosen.len() < count && !found.is_empty() {

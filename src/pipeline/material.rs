@@ -4,8 +4,9 @@ use super::config::{Config, LearnValid};
 use super::mirror::Mirror;
 use super::{Checksum, PipelineError, RunDirectory};
 use crate::graph::{Dataset, Graph, Known, Names};
-use crate::tensor::Device;
-use std::path::PathBuf;
+use crate::progress::Progress;
+use crate::tensor::{Archive, Device};
+use std::path::{Path, PathBuf};
 
 /// What is learnt from: the facts as a graph, training queries and validation split, and their names.
 pub struct Learnable {
@@ -68,6 +69,12 @@ impl Material<'_> {
         let all = self.directory.file("checkpoints");
         let own = all.join(format!("{name}-{}", self.inputs.short()));
         std::fs::create_dir_all(&own).map_err(PipelineError::writing(&own))?;
+        if let Some(damaged) = damaged_archive(&own)? {
+            self.progress.begin(name, "", None);
+            self.progress.end(&format_args!("{} is damaged; beginning anew", damaged.display()));
+            std::fs::remove_dir_all(&own).map_err(PipelineError::writing(&own))?;
+            std::fs::create_dir_all(&own).map_err(PipelineError::writing(&own))?;
+        }
         let prefix = format!("{name}-");
         for entry in std::fs::read_dir(&all).map_err(PipelineError::reading(&all))? {
             let path = entry.map_err(PipelineError::reading(&all))?.path();
@@ -85,4 +92,18 @@ impl Material<'_> {
         }
         Ok(own)
     }
+}
+
+/// A file of weights in `folder` that can be opened and is not whole.
+fn damaged_archive(folder: &Path) -> Result<Option<PathBuf>, PipelineError> {
+    for entry in std::fs::read_dir(folder).map_err(PipelineError::reading(folder))? {
+        let path = entry.map_err(PipelineError::reading(folder))?.path();
+        if path.extension().is_some_and(|ending| ending == "safetensors") {
+            std::fs::File::open(&path).map_err(PipelineError::reading(&path))?;
+            if Archive::read(&path).is_err() {
+                return Ok(Some(path));
+            }
+        }
+    }
+    Ok(None)
 }

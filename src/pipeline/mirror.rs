@@ -154,6 +154,10 @@ impl Progress for Mirror<'_> {
     fn interrupted(&self) -> bool {
         self.inner.interrupted()
     }
+
+    fn time_is_up(&self) -> bool {
+        self.inner.time_is_up()
+    }
 }
 
 #[cfg(test)]

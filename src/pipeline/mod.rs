@@ -7,6 +7,7 @@
 
 pub mod answer;
 mod ask;
+mod budget;
 mod checksum;
 pub mod config;
 mod directory;
@@ -16,6 +17,7 @@ mod joint;
 mod learn;
 mod lookup;
 mod manifest;
+mod many;
 mod material;
 pub mod memory;
 pub mod metrics;
@@ -31,6 +33,7 @@ pub mod tables;
 pub mod tensorboard;
 
 pub use ask::{EmbeddingSaid, Example, Explanation, GroundedRule, Prediction};
+pub use budget::Budget;
 pub use checksum::Checksum;
 pub use config::{Config, Layer, System};
 pub use directory::{RunDirectory, write_whole};

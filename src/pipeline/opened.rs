@@ -1,6 +1,6 @@
 //! A run opened for questions: its data, its settings, what it learnt, and who answers.
 
-use super::config::{Config, System};
+use super::config::{Config, Layer, System};
 use super::directory::{BLEND, CONFIG, METRICS, RESULTS, RunDirectory};
 use super::joint::path_table;
 use super::material::Learnable;
@@ -98,6 +98,20 @@ impl Opened {
     /// Its settings.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// From now on the walker keeps so many paths while it searches: fewer are faster, and find less.
+    ///
+    /// # Errors
+    /// If no beam can be that wide.
+    pub fn set_beam(&mut self, beam: usize) -> Result<(), PipelineError> {
+        self.config = self.config.with(&Layer::from_pairs([format!("walk.beam={beam}").as_str()])?)?;
+        Ok(())
+    }
+
+    /// Where its tensors live.
+    pub fn device(&self) -> &Device {
+        &self.device
     }
 
     /// Its rules.

@@ -1,6 +1,7 @@
 //! A run: the stages in their order, each skipped if it is done, then the ranking and a few explained answers.
 
 use super::ask::Example;
+use super::budget::{Budget, Timed};
 use super::config::{Config, System};
 use super::directory::{CONFIG, RESULTS, RunDirectory};
 use super::material::{Learnable, Material};
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Instant;
 
 /// Raised when a stage of an older version of the program would have come out otherwise.
 const STAGE_VERSION: u32 = 1;
@@ -40,6 +42,8 @@ pub struct Order {
     pub name: Option<String>,
     /// A folder of other runs, from which finished stages with the very same inputs are taken over.
     pub siblings: Option<PathBuf>,
+    /// How long it may take; without one, as long as the settings say.
+    pub budget: Option<Budget>,
 }
 
 /// A learning stage of a run.
@@ -179,13 +183,17 @@ pub fn run(order: &Order, dataset: &Dataset, progress: &dyn Progress) -> Result<
     let directory = RunDirectory::work_in(&order.out)?;
     Manifest::new(order.source.clone(), dataset, order.seed).begin_or_resume(&directory)?;
     directory.write(CONFIG, order.config.to_toml().as_bytes())?;
-    let mirror = Mirror::new(&directory, order.tensorboard, progress)?;
+    let began = order.budget.as_ref().map_or_else(Instant::now, |budget| budget.began);
+    let clock = || began.elapsed().as_secs_f64();
+    let timed = Timed::new(progress, order.budget.as_ref(), &clock);
+    let mirror = Mirror::new(&directory, order.tensorboard, &timed)?;
     let learnable = Learnable::of(dataset, &order.config);
     let mut stages = Stages::of(&directory)?;
     let mut said = BTreeMap::new();
     // What the walker and the blend are made from, beside the graph.
     let mut before: Vec<Checksum> = Vec::new();
-    for stage in Stage::of(&order.config) {
+    let wanted = Stage::of(&order.config);
+    for (at, &stage) in wanted.iter().enumerate() {
         let sum = |settings: Value| {
             Checksum::of(&(
                 STAGE_VERSION,
@@ -208,10 +216,18 @@ pub fn run(order: &Order, dataset: &Dataset, progress: &dyn Progress) -> Result<
         if let Some(siblings) = &order.siblings {
             stages.adopt(stage.name(), &inputs, siblings)?;
         }
+        timed.begin_stage(&wanted[at..]);
         let learnt = learn_unless_done(stage, &inputs, &mut stages, &material);
         mirror.catch_up()?;
         let skipped = learnt?;
         let record = &stages.records()[stage.name()];
+        if timed.end_stage() {
+            progress.begin(stage.name(), "", None);
+            progress.end(&"its time was up; the best so far is kept");
+        }
+        if skipped {
+            timed.taken_before(record.seconds);
+        }
         if stage != Stage::Pretraining {
             before.extend(record.files.values().cloned());
         }

@@ -32,6 +32,8 @@ fn with_ordered_header(data: Vec<u8>) -> Vec<u8> {
 /// The version of the layout that this code writes.
 const VERSION: &str = "1";
 const VERSION_KEY: &str = "ruleguider.version";
+/// What everything else in the file adds up to. Files made elsewhere have none.
+const CHECKSUM_KEY: &str = "ruleguider.checksum";
 
 enum Content {
     Values { shape: Vec<usize>, values: Vec<f32> },
@@ -157,6 +159,7 @@ impl Archive {
             .map_err(|error| failed(path, error))?;
         let mut metadata: HashMap<String, String> = self.metadata.clone().into_iter().collect();
         metadata.insert(VERSION_KEY.to_string(), VERSION.to_string());
+        metadata.insert(CHECKSUM_KEY.to_string(), self.checksum());
         let data = safetensors::serialize(views, Some(metadata)).map_err(|error| failed(path, error))?;
         let beside = path.with_extension("partial");
         let written = std::fs::File::create(&beside).and_then(|mut file| {
@@ -203,7 +206,34 @@ impl Archive {
             };
             archive.contents.insert(name.to_string(), content);
         }
-        Ok(archive)
+        match archive.metadata.remove(CHECKSUM_KEY) {
+            Some(sum) if sum != archive.checksum() => {
+                Err(failed(path, "the file is damaged: its content is not what was written"))
+            }
+            _ => Ok(archive),
+        }
+    }
+
+    /// A number made of every name, text, shape and value, against accidents, not against malice.
+    fn checksum(&self) -> String {
+        let mut sum = 0x9e37_79b9_7f4a_7c15u64;
+        let mut add = |word: u64| sum = (sum ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(29);
+        let texts =
+            self.metadata.iter().filter(|(key, _)| ![VERSION_KEY, CHECKSUM_KEY].contains(&key.as_str()));
+        for text in texts.flat_map(|(key, text)| [key, text]).chain(self.contents.keys()) {
+            add(text.len() as u64);
+            text.bytes().for_each(|byte| add(u64::from(byte)));
+        }
+        for content in self.contents.values() {
+            match content {
+                Content::Values { shape, values } => {
+                    shape.iter().for_each(|&side| add(side as u64));
+                    values.iter().for_each(|value| add(u64::from(value.to_bits())));
+                }
+                Content::Indices(values) => values.iter().for_each(|&value| add(u64::from(value))),
+            }
+        }
+        format!("{sum:016x}")
     }
 }
 

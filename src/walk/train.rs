@@ -125,6 +125,8 @@ struct Run<'a> {
     adam: Adam,
     gradients: Gradients,
     interrupted: bool,
+    /// The time set aside is spent: the epoch under way is the last.
+    spent: bool,
     unread: Vec<(Tensor, Option<Tensor>)>,
     saved: Instant,
 }
@@ -163,7 +165,7 @@ impl<'a> Run<'a> {
             walker.network.freeze_relation_agent(&mut walker.parameters, walker.config.freeze_relation_agent);
         }
         let gradients = Gradients::new(&walker.parameters);
-        let (interrupted, unread, saved) = (false, Vec::new(), Instant::now());
+        let (interrupted, spent, unread, saved) = (false, false, Vec::new(), Instant::now());
         Ok(Run {
             walker,
             asks,
@@ -175,6 +177,7 @@ impl<'a> Run<'a> {
             adam,
             gradients,
             interrupted,
+            spent,
             unread,
             saved,
         })
@@ -200,14 +203,18 @@ impl<'a> Run<'a> {
         };
         let name = if stage == Stage::Pretrain { "pre-training" } else { "training" };
         progress.begin(name, "batches", Some(total as u64));
-        while self.state.epoch * batches < total && !self.state.exhausted(self.walker.config.patience) {
+        self.spent = false;
+        while self.state.epoch * batches < total
+            && !self.state.exhausted(self.walker.config.patience)
+            && !self.spent
+        {
             let end = batches.min(total - self.state.epoch * batches);
             self.epoch(stage, end, progress, (self.state.epoch * batches) as u64)?;
             if self.interrupted {
                 progress.end(&"interrupted");
                 return self.save();
             }
-            self.close_epoch(stage, end, progress)?;
+            self.close_epoch(stage, self.state.batch, progress)?;
             if self.interrupted {
                 progress.end(&"interrupted");
                 return Ok(());
@@ -240,6 +247,10 @@ impl<'a> Run<'a> {
             progress.advance(before + self.state.batch as u64, &self.state.sums);
             if progress.interrupted() {
                 self.interrupted = true;
+                return self.read();
+            }
+            if progress.time_is_up() {
+                self.spent = true;
                 return self.read();
             }
             if self.folder.is_some() && self.saved.elapsed() >= self.options.checkpoint_every {
@@ -291,8 +302,8 @@ impl<'a> Run<'a> {
     ) -> Result<(), WalkError> {
         let config = &self.walker.config;
         let done = self.state.epoch + 1;
-        let due =
-            stage == Stage::Joint && (done.is_multiple_of(config.validate_every) || done == config.epochs);
+        let last = self.spent || done == config.epochs;
+        let due = stage == Stage::Joint && (last || done.is_multiple_of(config.validate_every));
         let mut figures = self.state.sums.figures(stage, done, batches);
         if due && !self.validation.split.is_empty() {
             let Some(valid) = self.validation.figures(self.walker, progress)? else {

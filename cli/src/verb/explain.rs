@@ -79,6 +79,14 @@ impl fmt::Display for Explained<'_> {
         // What a rule below says with the same path need not be said twice.
         for answer in answers.iter().filter(|answer| !rules.iter().any(|rule| rule.path == answer.path)) {
             write!(f, "\n  {:7.4}  {}", answer.score, reason(answer))?;
+            for step in &answer.path {
+                if let (Some(relation), Some(entity)) = (step.relation_score, step.entity_score) {
+                    let link =
+                        if step.inverse { format!("~{}", step.relation) } else { step.relation.clone() };
+                    write!(f, "\n           {link}: relation agent {:.1} %, ", 100.0 * relation.exp())?;
+                    write!(f, "{}: entity agent {:.1} %", step.label, 100.0 * entity.exp())?;
+                }
+            }
         }
         if !rules.is_empty() {
             write!(f, "\nRules that say so:")?;

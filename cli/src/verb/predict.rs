@@ -4,6 +4,7 @@ use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
 use anyhow::{Context, bail};
+use rayon::prelude::*;
 use ruleguider::graph::{Names, Query};
 use ruleguider::pipeline::answer::{Answer, path_in_words};
 use ruleguider::pipeline::{Explains, Lookup, Opened, Prediction};
@@ -12,6 +13,7 @@ use serde_json::json;
 use std::fmt;
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Queries of a file that are answered before they are written.
 const BATCH: usize = 4096;
@@ -44,6 +46,9 @@ pub struct Predict {
     /// A file of queries, one a line, subject, tab, relation; - for stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "relation"])]
     file: Option<PathBuf>,
+    /// Paths that the walker keeps while it searches: fewer are faster, and find less [default: as in the run]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    beam: Option<u32>,
     /// Where the data of the run is now, if it has moved
     #[arg(long, value_name = "DATA")]
     data: Option<PathBuf>,
@@ -52,7 +57,12 @@ pub struct Predict {
 impl Predict {
     /// Answers and prints.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
-        let opened = Opened::open(&self.run, self.data.as_deref(), &common.device()?)?;
+        // Of many queries every thread answers its own; a single one is shared among all threads.
+        let device = if self.file.is_some() { common.device_for_many()? } else { common.device()? };
+        let mut opened = Opened::open(&self.run, self.data.as_deref(), &device)?;
+        if let Some(beam) = self.beam {
+            opened.set_beam(beam as usize)?;
+        }
         let reasoner = opened.reasoner()?;
         let lookup = Lookup::new(&opened.dataset().names);
         match (&self.file, &self.subject, &self.relation) {
@@ -90,6 +100,9 @@ impl Predict {
         common: &Common,
     ) -> anyhow::Result<Outcome> {
         let console = Console::with_interrupt(common);
+        // A card is one worker, however many threads there are.
+        let card = opened.device().to_string().starts_with("cuda");
+        let workers = if card { 1 } else { rayon::current_num_threads() };
         let mut input: Box<dyn BufRead> = match file.to_str() {
             Some("-") => Box::new(std::io::stdin().lock()),
             _ => {
@@ -106,23 +119,18 @@ impl Predict {
             if lines.is_empty() || console.interrupted() {
                 break;
             }
-            let asked: Vec<Result<Query, String>> = lines.iter().map(|line| query_of(line, lookup)).collect();
+            let asked: Vec<Result<Query, String>> =
+                lines.par_iter().map(|line| query_of(line, lookup)).collect();
             let queries: Vec<Query> = asked.iter().filter_map(|query| query.as_ref().ok().copied()).collect();
-            let mut answers = opened.predict_all(reasoner, &queries, self.top as usize)?.into_iter();
-            for (line, query) in lines.iter().zip(asked) {
-                match query {
-                    Ok(_) => {
-                        serde_json::to_writer(&mut out, &answers.next()).map_err(std::io::Error::from)?
-                    }
-                    Err(error) => {
-                        unknown += 1;
-                        let (subject, relation) = line.split_once('\t').unwrap_or((line, ""));
-                        let said =
-                            json!({"subject": subject, "relation": relation, "error": error, "answers": []});
-                        serde_json::to_writer(&mut out, &said).map_err(std::io::Error::from)?;
-                    }
-                }
-                out.write_all(b"\n")?;
+            unknown += (lines.len() - queries.len()) as u64;
+            let answers = opened.predict_all(reasoner, &queries, self.top as usize, workers)?;
+            let mut answers = answers.into_iter();
+            let said: Vec<Result<Arc<Prediction>, String>> =
+                asked.into_iter().map(|query| query.map(|_| answers.next().expect("one a query"))).collect();
+            let texts: Vec<String> =
+                lines.par_iter().zip(said).map(|(line, said)| json_line(line, said)).collect();
+            for text in texts {
+                out.write_all(text.as_bytes())?;
             }
             done += lines.len() as u64;
             console.advance(done, &"");
@@ -131,6 +139,19 @@ impl Predict {
         console.end(&format_args!("{done} queries, {unknown} with a name that is not known"));
         Ok(if console.interrupted() { Outcome::Interrupted } else { Outcome::Done })
     }
+}
+
+/// What a line of the file gets: its answers, or why there are none.
+fn json_line(line: &str, said: Result<Arc<Prediction>, String>) -> String {
+    let text = match said {
+        Ok(prediction) => serde_json::to_string(&*prediction),
+        Err(error) => {
+            let (subject, relation) = line.split_once('\t').unwrap_or((line, ""));
+            let said = json!({"subject": subject, "relation": relation, "error": error, "answers": []});
+            serde_json::to_string(&said)
+        }
+    };
+    text.expect("plain data") + "\n"
 }
 
 /// The next lines of the file, empty ones left out; none at its end.

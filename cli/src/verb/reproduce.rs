@@ -121,6 +121,7 @@ impl Reproduce {
             tensorboard: false,
             name: Some(system.clone()),
             siblings: Some(self.runs.clone()),
+            budget: None,
         };
         let report = run(&order, &data, console)?;
         let mut result = RowResult::new(row, &report, order.config.to_toml(), device.to_string());

@@ -10,6 +10,7 @@ use ruleguider::pipeline::{Order, PipelineError, RunReport, Source, Stage, run};
 use ruleguider::tensor::Device;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// How long to learn from a graph that nobody has tuned for.
 const MINUTES: f64 = 10.0;
@@ -44,7 +45,7 @@ pub struct Run {
     /// A setting, such as rules.threshold=0.05; may be given several times
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// About how long to learn from DATA without --config [default: 10]
+    /// How long to learn from DATA, and rank, without --config [default: 10]
     #[arg(long, value_name = "M", conflicts_with = "config", requires = "data", value_parser = minutes)]
     minutes: Option<f64>,
     /// Write event files for TensorBoard into RUN/tensorboard
@@ -57,6 +58,7 @@ pub struct Run {
 impl Run {
     /// Runs, prints the figures and the answers.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
+        let began = Instant::now();
         let console = Console::with_interrupt(common);
         // Settings first: a misspelt one should not cost the reading of a large graph.
         let set = Layer::from_pairs(self.set.iter().map(String::as_str))?;
@@ -70,12 +72,13 @@ impl Run {
         let device = common.device()?;
         let out = self.out.clone().unwrap_or_else(|| self.default_out(&source));
         console.note(&Beginning { source: &source, dataset: &dataset, out: &out });
-        let base = match named {
-            Some(config) => config,
+        let (base, budget) = match named {
+            Some(config) => (config, None),
             None => {
                 let plan = self.plan(&dataset, &device);
                 console.note(&plan);
-                plan.config
+                let budget = plan.budget(began);
+                (plan.config, Some(budget))
             }
         };
         let config = base.with(&set)?;
@@ -88,6 +91,7 @@ impl Run {
             tensorboard: self.tensorboard,
             name: self.config_name(),
             siblings: None,
+            budget,
         };
         let report = match run(&order, &dataset, &console) {
             Ok(report) => report,

@@ -6,13 +6,18 @@
 use super::{Config, RuleFamily, System};
 use crate::embed::{ModelKind, Settings};
 use crate::graph::{Graph, Known};
+use crate::pipeline::{Budget, Stage};
 use crate::walk::WalkConfig;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Instant;
 
 /// Multiply-adds that a core does in a second, in thousand millions, as measured in training.
 const A_CORE: f64 = 8.0;
 /// How many cores an NVIDIA card is worth here.
 const A_CARD: f64 = 200.0;
+/// What an epoch of the relation agent alone costs, an epoch of both being 1.
+const PRETRAINING: f64 = 0.5;
 /// From this mean degree on a graph is walked like FB15k-237, below like WN18RR.
 const DENSE: f64 = 15.0;
 
@@ -68,6 +73,25 @@ pub struct Plan {
     pub config: Config,
     /// Seconds of mining, of the embedding model, of the walker, of ranking.
     pub seconds: [f64; 4],
+    /// The budget.
+    pub minutes: f64,
+}
+
+impl Plan {
+    /// The same for the run that holds to it; `began` is when its time began.
+    pub fn budget(&self, began: Instant) -> Budget {
+        let [mining, embedding, walking, ranking] = self.seconds;
+        let WalkConfig { pretrain_epochs, epochs, .. } = self.config.walk;
+        let alone = PRETRAINING * f64::from(pretrain_epochs);
+        let alone = walking * alone / (alone + epochs as f64).max(1.0);
+        let planned = BTreeMap::from([
+            (Stage::Embeddings, embedding),
+            (Stage::Rules, mining),
+            (Stage::Pretraining, alone),
+            (Stage::Training, walking - alone),
+        ]);
+        Budget { seconds: 60.0 * self.minutes, began, planned, ranking }
+    }
 }
 
 /// Settings for a graph of this shape with these means.
@@ -91,11 +115,13 @@ pub fn choose(shape: &Shape, means: &Means) -> Plan {
         config.system = System::Rules;
         config.rules.types = vec![RuleFamily::Cyclic, RuleFamily::Acyclic, RuleFamily::Zero];
         config.rules.seconds = (0.8 * budget).max(1.0);
-        return Plan { seconds: [config.rules.seconds, 0.0, 0.0, 0.0], config };
+        return Plan { seconds: [config.rules.seconds, 0.0, 0.0, 0.0], config, minutes: means.minutes };
     }
     // An embedding that has hardly been trained rewards at random.
     config.walk.soft_reward = embed_epochs >= 5;
     config.embed.epochs = embed_epochs.max(1);
+    // Where the validation split is learnt from there is no time to find the number of epochs without it first.
+    config.embed.final_epochs = config.embed.epochs;
     config.embed.evaluate_every = (config.embed.epochs / 8).max(1);
     config.walk.epochs = walk_epochs;
     config.walk.validate_every = (walk_epochs / 8).max(1);
@@ -103,8 +129,8 @@ pub fn choose(shape: &Shape, means: &Means) -> Plan {
     if config.walk.soft_reward {
         seconds[1] = embed_epoch * config.embed.epochs as f64;
     }
-    seconds[2] = walk_epoch * (walk_epochs as f64 + f64::from(config.walk.pretrain_epochs) * 0.5);
-    Plan { config, seconds }
+    seconds[2] = walk_epoch * (walk_epochs as f64 + f64::from(config.walk.pretrain_epochs) * PRETRAINING);
+    Plan { config, seconds, minutes: means.minutes }
 }
 
 fn embedding(shape: &Shape) -> Settings {
@@ -173,7 +199,12 @@ impl fmt::Display for Plan {
             _ if seconds < 90.0 => format!("{:.0} s", seconds.max(1.0)),
             _ => format!("{:.0} min", seconds / 60.0),
         };
-        write!(f, "plan, about {} in all:", about(self.seconds.iter().sum()))?;
+        write!(
+            f,
+            "plan, about {} in all, at most {}:",
+            about(self.seconds.iter().sum()),
+            about(60.0 * self.minutes)
+        )?;
         if walk.soft_reward && *system == System::Walker {
             let model = embed.model.name();
             write!(

@@ -17,6 +17,7 @@ use crate::eval::{Side, Ties};
 use crate::rule::{Aggregate, ApplyOptions, Budget, MineOptions, RuleType};
 use crate::walk::WalkConfig;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Who answers at the end. Decides which stages a run has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -248,6 +249,26 @@ impl Config {
         }
     }
 
+    /// The settings that are not as in `other`: the key, the value here, the value there.
+    pub fn differences(&self, other: &Config) -> Vec<(String, String, String)> {
+        fn compare(path: &str, ours: &Value, theirs: &Value, found: &mut Vec<(String, String, String)>) {
+            match (ours, theirs) {
+                (Value::Object(mine), Value::Object(yours)) => {
+                    for (key, value) in mine {
+                        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                        compare(&path, value, yours.get(key).unwrap_or(&Value::Null), found);
+                    }
+                }
+                _ if ours == theirs => {}
+                _ => found.push((path.to_owned(), ours.to_string(), theirs.to_string())),
+            }
+        }
+        let value = |config| serde_json::to_value(config).expect("a configuration is plain data");
+        let mut found = Vec::new();
+        compare("", &value(self), &value(other), &mut found);
+        found
+    }
+
     /// The same as TOML text.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a configuration is plain fields, which TOML can hold")
@@ -271,6 +292,17 @@ mod tests {
         let config = Config::default();
         assert_eq!(Config::from_toml(&config.to_toml(), "a").unwrap(), config);
         config.check().unwrap();
+    }
+
+    #[test]
+    fn differences_name_the_key_and_both_values() {
+        let layer = Layer::from_pairs(["walk.epochs=7", "system=rules"]).unwrap();
+        let changed = Config::default().with(&layer).unwrap();
+        let epochs = Config::default().walk.epochs.to_string();
+        let said = |key: &str, ours: &str, theirs: &str| (key.to_owned(), ours.to_owned(), theirs.to_owned());
+        let expected = [said("system", "\"rules\"", "\"walker\""), said("walk.epochs", "7", epochs.as_str())];
+        assert_eq!(changed.differences(&Config::default()), expected);
+        assert!(changed.differences(&changed).is_empty());
     }
 
     #[test]

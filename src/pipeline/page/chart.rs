@@ -6,7 +6,7 @@ use std::fmt::Write;
 /// The height of a chart in its own units; the page scales it to the width there is.
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 52.0;
-const RIGHT: f64 = 14.0;
+const RIGHT: f64 = 20.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 44.0;
 /// More points than this cannot be told apart.
@@ -41,8 +41,10 @@ pub fn lines(title: &str, x_name: &str, room: Room, lines: &[Line]) -> Option<St
     let (x_low, x_high) = (x_low.min(ticks_x[0]), x_high.max(x_low + f64::EPSILON));
     let place_x = |x: f64| LEFT + (x - x_low) / (x_high - x_low) * (width - LEFT - RIGHT);
     let place_y = |y: f64| HEIGHT - BOTTOM - (y - y_low) / (y_high - y_low) * (HEIGHT - TOP - BOTTOM);
+    let class = if room == Room::Wide { "whole" } else { "part" };
     let mut svg = format!(
-        "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {width} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
+        "<figure><figcaption>{}</figcaption><svg class=\"{class}\" viewBox=\"0 0 {width} {HEIGHT}\" role=\"img\" \
+         aria-label=\"{}\">",
         escape(title),
         escape(title)
     );

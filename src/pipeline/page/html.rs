@@ -18,9 +18,11 @@ pub fn escape(text: &str) -> String {
     safe
 }
 
-/// A table; the first column is text, the others are numbers. Cells are escaped.
+/// A table; the first column is text, the others are numbers. Cells are escaped. What does not fit the width of the
+/// screen can be scrolled to; the caption stays.
 pub fn table(caption: &str, head: &[&str], rows: &[Vec<String>]) -> String {
-    let mut html = format!("<div class=\"wide\"><table><caption>{}</caption><thead><tr>", escape(caption));
+    let mut html =
+        format!("<p class=\"caption\">{}</p><div class=\"wide\"><table><thead><tr>", escape(caption));
     for name in head {
         // Writing to a string cannot fail, here and below.
         let _ = write!(html, "<th>{}</th>", escape(name));

@@ -52,8 +52,10 @@ fn results(runs: &[Shown]) -> String {
     let percent = |share: f64| format!("{:.1}", 100.0 * share);
     let given = |figure: Option<f64>| figure.map_or_else(|| "–".to_owned(), |figure| format!("{figure:.1}"));
     let mut rows = Vec::new();
+    let mut ours = Vec::new();
     let mut compared = false;
     for run in runs {
+        ours.push(rows.len());
         let RunReport { report, dataset, seed, .. } = &run.report;
         let figures = &report.figures;
         rows.push(vec![
@@ -85,15 +87,15 @@ fn results(runs: &[Shown]) -> String {
             ]);
         }
     }
-    let protocol = runs.first().map_or_else(String::new, |run| {
-        let report = &run.report.report;
-        let word = |value: &dyn std::fmt::Debug| format!("{value:?}").to_lowercase();
-        format!(
-            "Per cent except the mean rank. Filtered, test split, {} queries, {} ties.",
-            word(&report.direction),
-            word(&report.ties)
-        )
-    });
+    let protocols: Vec<String> = runs.iter().map(protocol).collect();
+    // Runs that were ranked otherwise than the first say so themselves.
+    for (row, said) in ours.into_iter().zip(&protocols).filter(|(_, said)| **said != protocols[0]) {
+        rows[row][0] = format!("{} ({said})", rows[row][0]);
+    }
+    let protocol = format!(
+        "Per cent except the mean rank. Filtered, test split, {}.",
+        protocols.first().map_or("", String::as_str)
+    );
     let head =
         ["", "hits@1", "hits@3", "hits@5", "hits@10", "MRR", "mean rank", "queries", "left out", "seed"];
     let mut html = format!("<h2>Results</h2>{}", table(&protocol, &head, &rows));
@@ -107,6 +109,13 @@ fn results(runs: &[Shown]) -> String {
         );
     }
     html
+}
+
+/// How a run was ranked.
+fn protocol(run: &Shown) -> String {
+    let report = &run.report.report;
+    let word = |value: &dyn std::fmt::Debug| format!("{value:?}").to_lowercase();
+    format!("{} queries, ties {}", word(&report.direction), word(&report.ties))
 }
 
 /// The rules of each run sorted by their accuracy: how many there are of which quality.

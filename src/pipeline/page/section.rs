@@ -4,9 +4,9 @@ use super::Shown;
 use super::chart::{Line, Room, lines};
 use super::html::{escape, table};
 use crate::pipeline::answer::Step;
+use crate::pipeline::config::{self, Config};
 use crate::pipeline::metrics::Metric;
 use crate::pipeline::{Example, PipelineError, RunReport, Stage, published};
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// What the run is called on the page.
@@ -29,6 +29,7 @@ pub fn section(run: &Shown, answers: usize) -> Result<String, PipelineError> {
         run.report.seed,
         escape(run.opened.checksum().short())
     );
+    html.push_str(&otherwise(run));
     html.push_str(&stages(run));
     html.push_str(&rule_share(run));
     html.push_str(&curves(&run.metrics));
@@ -37,6 +38,24 @@ pub fn section(run: &Shown, answers: usize) -> Result<String, PipelineError> {
     let examples = run.opened.examples(&*reasoner, answers)?;
     html.push_str(&examples_html(&examples));
     Ok(html)
+}
+
+/// Which settings are not those of the configuration that the run is named after.
+fn otherwise(run: &Shown) -> String {
+    let Some(name) = &run.report.name else { return String::new() };
+    let full = format!("{}/{name}", run.report.dataset);
+    let Ok(named) = config::named(&full, &Config::default()) else { return String::new() };
+    let changed = run.opened.config().differences(&named);
+    if changed.is_empty() {
+        return String::new();
+    }
+    let said: Vec<String> =
+        changed.iter().map(|(key, ours, theirs)| format!("{key} = {ours} instead of {theirs}")).collect();
+    format!(
+        "<p class=\"note\">Settings other than those of the configuration {}: {}.</p>",
+        escape(&full),
+        escape(&said.join("; "))
+    )
 }
 
 fn stages(run: &Shown) -> String {
@@ -56,49 +75,66 @@ fn rule_share(run: &Shown) -> String {
     let before = run.report.stages.get("pretraining").and_then(|stage| stage.figures["rule_share"].as_f64());
     let name = run.report.name.as_deref().unwrap_or_default();
     let theirs = published::published().row(&run.report.dataset, name, "test").and_then(|row| row.rule_share);
-    let given = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), |share| format!("{share:.1}"));
     let rows = [
-        vec![
-            "end of pre-training".to_owned(),
-            given(before.map(|s| 100.0 * s)),
-            given(theirs.map(|t| t.pretraining)),
-        ],
-        vec![
-            "end of joint training".to_owned(),
-            given(Some(100.0 * after)),
-            given(theirs.map(|t| t.training)),
-        ],
+        ("end of pre-training", before.map(|share| 100.0 * share), theirs.map(|theirs| theirs.pretraining)),
+        ("end of joint training", Some(100.0 * after), theirs.map(|theirs| theirs.training)),
     ];
-    table("Share of top answers whose path is a rule, per cent", &["", "ours", "published"], &rows)
-}
-
-/// Figures that are no curve: they count or are told elsewhere.
-const NO_CURVE: [&str; 4] = ["batches", "valid_queries", "valid_mean_rank", "learning_rate"];
-
-/// The lines of a chart by name, each a list of points.
-type Lines<'a> = BTreeMap<&'a str, Vec<(f64, f64)>>;
-
-/// A chart for every figure of every stage that has more than one value; those of the validation split together.
-fn curves(metrics: &[Metric]) -> String {
-    let mut charts: BTreeMap<(&str, &str), Lines> = BTreeMap::new();
-    for metric in metrics {
-        for (name, value) in &metric.figures {
-            let Some(value) = value.as_f64().filter(|_| !NO_CURVE.contains(&name.as_str())) else { continue };
-            let (chart, line) = match name.strip_prefix("valid_") {
-                Some(line) => ("validation", line),
-                None => (name.as_str(), name.as_str()),
-            };
-            let lines = charts.entry((&metric.stage, chart)).or_default();
-            lines.entry(line).or_default().push((metric.step as f64, value));
+    let mut html = String::from(
+        "<p class=\"caption\">Share of top answers whose path is a rule: the validation split after pre-training, \
+         the test split after joint training</p><dl class=\"bars\">",
+    );
+    for (when, ours, theirs) in rows {
+        for (whose, share, class) in [("", ours, "c0"), (", published", theirs, "c5")] {
+            let Some(share) = share else { continue };
+            // Writing to a string cannot fail.
+            let _ = write!(
+                html,
+                "<dt>{when}{whose}</dt><dd><span class=\"bar {class}\" style=\"width:{:.1}%\"></span>{share:.1} %</dd>",
+                0.8 * share
+            );
         }
     }
-    let drawn: Vec<String> = charts
-        .into_iter()
-        .filter(|(_, curves)| curves.values().any(|points| points.len() > 1))
-        .filter_map(|((stage, chart), curves)| {
-            let curves: Vec<Line> =
-                curves.into_iter().map(|(name, points)| Line { name: name.to_owned(), points }).collect();
-            lines(&format!("{stage}: {chart}"), "epoch", Room::Narrow, &curves)
+    html.push_str("</dl>");
+    html
+}
+
+/// The charts of a stage: their titles, and of each the figures it shows with the names they have there.
+const CHARTS: [(&str, &[(&str, &str)]); 4] = [
+    (
+        "on the validation split",
+        &[
+            ("valid_mrr", "MRR"),
+            ("valid_hits@1", "hits@1"),
+            ("valid_hits@3", "hits@3"),
+            ("valid_hits@10", "hits@10"),
+            ("rule_share", "top answers by a rule"),
+        ],
+    ),
+    (
+        "walks",
+        &[("reward", "mean reward"), ("hit_rate", "end in the target"), ("rule_rate", "follow a rule")],
+    ),
+    ("loss", &[("loss", "loss")]),
+    ("entropy of the choice of entities", &[("entropy", "entropy")]),
+];
+
+/// The learning curves of every stage that has any, in the order of the stages.
+fn curves(metrics: &[Metric]) -> String {
+    let stages = Stage::ALL.iter().map(|stage| stage.name());
+    let all = stages.flat_map(|stage| CHARTS.iter().map(move |chart| (stage, chart)));
+    let drawn: Vec<String> = all
+        .filter_map(|(stage, (title, figures))| {
+            let curve = |&(figure, name): &(&str, &str)| {
+                let of_stage = metrics.iter().filter(|metric| metric.stage == stage);
+                let points: Vec<(f64, f64)> = of_stage
+                    .filter_map(|metric| Some((metric.step as f64, metric.figures.get(figure)?.as_f64()?)))
+                    .collect();
+                // One point is no curve, and what is always 0 was not looked at.
+                let says = points.len() > 1 && points.iter().any(|point| point.1 != 0.0);
+                says.then(|| Line { name: name.to_owned(), points })
+            };
+            let curves: Vec<Line> = figures.iter().filter_map(curve).collect();
+            lines(&format!("{stage}: {title}"), "epoch", Room::Narrow, &curves)
         })
         .collect();
     if drawn.is_empty() {

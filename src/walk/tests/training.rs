@@ -51,6 +51,20 @@ impl Progress for Impatient {
     }
 }
 
+/// Its time is up after so many batches.
+struct Hurried(AtomicUsize);
+
+impl Progress for Hurried {
+    fn begin(&self, _: &str, _: &str, _: Option<u64>) {}
+    fn advance(&self, _: u64, _: &dyn Display) {
+        self.0.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_sub(1))).unwrap();
+    }
+    fn end(&self, _: &dyn Display) {}
+    fn time_is_up(&self) -> bool {
+        self.0.load(Relaxed) == 0
+    }
+}
+
 fn teach(
     walker: &mut Walker,
     small: &Small,
@@ -74,6 +88,26 @@ fn timeless(trained: &Trained) -> Trained {
         (figures.ms_per_batch, figures.seconds) = (0.0, 0.0);
     }
     trained
+}
+
+#[test]
+fn training_whose_time_is_up_is_finished_with_the_best_it_has() {
+    let small = with_valid();
+    let config = WalkConfig { pretrain_epochs: 0.0, validate_every: 3, ..config() };
+    let whole = teach(&mut walker(&config, &small), &small, None, &Silent).unwrap();
+    let batches = whole.history[0].batches;
+    assert!(batches > 1, "an epoch can be cut short");
+    for allowed in [1, batches, batches + 1] {
+        let mut walker = walker(&config, &small);
+        let hurried = Hurried(AtomicUsize::new(allowed));
+        let trained = teach(&mut walker, &small, None, &hurried).unwrap();
+        let epochs = allowed.div_ceil(batches);
+        assert_eq!((trained.epochs, trained.interrupted), (epochs, false));
+        let last = &trained.history[epochs - 1];
+        assert!(last.valid.is_some(), "it looks at the validation split once more");
+        assert_eq!(last.batches, allowed - batches * (epochs - 1));
+        assert_eq!(trained.best.unwrap().epoch, epochs);
+    }
 }
 
 #[test]
