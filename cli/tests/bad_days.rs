@@ -240,15 +240,17 @@ fn a_full_disk_is_said_and_survived() {
 
 #[cfg(unix)]
 fn interrupt(child: &std::process::Child) {
-    let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(interrupted.success());
+    let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(interrupted.expect("kill is everywhere").success());
 }
 
 /// Starts the program and waits until `begun`.
 fn start(tool: &Tool, arguments: &[&str], begun: impl Fn() -> bool) -> std::process::Child {
-    let mut child = tool.command(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = tool.command(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let mut child = child.expect("the program starts");
     while !begun() {
-        assert!(child.try_wait().unwrap().is_none(), "the run ended before it began");
+        let ended = child.try_wait().expect("a child can be asked");
+        assert!(ended.is_none(), "the run ended before it began");
         std::thread::sleep(Duration::from_millis(1));
     }
     child
