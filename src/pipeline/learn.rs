@@ -5,7 +5,7 @@ use super::joint::{Opinion, path_table};
 use super::material::{Learnable, Material};
 use super::reason::{Blend, ByRules, ByWalker, Recipe, Weights};
 use super::stage::Finished;
-use super::{PipelineError, RunDirectory};
+use super::{Checksum, PipelineError, RunDirectory};
 use crate::embed::{self, Embedding, ModelKind, Size, Stop, Task};
 use crate::graph::{Adjacency, Direction, Known, Query, Triple};
 use crate::progress::Progress;
@@ -145,6 +145,19 @@ pub fn blending(material: &Material<'_>) -> Result<Finished, PipelineError> {
     directory.write(BLEND, &text)?;
     let figures: Value = serde_json::to_value(recipe.general).expect("weights are plain data");
     Ok(Finished { files: vec![BLEND.to_owned()], figures, seconds: None })
+}
+
+/// The checksum of the rules that reward a path of the walker.
+///
+/// # Errors
+/// If the rules cannot be read.
+pub fn rewarding(
+    directory: &RunDirectory,
+    learnable: &Learnable,
+    config: &super::Config,
+) -> Result<Checksum, PipelineError> {
+    let rules = mined(directory, learnable)?;
+    Ok(Checksum::of(&path_table(&rules, config.walk.hops, config.rules.threshold).entries()))
 }
 
 /// The rules of a run; none if it has not mined any.

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 /// Raised when a stage of an older version of the program would have come out otherwise.
-const STAGE_VERSION: u32 = 1;
+const STAGE_VERSION: u32 = 2;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -190,17 +190,23 @@ pub fn run(order: &Order, dataset: &Dataset, progress: &dyn Progress) -> Result<
     let learnable = Learnable::of(dataset, &order.config);
     let mut stages = Stages::of(&directory)?;
     let mut said = BTreeMap::new();
-    // What the walker and the blend are made from, beside the graph.
-    let mut before: Vec<Checksum> = Vec::new();
+    // What the walker and the blend are made from, beside the graph. The walker sees of the rules only those that
+    // reward a path, so runs that mine more for other uses can share it.
+    let (mut taught, mut blended): (Vec<Checksum>, Vec<Checksum>) = Default::default();
     let wanted = Stage::of(&order.config);
     for (at, &stage) in wanted.iter().enumerate() {
+        let before: &[Checksum] = match stage {
+            Stage::Embeddings | Stage::Rules => &[],
+            Stage::Pretraining | Stage::Training => &taught,
+            Stage::Blending => &blended,
+        };
         let sum = |settings: Value| {
             Checksum::of(&(
                 STAGE_VERSION,
                 settings,
                 (&learnable.checksum, learnable.valid_learnt),
                 order.seed,
-                &before,
+                before,
             ))
         };
         let inputs = sum(json!([stage.name(), stage.settings(&order.config)]));
@@ -228,8 +234,13 @@ pub fn run(order: &Order, dataset: &Dataset, progress: &dyn Progress) -> Result<
         if skipped {
             timed.taken_before(record.seconds);
         }
+        match stage {
+            Stage::Rules => taught.push(learn::rewarding(&directory, &learnable, &order.config)?),
+            Stage::Embeddings => taught.extend(record.files.values().cloned()),
+            _ => {}
+        }
         if stage != Stage::Pretraining {
-            before.extend(record.files.values().cloned());
+            blended.extend(record.files.values().cloned());
         }
         said.insert(
             stage.name().to_owned(),

@@ -28,6 +28,18 @@ impl PathTable {
         Self { hops, confidences }
     }
 
+    /// All paths with the link they are rules for and their confidence, in a fixed order.
+    pub fn entries(&self) -> Vec<(u32, Vec<u32>, f32)> {
+        let numbers = |path: &[Link]| path[..self.hops].iter().map(|link| link.0).collect::<Vec<u32>>();
+        let mut all: Vec<(u32, Vec<u32>, f32)> = self
+            .confidences
+            .iter()
+            .map(|((query, path), &confidence)| (query.0, numbers(path), confidence))
+            .collect();
+        all.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+        all
+    }
+
     /// How many paths are rules.
     pub fn len(&self) -> usize {
         self.confidences.len()
@@ -70,6 +82,7 @@ mod tests {
         ];
         let table = PathTable::new(3, rules);
         assert_eq!(table.len(), 2);
+        assert_eq!(table.entries(), [(3, vec![4, 2, 2], 0.5), (3, vec![4, 5, 2], 0.2)]);
         assert_eq!(table.confidence(a, &[b, stay, stay]), 0.5);
         assert_eq!(table.confidence(a, &[b, c, stay]), 0.2);
         assert_eq!(table.confidence(a, &[b, stay, c]), 0.0, "staying in the middle is another path");
