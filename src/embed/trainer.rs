@@ -342,7 +342,7 @@ impl<'a> Run<'a> {
     }
 
     fn figures(&self) -> String {
-        let mut text = format!("epoch {}", self.epoch() + 1);
+        let mut text = format!("epoch {}", (self.epoch() + 1).min(self.epochs()));
         if self.last_loss.is_finite() {
             text += &format!(", loss {:.3e}", self.last_loss);
         }

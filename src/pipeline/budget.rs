@@ -12,6 +12,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// The most of the time that is put aside for ranking.
 const MOST_FOR_RANKING: f64 = 0.3;
+/// The least of it: files are read and written between the stages, too.
+const LEAST_FOR_RANKING: f64 = 0.05;
 /// Estimates are off by this factor easily.
 const DOUBT: f64 = 2.0;
 
@@ -31,7 +33,8 @@ pub struct Budget {
 impl Budget {
     /// The seconds of `stage`, the first of `ahead`, after `spent` seconds.
     fn share(&self, ahead: &[Stage], spent: f64) -> f64 {
-        let aside = (DOUBT * self.ranking).min(MOST_FOR_RANKING * self.seconds);
+        let aside = DOUBT * self.ranking / self.seconds;
+        let aside = self.seconds * aside.clamp(LEAST_FOR_RANKING, MOST_FOR_RANKING);
         let left = (self.seconds - aside - spent).max(0.0);
         let planned = |stage: &Stage| self.planned.get(stage).copied().unwrap_or(0.0).max(1e-3);
         let all: f64 = ahead.iter().map(planned).sum();

@@ -67,6 +67,11 @@ impl<'a> Lookup<'a> {
         }
     }
 
+    /// Whether several entities have this label.
+    pub fn is_shared(&self, label: &str) -> bool {
+        self.by_label.get(&label.to_lowercase()).is_some_and(|entities| entities.len() > 1)
+    }
+
     fn by_folded_name(&self, folded: &str) -> Vec<EntityId> {
         let everything = self.names.entities.iter().zip(0..);
         everything.filter(|(name, _)| name.to_lowercase() == folded).map(|(_, id)| EntityId(id)).collect()
@@ -97,7 +102,11 @@ impl<'a> Lookup<'a> {
         }
         let all = || self.names.relations.iter().zip((0..).map(RelationId));
         let folded = text.to_lowercase();
-        let same: Vec<_> = all().filter(|(name, _)| name.to_lowercase() == folded).collect();
+        // Case does not matter, nor do marks before the name: `hypernym` is `_hypernym`.
+        let bare =
+            |name: &str| name.to_lowercase().trim_start_matches(|c: char| !c.is_alphanumeric()).to_owned();
+        let same: Vec<_> =
+            all().filter(|(name, _)| name.to_lowercase() == folded || bare(name) == folded).collect();
         let ends = |name: &str| {
             let name = name.to_lowercase();
             let before = name.strip_suffix(&folded).and_then(|before| before.chars().last());
@@ -146,8 +155,8 @@ fn likeness(a: &str, b: &str) -> f64 {
     if long == 0 {
         return 1.0;
     }
-    // A name that holds the other whole is near, however long it is.
-    if short >= 4 && (b.contains(a) || a.contains(b)) {
+    // A name that holds what was typed is near, however long it is; one that is held, if it is most of it.
+    if short >= 4 && (b.contains(a) || (2 * short > long && a.contains(b))) {
         return 0.8 + 0.2 * short as f64 / long as f64;
     }
     if (short as f64) < ALIKE * long as f64 {
@@ -193,6 +202,7 @@ mod tests {
         assert_eq!(lookup.entity("ada lovelace").unwrap(), EntityId(0));
         assert_eq!(lookup.entity("ben").unwrap(), EntityId(2));
         assert_eq!(lookup.entity("rome").unwrap(), EntityId(4));
+        assert!(lookup.is_shared("Ben") && !lookup.is_shared("Ada Lovelace") && !lookup.is_shared("Rome"));
     }
 
     #[test]
@@ -230,5 +240,7 @@ mod tests {
         }
         assert_eq!(lookup.link("parent_of").unwrap(), Link::forward(RelationId(0)));
         assert_eq!(lookup.link("genre").unwrap(), Link::forward(RelationId(3)));
+        let names = Names { relations: ["_part", "_has_part"].into_iter().collect(), ..Names::default() };
+        assert_eq!(Lookup::new(&names).link("part").unwrap(), Link::forward(RelationId(0)));
     }
 }

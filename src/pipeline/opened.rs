@@ -11,7 +11,7 @@ use super::stage::Stages;
 use super::{Checksum, Manifest, PipelineError, learn};
 use crate::embed::Embedding;
 use crate::eval::{Protocol, Report, Truth, evaluate};
-use crate::graph::{Adjacency, Dataset, Direction, Query, Triple};
+use crate::graph::{Adjacency, Dataset, Direction, EntityId, Link, Query, Triple};
 use crate::progress::Progress;
 use crate::rule::ScoredRule;
 use crate::tensor::Device;
@@ -37,6 +37,7 @@ pub struct Opened {
     pub(super) learnable: Learnable,
     pub(super) rules: Vec<ScoredRule>,
     device: Device,
+    seed: u64,
 }
 
 impl Opened {
@@ -54,7 +55,7 @@ impl Opened {
         let config = Config::from_toml(&text, &directory.file(CONFIG).display().to_string())?;
         let dataset = manifest.dataset(path, data)?;
         let learnable = Learnable::of(&dataset, &config);
-        Self::with(directory, config, dataset, learnable, device.clone())
+        Self::with(directory, config, dataset, learnable, device.clone(), manifest.seed)
     }
 
     /// The run that `order` has just made.
@@ -64,7 +65,7 @@ impl Opened {
         dataset: Dataset,
         learnable: Learnable,
     ) -> Result<Self, PipelineError> {
-        Self::with(directory, order.config.clone(), dataset, learnable, order.device.clone())
+        Self::with(directory, order.config.clone(), dataset, learnable, order.device.clone(), order.seed)
     }
 
     fn with(
@@ -73,6 +74,7 @@ impl Opened {
         dataset: Dataset,
         learnable: Learnable,
         device: Device,
+        seed: u64,
     ) -> Result<Self, PipelineError> {
         let stages = Stages::of(&directory)?;
         for stage in Stage::of(&config) {
@@ -82,7 +84,7 @@ impl Opened {
             true => learn::mined(&directory, &learnable)?,
             false => Vec::new(),
         };
-        Ok(Self { directory, config, dataset, learnable, rules, device })
+        Ok(Self { directory, config, dataset, learnable, rules, device, seed })
     }
 
     /// Where it is.
@@ -109,9 +111,20 @@ impl Opened {
         Ok(())
     }
 
+    /// Whether the graph has any fact about `entity`; nothing leads from one that it has not.
+    pub fn has_facts(&self, entity: EntityId) -> bool {
+        let graph = &self.learnable.graph;
+        (0..graph.links() as u32).any(|link| !graph.targets(entity, Link(link)).is_empty())
+    }
+
     /// Where its tensors live.
     pub fn device(&self) -> &Device {
         &self.device
+    }
+
+    /// The seed of every random choice in it.
+    pub fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// Its rules.

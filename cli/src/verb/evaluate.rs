@@ -39,6 +39,8 @@ struct Evaluated<'a> {
     #[serde(flatten)]
     report: &'a Report,
     split: Split,
+    seed: u64,
+    version: &'static str,
 }
 
 impl Evaluate {
@@ -57,8 +59,12 @@ impl Evaluate {
             Err(error) => return Err(error.into()),
         };
         if common.json {
-            console::print_json(&Evaluated { report: &report, split })?;
+            let (seed, version) = (opened.seed(), ruleguider::VERSION);
+            console::print_json(&Evaluated { report: &report, split, seed, version })?;
         } else {
+            let split = if split == Split::Test { "Test" } else { "Validation" };
+            let (seed, version) = (opened.seed(), ruleguider::VERSION);
+            console::print(&format_args!("{split} split, filtered, seed {seed}, version {version}:"))?;
             console::print(&report.to_string().trim_end())?;
         }
         Ok(Outcome::Done)

@@ -78,7 +78,7 @@ impl fmt::Display for Explained<'_> {
         }
         // What a rule below says with the same path need not be said twice.
         for answer in answers.iter().filter(|answer| !rules.iter().any(|rule| rule.path == answer.path)) {
-            write!(f, "\n  {:7.4}  {}", answer.score, reason(answer))?;
+            write!(f, "\n  {:8.4}  {}", answer.score, reason(answer))?;
             for step in &answer.path {
                 if let (Some(relation), Some(entity)) = (step.relation_score, step.entity_score) {
                     let link =
@@ -98,7 +98,11 @@ impl fmt::Display for Explained<'_> {
             }
         }
         if let Some(EmbeddingSaid { plausibility, rank }) = embedding {
-            write!(f, "\nThe embedding model: plausibility {plausibility:.3}, place {rank}")?;
+            let plausibility = match *plausibility {
+                tiny if tiny > 0.0 && tiny < 0.001 => format!("{tiny:.0e}"),
+                plausibility => format!("{plausibility:.3}"),
+            };
+            write!(f, "\nThe embedding model: plausibility {plausibility}, place {rank}")?;
         }
         if let Some(best) = instead {
             write!(f, "\nThe best answer is {} ({:.4}): {}", best.label, best.score, reason(best))?;

@@ -69,7 +69,7 @@ impl Predict {
             (Some(file), _, _) => self.many(file, &opened, &*reasoner, &lookup, common),
             (None, Some(subject), Some(relation)) => {
                 let query = Query { subject: lookup.entity(subject)?, link: lookup.link(relation)? };
-                self.one(query, &opened, &*reasoner, common)
+                self.one(query, &opened, &*reasoner, &lookup, common)
             }
             _ => bail!("expected SUBJECT and RELATION, or --file"),
         }
@@ -80,13 +80,15 @@ impl Predict {
         query: Query,
         opened: &Opened,
         reasoner: &dyn Explains,
+        lookup: &Lookup<'_>,
         common: &Common,
     ) -> anyhow::Result<Outcome> {
         let prediction = opened.predict(reasoner, query, self.top as usize)?;
         if common.json {
             console::print_json(&prediction)?;
         } else {
-            console::print(&Answered { prediction: &prediction, query, names: &opened.dataset().names })?;
+            let (names, connected) = (&opened.dataset().names, opened.has_facts(query.subject));
+            console::print(&Answered { prediction: &prediction, query, names, lookup, connected })?;
         }
         Ok(if prediction.answers.is_empty() { Outcome::Negative } else { Outcome::Done })
     }
@@ -186,6 +188,19 @@ struct Answered<'a> {
     prediction: &'a Prediction,
     query: Query,
     names: &'a Names,
+    lookup: &'a Lookup<'a>,
+    /// Whether the graph has any fact about the subject.
+    connected: bool,
+}
+
+impl Answered<'_> {
+    /// The answer's label, with its id where others have that label too.
+    fn name(&self, answer: &Answer) -> String {
+        match self.lookup.is_shared(&answer.label) {
+            true => format!("{} [{}]", answer.label, answer.entity),
+            false => answer.label.clone(),
+        }
+    }
 }
 
 impl fmt::Display for Answered<'_> {
@@ -196,28 +211,40 @@ impl fmt::Display for Answered<'_> {
             false => write!(f, "{subject} —{relation}→ ?")?,
             true => write!(f, "? —{relation}→ {subject}")?,
         }
-        if answers.is_empty() {
-            write!(f, "\n  nothing is predicted: no path that was learnt leads from here")?;
+        match (answers.is_empty(), self.connected) {
+            (true, true) => write!(f, "\n  nothing is predicted: no path that was learnt leads from here")?,
+            (true, false) => write!(f, "\n  nothing is predicted: the graph has no fact about {subject}")?,
+            (false, _) => {}
         }
-        let width = answers.iter().map(|answer| answer.label.chars().count()).max().unwrap_or(0).min(40);
-        for (place, answer) in answers.iter().enumerate() {
-            write!(
-                f,
-                "\n{:3}  {:width$}  {:7.4}  {}",
-                place + 1,
-                answer.label,
-                answer.score,
-                reason(answer)
-            )?;
+        let named: Vec<String> = answers.iter().map(|answer| self.name(answer)).collect();
+        let width = named.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(40);
+        for (place, (answer, name)) in answers.iter().zip(named).enumerate() {
+            write!(f, "\n{:3}  {name:width$}  {:8.4}  {}", place + 1, answer.score, reason(answer))?;
         }
+        let known = counted(known);
         if !known.is_empty() {
-            let shown: Vec<&str> = known.iter().take(10).map(String::as_str).collect();
             let more =
                 if known.len() > 10 { format!(" and {} more", known.len() - 10) } else { String::new() };
-            write!(f, "\n  known already: {}{more}", shown.join(", "))?;
+            write!(f, "\n  known already: {}{more}", known[..known.len().min(10)].join(", "))?;
         }
         Ok(())
     }
+}
+
+/// Labels in their order, each once, with how many there are of it if that is not one.
+fn counted(labels: &[String]) -> Vec<String> {
+    let mut seen: Vec<(&str, usize)> = Vec::new();
+    for label in labels {
+        match seen.iter_mut().find(|(other, _)| other == label) {
+            Some((_, count)) => *count += 1,
+            None => seen.push((label, 1)),
+        }
+    }
+    let said = |(label, count): (&str, usize)| match count {
+        1 => label.to_owned(),
+        _ => format!("{label} (×{count})"),
+    };
+    seen.into_iter().map(said).collect()
 }
 
 /// The path and the rule of an answer, in one line.

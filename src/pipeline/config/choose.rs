@@ -197,6 +197,7 @@ impl fmt::Display for Plan {
         let [mining, embedding, walking, ranking] = self.seconds;
         let about = |seconds: f64| match seconds {
             _ if seconds < 90.0 => format!("{:.0} s", seconds.max(1.0)),
+            _ if seconds < 600.0 => format!("{:.1} min", seconds / 60.0).replace(".0", ""),
             _ => format!("{:.0} min", seconds / 60.0),
         };
         write!(
