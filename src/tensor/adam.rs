@@ -9,8 +9,10 @@
 //! by its old momentum during those steps. For embeddings that is a gain as much as a saving (a rare row is
 //! not pushed on by one old example); where every row is touched in every step, both are the same.
 
-use super::cpu::simd;
+use super::cpu::{Cpu, simd};
+use super::cuda::Cuda;
 use super::cuda::launch::arguments;
+use super::cuda::pieces::{Piece, Pieces};
 use super::device::Backend;
 use super::error::Result;
 use super::file::Archive;
@@ -37,6 +39,9 @@ impl Default for AdamOptions {
     }
 }
 
+const HAS_GRADIENT: &str = "a slot in this state has its buffer";
+const HAS_MOMENTS: &str = "moments are made before the update";
+
 struct Moments {
     first: Buffer<f32>,
     second: Buffer<f32>,
@@ -51,28 +56,46 @@ pub struct Adam {
     moments: Vec<Option<Moments>>,
 }
 
-// A warp for each row.
+// A warp for each row of all parameters. Four elements of a lane are under way at once: waiting for each in turn
+// would take longer than everything else.
 pub(crate) const KERNELS: &str = r#"
-extern "C" __global__ void adam(float* values, float* first, float* second, float* gradient, u32* touched, u32* last, const float* factor,
-                                u32 rows, u32 columns, u32 step, float rate, float beta1, float beta2, float epsilon, float correction) {
+extern "C" __global__ void adam(const Piece* pieces, u32 count, u32 rows, const float* factor,
+                                u32 step, float rate, float beta1, float beta2, float epsilon, float correction) {
     u32 row = WARP;
-    if (row >= rows || (touched && !touched[row])) return;
-    u32 rest = last ? step - 1 - last[row] : 0;
+    if (row >= rows) return;
+    Piece piece = piece_of(pieces, count, row);
+    if (piece.touched && !piece.touched[row]) return;
+    u32 rest = piece.last ? step - 1 - piece.last[row] : 0;
     float keep1 = rest ? powf(beta1, rest + 1.0f) : beta1, keep2 = rest ? powf(beta2, rest + 1.0f) : beta2;
     float scale = factor ? factor[0] : 1.0f;
-    for (u32 c = LANE; c < columns; c += 32) {
-        u64 i = (u64)row * columns + c;
-        float slope = gradient[i] * scale;
-        float m = keep1 * first[i] + (1.0f - beta1) * slope, v = keep2 * second[i] + (1.0f - beta2) * slope * slope;
-        first[i] = m;
-        second[i] = v;
-        values[i] -= rate * m / (sqrtf(v * correction) + epsilon);
-        if (touched) gradient[i] = 0.0f;
+    u64 start = (u64)row * piece.columns;
+    for (u32 from = LANE; from < piece.columns; from += 128) {
+        float slope[4], m[4], v[4], value[4];
+        #pragma unroll
+        for (u32 k = 0; k < 4; k++) {
+            u32 c = from + 32 * k;
+            if (c >= piece.columns) continue;
+            slope[k] = piece.gradient[start + c] * scale;
+            m[k] = piece.first[start + c];
+            v[k] = piece.second[start + c];
+            value[k] = piece.values[start + c];
+        }
+        #pragma unroll
+        for (u32 k = 0; k < 4; k++) {
+            u32 c = from + 32 * k;
+            if (c >= piece.columns) continue;
+            m[k] = keep1 * m[k] + (1.0f - beta1) * slope[k];
+            v[k] = keep2 * v[k] + (1.0f - beta2) * slope[k] * slope[k];
+            piece.first[start + c] = m[k];
+            piece.second[start + c] = v[k];
+            piece.values[start + c] = value[k] - rate * m[k] / (sqrtf(v[k] * correction) + epsilon);
+            if (piece.touched) piece.gradient[start + c] = 0.0f;
+        }
     }
     __syncwarp();
     if (LANE == 0) {
-        if (last) last[row] = step;
-        if (touched) touched[row] = 0;
+        if (piece.last) piece.last[row] = step;
+        if (piece.touched) piece.touched[row] = 0;
     }
 }
 "#;
@@ -118,13 +141,22 @@ impl Adam {
         self.step += 1;
         self.moments.resize_with(parameters.entries.len(), || None);
         let step = self.constants();
-        for id in parameters.ids() {
-            let state = gradients.slots[id.0 as usize].state;
-            if matches!(state, State::Rows | State::All) && parameters.learns(id) {
-                self.update(parameters, gradients, id, step)?;
-            } else if state == State::Rows || state == State::All {
-                gradients.slots[id.0 as usize].state = State::Stale;
+        let due = |id: &ParameterId| gradients.slots[id.0 as usize].is_filled() && parameters.learns(*id);
+        let due: Vec<ParameterId> = parameters.ids().filter(due).collect();
+        for &id in &due {
+            self.expect_moments(parameters, id)?;
+        }
+        let device = parameters.device().clone();
+        match device.backend() {
+            Backend::Cpu(cpu) => {
+                for &id in &due {
+                    self.update_on_cpu(cpu, parameters, gradients, id, step)?;
+                }
             }
+            Backend::Cuda(cuda) => self.update_on_cuda(cuda, parameters, gradients, &due, step)?,
+        }
+        for id in parameters.ids() {
+            gradients.slots[id.0 as usize].leave(due.contains(&id));
         }
         for (id, value) in gradients.statistics.drain(..) {
             parameters.entries[id.0 as usize].value = value;
@@ -140,87 +172,99 @@ impl Adam {
         Step { number: self.step, rate: learning_rate, beta1, beta2, epsilon, first, second }
     }
 
-    fn update(
+    /// Makes the moments of a parameter that gets its first gradient.
+    fn expect_moments(&mut self, parameters: &Parameters, id: ParameterId) -> Result<()> {
+        let moments = &mut self.moments[id.0 as usize];
+        if moments.is_none() {
+            let (device, [rows, columns]) = (parameters.device(), parameters.entry(id).value.shape());
+            *moments = Some(Moments {
+                first: device.zeros(rows * columns)?,
+                second: device.zeros(rows * columns)?,
+                last: if parameters.kind(id) == Kind::Table { Some(device.zeros(rows)?) } else { None },
+            });
+        }
+        Ok(())
+    }
+
+    fn update_on_cpu(
         &mut self,
+        cpu: &Cpu,
         parameters: &mut Parameters,
         gradients: &mut Gradients,
         id: ParameterId,
         step: Step,
     ) -> Result<()> {
-        let device = parameters.device().clone();
-        let table = parameters.kind(id) == Kind::Table;
         let slot = &mut gradients.slots[id.0 as usize];
-        let (rows, columns, sparse) = (slot.rows, slot.columns, slot.state == State::Rows);
-        let moments = match &mut self.moments[id.0 as usize] {
-            Some(moments) => moments,
-            empty => empty.insert(Moments {
-                first: device.zeros(rows * columns)?,
-                second: device.zeros(rows * columns)?,
-                last: if table { Some(device.zeros(rows)?) } else { None },
-            }),
-        };
-        let gradient = slot.gradient.as_mut().expect("a slot in this state has its buffer");
+        let (columns, sparse) = (slot.columns, slot.state == State::Rows);
+        let moments = self.moments[id.0 as usize].as_mut().expect(HAS_MOMENTS);
+        let gradient = slot.gradient.as_mut().expect(HAS_GRADIENT);
         let values = parameters.values_mut(id)?;
-        match device.backend() {
-            Backend::Cpu(cpu) => {
-                let factor = gradients.factor.as_ref().map_or(1.0, |factor| factor.host()[0]);
-                let touched = slot.touched.as_ref().filter(|_| sparse).map(Buffer::host);
-                let last = moments.last.as_ref().map(Buffer::host);
-                let chunk = super::cpu::Cpu::rows_per_chunk(columns);
-                let arrays = [
-                    (values.host_mut(), columns),
-                    (moments.first.host_mut(), columns),
-                    (moments.second.host_mut(), columns),
-                    (gradient.host_mut(), columns),
-                ];
-                cpu.zip(arrays, chunk, |start, [values, first, second, gradient]| {
-                    for (index, values) in values.chunks_exact_mut(columns).enumerate() {
-                        let row = start + index;
-                        if touched.is_some_and(|touched| touched[row] == 0) {
-                            continue;
-                        }
-                        let rest = last.map_or(0, |last| (step.number - 1 - last[row]) as i32);
-                        let part = index * columns..(index + 1) * columns;
-                        let moments = (&mut first[part.clone()], &mut second[part.clone()]);
-                        update_row(values, moments, &mut gradient[part], factor, rest, step);
-                    }
-                });
-                if let Some(last) = &mut moments.last {
-                    let marks = slot.touched.as_mut().filter(|_| sparse).map(Buffer::host_mut);
-                    mark(last.host_mut(), marks, step.number);
+        let factor = gradients.factor.as_ref().map_or(1.0, |factor| factor.host()[0]);
+        let touched = slot.touched.as_ref().filter(|_| sparse).map(Buffer::host);
+        let last = moments.last.as_ref().map(Buffer::host);
+        let arrays = [
+            (values.host_mut(), columns),
+            (moments.first.host_mut(), columns),
+            (moments.second.host_mut(), columns),
+            (gradient.host_mut(), columns),
+        ];
+        cpu.zip(arrays, Cpu::rows_per_chunk(columns), |start, [values, first, second, gradient]| {
+            for (index, values) in values.chunks_exact_mut(columns).enumerate() {
+                let row = start + index;
+                if touched.is_some_and(|touched| touched[row] == 0) {
+                    continue;
                 }
+                let rest = last.map_or(0, |last| (step.number - 1 - last[row]) as i32);
+                let part = index * columns..(index + 1) * columns;
+                let moments = (&mut first[part.clone()], &mut second[part.clone()]);
+                update_row(values, moments, &mut gradient[part], factor, rest, step);
             }
-            Backend::Cuda(cuda) => {
-                let touched = slot.touched.as_mut().filter(|_| sparse);
-                let (factor, last) = (gradients.factor.as_ref(), moments.last.as_mut());
-                let arguments = arguments![
-                    values,
-                    &mut moments.first,
-                    &mut moments.second,
-                    gradient,
-                    touched,
-                    last,
-                    factor,
-                    rows,
-                    columns,
-                    step.number,
-                    step.rate * step.first,
-                    step.beta1,
-                    step.beta2,
-                    step.epsilon,
-                    step.second
-                ];
-                cuda.warps("adam", rows, arguments)?;
-            }
-        }
-        slot.state = if sparse { State::Zero } else { State::Stale };
-        if !sparse {
-            // The next step makes this gradient in memory of its own, which may as well be this.
-            slot.gradient = None;
+        });
+        if let Some(last) = &mut moments.last {
+            let marks = slot.touched.as_mut().filter(|_| sparse).map(Buffer::host_mut);
+            mark(last.host_mut(), marks, step.number);
         }
         Ok(())
     }
 
+    fn update_on_cuda(
+        &mut self,
+        cuda: &Cuda,
+        parameters: &mut Parameters,
+        gradients: &Gradients,
+        due: &[ParameterId],
+        step: Step,
+    ) -> Result<()> {
+        let mut pieces = Pieces::default();
+        for &id in due {
+            let slot = &gradients.slots[id.0 as usize];
+            let moments = self.moments[id.0 as usize].as_ref().expect(HAS_MOMENTS);
+            pieces.push(Piece {
+                rows: slot.rows,
+                columns: slot.columns,
+                gradient: slot.gradient.as_ref().expect(HAS_GRADIENT),
+                touched: slot.touched_rows(),
+                values: Some(parameters.values_mut(id)?),
+                first: Some(&moments.first),
+                second: Some(&moments.second),
+                last: moments.last.as_ref(),
+            });
+        }
+        let list = pieces.upload(parameters.device())?;
+        let arguments = arguments![
+            &list,
+            pieces.count(),
+            pieces.rows(),
+            gradients.factor.as_ref(),
+            step.number,
+            step.rate * step.first,
+            step.beta1,
+            step.beta2,
+            step.epsilon,
+            step.second
+        ];
+        cuda.warps("adam", pieces.rows(), arguments)
+    }
     /// Puts the state into an archive, so that training can go on exactly as it would have.
     pub fn store(&self, parameters: &Parameters, archive: &mut Archive) -> Result<()> {
         archive.set_metadata("adam.step", &self.step.to_string());

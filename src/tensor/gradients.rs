@@ -3,38 +3,36 @@
 //! One buffer a parameter, kept from step to step. A table remembers which rows were touched; the optimiser
 //! visits only those and leaves them zero, so no step clears a whole table.
 
+use super::cpu::Cpu;
 use super::cuda::launch::arguments;
+use super::cuda::pieces::{BLOCK_ROWS, Piece, Pieces};
 use super::device::{Backend, Device};
 use super::error::{Result, TensorError};
 use super::memory::Buffer;
 use super::parameters::{Kind, ParameterId, Parameters};
 use super::value::Tensor;
 
-/// Rows of a gradient that a block of the kernel squares.
-const SQUARE_ROWS: usize = 64;
-
+// A warp for each row of all gradients; then one block adds up what the blocks found.
 pub(crate) const KERNELS: &str = r#"
-extern "C" __global__ void squares(const float* gradient, const u32* touched, u32 rows, u32 columns, float* parts) {
-    u32 first = blockIdx.x * 64, end = min(first + 64, rows);
+extern "C" __global__ void squares(const Piece* pieces, u32 count, u32 rows, float* parts) {
+    u32 row = WARP;
     float sum = 0.0f;
-    for (u32 row = first + (threadIdx.x >> 5); row < end; row += 8) {
-        if (touched && !touched[row]) continue;
-        for (u32 c = LANE; c < columns; c += 32) { float x = gradient[(u64)row * columns + c]; sum += x * x; }
+    if (row < rows) {
+        Piece piece = piece_of(pieces, count, row);
+        if (!piece.touched || piece.touched[row]) {
+            const float* gradient = piece.gradient + (u64)row * piece.columns;
+            #pragma unroll 4
+            for (u32 c = LANE; c < piece.columns; c += 32) sum += gradient[c] * gradient[c];
+        }
     }
     sum = block_sum(sum);
     if (threadIdx.x == 0) parts[blockIdx.x] = sum;
 }
-extern "C" __global__ void square_total(const float* parts, u32 count, float* out, u32 index) {
+extern "C" __global__ void clip(const float* parts, u32 count, float limit, float* norm, float* factor) {
     float total = 0.0f;
     for (u32 i = threadIdx.x; i < count; i += blockDim.x) total += parts[i];
-    total = block_sum(total);
-    if (threadIdx.x == 0) out[index] = total;
-}
-extern "C" __global__ void clip(const float* squares, u32 count, float limit, float* norm, float* factor) {
-    if (THREAD > 0) return;
-    float total = 0.0f;
-    for (u32 i = 0; i < count; i++) total += squares[i];
-    total = sqrtf(total);
+    total = sqrtf(block_sum(total));
+    if (threadIdx.x > 0) return;
     norm[0] = total;
     factor[0] = total > limit ? limit / total : 1.0f;
 }
@@ -61,6 +59,42 @@ pub(super) struct Slot {
     pub(super) rows: usize,
     pub(super) columns: usize,
     kind: Kind,
+}
+
+impl Slot {
+    /// Whether there is a gradient in it.
+    pub(super) fn is_filled(&self) -> bool {
+        matches!(self.state, State::Rows | State::All)
+    }
+
+    /// The marks of the rows that count; none if all do.
+    pub(super) fn touched_rows(&self) -> Option<&Buffer<u32>> {
+        self.touched.as_ref().filter(|_| self.state == State::Rows)
+    }
+
+    /// Takes note that the gradient is spent: the optimiser left touched rows zero if it `updated` them.
+    pub(super) fn leave(&mut self, updated: bool) {
+        if !self.is_filled() {
+            return;
+        }
+        let sparse = self.state == State::Rows;
+        self.state = if updated && sparse { State::Zero } else { State::Stale };
+        if updated && !sparse {
+            // The next step makes this gradient in memory of its own, which may as well be this.
+            self.gradient = None;
+        }
+    }
+
+    /// The sum of the squares of the gradient, on the CPU.
+    fn squares(&self, cpu: &Cpu) -> f32 {
+        let (Some(gradient), true) = (&self.gradient, self.is_filled()) else { return 0.0 };
+        let (values, touched) = (gradient.host(), self.touched_rows().map(Buffer::host));
+        let sum = cpu.sum(self.rows, 1 + 16_384 / self.columns.max(1), |range| {
+            let kept = range.filter(|&row| touched.is_none_or(|touched| touched[row] != 0));
+            kept.map(|row| square(&values[row * self.columns..(row + 1) * self.columns])).sum()
+        });
+        sum as f32
+    }
 }
 
 /// A buffer that an operation adds its part of a gradient to.
@@ -107,45 +141,28 @@ impl Gradients {
     /// Scales all gradients so that their common norm is at most `limit`; returns the norm before, as a
     /// number on the device (reading it waits for the device, clipping itself does not).
     pub fn clip_norm(&mut self, limit: f32) -> Result<Tensor> {
-        let mut squares = self.device.zeros::<f32>(self.slots.len().max(1))?;
-        for (index, slot) in self.slots.iter().enumerate() {
-            let Some(gradient) =
-                slot.gradient.as_ref().filter(|_| matches!(slot.state, State::Rows | State::All))
-            else {
-                continue;
-            };
-            match self.device.backend() {
-                Backend::Cpu(cpu) => {
-                    let values = gradient.host();
-                    let touched =
-                        slot.touched.as_ref().filter(|_| slot.state == State::Rows).map(Buffer::host);
-                    let sum = cpu.sum(slot.rows, 1 + 16_384 / slot.columns.max(1), |range| {
-                        let kept = range.filter(|&row| touched.is_none_or(|touched| touched[row] != 0));
-                        kept.map(|row| square(&values[row * slot.columns..(row + 1) * slot.columns])).sum()
-                    });
-                    squares.host_mut()[index] = sum as f32;
-                }
-                Backend::Cuda(cuda) => {
-                    let touched = slot.touched.as_ref().filter(|_| slot.state == State::Rows);
-                    let blocks = slot.rows.div_ceil(SQUARE_ROWS);
-                    let mut parts = self.device.allocate::<f32>(blocks)?;
-                    let arguments = arguments![gradient, touched, slot.rows, slot.columns, &mut parts];
-                    cuda.blocks("squares", (blocks, 1), 256, arguments)?;
-                    let arguments = arguments![&parts, blocks, &mut squares, index];
-                    cuda.blocks("square_total", (1, 1), 1024, arguments)?;
-                }
-            }
-        }
         let (mut norm, mut factor) = (self.device.allocate::<f32>(1)?, self.device.allocate::<f32>(1)?);
         match self.device.backend() {
-            Backend::Cpu(_) => {
-                let total = squares.host().iter().sum::<f32>().sqrt();
+            Backend::Cpu(cpu) => {
+                let total = self.slots.iter().map(|slot| slot.squares(cpu)).sum::<f32>().sqrt();
                 norm.host_mut()[0] = total;
                 factor.host_mut()[0] = if total > limit { limit / total } else { 1.0 };
             }
             Backend::Cuda(cuda) => {
-                let arguments = arguments![&squares, self.slots.len(), limit, &mut norm, &mut factor];
-                cuda.threads("clip", 1, arguments)?;
+                let mut pieces = Pieces::default();
+                for slot in &self.slots {
+                    let (Some(gradient), true) = (&slot.gradient, slot.is_filled()) else { continue };
+                    let (rows, columns, touched) = (slot.rows, slot.columns, slot.touched_rows());
+                    let (values, first, second, last) = (None, None, None, None);
+                    pieces.push(Piece { rows, columns, gradient, touched, values, first, second, last });
+                }
+                let list = pieces.upload(&self.device)?;
+                let blocks = pieces.rows().div_ceil(BLOCK_ROWS);
+                let mut parts = self.device.allocate::<f32>(blocks)?;
+                let arguments = arguments![&list, pieces.count(), pieces.rows(), &mut parts];
+                cuda.warps("squares", pieces.rows(), arguments)?;
+                let arguments = arguments![&parts, blocks, limit, &mut norm, &mut factor];
+                cuda.blocks("clip", (1, 1), 1024, arguments)?;
             }
         }
         self.factor = Some(factor);

@@ -8,6 +8,7 @@
 mod arena;
 mod compile;
 pub(crate) mod launch;
+pub(crate) mod pieces;
 pub(crate) mod sort;
 
 use std::collections::HashMap;

@@ -25,6 +25,7 @@ pub(crate) mod softmax;
 
 /// The CUDA text of all operations, compiled together when a device is opened.
 pub(crate) const KERNELS: &[&str] = &[
+    super::cuda::pieces::KERNELS,
     super::adam::KERNELS,
     super::cuda::sort::KERNELS,
     super::gradients::KERNELS,
