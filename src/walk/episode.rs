@@ -299,42 +299,36 @@ impl Lesson<'_> {
         weights: &[f32],
     ) -> Result<(Var, Option<Tensor>), WalkError> {
         let weights = Tensor::vector(tape.device(), weights)?;
-        let mut terms = Vec::new();
-        let mut entropies = Vec::new();
+        let (mut loss, mut entropy) = (None, None);
         for hop in &walks.hops {
             if let Some(chances) = hop.relation_chances {
                 let picked = tape.pick_pairs(chances, &hop.heads, &hop.links)?; // [walks]
-                terms.push(tape.weighted_sum(picked, &weights)?);
+                loss = Some(tape.add_weighted_sum(loss, picked, &weights)?);
             }
             if let Some(chances) = hop.action_chances {
                 let picked = tape.pick(chances, &hop.places)?; // [walks]
-                terms.push(tape.weighted_sum(picked, &weights)?);
+                loss = Some(tape.add_weighted_sum(loss, picked, &weights)?);
             }
-            if let Some(entropy) = hop.entropy {
+            if let Some(of_states) = hop.entropy {
                 let share = 1.0 / (self.config.hops as f32 * weights.rows().max(1) as f32);
                 let crowd: Vec<f32> = hop.crowd.iter().map(|walks| walks * share).collect();
-                entropies.push(tape.weighted_sum(entropy, &Tensor::vector(tape.device(), &crowd)?)?);
+                let crowd = Tensor::vector(tape.device(), &crowd)?;
+                entropy = Some(tape.add_weighted_sum(entropy, of_states, &crowd)?);
             }
         }
-        let entropy = sum(tape, &entropies)?;
         if let Some(entropy) = entropy.filter(|_| self.config.entropy > 0.0) {
-            terms.push(tape.scale(entropy, -self.config.entropy)?);
+            let term = tape.scale(entropy, -self.config.entropy)?;
+            loss = Some(match loss {
+                Some(loss) => tape.add(loss, term)?,
+                None => term,
+            });
         }
-        let loss = match sum(tape, &terms)? {
+        let loss = match loss {
             Some(loss) => loss,
             None => tape.constant(Tensor::zeros(tape.device(), 1, 1)?)?,
         };
         Ok((loss, entropy.map(|entropy| tape.value(entropy))))
     }
-}
-
-fn sum(tape: &mut Tape, terms: &[Var]) -> Result<Option<Var>, WalkError> {
-    let Some((&first, rest)) = terms.split_first() else { return Ok(None) };
-    let mut total = first;
-    for &term in rest {
-        total = tape.add(total, term)?;
-    }
-    Ok(Some(total))
 }
 
 /// The places of scripted actions in the lists of the states that walks stand in.

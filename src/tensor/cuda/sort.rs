@@ -1,27 +1,34 @@
 //! A stable sort of keys on the device, and sums that do not depend on the order of threads.
 //!
 //! The sort goes byte by byte from the lowest: count the keys of each value in each tile, add the counts up,
-//! put every key in its place. Only integers are counted concurrently, so the result is always the same.
+//! put every key in its place. Within a tile each warp has keys of its own, so its threads go on together and
+//! wait for the others only between counting and placing. A list that one block can sort is sorted in one launch.
+//! Only integers are counted concurrently, so the result is always the same.
 
 use super::launch::arguments;
 use super::{Cuda, Result};
 use crate::tensor::device::Device;
 use crate::tensor::memory::Buffer;
 
-/// Keys that a block sorts.
-const TILE: usize = 4096;
+/// Keys that a block sorts where there are several.
+const TILE: usize = 8192;
+/// So many keys are sorted by one block alone.
+const FEW: usize = 16_384;
+/// Threads of a block that sorts.
+const THREADS: usize = 1024;
 
 pub(crate) const KERNELS: &str = r#"
-#define SORT_TILE 4096
+#define SORT_TILE 8192
+#define SORT_WARPS 32
 extern "C" __global__ void sort_count(const u32* keys, u32 n, u32 shift, u32* counts, u32 tiles) {
     __shared__ u32 histogram[256];
-    histogram[threadIdx.x] = 0;
+    if (threadIdx.x < 256) histogram[threadIdx.x] = 0;
     __syncthreads();
-    u32 first = blockIdx.x * SORT_TILE;
-    for (u32 i = first + threadIdx.x; i < min(first + SORT_TILE, n); i += 256)
-        atomicAdd(&histogram[(keys[i] >> shift) & 255], 1u);
+    u32 first = blockIdx.x * SORT_TILE, end = min(first + SORT_TILE, n);
+    #pragma unroll 4
+    for (u32 i = first + threadIdx.x; i < end; i += blockDim.x) atomicAdd(&histogram[(keys[i] >> shift) & 255], 1u);
     __syncthreads();
-    counts[threadIdx.x * tiles + blockIdx.x] = histogram[threadIdx.x];
+    if (threadIdx.x < 256) counts[threadIdx.x * tiles + blockIdx.x] = histogram[threadIdx.x];
 }
 // One block of 1024 threads turns counts into the sums of all counts before them.
 extern "C" __global__ void sort_scan(u32* counts, u32 n) {
@@ -40,35 +47,83 @@ extern "C" __global__ void sort_scan(u32* counts, u32 n) {
     u32 before = sums[threadIdx.x] - total;
     for (u32 i = first; i < end; i++) { u32 count = counts[i]; counts[i] = before; before += count; }
 }
+// Adds to `counts`, by digit, how often the warp's keys have it. All lanes stay together.
+__device__ __forceinline__ u32 sort_rank(u32 digit, u32* counts, u32& before) {
+    u32 same = __match_any_sync(0xffffffffu, digit), rank = __popc(same & ((1u << LANE) - 1));
+    if (digit < 256) before = counts[digit];
+    __syncwarp();
+    if (digit < 256 && rank == 0) counts[digit] = before + __popc(same);
+    __syncwarp();
+    return rank;
+}
+// A block of 1024 threads (a lane has four keys under way at once) puts the keys from `first` to `end` in the order of one digit. `starts` says where the
+// tile's keys of each digit go; without them the tile is everything.
+__device__ void sort_digit(const u32* keys, const u32* order, u32* keys_out, u32* order_out, u32 first, u32 end, u32 shift,
+                           const u32* starts, u32 tiles) {
+    __shared__ u32 counts[SORT_WARPS][256];
+    __shared__ u32 next[256];
+    u32 t = threadIdx.x, warp = t >> 5;
+    for (u32 i = t; i < SORT_WARPS * 256; i += blockDim.x) counts[i >> 8][i & 255] = 0;
+    __syncthreads();
+    u32 each = ((end - first + SORT_WARPS * 32 - 1) / (SORT_WARPS * 32)) * 32;
+    u32 from = min(first + warp * each, end), to = min(from + each, end), before = 0;
+    for (u32 round = from + LANE; round - LANE < to; round += 128) {
+        u32 key[4];
+        #pragma unroll
+        for (u32 k = 0; k < 4; k++) key[k] = round + 32 * k < to ? keys[round + 32 * k] : 0;
+        #pragma unroll
+        for (u32 k = 0; k < 4; k++) sort_rank(round + 32 * k < to ? (key[k] >> shift) & 255 : 256, counts[warp], before);
+    }
+    __syncthreads();
+    u32 total = 0;
+    if (t < 256) {
+        for (u32 w = 0; w < SORT_WARPS; w++) { u32 count = counts[w][t]; counts[w][t] = total; total += count; }
+        next[t] = starts ? starts[t * tiles + blockIdx.x] : total;
+    }
+    __syncthreads();
+    for (u32 step = 1; !starts && step < 256; step <<= 1) {
+        u32 other = t < 256 && t >= step ? next[t - step] : 0;
+        __syncthreads();
+        if (t < 256) next[t] += other;
+        __syncthreads();
+    }
+    if (!starts && t < 256) next[t] -= total;
+    __syncthreads();
+    for (u32 round = from + LANE; round - LANE < to; round += 128) {
+        u32 key[4], at[4];
+        #pragma unroll
+        for (u32 k = 0; k < 4; k++) {
+            u32 i = round + 32 * k;
+            key[k] = i < to ? keys[i] : 0;
+            at[k] = order && i < to ? order[i] : i;
+        }
+        #pragma unroll
+        for (u32 k = 0; k < 4; k++) {
+            bool live = round + 32 * k < to;
+            u32 digit = live ? (key[k] >> shift) & 255 : 256, rank = sort_rank(digit, counts[warp], before);
+            if (!live) continue;
+            u32 place = next[digit] + before + rank;
+            keys_out[place] = key[k];
+            order_out[place] = at[k];
+        }
+    }
+    __syncthreads();
+}
 extern "C" __global__ void sort_place(const u32* keys, const u32* order, u32* keys_out, u32* order_out,
                                       u32 n, u32 shift, const u32* counts, u32 tiles) {
-    __shared__ u32 next[256];
-    __shared__ u32 in_warp[8][256];
-    u32 t = threadIdx.x, warp = t >> 5, lane = t & 31;
-    next[t] = counts[t * tiles + blockIdx.x];
-    for (u32 w = 0; w < 8; w++) in_warp[w][t] = 0;
-    __syncthreads();
-    u32 first = blockIdx.x * SORT_TILE, end = min(first + SORT_TILE, n);
-    for (u32 round = first; round < end; round += 256) {
-        u32 i = round + t;
-        bool live = i < end;
-        u32 key = live ? keys[i] : 0;
-        u32 digit = live ? (key >> shift) & 255 : 256;
-        u32 same = __match_any_sync(0xffffffffu, digit);
-        u32 rank = __popc(same & ((1u << lane) - 1));
-        if (live && rank == 0) in_warp[warp][digit] = __popc(same);
-        __syncthreads();
-        if (live) {
-            u32 to = next[digit] + rank;
-            for (u32 w = 0; w < warp; w++) to += in_warp[w][digit];
-            keys_out[to] = key;
-            order_out[to] = order ? order[i] : i;
-        }
-        __syncthreads();
-        u32 total = 0;
-        for (u32 w = 0; w < 8; w++) { total += in_warp[w][t]; in_warp[w][t] = 0; }
-        next[t] += total;
-        __syncthreads();
+    u32 first = blockIdx.x * SORT_TILE;
+    sort_digit(keys, order, keys_out, order_out, first, min(first + SORT_TILE, n), shift, counts, tiles);
+}
+// All digits of a short list by one block; the last round writes to the first pair.
+extern "C" __global__ void sort_few(const u32* keys, u32* keys_out, u32* order_out, u32* keys_between, u32* order_between,
+                                    u32 n, u32 rounds) {
+    const u32 *source = keys, *order = nullptr;
+    for (u32 round = 0; round < rounds; round++) {
+        bool out = (rounds - round) & 1;
+        u32 *to = out ? keys_out : keys_between, *order_to = out ? order_out : order_between;
+        sort_digit(source, order, to, order_to, 0, n, 8 * round, nullptr, 1);
+        source = to;
+        order = order_to;
     }
 }
 // The second half of a sum: parts of each of `columns` sums, added in order.
@@ -79,12 +134,12 @@ extern "C" __global__ void sum_parts(const float* parts, u32 count, u32 columns,
     for (u32 i = 0; i < count; i++) total += parts[(u64)i * columns + column];
     out[column] = total * factor + (accumulate ? out[column] : 0.0f);
 }
-// The same for a single number, by one block.
-extern "C" __global__ void sum_all(const float* parts, u32 count, float* out, float factor) {
+// The same for a single number, by one block, added to another number if there is one.
+extern "C" __global__ void sum_all(const float* parts, u32 count, const float* before, float* out, float factor) {
     float total = 0.0f;
     for (u32 i = threadIdx.x; i < count; i += blockDim.x) total += parts[i];
     total = block_sum(total);
-    if (threadIdx.x == 0) out[0] = total * factor;
+    if (threadIdx.x == 0) out[0] = (before ? before[0] : 0.0f) + total * factor;
 }
 "#;
 
@@ -97,30 +152,45 @@ impl Cuda {
         limit: usize,
     ) -> Result<(Buffer<u32>, Buffer<u32>)> {
         let n = keys.len();
+        let bits = usize::BITS - limit.saturating_sub(1).leading_zeros();
+        let rounds = bits.max(1).div_ceil(8);
+        let pair = || -> Result<_> { Ok((device.allocate::<u32>(n)?, device.allocate::<u32>(n)?)) };
+        if n <= FEW {
+            let (mut sorted, mut between) = (pair()?, if rounds > 1 { Some(pair()?) } else { None });
+            let (keys_between, order_between) = between.as_mut().map(|(keys, order)| (keys, order)).unzip();
+            let (keys_out, order_out) = (&mut sorted.0, &mut sorted.1);
+            let arguments = arguments![keys, keys_out, order_out, keys_between, order_between, n, rounds];
+            self.blocks("sort_few", (n.min(1), 1), THREADS, arguments)?;
+            return Ok(sorted);
+        }
         let tiles = n.div_ceil(TILE);
         let mut counts = device.allocate::<u32>(256 * tiles)?;
-        let bits = usize::BITS - limit.saturating_sub(1).leading_zeros();
         let mut current: Option<(Buffer<u32>, Buffer<u32>)> = None;
-        for shift in (0..bits.max(1)).step_by(8) {
-            let (mut keys_out, mut order_out) = (device.allocate::<u32>(n)?, device.allocate::<u32>(n)?);
+        for shift in (0..rounds).map(|round| 8 * round) {
+            let (mut keys_out, mut order_out) = pair()?;
             let (source, order) = match &current {
                 Some((keys, order)) => (keys, Some(order)),
                 None => (keys, None),
             };
-            self.blocks("sort_count", (tiles, 1), 256, arguments![source, n, shift, &mut counts, tiles])?;
-            if tiles > 0 {
-                self.blocks("sort_scan", (1, 1), 1024, arguments![&mut counts, 256 * tiles])?;
-            }
+            let arguments = arguments![source, n, shift, &mut counts, tiles];
+            self.blocks("sort_count", (tiles, 1), THREADS, arguments)?;
+            self.blocks("sort_scan", (1, 1), 1024, arguments![&mut counts, 256 * tiles])?;
             let arguments =
                 arguments![source, order, &mut keys_out, &mut order_out, n, shift, &counts, tiles];
-            self.blocks("sort_place", (tiles, 1), 256, arguments)?;
+            self.blocks("sort_place", (tiles, 1), THREADS, arguments)?;
             current = Some((keys_out, order_out));
         }
         Ok(current.expect("there is at least one round"))
     }
 
-    /// Adds the parts of a sum, in order.
-    pub(crate) fn sum_all(&self, parts: &Buffer<f32>, out: &mut Buffer<f32>, factor: f32) -> Result<()> {
-        self.blocks("sum_all", (1, 1), 1024, arguments![parts, parts.len(), out, factor])
+    /// Adds the parts of a sum, in order, and the number `before` them.
+    pub(crate) fn sum_all(
+        &self,
+        parts: &Buffer<f32>,
+        before: Option<&Buffer<f32>>,
+        out: &mut Buffer<f32>,
+        factor: f32,
+    ) -> Result<()> {
+        self.blocks("sum_all", (1, 1), 1024, arguments![parts, parts.len(), before, out, factor])
     }
 }

@@ -224,7 +224,7 @@ impl DeviceProblem<'_> {
                 let slope = (1.0 - smoothing) * scale;
                 let arguments = arguments![&mut scores, label_rows, owners.buffer(), total, self.rows, slope];
                 cuda.threads("binary_label_slopes", total, arguments)?;
-                cuda.sum_all(&parts, &mut value, scale)?;
+                cuda.sum_all(&parts, None, &mut value, scale)?;
             }
             Loss::Softmax => {
                 let scale = 1.0 / self.count.max(1) as f32;
@@ -232,7 +232,7 @@ impl DeviceProblem<'_> {
                 let arguments =
                     arguments![&mut scores, self.bias, label_rows, starts, self.rows, scale, &mut parts];
                 cuda.blocks("softmax_slopes", (self.count, 1), 1024, arguments)?;
-                cuda.sum_all(&parts, &mut value, scale)?;
+                cuda.sum_all(&parts, None, &mut value, scale)?;
             }
         }
         let train = |len: usize| device.allocate::<f32>(if self.train { len } else { 0 });

@@ -24,7 +24,7 @@ pub enum Activation {
 }
 
 /// Rows that a block of the kernel sums.
-const SUM_ROWS: usize = 128;
+const SUM_ROWS: usize = 2048;
 
 pub(crate) const KERNELS: &str = r#"
 extern "C" __global__ void linear_finish(float* out, u32 n, u32 columns, const float* bias, u32 relu, Dropout dropout) {
@@ -40,19 +40,22 @@ extern "C" __global__ void linear_before_finish(float* gradient, const float* ou
     if (i >= n) return;
     gradient[i] *= relu ? (out[i] > 0.0f ? dropout.scale : 0.0f) : kept(dropout, i);
 }
-// A block sums 32 columns of 128 rows, eight rows at a time.
-extern "C" __global__ void column_sums(const float* values, u32 rows, u32 columns, float* parts) {
-    __shared__ float sums[8][32];
+// A block sums 32 columns of 2048 rows, 32 rows at a time.
+extern "C" __global__ void column_sums(const float* values, u32 rows, u32 columns, float* parts, u32 accumulate) {
+    __shared__ float sums[32][32];
     u32 lane = threadIdx.x & 31, slot = threadIdx.x >> 5, column = blockIdx.x * 32 + lane;
-    u32 end = min((blockIdx.y + 1) * 128, rows);
+    u32 end = min((blockIdx.y + 1) * 2048, rows);
     float sum = 0.0f;
-    if (column < columns)
-        for (u32 row = blockIdx.y * 128 + slot; row < end; row += 8) sum += values[(u64)row * columns + column];
+    if (column < columns) {
+        #pragma unroll 8
+        for (u32 row = blockIdx.y * 2048 + slot; row < end; row += 32) sum += values[(u64)row * columns + column];
+    }
     sums[slot][lane] = sum;
     __syncthreads();
     if (slot == 0 && column < columns) {
-        for (u32 other = 1; other < 8; other++) sum += sums[other][lane];
-        parts[(u64)blockIdx.y * columns + column] = sum;
+        for (u32 other = 1; other < 32; other++) sum += sums[other][lane];
+        float* to = parts + (u64)blockIdx.y * columns + column;
+        *to = sum + (accumulate ? *to : 0.0f);
     }
 }
 "#;
@@ -258,11 +261,21 @@ pub(crate) fn column_sums(
         }
         Backend::Cuda(cuda) => {
             let chunks = rows.div_ceil(SUM_ROWS).max(1);
-            let mut parts = values.device().allocate::<f32>(chunks * columns)?;
-            let blocks = (columns.div_ceil(32), chunks);
-            cuda.blocks("column_sums", blocks, 256, arguments![values, rows, columns, &mut parts])?;
-            let arguments = arguments![&parts, chunks, columns, &mut target.buffer, 1.0f32, !target.fresh];
-            cuda.threads("sum_parts", columns, arguments)?;
+            let (blocks, add) = ((columns.div_ceil(32), chunks), !target.fresh);
+            if chunks == 1 {
+                let arguments = arguments![values, rows, columns, &mut target.buffer, add];
+                cuda.blocks("column_sums", blocks, 1024, arguments)?;
+            } else {
+                let mut parts = values.device().allocate::<f32>(chunks * columns)?;
+                cuda.blocks(
+                    "column_sums",
+                    blocks,
+                    1024,
+                    arguments![values, rows, columns, &mut parts, false],
+                )?;
+                let arguments = arguments![&parts, chunks, columns, &mut target.buffer, 1.0f32, add];
+                cuda.threads("sum_parts", columns, arguments)?;
+            }
         }
     }
     target.fresh = false;

@@ -73,6 +73,36 @@ extern "C" __global__ void lstm_back(const float* gates, const float* cell, cons
     slope[3 * width] = h * bent * leave * (1.0f - leave);
     to_memory[i] = c * forget;
 }
+// The first of the sorted keys that is not below `key`.
+__device__ u32 lstm_first(const u32* keys, u32 n, u32 key) {
+    u32 low = 0, high = n;
+    while (low < high) {
+        u32 middle = (low + high) / 2;
+        if (keys[middle] < key) low = middle + 1; else high = middle;
+    }
+    return low;
+}
+// A block for each parent and some columns of both gradients: it adds up the rows of its children, `slots` of them
+// at a time.
+extern "C" __global__ void lstm_parents(const u32* keys, const u32* order, u32 n, const float* slopes, const float* memory,
+                                        float* to_slopes, float* to_memory, u32 width, u32 slots) {
+    __shared__ float sums[256];
+    u32 lanes = 256 / slots, slot = threadIdx.x / lanes, c = blockIdx.y * lanes + threadIdx.x % lanes;
+    u32 parent = blockIdx.x, first = lstm_first(keys, n, parent), end = lstm_first(keys, n, parent + 1);
+    bool by_gate = c < 4 * width, live = c < 5 * width;
+    u32 columns = by_gate ? 4 * width : width, column = by_gate ? c : c - 4 * width;
+    float sum = 0.0f;
+    if (live) {
+        const float* source = (by_gate ? slopes : memory) + column;
+        #pragma unroll 8
+        for (u32 i = first + slot; i < end; i += slots) sum += source[(u64)order[i] * columns];
+    }
+    sums[threadIdx.x] = sum;
+    __syncthreads();
+    if (slot > 0 || !live) return;
+    for (u32 other = 1; other < slots; other++) sum += sums[other * lanes + threadIdx.x];
+    (by_gate ? to_slopes : to_memory)[(u64)parent * columns + column] = sum;
+}
 "#;
 
 struct Lstm {
@@ -381,19 +411,40 @@ impl Operation for Lstm {
             flow.add(state.cell, to_memory)?;
             return add_sides(flow, state.hidden, self.weights.hidden, &slopes, 4 * width);
         };
-        let by_parent = |source: &Buffer<f32>, columns: usize, flow: &Flow| -> Result<Buffer<f32>> {
-            let count = flow.value(state.cell).rows();
-            let mut sums = flow.device().zeros::<f32>(count * columns)?;
-            let (owners, scale, dropout) = (None, None, Dropout::NONE);
-            Scatter { indices: parents, source, owners, scale, dropout, columns }
-                .add_to(&mut sums, None, count)?;
-            Ok(sums)
-        };
-        let to_memory = by_parent(&to_memory, width, flow)?;
-        let slopes = by_parent(&slopes, 4 * width, flow)?;
+        let count = flow.value(state.cell).rows();
+        let (slopes, to_memory) = by_parent(parents, count, &slopes, &to_memory, width)?;
         flow.add(state.cell, to_memory)?;
         add_sides(flow, state.hidden, self.weights.hidden, &slopes, 4 * width)
     }
+}
+
+/// The gradients of the gates and of the memory, added up over the children of each of `count` parents.
+fn by_parent(
+    parents: &Indices,
+    count: usize,
+    slopes: &Buffer<f32>,
+    to_memory: &Buffer<f32>,
+    width: usize,
+) -> Result<(Buffer<f32>, Buffer<f32>)> {
+    let device = slopes.device();
+    if let Backend::Cuda(cuda) = device.backend() {
+        let mut sums = (device.allocate::<f32>(count * 4 * width)?, device.allocate::<f32>(count * width)?);
+        let (groups, n) = (parents.groups(count)?, parents.len());
+        let slots = if n > 16 * count { 8 } else { 1usize };
+        let (keys, order) = (&groups.rows_of_order, &groups.order);
+        let (to_slopes, to_cell) = (&mut sums.0, &mut sums.1);
+        let arguments = arguments![keys, order, n, slopes, to_memory, to_slopes, to_cell, width, slots];
+        cuda.blocks("lstm_parents", (count, (5 * width).div_ceil(256 / slots)), 256, arguments)?;
+        return Ok(sums);
+    }
+    let sum = |source: &Buffer<f32>, columns: usize| -> Result<Buffer<f32>> {
+        let mut sums = device.zeros::<f32>(count * columns)?;
+        let (owners, scale, dropout) = (None, None, Dropout::NONE);
+        Scatter { indices: parents, source, owners, scale, dropout, columns }
+            .add_to(&mut sums, None, count)?;
+        Ok(sums)
+    };
+    Ok((sum(slopes, 4 * width)?, sum(to_memory, width)?))
 }
 
 /// The gradients of both sides of `input · weight`.

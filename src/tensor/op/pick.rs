@@ -14,7 +14,7 @@ extern "C" __global__ void pick(const float* in, const u32* rows, const u32* col
 }
 extern "C" __global__ void pick_keys(const u32* rows, const u32* columns, u32 n, u32 width, u32* keys) {
     u32 i = THREAD;
-    if (i < n) keys[i] = (rows ? rows[i] * width : 0) + columns[i];
+    if (i < n) keys[i] = rows[i] * width + columns[i];
 }
 extern "C" __global__ void pick_back(const u32* keys, const u32* order, const float* gradient, u32 n, float* target) {
     u32 i = THREAD;
@@ -97,10 +97,16 @@ impl Operation for Pick {
                 }
             }
             Backend::Cuda(cuda) => {
-                let (rows, n) = (self.rows.as_ref().map(Indices::buffer), self.columns.len());
-                let mut keys = flow.device().allocate::<u32>(n)?;
-                cuda.threads("pick_keys", n, arguments![rows, self.columns.buffer(), n, width, &mut keys])?;
-                let (keys, order) = cuda.sorted(&flow.device(), &keys, height * width)?;
+                let (device, n, columns) = (flow.device(), self.columns.len(), self.columns.buffer());
+                let (keys, order) = match &self.rows {
+                    Some(rows) => {
+                        let mut keys = device.allocate::<u32>(n)?;
+                        let arguments = arguments![rows.buffer(), columns, n, width, &mut keys];
+                        cuda.threads("pick_keys", n, arguments)?;
+                        cuda.sorted(&device, &keys, height * width)?
+                    }
+                    None => cuda.sorted(&device, columns, height)?,
+                };
                 let arguments = arguments![&keys, &order, &gradient, n, &mut target.buffer];
                 cuda.threads("pick_back", n, arguments)?;
             }

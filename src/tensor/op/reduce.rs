@@ -4,20 +4,22 @@ use crate::tensor::cpu::simd;
 use crate::tensor::cuda::launch::arguments;
 use crate::tensor::device::Backend;
 use crate::tensor::error::{Result, expect_shape};
+use crate::tensor::memory::Buffer;
 use crate::tensor::tape::{Flow, Operation, Tape, Var};
 use crate::tensor::value::Tensor;
 
 /// Elements that a block of a kernel sums.
-const SUM_ELEMENTS: usize = 4096;
+const SUM_ELEMENTS: usize = 16_384;
 
 pub(crate) const KERNELS: &str = r#"
-#define SUM_ELEMENTS 4096
-extern "C" __global__ void weighted_sum(const float* in, const float* weights, u32 n, float* parts) {
+#define SUM_ELEMENTS 16384
+extern "C" __global__ void weighted_sum(const float* in, const float* weights, u32 n, const float* total, float factor, float* parts) {
     u32 first = blockIdx.x * SUM_ELEMENTS, end = min(first + SUM_ELEMENTS, n);
     float sum = 0.0f;
+    #pragma unroll 4
     for (u32 i = first + threadIdx.x; i < end; i += blockDim.x) sum += weights ? in[i] * weights[i] : in[i];
     sum = block_sum(sum);
-    if (threadIdx.x == 0) parts[blockIdx.x] = sum;
+    if (threadIdx.x == 0) parts[blockIdx.x] = (total ? total[0] : 0.0f) + sum * factor;
 }
 extern "C" __global__ void weighted_sum_back(const float* weights, const float* gradient, u32 n, float factor, float* part) {
     u32 i = THREAD;
@@ -47,6 +49,8 @@ extern "C" __global__ void cubed_norm_back(const float* in, u32 n, u32 columns, 
 "#;
 
 struct WeightedSum {
+    /// What the sum was added to.
+    total: Option<Var>,
     input: Var,
     /// One for each element; all the same without.
     weights: Option<Tensor>,
@@ -66,23 +70,41 @@ impl Tape<'_> {
     pub fn weighted_sum(&mut self, input: Var, weights: &Tensor) -> Result<Var> {
         let (shape, other) = (self.shape(input), weights.shape());
         expect_shape(shape == other, "weighted_sum", "input and weights", &shape, &other)?;
-        self.summed(input, Some(weights), 1.0)
+        self.summed(None, input, Some(weights), 1.0)
+    }
+
+    /// `total + Σ weights[i] · input[i]`, a number: the next term of a sum that begins with no total.
+    pub fn add_weighted_sum(&mut self, total: Option<Var>, input: Var, weights: &Tensor) -> Result<Var> {
+        let (shape, other) = (self.shape(input), weights.shape());
+        expect_shape(shape == other, "add_weighted_sum", "input and weights", &shape, &other)?;
+        if let Some(total) = total {
+            let shape = self.shape(total);
+            expect_shape(shape == [1, 1], "add_weighted_sum", "total and a number", &shape, &[1, 1])?;
+        }
+        self.summed(total, input, Some(weights), 1.0)
     }
 
     /// The mean of all elements, a number.
     pub fn mean(&mut self, input: Var) -> Result<Var> {
         let [rows, columns] = self.shape(input);
-        self.summed(input, None, 1.0 / (rows * columns).max(1) as f32)
+        self.summed(None, input, None, 1.0 / (rows * columns).max(1) as f32)
     }
 
-    fn summed(&mut self, input: Var, weights: Option<&Tensor>, factor: f32) -> Result<Var> {
+    fn summed(
+        &mut self,
+        total: Option<Var>,
+        input: Var,
+        weights: Option<&Tensor>,
+        factor: f32,
+    ) -> Result<Var> {
         let value = self.input("weighted_sum", input)?;
+        let before = total.map(|total| self.at(total).buffer());
         let mut out = self.device().allocate::<f32>(1)?;
         match self.device().backend() {
             Backend::Cpu(cpu) => {
                 let values = value.buffer().host();
                 let weights = weights.map(|weights| weights.buffer().host());
-                let total = cpu.sum(values.len(), 16_384, |range| {
+                let sum = cpu.sum(values.len(), 16_384, |range| {
                     f64::from(simd::vectorise(
                         #[inline(always)]
                         || match weights {
@@ -91,19 +113,27 @@ impl Tape<'_> {
                         },
                     ))
                 });
-                out.host_mut()[0] = factor * total as f32;
+                let sum = factor * sum as f32;
+                out.host_mut()[0] = before.map_or(sum, |before| before.host()[0] + sum);
             }
             Backend::Cuda(cuda) => {
-                let n = value.rows() * value.columns();
+                let (n, by) = (value.rows() * value.columns(), weights.map(Tensor::buffer));
                 let blocks = n.div_ceil(SUM_ELEMENTS).max(1);
-                let mut parts = self.device().allocate::<f32>(blocks)?;
-                let arguments = arguments![value.buffer(), weights.map(Tensor::buffer), n, &mut parts];
-                cuda.blocks("weighted_sum", (blocks, 1), 256, arguments)?;
-                cuda.sum_all(&parts, &mut out, factor)?;
+                if blocks == 1 {
+                    let arguments = arguments![value.buffer(), by, n, before, factor, &mut out];
+                    cuda.blocks("weighted_sum", (1, 1), 1024, arguments)?;
+                } else {
+                    let mut parts = self.device().allocate::<f32>(blocks)?;
+                    let arguments =
+                        arguments![value.buffer(), by, n, None::<&Buffer<f32>>, 1.0f32, &mut parts];
+                    cuda.blocks("weighted_sum", (blocks, 1), 1024, arguments)?;
+                    cuda.sum_all(&parts, before, &mut out, factor)?;
+                }
             }
         }
         let (output, weights) = (Tensor::of(out, 1, 1), weights.cloned());
-        Ok(self.record(output, &[input], |output| WeightedSum { input, weights, factor, output }))
+        let inputs: Vec<Var> = total.into_iter().chain([input]).collect();
+        Ok(self.record(output, &inputs, |output| WeightedSum { total, input, weights, factor, output }))
     }
 
     /// `factor · Σ |x|³`, a number: N3 regularisation, where for `complex` rows (real parts, then imaginary
@@ -127,8 +157,8 @@ impl Tape<'_> {
                 let blocks = n.div_ceil(SUM_ELEMENTS).max(1);
                 let mut parts = self.device().allocate::<f32>(blocks)?;
                 let arguments = arguments![value.buffer(), n, columns, complex, &mut parts];
-                cuda.blocks("cubed_norm", (blocks, 1), 256, arguments)?;
-                cuda.sum_all(&parts, &mut out, factor)?;
+                cuda.blocks("cubed_norm", (blocks, 1), 1024, arguments)?;
+                cuda.sum_all(&parts, None, &mut out, factor)?;
             }
         }
         Ok(self.record(Tensor::of(out, 1, 1), &[input], |output| Cube { input, factor, complex, output }))
@@ -147,6 +177,20 @@ fn cubes(row: &[f32], complex: bool) -> f32 {
 impl Operation for WeightedSum {
     fn backward(&self, flow: &mut Flow) -> Result<()> {
         let gradient = flow.output(self.output)?;
+        if flow.wants(self.input) {
+            let part = self.part(flow, &gradient)?;
+            flow.add(self.input, part)?;
+        }
+        match self.total {
+            Some(total) => flow.add(total, gradient),
+            None => Ok(()),
+        }
+    }
+}
+
+impl WeightedSum {
+    /// The gradient of the input.
+    fn part(&self, flow: &Flow, gradient: &Buffer<f32>) -> Result<Buffer<f32>> {
         let [rows, columns] = flow.value(self.input).shape();
         let mut part = flow.device().allocate::<f32>(rows * columns)?;
         match flow.device().backend() {
@@ -165,11 +209,11 @@ impl Operation for WeightedSum {
             Backend::Cuda(cuda) => {
                 let n = part.len();
                 let weights = self.weights.as_ref().map(Tensor::buffer);
-                let arguments = arguments![weights, &gradient, n, self.factor, &mut part];
+                let arguments = arguments![weights, gradient, n, self.factor, &mut part];
                 cuda.threads("weighted_sum_back", n, arguments)?;
             }
         }
-        flow.add(self.input, part)
+        Ok(part)
     }
 }
 

@@ -12,19 +12,24 @@ use crate::tensor::memory::Buffer;
 use crate::tensor::random::Dropout;
 use crate::tensor::value::Indices;
 
-/// Positions that a block of the kernel adds up.
+/// The most positions that a block of the kernel adds up, and how many for short lists, which would else keep
+/// only a few blocks busy.
 const TILE: usize = 64;
+const SHORT_TILE: usize = 16;
+/// A list of so many positions is short.
+const SHORT: usize = 16_384;
 
 // Positions come sorted by row and are cut into tiles. A run of equal rows inside a tile is added to its row at
 // once; one that crosses into another tile goes to `parts` (slot 0 if it begins the tile, else slot 1), and the
-// tile where the run begins adds these up.
+// tile where the run begins adds these up. Everything that eight positions need is loaded before any of them is
+// stored: no row is the target of two runs of a tile.
 pub(crate) const KERNELS: &str = r#"
 #define SCATTER_TILE 64
-extern "C" __global__ void scatter_tiles(const u32* keys, const u32* order, u32 n, const u32* owners, const float* scale,
+extern "C" __global__ void scatter_tiles(const u32* keys, const u32* order, u32 n, u32 tile, const u32* owners, const float* scale,
                                          const float* source, u32 columns, Dropout dropout, float* target, u32* touched, float* parts) {
-    __shared__ u32 row[SCATTER_TILE], from[SCATTER_TILE], at[SCATTER_TILE];
+    __shared__ u32 row[SCATTER_TILE + 1], from[SCATTER_TILE], at[SCATTER_TILE];
     __shared__ float factor[SCATTER_TILE];
-    u32 start = blockIdx.x * SCATTER_TILE, count = min(SCATTER_TILE, n - start);
+    u32 start = blockIdx.x * tile, count = min(tile, n - start);
     for (u32 j = threadIdx.x; j < count; j += blockDim.x) {
         u32 position = order[start + j];
         row[j] = keys[start + j];
@@ -32,21 +37,34 @@ extern "C" __global__ void scatter_tiles(const u32* keys, const u32* order, u32 
         from[j] = owners ? owners[position] : position;
         factor[j] = scale ? scale[position] : 1.0f;
     }
+    if (threadIdx.x == 0) row[count] = 0xffffffffu;
+    bool before = start > 0 && keys[start - 1] == keys[start];
+    bool after = start + count < n && keys[start + count] == keys[start + count - 1];
     __syncthreads();
-    bool before = start > 0 && keys[start - 1] == row[0];
-    bool after = start + count < n && keys[start + count] == row[count - 1];
     for (u32 c = threadIdx.x; c < columns; c += blockDim.x) {
         float sum = 0.0f;
         u32 begin = 0;
-        for (u32 j = 0; j < count; j++) {
-            float x = source[(u64)from[j] * columns + c] * factor[j];
-            if (dropout.threshold) x *= kept(dropout, at[j] * columns + c);
-            sum += x;
-            if (j + 1 == count || row[j + 1] != row[j]) {
+        for (u32 j0 = 0; j0 < count; j0 += 8) {
+            float x[8], old[8];
+            #pragma unroll
+            for (u32 k = 0; k < 8; k++) {
+                u32 j = j0 + k;
+                if (j >= count) continue;
+                x[k] = source[(u64)from[j] * columns + c];
+                if (row[j + 1] != row[j]) old[k] = target[(u64)row[j] * columns + c];
+            }
+            #pragma unroll
+            for (u32 k = 0; k < 8; k++) {
+                u32 j = j0 + k;
+                if (j >= count) continue;
+                float part = x[k] * factor[j];
+                if (dropout.threshold) part *= kept(dropout, at[j] * columns + c);
+                sum += part;
+                if (row[j + 1] == row[j]) continue;
                 if ((begin == 0 && before) || (j + 1 == count && after)) {
                     parts[((u64)blockIdx.x * 2 + (begin ? 1 : 0)) * columns + c] = sum;
                 } else {
-                    target[(u64)row[j] * columns + c] += sum;
+                    target[(u64)row[j] * columns + c] = old[k] + sum;
                     if (touched && c == 0) touched[row[j]] = 1;
                 }
                 sum = 0.0f;
@@ -55,8 +73,8 @@ extern "C" __global__ void scatter_tiles(const u32* keys, const u32* order, u32 
         }
     }
 }
-extern "C" __global__ void scatter_joins(const u32* keys, u32 n, u32 columns, const float* parts, float* target, u32* touched) {
-    u32 start = blockIdx.x * SCATTER_TILE, end = min(start + SCATTER_TILE, n);
+extern "C" __global__ void scatter_joins(const u32* keys, u32 n, u32 tile, u32 columns, const float* parts, float* target, u32* touched) {
+    u32 start = blockIdx.x * tile, end = min(start + tile, n);
     if (end == n) return;
     u32 key = keys[end - 1];
     if (keys[end] != key) return;
@@ -67,10 +85,11 @@ extern "C" __global__ void scatter_joins(const u32* keys, u32 n, u32 columns, co
         u32 middle = (low + high) / 2;
         if (keys[middle] <= key) low = middle + 1; else high = middle;
     }
-    u32 last = (low - 1) / SCATTER_TILE;
+    u32 last = (low - 1) / tile;
     for (u32 c = threadIdx.x; c < columns; c += blockDim.x) {
         float sum = parts[((u64)blockIdx.x * 2 + (whole ? 0 : 1)) * columns + c];
-        for (u32 tile = blockIdx.x + 1; tile <= last; tile++) sum += parts[(u64)tile * 2 * columns + c];
+        #pragma unroll 8
+        for (u32 t = blockIdx.x + 1; t <= last; t++) sum += parts[(u64)t * 2 * columns + c];
         target[(u64)key * columns + c] += sum;
         if (touched && c == 0) touched[key] = 1;
     }
@@ -116,7 +135,8 @@ impl Scatter<'_> {
     ) -> Result<()> {
         let groups = self.indices.groups(rows)?;
         let (n, columns) = (self.indices.len(), self.columns);
-        let tiles = n.div_ceil(TILE);
+        let tile = if n <= SHORT { SHORT_TILE } else { TILE };
+        let tiles = n.div_ceil(tile);
         let mut parts = self.source.device().allocate::<f32>(tiles * 2 * columns)?;
         let threads = columns.next_multiple_of(32).clamp(32, 256);
         let (keys, order) = (&groups.rows_of_order, &groups.order);
@@ -125,6 +145,7 @@ impl Scatter<'_> {
             keys,
             order,
             n,
+            tile,
             owners,
             self.scale,
             self.source,
@@ -135,7 +156,7 @@ impl Scatter<'_> {
             &mut parts
         ];
         cuda.blocks("scatter_tiles", (tiles, 1), threads, arguments)?;
-        let arguments = arguments![keys, n, columns, &parts, target, touched];
+        let arguments = arguments![keys, n, tile, columns, &parts, target, touched];
         cuda.blocks("scatter_joins", (tiles, 1), threads, arguments)
     }
 
