@@ -69,6 +69,7 @@ mod check;
 mod cpu;
 mod cuda;
 mod device;
+mod draft;
 mod error;
 mod file;
 mod gradients;
@@ -83,6 +84,7 @@ mod value;
 
 pub use adam::{Adam, AdamOptions};
 pub use device::{Device, DeviceChoice};
+pub use draft::Draft;
 pub use error::{Result, TensorError};
 pub use file::Archive;
 pub use gradients::Gradients;

@@ -17,6 +17,7 @@ use super::reward::{Teacher, ask_soft};
 use super::world::{Ask, World};
 use crate::graph::{EntityId, Link};
 use crate::tensor::{Choosing, Indices, NOTHING, Tape, Tensor, Var, choose};
+use rayon::prelude::*;
 
 /// Which of the two learning stages a batch belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -216,20 +217,19 @@ impl Lesson<'_> {
     fn rewards(&self, asks: &[Ask], walks: &Walks) -> Result<(Vec<f32>, Tally), WalkError> {
         let (rollouts, hops) = (self.config.rollouts, self.config.hops);
         let rules = self.teacher.rules;
-        let by_rules: Vec<f32> = walks
-            .paths
-            .chunks(rollouts)
-            .zip(asks)
-            .flat_map(|(paths, ask)| {
-                paths.iter().map(move |path| rules.confidence(ask.query.link, &path[..hops]))
-            })
-            .collect();
+        let mut by_rules = vec![0.0f32; walks.paths.len()];
+        // Most lookups wait for memory, so several threads do them.
+        let queries = by_rules.par_chunks_mut(rollouts).zip(walks.paths.par_chunks(rollouts)).zip(asks);
+        queries.with_min_len(16).for_each(|((rewards, paths), ask)| {
+            let confidence = |path: &[Link; MOST_HOPS]| rules.confidence(ask.query.link, &path[..hops]);
+            rewards.iter_mut().zip(paths).for_each(|(reward, path)| *reward = confidence(path));
+        });
         let mut tally = Tally { walks: by_rules.len() as f64, ..Tally::default() };
         tally.rules = by_rules.iter().filter(|&&reward| reward > 0.0).count() as f64;
         let rewards = match self.stage {
             Stage::Pretrain => by_rules,
             Stage::Joint => {
-                let (by_ends, hits) = self.end_rewards(asks, &walks.ends)?;
+                let (by_ends, hits) = self.end_rewards(asks, walks)?;
                 tally.hits = hits as f64;
                 let lambda = self.config.lambda;
                 by_rules.iter().zip(by_ends).map(|(rule, end)| lambda * rule + (1.0 - lambda) * end).collect()
@@ -240,7 +240,8 @@ impl Lesson<'_> {
     }
 
     /// `R_h` of every walk, and how many reached their target.
-    fn end_rewards(&self, asks: &[Ask], ends: &[u32]) -> Result<(Vec<f32>, usize), WalkError> {
+    fn end_rewards(&self, asks: &[Ask], walks: &Walks) -> Result<(Vec<f32>, usize), WalkError> {
+        let ends = &walks.ends;
         let mut rewards = vec![0.0f32; ends.len()];
         let mut facts: Vec<(EntityId, Link, EntityId)> = Vec::new();
         let mut fact_of = vec![NO_FACT; ends.len()];
@@ -258,7 +259,9 @@ impl Lesson<'_> {
                 } else if soft.is_some() {
                     let known = seen.iter().find(|(other, _)| *other == end);
                     let fact = known.map(|&(_, fact)| fact).unwrap_or_else(|| {
-                        let closed = self.world.is_closed_end(ask, EntityId(end));
+                        // Closed ends are in no list; only a walk that had no choice can have stayed in one.
+                        let stayed = walks.paths[walk][self.config.hops - 1] == Link::NO_OP;
+                        let closed = stayed && self.world.is_closed_end(ask, EntityId(end));
                         let fact = if closed { NO_FACT } else { facts.len() as u32 };
                         if !closed {
                             facts.push((ask.query.subject, ask.query.link, EntityId(end)));

@@ -61,6 +61,9 @@ pub(super) struct Layer {
 
 type Map<K> = HashMap<K, u32, foldhash::fast::FixedState>;
 
+/// The first capacity of maps that walks share much in.
+const SHARED: usize = 256;
+
 fn map<K>(capacity: usize) -> Map<K> {
     Map::with_capacity_and_hasher(capacity, foldhash::fast::FixedState::with_seed(0))
 }
@@ -84,7 +87,8 @@ impl Layer {
     /// The layer after `moves`, and where each of them ends.
     pub(super) fn after(&self, agents: Agents, asks: &[Ask], moves: &[Move]) -> (Layer, Vec<Stand>) {
         let mut layer = Layer::default();
-        let (mut states, mut histories, mut heads) = (map(moves.len()), map(moves.len()), map(moves.len()));
+        // Walks share histories and heads far more than states; a small map stays in the cache.
+        let (mut states, mut histories, mut heads) = (map(moves.len()), map(SHARED), map(SHARED));
         let stands = moves.iter().map(|step| {
             let item = self.items[step.from.state as usize];
             let by_link = if agents == Agents::Single { step.link } else { 0 };

@@ -71,8 +71,8 @@ impl Choices {
     pub(super) fn new(tape: &Tape, candidates: &Candidates) -> Result<Choices> {
         let device = tape.device();
         Ok(Choices {
-            links: Indices::new(device, &candidates.links)?,
-            targets: Indices::new(device, &candidates.targets)?,
+            links: Indices::of_draft(&candidates.links)?,
+            targets: Indices::of_draft(&candidates.targets)?,
             segments: Segments::from_starts(device, candidates.starts.clone())?,
         })
     }

@@ -32,7 +32,7 @@ impl Walker {
         seed: u64,
     ) -> Result<Self, WalkError> {
         config.check()?;
-        let world = World::new(graph, known, config);
+        let world = World::new(graph, known, config).near(device);
         let mut parameters = Parameters::new(device, seed);
         let network = Network::new(&mut parameters, config, world.entities(), world.links())?;
         Ok(Self { config: config.clone(), world, network, parameters })

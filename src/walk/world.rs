@@ -14,6 +14,7 @@
 use super::config::WalkConfig;
 use super::layer::Layer;
 use crate::graph::{Actions, Adjacency, Edge, EntityId, Graph, Known, Link, Query, pagerank};
+use crate::tensor::{Device, Draft};
 use rayon::prelude::*;
 
 /// One query that walks set out for, and in training the answer they should find.
@@ -33,21 +34,24 @@ pub struct World {
     close_answers: bool,
     /// By link: whether the last hop may not end in the subject.
     close_subject: Vec<bool>,
+    /// Who gets the lists.
+    device: Device,
 }
 
 /// The open actions of some states, one ragged list after the other.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Candidates {
     /// Where each state's list starts; one more than there are states.
     pub(super) starts: Vec<u32>,
     /// The link of every action; within a list, actions of one link stand together.
-    pub(super) links: Vec<u32>,
+    pub(super) links: Draft,
     /// The entity that every action leads to.
-    pub(super) targets: Vec<u32>,
+    pub(super) targets: Draft,
 }
 
-/// States that one task works on.
+/// States that one task counts the open actions of.
 const CHUNK: usize = 64;
+/// Actions that one task lists.
+const PART: usize = 8192;
 /// So many actions are listed faster by one thread than handed to several.
 const FEW: usize = 100_000;
 
@@ -66,7 +70,13 @@ impl World {
             links: graph.links(),
             close_answers: config.close_answers,
             close_subject,
+            device: Device::cpu(1).expect("one thread is always there"),
         }
+    }
+
+    /// The same world, whose lists go to `device`.
+    pub(super) fn near(self, device: &Device) -> Self {
+        Self { device: device.clone(), ..self }
     }
 
     /// How many entities there are.
@@ -90,54 +100,114 @@ impl World {
     /// The open actions of every state of `layer`. While training, a state of which everything is closed can
     /// still stay where it is, for a walk has to go on; at inference its list is empty and the path ends.
     pub(super) fn candidates(&self, asks: &[Ask], layer: &Layer, last: bool) -> Candidates {
+        let offers = Offers { world: self, asks, layer };
         let actions: usize =
             layer.entities.iter().map(|&entity| self.actions.of(EntityId(entity)).len()).sum();
+        let mut starts = vec![0u32; layer.states() + 1];
+        let ends = &mut starts[1..];
         if actions < FEW {
-            let mut closed = ClosedEnds::new(self, last);
-            return Candidates::joined(&[self.part(asks, &layer.entities, &layer.items, &mut closed)]);
-        }
-        let parts: Vec<Candidates> = layer
-            .entities
-            .par_chunks(CHUNK)
-            .zip(layer.items.par_chunks(CHUNK))
-            .map_init(
+            offers.count(0, ends, &mut ClosedEnds::new(self, last));
+        } else {
+            ends.par_chunks_mut(CHUNK).enumerate().for_each_init(
                 || ClosedEnds::new(self, last),
-                |closed, (entities, items)| self.part(asks, entities, items, closed),
-            )
-            .collect();
-        Candidates::joined(&parts)
+                |closed, (chunk, ends)| offers.count(chunk * CHUNK, ends, closed),
+            );
+        }
+        let mut total = 0;
+        for end in ends {
+            total += *end;
+            *end = total;
+        }
+        let total = total as usize;
+        let (mut links, mut targets) = (Draft::new(&self.device, total), Draft::new(&self.device, total));
+        let lists = (links.values_mut(), targets.values_mut());
+        if actions < FEW {
+            offers.list(0, &starts, lists, &mut ClosedEnds::new(self, last));
+        } else {
+            parts(&starts, lists).into_par_iter().for_each_init(
+                || ClosedEnds::new(self, last),
+                |closed, (first, starts, lists)| offers.list(first, starts, lists, closed),
+            );
+        }
+        Candidates { starts, links, targets }
+    }
+}
+
+/// Links and targets of some states' lists.
+type Lists<'a> = (&'a mut [u32], &'a mut [u32]);
+
+/// Cuts lists into parts of about the same size: the first state of each, its starts and its lists.
+fn parts<'a>(starts: &'a [u32], (mut links, mut targets): Lists<'a>) -> Vec<(usize, &'a [u32], Lists<'a>)> {
+    let (mut parts, mut first) = (Vec::new(), 0);
+    let states = starts.len() - 1;
+    while first < states {
+        let size = |end: usize| (starts[end] - starts[first]) as usize;
+        let end = (first + 1..states).find(|&end| size(end) >= PART).unwrap_or(states);
+        let (own_links, rest_links) = links.split_at_mut(size(end));
+        let (own_targets, rest_targets) = targets.split_at_mut(size(end));
+        parts.push((first, &starts[first..=end], (own_links, own_targets)));
+        (links, targets, first) = (rest_links, rest_targets, end);
+    }
+    parts
+}
+
+/// What the states of a layer may do.
+#[derive(Clone, Copy)]
+struct Offers<'a> {
+    world: &'a World,
+    asks: &'a [Ask],
+    layer: &'a Layer,
+}
+
+impl<'a> Offers<'a> {
+    /// All actions of a state, and those edges that its own query closes.
+    fn of(&self, state: usize, closed: &mut ClosedEnds) -> (&'a [Edge], Option<[Edge; 2]>, &'a Ask) {
+        let (entity, item) = (EntityId(self.layer.entities[state]), self.layer.items[state]);
+        let ask = &self.asks[item as usize];
+        closed.hold(self.world, item, ask);
+        let forbidden = ask.target.and_then(|target| forbidden_edges(entity, ask.query, target));
+        (self.world.actions.of(entity), forbidden, ask)
     }
 
-    /// The lists of some states.
-    fn part(&self, asks: &[Ask], entities: &[u32], items: &[u32], closed: &mut ClosedEnds) -> Candidates {
-        let mut part = Candidates::default();
-        for (&entity, &item) in entities.iter().zip(items) {
-            closed.hold(self, item, &asks[item as usize]);
-            self.add_list(&mut part, EntityId(entity), &asks[item as usize], closed);
+    /// Counts the actions that will be listed for the states from `first` on.
+    fn count(&self, first: usize, counts: &mut [u32], closed: &mut ClosedEnds) {
+        for (state, count) in (first..).zip(counts) {
+            let (actions, forbidden, ask) = self.of(state, closed);
+            let open = match forbidden {
+                None if closed.marked.is_empty() => actions.len(),
+                _ => actions.iter().filter(|action| is_open(action, forbidden, closed)).count(),
+            };
+            *count = if open == 0 && ask.target.is_some() { 1 } else { open as u32 };
         }
         closed.release();
-        part
     }
 
-    fn add_list(&self, part: &mut Candidates, entity: EntityId, ask: &Ask, closed: &ClosedEnds) {
-        let actions = self.actions.of(entity);
-        let before = part.links.len();
-        let forbidden = ask.target.and_then(|target| forbidden_edges(entity, ask.query, target));
-        let open = |action: &&Edge| {
-            !closed.has(action.target) && forbidden.is_none_or(|edges| !edges.contains(action))
-        };
-        part.links.reserve(actions.len());
-        part.targets.reserve(actions.len());
-        for action in actions.iter().filter(open) {
-            part.links.push(action.link.0);
-            part.targets.push(action.target.0);
+    /// Lists the actions of the states from `first` on, whose lists start where `starts` says.
+    fn list(&self, first: usize, starts: &[u32], (links, targets): Lists, closed: &mut ClosedEnds) {
+        let mut place = 0;
+        for (state, bounds) in (first..).zip(starts.windows(2)) {
+            let (actions, forbidden, _) = self.of(state, closed);
+            let end = place + (bounds[1] - bounds[0]) as usize;
+            let mut put = |place: usize, action: &Edge| {
+                links[place] = action.link.0;
+                targets[place] = action.target.0;
+            };
+            if end - place == actions.len() {
+                (place..end).zip(actions).for_each(|(place, action)| put(place, action));
+            } else if place < end {
+                // Where nothing is open but a walk has to go on, it stays.
+                put(place, &actions[0]);
+                let open = actions.iter().filter(|action| is_open(action, forbidden, closed));
+                (place..end).zip(open).for_each(|(place, action)| put(place, action));
+            }
+            place = end;
         }
-        if part.links.len() == before && ask.target.is_some() {
-            part.links.push(actions[0].link.0);
-            part.targets.push(actions[0].target.0);
-        }
-        part.starts.push(part.links.len() as u32);
+        closed.release();
     }
+}
+
+fn is_open(action: &Edge, forbidden: Option<[Edge; 2]>, closed: &ClosedEnds) -> bool {
+    !closed.has(action.target) && forbidden.is_none_or(|edges| !edges.contains(action))
 }
 
 /// The edges of `entity` that are the query's own: the edge itself, its inverse, or for a fact that links an
@@ -154,23 +224,6 @@ fn forbidden_edges(entity: EntityId, query: Query, target: EntityId) -> Option<[
 }
 
 impl Candidates {
-    fn joined(parts: &[Candidates]) -> Self {
-        let total = parts.iter().map(|part| part.links.len()).sum();
-        let mut all = Candidates {
-            starts: Vec::with_capacity(parts.iter().map(|part| part.starts.len()).sum::<usize>() + 1),
-            links: Vec::with_capacity(total),
-            targets: Vec::with_capacity(total),
-        };
-        all.starts.push(0);
-        for part in parts {
-            let base = all.links.len() as u32;
-            all.starts.extend(part.starts.iter().map(|end| base + end));
-            all.links.extend_from_slice(&part.links);
-            all.targets.extend_from_slice(&part.targets);
-        }
-        all
-    }
-
     /// How many actions there are in all lists.
     pub(super) fn total(&self) -> usize {
         self.links.len()

@@ -9,6 +9,7 @@ mod arena;
 mod compile;
 pub(crate) mod launch;
 pub(crate) mod pieces;
+mod pinned;
 pub(crate) mod sort;
 
 use std::collections::HashMap;
@@ -20,6 +21,7 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DriverError, result,
 use super::error::{Result, TensorError};
 use arena::Arena;
 pub(crate) use arena::Block;
+pub(crate) use pinned::Pinned;
 
 /// Bytes that cuBLAS may use for itself; given once, so that it never allocates.
 const WORKSPACE: usize = 32 << 20;
@@ -31,6 +33,7 @@ pub(crate) struct Cuda {
     blas: Mutex<Blas>,
     functions: HashMap<&'static str, CudaFunction>,
     arena: Arena,
+    stock: pinned::Stock,
     exact: bool,
     name: String,
 }
@@ -60,7 +63,7 @@ impl Cuda {
         let name = context.name().unwrap_or_else(|_| "unknown device".to_string());
         let workspace = arena.take(&context, WORKSPACE)?;
         let blas = Mutex::new(Blas::new(&stream, workspace)?);
-        Ok(Cuda { context, stream, blas, functions, arena, exact, name })
+        Ok(Cuda { context, stream, blas, functions, arena, stock: pinned::Stock::default(), exact, name })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -80,7 +83,10 @@ impl Cuda {
     }
 
     pub(crate) fn synchronise(&self) -> Result<()> {
-        self.stream.synchronize().map_err(|error| failed("synchronise", error))
+        let asked = self.stock.asked();
+        self.stream.synchronize().map_err(|error| failed("synchronise", error))?;
+        self.stock.finish(asked);
+        Ok(())
     }
 
     fn bind(&self) -> Result<sys::CUstream> {
@@ -93,7 +99,8 @@ impl Cuda {
             return Ok(());
         }
         let stream = self.bind()?;
-        // SAFETY: the target was allocated for as many elements; the driver copies pageable memory before it returns.
+        // SAFETY: the target was allocated for as many elements; the driver copies pageable memory before it returns,
+        // and pinned memory stays as it is until the copy is done.
         unsafe { result::memcpy_htod_async(target, values, stream) }
             .map_err(|error| failed("copy to device", error))
     }

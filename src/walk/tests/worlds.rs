@@ -62,7 +62,7 @@ fn other_answers_are_closed_on_the_last_hop_only_and_only_if_the_settings_say_so
         let world = World::new(&graph, &known, config);
         let asks = asks(&facts[..1]);
         let candidates = world.candidates(&asks, &Layer::first(&asks).0, last);
-        candidates.targets.into_iter().zip(candidates.links).collect::<Vec<_>>()
+        candidates.targets.iter().copied().zip(candidates.links.iter().copied()).collect::<Vec<_>>()
     };
     let (first, second) =
         (Link::forward(crate::graph::RelationId(0)).0, Link::forward(crate::graph::RelationId(1)).0);
@@ -74,6 +74,31 @@ fn other_answers_are_closed_on_the_last_hop_only_and_only_if_the_settings_say_so
 }
 
 #[test]
+fn many_states_are_offered_what_each_is_offered_alone() {
+    let small = small(60, 3000, 7);
+    let world = World::new(&small.graph, &small.known, &plain(Agents::Two));
+    let asks = asks(&small.known.queries);
+    let (first, stands) = Layer::first(&asks);
+    let places = stands.iter().flat_map(|&from| (0..60).map(move |target| Move { from, link: 3, target }));
+    let (layer, _) = first.after(Agents::Two, &asks, &places.collect::<Vec<_>>());
+    for last in [false, true] {
+        let all = world.candidates(&asks, &layer, last);
+        assert!(all.total() > 200_000, "so many are listed by several threads");
+        for state in (0..layer.states()).step_by(97) {
+            let alone = Layer {
+                items: vec![layer.items[state]],
+                entities: vec![layer.entities[state]],
+                ..Layer::default()
+            };
+            let alone = world.candidates(&asks, &alone, last);
+            let list = all.list(state as u32);
+            assert_eq!(all.links[list.clone()], alone.links[..], "state {state}");
+            assert_eq!(all.targets[list], alone.targets[..], "state {state}");
+        }
+    }
+}
+
+#[test]
 fn validation_answers_are_never_closed() {
     let facts = [Triple::new(0, 0, 1), Triple::new(0, 1, 2)];
     let known = Known { facts: facts.into(), queries: facts.into(), valid: [Triple::new(0, 0, 2)].into() };
@@ -81,7 +106,11 @@ fn validation_answers_are_never_closed() {
     let world = World::new(&graph, &known, &plain(Agents::Two));
     let asks = [Ask { target: None, ..asks(&facts)[0] }];
     let candidates = world.candidates(&asks, &Layer::first(&asks).0, true);
-    assert_eq!(candidates.targets, [0, 2], "2 is a validation answer and stays open; 1 is a training answer");
+    assert_eq!(
+        candidates.targets[..],
+        [0, 2],
+        "2 is a validation answer and stays open; 1 is a training answer"
+    );
 }
 
 #[test]
