@@ -285,6 +285,20 @@ pub(super) const CASES: &[Case] = &[
     },
     Case { name: "mean", inputs: |n| vec![(5 * n, 6)], build: |tape, x, _| tape.mean(x[0]) },
     Case {
+        name: "add_weighted_sum",
+        inputs: |n| vec![(5 * n, 6), (7 * n, 1)],
+        build: |tape, x, _| {
+            let mut total = None;
+            for input in [x[0], x[1], x[0]] {
+                let [rows, columns] = tape.shape(input);
+                let weights = Initial::Uniform(1.0).values(rows, columns, 8, "terms");
+                let weights = Tensor::new(tape.device(), &weights, rows, columns)?;
+                total = Some(tape.add_weighted_sum(total, input, &weights)?);
+            }
+            Ok(total.expect("there are three terms"))
+        },
+    },
+    Case {
         name: "cubed_norm",
         inputs: |n| vec![(5 * n, 6)],
         build: |tape, x, _| tape.cubed_norm(x[0], false, 0.3),
