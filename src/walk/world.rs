@@ -175,6 +175,7 @@ impl<'a> Offers<'a> {
             let (actions, forbidden, ask) = self.of(state, closed);
             let open = match forbidden {
                 None if closed.marked.is_empty() => actions.len(),
+                None => actions.iter().filter(|action| !closed.has(action.target)).count(),
                 _ => actions.iter().filter(|action| is_open(action, forbidden, closed)).count(),
             };
             *count = if open == 0 && ask.target.is_some() { 1 } else { open as u32 };
@@ -195,10 +196,19 @@ impl<'a> Offers<'a> {
             if end - place == actions.len() {
                 (place..end).zip(actions).for_each(|(place, action)| put(place, action));
             } else if place < end {
+                // A closed action is put as well, and the next one takes its place: there is no branch to guess.
+                let mut next = place;
+                for action in actions {
+                    if next == end {
+                        break;
+                    }
+                    put(next, action);
+                    next += usize::from(is_open(action, forbidden, closed));
+                }
                 // Where nothing is open but a walk has to go on, it stays.
-                put(place, &actions[0]);
-                let open = actions.iter().filter(|action| is_open(action, forbidden, closed));
-                (place..end).zip(open).for_each(|(place, action)| put(place, action));
+                if next == place {
+                    put(place, &actions[0]);
+                }
             }
             place = end;
         }
