@@ -5,24 +5,29 @@ use crate::graph::family::family;
 use crate::graph::{Direction, Link, Query};
 use crate::progress::Silent;
 use crate::tensor::Device;
-use crate::walk::{PathRules, PathTable, Teacher, TrainOptions, WalkConfig, Walker, train};
+use crate::walk::{PathRules, PathTable, Pool, Teacher, TrainOptions, WalkConfig, Walker, train};
 
 #[test]
 fn a_family_is_learnt_in_seconds_and_its_paths_are_the_planted_rules() {
-    let family = family(200, 1);
+    let family = family(360, 1);
     let dataset = &family.dataset;
     let graph = dataset.graph();
+    // The settings of the demonstration, without its soft reward.
     let config = WalkConfig {
-        dimension: 32,
-        history: 32,
+        dimension: 64,
+        history: 64,
         layers: 1,
-        batch: 64,
-        learning_rate: 0.003,
-        lambda: 0.3,
-        pretrain_epochs: 3.0,
-        epochs: 12,
+        bandwidth: 64,
+        batch: 128,
+        rollouts: 10,
+        learning_rate: 0.005,
+        final_rate: 0.1,
+        entropy: 0.01,
+        pretrain_epochs: 4.0,
+        epochs: 20,
         validate_every: 4,
-        beam: 32,
+        beam: 64,
+        pool: Pool::Sum,
         ..WalkConfig::default()
     };
     let rules = family
@@ -40,9 +45,7 @@ fn a_family_is_learnt_in_seconds_and_its_paths_are_the_planted_rules() {
     let truth = Truth { graph: &graph, answers: &answers };
     let evaluation = evaluate(&walker, &dataset.test, truth, Protocol::default(), &Silent).unwrap();
     let figures = evaluation.figures();
-    // Over seeds and settings hits@1 mostly lies between 0.65 and 0.93: the entity agent can only guess among
-    // people whom the same relations lead to.
-    assert!(figures.hits_at_1 >= 0.7 && figures.hits_at_3 >= 0.9, "{figures:?}");
+    assert!(figures.hits_at_1 >= 0.9, "{figures:?}");
 
     let queries: Vec<Query> =
         dataset.test.iter().map(|&triple| Query::of(triple, Direction::Forward).0).collect();
