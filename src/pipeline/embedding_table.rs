@@ -122,6 +122,7 @@ mod tests {
             mrr_published_ties: None,
             both: None,
             valid: None,
+            valid_as_published: None,
             parameters: None,
             stage_seconds: BTreeMap::new(),
             rule_share: None,

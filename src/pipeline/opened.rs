@@ -25,8 +25,10 @@ pub enum Split {
     /// What nothing was learnt from.
     #[default]
     Test,
-    /// What was tuned on.
+    /// What was tuned on; filtered by what is known without the test split.
     Valid,
+    /// The same, filtered by test answers as well, as published figures are. Nothing may be chosen by it.
+    ValidAsPublished,
 }
 
 /// A run that can be asked.
@@ -230,6 +232,7 @@ impl Opened {
         let dataset = &self.dataset;
         let (triples, answers): (&[Triple], Adjacency) = match split {
             Split::Test => (&dataset.test, dataset.answers()),
+            Split::ValidAsPublished => (&dataset.known.valid, dataset.answers()),
             // Tuning must not profit from test answers, not even by having them filtered.
             Split::Valid => {
                 let known = &dataset.known;

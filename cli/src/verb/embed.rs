@@ -195,6 +195,7 @@ impl Embed {
             mrr_published_ties: None,
             both: None,
             valid: None,
+            valid_as_published: None,
             parameters: None,
             stage_seconds: seconds.into_iter().collect(),
             rule_share: None,

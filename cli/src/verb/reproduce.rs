@@ -136,6 +136,7 @@ impl Reproduce {
         result.both = Some(figures(Split::Test, Protocol { side: Side::Both, ..protocol })?);
         if !opened.valid_is_learnt() {
             result.valid = Some(figures(Split::Valid, protocol)?);
+            result.valid_as_published = Some(figures(Split::ValidAsPublished, protocol)?);
         }
         Ok(result)
     }
