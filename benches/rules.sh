@@ -55,7 +55,7 @@ bars() {
 thinned() {
     rules=$out/fb15k-237-cyclic-100.tsv
     [ -e "$rules" ] || rules=$out/fb15k-237-cyclic-10.tsv
-    step=$(($(wc -l <"$rules") / 17000))
+    step=$(($(wc -l <"$rules") / 17000)); step=$((step > 0 ? step : 1))
     awk -v step="$step" 'NR % step == 0' "$rules" >"$out/fb15k-237-17000.tsv"
 }
 

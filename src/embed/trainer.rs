@@ -216,6 +216,9 @@ impl<'a> Run<'a> {
         if self.task.stop != Stop::Validation || self.task.known.valid.is_empty() {
             return Ok(());
         }
+        if !self.state.loss.is_finite() {
+            return Err(EmbedError::Diverged { epoch: self.epoch() + 1 });
+        }
         match self.figures_on_valid(progress) {
             Ok(figures) => self.keep_if_best(figures),
             Err(EvalError::Interrupted) => self.stop(),

@@ -168,7 +168,8 @@ impl Opened {
     fn embedding_said(&self, query: Query, object: EntityId) -> Result<Option<EmbeddingSaid>, PipelineError> {
         let Some(embedding) = self.embedding()? else { return Ok(None) };
         let fact = [(query.subject, query.link, object)];
-        let plausible = Opinion::new(&embedding).plausibility(&fact).map_err(PipelineError::Reasoner)?;
+        let plausible =
+            Opinion::new(&embedding, [query])?.plausibility(&fact).map_err(PipelineError::Reasoner)?;
         let scores = embedding.scores(&[query])?;
         let known = self.learnable.graph.targets(query.subject, query.link);
         let own = scores[object.index()];

@@ -33,7 +33,8 @@ pub(super) fn embedding_table(results: &[RowResult]) -> Option<String> {
     }
     text.push_str("\nSettings are those of `configs/embed/`, which the commands pick up by the names of data and model:\n\n");
     for result in &rows {
-        let command = result.command.as_deref().unwrap_or("ruleguider reproduce");
+        let plain = format!("ruleguider reproduce {} {}", result.dataset, result.system);
+        let command = result.command.as_ref().unwrap_or(&plain);
         let _ = writeln!(
             text,
             "- {} {}, version {}, seed {}: `{command}`",

@@ -6,7 +6,6 @@ use crate::rule::{ScoredRule, Shape, UNSEEN};
 use crate::tensor::Indices;
 use crate::walk::{PathTable, SoftReward, SoftRewardError};
 use std::collections::HashMap;
-use std::sync::Mutex;
 
 /// Facts that are scored at once; bounds the memory that scoring takes.
 const AT_ONCE: usize = 1 << 15;
@@ -14,25 +13,34 @@ const AT_ONCE: usize = 1 << 15;
 /// An embedding model that tells the walker how plausible the end of a walk is.
 pub struct Opinion<'a> {
     embedding: &'a Embedding,
-    /// The levels of the queries that were asked about: training asks the same ones in every epoch.
-    levels: Mutex<HashMap<Query, f32>>,
+    levels: HashMap<Query, f32>,
 }
 
 impl<'a> Opinion<'a> {
-    /// The opinion of `embedding`.
-    pub fn new(embedding: &'a Embedding) -> Self {
-        Self { embedding, levels: Mutex::default() }
+    /// The opinion of `embedding` on the ends of walks for `queries`. Their levels are computed here, all together:
+    /// the last digits of a product depend on how many rows it has, and a training that goes on from a checkpoint must
+    /// not meet others than one that was never stopped.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn new(
+        embedding: &'a Embedding,
+        queries: impl IntoIterator<Item = Query>,
+    ) -> Result<Self, EmbedError> {
+        let mut queries: Vec<Query> = queries.into_iter().collect();
+        queries.sort_unstable();
+        queries.dedup();
+        let levels = embedding.levels(&queries)?;
+        Ok(Self { embedding, levels: queries.into_iter().zip(levels).collect() })
     }
 
     /// The level of each fact's query.
-    fn levels(&self, facts: &[(EntityId, Link, EntityId)]) -> Result<Vec<f32>, EmbedError> {
-        let query = |fact: &(EntityId, Link, EntityId)| Query { subject: fact.0, link: fact.1 };
-        let mut known = self.levels.lock().expect("nobody panics while holding the levels");
-        let mut new: Vec<Query> =
-            facts.iter().map(query).filter(|query| !known.contains_key(query)).collect();
-        new.dedup(); // facts of one query stand together
-        known.extend(new.iter().copied().zip(self.embedding.levels(&new)?));
-        Ok(facts.iter().map(|fact| known[&query(fact)]).collect())
+    fn levels(&self, facts: &[(EntityId, Link, EntityId)]) -> Result<Vec<f32>, SoftRewardError> {
+        let level = |fact: &(EntityId, Link, EntityId)| {
+            let query = Query { subject: fact.0, link: fact.1 };
+            self.levels.get(&query).copied().ok_or_else(|| format!("{query:?} was not announced").into())
+        };
+        facts.iter().map(level).collect()
     }
 }
 

@@ -90,7 +90,11 @@ fn walker(material: &Material<'_>, stage: Stage, file: &str) -> Result<Finished,
         true => Some(load_embedding(directory, learnable, device)?),
         false => None,
     };
-    let opinion = embedding.as_ref().map(Opinion::new);
+    let asked = |triple: &Triple| Query::of(*triple, Direction::Forward).0;
+    let opinion = embedding
+        .as_ref()
+        .map(|embedding| Opinion::new(embedding, learnable.known.queries.iter().map(asked)))
+        .transpose()?;
     let soft = opinion.as_ref().map(|opinion| opinion as &dyn SoftReward);
     // A validation split that is learnt from can choose nothing: the last epoch counts.
     let known = match learnable.valid_learnt {
@@ -131,7 +135,7 @@ pub fn blending(material: &Material<'_>) -> Result<Finished, PipelineError> {
     let Material { learnable, config, directory, device, .. } = *material;
     let given =
         Weights { rules: config.blend.rules, walker: config.blend.walker, embedding: config.blend.embedding };
-    let mut recipe = Recipe { general: given, general_head: given, ..Recipe::default() };
+    let mut recipe = Recipe { general: given, ..Recipe::default() };
     if config.blend.fit && !learnable.valid_learnt {
         material.progress.begin("blending", "", None);
         let known = &learnable.known;

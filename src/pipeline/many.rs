@@ -3,7 +3,8 @@
 //! A batch is too small to keep all threads busy at every step of it, so the threads share the batches and not the
 //! steps; best on a device that computes on the thread that asks ([`Device::cpu`](crate::tensor::Device::cpu) with
 //! one). Queries are sorted before they are cut into batches, because those of one relation share states of the
-//! networks, and a query that comes twice is answered once. The answers of a query do not depend on its neighbours.
+//! networks, and a query that comes twice is answered once. The answers of a query do not depend on its neighbours, but
+//! for the last digits of their scores.
 
 use super::ask::Prediction;
 use super::reason::Explains;

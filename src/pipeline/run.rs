@@ -190,37 +190,28 @@ pub fn run(order: &Order, dataset: &Dataset, progress: &dyn Progress) -> Result<
     let learnable = Learnable::of(dataset, &order.config);
     let mut stages = Stages::of(&directory)?;
     let mut said = BTreeMap::new();
-    // What the walker and the blend are made from, beside the graph. The walker sees of the rules only those that
-    // reward a path, so runs that mine more for other uses can share it.
-    let (mut taught, mut blended): (Vec<Checksum>, Vec<Checksum>) = Default::default();
+    let mut before = Before::default();
     let wanted = Stage::of(&order.config);
     for (at, &stage) in wanted.iter().enumerate() {
-        let before: &[Checksum] = match stage {
-            Stage::Embeddings | Stage::Rules => &[],
-            Stage::Pretraining | Stage::Training => &taught,
-            Stage::Blending => &blended,
-        };
-        let sum = |settings: Value| {
-            Checksum::of(&(
-                STAGE_VERSION,
-                settings,
-                (&learnable.checksum, learnable.valid_learnt),
-                order.seed,
-                before,
-            ))
-        };
-        let inputs = sum(json!([stage.name(), stage.settings(&order.config)]));
+        let inputs = before.inputs(stage, order, &learnable);
         let material = Material {
             learnable: &learnable,
             config: &order.config,
             seed: order.seed,
             device: &order.device,
             directory: &directory,
-            inputs: &sum(stage.checkpoint_settings(&order.config)),
+            inputs: &before.sum(stage, stage.checkpoint_settings(&order.config), order, &learnable),
             progress: &mirror,
         };
         if let Some(siblings) = &order.siblings {
-            stages.adopt(stage.name(), &inputs, siblings)?;
+            // Training goes on from the checkpoint of pre-training, which is not taken over: both are, or neither.
+            let training = before.inputs(Stage::Training, order, &learnable);
+            let useful = stage != Stage::Pretraining
+                || stages.adopt(Stage::Training.name(), &training, siblings)?.is_some();
+            if let Some(from) = if useful { stages.adopt(stage.name(), &inputs, siblings)? } else { None } {
+                progress.begin(stage.name(), "", None);
+                progress.end(&format_args!("taken over from {}", from.display()));
+            }
         }
         timed.begin_stage(&wanted[at..]);
         let learnt = learn_unless_done(stage, &inputs, &mut stages, &material);
@@ -235,12 +226,12 @@ pub fn run(order: &Order, dataset: &Dataset, progress: &dyn Progress) -> Result<
             timed.taken_before(record.seconds);
         }
         match stage {
-            Stage::Rules => taught.push(learn::rewarding(&directory, &learnable, &order.config)?),
-            Stage::Embeddings => taught.extend(record.files.values().cloned()),
+            Stage::Rules => before.taught.push(learn::rewarding(&directory, &learnable, &order.config)?),
+            Stage::Embeddings => before.taught.extend(record.files.values().cloned()),
             _ => {}
         }
         if stage != Stage::Pretraining {
-            blended.extend(record.files.values().cloned());
+            before.blended.extend(record.files.values().cloned());
         }
         said.insert(
             stage.name().to_owned(),
@@ -255,6 +246,33 @@ pub fn run(order: &Order, dataset: &Dataset, progress: &dyn Progress) -> Result<
     drop(stages);
     drop(mirror);
     finish(order, dataset, learnable, directory, said, progress)
+}
+
+/// What later stages are made from, beside the data. The walker sees of the rules only those that reward a path, so
+/// runs that mine more for other uses can share it.
+#[derive(Default)]
+struct Before {
+    taught: Vec<Checksum>,
+    blended: Vec<Checksum>,
+}
+
+impl Before {
+    /// The checksum of everything that `stage` depends on. A stage that may have been cut short by a budget is not
+    /// the one of a longer budget.
+    fn inputs(&self, stage: Stage, order: &Order, learnable: &Learnable) -> Checksum {
+        let seconds = order.budget.as_ref().map(|budget| budget.seconds);
+        self.sum(stage, json!([stage.name(), stage.settings(&order.config), seconds]), order, learnable)
+    }
+
+    fn sum(&self, stage: Stage, settings: Value, order: &Order, learnable: &Learnable) -> Checksum {
+        let before: &[Checksum] = match stage {
+            Stage::Embeddings | Stage::Rules => &[],
+            Stage::Pretraining | Stage::Training => &self.taught,
+            Stage::Blending => &self.blended,
+        };
+        let data = (&learnable.checksum, learnable.valid_learnt);
+        Checksum::of(&(STAGE_VERSION, settings, data, order.seed, before))
+    }
 }
 
 /// Runs `stage` if it has to; whether it was skipped.

@@ -8,7 +8,7 @@ use super::{Checksum, PipelineError, memory};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// What is kept of a finished stage.
@@ -127,35 +127,36 @@ impl<'a> Stages<'a> {
     }
 
     /// Takes `stage` over from a run in the folder `siblings` that finished it from the very same inputs, unless it
-    /// is finished here; whether it was taken over.
+    /// is finished here; the run it was taken from. What is wrong with other runs is no concern of this one.
     ///
     /// # Errors
-    /// If a file cannot be copied.
-    pub fn adopt(&mut self, stage: &str, inputs: &Checksum, siblings: &Path) -> Result<bool, PipelineError> {
+    /// If a file cannot be written.
+    pub fn adopt(
+        &mut self,
+        stage: &str,
+        inputs: &Checksum,
+        siblings: &Path,
+    ) -> Result<Option<PathBuf>, PipelineError> {
         if self.standing(stage, inputs)? == Standing::Finished {
-            return Ok(false);
+            return Ok(None);
         }
-        let Ok(entries) = std::fs::read_dir(siblings) else { return Ok(false) };
-        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-            if path == self.directory.path() {
-                continue;
-            }
-            let Ok(sibling) = RunDirectory::look_at(&path) else { continue };
-            let other = Stages::of(&sibling)?;
-            if other.standing(stage, inputs)? != Standing::Finished {
-                continue;
-            }
-            let record = other.records[stage].clone();
-            for file in record.files.keys() {
-                let content =
-                    std::fs::read(sibling.file(file)).map_err(PipelineError::reading(&sibling.file(file)))?;
-                self.directory.write(file, &content)?;
+        let Ok(entries) = std::fs::read_dir(siblings) else { return Ok(None) };
+        let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        paths.sort();
+        for path in paths.into_iter().filter(|path| path != self.directory.path()) {
+            let Some((record, files)) = finished_by(&path, stage, inputs) else { continue };
+            for (file, content) in &files {
+                self.directory.write(file, content)?;
             }
             self.records.insert(stage.to_owned(), record);
-            self.write()?;
-            return Ok(true);
+            // The other run may have been at work on these files.
+            if self.standing(stage, inputs)? == Standing::Finished {
+                self.write()?;
+                return Ok(Some(path));
+            }
+            self.records.remove(stage);
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// Checks the files of a finished stage before they are used.
@@ -188,6 +189,16 @@ impl<'a> Stages<'a> {
         let text = serde_json::to_vec_pretty(&self.records).expect("records are plain data");
         self.directory.write(STAGES, &text)
     }
+}
+
+/// The record and the files of `stage` of the run at `path`, if it finished it from `inputs`.
+fn finished_by(path: &Path, stage: &str, inputs: &Checksum) -> Option<(StageRecord, Vec<(String, Vec<u8>)>)> {
+    let sibling = RunDirectory::look_at(path).ok()?;
+    let stages = Stages::of(&sibling).ok()?;
+    let record = stages.records.get(stage).filter(|record| record.inputs == *inputs)?.clone();
+    let content = |file: &String| Some((file.clone(), std::fs::read(sibling.file(file)).ok()?));
+    let files: Option<Vec<_>> = record.files.keys().map(content).collect();
+    Some((record, files?))
 }
 
 #[cfg(test)]
@@ -232,11 +243,17 @@ mod tests {
         };
         Stages::of(&one).unwrap().run("rules", &inputs, work).unwrap();
         let mut stages = Stages::of(&two).unwrap();
-        assert!(!stages.adopt("rules", &Checksum::of(&1), folder.path()).unwrap());
-        assert!(stages.adopt("rules", &inputs, folder.path()).unwrap());
+        assert_eq!(stages.adopt("rules", &Checksum::of(&1), folder.path()).unwrap(), None);
+        assert_eq!(stages.adopt("rules", &inputs, folder.path()).unwrap().as_deref(), Some(one.path()));
         assert_eq!(stages.standing("rules", &inputs).unwrap(), Standing::Finished);
         assert_eq!(two.read("rules.tsv").unwrap().as_deref(), Some("rules"));
-        assert!(!stages.adopt("rules", &inputs, folder.path()).unwrap());
+        assert_eq!(stages.adopt("rules", &inputs, folder.path()).unwrap(), None);
+        // What is no longer what it was is not taken.
+        std::fs::write(one.file("rules.tsv"), "other rules").unwrap();
+        let three = RunDirectory::work_in(&folder.path().join("three")).unwrap();
+        two.write(super::super::directory::MANIFEST, b"{}").unwrap();
+        std::fs::write(two.file("rules.tsv"), "other rules").unwrap();
+        assert_eq!(Stages::of(&three).unwrap().adopt("rules", &inputs, folder.path()).unwrap(), None);
     }
 
     #[test]

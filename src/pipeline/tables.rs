@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// The order of the rows, as in the paper; systems that are not named here follow by name.
-const ORDER: [&str; 14] = [
+const ORDER: [&str; 17] = [
     "minerva",
     "multihop-conve",
     "multihop-complex",
@@ -21,6 +21,9 @@ const ORDER: [&str; 14] = [
     "ruleguider-complex-freeze",
     "ruleguider-complex-no",
     "ruleguider-complex-single",
+    "ruleguider-complex-threshold-0",
+    "ruleguider-complex-threshold-005",
+    "ruleguider-complex-threshold-010",
     "blend",
 ];
 /// The stages that may take time, in their order.

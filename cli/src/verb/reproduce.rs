@@ -125,6 +125,8 @@ impl Reproduce {
         };
         let report = run(&order, &data, console)?;
         let mut result = RowResult::new(row, &report, order.config.to_toml(), device.to_string());
+        let set: String = self.set.iter().map(|set| format!(" --set {set}")).collect();
+        result.command = Some(format!("ruleguider reproduce {dataset} {system} --seed {seed}{set}"));
         let opened = Opened::open(&order.out, None, &device)?;
         let reasoner = opened.reasoner()?;
         let figures = |split, protocol| {

@@ -45,9 +45,9 @@ impl Default for Weights {
 pub struct Recipe {
     /// For tail queries of relations without weights of their own.
     pub general: Weights,
-    /// The same for head queries, for which the walker was not trained.
+    /// The same for head queries, for which the walker was not trained; those of tail queries if there are none.
     #[serde(default)]
-    pub general_head: Weights,
+    pub general_head: Option<Weights>,
     /// By relation and direction asked (`tail`, `head`).
     pub relations: BTreeMap<String, BTreeMap<String, Weights>>,
 }
@@ -93,7 +93,13 @@ impl<'g> Blend<'g> {
                 own.insert(Link::new(crate::graph::RelationId(id), direction), weights);
             }
         }
-        Self { walker, rules, embedding, general: [recipe.general, recipe.general_head], own }
+        Self {
+            walker,
+            rules,
+            embedding,
+            general: [recipe.general, recipe.general_head.unwrap_or(recipe.general)],
+            own,
+        }
     }
 
     fn weights(&self, link: Link) -> Weights {
@@ -239,9 +245,10 @@ fn recipe(gains: &BTreeMap<Link, Gain>, names: &Names) -> Recipe {
         let gains = gains.iter().filter(|(link, _)| link.direction() == direction);
         let mut all = Gain::default();
         gains.clone().for_each(|(_, gain)| all.add_part(gain, 1.0));
-        let general =
-            if direction == Direction::Inverse { &mut recipe.general_head } else { &mut recipe.general };
-        *general = all.best();
+        match direction {
+            Direction::Forward => recipe.general = all.best(),
+            Direction::Inverse => recipe.general_head = Some(all.best()),
+        }
         for (link, own) in gains {
             let Some(relation) = link.relation() else { continue };
             let mut pulled = own.clone();

@@ -191,7 +191,9 @@ struct Watch<'a> {
 impl Watch<'_> {
     /// Whether it is time to stop.
     fn over(&self) -> bool {
-        self.progress.interrupted() || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        self.progress.interrupted()
+            || self.progress.time_is_up()
+            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     fn note(&self, of: RuleType, rules: usize) {

@@ -107,7 +107,7 @@ impl Cuda {
     pub(crate) fn write_pinned(&self, target: u64, block: &Pinned, len: usize) -> Result<()> {
         self.write(target, block.values(len))?;
         // Counted after it was asked for: whoever waits for the stream from now on waits for this copy too.
-        block.copies.store(self.stock.asked.fetch_add(1, Ordering::AcqRel) + 1, Ordering::Release);
+        block.copies.fetch_max(self.stock.asked.fetch_add(1, Ordering::AcqRel) + 1, Ordering::AcqRel);
         Ok(())
     }
 }

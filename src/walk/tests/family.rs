@@ -12,7 +12,7 @@ fn a_family_is_learnt_in_seconds_and_its_paths_are_the_planted_rules() {
     let family = family(360, 1);
     let dataset = &family.dataset;
     let graph = dataset.graph();
-    // The settings of the demonstration, without its soft reward.
+    // As the demonstration, but without its soft reward, for fewer epochs, and validated less often.
     let config = WalkConfig {
         dimension: 64,
         history: 64,
