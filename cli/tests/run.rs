@@ -9,7 +9,7 @@ use tool::{Tool, learnt, text};
 const QUICK: [&str; 2] = ["--set", "system=rules"];
 
 /// All stages, small: what they learn in that time is little, but they learn it from end to end.
-const WHOLE: [&str; 14] = [
+const WHOLE: [&str; 16] = [
     "--set",
     "embed.epochs=10",
     "--set",
@@ -22,6 +22,9 @@ const WHOLE: [&str; 14] = [
     "walk.rollouts=4",
     "--set",
     "walk.beam=16",
+    // With a constant step size a training can be made longer later.
+    "--set",
+    "walk.final_rate=1.0",
     "--config",
     "demonstration",
 ];
