@@ -191,13 +191,16 @@ impl<'a> Stages<'a> {
     }
 }
 
+/// Names of files with what is in them.
+type Contents = Vec<(String, Vec<u8>)>;
+
 /// The record and the files of `stage` of the run at `path`, if it finished it from `inputs`.
-fn finished_by(path: &Path, stage: &str, inputs: &Checksum) -> Option<(StageRecord, Vec<(String, Vec<u8>)>)> {
+fn finished_by(path: &Path, stage: &str, inputs: &Checksum) -> Option<(StageRecord, Contents)> {
     let sibling = RunDirectory::look_at(path).ok()?;
     let stages = Stages::of(&sibling).ok()?;
     let record = stages.records.get(stage).filter(|record| record.inputs == *inputs)?.clone();
     let content = |file: &String| Some((file.clone(), std::fs::read(sibling.file(file)).ok()?));
-    let files: Option<Vec<_>> = record.files.keys().map(content).collect();
+    let files: Option<Contents> = record.files.keys().map(content).collect();
     Some((record, files?))
 }
 
