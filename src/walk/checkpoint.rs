@@ -190,7 +190,8 @@ impl Folder {
         write().map_err(|source| WalkError::Unwritable { path, source })
     }
 
-    /// Where the checkpoint's training stands, with `walker` and `adam` as they were; none without a checkpoint.
+    /// Where the checkpoint's training stands, with `walker` and `adam` as they were; none without a checkpoint, or if
+    /// it has gone further than is now asked for.
     pub(super) fn load(
         &mut self,
         walker: &mut Walker,
@@ -214,6 +215,9 @@ impl Folder {
         }
         let mut state: Training =
             serde_json::from_str(text(STATE_KEY)?).map_err(|error| broken(error.to_string()))?;
+        if state.stage == Stage::Joint && state.epoch > walker.config.epochs {
+            return Ok(None);
+        }
         walker.parameters.load(&archive)?;
         adam.load(&walker.parameters, &archive)?;
         if state.best.is_some() {

@@ -199,6 +199,19 @@ fn a_checkpoint_of_another_training_is_refused_by_name() {
 }
 
 #[test]
+fn a_shorter_training_is_not_what_a_longer_one_left() {
+    let small = with_valid();
+    let of = |epochs| WalkConfig { epochs, final_rate: 1.0, ..config() };
+    let folder = tempfile::tempdir().unwrap();
+    teach(&mut walker(&of(4), &small), &small, Some(folder.path()), &Silent).unwrap();
+    let (mut shorter, mut alone) = (walker(&of(2), &small), walker(&of(2), &small));
+    let trained = teach(&mut shorter, &small, Some(folder.path()), &Silent).unwrap();
+    assert_eq!(trained.epochs, 2);
+    assert_eq!(timeless(&trained), timeless(&teach(&mut alone, &small, None, &Silent).unwrap()));
+    assert_eq!(weights(&shorter), weights(&alone));
+}
+
+#[test]
 fn every_system_trains_and_a_frozen_relation_agent_stays() {
     let small = with_valid();
     let base = WalkConfig { epochs: 1, pretrain_epochs: 1.0, ..config() };
