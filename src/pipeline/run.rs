@@ -13,7 +13,6 @@ use crate::eval::{Protocol, Report};
 use crate::graph::Dataset;
 use crate::progress::Progress;
 use crate::tensor::Device;
-use crate::walk::Agents;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -61,9 +60,6 @@ pub enum Stage {
     Blending,
 }
 
-/// Settings of the walker that may change while it is trained: how long, and how it is validated.
-const FREE: [&str; 6] = ["epochs", "patience", "validate_every", "validation_queries", "beam", "pool"];
-
 impl Stage {
     /// All of them, in their order.
     pub const ALL: [Stage; 5] =
@@ -83,7 +79,7 @@ impl Stage {
     /// The stages that `config` needs, in their order.
     pub fn of(config: &Config) -> Vec<Stage> {
         let walk = &config.walk;
-        let pretrains = walk.agents == Agents::Two && walk.pretrain_epochs > 0.0;
+        let pretrains = walk.pretrains();
         let wanted = |stage: &Stage| match (config.system, stage) {
             (System::Rules, stage) => *stage == Stage::Rules,
             (System::Embedding, stage) => *stage == Stage::Embeddings,
@@ -104,15 +100,7 @@ impl Stage {
         match self {
             Stage::Embeddings => value(&config.embed),
             Stage::Rules => value(&config.rules),
-            Stage::Pretraining => {
-                let mut walk = value(&config.walk);
-                // A falling step size depends on how long the training is.
-                let falls = config.walk.final_rate < 1.0;
-                if let Some(settings) = walk.as_object_mut() {
-                    settings.retain(|key, _| !FREE.contains(&key.as_str()) || falls && key == "epochs");
-                }
-                json!([walk, config.rules.threshold])
-            }
+            Stage::Pretraining => json!([value(&config.walk.lasting()), config.rules.threshold]),
             Stage::Training => json!([value(&config.walk), config.rules.threshold]),
             Stage::Blending => json!([value(&config.blend), config.rules.aggregate, config.rules.top]),
         }

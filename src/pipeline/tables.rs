@@ -1,5 +1,6 @@
 //! `results/tables.md`: all results as Markdown, ours beside the published.
 
+use super::Stage;
 use super::published::{PublishedRow, published};
 use super::reproduce::RowResult;
 use crate::eval::Figures;
@@ -26,8 +27,6 @@ const ORDER: [&str; 17] = [
     "ruleguider-complex-threshold-010",
     "blend",
 ];
-/// The stages that may take time, in their order.
-const STAGES: [&str; 5] = ["embeddings", "rules", "pretraining", "training", "blending"];
 
 /// All seeds of one row.
 struct Row<'a> {
@@ -180,11 +179,11 @@ impl Row<'_> {
     }
 
     fn cost(&self) -> Option<String> {
-        let stage = |name: &str| self.mean(&|result| result.stage_seconds.get(name).copied());
+        let stage = |stage: Stage| self.mean(&|result| result.stage_seconds.get(stage.name()).copied());
         let whole = |seconds: Option<f64>| seconds.map_or_else(|| "–".to_owned(), |s| format!("{s:.0}"));
         let ranking = self.mean(&|result| Some(result.report.seconds));
-        let all = STAGES.iter().filter_map(|name| stage(name)).sum::<f64>() + ranking.unwrap_or(0.0);
-        let stages: Vec<String> = STAGES.iter().map(|name| whole(stage(name))).collect();
+        let all = Stage::ALL.into_iter().filter_map(stage).sum::<f64>() + ranking.unwrap_or(0.0);
+        let stages: Vec<String> = Stage::ALL.into_iter().map(|one| whole(stage(one))).collect();
         let parameters = self.seeds.iter().find_map(|result| result.parameters);
         let parameters = parameters.map_or_else(|| "–".to_owned(), |count| count.to_string());
         let Row { dataset, system, .. } = self;

@@ -108,6 +108,11 @@ impl Device {
         }
     }
 
+    /// Whether it is a card and not the processor.
+    pub fn is_cuda(&self) -> bool {
+        matches!(self.backend(), Backend::Cuda(_))
+    }
+
     pub(crate) fn backend(&self) -> &Backend {
         &self.0
     }

@@ -231,19 +231,10 @@ impl Folder {
     }
 }
 
-/// The first setting that differs and that a training cannot change on its way. How to validate may change, and how
-/// long to train unless the step size goes by it.
+/// The first setting that differs and that a training cannot change on its way.
 fn differing(a: &WalkConfig, b: &WalkConfig) -> Option<String> {
-    let free = |config: &WalkConfig| WalkConfig {
-        epochs: if config.final_rate < 1.0 { config.epochs } else { 0 },
-        patience: 0,
-        validate_every: 1,
-        validation_queries: 0,
-        beam: 1,
-        pool: super::Pool::Best,
-        ..config.clone()
-    };
-    let value = |config| serde_json::to_value(free(config)).expect("settings are plain data");
+    let value =
+        |config: &WalkConfig| serde_json::to_value(config.lasting()).expect("settings are plain data");
     let (a, b) = (value(a), value(b));
     let keys = a.as_object().expect("settings have keys").keys();
     keys.into_iter().find(|key| a[*key] != b[*key]).cloned()

@@ -257,8 +257,23 @@ impl WalkConfig {
         self.learning_rate * (1.0 - (1.0 - self.final_rate) * part.clamp(0.0, 1.0))
     }
 
+    /// These settings with those that may change while a walker is trained at fixed values: how to validate and to
+    /// search, and how long to train unless the step size goes by it. Trainings that agree in the rest go on from
+    /// one another's checkpoints.
+    pub fn lasting(&self) -> Self {
+        Self {
+            epochs: if self.final_rate < 1.0 { self.epochs } else { 0 },
+            patience: 0,
+            validate_every: 1,
+            validation_queries: 0,
+            beam: 1,
+            pool: Pool::Best,
+            ..self.clone()
+        }
+    }
+
     /// Whether stage 3 has anything to do.
-    pub(super) fn pretrains(&self) -> bool {
+    pub fn pretrains(&self) -> bool {
         self.agents == Agents::Two && self.pretrain_epochs > 0.0
     }
 }

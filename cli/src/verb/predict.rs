@@ -103,7 +103,7 @@ impl Predict {
     ) -> anyhow::Result<Outcome> {
         let console = Console::with_interrupt(common);
         // A card is one worker, however many threads there are.
-        let card = opened.device().to_string().starts_with("cuda");
+        let card = opened.device().is_cuda();
         let workers = if card { 1 } else { rayon::current_num_threads() };
         let mut input: Box<dyn BufRead> = match file.to_str() {
             Some("-") => Box::new(std::io::stdin().lock()),

@@ -115,7 +115,7 @@ impl Run {
         let means = Means {
             minutes: self.minutes.unwrap_or(MINUTES),
             threads: rayon::current_num_threads(),
-            cuda: device.to_string().starts_with("cuda"),
+            cuda: device.is_cuda(),
         };
         config::choose(&shape, &means)
     }

@@ -68,18 +68,16 @@ struct Cube {
 impl Tape<'_> {
     /// `Σ weights[i] · input[i]`, a number.
     pub fn weighted_sum(&mut self, input: Var, weights: &Tensor) -> Result<Var> {
-        let (shape, other) = (self.shape(input), weights.shape());
-        expect_shape(shape == other, "weighted_sum", "input and weights", &shape, &other)?;
-        self.summed(None, input, Some(weights), 1.0)
+        self.add_weighted_sum(None, input, weights)
     }
 
     /// `total + Σ weights[i] · input[i]`, a number: the next term of a sum that begins with no total.
     pub fn add_weighted_sum(&mut self, total: Option<Var>, input: Var, weights: &Tensor) -> Result<Var> {
         let (shape, other) = (self.shape(input), weights.shape());
-        expect_shape(shape == other, "add_weighted_sum", "input and weights", &shape, &other)?;
+        expect_shape(shape == other, "weighted_sum", "input and weights", &shape, &other)?;
         if let Some(total) = total {
             let shape = self.shape(total);
-            expect_shape(shape == [1, 1], "add_weighted_sum", "total and a number", &shape, &[1, 1])?;
+            expect_shape(shape == [1, 1], "weighted_sum", "total and a number", &shape, &[1, 1])?;
         }
         self.summed(total, input, Some(weights), 1.0)
     }
