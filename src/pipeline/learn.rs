@@ -1,5 +1,6 @@
 //! The learning stages, each from what may be learnt to files in the run directory.
 
+use super::config::BlendConfig;
 use super::directory::{BLEND, EMBEDDING, PRETRAINED, RULES, WALKER, write_whole};
 use super::joint::{Opinion, path_table};
 use super::material::{Learnable, Material};
@@ -133,8 +134,8 @@ fn walker(material: &Material<'_>, stage: Stage, file: &str) -> Result<Finished,
 /// If one of the reasoners fails.
 pub fn blending(material: &Material<'_>) -> Result<Finished, PipelineError> {
     let Material { learnable, config, directory, device, .. } = *material;
-    let given =
-        Weights { rules: config.blend.rules, walker: config.blend.walker, embedding: config.blend.embedding };
+    let BlendConfig { with_rules, rules, walker, embedding, .. } = config.blend;
+    let given = Weights { rules: if with_rules { rules } else { 0.0 }, walker, embedding };
     let mut recipe = Recipe { general: given, ..Recipe::default() };
     if config.blend.fit && !learnable.valid_learnt {
         material.progress.begin("blending", "", None);
@@ -211,8 +212,11 @@ pub fn load_blend<'g>(
     recipe: &Recipe,
     device: &Device,
 ) -> Result<Blend<'g>, PipelineError> {
-    let rules = mined(directory, learnable)?;
-    let by_rules = ByRules::new(&learnable.graph, rules, config.rules.apply_options());
+    let by_rules = match config.blend.with_rules {
+        true => Some(mined(directory, learnable)?),
+        false => None,
+    };
+    let by_rules = by_rules.map(|rules| ByRules::new(&learnable.graph, rules, config.rules.apply_options()));
     let walker = load_walker(directory, learnable, &config.walk, device)?;
     let embedding = load_embedding(directory, learnable, device)?;
     Ok(Blend::new(walker, by_rules, embedding, recipe, &learnable.names))

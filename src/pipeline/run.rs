@@ -80,11 +80,13 @@ impl Stage {
     pub fn of(config: &Config) -> Vec<Stage> {
         let walk = &config.walk;
         let pretrains = walk.pretrains();
+        let guided = walk.lambda > 0.0 || pretrains;
         let wanted = |stage: &Stage| match (config.system, stage) {
             (System::Rules, stage) => *stage == Stage::Rules,
             (System::Embedding, stage) => *stage == Stage::Embeddings,
             (System::Walker, Stage::Embeddings) => walk.soft_reward,
-            (System::Walker, Stage::Rules) => walk.lambda > 0.0 || pretrains,
+            (System::Walker, Stage::Rules) => guided,
+            (System::Blend, Stage::Rules) => guided || config.blend.with_rules,
             (System::Walker, Stage::Blending) => false,
             (System::Walker | System::Blend, Stage::Pretraining) => pretrains,
             (System::Walker | System::Blend, _) => true,

@@ -8,13 +8,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// The order of the rows, as in the paper; systems that are not named here follow by name.
-const ORDER: [&str; 17] = [
+const ORDER: [&str; 19] = [
     "minerva",
     "multihop-conve",
     "multihop-complex",
     "rules-cyclic",
     "ruleguider-conve",
+    "ruleguider-conve-rescored",
     "ruleguider-complex",
+    "ruleguider-complex-rescored",
     "distmult",
     "complex",
     "conve",

@@ -1,6 +1,7 @@
 //! The blend: the answers of walker and rules, scored by both and by the embedding model together.
 //!
-//! An answer is listed only if a path or a rule speaks for it; the embedding model re-scores and adds none. The
+//! An answer is listed only if a path or a rule speaks for it; the embedding model re-scores and adds none. Without
+//! rules it is the walker's answers, re-ordered. The
 //! score is `a·log r + b·log w + c·log f`: `r` the rules' score, `w` the walker's probability among its answers,
 //! `f` the embedding's softmax over all entities. The weights are fitted on the validation split, one set for
 //! every relation with enough queries there and one for all others.
@@ -70,17 +71,17 @@ impl Seen {
 /// Walker, rules and embedding together.
 pub struct Blend<'g> {
     walker: ByWalker,
-    rules: ByRules<'g>,
+    rules: Option<ByRules<'g>>,
     embedding: Embedding,
     general: [Weights; 2],
     own: HashMap<Link, Weights>,
 }
 
 impl<'g> Blend<'g> {
-    /// A blend by `recipe`.
+    /// A blend by `recipe`; without rules, the walker's answers alone.
     pub fn new(
         walker: ByWalker,
-        rules: ByRules<'g>,
+        rules: Option<ByRules<'g>>,
         embedding: Embedding,
         recipe: &Recipe,
         names: &Names,
@@ -109,7 +110,7 @@ impl<'g> Blend<'g> {
 
     /// What each reasoner says about the answers that rules or walker give.
     fn seen(&self, queries: &[Query]) -> Result<Vec<Vec<Seen>>, ReasonerError> {
-        let by_rules = self.rules.reasoner().answer(queries)?;
+        let by_rules = self.rules.as_ref().map(|rules| rules.reasoner().answer(queries)).transpose()?;
         let walked = self.walker.walked(queries)?;
         let mut all = Vec::with_capacity(queries.len());
         // The embedding's scores of all entities exist for one of its batches at a time.
@@ -118,7 +119,8 @@ impl<'g> Blend<'g> {
             let scores = self.embedding.scores(batch)?;
             let entities = self.embedding.size().entities;
             let rows = batch.par_iter().enumerate().map(|(row, _)| {
-                let by_rules = by_rules.best(first + row, usize::MAX);
+                let by_rules =
+                    by_rules.as_ref().map_or_else(Vec::new, |answers| answers.best(first + row, usize::MAX));
                 let scores = &scores[row * entities..(row + 1) * entities];
                 seen(&by_rules, &walked[first + row], scores)
             });
@@ -137,6 +139,7 @@ impl<'g> Blend<'g> {
             .flat_map(|&triple| [Direction::Forward, Direction::Inverse].map(|d| Query::of(triple, d)))
             .collect();
         let queries: Vec<Query> = asked.iter().map(|(query, _)| *query).collect();
+        let choices: Vec<Weights> = grid(self.rules.is_some()).collect();
         let mut gains: BTreeMap<Link, Gain> = BTreeMap::new();
         for (batch, asked) in queries.chunks(1024).zip(asked.chunks(1024)) {
             let seen = self.seen(batch).map_err(PipelineError::Reasoner)?;
@@ -147,14 +150,15 @@ impl<'g> Blend<'g> {
                     let open =
                         |entity| entity == target || !truth.contains(query.subject, query.link, entity);
                     let seen: Vec<Seen> = seen.iter().filter(|one| open(one.entity)).copied().collect();
-                    (query.link, grid().map(|weights| reciprocal_rank(&seen, target, weights)).collect())
+                    let brought = |&weights: &Weights| reciprocal_rank(&seen, target, weights);
+                    (query.link, choices.iter().map(brought).collect())
                 })
                 .collect();
             for (link, reciprocal) in ranked {
                 gains.entry(link).or_default().add(&reciprocal);
             }
         }
-        Ok(recipe(&gains, names))
+        Ok(recipe(&gains, &choices, names))
     }
 }
 
@@ -182,9 +186,9 @@ fn seen(by_rules: &[Scored], walked: &[crate::walk::Answer], scores: &[f32]) -> 
     found.into_values().collect()
 }
 
-/// All weights that add up to 1, in steps of a part.
-fn grid() -> impl Iterator<Item = Weights> {
-    (0..=PARTS).flat_map(|rules| {
+/// All weights that add up to 1, in steps of a part; without rules, those that give them none.
+fn grid(with_rules: bool) -> impl Iterator<Item = Weights> {
+    (0..=if with_rules { PARTS } else { 0 }).flat_map(|rules| {
         (0..=PARTS - rules).map(move |walker| {
             let part = |parts: u32| f64::from(parts) / f64::from(PARTS);
             Weights { rules: part(rules), walker: part(walker), embedding: part(PARTS - rules - walker) }
@@ -225,10 +229,10 @@ impl Gain {
         self.queries += part * other.queries;
     }
 
-    /// The choice that brought most; of equals the first.
-    fn best(&self) -> Weights {
+    /// Which of `choices` brought most; of equals the first.
+    fn best(&self, choices: &[Weights]) -> Weights {
         let mut best = (f64::NEG_INFINITY, Weights::default());
-        for (weights, &sum) in grid().zip(&self.sums) {
+        for (&weights, &sum) in choices.iter().zip(&self.sums) {
             if sum > best.0 {
                 best = (sum, weights);
             }
@@ -239,22 +243,22 @@ impl Gain {
 
 /// The best weights over all queries of each direction, and for each link those that its own queries and [`PULL`] of
 /// all others of its direction like best together.
-fn recipe(gains: &BTreeMap<Link, Gain>, names: &Names) -> Recipe {
+fn recipe(gains: &BTreeMap<Link, Gain>, choices: &[Weights], names: &Names) -> Recipe {
     let mut recipe = Recipe::default();
     for (direction, side) in [(Direction::Forward, "tail"), (Direction::Inverse, "head")] {
         let gains = gains.iter().filter(|(link, _)| link.direction() == direction);
         let mut all = Gain::default();
         gains.clone().for_each(|(_, gain)| all.add_part(gain, 1.0));
         match direction {
-            Direction::Forward => recipe.general = all.best(),
-            Direction::Inverse => recipe.general_head = Some(all.best()),
+            Direction::Forward => recipe.general = all.best(choices),
+            Direction::Inverse => recipe.general_head = Some(all.best(choices)),
         }
         for (link, own) in gains {
             let Some(relation) = link.relation() else { continue };
             let mut pulled = own.clone();
             pulled.add_part(&all, PULL / all.queries);
             let place = recipe.relations.entry(names.relation(relation).to_owned()).or_default();
-            place.insert(side.to_owned(), pulled.best());
+            place.insert(side.to_owned(), pulled.best(choices));
         }
     }
     recipe
@@ -281,7 +285,8 @@ impl Explains for Blend<'_> {
 
     /// The rules that say so, then the walker's path.
     fn reasons(&self, query: Query, answer: Scored, most: usize) -> Result<Vec<Reasoned>, PipelineError> {
-        let mut reasons = self.rules.reasons(query, answer, most)?;
+        let by_rules = self.rules.as_ref().map(|rules| rules.reasons(query, answer, most)).transpose()?;
+        let mut reasons = by_rules.unwrap_or_default();
         if reasons.len() < most {
             let walked = self.walker.reasons(query, answer, most - reasons.len())?;
             reasons.extend(walked.into_iter().map(|way| Reasoned { score: answer.score, ..way }));
@@ -301,12 +306,15 @@ mod tests {
 
     #[test]
     fn the_grid_covers_the_corners() {
-        let all: Vec<Weights> = grid().collect();
+        let all: Vec<Weights> = grid(true).collect();
         assert_eq!(all.len(), 66);
         for corner in [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]] {
             let [rules, walker, embedding] = corner;
             assert!(all.contains(&Weights { rules, walker, embedding }));
         }
+        let without: Vec<Weights> = grid(false).collect();
+        assert_eq!(without, all.into_iter().filter(|weights| weights.rules == 0.0).collect::<Vec<_>>());
+        assert_eq!(without.len(), 11);
     }
 
     #[test]
@@ -321,7 +329,7 @@ mod tests {
     #[test]
     fn a_relation_with_many_queries_gets_its_own_weights() {
         let names = Names { relations: ["a", "b"].into_iter().collect(), ..Names::default() };
-        let choices: Vec<Weights> = grid().collect();
+        let choices: Vec<Weights> = grid(true).collect();
         let likes = |wanted: &dyn Fn(&Weights) -> bool| -> Vec<f64> {
             choices.iter().map(|weights| f64::from(u8::from(wanted(weights)))).collect()
         };
@@ -330,7 +338,7 @@ mod tests {
         let mut gains: BTreeMap<Link, Gain> = BTreeMap::new();
         (0..100).for_each(|_| gains.entry(links[0]).or_default().add(&rules));
         (0..3).for_each(|_| gains.entry(links[1]).or_default().add(&walker));
-        let recipe = recipe(&gains, &names);
+        let recipe = recipe(&gains, &choices, &names);
         assert_eq!(recipe.general.rules, 1.0);
         assert_eq!(recipe.relations["a"]["tail"].rules, 1.0);
         // Three queries cannot outvote thirty.
