@@ -56,6 +56,8 @@ pub enum Pool {
 pub struct WalkConfig {
     /// One agent or two.
     pub agents: Agents,
+    /// Whether entities have embeddings. Without, all look alike and actions are told apart by their relations alone.
+    pub entity_embeddings: bool,
     /// Width of the embeddings of entities and relations.
     pub dimension: usize,
     /// Width of the LSTMs' state.
@@ -122,6 +124,7 @@ impl Default for WalkConfig {
     fn default() -> Self {
         Self {
             agents: Agents::Two,
+            entity_embeddings: true,
             dimension: 200,
             history: 200,
             layers: 3,

@@ -87,7 +87,9 @@ impl Network {
         links: usize,
     ) -> Result<Network> {
         let (width, history) = (config.dimension, config.history);
-        let entity_table = parameters.table("entities", entities, width, Initial::XavierNormal)?;
+        let initial = if config.entity_embeddings { Initial::XavierNormal } else { Initial::Zeros };
+        let entity_table = parameters.table("entities", entities, width, initial)?;
+        parameters.freeze(entity_table, !config.entity_embeddings);
         let relation_table = parameters.dense("relations", links, width, Initial::XavierNormal)?;
         let agent = |parameters: &mut Parameters, name: &str, input, head: [usize; 3], pair| {
             Agent::new(parameters, name, (input, history, config.layers), head, pair)

@@ -45,7 +45,7 @@ impl Walker {
 
     /// How many numbers it learns.
     pub fn parameter_count(&self) -> usize {
-        self.parameters.len()
+        self.parameters.learnt()
     }
 
     /// Changes how many paths beam search keeps, and how those to one entity make its score.
