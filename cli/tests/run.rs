@@ -179,7 +179,8 @@ fn nothing_is_learnt_from_the_test_split() {
     tool.write("two/test.tsv", &wrong);
     for data in ["one", "two"] {
         let out = format!("run-{data}");
-        tool.done(&[&["run", data, "--quiet", "--out", &out, "--set", "system=blend"], &WHOLE[..]].concat());
+        let wanted = ["--set", "system=blend", "--set", "walk.side=both"];
+        tool.done(&[&["run", data, "--quiet", "--out", &out], &wanted[..], &WHOLE[..]].concat());
     }
     let (one, two) = (learnt(&tool.path("run-one")), learnt(&tool.path("run-two")));
     let names: Vec<&str> = one.iter().map(|(name, _)| name.as_str()).collect();

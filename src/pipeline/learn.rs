@@ -8,7 +8,7 @@ use super::reason::{Blend, ByRules, ByWalker, Recipe, Weights};
 use super::stage::Finished;
 use super::{Checksum, PipelineError, RunDirectory};
 use crate::embed::{self, Embedding, ModelKind, Size, Stop, Task};
-use crate::graph::{Adjacency, Direction, Known, Query, Triple};
+use crate::graph::{Adjacency, Known, Query, Triple};
 use crate::progress::Progress;
 use crate::rule::{self, RuleFile, RuleType, ScoredRule};
 use crate::tensor::Device;
@@ -91,10 +91,12 @@ fn walker(material: &Material<'_>, stage: Stage, file: &str) -> Result<Finished,
         true => Some(load_embedding(directory, learnable, device)?),
         false => None,
     };
-    let asked = |triple: &Triple| Query::of(*triple, Direction::Forward).0;
+    let asked = |triples: &[Triple]| -> Vec<Query> {
+        walk::asked(triples, settings.side).map(|(query, _)| query).collect()
+    };
     let opinion = embedding
         .as_ref()
-        .map(|embedding| Opinion::new(embedding, learnable.known.queries.iter().map(asked)))
+        .map(|embedding| Opinion::new(embedding, asked(&learnable.known.queries)))
         .transpose()?;
     let soft = opinion.as_ref().map(|opinion| opinion as &dyn SoftReward);
     // A validation split that is learnt from can choose nothing: the last epoch counts.
@@ -115,15 +117,13 @@ fn walker(material: &Material<'_>, stage: Stage, file: &str) -> Result<Finished,
         return Err(PipelineError::Interrupted);
     }
     walker.save(&directory.file(file))?;
-    let asked: Vec<Query> =
-        learnable.tuning.valid.iter().map(|&triple| Query::of(triple, Direction::Forward).0).collect();
     let own = trained.history.iter().filter(|figures| figures.stage == stage);
     let seconds = own.clone().map(|figures| figures.seconds).sum();
     let figures = json!({
         "epochs": own.count(),
         "best": trained.best,
         "parameters": walker.parameter_count(),
-        "rule_share": walker.rule_share(&asked, &rules)?,
+        "rule_share": walker.rule_share(&asked(&learnable.tuning.valid), &rules)?,
     });
     Ok(Finished { files: vec![file.to_owned()], figures, seconds: Some(seconds) })
 }

@@ -10,6 +10,7 @@
 //! | MINERVA | [`WalkConfig::minerva`]: MultiHop without soft reward, action dropout and closed ends |
 
 use super::WalkError;
+use crate::eval::Side;
 use serde::{Deserialize, Serialize};
 
 /// The most hops a walk may have.
@@ -68,6 +69,8 @@ pub struct WalkConfig {
     pub hops: usize,
     /// η, the most edges an entity offers; the targets of highest PageRank are kept.
     pub bandwidth: usize,
+    /// Which ends of the training facts are asked for. Published walkers learn to find tails alone, and find heads badly.
+    pub side: Side,
     /// Training queries a batch.
     pub batch: usize,
     /// Walks a training query.
@@ -130,6 +133,7 @@ impl Default for WalkConfig {
             layers: 3,
             hops: 3,
             bandwidth: 500,
+            side: Side::Tail,
             batch: 256,
             rollouts: 20,
             learning_rate: 0.001,

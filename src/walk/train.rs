@@ -10,8 +10,8 @@ use super::measure::Watch;
 use super::reward::Teacher;
 use super::world::Ask;
 use super::{WalkError, Walker};
-use crate::eval::{Figures, Protocol, Truth, evaluate};
-use crate::graph::{Adjacency, Direction, Graph, Known, Query, Triple};
+use crate::eval::{Figures, Protocol, Side, Truth, evaluate};
+use crate::graph::{Adjacency, EntityId, Graph, Known, Query, Triple};
 use crate::progress::Progress;
 use crate::tensor::{Adam, AdamOptions, Gradients, Tape, Tensor};
 use rand::SeedableRng;
@@ -136,6 +136,7 @@ struct Validation<'a> {
     answers: Adjacency,
     split: Vec<Triple>,
     queries: Vec<Query>,
+    side: Side,
 }
 
 impl<'a> Run<'a> {
@@ -146,12 +147,10 @@ impl<'a> Run<'a> {
         teacher: Teacher<'a>,
         options: TrainOptions<'a>,
     ) -> Result<Self, WalkError> {
-        let ask = |&triple: &Triple| {
-            let (query, target) = Query::of(triple, Direction::Forward);
-            Ask { query, target: Some(target) }
-        };
-        let asks: Vec<Ask> = known.queries.iter().map(ask).collect();
-        let validation = Validation::new(graph, known, walker.config.validation_queries);
+        let asks: Vec<Ask> = asked(&known.queries, walker.config.side)
+            .map(|(query, target)| Ask { query, target: Some(target) })
+            .collect();
+        let validation = Validation::new(graph, known, &walker.config);
         let first = if walker.config.pretrains() { Stage::Pretrain } else { Stage::Joint };
         let mut state = Training::new(first);
         let mut adam = fresh_adam(&walker.config);
@@ -350,6 +349,12 @@ impl<'a> Run<'a> {
     }
 }
 
+/// What a walker that learns for `side` is asked about `triples`, and the answers.
+pub fn asked(triples: &[Triple], side: Side) -> impl Iterator<Item = (Query, EntityId)> + '_ {
+    let directions = side.directions();
+    triples.iter().flat_map(move |&triple| directions.iter().map(move |&way| Query::of(triple, way)))
+}
+
 fn fresh_adam(config: &WalkConfig) -> Adam {
     Adam::new(AdamOptions { learning_rate: config.learning_rate, ..AdamOptions::default() })
 }
@@ -367,20 +372,22 @@ fn number_of(seed: u64, stage: Stage, epoch: usize, batch: u64) -> u64 {
 }
 
 impl<'a> Validation<'a> {
-    /// The validation split, or `most` triples of it evenly spread.
-    fn new(graph: &'a Graph, known: &Known, most: usize) -> Self {
+    /// The validation split, or as many triples of it as the settings say, evenly spread.
+    fn new(graph: &'a Graph, known: &Known, config: &WalkConfig) -> Self {
+        let (most, side) = (config.validation_queries, config.side);
         let answers = Adjacency::new(graph.entities(), &[&known.facts, &known.queries, &known.valid]);
         let count = known.valid.len();
         let taken = if most == 0 { count } else { most.min(count) };
         let split: Vec<Triple> = (0..taken).map(|index| known.valid[index * count / taken]).collect();
-        let queries = split.iter().map(|&triple| Query::of(triple, Direction::Forward).0).collect();
-        Self { graph, answers, split, queries }
+        let queries = asked(&split, side).map(|(query, _)| query).collect();
+        Self { graph, answers, split, queries, side }
     }
 
     /// The figures of `walker`, or none if the user asked to stop.
     fn figures(&self, walker: &Walker, progress: &dyn Progress) -> Result<Option<Figures>, WalkError> {
         let truth = Truth { graph: self.graph, answers: &self.answers };
-        match evaluate(walker, &self.split, truth, Protocol::default(), &Unseen(progress)) {
+        let protocol = Protocol { side: self.side, ..Protocol::default() };
+        match evaluate(walker, &self.split, truth, protocol, &Unseen(progress)) {
             Ok(evaluation) => Ok(Some(evaluation.figures())),
             Err(crate::eval::EvalError::Interrupted) => Ok(None),
             Err(error) => Err(error.into()),

@@ -1,7 +1,8 @@
 //! Training goes on from a checkpoint as if it had not stopped; every system trains.
 
 use super::{Small, plain, rules, small, walker};
-use crate::graph::{EntityId, Link, Triple};
+use crate::eval::{Protocol, Side, Truth, evaluate};
+use crate::graph::{Adjacency, EntityId, Graph, Known, Link, Query, Triple};
 use crate::progress::{Progress, Silent};
 use crate::walk::{
     Agents, NoRules, SoftRewardError, Stage, Teacher, TrainOptions, Trained, WalkConfig, WalkError, Walker,
@@ -273,4 +274,77 @@ fn a_failing_soft_reward_and_a_wrong_number_of_values_are_errors() {
     let error = train(&mut walker, &small.graph, &small.known, teacher, TrainOptions::default(), &Silent)
         .unwrap_err();
     assert!(matches!(error, WalkError::SoftReward(why) if why.to_string().contains("0 values for")));
+}
+
+/// A ring in which `p` leads one place on and `q` two; a third of the `q` is not known.
+fn ring() -> (Small, Vec<Triple>) {
+    const PLACES: u32 = 30;
+    let (mut facts, mut queries, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
+    for place in 0..PLACES {
+        facts.push(Triple::new(place, 0, (place + 1) % PLACES));
+        let further = Triple::new(place, 1, (place + 2) % PLACES);
+        if place % 3 == 0 { unknown.push(further) } else { queries.push(further) }
+    }
+    facts.extend(&queries);
+    let graph = Graph::new(PLACES as usize, super::RELATIONS, &facts);
+    let known = Known { facts: facts.into(), queries: queries.into(), valid: std::sync::Arc::from([]) };
+    (Small { graph, known }, unknown)
+}
+
+#[test]
+fn a_walker_that_was_asked_for_both_ends_finds_both() {
+    let (small, unknown) = ring();
+    let found = |side: Side| {
+        let config = WalkConfig {
+            side,
+            dimension: 16,
+            history: 16,
+            hops: 2,
+            learning_rate: 0.01,
+            lambda: 0.0,
+            pretrain_epochs: 0.0,
+            epochs: 40,
+            ..config()
+        };
+        let mut walker = walker(&config, &small);
+        let teacher = Teacher { rules: &NoRules, soft: None };
+        let options = TrainOptions::default();
+        let trained = train(&mut walker, &small.graph, &small.known, teacher, options, &Silent).unwrap();
+        assert_eq!(trained.history[0].batches, (20 * side.directions().len()).div_ceil(config.batch));
+        let answers = Adjacency::new(small.graph.entities(), &[&small.known.facts, &unknown]);
+        let truth = Truth { graph: &small.graph, answers: &answers };
+        [Side::Tail, Side::Head].map(|side| {
+            let protocol = Protocol { side, ..Protocol::default() };
+            evaluate(&walker, &unknown, truth, protocol, &Silent).unwrap().figures().hits_at_1
+        })
+    };
+    let ([tails, _], [both_tails, both_heads]) = (found(Side::Tail), found(Side::Both));
+    assert!(tails >= 0.9 && both_tails >= 0.9 && both_heads >= 0.9, "{tails} {both_tails} {both_heads}");
+}
+
+#[test]
+fn without_embeddings_of_entities_only_relations_tell_actions_apart() {
+    let small = with_valid();
+    let config =
+        WalkConfig { agents: Agents::Single, entity_embeddings: false, pretrain_epochs: 0.0, ..config() };
+    let mut walker = walker(&config, &small);
+    let table = small.graph.entities() * config.dimension;
+    assert_eq!(walker.parameter_count() + table, walker.parameters.len());
+    let before = weights(&walker);
+    teach(&mut walker, &small, None, &Silent).unwrap();
+    let after = weights(&walker);
+    assert_ne!(before, after);
+    assert!(after.contains(&vec![0.0; table]), "the table of entities stays as it was");
+    let queries: Vec<Query> =
+        (0..9).map(|subject| Query { subject: EntityId(subject), link: super::forward(0) }).collect();
+    let (mut scores, mut steps) = (std::collections::HashMap::new(), 0);
+    for (query, answers) in queries.iter().zip(walker.answers(&queries).unwrap()) {
+        for answer in &answers {
+            let first = &answer.path[0];
+            let score = *scores.entry((query.subject, first.link)).or_insert(first.entity_score);
+            assert_eq!(score, first.entity_score, "{first:?}");
+            steps += 1;
+        }
+    }
+    assert!(scores.len() > 9 && steps > 2 * scores.len(), "{} of {steps}", scores.len());
 }
