@@ -10,11 +10,12 @@ use super::run::{Order, RunReport, Stage};
 use super::stage::Stages;
 use super::{Checksum, Manifest, PipelineError, learn};
 use crate::embed::Embedding;
-use crate::eval::{Protocol, Report, Truth, evaluate};
-use crate::graph::{Adjacency, Dataset, Direction, EntityId, Link, Query, Triple};
+use crate::eval::{Protocol, Reasoner, Report, Truth, evaluate};
+use crate::graph::{Adjacency, Dataset, EntityId, Link, Query, Triple};
 use crate::progress::Progress;
 use crate::rule::ScoredRule;
 use crate::tensor::Device;
+use crate::walk::{self, Noting};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -206,16 +207,26 @@ impl Opened {
         })
     }
 
-    /// For what share of the test queries the path of the top answer is a rule; none where nothing walks.
+    /// Ranks the test split, and says for what share of its queries the path of the top answer is a rule; none where
+    /// nothing walks.
     ///
     /// # Errors
-    /// If the walker fails.
-    pub fn rule_share(&self, reasoner: &dyn Explains) -> Result<Option<f64>, PipelineError> {
-        let Some(walker) = reasoner.walker() else { return Ok(None) };
+    /// If the reasoner fails or the user interrupts.
+    pub fn test(
+        &self,
+        reasoner: &dyn Explains,
+        protocol: Protocol,
+        progress: &dyn Progress,
+    ) -> Result<(Report, Option<f64>), PipelineError> {
+        let Some(walker) = reasoner.walker() else {
+            return Ok((self.evaluate(reasoner.reasoner(), Split::Test, protocol, progress)?, None));
+        };
         let rules = path_table(&self.rules, self.config.walk.hops, self.config.rules.threshold);
+        let noting = Noting::new(walker, &rules);
+        let report = self.evaluate(&noting, Split::Test, protocol, progress)?;
         let asked: Vec<Query> =
-            self.dataset.test.iter().map(|&triple| Query::of(triple, Direction::Forward).0).collect();
-        Ok(Some(walker.rule_share(&asked, &rules)?))
+            walk::asked(&self.dataset.test, protocol.side).map(|(query, _)| query).collect();
+        Ok((report, Some(noting.share(&asked))))
     }
 
     /// Ranks the true answers of a split.
@@ -224,7 +235,7 @@ impl Opened {
     /// If the reasoner fails or the user interrupts.
     pub fn evaluate(
         &self,
-        reasoner: &dyn Explains,
+        reasoner: &dyn Reasoner,
         split: Split,
         protocol: Protocol,
         progress: &dyn Progress,
@@ -241,7 +252,7 @@ impl Opened {
             }
         };
         let truth = Truth { graph: &self.learnable.graph, answers: &answers };
-        let evaluation = evaluate(reasoner.reasoner(), triples, truth, protocol, progress)?;
+        let evaluation = evaluate(reasoner, triples, truth, protocol, progress)?;
         let mut report = evaluation.report(truth, &dataset.names);
         if split == Split::Test {
             report.left_out += dataset.test_left_out.len() * protocol.side.directions().len();

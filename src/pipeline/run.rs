@@ -307,7 +307,7 @@ fn finish(
     let reasoner = opened.reasoner()?;
     let protocol =
         Protocol { side: order.config.eval.direction, ties: order.config.eval.ties, ..Protocol::default() };
-    let report = opened.evaluate(&*reasoner, super::Split::Test, protocol, progress)?;
+    let (report, rule_share) = opened.test(&*reasoner, protocol, progress)?;
     let examples = opened.examples(&*reasoner, order.config.eval.examples)?;
     let report = RunReport {
         report,
@@ -317,7 +317,7 @@ fn finish(
         version: crate::VERSION.to_owned(),
         seed: order.seed,
         stages,
-        rule_share: opened.rule_share(&*reasoner)?,
+        rule_share,
         examples,
     };
     let text = serde_json::to_vec_pretty(&report).expect("a report is plain data");

@@ -36,6 +36,7 @@ pub use config::{Agents, Baseline, MOST_HOPS, Pool, WIDEST_BEAM, WalkConfig};
 pub use episode::Stage;
 pub use measure::{HopSize, Measured, Phase, Timing};
 pub use paths::PathTable;
+pub use reasoner::Noting;
 pub use reward::{NoRules, PathRules, SoftReward, SoftRewardError, Teacher};
 pub use train::{EpochFigures, TrainOptions, Trained, asked, train};
 pub use walker::Walker;

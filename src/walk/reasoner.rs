@@ -1,23 +1,71 @@
 //! The walker as a reasoner among others, and how often its best paths are rules.
 
 use super::reward::PathRules;
-use super::{WalkError, Walker};
+use super::{Answer, WalkError, Walker};
 use crate::eval::{Answers, Reasoner, ReasonerError, Scored};
 use crate::graph::Query;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
 /// Paths that one beam search holds at a time, over all its queries.
 const PATHS_AT_ONCE: usize = 16 * 1024;
 
 impl Reasoner for Walker {
     fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
-        let answers = self.answers(queries)?;
-        let scored =
-            |answer: &super::Answer| Scored { entity: answer.entity, score: f64::from(answer.score) };
-        Ok(Answers::Listed(answers.iter().map(|answers| answers.iter().map(scored).collect()).collect()))
+        Ok(scored(&self.answers(queries)?))
     }
 
     fn batch(&self) -> usize {
         (PATHS_AT_ONCE / self.config().beam).clamp(1, 256)
+    }
+}
+
+fn scored(answers: &[Vec<Answer>]) -> Answers {
+    let scored = |answer: &Answer| Scored { entity: answer.entity, score: f64::from(answer.score) };
+    Answers::Listed(answers.iter().map(|answers| answers.iter().map(scored).collect()).collect())
+}
+
+/// A walker that notes, while it answers, whether the path to its top answer is a rule: ranking and the share of rules
+/// need one search.
+pub struct Noting<'a> {
+    walker: &'a Walker,
+    rules: &'a dyn PathRules,
+    by_rule: Mutex<HashMap<Query, bool>>,
+}
+
+impl<'a> Noting<'a> {
+    /// `walker`, whose paths are looked up in `rules`.
+    pub fn new(walker: &'a Walker, rules: &'a dyn PathRules) -> Self {
+        Self { walker, rules, by_rule: Mutex::default() }
+    }
+
+    fn answers(&self, queries: &[Query]) -> Result<Vec<Vec<Answer>>, WalkError> {
+        let found = self.walker.answers(queries)?;
+        let mut by_rule = self.by_rule.lock().unwrap_or_else(PoisonError::into_inner);
+        for (query, answers) in queries.iter().zip(&found) {
+            let top = answers.first();
+            let is_rule = top.is_some_and(|top| self.rules.confidence(query.link, &top.links()) > 0.0);
+            by_rule.insert(*query, is_rule);
+        }
+        Ok(found)
+    }
+
+    /// For how many of `queries`, as a share of all, the path to the top answer was a rule. A query that was not asked
+    /// had none.
+    pub fn share(&self, queries: &[Query]) -> f64 {
+        let by_rule = self.by_rule.lock().unwrap_or_else(PoisonError::into_inner);
+        let rules = queries.iter().filter(|query| by_rule.get(query).copied().unwrap_or(false)).count();
+        rules as f64 / queries.len().max(1) as f64
+    }
+}
+
+impl Reasoner for Noting<'_> {
+    fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
+        Ok(scored(&self.answers(queries)?))
+    }
+
+    fn batch(&self) -> usize {
+        self.walker.batch()
     }
 }
 
@@ -27,14 +75,13 @@ impl Walker {
     /// # Errors
     /// If the device fails.
     pub fn rule_share(&self, queries: &[Query], rules: &dyn PathRules) -> Result<f64, WalkError> {
-        let mut by_rule = 0usize;
-        for batch in queries.chunks(self.batch()) {
-            for (query, answers) in batch.iter().zip(self.answers(batch)?) {
-                let top = answers.first();
-                by_rule +=
-                    usize::from(top.is_some_and(|top| rules.confidence(query.link, &top.links()) > 0.0));
-            }
+        let noting = Noting::new(self, rules);
+        let mut distinct = queries.to_vec();
+        distinct.sort_unstable();
+        distinct.dedup();
+        for batch in distinct.chunks(self.batch()) {
+            noting.answers(batch)?;
         }
-        Ok(by_rule as f64 / queries.len().max(1) as f64)
+        Ok(noting.share(queries))
     }
 }

@@ -9,7 +9,7 @@ use super::episode::{Lesson, Stage};
 use super::measure::Watch;
 use super::reward::Teacher;
 use super::world::Ask;
-use super::{WalkError, Walker};
+use super::{Noting, WalkError, Walker};
 use crate::eval::{Figures, Protocol, Side, Truth, evaluate};
 use crate::graph::{Adjacency, EntityId, Graph, Known, Query, Triple};
 use crate::progress::Progress;
@@ -305,12 +305,13 @@ impl<'a> Run<'a> {
         let due = stage == Stage::Joint && (last || done.is_multiple_of(config.validate_every));
         let mut figures = self.state.sums.figures(stage, done, batches);
         if due && !self.validation.split.is_empty() {
-            let Some(valid) = self.validation.figures(self.walker, progress)? else {
+            let asked = Noting::new(self.walker, self.teacher.rules);
+            let Some(valid) = self.validation.figures(&asked, progress)? else {
                 // Asked to stop while validating: the epoch stands at its end and is validated on return.
                 self.interrupted = true;
                 return self.save();
             };
-            figures.rule_share = Some(self.walker.rule_share(&self.validation.queries, self.teacher.rules)?);
+            figures.rule_share = Some(asked.share(&self.validation.queries));
             if self.state.is_better(valid.mrr) {
                 self.state.keep(self.walker, Best { epoch: done, mrr: valid.mrr })?;
                 if let (Some(folder), Some(best)) = (&self.folder, &self.state.best_weights) {
@@ -384,7 +385,7 @@ impl<'a> Validation<'a> {
     }
 
     /// The figures of `walker`, or none if the user asked to stop.
-    fn figures(&self, walker: &Walker, progress: &dyn Progress) -> Result<Option<Figures>, WalkError> {
+    fn figures(&self, walker: &Noting, progress: &dyn Progress) -> Result<Option<Figures>, WalkError> {
         let truth = Truth { graph: self.graph, answers: &self.answers };
         let protocol = Protocol { side: self.side, ..Protocol::default() };
         match evaluate(walker, &self.split, truth, protocol, &Unseen(progress)) {

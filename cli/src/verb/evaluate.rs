@@ -53,7 +53,7 @@ impl Evaluate {
             protocol::Split::Test => Split::Test,
             protocol::Split::Valid => Split::Valid,
         };
-        let report = match opened.evaluate(&*reasoner, split, self.ranking.protocol(), &console) {
+        let report = match opened.evaluate(reasoner.reasoner(), split, self.ranking.protocol(), &console) {
             Ok(report) => report,
             Err(PipelineError::Interrupted) => return Ok(Outcome::Interrupted),
             Err(error) => return Err(error.into()),

@@ -130,7 +130,7 @@ impl Reproduce {
         let opened = Opened::open(&order.out, None, &device)?;
         let reasoner = opened.reasoner()?;
         let figures = |split, protocol| {
-            opened.evaluate(&*reasoner, split, protocol, &Silent).map(|report| report.figures)
+            opened.evaluate(reasoner.reasoner(), split, protocol, &Silent).map(|report| report.figures)
         };
         let protocol = Protocol::default();
         let as_published = figures(Split::Test, Protocol { ties: Ties::Published, ..protocol })?;
