@@ -212,11 +212,8 @@ pub fn load_blend<'g>(
     recipe: &Recipe,
     device: &Device,
 ) -> Result<Blend<'g>, PipelineError> {
-    let by_rules = match config.blend.with_rules {
-        true => Some(mined(directory, learnable)?),
-        false => None,
-    };
-    let by_rules = by_rules.map(|rules| ByRules::new(&learnable.graph, rules, config.rules.apply_options()));
+    let rules = config.blend.with_rules.then(|| mined(directory, learnable)).transpose()?;
+    let by_rules = rules.map(|rules| ByRules::new(&learnable.graph, rules, config.rules.apply_options()));
     let walker = load_walker(directory, learnable, &config.walk, device)?;
     let embedding = load_embedding(directory, learnable, device)?;
     Ok(Blend::new(walker, by_rules, embedding, recipe, &learnable.names))

@@ -107,13 +107,13 @@ pub fn choose(shape: &Shape, means: &Means) -> Plan {
     let embed_epoch = epoch(embedding_cost(shape, &config.embed));
     let walk_epoch = epoch(walker_cost(shape, &config.walk));
     let ranking = shape.ranked as f64 * query_cost(shape, &config.walk) / rate;
-    let epochs = |seconds: f64, epoch: f64, most: f64| (seconds / epoch).floor().min(most) as usize;
-    let embed_epochs = epochs(0.3 * budget, embed_epoch, 100.0);
+    let epochs = |in_time: f64, most: f64| in_time.floor().min(most) as usize;
+    let embed_epochs = epochs(0.3 * budget / embed_epoch, 100.0);
     // Pre-training takes its part of the walker's time, at most half of it.
     let in_time = 0.5 * budget / walk_epoch;
     let alone = (f64::from(config.walk.pretrain_epochs) * PRETRAINING).min(0.5 * in_time);
     config.walk.pretrain_epochs = (alone / PRETRAINING) as f32;
-    let walk_epochs = epochs(in_time - alone, 1.0, 40.0);
+    let walk_epochs = epochs(in_time - alone, 40.0);
     let mut seconds = [config.rules.seconds, 0.0, 0.0, ranking];
     if walk_epochs == 0 {
         // Too large for any of the networks: rules scale.
@@ -159,7 +159,7 @@ fn walker(shape: &Shape) -> WalkConfig {
     let learning_rate = if shape.training < 20_000 { 0.003 } else { published.learning_rate };
     let beam = if shape.entities < 1000 { 64 } else { 128 };
     let lambda = if dense { 0.1 } else { 0.3 };
-    // The relation agent wants some thousand batches alone, which is many passes over few queries.
+    // The relation agent wants about a thousand batches alone, which is many passes over few queries.
     let batches = (2 * shape.training).div_ceil(batch).max(1);
     let pretrain_epochs = (1000 / batches).clamp(1, 15) as f32;
     // On graphs as dense as FB15k-237 less of both than published was no worse and learnt faster.

@@ -1,8 +1,9 @@
 //! The blend: the answers of walker and rules, scored by both and by the embedding model together.
 //!
 //! An answer is listed only if a path or a rule speaks for it; the embedding model re-scores and adds none. Without
-//! rules it is the walker's answers, re-ordered. The
-//! score is `a·log r + b·log w + c·log f`: `r` the rules' score, `w` the walker's probability among its answers,
+//! rules it is the walker's answers, re-ordered.
+//!
+//! The score is `a·log r + b·log w + c·log f`: `r` the rules' score, `w` the walker's probability among its answers,
 //! `f` the embedding's softmax over all entities. The weights are fitted on the validation split, one set for
 //! every relation with enough queries there and one for all others.
 
