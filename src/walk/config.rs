@@ -36,7 +36,8 @@ pub enum Baseline {
     /// Nothing.
     #[default]
     None,
-    /// The mean reward of the rollouts of the same query.
+    /// The mean reward of the rollouts of the same query. For one agent without action dropout: elsewhere draws do not
+    /// follow the chances in the loss, and rewards below 0 push down all that is drawn until nothing is learnt.
     Query,
 }
 
