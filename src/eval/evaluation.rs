@@ -30,6 +30,13 @@ impl Side {
             Side::Both => &[Direction::Forward, Direction::Inverse],
         }
     }
+
+    /// What is asked about `triples`, and the answers.
+    pub fn asked(self, triples: &[Triple]) -> impl Iterator<Item = (Query, EntityId)> + Clone + '_ {
+        triples
+            .iter()
+            .flat_map(move |&triple| self.directions().iter().map(move |&way| Query::of(triple, way)))
+    }
 }
 
 /// What becomes of triples with an entity that has no edge in the graph that was learnt from.
@@ -114,11 +121,8 @@ pub fn evaluate(
         Unseen::Keep => split.to_vec(),
         Unseen::LeaveOut => split.iter().copied().filter(|&triple| truth.has_seen(triple)).collect(),
     };
-    let mut ranks: Vec<Ranked> = kept
-        .iter()
-        .flat_map(|&triple| directions.iter().map(move |&direction| Query::of(triple, direction)))
-        .map(|(query, target)| Ranked { query, target, rank: f64::NAN })
-        .collect();
+    let mut ranks: Vec<Ranked> =
+        protocol.side.asked(&kept).map(|(query, target)| Ranked { query, target, rank: f64::NAN }).collect();
     let mut order: Vec<u32> = (0..ranks.len() as u32).collect();
     order.sort_unstable_by_key(|&at| {
         let Ranked { query, target, .. } = ranks[at as usize];

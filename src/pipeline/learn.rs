@@ -91,9 +91,8 @@ fn walker(material: &Material<'_>, stage: Stage, file: &str) -> Result<Finished,
         true => Some(load_embedding(directory, learnable, device)?),
         false => None,
     };
-    let asked = |triples: &[Triple]| -> Vec<Query> {
-        walk::asked(triples, settings.side).map(|(query, _)| query).collect()
-    };
+    let asked =
+        |triples: &[Triple]| -> Vec<Query> { settings.side.asked(triples).map(|(query, _)| query).collect() };
     let opinion = embedding
         .as_ref()
         .map(|embedding| Opinion::new(embedding, asked(&learnable.known.queries)))

@@ -15,7 +15,7 @@ use crate::graph::{Adjacency, Dataset, EntityId, Link, Query, Triple};
 use crate::progress::Progress;
 use crate::rule::ScoredRule;
 use crate::tensor::Device;
-use crate::walk::{self, Noting};
+use crate::walk::Noting;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -224,8 +224,7 @@ impl Opened {
         let rules = path_table(&self.rules, self.config.walk.hops, self.config.rules.threshold);
         let noting = Noting::new(walker, &rules);
         let report = self.evaluate(&noting, Split::Test, protocol, progress)?;
-        let asked: Vec<Query> =
-            walk::asked(&self.dataset.test, protocol.side).map(|(query, _)| query).collect();
+        let asked: Vec<Query> = protocol.side.asked(&self.dataset.test).map(|(query, _)| query).collect();
         Ok((report, Some(noting.share(&asked))))
     }
 

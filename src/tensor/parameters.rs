@@ -146,12 +146,6 @@ impl Parameters {
         &self.device
     }
 
-    /// The number of values that are not frozen.
-    pub fn learnt(&self) -> usize {
-        let learnt = self.entries.iter().filter(|entry| !entry.frozen);
-        learnt.map(|entry| entry.value.rows() * entry.value.columns()).sum()
-    }
-
     /// The number of values of all parameters.
     pub fn len(&self) -> usize {
         self.entries.iter().map(|entry| entry.value.rows() * entry.value.columns()).sum()

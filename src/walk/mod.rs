@@ -38,7 +38,7 @@ pub use measure::{HopSize, Measured, Phase, Timing};
 pub use paths::PathTable;
 pub use reasoner::Noting;
 pub use reward::{NoRules, PathRules, SoftReward, SoftRewardError, Teacher};
-pub use train::{EpochFigures, TrainOptions, Trained, asked, train};
+pub use train::{EpochFigures, TrainOptions, Trained, train};
 pub use walker::Walker;
 pub use world::{Ask, World};
 

@@ -11,7 +11,7 @@ use super::reward::Teacher;
 use super::world::Ask;
 use super::{Noting, WalkError, Walker};
 use crate::eval::{Figures, Protocol, Side, Truth, evaluate};
-use crate::graph::{Adjacency, EntityId, Graph, Known, Query, Triple};
+use crate::graph::{Adjacency, Graph, Known, Query, Triple};
 use crate::progress::Progress;
 use crate::tensor::{Adam, AdamOptions, Gradients, Tape, Tensor};
 use rand::SeedableRng;
@@ -147,7 +147,10 @@ impl<'a> Run<'a> {
         teacher: Teacher<'a>,
         options: TrainOptions<'a>,
     ) -> Result<Self, WalkError> {
-        let asks: Vec<Ask> = asked(&known.queries, walker.config.side)
+        let asks: Vec<Ask> = walker
+            .config
+            .side
+            .asked(&known.queries)
             .map(|(query, target)| Ask { query, target: Some(target) })
             .collect();
         let validation = Validation::new(graph, known, &walker.config);
@@ -350,12 +353,6 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What a walker that learns for `side` is asked about `triples`, and the answers.
-pub fn asked(triples: &[Triple], side: Side) -> impl Iterator<Item = (Query, EntityId)> + '_ {
-    let directions = side.directions();
-    triples.iter().flat_map(move |&triple| directions.iter().map(move |&way| Query::of(triple, way)))
-}
-
 fn fresh_adam(config: &WalkConfig) -> Adam {
     Adam::new(AdamOptions { learning_rate: config.learning_rate, ..AdamOptions::default() })
 }
@@ -380,7 +377,7 @@ impl<'a> Validation<'a> {
         let count = known.valid.len();
         let taken = if most == 0 { count } else { most.min(count) };
         let split: Vec<Triple> = (0..taken).map(|index| known.valid[index * count / taken]).collect();
-        let queries = asked(&split, side).map(|(query, _)| query).collect();
+        let queries = side.asked(&split).map(|(query, _)| query).collect();
         Self { graph, answers, split, queries, side }
     }
 

@@ -9,7 +9,7 @@
 
 use super::{ByRules, ByWalker, Explains};
 use crate::embed::Embedding;
-use crate::eval::{Answers, Reasoner, ReasonerError, Scored};
+use crate::eval::{Answers, Reasoner, ReasonerError, Scored, Side};
 use crate::graph::{Adjacency, Direction, EntityId, Link, Names, Query, Triple};
 use crate::pipeline::PipelineError;
 use crate::pipeline::answer::Reasoned;
@@ -47,7 +47,7 @@ impl Default for Weights {
 pub struct Recipe {
     /// For tail queries of relations without weights of their own.
     pub general: Weights,
-    /// The same for head queries, for which the walker was not trained; those of tail queries if there are none.
+    /// The same for head queries, for which the walker may not be trained; those of tail queries if there are none.
     #[serde(default)]
     pub general_head: Option<Weights>,
     /// By relation and direction asked (`tail`, `head`).
@@ -135,10 +135,7 @@ impl<'g> Blend<'g> {
     /// # Errors
     /// If one of the reasoners fails.
     pub fn fit(&self, valid: &[Triple], truth: &Adjacency, names: &Names) -> Result<Recipe, PipelineError> {
-        let asked: Vec<(Query, EntityId)> = valid
-            .iter()
-            .flat_map(|&triple| [Direction::Forward, Direction::Inverse].map(|d| Query::of(triple, d)))
-            .collect();
+        let asked: Vec<(Query, EntityId)> = Side::Both.asked(valid).collect();
         let queries: Vec<Query> = asked.iter().map(|(query, _)| *query).collect();
         let choices: Vec<Weights> = grid(self.rules.is_some()).collect();
         let mut gains: BTreeMap<Link, Gain> = BTreeMap::new();
