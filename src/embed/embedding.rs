@@ -67,6 +67,16 @@ impl Embedding {
         self.parameters.device()
     }
 
+    /// The vectors of all entities, a row for each; complex numbers have their real parts first.
+    pub fn entity_vectors(&self) -> Tensor {
+        self.parameters.value(self.model.tables().entities)
+    }
+
+    /// What it has learnt about all links, a row for each, reserved ones included.
+    pub fn link_vectors(&self) -> Tensor {
+        self.parameters.value(self.model.tables().relations)
+    }
+
     /// The scores of all entities for each query, row after row.
     ///
     /// # Errors

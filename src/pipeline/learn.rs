@@ -12,7 +12,7 @@ use crate::graph::{Adjacency, Known, Query, Triple};
 use crate::progress::Progress;
 use crate::rule::{self, RuleFile, RuleType, ScoredRule};
 use crate::tensor::Device;
-use crate::walk::{self, SoftReward, Stage, Teacher, TrainOptions, WalkConfig, Walker};
+use crate::walk::{self, SoftReward, Stage, Start, Teacher, TrainOptions, WalkConfig, Walker};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ fn walker(material: &Material<'_>, stage: Stage, file: &str) -> Result<Finished,
     let Material { learnable, config, seed, directory, device, progress, .. } = *material;
     let settings = &config.walk;
     let rules = path_table(&mined(directory, learnable)?, settings.hops, config.rules.threshold);
-    let embedding = match settings.soft_reward {
+    let embedding = match settings.needs_embedding() {
         true => Some(load_embedding(directory, learnable, device)?),
         false => None,
     };
@@ -95,6 +95,7 @@ fn walker(material: &Material<'_>, stage: Stage, file: &str) -> Result<Finished,
         |triples: &[Triple]| -> Vec<Query> { settings.side.asked(triples).map(|(query, _)| query).collect() };
     let opinion = embedding
         .as_ref()
+        .filter(|_| settings.soft_reward)
         .map(|embedding| Opinion::new(embedding, asked(&learnable.known.queries)))
         .transpose()?;
     let soft = opinion.as_ref().map(|opinion| opinion as &dyn SoftReward);
@@ -107,6 +108,9 @@ fn walker(material: &Material<'_>, stage: Stage, file: &str) -> Result<Finished,
     let name = if stage == Stage::Pretrain { "pretraining" } else { "training" };
     progress.follow(name, folder.join("metrics.jsonl"))?;
     let mut walker = Walker::new(settings, &learnable.graph, &known, device, seed)?;
+    if let Some(embedding) = embedding.as_ref().filter(|_| settings.start == Start::Embedding) {
+        walker.start_from(&embedding.entity_vectors(), &embedding.link_vectors(), seed)?;
+    }
     let teacher = Teacher { rules: &rules, soft };
     // Pre-training ends with a checkpoint that joint training goes on from.
     let pretrain_only = stage == Stage::Pretrain;

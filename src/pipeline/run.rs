@@ -84,7 +84,7 @@ impl Stage {
         let wanted = |stage: &Stage| match (config.system, stage) {
             (System::Rules, stage) => *stage == Stage::Rules,
             (System::Embedding, stage) => *stage == Stage::Embeddings,
-            (System::Walker, Stage::Embeddings) => walk.soft_reward,
+            (System::Walker, Stage::Embeddings) => walk.needs_embedding(),
             (System::Walker, Stage::Rules) => guided,
             (System::Blend, Stage::Rules) => guided || config.blend.with_rules,
             (System::Walker, Stage::Blending) => false,
@@ -323,4 +323,21 @@ fn finish(
     let text = serde_json::to_vec_pretty(&report).expect("a report is plain data");
     opened.directory().write(RESULTS, &text)?;
     Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::walk::Start;
+
+    #[test]
+    fn a_run_has_the_stages_that_its_walker_learns_from() {
+        let mut config = Config::default();
+        (config.system, config.walk.soft_reward) = (System::Walker, false);
+        assert_eq!(Stage::of(&config), [Stage::Rules, Stage::Pretraining, Stage::Training]);
+        config.walk.start = Start::Embedding;
+        assert_eq!(Stage::of(&config)[0], Stage::Embeddings);
+        (config.walk.lambda, config.walk.pretrain_epochs) = (0.0, 0.0);
+        assert_eq!(Stage::of(&config), [Stage::Embeddings, Stage::Training]);
+    }
 }

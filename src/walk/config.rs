@@ -52,6 +52,17 @@ pub enum Pool {
     Sum,
 }
 
+/// What embeddings are before the walker learns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Start {
+    /// Random numbers, as published.
+    #[default]
+    Random,
+    /// Those of the embedding model that gives the soft reward: what is alike begins alike.
+    Embedding,
+}
+
 /// Everything that shapes and trains a walker. The defaults are the published settings of WN18RR.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -60,6 +71,8 @@ pub struct WalkConfig {
     pub agents: Agents,
     /// Whether entities have embeddings. Without, all look alike and actions are told apart by their relations alone.
     pub entity_embeddings: bool,
+    /// What the embeddings of entities and relations begin as.
+    pub start: Start,
     /// Width of the embeddings of entities and relations.
     pub dimension: usize,
     /// Width of the LSTMs' state.
@@ -129,6 +142,7 @@ impl Default for WalkConfig {
         Self {
             agents: Agents::Two,
             entity_embeddings: true,
+            start: Start::Random,
             dimension: 200,
             history: 200,
             layers: 3,
@@ -239,6 +253,10 @@ impl WalkConfig {
             let value = value.to_string();
             Err(WalkError::Config { key, value, expected: format!("a number from {least} to {most}") })
         };
+        if self.start == Start::Embedding && !self.entity_embeddings {
+            let expected = "random where entities have no embeddings".to_owned();
+            return Err(WalkError::Config { key: "start", value: "embedding".to_owned(), expected });
+        }
         whole("hops", self.hops, 1, MOST_HOPS)?;
         whole("dimension", self.dimension, 1, 4096)?;
         whole("history", self.history, 1, 4096)?;
@@ -278,6 +296,11 @@ impl WalkConfig {
             pool: Pool::Best,
             ..self.clone()
         }
+    }
+
+    /// Whether an embedding model has to be trained before the walker.
+    pub fn needs_embedding(&self) -> bool {
+        self.soft_reward || self.start == Start::Embedding
     }
 
     /// Whether stage 3 has anything to do.
@@ -321,6 +344,12 @@ mod tests {
         assert_eq!(
             config.check().unwrap_err().to_string(),
             "walk.hops is 6; it should be a whole number from 1 to 5"
+        );
+        let config =
+            WalkConfig { entity_embeddings: false, start: Start::Embedding, ..WalkConfig::default() };
+        assert_eq!(
+            config.check().unwrap_err().to_string(),
+            "walk.start is embedding; it should be random where entities have no embeddings"
         );
         let config = WalkConfig { lambda: f32::NAN, ..WalkConfig::default() };
         assert!(config.check().unwrap_err().to_string().starts_with("walk.lambda is NaN"));

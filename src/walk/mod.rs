@@ -32,7 +32,7 @@ mod world;
 
 pub use beam::{Answer, BeamWork, Step};
 pub use checkpoint::Best;
-pub use config::{Agents, Baseline, MOST_HOPS, Pool, WIDEST_BEAM, WalkConfig};
+pub use config::{Agents, Baseline, MOST_HOPS, Pool, Start, WIDEST_BEAM, WalkConfig};
 pub use episode::Stage;
 pub use measure::{HopSize, Measured, Phase, Timing};
 pub use paths::PathTable;

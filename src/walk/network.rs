@@ -117,6 +117,16 @@ impl Network {
         })
     }
 
+    /// The embeddings of the entities.
+    pub(super) fn entity_table(&self) -> ParameterId {
+        self.entities
+    }
+
+    /// The embeddings of the links.
+    pub(super) fn relation_table(&self) -> ParameterId {
+        self.relations
+    }
+
     /// Keeps the relation agent, and the relation embeddings it scores against, as they are (or no longer).
     pub(super) fn freeze_relation_agent(&self, parameters: &mut Parameters, frozen: bool) {
         let Some(agent) = &self.relation_agent else { return };

@@ -5,8 +5,12 @@ use super::config::{Pool, WalkConfig};
 use super::network::Network;
 use super::world::World;
 use crate::graph::{Graph, Known};
-use crate::tensor::{Archive, Device, Parameters};
+use crate::tensor::{Activation, Archive, Device, Initial, Parameters, Tape, Tensor, TensorError};
 use std::path::Path;
+
+/// The root of the mean square of embeddings that come from another model. Large beside Adam's steps, so that what they
+/// say is not washed away before the agents can read it, yet not so large that the first choices are settled by it.
+const START_SIZE: f64 = 0.25;
 
 const CONFIG_KEY: &str = "walk.config";
 
@@ -36,6 +40,20 @@ impl Walker {
         let mut parameters = Parameters::new(device, seed);
         let network = Network::new(&mut parameters, config, world.entities(), world.links())?;
         Ok(Self { config: config.clone(), world, network, parameters })
+    }
+
+    /// Begins with what another model has learnt about entities and links, a row for each, instead of with random numbers.
+    /// Directions for vectors of another width are drawn from `seed`.
+    ///
+    /// # Errors
+    /// If there are not as many rows as entities or links, or the device fails.
+    pub fn start_from(&mut self, entities: &Tensor, links: &Tensor, seed: u64) -> Result<(), WalkError> {
+        let tables = [(self.network.entity_table(), entities), (self.network.relation_table(), links)];
+        for (table, vectors) in tables {
+            let values = carried_over(vectors, self.config.dimension, seed)?;
+            self.parameters.set(table, &values)?;
+        }
+        Ok(())
     }
 
     /// Its settings.
@@ -91,4 +109,24 @@ impl Walker {
         archive.set_metadata(CONFIG_KEY, &config);
         Ok(self.parameters.store(archive)?)
     }
+}
+
+/// `vectors` as rows of `dimension` numbers, as large as suits the agents. Vectors of another width are multiplied with
+/// random directions, which keep products and distances nearly as they are.
+fn carried_over(vectors: &Tensor, dimension: usize, seed: u64) -> Result<Vec<f32>, TensorError> {
+    let mut values = if vectors.columns() == dimension {
+        vectors.to_vec()?
+    } else {
+        let mut drawn = Parameters::new(vectors.device(), seed);
+        let directions = drawn.dense("directions", vectors.columns(), dimension, Initial::Normal(1.0))?;
+        let mut tape = Tape::inference(&drawn);
+        let (rows, directions) = (tape.constant(vectors.clone())?, tape.parameter(directions));
+        let products = tape.linear(&[rows], directions, None, Activation::Identity, 0.0)?; // [rows, dimension]
+        tape.value(products).to_vec()?
+    };
+    let squares: f64 = values.iter().map(|&x| f64::from(x).powi(2)).sum();
+    let size = (squares / values.len().max(1) as f64).sqrt();
+    let scale = if size > 0.0 { START_SIZE / size } else { 1.0 };
+    values.iter_mut().for_each(|x| *x *= scale as f32);
+    Ok(values)
 }

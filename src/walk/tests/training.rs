@@ -4,6 +4,7 @@ use super::{Small, plain, rules, small, walker};
 use crate::eval::{Protocol, Side, Truth, evaluate};
 use crate::graph::{Adjacency, EntityId, Graph, Known, Link, Query, Triple};
 use crate::progress::{Progress, Silent};
+use crate::tensor::Tensor;
 use crate::walk::{
     Agents, NoRules, SoftRewardError, Stage, Teacher, TrainOptions, Trained, WalkConfig, WalkError, Walker,
     train,
@@ -347,4 +348,43 @@ fn without_embeddings_of_entities_only_relations_tell_actions_apart() {
         }
     }
     assert!(scores.len() > 9 && steps > 2 * scores.len(), "{} of {steps}", scores.len());
+}
+
+#[test]
+fn what_is_alike_elsewhere_begins_alike() {
+    let small = with_valid();
+    let config = WalkConfig { dimension: 48, ..config() };
+    let mut walker = walker(&config, &small);
+    let device = walker.parameters.device().clone();
+    let (entities, links) = (small.graph.entities(), Link::count(small.graph.relations()));
+    // Two kinds of entities: within a kind all the same, between the kinds at a right angle.
+    let started = |walker: &mut Walker, width: usize| {
+        let value = |at: usize| if (at % width < width / 2) == (at / width % 2 == 0) { 7.0 } else { 0.0 };
+        let vectors: Vec<f32> = (0..entities * width).map(value).collect();
+        let vectors = Tensor::new(&device, &vectors, entities, width).unwrap();
+        let links = Tensor::new(&device, &vec![2.0; links * width], links, width).unwrap();
+        walker.start_from(&vectors, &links, 5).unwrap();
+        let links = walker.parameters.value(walker.network.relation_table()).to_vec().unwrap();
+        assert!(links.chunks(48).all(|row| row == &links[..48]), "{width}");
+        walker.parameters.value(walker.network.entity_table()).to_vec().unwrap()
+    };
+    for width in [48, 96, 20] {
+        let table = started(&mut walker, width);
+        assert_eq!(table, started(&mut walker, width), "the same seed, the same directions");
+        let rows: Vec<&[f32]> = table.chunks(48).collect();
+        let product = |a: usize, b: usize| rows[a].iter().zip(rows[b]).map(|(x, y)| x * y).sum::<f32>();
+        let cosine = |a: usize, b: usize| product(a, b) / (product(a, a) * product(b, b)).sqrt();
+        assert!((cosine(0, 2) - 1.0).abs() < 1e-5 && (cosine(1, 3) - 1.0).abs() < 1e-5, "{width}");
+        assert!(
+            cosine(0, 1).abs() < 0.5 && (width != 48 || cosine(0, 1) == 0.0),
+            "{width}: {}",
+            cosine(0, 1)
+        );
+        let mean_square = table.iter().map(|x| x * x).sum::<f32>() / table.len() as f32;
+        assert!((mean_square.sqrt() - 0.25).abs() < 1e-4, "{width}: {mean_square}");
+    }
+    let zeros = |rows| Tensor::zeros(&device, rows, 48).unwrap();
+    assert!(walker.start_from(&zeros(entities - 1), &zeros(links), 5).is_err(), "one row is missing");
+    assert!(walker.start_from(&zeros(entities), &zeros(links + 1), 5).is_err(), "one row is too many");
+    teach(&mut walker, &small, None, &Silent).unwrap();
 }
