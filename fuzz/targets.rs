@@ -13,7 +13,7 @@ use std::path::Path;
 type Target = (&'static str, fn(&[u8]));
 
 /// Every target; each has a folder in `fuzz/corpus` and a file in `fuzz/fuzz_targets`.
-pub const TARGETS: [Target; 3] = [("triples", triples), ("rdf", rdf), ("rules", rules)];
+pub const TARGETS: [Target; 4] = [("triples", triples), ("rdf", rdf), ("parquet", parquet), ("rules", rules)];
 
 /// Runs the target called `name` on `data`.
 pub fn run(name: &str, data: &[u8]) {
@@ -52,6 +52,12 @@ fn rdf(data: &[u8]) {
         ("nt.zst", true),
     ];
     read_and_write_back(data, &ENDINGS, "nt");
+}
+
+/// Parquet; the first byte as for [`triples`].
+fn parquet(data: &[u8]) {
+    const ENDINGS: [(&str, bool); 3] = [("parquet", false), ("parquet.gz", false), ("parquet.zst", true)];
+    read_and_write_back(data, &ENDINGS, "parquet");
 }
 
 /// Rule files over names that hold everything the notation uses itself.

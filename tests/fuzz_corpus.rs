@@ -80,6 +80,11 @@ fn rdf() {
 }
 
 #[test]
+fn parquet() {
+    run_over_corpus("parquet");
+}
+
+#[test]
 fn rules() {
     run_over_corpus("rules");
 }

@@ -76,7 +76,9 @@ fn formats_convert_into_each_other() {
     let source = folder.path().join("source.tsv");
     fs::write(&source, odd).unwrap();
     let (names, facts) = read_file(&source, &ReadOptions::default()).unwrap();
-    for ending in ["tsv", "csv", "nt", "ttl", "nq", "rdf", "csv.gz", "nt.zst", "txt.gz"] {
+    for ending in
+        ["tsv", "csv", "nt", "ttl", "nq", "rdf", "csv.gz", "nt.zst", "txt.gz", "parquet", "parquet.gz"]
+    {
         let path = folder.path().join(format!("copy.{ending}"));
         write_file(&path, &names, &facts).unwrap_or_else(|error| panic!("{ending}: {error}"));
         let (copy_names, copy) = read_file(&path, &ReadOptions::default()).unwrap_or_else(|e| panic!("{e}"));
@@ -89,6 +91,56 @@ fn formats_convert_into_each_other() {
         };
         assert_eq!(strip(named(&copy_names, &copy)), strip(naive(odd)), "{ending}");
     }
+}
+
+/// A Parquet file of the fuzzing corpus (made by PyArrow), which begins with a byte of the fuzzer's own.
+fn parquet(folder: &Path, name: &str) -> std::path::PathBuf {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/parquet").join(name);
+    let path = folder.join(format!("{name}.parquet"));
+    fs::write(&path, &fs::read(&corpus).unwrap()[1..]).unwrap();
+    path
+}
+
+#[test]
+fn columns_are_found_by_name_or_by_order_whatever_their_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let expected = naive(&format!("{LINES}dora\tparent_of\tada\n"));
+    for name in [
+        "snappy",
+        "no_dictionary",
+        "gzip_pages",
+        "zstd_pages_v2",
+        "lz4_pages",
+        "groups_of_two",
+        "other_order_more_columns",
+    ] {
+        assert_eq!(read_named(&parquet(folder.path(), name)), expected, "{name}");
+    }
+    let numbers = read_named(&parquet(folder.path(), "numbers"));
+    assert_eq!(numbers, naive("1\t7\t2\n2\t8\t3\n3\t7\t1\n"));
+    assert!(read_named(&parquet(folder.path(), "no_rows")).is_empty());
+}
+
+#[test]
+fn a_parquet_file_that_holds_no_facts_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = |path: &Path| {
+        let error = read_file(path, &ReadOptions::default()).err().expect("no facts").to_string();
+        error.strip_prefix(&path.display().to_string()).expect("the file first").to_owned()
+    };
+    let of = |name: &str| said(&parquet(folder.path(), name));
+    assert_eq!(of("empty_value"), ":2: expected a name in each of the 3 columns, found no head");
+    assert_eq!(
+        of("only_two_columns"),
+        ": expected columns called head, relation and tail, or only three, found head, tail"
+    );
+    let lists = of("lists");
+    assert!(lists.starts_with(": expected text or whole numbers in the column head.list"), "{lists}");
+    let brotli = of("brotli_pages");
+    assert!(brotli.starts_with(": expected a Parquet file, found trouble: "), "{brotli}");
+    let text = folder.path().join("text.parquet");
+    fs::write(&text, LINES).unwrap();
+    assert!(said(&text).starts_with(": expected a Parquet file, found trouble: "), "{}", said(&text));
 }
 
 #[test]

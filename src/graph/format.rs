@@ -15,6 +15,8 @@ pub enum Format {
     Commas,
     /// One of the RDF family.
     Rdf(RdfFormat),
+    /// Columns, told by their names or their order.
+    Parquet,
 }
 
 /// How a file is packed.
@@ -30,7 +32,7 @@ pub enum Compression {
 
 /// The endings that are understood, for messages and help.
 pub const ENDINGS: &str =
-    ".txt, .tsv, .csv, .nt, .ttl, .nq, .trig, .rdf, .owl, .n3, each also with .gz or .zst";
+    ".txt, .tsv, .csv, .nt, .ttl, .nq, .trig, .rdf, .owl, .n3, .parquet, each also with .gz or .zst";
 
 /// What an ending says of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +54,7 @@ impl FileKind {
         let format = match Path::new(stem).extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "txt" | "tsv" => Format::Tabs,
             "csv" => Format::Commas,
+            "parquet" => Format::Parquet,
             "owl" => Format::Rdf(RdfFormat::RdfXml),
             other => Format::Rdf(RdfFormat::from_extension(other)?),
         };
@@ -148,6 +151,7 @@ mod tests {
         assert_eq!(kind("t.nt.gz").map(|k| k.format), Some(Format::Rdf(RdfFormat::NTriples)));
         assert_eq!(kind("t.ttl").map(|k| k.format), Some(Format::Rdf(RdfFormat::Turtle)));
         assert_eq!(kind("t.rdf").map(|k| k.format), Some(Format::Rdf(RdfFormat::RdfXml)));
+        assert_eq!(kind("t.parquet").map(|k| k.format), Some(Format::Parquet));
         assert_eq!(kind("README"), None);
         assert_eq!(kind("t.gz"), None);
         assert_eq!(kind("t.docx"), None);

@@ -23,7 +23,7 @@ pub struct Convert {
     /// Where to write; the ending of a file names its format
     #[arg(value_name = "OUT")]
     output: PathBuf,
-    /// The ending of the files of a folder, such as tsv, csv.gz, nt.zst
+    /// The ending of the files of a folder, such as tsv, csv.gz, nt.zst, parquet
     #[arg(long, default_value = "tsv")]
     to: String,
     /// Overwrite what is there

@@ -1,16 +1,9 @@
 //! Reads `head,relation,tail` records, quoted where needed, with a header or without.
 
-use super::Builder;
+use super::{Builder, ROLES};
 use crate::graph::{GraphError, Triple};
 use std::io::Read;
 use std::path::Path;
-
-/// Column names that make the first record a header rather than a fact.
-const HEADERS: [&[&str]; 3] = [
-    &["head", "subject", "source", "from", "h", "s"],
-    &["relation", "predicate", "relationship", "property", "type", "label", "edge", "r", "p"],
-    &["tail", "object", "target", "to", "t", "o"],
-];
 
 /// Reads all of `source` into `builder`. `header` says whether the first record is one; `None` looks at it.
 pub(super) fn read(
@@ -58,8 +51,9 @@ pub(super) fn read(
     }
 }
 
+/// Whether these are names of columns rather than a fact.
 fn is_header(fields: [&str; 3]) -> bool {
-    fields.iter().zip(HEADERS).all(|(field, names)| {
+    fields.iter().zip(ROLES).all(|(field, names)| {
         let field = field.trim().to_ascii_lowercase();
         names.contains(&field.trim_end_matches("_id"))
     })

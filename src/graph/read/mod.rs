@@ -4,6 +4,7 @@
 //! (duplicates, a fact in two splits, a test entity that the graph lacks) is counted in [`Findings`].
 
 mod csv;
+mod parquet;
 mod rdf;
 mod tabs;
 
@@ -144,6 +145,13 @@ fn unseen(entities: usize, facts: &[Triple], split: &[Triple]) -> usize {
     split.iter().filter(|t| !mentioned[t.head.index()] || !mentioned[t.tail.index()]).count()
 }
 
+/// What columns of heads, relations and tails are called.
+const ROLES: [&[&str]; 3] = [
+    &["head", "subject", "source", "from", "h", "s"],
+    &["relation", "predicate", "relationship", "property", "type", "label", "edge", "r", "p"],
+    &["tail", "object", "target", "to", "t", "o"],
+];
+
 /// Names that all files of a data set share while it is read.
 #[derive(Default)]
 pub(super) struct Builder {
@@ -167,11 +175,12 @@ impl Builder {
         // Whether the file is there matters more than how it is called.
         std::fs::metadata(path).map_err(GraphError::reading(path))?;
         let kind = FileKind::expect(path)?;
-        let source = kind.compression.open(path)?;
+        let open = || kind.compression.open(path);
         match kind.format {
-            Format::Tabs => tabs::read(path, source, self),
-            Format::Commas => csv::read(path, source, options.header, self),
-            Format::Rdf(format) => rdf::read(path, source, format, self),
+            Format::Tabs => tabs::read(path, open()?, self),
+            Format::Commas => csv::read(path, open()?, options.header, self),
+            Format::Rdf(format) => rdf::read(path, open()?, format, self),
+            Format::Parquet => parquet::read(path, kind.compression, self),
         }
     }
 

@@ -1,0 +1,212 @@
+//! Reads Parquet: three columns of names, told by what they are called or, where a file has no others, by their order.
+//!
+//! Text and whole numbers are names; a row without a value in one of the three columns is an error.
+
+use super::{Builder, ROLES};
+use crate::graph::{Compression, GraphError, Triple};
+use ::parquet::basic::{ConvertedType, Type};
+use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use ::parquet::data_type::{ByteArray, DataType};
+use ::parquet::errors::ParquetError;
+use ::parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use ::parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
+use bytes::Bytes;
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+/// Rows that are read at once.
+const ROWS: usize = 8192;
+
+/// Reads all of the file at `path` into `builder`.
+pub(super) fn read(
+    path: &Path,
+    compression: Compression,
+    builder: &mut Builder,
+) -> Result<Vec<Triple>, GraphError> {
+    if compression == Compression::Plain {
+        return read_from(path, File::open(path).map_err(GraphError::reading(path))?, builder);
+    }
+    // What is packed as a whole has no random access, which the format needs.
+    let mut bytes = Vec::new();
+    compression.open(path)?.read_to_end(&mut bytes).map_err(|error| broken(path, error))?;
+    read_from(path, Bytes::from(bytes), builder)
+}
+
+fn read_from<R: ChunkReader + 'static>(
+    path: &Path,
+    source: R,
+    builder: &mut Builder,
+) -> Result<Vec<Triple>, GraphError> {
+    // Files that are wrong on purpose can make the decoder panic instead of failing.
+    catch_unwind(AssertUnwindSafe(|| facts_of(path, source, builder)))
+        .unwrap_or_else(|_| Err(broken(path, "its pages contradict one another")))
+}
+
+fn facts_of<R: ChunkReader + 'static>(
+    path: &Path,
+    source: R,
+    builder: &mut Builder,
+) -> Result<Vec<Triple>, GraphError> {
+    let file = SerializedFileReader::new(source).map_err(|error| broken(path, error))?;
+    let columns = columns(path, file.metadata().file_metadata().schema_descr())?;
+    let mut facts = Vec::new();
+    for group in 0..file.num_row_groups() {
+        let group = file.get_row_group(group).map_err(|error| broken(path, error))?;
+        let mut readers = Vec::with_capacity(3);
+        for column in columns {
+            readers.push(group.get_column_reader(column).map_err(|error| broken(path, error))?);
+        }
+        loop {
+            let mut batch = Vec::with_capacity(3);
+            for reader in &mut readers {
+                batch.push(Values::next(reader).map_err(|error| broken(path, error))?);
+            }
+            let rows = batch.iter().map(Values::rows).max().unwrap_or(0);
+            for row in 0..rows {
+                let line = facts.len() as u64 + 1;
+                let fields = fields(path, line, &batch, row)?;
+                facts.push(builder.fact(fields));
+            }
+            if rows == 0 {
+                break;
+            }
+        }
+    }
+    Ok(facts)
+}
+
+/// The names in one row.
+fn fields<'v>(path: &Path, line: u64, batch: &'v [Values], row: usize) -> Result<[&'v str; 3], GraphError> {
+    let bad = |expected: &str, found: String| GraphError::Line {
+        path: path.to_owned(),
+        line,
+        expected: expected.to_owned(),
+        found,
+    };
+    let mut fields = [""; 3];
+    for (field, values) in fields.iter_mut().zip(batch) {
+        *field = match values.name(row) {
+            Some(Ok(name)) => name,
+            Some(Err(byte)) => return Err(bad("UTF-8 text", format!("the byte 0x{byte:02x}"))),
+            None => "",
+        };
+    }
+    match super::first_empty(&fields) {
+        Some(which) => Err(bad("a name in each of the 3 columns", format!("no {which}"))),
+        None => Ok(fields),
+    }
+}
+
+fn broken(path: &Path, trouble: impl std::fmt::Display) -> GraphError {
+    let found = format!("trouble: {trouble}").replace(['\n', '\r'], " ");
+    GraphError::file(path, "a Parquet file", found)
+}
+
+/// Which columns hold head, relation and tail.
+fn columns(path: &Path, schema: &SchemaDescriptor) -> Result<[usize; 3], GraphError> {
+    let called = |name: &&str| {
+        let is_it = |column: &ColumnDescriptor| {
+            let own = column.path().string().to_ascii_lowercase();
+            own.trim_end_matches("_id") == *name
+        };
+        schema.columns().iter().position(|column| is_it(column))
+    };
+    let named = ROLES.map(|names| names.iter().find_map(called));
+    let columns = match (named, schema.num_columns()) {
+        ([Some(head), Some(relation), Some(tail)], _) => [head, relation, tail],
+        (_, 3) => [0, 1, 2],
+        _ => {
+            let all: Vec<String> = schema.columns().iter().map(|column| column.path().string()).collect();
+            let found = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
+            return Err(GraphError::file(
+                path,
+                "columns called head, relation and tail, or only three",
+                found,
+            ));
+        }
+    };
+    match columns.iter().map(|&place| schema.column(place)).find(|column| !holds_names(column)) {
+        Some(column) => Err(GraphError::file(
+            path,
+            format!("text or whole numbers in the column {}", column.path().string()),
+            format!("{} ({:?})", column.physical_type(), column.converted_type()),
+        )),
+        None => Ok(columns),
+    }
+}
+
+fn holds_names(column: &ColumnDescriptor) -> bool {
+    use ConvertedType as Kind;
+    let plain = column.converted_type() == Kind::NONE && column.logical_type_ref().is_none();
+    let fits = match column.physical_type() {
+        Type::BYTE_ARRAY => matches!(column.converted_type(), Kind::UTF8 | Kind::ENUM | Kind::JSON),
+        Type::INT32 => {
+            use Kind::{INT_8, INT_16, INT_32, UINT_8, UINT_16};
+            matches!(column.converted_type(), INT_8 | INT_16 | INT_32 | UINT_8 | UINT_16)
+        }
+        Type::INT64 => column.converted_type() == Kind::INT_64,
+        _ => return false,
+    };
+    column.max_rep_level() == 0 && (plain || fits)
+}
+
+/// Values of one column, row after row.
+enum Values {
+    Text(Vec<Option<ByteArray>>),
+    Numbers(Vec<Option<String>>),
+}
+
+impl Values {
+    fn next(reader: &mut ColumnReader) -> Result<Self, ParquetError> {
+        Ok(match reader {
+            ColumnReader::ByteArrayColumnReader(reader) => Values::Text(rows(reader)?),
+            ColumnReader::Int32ColumnReader(reader) => {
+                Values::Numbers(rows(reader)?.into_iter().map(|id| id.map(|id| id.to_string())).collect())
+            }
+            ColumnReader::Int64ColumnReader(reader) => {
+                Values::Numbers(rows(reader)?.into_iter().map(|id| id.map(|id| id.to_string())).collect())
+            }
+            _ => {
+                return Err(ParquetError::General("a column of another type than the schema has".to_owned()));
+            }
+        })
+    }
+
+    fn rows(&self) -> usize {
+        match self {
+            Values::Text(rows) => rows.len(),
+            Values::Numbers(rows) => rows.len(),
+        }
+    }
+
+    /// The name in a row, if it has one, or the first byte that is no UTF-8.
+    fn name(&self, row: usize) -> Option<Result<&str, u8>> {
+        match self {
+            Values::Text(rows) => {
+                let bytes = rows.get(row)?.as_ref()?.data();
+                Some(std::str::from_utf8(bytes).map_err(|error| bytes[error.valid_up_to()]))
+            }
+            Values::Numbers(rows) => rows.get(row)?.as_deref().map(Ok),
+        }
+    }
+}
+
+/// The next rows of a column; none at its end.
+fn rows<T: DataType>(reader: &mut ColumnReaderImpl<T>) -> Result<Vec<Option<T::T>>, ParquetError> {
+    let (mut values, mut levels) = (Vec::new(), Vec::new());
+    let mut read = 0;
+    while read < ROWS {
+        let (more, _, _) = reader.read_records(ROWS - read, Some(&mut levels), None, &mut values)?;
+        if more == 0 {
+            break;
+        }
+        read += more;
+    }
+    if levels.is_empty() {
+        return Ok(values.into_iter().map(Some).collect());
+    }
+    let most = levels.iter().copied().max().unwrap_or(0);
+    let mut values = values.into_iter();
+    Ok(levels.iter().map(|&level| if level == most { values.next() } else { None }).collect())
+}
