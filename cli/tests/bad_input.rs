@@ -83,7 +83,7 @@ fn unreadable_files_and_wrong_endings() {
     insta::assert_snapshot!(said, @"exit 2: ruleguider: nowhere: cannot be read: No such file or directory (os error 2)");
     fs::write(folder.path().join("triples.docx"), "x").unwrap();
     let said = complaint(folder.path(), &["stats", "triples.docx"]);
-    insta::assert_snapshot!(said, @"exit 2: ruleguider: triples.docx: expected an ending among .txt, .tsv, .csv, .nt, .ttl, .nq, .trig, .rdf, .owl, .n3, each also with .gz or .zst, found .docx");
+    insta::assert_snapshot!(said, @"exit 2: ruleguider: triples.docx: expected an ending among .txt, .tsv, .csv, .nt, .ttl, .nq, .trig, .rdf, .owl, .n3, .parquet, each also with .gz or .zst, found .docx");
     let said = stats_after(|folder| {
         fs::remove_file(train(folder)).unwrap();
         fs::create_dir(train(folder)).unwrap();

@@ -104,26 +104,30 @@ fn walker(material: &Material<'_>, stage: Stage, file: &str) -> Result<Finished,
         true => Known { valid: Arc::from([]), ..learnable.known.clone() },
         false => learnable.known.clone(),
     };
-    let folder = material.checkpoints("walker")?;
     let name = if stage == Stage::Pretrain { "pretraining" } else { "training" };
+    let folder = material.checkpoints(name)?;
     progress.follow(name, folder.join("metrics.jsonl"))?;
     let mut walker = Walker::new(settings, &learnable.graph, &known, device, seed)?;
     if let Some(embedding) = embedding.as_ref().filter(|_| settings.start == Start::Embedding) {
         walker.start_from(&embedding.entity_vectors(), &embedding.link_vectors(), seed)?;
     }
+    if stage == Stage::Joint && settings.pretrains() {
+        walker.go_on_from(&directory.file(PRETRAINED))?;
+    }
     let teacher = Teacher { rules: &rules, soft };
-    // Pre-training ends with a checkpoint that joint training goes on from.
-    let pretrain_only = stage == Stage::Pretrain;
-    let options = TrainOptions { seed, folder: Some(&folder), pretrain_only, ..TrainOptions::default() };
+    let options = TrainOptions { stage, seed, folder: Some(&folder), ..TrainOptions::default() };
     let trained = walk::train(&mut walker, &learnable.graph, &known, teacher, options, progress)?;
     if trained.interrupted {
         return Err(PipelineError::Interrupted);
     }
     walker.save(&directory.file(file))?;
-    let own = trained.history.iter().filter(|figures| figures.stage == stage);
-    let seconds = own.clone().map(|figures| figures.seconds).sum();
+    if stage == Stage::Pretrain {
+        // Joint training can be made longer later; this is finished.
+        walk::forget(&folder);
+    }
+    let seconds = trained.history.iter().map(|figures| figures.seconds).sum();
     let figures = json!({
-        "epochs": own.count(),
+        "epochs": trained.epochs,
         "best": trained.best,
         "parameters": walker.parameter_count(),
         "rule_share": walker.rule_share(&asked(&learnable.tuning.valid), &rules)?,

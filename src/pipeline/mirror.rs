@@ -95,19 +95,11 @@ impl State {
 
 /// The lines of a stage in one form: `stage`, `step`, `seconds` since the stage began, plain numbers.
 fn normalised(text: &str, stage: &str) -> Vec<Metric> {
-    // Pre-training and training of the walker share a file.
-    let own = match stage {
-        "pretraining" => "pretrain",
-        "training" => "joint",
-        _ => "embed",
-    };
     let mut so_far = 0.0;
     let mut metrics = Vec::new();
     for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
         let Ok(mut line) = serde_json::from_str::<Map<String, Value>>(line) else { continue };
-        if line.remove("stage").as_ref().and_then(Value::as_str) != Some(own) {
-            continue;
-        }
+        line.remove("stage");
         let seconds = line.remove("seconds").and_then(|seconds| seconds.as_f64()).unwrap_or(0.0);
         let (step, seconds) = match (line.remove("step"), line.remove("epoch")) {
             (Some(step), _) => (step, seconds),

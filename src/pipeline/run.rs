@@ -13,6 +13,7 @@ use crate::eval::{Protocol, Report};
 use crate::graph::Dataset;
 use crate::progress::Progress;
 use crate::tensor::Device;
+use crate::walk::{self, Start};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -102,16 +103,18 @@ impl Stage {
         match self {
             Stage::Embeddings => value(&config.embed),
             Stage::Rules => value(&config.rules),
-            Stage::Pretraining => json!([value(&config.walk.lasting()), config.rules.threshold]),
+            Stage::Pretraining => {
+                json!([value(&config.walk.lasting(walk::Stage::Pretrain)), config.rules.threshold])
+            }
             Stage::Training => json!([value(&config.walk), config.rules.threshold]),
             Stage::Blending => json!([value(&config.blend), config.rules.aggregate, config.rules.top]),
         }
     }
 
-    /// The settings by which checkpoints of the stage are told apart. Pre-training and training share theirs.
+    /// The settings by which checkpoints of the stage are told apart: a training may be made longer.
     fn checkpoint_settings(self, config: &Config) -> Value {
         match self {
-            Stage::Training => Stage::Pretraining.settings(config),
+            Stage::Training => json!([config.walk.lasting(walk::Stage::Joint), config.rules.threshold]),
             other => other.settings(config),
         }
     }
@@ -193,15 +196,11 @@ pub fn run(order: &Order, dataset: &Dataset, progress: &dyn Progress) -> Result<
             inputs: &before.sum(stage, stage.checkpoint_settings(&order.config), order, &learnable),
             progress: &mirror,
         };
-        if let Some(siblings) = &order.siblings {
-            // Training goes on from the checkpoint of pre-training, which is not taken over: both are, or neither.
-            let training = before.inputs(Stage::Training, order, &learnable);
-            let useful = stage != Stage::Pretraining
-                || stages.adopt(Stage::Training.name(), &training, siblings)?.is_some();
-            if let Some(from) = if useful { stages.adopt(stage.name(), &inputs, siblings)? } else { None } {
-                progress.begin(stage.name(), "", None);
-                progress.end(&format_args!("taken over from {}", from.display()));
-            }
+        if let Some(siblings) = &order.siblings
+            && let Some(from) = stages.adopt(stage.name(), &inputs, siblings)?
+        {
+            progress.begin(stage.name(), "", None);
+            progress.end(&format_args!("taken over from {}", from.display()));
         }
         timed.begin_stage(&wanted[at..]);
         let learnt = learn_unless_done(stage, &inputs, &mut stages, &material);
@@ -216,8 +215,8 @@ pub fn run(order: &Order, dataset: &Dataset, progress: &dyn Progress) -> Result<
             timed.taken_before(record.seconds);
         }
         match stage {
-            Stage::Rules => before.taught.push(learn::rewarding(&directory, &learnable, &order.config)?),
-            Stage::Embeddings => before.taught.extend(record.files.values().cloned()),
+            Stage::Rules => before.rules.push(learn::rewarding(&directory, &learnable, &order.config)?),
+            Stage::Embeddings => before.embedding.extend(record.files.values().cloned()),
             _ => {}
         }
         if stage != Stage::Pretraining {
@@ -242,7 +241,8 @@ pub fn run(order: &Order, dataset: &Dataset, progress: &dyn Progress) -> Result<
 /// runs that mine more for other uses can share it.
 #[derive(Default)]
 struct Before {
-    taught: Vec<Checksum>,
+    embedding: Vec<Checksum>,
+    rules: Vec<Checksum>,
     blended: Vec<Checksum>,
 }
 
@@ -255,10 +255,12 @@ impl Before {
     }
 
     fn sum(&self, stage: Stage, settings: Value, order: &Order, learnable: &Learnable) -> Checksum {
-        let before: &[Checksum] = match stage {
-            Stage::Embeddings | Stage::Rules => &[],
-            Stage::Pretraining | Stage::Training => &self.taught,
-            Stage::Blending => &self.blended,
+        let before = match stage {
+            Stage::Embeddings | Stage::Rules => Vec::new(),
+            // Rewarded by rules alone, whatever will reward the ends of walks later.
+            Stage::Pretraining if order.config.walk.start == Start::Random => self.rules.clone(),
+            Stage::Pretraining | Stage::Training => [&self.embedding[..], &self.rules].concat(),
+            Stage::Blending => self.blended.clone(),
         };
         let data = (&learnable.checksum, learnable.valid_learnt);
         Checksum::of(&(STAGE_VERSION, settings, data, order.seed, before))
@@ -328,7 +330,6 @@ fn finish(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::walk::Start;
 
     #[test]
     fn a_run_has_the_stages_that_its_walker_learns_from() {
@@ -337,6 +338,9 @@ mod tests {
         assert_eq!(Stage::of(&config), [Stage::Rules, Stage::Pretraining, Stage::Training]);
         config.walk.start = Start::Embedding;
         assert_eq!(Stage::of(&config)[0], Stage::Embeddings);
+        let pretraining = Stage::Pretraining.settings(&config);
+        (config.walk.epochs, config.walk.lambda) = (7, 0.5);
+        assert_eq!(Stage::Pretraining.settings(&config), pretraining, "it does not look at these");
         (config.walk.lambda, config.walk.pretrain_epochs) = (0.0, 0.0);
         assert_eq!(Stage::of(&config), [Stage::Embeddings, Stage::Training]);
     }

@@ -55,10 +55,9 @@ impl fmt::Display for Sums {
 }
 
 /// Where a training stands.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Training {
-    pub(super) stage: Stage,
-    /// Epochs of the stage that are done.
+    /// Epochs that are done.
     pub(super) epoch: usize,
     /// Batches of the current epoch that are done.
     pub(super) batch: usize,
@@ -90,23 +89,6 @@ impl Weights {
 }
 
 impl Training {
-    pub(super) fn new(stage: Stage) -> Self {
-        Self {
-            stage,
-            epoch: 0,
-            batch: 0,
-            sums: Sums::default(),
-            best: None,
-            since_best: 0,
-            history: Vec::new(),
-            best_weights: None,
-        }
-    }
-
-    pub(super) fn begin(&mut self, stage: Stage) {
-        (self.stage, self.epoch, self.batch, self.sums) = (stage, 0, 0, Sums::default());
-    }
-
     pub(super) fn next_epoch(&mut self) {
         self.epoch += 1;
         (self.batch, self.sums) = (0, Sums::default());
@@ -134,6 +116,13 @@ impl Training {
         });
         format!("reward {:.3}, hits {:.1} %{best}", figures.reward, 100.0 * figures.hit_rate)
     }
+}
+
+/// Takes the checkpoint out of the folder of a training that nobody will go on with; its curves stay.
+pub fn forget(folder: &Path) {
+    let folder = Folder { path: folder.to_path_buf() };
+    // One that cannot be removed is in nobody's way.
+    let _ = std::fs::remove_file(folder.checkpoint());
 }
 
 /// The folder of a training.
@@ -196,6 +185,7 @@ impl Folder {
         &mut self,
         walker: &mut Walker,
         adam: &mut Adam,
+        stage: Stage,
         seed: u64,
     ) -> Result<Option<Training>, WalkError> {
         let path = self.checkpoint();
@@ -207,7 +197,7 @@ impl Folder {
         let text = |key| archive.metadata(key).ok_or_else(|| broken(format!("{key} is missing")));
         let config: WalkConfig =
             serde_json::from_str(text("walk.config")?).map_err(|error| broken(error.to_string()))?;
-        if let Some(key) = differing(&config, &walker.config) {
+        if let Some(key) = differing(&config, &walker.config, stage) {
             return Err(broken(format!("it was trained with another walk.{key}; use a new folder")));
         }
         if text("walk.seed")? != seed.to_string() {
@@ -215,7 +205,7 @@ impl Folder {
         }
         let mut state: Training =
             serde_json::from_str(text(STATE_KEY)?).map_err(|error| broken(error.to_string()))?;
-        if state.stage == Stage::Joint && state.epoch > walker.config.epochs {
+        if stage == Stage::Joint && state.epoch > walker.config.epochs {
             return Ok(None);
         }
         walker.parameters.load(&archive)?;
@@ -231,10 +221,10 @@ impl Folder {
     }
 }
 
-/// The first setting that differs and that a training cannot change on its way.
-fn differing(a: &WalkConfig, b: &WalkConfig) -> Option<String> {
+/// The first setting that differs and that a training of `stage` cannot change on its way.
+fn differing(a: &WalkConfig, b: &WalkConfig, stage: Stage) -> Option<String> {
     let value =
-        |config: &WalkConfig| serde_json::to_value(config.lasting()).expect("settings are plain data");
+        |config: &WalkConfig| serde_json::to_value(config.lasting(stage)).expect("settings are plain data");
     let (a, b) = (value(a), value(b));
     let keys = a.as_object().expect("settings have keys").keys();
     keys.into_iter().find(|key| a[*key] != b[*key]).cloned()

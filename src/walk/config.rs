@@ -10,6 +10,7 @@
 //! | MINERVA | [`WalkConfig::minerva`]: MultiHop without soft reward, action dropout and closed ends |
 
 use super::WalkError;
+use super::episode::Stage;
 use crate::eval::Side;
 use serde::{Deserialize, Serialize};
 
@@ -283,18 +284,29 @@ impl WalkConfig {
         self.learning_rate * (1.0 - (1.0 - self.final_rate) * part.clamp(0.0, 1.0))
     }
 
-    /// These settings with those that may change while a walker is trained at fixed values: how to validate and to
-    /// search, and how long to train unless the step size goes by it. Trainings that agree in the rest go on from
-    /// one another's checkpoints.
-    pub fn lasting(&self) -> Self {
-        Self {
-            epochs: if self.final_rate < 1.0 { self.epochs } else { 0 },
+    /// These settings with those that may change while a walker is in training at fixed values: how to validate and to
+    /// search, and how long to train unless the step size goes by it; in pre-training all that only joint training looks
+    /// at. Trainings of a stage that agree in the rest go on from one another's checkpoints.
+    pub fn lasting(&self, stage: Stage) -> Self {
+        let shared = Self {
             patience: 0,
             validate_every: 1,
             validation_queries: 0,
             beam: 1,
             pool: Pool::Best,
             ..self.clone()
+        };
+        match stage {
+            Stage::Joint => Self { epochs: if self.final_rate < 1.0 { self.epochs } else { 0 }, ..shared },
+            Stage::Pretrain => Self {
+                epochs: 0,
+                final_rate: 1.0,
+                lambda: 1.0,
+                soft_reward: false,
+                entropy: 0.0,
+                freeze_relation_agent: false,
+                ..shared
+            },
         }
     }
 

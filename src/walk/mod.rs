@@ -31,7 +31,7 @@ mod walker;
 mod world;
 
 pub use beam::{Answer, BeamWork, Step};
-pub use checkpoint::Best;
+pub use checkpoint::{Best, forget};
 pub use config::{Agents, Baseline, MOST_HOPS, Pool, Start, WIDEST_BEAM, WalkConfig};
 pub use episode::Stage;
 pub use measure::{HopSize, Measured, Phase, Timing};

@@ -1,5 +1,8 @@
 //! Stages 3 and 4: passes over the training queries, validation, the best kept, and checkpoints.
 //!
+//! A training is of one stage. Joint training goes on from the weights that the walker has, so pre-training is shared by
+//! all trainings that differ in what comes after it.
+//!
 //! Every random number of a batch comes from the seed, the stage, the epoch and the batch's number, so training
 //! that goes on from a checkpoint gives the same numbers as training that was never stopped.
 
@@ -27,6 +30,8 @@ const UNREAD: usize = 32;
 /// How a training is run, beside the walker's own settings.
 #[derive(Clone, Copy, Debug)]
 pub struct TrainOptions<'a> {
+    /// Which of the two stages.
+    pub stage: Stage,
     /// Where all random numbers come from.
     pub seed: u64,
     /// A folder for checkpoints, the best weights and `metrics.jsonl`; none are written without. If it holds a
@@ -34,26 +39,24 @@ pub struct TrainOptions<'a> {
     pub folder: Option<&'a Path>,
     /// The longest that training goes without a checkpoint.
     pub checkpoint_every: Duration,
-    /// Whether to end where joint training would begin.
-    pub pretrain_only: bool,
 }
 
 impl Default for TrainOptions<'_> {
     fn default() -> Self {
-        Self { seed: 1, folder: None, checkpoint_every: Duration::from_secs(120), pretrain_only: false }
+        Self { stage: Stage::Joint, seed: 1, folder: None, checkpoint_every: Duration::from_secs(120) }
     }
 }
 
 /// How a training ended. The walker holds the weights of the best validation (of the last epoch without one).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Trained {
-    /// Joint epochs that were finished.
+    /// Epochs that were finished.
     pub epochs: usize,
     /// The epoch (from 1) whose weights were kept, and its validation MRR.
     pub best: Option<Best>,
     /// The user stopped it; the same call goes on from the checkpoint, if there is a folder.
     pub interrupted: bool,
-    /// The figures of each epoch, pre-training first.
+    /// The figures of each epoch.
     pub history: Vec<EpochFigures>,
 }
 
@@ -88,8 +91,8 @@ pub struct EpochFigures {
     pub rule_share: Option<f64>,
 }
 
-/// Trains `walker` on the training queries of `known`: the relation agent alone first, as far as the settings
-/// say so, then everything.
+/// Trains `walker` on the training queries of `known`: one stage of it, from the weights it has or from the checkpoint of
+/// the same training.
 ///
 /// # Errors
 /// If the device or the soft reward fails, or a file cannot be written or does not belong to this training.
@@ -102,15 +105,7 @@ pub fn train(
     progress: &dyn Progress,
 ) -> Result<Trained, WalkError> {
     let mut run = Run::new(walker, graph, known, teacher, options)?;
-    if run.walker.config.pretrains() && run.state.stage == Stage::Pretrain {
-        run.stage(Stage::Pretrain, progress)?;
-        if !run.interrupted {
-            run.enter_joint_stage()?;
-        }
-    }
-    if !run.interrupted && !options.pretrain_only {
-        run.stage(Stage::Joint, progress)?;
-    }
+    run.epochs(progress)?;
     run.finish()
 }
 
@@ -154,18 +149,16 @@ impl<'a> Run<'a> {
             .map(|(query, target)| Ask { query, target: Some(target) })
             .collect();
         let validation = Validation::new(graph, known, &walker.config);
-        let first = if walker.config.pretrains() { Stage::Pretrain } else { Stage::Joint };
-        let mut state = Training::new(first);
+        let mut state = Training::default();
         let mut adam = fresh_adam(&walker.config);
         let mut folder = options.folder.map(Folder::open).transpose()?;
         if let Some(folder) = &mut folder
-            && let Some(found) = folder.load(walker, &mut adam, options.seed)?
+            && let Some(found) = folder.load(walker, &mut adam, options.stage, options.seed)?
         {
             state = found;
         }
-        if state.stage == Stage::Joint {
-            walker.network.freeze_relation_agent(&mut walker.parameters, walker.config.freeze_relation_agent);
-        }
+        let frozen = options.stage == Stage::Joint && walker.config.freeze_relation_agent;
+        walker.network.freeze_relation_agent(&mut walker.parameters, frozen);
         let gradients = Gradients::new(&walker.parameters);
         let (interrupted, spent, unread, saved) = (false, false, Vec::new(), Instant::now());
         Ok(Run {
@@ -185,38 +178,27 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// The entity agent begins to learn only now, so the optimiser starts anew with both agents.
-    fn enter_joint_stage(&mut self) -> Result<(), WalkError> {
-        let config = &self.walker.config;
-        self.walker.network.freeze_relation_agent(&mut self.walker.parameters, config.freeze_relation_agent);
-        self.adam = fresh_adam(config);
-        self.gradients.clear();
-        self.state.begin(Stage::Joint);
-        self.save()
-    }
-
-    fn stage(&mut self, stage: Stage, progress: &dyn Progress) -> Result<(), WalkError> {
+    fn epochs(&mut self, progress: &dyn Progress) -> Result<(), WalkError> {
         let batches = self.asks.len().div_ceil(self.walker.config.batch);
-        let total = match stage {
+        let (name, total) = match self.options.stage {
             Stage::Pretrain => {
-                (batches as f64 * f64::from(self.walker.config.pretrain_epochs)).ceil() as usize
+                let epochs = f64::from(self.walker.config.pretrain_epochs);
+                ("pre-training", (batches as f64 * epochs).ceil() as usize)
             }
-            Stage::Joint => batches * self.walker.config.epochs,
+            Stage::Joint => ("training", batches * self.walker.config.epochs),
         };
-        let name = if stage == Stage::Pretrain { "pre-training" } else { "training" };
         progress.begin(name, "batches", Some(total as u64));
-        self.spent = false;
         while self.state.epoch * batches < total
             && !self.state.exhausted(self.walker.config.patience)
             && !self.spent
         {
             let end = batches.min(total - self.state.epoch * batches);
-            self.epoch(stage, end, progress, (self.state.epoch * batches) as u64)?;
+            self.epoch(end, progress, (self.state.epoch * batches) as u64)?;
             if self.interrupted {
                 progress.end(&"interrupted");
                 return self.save();
             }
-            self.close_epoch(stage, self.state.batch, progress)?;
+            self.close_epoch(self.state.batch, progress)?;
             if self.interrupted {
                 progress.end(&"interrupted");
                 return Ok(());
@@ -227,14 +209,8 @@ impl<'a> Run<'a> {
     }
 
     /// The batches of one epoch from where it stands to `end`.
-    fn epoch(
-        &mut self,
-        stage: Stage,
-        end: usize,
-        progress: &dyn Progress,
-        before: u64,
-    ) -> Result<(), WalkError> {
-        let epoch = self.state.epoch;
+    fn epoch(&mut self, end: usize, progress: &dyn Progress, before: u64) -> Result<(), WalkError> {
+        let (stage, epoch) = (self.options.stage, self.state.epoch);
         let mut order = self.asks.clone();
         let mut random = ChaCha8Rng::seed_from_u64(number_of(self.options.seed, stage, epoch, u64::MAX));
         order.shuffle(&mut random);
@@ -243,7 +219,7 @@ impl<'a> Run<'a> {
             let begun = Instant::now();
             let batch = self.state.batch;
             let asks = &order[batch * size..((batch + 1) * size).min(order.len())];
-            self.batch(stage, asks, number_of(self.options.seed, stage, epoch, batch as u64))?;
+            self.batch(asks, number_of(self.options.seed, stage, epoch, batch as u64))?;
             self.state.batch += 1;
             self.state.sums.seconds += begun.elapsed().as_secs_f64();
             progress.advance(before + self.state.batch as u64, &self.state.sums);
@@ -262,7 +238,8 @@ impl<'a> Run<'a> {
         self.read()
     }
 
-    fn batch(&mut self, stage: Stage, asks: &[Ask], seed: u64) -> Result<(), WalkError> {
+    fn batch(&mut self, asks: &[Ask], seed: u64) -> Result<(), WalkError> {
+        let stage = self.options.stage;
         if stage == Stage::Joint {
             let batches = self.asks.len().div_ceil(self.walker.config.batch).max(1);
             let done = self.state.epoch as f32 + self.state.batch as f32 / batches as f32;
@@ -296,13 +273,8 @@ impl<'a> Run<'a> {
     }
 
     /// Validates if it is time, writes the epoch's figures and moves on to the next.
-    fn close_epoch(
-        &mut self,
-        stage: Stage,
-        batches: usize,
-        progress: &dyn Progress,
-    ) -> Result<(), WalkError> {
-        let config = &self.walker.config;
+    fn close_epoch(&mut self, batches: usize, progress: &dyn Progress) -> Result<(), WalkError> {
+        let (stage, config) = (self.options.stage, &self.walker.config);
         let done = self.state.epoch + 1;
         let last = self.spent || done == config.epochs;
         let due = stage == Stage::Joint && (last || done.is_multiple_of(config.validate_every));
@@ -343,9 +315,8 @@ impl<'a> Run<'a> {
         if let (Some(best), false) = (&self.state.best_weights, self.interrupted) {
             best.put_back(&mut self.walker.parameters)?;
         }
-        let joint = self.state.history.iter().filter(|figures| figures.stage == Stage::Joint).count();
         Ok(Trained {
-            epochs: joint,
+            epochs: self.state.history.len(),
             best: self.state.best.clone(),
             interrupted: self.interrupted,
             history: self.state.history,

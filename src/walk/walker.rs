@@ -103,6 +103,14 @@ impl Walker {
         Ok(walker)
     }
 
+    /// Goes on from the weights in a file that [`save`](Self::save) wrote, of a walker of the same shape.
+    ///
+    /// # Errors
+    /// If the file cannot be read or belongs to another graph or shape.
+    pub fn go_on_from(&mut self, path: &Path) -> Result<(), WalkError> {
+        Ok(self.parameters.load(&Archive::read(path)?)?)
+    }
+
     /// Puts weights and settings into an archive.
     pub(super) fn store(&self, archive: &mut Archive) -> Result<(), WalkError> {
         let config = serde_json::to_string(&self.config).expect("settings are plain data");

@@ -8,7 +8,7 @@ use crate::embed::{ModelKind, Settings};
 use crate::eval::Side;
 use crate::graph::{Graph, Known};
 use crate::pipeline::{Budget, Stage};
-use crate::walk::{Pool, WalkConfig};
+use crate::walk::{Pool, Start, WalkConfig};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Instant;
@@ -123,8 +123,9 @@ pub fn choose(shape: &Shape, means: &Means) -> Plan {
         config.rules.seconds = (0.8 * budget).max(1.0);
         return Plan { seconds: [config.rules.seconds, 0.0, 0.0, 0.0], config, minutes: means.minutes };
     }
-    // An embedding that has hardly been trained rewards at random.
+    // An embedding that has hardly been trained rewards at random and says nothing about who is alike.
     config.walk.soft_reward = embed_epochs >= 5;
+    config.walk.start = if config.walk.soft_reward { Start::Embedding } else { Start::Random };
     config.embed.epochs = embed_epochs.max(1);
     // Where the validation split is learnt from there is no time to find the number of epochs without it first.
     config.embed.final_epochs = config.embed.epochs;
@@ -287,6 +288,7 @@ mod tests {
         assert_eq!(choose(&shape(2_000_000, 10_000_000), &TWO_CORES).config.system, System::Rules);
         let small = choose(&shape(300, 3_000), &TWO_CORES).config;
         assert_eq!((small.system, small.walk.dimension, small.walk.soft_reward), (System::Walker, 64, true));
+        assert_eq!(small.walk.start, Start::Embedding);
         let dense = choose(&shape(15_000, 270_000), &Means { minutes: 600.0, ..TWO_CORES }).config;
         assert_eq!((dense.walk.relation_dropout, dense.walk.dimension), (0.5, 200));
     }

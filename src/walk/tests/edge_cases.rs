@@ -1,10 +1,10 @@
 //! Graphs at the edge: one entity, isolated subjects, relations without facts, nothing to learn from.
 
-use super::{plain, rules, small};
+use super::{Small, plain, rules, small, train_all};
 use crate::graph::{EntityId, Graph, Known, Link, Query, RelationId, Triple};
 use crate::progress::Silent;
 use crate::tensor::Device;
-use crate::walk::{Agents, NoRules, Teacher, TrainOptions, WalkConfig, Walker, train};
+use crate::walk::{Agents, NoRules, Teacher, TrainOptions, WalkConfig, Walker};
 
 fn query(subject: u32, relation: u32) -> Query {
     Query { subject: EntityId(subject), link: Link::forward(RelationId(relation)) }
@@ -15,7 +15,8 @@ fn taught(config: &WalkConfig, graph: &Graph, known: &Known) -> Walker {
     let teacher = Teacher { rules: &NoRules, soft: None };
     let config = WalkConfig { epochs: 1, ..config.clone() };
     walker.config = config;
-    train(&mut walker, graph, known, teacher, TrainOptions::default(), &Silent).unwrap();
+    let small = Small { graph: graph.clone(), known: known.clone() };
+    train_all(&mut walker, &small, teacher, TrainOptions::default(), &Silent).unwrap();
     walker
 }
 
@@ -60,7 +61,7 @@ fn a_relation_without_facts_can_be_asked_and_walks_of_every_length_work() {
         let table = rules(hops);
         let teacher = Teacher { rules: &table, soft: None };
         walker.config.epochs = 1;
-        train(&mut walker, &small.graph, &small.known, teacher, TrainOptions::default(), &Silent).unwrap();
+        train_all(&mut walker, &small, teacher, TrainOptions::default(), &Silent).unwrap();
         let answers = walker.answers(&[query(1, 4), query(2, 3)]).unwrap();
         for answers in &answers {
             assert!(!answers.is_empty());

@@ -1,11 +1,12 @@
 //! On a generated family the planted rules become the top paths.
 
+use super::{Small, train_all};
 use crate::eval::{Protocol, Truth, evaluate};
 use crate::graph::family::family;
 use crate::graph::{Direction, Link, Query};
 use crate::progress::Silent;
 use crate::tensor::Device;
-use crate::walk::{PathRules, PathTable, Pool, Teacher, TrainOptions, WalkConfig, Walker, train};
+use crate::walk::{PathRules, PathTable, Pool, Teacher, TrainOptions, WalkConfig, Walker};
 
 #[test]
 fn a_family_is_learnt_in_seconds_and_its_paths_are_the_planted_rules() {
@@ -39,7 +40,8 @@ fn a_family_is_learnt_in_seconds_and_its_paths_are_the_planted_rules() {
     let device = Device::cpu(2).unwrap();
     let mut walker = Walker::new(&config, &graph, &dataset.known, &device, 1).unwrap();
     let teacher = Teacher { rules: &table, soft: None };
-    train(&mut walker, &graph, &dataset.known, teacher, TrainOptions::default(), &Silent).unwrap();
+    let small = Small { graph: graph.clone(), known: dataset.known.clone() };
+    train_all(&mut walker, &small, teacher, TrainOptions::default(), &Silent).unwrap();
 
     let answers = dataset.answers();
     let truth = Truth { graph: &graph, answers: &answers };

@@ -1,13 +1,13 @@
 //! Training goes on from a checkpoint as if it had not stopped; every system trains.
 
-use super::{Small, plain, rules, small, walker};
+use super::{Small, plain, rules, small, train_all, walker};
 use crate::eval::{Protocol, Side, Truth, evaluate};
 use crate::graph::{Adjacency, EntityId, Graph, Known, Link, Query, Triple};
 use crate::progress::{Progress, Silent};
 use crate::tensor::Tensor;
 use crate::walk::{
     Agents, NoRules, SoftRewardError, Stage, Teacher, TrainOptions, Trained, WalkConfig, WalkError, Walker,
-    train,
+    forget, train,
 };
 use std::fmt::Display;
 use std::path::Path;
@@ -75,8 +75,9 @@ fn teach(
 ) -> Result<Trained, WalkError> {
     let table = rules(walker.config.hops);
     let teacher = Teacher { rules: &table, soft: Some(&soft) };
-    let options = TrainOptions { seed: 3, folder, checkpoint_every: Duration::ZERO, pretrain_only: false };
-    train(walker, &small.graph, &small.known, teacher, options, progress)
+    let options =
+        TrainOptions { seed: 3, folder, checkpoint_every: Duration::ZERO, ..TrainOptions::default() };
+    train_all(walker, small, teacher, options, progress)
 }
 
 fn weights(walker: &Walker) -> Vec<Vec<f32>> {
@@ -125,14 +126,6 @@ fn training_from_a_checkpoint_equals_training_without_interruption() {
     );
     assert!(expected.history[0].stage == Stage::Pretrain && expected.best.is_some());
     let folder = tempfile::tempdir().unwrap();
-    let mut relations_alone = walker(&config(), &small);
-    let table = rules(config().hops);
-    let teacher = Teacher { rules: &table, soft: Some(&soft) };
-    let options =
-        TrainOptions { seed: 3, folder: Some(folder.path()), pretrain_only: true, ..TrainOptions::default() };
-    let pretrained =
-        train(&mut relations_alone, &small.graph, &small.known, teacher, options, &Silent).unwrap();
-    assert_eq!((pretrained.epochs, pretrained.history.len()), (0, 2));
     let mut interruptions = 0;
     let resumed = loop {
         // Another seed for the first weights: everything must come from the checkpoint.
@@ -150,8 +143,9 @@ fn training_from_a_checkpoint_equals_training_without_interruption() {
     };
     assert!(interruptions > 3, "{interruptions}");
     assert_eq!(timeless(&resumed), timeless(&expected));
-    let metrics = std::fs::read_to_string(folder.path().join("metrics.jsonl")).unwrap();
-    assert_eq!(metrics.lines().count(), expected.history.len());
+    let joint = folder.path().join("Joint");
+    let metrics = std::fs::read_to_string(joint.join("metrics.jsonl")).unwrap();
+    assert_eq!(metrics.lines().count(), expected.epochs);
     let line: serde_json::Value = serde_json::from_str(metrics.lines().nth(3).unwrap()).unwrap();
     for key in [
         "stage",
@@ -173,8 +167,7 @@ fn training_from_a_checkpoint_equals_training_without_interruption() {
         timeless(&expected)
     );
     let device = crate::tensor::Device::cpu(1).unwrap();
-    let read =
-        Walker::read(&folder.path().join("best.safetensors"), &small.graph, &small.known, &device).unwrap();
+    let read = Walker::read(&joint.join("best.safetensors"), &small.graph, &small.known, &device).unwrap();
     assert_eq!(weights(&read), weights(&whole));
 }
 
@@ -193,11 +186,40 @@ fn a_checkpoint_of_another_training_is_refused_by_name() {
         let error = teach(&mut other, &small, Some(folder.path()), &Silent).unwrap_err();
         assert!(error.to_string().contains(key), "{error}");
     }
-    let path = folder.path().join("checkpoint.safetensors");
+    let path = folder.path().join("Joint/checkpoint.safetensors");
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     let error = teach(&mut first, &small, Some(folder.path()), &Silent).unwrap_err();
     assert!(error.to_string().contains("checkpoint.safetensors"), "{error}");
+}
+
+#[test]
+fn pretraining_is_shared_by_all_that_differ_in_what_comes_after() {
+    let small = with_valid();
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = walker(&config(), &small);
+    let table = rules(first.config.hops);
+    let teacher = Teacher { rules: &table, soft: Some(&soft) };
+    let options = TrainOptions { stage: Stage::Pretrain, folder: Some(folder.path()), ..Default::default() };
+    let pretrain = |walker: &mut Walker| {
+        train(walker, &small.graph, &small.known, teacher, options, &Silent).map(|trained| timeless(&trained))
+    };
+    let trained = pretrain(&mut first).unwrap();
+    assert_eq!((trained.epochs, trained.best.is_none()), (2, true));
+    let later = WalkConfig { epochs: 9, lambda: 0.9, final_rate: 0.5, entropy: 0.3, ..config() };
+    let mut second = walker(&WalkConfig { freeze_relation_agent: true, ..later }, &small);
+    assert_eq!(pretrain(&mut second).unwrap(), trained, "there is nothing left to do");
+    assert_eq!(weights(&second), weights(&first));
+    let mut other = walker(&WalkConfig { rollouts: 3, ..config() }, &small);
+    assert!(pretrain(&mut other).unwrap_err().to_string().contains("walk.rollouts"));
+    // Its weights are what a joint training elsewhere goes on from.
+    let file = folder.path().join("pretrained.safetensors");
+    first.save(&file).unwrap();
+    let mut fresh = walker(&config(), &small);
+    fresh.go_on_from(&file).unwrap();
+    assert_eq!(weights(&fresh), weights(&first));
+    forget(folder.path());
+    assert!(!folder.path().join("checkpoint.safetensors").exists());
 }
 
 #[test]
