@@ -158,8 +158,7 @@ mod tests {
     use crate::pipeline::metrics;
     use crate::progress::Silent;
 
-    const WALKED: &str = "{\"stage\":\"pretrain\",\"epoch\":1,\"reward\":0.5,\"seconds\":2.0}\n\
-        {\"stage\":\"joint\",\"epoch\":1,\"reward\":0.1,\"seconds\":3.0,\"valid\":{\"mrr\":0.4}}\n\
+    const WALKED: &str = "{\"stage\":\"joint\",\"epoch\":1,\"reward\":0.1,\"seconds\":3.0,\"valid\":{\"mrr\":0.4}}\n\
         {\"stage\":\"joint\",\"epoch\":2,\"reward\":0.2,\"seconds\":4.0}\n{\"stage\":\"jo";
 
     #[test]
