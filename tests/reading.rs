@@ -97,7 +97,8 @@ fn formats_convert_into_each_other() {
 fn parquet(folder: &Path, name: &str) -> std::path::PathBuf {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/parquet").join(name);
     let path = folder.join(format!("{name}.parquet"));
-    fs::write(&path, &fs::read(&corpus).unwrap()[1..]).unwrap();
+    let bytes = fs::read(&corpus).expect("a file of the corpus");
+    fs::write(&path, &bytes[1..]).expect("a temporary file");
     path
 }
 

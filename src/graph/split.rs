@@ -154,6 +154,13 @@ pub(super) fn shared(facts: &[Triple], others: &[&[Triple]]) -> usize {
     found.len()
 }
 
+/// At most so many of `triples`, evenly spread; 0 for all.
+pub fn evenly(triples: &[Triple], most: usize) -> Vec<Triple> {
+    let count = triples.len();
+    let taken = if most == 0 { count } else { most.min(count) };
+    (0..taken).map(|index| triples[index * count / taken]).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,8 +8,7 @@ use super::reason::{Blend, ByRules, ByWalker, Recipe, Weights};
 use super::stage::Finished;
 use super::{Checksum, PipelineError, RunDirectory};
 use crate::embed::{self, Embedding, ModelKind, Size, Stop, Task};
-use crate::graph::{Adjacency, Known, Query, Triple};
-use crate::progress::Progress;
+use crate::graph::{Adjacency, Known, Query, Triple, evenly};
 use crate::rule::{self, RuleFile, RuleType, ScoredRule};
 use crate::tensor::Device;
 use crate::walk::{self, SoftReward, Stage, Start, Teacher, TrainOptions, WalkConfig, Walker};
@@ -145,13 +144,12 @@ pub fn blending(material: &Material<'_>) -> Result<Finished, PipelineError> {
     let given = Weights { rules: if with_rules { rules } else { 0.0 }, walker, embedding };
     let mut recipe = Recipe { general: given, ..Recipe::default() };
     if config.blend.fit && !learnable.valid_learnt {
-        material.progress.begin("blending", "", None);
         let known = &learnable.known;
         let splits: [&[Triple]; 3] = [&known.facts, &known.queries, &known.valid];
         let truth = Adjacency::new(learnable.names.entities.len(), &splits);
         let blend = load_blend(directory, learnable, config, &recipe, device)?;
-        recipe = blend.fit(&known.valid, &truth, &learnable.names)?;
-        material.progress.end(&format_args!("{:?}", recipe.general));
+        let asked = evenly(&known.valid, config.blend.validation_queries);
+        recipe = blend.fit(&asked, &truth, &learnable.names, material.progress)?;
     }
     let text = serde_json::to_vec_pretty(&recipe).expect("weights are plain data");
     directory.write(BLEND, &text)?;

@@ -14,7 +14,7 @@ use super::reward::Teacher;
 use super::world::Ask;
 use super::{Noting, WalkError, Walker};
 use crate::eval::{Figures, Protocol, Side, Truth, evaluate};
-use crate::graph::{Adjacency, Graph, Known, Query, Triple};
+use crate::graph::{Adjacency, Graph, Known, Query, Triple, evenly};
 use crate::progress::Progress;
 use crate::tensor::{Adam, AdamOptions, Gradients, Tape, Tensor};
 use rand::SeedableRng;
@@ -345,9 +345,7 @@ impl<'a> Validation<'a> {
     fn new(graph: &'a Graph, known: &Known, config: &WalkConfig) -> Self {
         let (most, side) = (config.validation_queries, config.side);
         let answers = Adjacency::new(graph.entities(), &[&known.facts, &known.queries, &known.valid]);
-        let count = known.valid.len();
-        let taken = if most == 0 { count } else { most.min(count) };
-        let split: Vec<Triple> = (0..taken).map(|index| known.valid[index * count / taken]).collect();
+        let split = evenly(&known.valid, most);
         let queries = side.asked(&split).map(|(query, _)| query).collect();
         Self { graph, answers, split, queries, side }
     }

@@ -4,7 +4,7 @@
 //! there to choose numbers of epochs and to say beforehand what will happen, and are off by a factor of two easily.
 
 use super::{Config, RuleFamily, System};
-use crate::embed::{ModelKind, Settings};
+use crate::embed::{Example, Loss, ModelKind, Settings};
 use crate::eval::Side;
 use crate::graph::{Graph, Known};
 use crate::pipeline::{Budget, Stage};
@@ -20,6 +20,12 @@ const A_CORE: f64 = 20.0;
 const A_CARD: f64 = 150.0;
 /// What an epoch of the relation agent alone costs, an epoch of both being 1.
 const PRETRAINING: f64 = 0.5;
+/// The part of the time that the walker gets.
+const WALKING: f64 = 0.5;
+/// Walks may share states better than is assumed here: so many times as fast a walker has been seen.
+const HOPE: f64 = 3.0;
+/// What ranking by the blend costs, by the walker alone being 1.
+const BLENDING: f64 = 3.0;
 /// From this mean degree on a graph is walked like FB15k-237, below like WN18RR.
 const DENSE: f64 = 15.0;
 
@@ -30,8 +36,6 @@ pub struct Shape {
     pub entities: usize,
     /// How many facts.
     pub facts: usize,
-    /// How many distinct queries the facts answer, in both directions.
-    pub queries: usize,
     /// How many training queries the walker has.
     pub training: usize,
     /// How many queries are ranked in the end.
@@ -41,15 +45,7 @@ pub struct Shape {
 impl Shape {
     /// The shape of `graph` with the training queries of `known`; `ranked` queries are ranked in the end.
     pub fn of(graph: &Graph, known: &Known, ranked: usize) -> Self {
-        let links = (0..graph.links() as u32).map(crate::graph::Link);
-        let queries = links.map(|link| graph.pairs(link).sources.len()).sum();
-        Self {
-            entities: graph.entities(),
-            facts: graph.facts(),
-            queries,
-            training: known.queries.len(),
-            ranked,
-        }
+        Self { entities: graph.entities(), facts: graph.facts(), training: known.queries.len(), ranked }
     }
 
     fn degree(&self) -> f64 {
@@ -73,8 +69,8 @@ pub struct Means {
 pub struct Plan {
     /// The settings.
     pub config: Config,
-    /// Seconds of mining, of the embedding model, of the walker, of ranking.
-    pub seconds: [f64; 4],
+    /// Seconds of mining, of the embedding model, of pre-training, of joint training, of ranking.
+    pub seconds: [f64; 5],
     /// The budget.
     pub minutes: f64,
 }
@@ -82,15 +78,13 @@ pub struct Plan {
 impl Plan {
     /// The same for the run that holds to it; `began` is when its time began.
     pub fn budget(&self, began: Instant) -> Budget {
-        let [mining, embedding, walking, ranking] = self.seconds;
-        let WalkConfig { pretrain_epochs, epochs, .. } = self.config.walk;
-        let alone = PRETRAINING * f64::from(pretrain_epochs);
-        let alone = walking * alone / (alone + epochs as f64).max(1.0);
+        let [mining, embedding, alone, together, ranking] = self.seconds;
         let planned = BTreeMap::from([
             (Stage::Embeddings, embedding),
             (Stage::Rules, mining),
             (Stage::Pretraining, alone),
-            (Stage::Training, walking - alone),
+            (Stage::Training, together),
+            (Stage::Blending, ranking),
         ]);
         Budget { seconds: 60.0 * self.minutes, began, planned, ranking }
     }
@@ -109,19 +103,21 @@ pub fn choose(shape: &Shape, means: &Means) -> Plan {
     let walk_epoch = epoch(walker_cost(shape, &config.walk));
     let ranking = shape.ranked as f64 * query_cost(shape, &config.walk) / rate;
     let epochs = |in_time: f64, most: f64| in_time.floor().min(most) as usize;
-    let embed_epochs = epochs(0.3 * budget / embed_epoch, 100.0);
+    let most = if shape.entities < 10_000 { 100.0 } else { 30.0 };
+    let embed_epochs = epochs(0.3 * budget / embed_epoch, most);
     // Pre-training takes its part of the walker's time, at most half of it.
-    let in_time = 0.5 * budget / walk_epoch;
+    let in_time = WALKING * budget / walk_epoch;
     let alone = (f64::from(config.walk.pretrain_epochs) * PRETRAINING).min(0.5 * in_time);
     config.walk.pretrain_epochs = (alone / PRETRAINING) as f32;
-    let walk_epochs = epochs(in_time - alone, 40.0);
-    let mut seconds = [config.rules.seconds, 0.0, 0.0, ranking];
+    // The step size is constant, so a training that comes out slower than hoped for is cut where its time is up.
+    let walk_epochs = epochs(HOPE * (in_time - alone), 40.0);
+    let mut seconds = [config.rules.seconds, 0.0, alone * walk_epoch, 0.0, ranking];
     if walk_epochs == 0 {
         // Too large for any of the networks: rules scale.
         config.system = System::Rules;
         config.rules.types = vec![RuleFamily::Cyclic, RuleFamily::Acyclic, RuleFamily::Zero];
         config.rules.seconds = (0.8 * budget).max(1.0);
-        return Plan { seconds: [config.rules.seconds, 0.0, 0.0, 0.0], config, minutes: means.minutes };
+        return Plan { seconds: [config.rules.seconds, 0.0, 0.0, 0.0, 0.0], config, minutes: means.minutes };
     }
     // An embedding that has hardly been trained rewards at random and says nothing about who is alike.
     config.walk.soft_reward = embed_epochs >= 5;
@@ -135,17 +131,32 @@ pub fn choose(shape: &Shape, means: &Means) -> Plan {
     config.walk.validation_queries = 2000;
     if config.walk.soft_reward {
         seconds[1] = embed_epoch * config.embed.epochs as f64;
+        // What rules, walker and embedding say together ranks far better than the walker alone.
+        config.system = System::Blend;
+        config.blend.validation_queries = 2000;
+        seconds[4] = (BLENDING * ranking).max(0.05 * budget);
     }
-    seconds[2] = walk_epoch * (walk_epochs as f64 + f64::from(config.walk.pretrain_epochs) * PRETRAINING);
+    seconds[3] = (walk_epoch * walk_epochs as f64).min(WALKING * budget - seconds[2]);
     Plan { config, seconds, minutes: means.minutes }
 }
 
+/// A softmax over all entities for every fact, with N3: on small graphs and large ones it learns better, and in far fewer
+/// epochs, than yes and no for every answer.
 fn embedding(shape: &Shape) -> Settings {
-    let general = Settings::of(ModelKind::ComplEx);
+    let general = Settings {
+        loss: Loss::Softmax,
+        example: Example::Fact,
+        dropout_entity: 0.0,
+        dropout_relation: 0.0,
+        dropout_table: 0.0,
+        n3: 0.02,
+        learning_rate: 0.01,
+        ..Settings::of(ModelKind::ComplEx)
+    };
     match shape.entities {
-        0..1000 => Settings { dimension: 64, batch: 128, ..general },
-        1000..10_000 => Settings { dimension: 100, batch: 256, ..general },
-        _ => general,
+        0..1000 => Settings { dimension: 64, batch: 256, ..general },
+        1000..10_000 => Settings { dimension: 100, batch: 512, ..general },
+        _ => Settings { batch: 1024, n3: 0.05, learning_rate: 0.003, ..general },
     }
 }
 
@@ -190,9 +201,9 @@ fn walker(shape: &Shape) -> WalkConfig {
     }
 }
 
-/// Multiply-adds of an epoch: every query against every entity, forward and twice backward.
+/// Multiply-adds of an epoch: both queries of every fact against every entity, forward and twice backward.
 fn embedding_cost(shape: &Shape, settings: &Settings) -> f64 {
-    3.0 * shape.queries as f64 * shape.entities as f64 * 2.0 * settings.dimension as f64
+    3.0 * 2.0 * shape.facts as f64 * shape.entities as f64 * 2.0 * settings.dimension as f64
 }
 
 /// Multiply-adds of an epoch of joint training. Walks share states; what `benches/walk` counts of them over all hops is half
@@ -220,7 +231,7 @@ fn state_cost(shape: &Shape, config: &WalkConfig) -> f64 {
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Config { system, embed, walk, rules, .. } = &self.config;
-        let [mining, embedding, walking, ranking] = self.seconds;
+        let [mining, embedding, alone, together, ranking] = self.seconds;
         let about = |seconds: f64| match seconds {
             _ if seconds < 90.0 => format!("{:.0} s", seconds.max(1.0)),
             _ if seconds < 600.0 => format!("{:.1} min", seconds / 60.0).replace(".0", ""),
@@ -232,7 +243,7 @@ impl fmt::Display for Plan {
             about(self.seconds.iter().sum()),
             about(60.0 * self.minutes)
         )?;
-        if walk.soft_reward && *system == System::Walker {
+        if *system == System::Blend {
             let model = embed.model.name();
             write!(
                 f,
@@ -248,11 +259,12 @@ impl fmt::Display for Plan {
         }
         write!(
             f,
-            " walker of width {}, {} hops, {} epochs, about {}; ranking, about {}",
+            " walker of width {}, {} hops, at most {} epochs, about {}; ranking{}, about {}",
             walk.dimension,
             walk.hops,
             walk.epochs,
-            about(walking),
+            about(alone + together),
+            if *system == System::Blend { " by all three" } else { "" },
             about(ranking)
         )
     }
@@ -265,7 +277,7 @@ mod tests {
     const TWO_CORES: Means = Means { minutes: 10.0, threads: 2, cuda: false };
 
     fn shape(entities: usize, facts: usize) -> Shape {
-        Shape { entities, facts, queries: facts, training: facts, ranked: facts / 10 }
+        Shape { entities, facts, training: facts, ranked: facts / 10 }
     }
 
     #[test]
@@ -276,7 +288,7 @@ mod tests {
                     let shape = shape(entities, entities * degree / 2 + 1);
                     let plan = choose(&shape, &Means { minutes, ..TWO_CORES });
                     plan.config.check().unwrap();
-                    let learning: f64 = plan.seconds[..3].iter().sum();
+                    let learning: f64 = plan.seconds[..4].iter().sum();
                     assert!(learning <= 60.0 * minutes, "{shape:?} {minutes} {plan}");
                 }
             }
@@ -287,7 +299,7 @@ mod tests {
     fn large_graphs_get_rules_and_small_ones_small_networks() {
         assert_eq!(choose(&shape(2_000_000, 10_000_000), &TWO_CORES).config.system, System::Rules);
         let small = choose(&shape(300, 3_000), &TWO_CORES).config;
-        assert_eq!((small.system, small.walk.dimension, small.walk.soft_reward), (System::Walker, 64, true));
+        assert_eq!((small.system, small.walk.dimension, small.walk.soft_reward), (System::Blend, 64, true));
         assert_eq!(small.walk.start, Start::Embedding);
         let dense = choose(&shape(15_000, 270_000), &Means { minutes: 600.0, ..TWO_CORES }).config;
         assert_eq!((dense.walk.relation_dropout, dense.walk.dimension), (0.5, 200));

@@ -167,6 +167,8 @@ pub struct BlendConfig {
     /// Whether the weights are fitted on the validation split. Where that is learnt from, it cannot tell any more,
     /// and the weights below count.
     pub fit: bool,
+    /// At most so many validation triples are asked for that, evenly spread; 0 for all.
+    pub validation_queries: usize,
     /// Whether rules answer too. Without them the blend is the walker's answers in the order that walker and
     /// embedding model together give them.
     pub with_rules: bool,
@@ -180,7 +182,7 @@ pub struct BlendConfig {
 
 impl Default for BlendConfig {
     fn default() -> Self {
-        Self { fit: true, with_rules: true, rules: 0.4, walker: 0.3, embedding: 0.3 }
+        Self { fit: true, validation_queries: 0, with_rules: true, rules: 0.4, walker: 0.3, embedding: 0.3 }
     }
 }
 

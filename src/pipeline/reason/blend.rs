@@ -13,6 +13,7 @@ use crate::eval::{Answers, Reasoner, ReasonerError, Scored, Side};
 use crate::graph::{Adjacency, Direction, EntityId, Link, Names, Query, Triple};
 use crate::pipeline::PipelineError;
 use crate::pipeline::answer::Reasoned;
+use crate::progress::Progress;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -21,6 +22,8 @@ use std::collections::{BTreeMap, HashMap};
 const ABSENT: f64 = 1e-4;
 /// The weights that are tried: parts of so many.
 const PARTS: u32 = 10;
+/// Queries that the weights are fitted to at once.
+const FITTED_AT_ONCE: usize = 512;
 /// How many queries of all relations a relation's own weights have to outvote.
 const PULL: f64 = 30.0;
 
@@ -133,13 +136,29 @@ impl<'g> Blend<'g> {
     /// Finds the weights by which the answers of the validation split rank best. `truth` are the known answers.
     ///
     /// # Errors
-    /// If one of the reasoners fails.
-    pub fn fit(&self, valid: &[Triple], truth: &Adjacency, names: &Names) -> Result<Recipe, PipelineError> {
+    /// If one of the reasoners fails or the user interrupts.
+    pub fn fit(
+        &self,
+        valid: &[Triple],
+        truth: &Adjacency,
+        names: &Names,
+        progress: &dyn Progress,
+    ) -> Result<Recipe, PipelineError> {
         let asked: Vec<(Query, EntityId)> = Side::Both.asked(valid).collect();
         let queries: Vec<Query> = asked.iter().map(|(query, _)| *query).collect();
         let choices: Vec<Weights> = grid(self.rules.is_some()).collect();
         let mut gains: BTreeMap<Link, Gain> = BTreeMap::new();
-        for (batch, asked) in queries.chunks(1024).zip(asked.chunks(1024)) {
+        progress.begin("blending", "queries", Some(queries.len() as u64));
+        let mut done = 0;
+        for (batch, asked) in queries.chunks(FITTED_AT_ONCE).zip(asked.chunks(FITTED_AT_ONCE)) {
+            if progress.interrupted() {
+                return Err(PipelineError::Interrupted);
+            }
+            // Weights from some of the queries are better than none.
+            if done > 0 && progress.time_is_up() {
+                break;
+            }
+            done += batch.len();
             let seen = self.seen(batch).map_err(PipelineError::Reasoner)?;
             let ranked: Vec<(Link, Vec<f64>)> = seen
                 .par_iter()
@@ -155,8 +174,11 @@ impl<'g> Blend<'g> {
             for (link, reciprocal) in ranked {
                 gains.entry(link).or_default().add(&reciprocal);
             }
+            progress.advance(done as u64, &"");
         }
-        Ok(recipe(&gains, &choices, names))
+        let recipe = recipe(&gains, &choices, names);
+        progress.end(&format_args!("{:?}", recipe.general));
+        Ok(recipe)
     }
 }
 

@@ -381,7 +381,8 @@ fn what_is_alike_elsewhere_begins_alike() {
     let (entities, links) = (small.graph.entities(), Link::count(small.graph.relations()));
     // Two kinds of entities: within a kind all the same, between the kinds at a right angle.
     let started = |walker: &mut Walker, width: usize| {
-        let value = |at: usize| if (at % width < width / 2) == (at / width % 2 == 0) { 7.0 } else { 0.0 };
+        let value =
+            |at: usize| if (at % width < width / 2) == (at / width).is_multiple_of(2) { 7.0 } else { 0.0 };
         let vectors: Vec<f32> = (0..entities * width).map(value).collect();
         let vectors = Tensor::new(&device, &vectors, entities, width).unwrap();
         let links = Tensor::new(&device, &vec![2.0; links * width], links, width).unwrap();
