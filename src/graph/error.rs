@@ -57,6 +57,16 @@ impl GraphError {
         move |source| GraphError::Io { path, action: "written", source }
     }
 
+    /// Line `line` of `path` is not what was expected.
+    pub(super) fn line(
+        path: &Path,
+        line: u64,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) -> GraphError {
+        GraphError::Line { path: path.to_owned(), line, expected: expected.into(), found: found.into() }
+    }
+
     /// `path` as a whole is not what was expected.
     pub(super) fn file(path: &Path, expected: impl Into<String>, found: impl Into<String>) -> GraphError {
         GraphError::File { path: path.to_owned(), expected: expected.into(), found: found.into() }

@@ -62,10 +62,8 @@ fn write_labels(folder: &Path, names: &Names) -> Result<(), GraphError> {
 /// A name with a tab or a line break cannot stand in a file of tabs: refused before anything is written.
 fn check_names(path: &Path, format: Format, names: &Names, facts: &[Triple]) -> Result<(), GraphError> {
     let breaks = |name: &str| name.contains(['\t', '\n', '\r']);
-    let culprit = facts
-        .iter()
-        .flat_map(|fact| [names.entity(fact.head), names.relation(fact.relation), names.entity(fact.tail)])
-        .find(|name| format == Format::Tabs && breaks(name));
+    let culprit =
+        facts.iter().flat_map(|&fact| words(names, fact)).find(|name| format == Format::Tabs && breaks(name));
     match culprit {
         Some(name) => Err(GraphError::file(
             path,
@@ -76,22 +74,23 @@ fn check_names(path: &Path, format: Format, names: &Names, facts: &[Triple]) -> 
     }
 }
 
+/// The names of a fact's head, relation and tail.
+fn words(names: &Names, fact: Triple) -> [&str; 3] {
+    [names.entity(fact.head), names.relation(fact.relation), names.entity(fact.tail)]
+}
+
 fn write_tabs(out: &mut Packer, names: &Names, facts: &[Triple]) -> io::Result<()> {
-    facts.iter().try_for_each(|fact| {
-        let Triple { head, relation, tail } = *fact;
-        writeln!(out, "{}\t{}\t{}", names.entity(head), names.relation(relation), names.entity(tail))
+    facts.iter().try_for_each(|&fact| {
+        let [head, relation, tail] = words(names, fact);
+        writeln!(out, "{head}\t{relation}\t{tail}")
     })
 }
 
 fn write_commas(out: &mut Packer, names: &Names, facts: &[Triple]) -> io::Result<()> {
     let mut writer = ::csv::Writer::from_writer(out);
     writer.write_record(["head", "relation", "tail"])?;
-    for fact in facts {
-        writer.write_record([
-            names.entity(fact.head),
-            names.relation(fact.relation),
-            names.entity(fact.tail),
-        ])?;
+    for &fact in facts {
+        writer.write_record(words(names, fact))?;
     }
     writer.flush()
 }
@@ -123,10 +122,8 @@ fn write_parquet(out: &mut Packer, names: &Names, facts: &[Triple]) -> Result<()
     for part in facts.chunks(ROW_GROUP) {
         let mut group = writer.next_row_group()?;
         for place in 0..3 {
-            let name = |fact: &Triple| {
-                [names.entity(fact.head), names.relation(fact.relation), names.entity(fact.tail)][place]
-            };
-            let values: Vec<ByteArray> = part.iter().map(|fact| ByteArray::from(name(fact))).collect();
+            let name = |&fact: &Triple| ByteArray::from(words(names, fact)[place]);
+            let values: Vec<ByteArray> = part.iter().map(name).collect();
             let mut column = group.next_column()?.expect("the schema has three columns");
             column.typed::<ByteArrayType>().write_batch(&values, None, None)?;
             column.close()?;

@@ -17,12 +17,7 @@ pub(super) fn read(
     let mut facts = Vec::new();
     loop {
         let line_before = reader.position().line();
-        let bad = |line: u64, expected: &str, found: String| GraphError::Line {
-            path: path.to_owned(),
-            line,
-            expected: expected.to_owned(),
-            found,
-        };
+        let bad = |line: u64, expected: &str, found: String| GraphError::line(path, line, expected, found);
         match reader.read_byte_record(&mut record) {
             Ok(true) => {}
             Ok(false) => return Ok(facts),
@@ -53,8 +48,5 @@ pub(super) fn read(
 
 /// Whether these are names of columns rather than a fact.
 fn is_header(fields: [&str; 3]) -> bool {
-    fields.iter().zip(ROLES).all(|(field, names)| {
-        let field = field.trim().to_ascii_lowercase();
-        names.contains(&field.trim_end_matches("_id"))
-    })
+    fields.iter().zip(ROLES).all(|(field, names)| names.contains(&super::role_name(field.trim()).as_str()))
 }

@@ -152,6 +152,11 @@ const ROLES: [&[&str]; 3] = [
     &["tail", "object", "target", "to", "t", "o"],
 ];
 
+/// What the name of a column is among [`ROLES`]: case does not count, nor an `_id` at its end.
+fn role_name(column: &str) -> String {
+    column.to_ascii_lowercase().trim_end_matches("_id").to_owned()
+}
+
 /// Names that all files of a data set share while it is read.
 #[derive(Default)]
 pub(super) struct Builder {
@@ -188,12 +193,7 @@ impl Builder {
     fn read_some(&mut self, path: &Path, options: &ReadOptions) -> Result<Vec<Triple>, GraphError> {
         let facts = self.read(path, options)?;
         if facts.is_empty() {
-            return Err(GraphError::Line {
-                path: path.to_owned(),
-                line: 1,
-                expected: "at least one fact".to_owned(),
-                found: "none".to_owned(),
-            });
+            return Err(GraphError::line(path, 1, "at least one fact", "none"));
         }
         Ok(facts)
     }
@@ -247,12 +247,7 @@ fn read_labels(path: &Path, dataset: &mut Dataset) -> Result<(), GraphError> {
     use std::io::{BufRead, BufReader};
     let kind = FileKind::expect(path)?;
     let mut reader = BufReader::new(kind.compression.open(path)?);
-    let bad = |line: u64, expected: &str, found: String| GraphError::Line {
-        path: path.to_owned(),
-        line,
-        expected: expected.to_owned(),
-        found,
-    };
+    let bad = |line: u64, expected: &str, found: String| GraphError::line(path, line, expected, found);
     let mut bytes = Vec::new();
     for line in 1.. {
         bytes.clear();

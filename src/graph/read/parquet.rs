@@ -60,9 +60,9 @@ fn facts_of<R: ChunkReader + 'static>(
         loop {
             let mut batch = Vec::with_capacity(3);
             for reader in &mut readers {
-                batch.push(Values::next(reader).map_err(|error| broken(path, error))?);
+                batch.push(next(reader).map_err(|error| broken(path, error))?);
             }
-            let rows = batch.iter().map(Values::rows).max().unwrap_or(0);
+            let rows = batch.iter().map(Vec::len).max().unwrap_or(0);
             for row in 0..rows {
                 let line = facts.len() as u64 + 1;
                 let fields = fields(path, line, &batch, row)?;
@@ -77,23 +77,23 @@ fn facts_of<R: ChunkReader + 'static>(
 }
 
 /// The names in one row.
-fn fields<'v>(path: &Path, line: u64, batch: &'v [Values], row: usize) -> Result<[&'v str; 3], GraphError> {
-    let bad = |expected: &str, found: String| GraphError::Line {
-        path: path.to_owned(),
-        line,
-        expected: expected.to_owned(),
-        found,
-    };
+fn fields<'v>(path: &Path, line: u64, batch: &'v [Names], row: usize) -> Result<[&'v str; 3], GraphError> {
     let mut fields = [""; 3];
-    for (field, values) in fields.iter_mut().zip(batch) {
-        *field = match values.name(row) {
-            Some(Ok(name)) => name,
-            Some(Err(byte)) => return Err(bad("UTF-8 text", format!("the byte 0x{byte:02x}"))),
-            None => "",
-        };
+    for (field, names) in fields.iter_mut().zip(batch) {
+        let bytes = names.get(row).and_then(Option::as_ref).map_or(&[][..], ByteArray::data);
+        *field = std::str::from_utf8(bytes).map_err(|error| {
+            GraphError::line(
+                path,
+                line,
+                "UTF-8 text",
+                format!("the byte 0x{:02x}", bytes[error.valid_up_to()]),
+            )
+        })?;
     }
     match super::first_empty(&fields) {
-        Some(which) => Err(bad("a name in each of the 3 columns", format!("no {which}"))),
+        Some(which) => {
+            Err(GraphError::line(path, line, "a name in each of the 3 columns", format!("no {which}")))
+        }
         None => Ok(fields),
     }
 }
@@ -106,11 +106,7 @@ fn broken(path: &Path, trouble: impl std::fmt::Display) -> GraphError {
 /// Which columns hold head, relation and tail.
 fn columns(path: &Path, schema: &SchemaDescriptor) -> Result<[usize; 3], GraphError> {
     let called = |name: &&str| {
-        let is_it = |column: &ColumnDescriptor| {
-            let own = column.path().string().to_ascii_lowercase();
-            own.trim_end_matches("_id") == *name
-        };
-        schema.columns().iter().position(|column| is_it(column))
+        schema.columns().iter().position(|column| super::role_name(&column.path().string()) == *name)
     };
     let named = ROLES.map(|names| names.iter().find_map(called));
     let columns = match (named, schema.num_columns()) {
@@ -151,49 +147,27 @@ fn holds_names(column: &ColumnDescriptor) -> bool {
     column.max_rep_level() == 0 && (plain || fits)
 }
 
-/// Values of one column, row after row.
-enum Values {
-    Text(Vec<Option<ByteArray>>),
-    Numbers(Vec<Option<String>>),
-}
+/// The names in one column, row after row.
+type Names = Vec<Option<ByteArray>>;
 
-impl Values {
-    fn next(reader: &mut ColumnReader) -> Result<Self, ParquetError> {
-        Ok(match reader {
-            ColumnReader::ByteArrayColumnReader(reader) => Values::Text(rows(reader)?),
-            ColumnReader::Int32ColumnReader(reader) => {
-                Values::Numbers(rows(reader)?.into_iter().map(|id| id.map(|id| id.to_string())).collect())
-            }
-            ColumnReader::Int64ColumnReader(reader) => {
-                Values::Numbers(rows(reader)?.into_iter().map(|id| id.map(|id| id.to_string())).collect())
-            }
-            _ => {
-                return Err(ParquetError::General("a column of another type than the schema has".to_owned()));
-            }
-        })
+/// The next names of a column; none at its end.
+fn next(reader: &mut ColumnReader) -> Result<Names, ParquetError> {
+    fn number(id: impl ToString) -> ByteArray {
+        ByteArray::from(id.to_string().into_bytes())
     }
-
-    fn rows(&self) -> usize {
-        match self {
-            Values::Text(rows) => rows.len(),
-            Values::Numbers(rows) => rows.len(),
-        }
-    }
-
-    /// The name in a row, if it has one, or the first byte that is no UTF-8.
-    fn name(&self, row: usize) -> Option<Result<&str, u8>> {
-        match self {
-            Values::Text(rows) => {
-                let bytes = rows.get(row)?.as_ref()?.data();
-                Some(std::str::from_utf8(bytes).map_err(|error| bytes[error.valid_up_to()]))
-            }
-            Values::Numbers(rows) => rows.get(row)?.as_deref().map(Ok),
-        }
+    match reader {
+        ColumnReader::ByteArrayColumnReader(reader) => rows(reader, |name| name),
+        ColumnReader::Int32ColumnReader(reader) => rows(reader, number),
+        ColumnReader::Int64ColumnReader(reader) => rows(reader, number),
+        _ => Err(ParquetError::General("a column of another type than the schema has".to_owned())),
     }
 }
 
-/// The next rows of a column; none at its end.
-fn rows<T: DataType>(reader: &mut ColumnReaderImpl<T>) -> Result<Vec<Option<T::T>>, ParquetError> {
+/// The same, each value made a name by `named`.
+fn rows<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    named: impl Fn(T::T) -> ByteArray,
+) -> Result<Names, ParquetError> {
     let (mut values, mut levels) = (Vec::new(), Vec::new());
     let mut read = 0;
     while read < ROWS {
@@ -203,10 +177,10 @@ fn rows<T: DataType>(reader: &mut ColumnReaderImpl<T>) -> Result<Vec<Option<T::T
         }
         read += more;
     }
+    let mut names = values.into_iter().map(named);
     if levels.is_empty() {
-        return Ok(values.into_iter().map(Some).collect());
+        return Ok(names.map(Some).collect());
     }
     let most = levels.iter().copied().max().unwrap_or(0);
-    let mut values = values.into_iter();
-    Ok(levels.iter().map(|&level| if level == most { values.next() } else { None }).collect())
+    Ok(levels.iter().map(|&level| if level == most { names.next() } else { None }).collect())
 }

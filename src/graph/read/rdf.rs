@@ -51,12 +51,7 @@ fn parse_error(path: &Path, statement: u64, error: RdfParseError) -> GraphError 
         }
         RdfParseError::Io(error) => (statement, "more of the file", format!("trouble: {error}")),
     };
-    GraphError::Line {
-        path: path.to_owned(),
-        line,
-        expected: expected.to_owned(),
-        found: found.replace('\n', " "),
-    }
+    GraphError::line(path, line, expected, found.replace('\n', " "))
 }
 
 /// The name of a blank node. To one that the file gives no id the parser gives a random one of 128 bits, which

@@ -251,11 +251,8 @@ impl Merge<'_> {
         self.facts.extend(block.facts.iter().map(|&[head, relation, tail]| {
             Triple::new(entities[head as usize], relations[relation as usize], entities[tail as usize])
         }));
-        let line = |line: u64, expected: &str, found: String| GraphError::Line {
-            path: self.path.to_owned(),
-            line: self.lines + line,
-            expected: expected.to_owned(),
-            found,
+        let line = |line: u64, expected: &str, found: String| {
+            GraphError::line(self.path, self.lines + line, expected, found)
         };
         self.error = match (block.bad, trouble) {
             // A line cut short by the trouble is not the line's fault.
