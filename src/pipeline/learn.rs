@@ -86,15 +86,16 @@ fn walker(material: &Material<'_>, stage: Stage, file: &str) -> Result<Finished,
     let Material { learnable, config, seed, directory, device, progress, .. } = *material;
     let settings = &config.walk;
     let rules = path_table(&mined(directory, learnable)?, settings.hops, config.rules.threshold);
-    let embedding = match settings.needs_embedding() {
-        true => Some(load_embedding(directory, learnable, device)?),
-        false => None,
-    };
+    // Pre-training looks at rules alone, and joint training after it begins where it ended.
+    let goes_on = stage == Stage::Joint && settings.pretrains();
+    let starts = settings.start == Start::Embedding && !goes_on;
+    let rewards = settings.soft_reward && stage == Stage::Joint;
+    let embedding = (starts || rewards).then(|| load_embedding(directory, learnable, device)).transpose()?;
     let asked =
         |triples: &[Triple]| -> Vec<Query> { settings.side.asked(triples).map(|(query, _)| query).collect() };
     let opinion = embedding
         .as_ref()
-        .filter(|_| settings.soft_reward)
+        .filter(|_| rewards)
         .map(|embedding| Opinion::new(embedding, asked(&learnable.known.queries)))
         .transpose()?;
     let soft = opinion.as_ref().map(|opinion| opinion as &dyn SoftReward);
@@ -107,10 +108,10 @@ fn walker(material: &Material<'_>, stage: Stage, file: &str) -> Result<Finished,
     let folder = material.checkpoints(name)?;
     progress.follow(name, folder.join("metrics.jsonl"))?;
     let mut walker = Walker::new(settings, &learnable.graph, &known, device, seed)?;
-    if let Some(embedding) = embedding.as_ref().filter(|_| settings.start == Start::Embedding) {
+    if let Some(embedding) = embedding.as_ref().filter(|_| starts) {
         walker.start_from(&embedding.entity_vectors(), &embedding.link_vectors(), seed)?;
     }
-    if stage == Stage::Joint && settings.pretrains() {
+    if goes_on {
         walker.go_on_from(&directory.file(PRETRAINED))?;
     }
     let teacher = Teacher { rules: &rules, soft };

@@ -26,6 +26,8 @@ const WALKING: f64 = 0.5;
 const HOPE: f64 = 3.0;
 /// What ranking by the blend costs, by the walker alone being 1.
 const BLENDING: f64 = 3.0;
+/// So many validation triples tell enough, and cost little.
+const VALIDATION_QUERIES: usize = 2000;
 /// From this mean degree on a graph is walked like FB15k-237, below like WN18RR.
 const DENSE: f64 = 15.0;
 
@@ -111,7 +113,6 @@ pub fn choose(shape: &Shape, means: &Means) -> Plan {
     config.walk.pretrain_epochs = (alone / PRETRAINING) as f32;
     // The step size is constant, so a training that comes out slower than hoped for is cut where its time is up.
     let walk_epochs = epochs(HOPE * (in_time - alone), 40.0);
-    let mut seconds = [config.rules.seconds, 0.0, alone * walk_epoch, 0.0, ranking];
     if walk_epochs == 0 {
         // Too large for any of the networks: rules scale.
         config.system = System::Rules;
@@ -128,15 +129,18 @@ pub fn choose(shape: &Shape, means: &Means) -> Plan {
     config.embed.evaluate_every = (config.embed.epochs / 8).max(1);
     config.walk.epochs = walk_epochs;
     config.walk.validate_every = (walk_epochs / 8).max(1);
-    config.walk.validation_queries = 2000;
+    config.walk.validation_queries = VALIDATION_QUERIES;
+    config.blend.validation_queries = VALIDATION_QUERIES;
+    let alone = alone * walk_epoch;
+    let together = (walk_epoch * walk_epochs as f64).min(WALKING * budget - alone);
+    let (mut modelling, mut ranking) = (0.0, ranking);
     if config.walk.soft_reward {
-        seconds[1] = embed_epoch * config.embed.epochs as f64;
         // What rules, walker and embedding say together ranks far better than the walker alone.
         config.system = System::Blend;
-        config.blend.validation_queries = 2000;
-        seconds[4] = (BLENDING * ranking).max(0.05 * budget);
+        modelling = embed_epoch * config.embed.epochs as f64;
+        ranking = (BLENDING * ranking).max(0.05 * budget);
     }
-    seconds[3] = (walk_epoch * walk_epochs as f64).min(WALKING * budget - seconds[2]);
+    let seconds = [config.rules.seconds, modelling, alone, together, ranking];
     Plan { config, seconds, minutes: means.minutes }
 }
 
