@@ -4,7 +4,7 @@
 //! through [`Reasoner`](crate::eval::Reasoner), gives the walker its soft reward
 //! ([`Embedding::plausibility`]), and goes to and comes from safetensors files that carry the names of their
 //! entities and relations. [`Settings`] are everything that can be chosen; [`preset`] knows good ones for the
-//! benchmark graphs.
+//! benchmark graphs, [`suited`] for others.
 //!
 //! A model is what turns a subject and a link into a query vector (`distmult`, `complex`, `conve`, `rotate`);
 //! everything else, losses included, is common to all of them (`model`). Devices and gradients are left to the
@@ -29,7 +29,7 @@ mod contract;
 pub use embedding::Embedding;
 pub use file::note;
 pub use model::Size;
-pub use preset::{preset, presets};
+pub use preset::{preset, presets, suited};
 pub use settings::{Example, Loss, ModelKind, Schedule, Settings};
 pub use trainer::{Stop, Summary, Task, Trained, train};
 

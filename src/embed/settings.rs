@@ -79,7 +79,7 @@ pub enum Schedule {
     Exponential,
 }
 
-/// All settings. `Settings::default()` is a ComplEx that does well on graphs of any kind.
+/// All settings. `Settings::default()` is ComplEx with the published loss, yes and no for every answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {

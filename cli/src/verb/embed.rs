@@ -8,7 +8,7 @@ use crate::protocol::{Ranking, Split};
 use crate::usage;
 use anyhow::Context;
 use ruleguider::embed::{
-    EmbedError, Embedding, ModelKind, Settings, Size, Stop, Summary, Task, Trained, preset, train,
+    EmbedError, Embedding, ModelKind, Settings, Size, Stop, Summary, Task, Trained, preset, suited, train,
 };
 use ruleguider::eval::{self, EvalError, Report, Truth};
 use ruleguider::graph::{Dataset, Known};
@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 /// Arguments of `embed`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Settings come from configs/embed/ for the benchmark graphs, by the name of the data folder, and are the
-defaults of the model for other data; --config and --set change them. Interrupted, the same command goes on
+    after_help = "Settings come from configs/embed/ for the benchmark graphs, by the name of the data folder, and are chosen by
+the number of entities for other data; --config and --set change them. Interrupted, the same command goes on
 from its checkpoint, which stands with the learning curves (metrics.jsonl) in FILE.training/.
 
 Examples:
@@ -103,14 +103,19 @@ impl Embed {
         Ok(Outcome::Done)
     }
 
-    fn settings(&self) -> anyhow::Result<Settings> {
+    /// From the file that was named; else those of the benchmark graph of this name; else what suits a graph of this size.
+    fn settings(&self, entities: usize) -> anyhow::Result<Settings> {
         let model = format!("model=\"{}\"", self.model.name());
         let changes: Vec<String> = std::iter::once(model).chain(self.set.iter().cloned()).collect();
         if let Some(path) = &self.config {
             let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
             return Settings::from_toml(&text, &changes).with_context(|| path.display().to_string());
         }
-        Ok(Settings::from_toml(preset(&self.dataset_name(), self.model).unwrap_or(""), &changes)?)
+        let text = match preset(&self.dataset_name(), self.model) {
+            Some(text) => text.to_owned(),
+            None => suited(self.model, entities).to_toml(),
+        };
+        Ok(Settings::from_toml(&text, &changes)?)
     }
 
     fn dataset_name(&self) -> String {
@@ -128,12 +133,14 @@ impl Embed {
         device: &Device,
         console: &Console,
     ) -> Result<Trained, EmbedError> {
-        let settings = self.settings().map_err(|error| EmbedError::Settings { why: format!("{error:#}") })?;
+        let size = Size { entities: dataset.names.entities.len(), relations: dataset.names.relations.len() };
+        let settings = self
+            .settings(size.entities)
+            .map_err(|error| EmbedError::Settings { why: format!("{error:#}") })?;
         let out = self.out.as_deref().unwrap_or(Path::new("embedding.safetensors"));
         let mut folder = out.as_os_str().to_owned();
         folder.push(".training");
         let folder = PathBuf::from(folder);
-        let size = Size { entities: dataset.names.entities.len(), relations: dataset.names.relations.len() };
         let whole = Task {
             known: &dataset.known,
             size,

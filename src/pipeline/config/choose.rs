@@ -4,7 +4,7 @@
 //! there to choose numbers of epochs and to say beforehand what will happen, and are off by a factor of two easily.
 
 use super::{Config, RuleFamily, System};
-use crate::embed::{Example, Loss, ModelKind, Settings};
+use crate::embed::{self, ModelKind, Settings};
 use crate::eval::Side;
 use crate::graph::{Graph, Known};
 use crate::pipeline::{Budget, Stage};
@@ -98,7 +98,7 @@ pub fn choose(shape: &Shape, means: &Means) -> Plan {
     let rate = 1e9 * A_CORE * if means.cuda { A_CARD } else { means.threads as f64 };
     let mut config = Config::default();
     config.rules.seconds = (0.1 * budget).clamp(1.0, 100.0);
-    config.embed = embedding(shape);
+    config.embed = embed::suited(ModelKind::ComplEx, shape.entities);
     config.walk = walker(shape);
     let epoch = |cost: f64| (cost / rate).max(1e-3);
     let embed_epoch = epoch(embedding_cost(shape, &config.embed));
@@ -142,26 +142,6 @@ pub fn choose(shape: &Shape, means: &Means) -> Plan {
     }
     let seconds = [config.rules.seconds, modelling, alone, together, ranking];
     Plan { config, seconds, minutes: means.minutes }
-}
-
-/// A softmax over all entities for every fact, with N3: on small graphs and large ones it learns better, and in far fewer
-/// epochs, than yes and no for every answer.
-fn embedding(shape: &Shape) -> Settings {
-    let general = Settings {
-        loss: Loss::Softmax,
-        example: Example::Fact,
-        dropout_entity: 0.0,
-        dropout_relation: 0.0,
-        dropout_table: 0.0,
-        n3: 0.02,
-        learning_rate: 0.01,
-        ..Settings::of(ModelKind::ComplEx)
-    };
-    match shape.entities {
-        0..1000 => Settings { dimension: 64, batch: 256, ..general },
-        1000..10_000 => Settings { dimension: 100, batch: 512, ..general },
-        _ => Settings { batch: 1024, n3: 0.05, learning_rate: 0.003, ..general },
-    }
 }
 
 fn walker(shape: &Shape) -> WalkConfig {
