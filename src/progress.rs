@@ -28,6 +28,18 @@ pub trait Progress: Sync {
     }
 }
 
+/// Shows nothing, but passes on the wish to stop: for work within a stage that is shown.
+pub struct Quiet<'a>(pub &'a dyn Progress);
+
+impl Progress for Quiet<'_> {
+    fn begin(&self, _stage: &str, _unit: &str, _total: Option<u64>) {}
+    fn advance(&self, _done: u64, _figures: &dyn Display) {}
+    fn end(&self, _summary: &dyn Display) {}
+    fn interrupted(&self) -> bool {
+        self.0.interrupted()
+    }
+}
+
 /// Nobody is watching and nobody will interrupt.
 pub struct Silent;
 

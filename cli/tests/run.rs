@@ -83,6 +83,10 @@ fn a_run_can_be_evaluated_every_way() {
     assert_eq!(valid["split"], "valid");
     assert!(valid["relations"].as_array().unwrap().len() > 3);
     assert!(tool.done(&["evaluate", "run"]).contains("to many"));
+    // Facts that were learnt cannot be ranked.
+    tool.json(&[&["run", "--out", "learnt", "--set", "data.learn_valid=always"], &QUICK[..]].concat());
+    let said = tool.refused(&["evaluate", "learnt", "--split", "valid"]);
+    assert!(said.contains("has learnt its validation facts"), "{said}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::model::{self, Size};
 use super::settings::{Example, Loss, ModelKind, Settings};
-use super::{EmbedError, Embedding, Stop, Task, Trained, train};
+use super::{EmbedError, Embedding, Stop, Task, Trained, epochs_wanted, train};
 use crate::eval::{Protocol, Reasoner, Truth, evaluate};
 use crate::graph::{Adjacency, Direction, EntityId, Graph, Known, Link, Names, Query, RelationId, Triple};
 use crate::progress::{Progress, Silent};
@@ -333,6 +333,19 @@ fn an_interrupted_training_goes_on_to_the_same_numbers() {
         assert_eq!(whole.len(), pieces.len());
         assert!(!folder.path().join("checkpoint.safetensors").exists());
     }
+}
+
+#[test]
+fn the_number_of_epochs_is_looked_for_once() {
+    let (known, device, folder) = (known(), Device::cpu(1).unwrap(), tempfile::tempdir().unwrap());
+    let settings = &every_model()[2];
+    let task = Task { folder: Some(folder.path()), ..task(settings, &known, &device) };
+    let wanted = epochs_wanted(task, &Silent).unwrap();
+    assert!((1..=settings.epochs).contains(&wanted));
+    let stopped = || StopsAfter(AtomicUsize::new(0));
+    assert_eq!(epochs_wanted(task, &stopped()).unwrap(), wanted);
+    let other = epochs_wanted(Task { seed: task.seed + 1, ..task }, &stopped());
+    assert!(matches!(other, Err(EmbedError::Interrupted { .. })));
 }
 
 #[test]

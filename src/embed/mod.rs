@@ -31,7 +31,7 @@ pub use file::note;
 pub use model::Size;
 pub use preset::{preset, presets, suited};
 pub use settings::{Example, Loss, ModelKind, Schedule, Settings};
-pub use trainer::{Stop, Summary, Task, Trained, train};
+pub use trainer::{Stop, Summary, Task, Trained, epochs_wanted, train};
 
 use crate::eval::EvalError;
 use crate::tensor::TensorError;

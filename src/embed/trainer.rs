@@ -11,10 +11,9 @@ use super::settings::{Example, Schedule, Settings};
 use super::{EmbedError, Embedding};
 use crate::eval::{EvalError, Figures, Protocol, Truth, Unseen, evaluate};
 use crate::graph::{Adjacency, Graph, Known};
-use crate::progress::Progress;
+use crate::progress::{Progress, Quiet};
 use crate::tensor::{Adam, AdamOptions, Archive, Device, Gradients, Tape, Tensor};
 use serde::{Deserialize, Serialize};
-use std::fmt::Display;
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -292,7 +291,7 @@ impl<'a> Run<'a> {
         let unseen = if self.task.known.has_own_graph() { Unseen::LeaveOut } else { Unseen::Keep };
         let protocol = Protocol { unseen, ..Protocol::default() };
         let valid = &self.task.known.valid;
-        Ok(evaluate(&self.embedding, valid, truth, protocol, &Quietly(progress))?.figures())
+        Ok(evaluate(&self.embedding, valid, truth, protocol, &Quiet(progress))?.figures())
     }
 
     /// Remembers the weights if no look before was better.
@@ -426,6 +425,29 @@ fn forget_after(path: &Path, epoch: usize) -> Result<(), EmbedError> {
     std::fs::rename(&beside, path).map_err(failed)
 }
 
+/// How many epochs a training wants, found by `task`, which keeps its validation facts apart. The number is kept in
+/// the folder: it is not looked for again when what comes after is interrupted.
+///
+/// # Errors
+/// As [`train`].
+pub fn epochs_wanted(task: Task<'_>, progress: &dyn Progress) -> Result<usize, EmbedError> {
+    let fingerprint = fingerprint(&task);
+    let path = task.folder.map(|folder| folder.join("wanted.json"));
+    let kept = path.as_ref().and_then(|path| std::fs::read(path).ok());
+    let kept = kept.and_then(|text| serde_json::from_slice::<(String, usize)>(&text).ok());
+    if let Some((of, epochs)) = kept
+        && of == fingerprint
+    {
+        return Ok(epochs);
+    }
+    let epochs = train(task, progress)?.summary.best_epoch;
+    if let Some(path) = path {
+        let text = serde_json::to_vec(&(fingerprint, epochs)).expect("plain values");
+        std::fs::write(&path, text).map_err(|source| EmbedError::File { path, source })?;
+    }
+    Ok(epochs)
+}
+
 /// What makes this training this one: a checkpoint of another is refused.
 fn fingerprint(task: &Task<'_>) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
@@ -442,16 +464,4 @@ fn fingerprint(task: &Task<'_>) -> String {
         }
     }
     format!("{hash:016x}")
-}
-
-/// Says nothing, but passes on that the user wants to stop.
-struct Quietly<'a>(&'a dyn Progress);
-
-impl Progress for Quietly<'_> {
-    fn begin(&self, _stage: &str, _unit: &str, _total: Option<u64>) {}
-    fn advance(&self, _done: u64, _figures: &dyn Display) {}
-    fn end(&self, _summary: &dyn Display) {}
-    fn interrupted(&self) -> bool {
-        self.0.interrupted()
-    }
 }

@@ -47,20 +47,25 @@ pub fn rules(material: &Material<'_>) -> Result<Finished, PipelineError> {
 pub fn embeddings(material: &Material<'_>) -> Result<Finished, PipelineError> {
     let Material { learnable, config, seed, directory, device, progress, .. } = *material;
     let size = Size { entities: learnable.names.entities.len(), relations: learnable.names.relations.len() };
-    let train = |known: &Known, stop: Stop, folder: &str| {
-        let folder = material.checkpoints(folder)?;
+    let folder = |name: &str| -> Result<_, PipelineError> {
+        let folder = material.checkpoints(name)?;
         progress.follow("embeddings", folder.join("metrics.jsonl"))?;
-        let settings = &config.embed;
-        let task = Task { known, size, settings, stop, seed, device, folder: Some(&folder) };
-        embed::train(task, progress).map_err(PipelineError::from)
+        Ok(folder)
     };
-    let stop = match (learnable.valid_learnt, config.embed.final_epochs) {
+    let settings = &config.embed;
+    let task =
+        Task { known: &learnable.known, size, settings, stop: Stop::Validation, seed, device, folder: None };
+    let stop = match (learnable.valid_learnt, settings.final_epochs) {
         (false, _) => Stop::Validation,
         // The validation split is about to be learnt: how long to train is found without it first.
-        (true, 0) => Stop::After(train(&learnable.tuning, Stop::Validation, "tuning")?.summary.best_epoch),
+        (true, 0) => {
+            let apart = Task { known: &learnable.tuning, folder: Some(&folder("tuning")?), ..task };
+            Stop::After(embed::epochs_wanted(apart, progress)?)
+        }
         (true, epochs) => Stop::After(epochs),
     };
-    let embed::Trained { embedding, summary } = train(&learnable.known, stop, "embeddings")?;
+    let embed::Trained { embedding, summary } =
+        embed::train(Task { stop, folder: Some(&folder("embeddings")?), ..task }, progress)?;
     embedding.save(&directory.file(EMBEDDING), &learnable.names, &[])?;
     let figures = serde_json::to_value(&summary).expect("a summary is plain data");
     Ok(Finished { files: vec![EMBEDDING.to_owned()], figures, seconds: Some(summary.training_seconds) })
@@ -126,11 +131,20 @@ fn walker(material: &Material<'_>, stage: Stage, file: &str) -> Result<Finished,
         walk::forget(&folder);
     }
     let seconds = trained.history.iter().map(|figures| figures.seconds).sum();
+    let kept = trained.best.as_ref().map_or(trained.epochs, |best| best.epoch);
+    let noted = trained.history.iter().find(|figures| figures.epoch == kept);
+    let share = match noted.and_then(|figures| figures.rule_share) {
+        Some(share) => share,
+        None => {
+            let some = evenly(&learnable.tuning.valid, settings.validation_queries);
+            walker.rule_share(&asked(&some), &rules)?
+        }
+    };
     let figures = json!({
         "epochs": trained.epochs,
         "best": trained.best,
         "parameters": walker.parameter_count(),
-        "rule_share": walker.rule_share(&asked(&learnable.tuning.valid), &rules)?,
+        "rule_share": share,
     });
     Ok(Finished { files: vec![file.to_owned()], figures, seconds: Some(seconds) })
 }

@@ -120,14 +120,24 @@ impl Manifest {
         serde_json::from_str(&text).map_err(broken)
     }
 
-    /// Begins a run in `directory`, or goes on with the one that is there.
+    /// The manifest of the run in `directory` that this one goes on with, if there is one.
     ///
     /// # Errors
     /// If the run there was made from other data or by an incompatible version.
-    pub fn begin_or_resume(&self, directory: &RunDirectory) -> Result<(), PipelineError> {
-        if directory.file(MANIFEST).exists() {
-            Self::read(directory)?.expect_same_data(directory.path(), &self.data, &self.checksum)?;
+    pub fn resumes(&self, directory: &RunDirectory) -> Result<Option<Self>, PipelineError> {
+        if !directory.file(MANIFEST).exists() {
+            return Ok(None);
         }
+        let before = Self::read(directory)?;
+        before.expect_same_data(directory.path(), &self.data, &self.checksum)?;
+        Ok(Some(before))
+    }
+
+    /// Writes it into `directory`.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write(&self, directory: &RunDirectory) -> Result<(), PipelineError> {
         let text = serde_json::to_vec_pretty(self).expect("a manifest is plain data");
         directory.write(MANIFEST, &text)
     }
@@ -170,7 +180,8 @@ mod tests {
     fn begun(folder: &Path) -> (RunDirectory, Manifest) {
         let directory = RunDirectory::work_in(folder).unwrap();
         let manifest = Manifest::new(Source::Demonstration, &Dataset::demonstration(), 1);
-        manifest.begin_or_resume(&directory).unwrap();
+        assert_eq!(manifest.resumes(&directory).unwrap(), None);
+        manifest.write(&directory).unwrap();
         (directory, manifest)
     }
 
@@ -178,12 +189,11 @@ mod tests {
     fn a_run_goes_on_with_its_own_data_only() {
         let folder = tempfile::tempdir().unwrap();
         let (directory, manifest) = begun(folder.path());
-        assert_eq!(Manifest::read(&directory).unwrap(), manifest);
-        manifest.begin_or_resume(&directory).unwrap();
+        assert_eq!(manifest.resumes(&directory).unwrap().as_ref(), Some(&manifest));
         assert!(manifest.dataset(folder.path(), None).is_ok());
         let mut other = Dataset::demonstration();
         other.test = other.test[1..].into();
-        let error = Manifest::new(Source::Demonstration, &other, 1).begin_or_resume(&directory).unwrap_err();
+        let error = Manifest::new(Source::Demonstration, &other, 1).resumes(&directory).unwrap_err();
         let said = error.to_string();
         assert!(said.contains("was made from the demonstration graph"), "{said}");
         assert!(said.ends_with("choose another --out for other data"), "{said}");

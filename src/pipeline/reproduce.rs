@@ -124,7 +124,8 @@ impl RowResult {
             valid_as_published: None,
             parameters,
             stage_seconds: run.stages.iter().map(|(name, stage)| (name.clone(), stage.seconds)).collect(),
-            rule_share: run.rule_share,
+            // A blend's is that of its walker, which has a row of its own.
+            rule_share: run.rule_share.filter(|_| run.system == System::Walker),
             rule_share_pretraining: share,
             training,
             command: None,

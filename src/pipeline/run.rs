@@ -102,7 +102,7 @@ impl Stage {
         }
         match self {
             Stage::Embeddings => value(&config.embed),
-            Stage::Rules => value(&config.rules),
+            Stage::Rules => value(&config.rules.mined()),
             Stage::Pretraining => {
                 json!([value(&config.walk.lasting(walk::Stage::Pretrain)), config.rules.threshold])
             }
@@ -161,7 +161,8 @@ pub struct RunReport {
     pub seed: u64,
     /// The stages, by name.
     pub stages: BTreeMap<String, StageSaid>,
-    /// For what share of the queries the top answer's path is a rule; absent where nothing walks.
+    /// For what share of the queries the top answer's path is a rule; in a blend, where the top answer need not be the
+    /// walker's, that of its walker on the validation split. Absent where nothing walks.
     pub rule_share: Option<f64>,
     /// A few answers with their reasons.
     pub examples: Vec<Example>,
@@ -174,14 +175,12 @@ pub struct RunReport {
 /// same order goes on from there.
 pub fn run(order: &Order, dataset: &Dataset, progress: &dyn Progress) -> Result<RunReport, PipelineError> {
     let directory = RunDirectory::work_in(&order.out)?;
-    Manifest::new(order.source.clone(), dataset, order.seed).begin_or_resume(&directory)?;
-    directory.write(CONFIG, order.config.to_toml().as_bytes())?;
+    let mut stages = begin(order, dataset, &directory)?;
     let began = order.budget.as_ref().map_or_else(Instant::now, |budget| budget.began);
     let clock = || began.elapsed().as_secs_f64();
     let timed = Timed::new(progress, order.budget.as_ref(), &clock);
     let mirror = Mirror::new(&directory, order.tensorboard, &timed)?;
     let learnable = Learnable::of(dataset, &order.config);
-    let mut stages = Stages::of(&directory)?;
     let mut said = BTreeMap::new();
     let mut before = Before::default();
     let wanted = Stage::of(&order.config);
@@ -203,7 +202,7 @@ pub fn run(order: &Order, dataset: &Dataset, progress: &dyn Progress) -> Result<
             progress.end(&format_args!("taken over from {}", from.display()));
         }
         timed.begin_stage(&wanted[at..]);
-        let learnt = learn_unless_done(stage, &inputs, &mut stages, &material);
+        let learnt = learn_unless_done(&wanted[at..], &inputs, &mut stages, &material);
         mirror.catch_up()?;
         let skipped = learnt?;
         let record = &stages.records()[stage.name()];
@@ -237,6 +236,26 @@ pub fn run(order: &Order, dataset: &Dataset, progress: &dyn Progress) -> Result<
     finish(order, dataset, learnable, directory, said, progress)
 }
 
+/// Begins the run, or goes on with the one that is there. If that had another seed or other settings, nothing of it
+/// counts until this one has come by it, so that what is interrupted before is not taken for what was asked for.
+fn begin<'a>(
+    order: &Order,
+    dataset: &Dataset,
+    directory: &'a RunDirectory,
+) -> Result<Stages<'a>, PipelineError> {
+    let manifest = Manifest::new(order.source.clone(), dataset, order.seed);
+    let settings = order.config.to_toml();
+    let mut stages = Stages::of(directory)?;
+    let other_seed = manifest.resumes(directory)?.is_some_and(|before| before.seed != order.seed);
+    if other_seed || directory.read(CONFIG)?.is_some_and(|before| before != settings) {
+        stages.doubt(Stage::ALL.map(Stage::name))?;
+        directory.remove(RESULTS)?;
+    }
+    manifest.write(directory)?;
+    directory.write(CONFIG, settings.as_bytes())?;
+    Ok(stages)
+}
+
 /// What later stages are made from, beside the data. The walker sees of the rules only those that reward a path, so
 /// runs that mine more for other uses can share it.
 #[derive(Default)]
@@ -267,9 +286,9 @@ impl Before {
     }
 }
 
-/// Runs `stage` if it has to; whether it was skipped.
+/// Runs the first stage of `ahead` if it has to; whether it was skipped.
 fn learn_unless_done(
-    stage: Stage,
+    ahead: &[Stage],
     inputs: &Checksum,
     stages: &mut Stages<'_>,
     material: &Material<'_>,
@@ -277,9 +296,11 @@ fn learn_unless_done(
     if material.progress.interrupted() {
         return Err(PipelineError::Interrupted);
     }
+    let stage = ahead[0];
     let name = stage.name();
     let why = match stages.standing(name, inputs)? {
         Standing::Finished => {
+            stages.confirm(name)?;
             material.progress.begin(name, "", None);
             material.progress.end(&"already done");
             return Ok(true);
@@ -292,6 +313,8 @@ fn learn_unless_done(
         material.progress.begin(name, "", None);
         material.progress.end(&why);
     }
+    stages.doubt(ahead.iter().map(|stage| stage.name()))?;
+    material.directory.remove(RESULTS)?;
     stages.run(name, inputs, || stage.learn(material))?;
     Ok(false)
 }
@@ -310,6 +333,8 @@ fn finish(
     let protocol =
         Protocol { side: order.config.eval.direction, ties: order.config.eval.ties, ..Protocol::default() };
     let (report, rule_share) = opened.test(&*reasoner, protocol, progress)?;
+    let of_walker = || stages.get(Stage::Training.name())?.figures["rule_share"].as_f64();
+    let rule_share = rule_share.or_else(of_walker);
     let examples = opened.examples(&*reasoner, order.config.eval.examples)?;
     let report = RunReport {
         report,
@@ -330,6 +355,68 @@ fn finish(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::progress::Silent;
+
+    /// Stops whatever is begun.
+    struct Impatient;
+
+    impl Progress for Impatient {
+        fn begin(&self, _stage: &str, _unit: &str, _total: Option<u64>) {}
+        fn advance(&self, _done: u64, _figures: &dyn std::fmt::Display) {}
+        fn end(&self, _summary: &dyn std::fmt::Display) {}
+        fn interrupted(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn what_was_learnt_with_other_settings_does_not_pass_for_what_was_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let (dataset, out) = (Dataset::demonstration(), folder.path().join("run"));
+        let mut order = Order {
+            source: Source::Demonstration,
+            out: out.clone(),
+            config: Config { system: System::Rules, ..Config::default() },
+            seed: 1,
+            device: Device::cpu(1).unwrap(),
+            tensorboard: false,
+            name: None,
+            siblings: None,
+            budget: None,
+        };
+        order.config.rules.samples = 1000;
+        let first = run(&order, &dataset, &Silent).unwrap();
+        let opened = || Opened::open(&out, None, &Device::cpu(1).unwrap());
+        assert_eq!(opened().unwrap().results().unwrap(), first);
+        let before = order.clone();
+        for change in
+            [|order: &mut Order| order.seed = 2, |order: &mut Order| order.config.rules.max_length = 1]
+        {
+            change(&mut order);
+            assert!(matches!(run(&order, &dataset, &Impatient), Err(PipelineError::Interrupted)));
+            assert!(matches!(opened(), Err(PipelineError::Missing { .. })));
+            assert!(!out.join(RESULTS).exists());
+            // Nor is anything lost: asked for as before, it is all there.
+            order = before.clone();
+            assert!(run(&order, &dataset, &Silent).unwrap().stages["rules"].skipped);
+            assert!(opened().is_ok());
+        }
+    }
+
+    #[test]
+    fn rules_are_mined_again_only_for_what_mining_looks_at() {
+        let mined = |change: fn(&mut Config)| {
+            let mut config = Config::default();
+            change(&mut config);
+            Stage::Rules.settings(&config)
+        };
+        let before = mined(|_| {});
+        assert_eq!(mined(|config| (config.rules.threshold, config.rules.top) = (0.5, 7)), before);
+        assert_ne!(mined(|config| config.rules.seconds = 7.0), before);
+        assert_ne!(mined(|config| config.rules.min_support = 7), before);
+        let by_samples = mined(|config| config.rules.samples = 5);
+        assert_eq!(mined(|config| (config.rules.samples, config.rules.seconds) = (5, 7.0)), by_samples);
+    }
 
     #[test]
     fn a_run_has_the_stages_that_its_walker_learns_from() {

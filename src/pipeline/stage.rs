@@ -24,6 +24,9 @@ pub struct StageRecord {
     pub peak_memory_mb: Option<f64>,
     /// What the stage has to say about its result.
     pub figures: Value,
+    /// Whether the run was begun again since with something changed, and has not come by this stage yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub doubtful: bool,
 }
 
 /// The stages of one run directory.
@@ -93,6 +96,29 @@ impl<'a> Stages<'a> {
         Ok(Standing::Finished)
     }
 
+    /// Something has changed from which the stages `names` may have been made: until the run has come by them, their
+    /// files stand for nothing. They are kept, should it turn out that they need not be made anew.
+    ///
+    /// # Errors
+    /// If the list cannot be written.
+    pub fn doubt<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) -> Result<(), PipelineError> {
+        for name in names {
+            if let Some(record) = self.records.get_mut(name) {
+                record.doubtful = true;
+            }
+        }
+        self.write()
+    }
+
+    /// The run has come by `stage` and found it finished.
+    ///
+    /// # Errors
+    /// If the list cannot be written.
+    pub fn confirm(&mut self, stage: &str) -> Result<(), PipelineError> {
+        let doubted = self.records.get_mut(stage).is_some_and(|record| std::mem::take(&mut record.doubtful));
+        if doubted { self.write() } else { Ok(()) }
+    }
+
     /// Runs `work` as `stage` and remembers that it is finished.
     ///
     /// # Errors
@@ -120,6 +146,7 @@ impl<'a> Stages<'a> {
             seconds: seconds.unwrap_or(0.0).max(began.elapsed().as_secs_f64()),
             peak_memory_mb: memory::peak_mb(),
             figures,
+            doubtful: false,
         };
         self.records.insert(stage.to_owned(), record);
         self.write()?;
@@ -148,7 +175,7 @@ impl<'a> Stages<'a> {
             for (file, content) in &files {
                 self.directory.write(file, content)?;
             }
-            self.records.insert(stage.to_owned(), record);
+            self.records.insert(stage.to_owned(), StageRecord { doubtful: false, ..record });
             // The other run may have been at work on these files.
             if self.standing(stage, inputs)? == Standing::Finished {
                 self.write()?;
@@ -164,7 +191,7 @@ impl<'a> Stages<'a> {
     /// # Errors
     /// If the stage is not finished or one of its files is gone or not what the stage wrote.
     pub fn expect_whole(&self, stage: &str) -> Result<&StageRecord, PipelineError> {
-        let Some(record) = self.records.get(stage) else {
+        let Some(record) = self.records.get(stage).filter(|record| !record.doubtful) else {
             return Err(PipelineError::Missing {
                 path: self.directory.path().to_owned(),
                 what: format!("finished stage `{stage}`"),
@@ -232,6 +259,22 @@ mod tests {
             said.contains("rules.tsv: is gone or has changed since it was written; run the same"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn what_is_in_doubt_cannot_be_used_and_is_not_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = RunDirectory::work_in(folder.path()).unwrap();
+        let inputs = Checksum::of(&"these");
+        let mut stages = Stages::of(&directory).unwrap();
+        stages.run("rules", &inputs, || Ok(Finished::default())).unwrap();
+        stages.doubt(["rules", "training"]).unwrap();
+        let mut read_again = Stages::of(&directory).unwrap();
+        let said = read_again.expect_whole("rules").unwrap_err().to_string();
+        assert!(said.contains("finished stage `rules`"), "{said}");
+        assert_eq!(read_again.standing("rules", &inputs).unwrap(), Standing::Finished);
+        read_again.confirm("rules").unwrap();
+        assert!(Stages::of(&directory).unwrap().expect_whole("rules").is_ok());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::world::Ask;
 use super::{Noting, WalkError, Walker};
 use crate::eval::{Figures, Protocol, Side, Truth, evaluate};
 use crate::graph::{Adjacency, Graph, Known, Query, Triple, evenly};
-use crate::progress::Progress;
+use crate::progress::{Progress, Quiet};
 use crate::tensor::{Adam, AdamOptions, Gradients, Tape, Tensor};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -354,23 +354,11 @@ impl<'a> Validation<'a> {
     fn figures(&self, walker: &Noting, progress: &dyn Progress) -> Result<Option<Figures>, WalkError> {
         let truth = Truth { graph: self.graph, answers: &self.answers };
         let protocol = Protocol { side: self.side, ..Protocol::default() };
-        match evaluate(walker, &self.split, truth, protocol, &Unseen(progress)) {
+        match evaluate(walker, &self.split, truth, protocol, &Quiet(progress)) {
             Ok(evaluation) => Ok(Some(evaluation.figures())),
             Err(crate::eval::EvalError::Interrupted) => Ok(None),
             Err(error) => Err(error.into()),
         }
-    }
-}
-
-/// Passes on the wish to stop, and shows nothing: validation happens within the stage that is shown.
-struct Unseen<'a>(&'a dyn Progress);
-
-impl Progress for Unseen<'_> {
-    fn begin(&self, _stage: &str, _unit: &str, _total: Option<u64>) {}
-    fn advance(&self, _done: u64, _figures: &dyn std::fmt::Display) {}
-    fn end(&self, _summary: &dyn std::fmt::Display) {}
-    fn interrupted(&self) -> bool {
-        self.0.interrupted()
     }
 }
 

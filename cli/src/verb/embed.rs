@@ -8,7 +8,8 @@ use crate::protocol::{Ranking, Split};
 use crate::usage;
 use anyhow::Context;
 use ruleguider::embed::{
-    EmbedError, Embedding, ModelKind, Settings, Size, Stop, Summary, Task, Trained, preset, suited, train,
+    EmbedError, Embedding, ModelKind, Settings, Size, Stop, Summary, Task, Trained, epochs_wanted, preset,
+    suited, train,
 };
 use ruleguider::eval::{self, EvalError, Report, Truth};
 use ruleguider::graph::{Dataset, Known};
@@ -71,9 +72,10 @@ impl Embed {
         let console = Console::with_interrupt(common);
         let device = common.device()?;
         let known = dataset.known.for_test();
+        let settings = self.settings(dataset.names.entities.len())?;
         let (embedding, summary) = match &self.weights {
             Some(path) => (Embedding::load(path, &dataset.names, self.model, &device)?, None),
-            None => match self.train(common, &dataset, &known, &device, &console) {
+            None => match self.train(common, &settings, &dataset, &known, &device, &console) {
                 Ok(trained) => (trained.embedding, Some(trained.summary)),
                 Err(EmbedError::Interrupted { epoch }) => {
                     console
@@ -118,6 +120,12 @@ impl Embed {
         Ok(Settings::from_toml(&text, &changes)?)
     }
 
+    /// The options that change settings, as they were given.
+    fn changes(&self) -> String {
+        let file = self.config.iter().map(|path| format!(" --config {}", path.display()));
+        file.chain(self.set.iter().map(|set| format!(" --set {set}"))).collect()
+    }
+
     fn dataset_name(&self) -> String {
         let path = self.data.path.canonicalize().unwrap_or_else(|_| self.data.path.clone());
         path.file_name().map_or_else(String::new, |name| name.to_string_lossy().to_lowercase())
@@ -128,15 +136,13 @@ impl Embed {
     fn train(
         &self,
         common: &Common,
+        settings: &Settings,
         dataset: &Dataset,
         known: &Known,
         device: &Device,
         console: &Console,
     ) -> Result<Trained, EmbedError> {
         let size = Size { entities: dataset.names.entities.len(), relations: dataset.names.relations.len() };
-        let settings = self
-            .settings(size.entities)
-            .map_err(|error| EmbedError::Settings { why: format!("{error:#}") })?;
         let out = self.out.as_deref().unwrap_or(Path::new("embedding.safetensors"));
         let mut folder = out.as_os_str().to_owned();
         folder.push(".training");
@@ -144,7 +150,7 @@ impl Embed {
         let whole = Task {
             known: &dataset.known,
             size,
-            settings: &settings,
+            settings,
             stop: Stop::Validation,
             seed: common.seed,
             device,
@@ -154,7 +160,7 @@ impl Embed {
             return train(whole, console);
         }
         let epochs = match settings.final_epochs {
-            0 => train(Task { folder: Some(&folder.join("choosing")), ..whole }, console)?.summary.best_epoch,
+            0 => epochs_wanted(Task { folder: Some(&folder.join("choosing")), ..whole }, console)?,
             epochs => epochs,
         };
         train(Task { known, stop: Stop::After(epochs), ..whole }, console)
@@ -189,7 +195,8 @@ impl Embed {
         let seconds = training.as_ref().map(|training| ("embeddings".to_owned(), training.training_seconds));
         let result = RowResult {
             command: Some(format!(
-                "ruleguider embed data/{dataset} --model {model} --seed {seed} --out {model}.safetensors"
+                "ruleguider embed data/{dataset} --model {model} --seed {seed}{} --out {model}.safetensors",
+                self.changes()
             )),
             dataset,
             system: model.to_owned(),

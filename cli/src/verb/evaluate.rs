@@ -4,6 +4,7 @@ use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::protocol::{self, Ranking};
+use anyhow::bail;
 use ruleguider::eval::Report;
 use ruleguider::pipeline::{Opened, PipelineError, Split};
 use serde::Serialize;
@@ -51,6 +52,11 @@ impl Evaluate {
         let reasoner = opened.reasoner()?;
         let split = match self.split {
             protocol::Split::Test => Split::Test,
+            protocol::Split::Valid if opened.valid_is_learnt() => bail!(
+                "{}: this run has learnt its validation facts, so ranking them says nothing; \
+                 run with --set data.learn_valid=never to keep them apart",
+                self.run.display()
+            ),
             protocol::Split::Valid => Split::Valid,
         };
         let report = match opened.evaluate(reasoner.reasoner(), split, self.ranking.protocol(), &console) {

@@ -10,7 +10,6 @@ use ruleguider::pipeline::config::{self, Config, Layer};
 use ruleguider::pipeline::reproduce::{Row, RowResult, keep, rows, write_tables};
 use ruleguider::pipeline::tables::tables;
 use ruleguider::pipeline::{Opened, Order, PipelineError, Source, Split, run};
-use ruleguider::progress::Silent;
 use std::path::PathBuf;
 
 /// Arguments of `reproduce`.
@@ -130,7 +129,7 @@ impl Reproduce {
         let opened = Opened::open(&order.out, None, &device)?;
         let reasoner = opened.reasoner()?;
         let figures = |split, protocol| {
-            opened.evaluate(reasoner.reasoner(), split, protocol, &Silent).map(|report| report.figures)
+            opened.evaluate(reasoner.reasoner(), split, protocol, console).map(|report| report.figures)
         };
         let protocol = Protocol::default();
         let as_published = figures(Split::Test, Protocol { ties: Ties::Published, ..protocol })?;

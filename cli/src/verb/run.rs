@@ -72,16 +72,15 @@ impl Run {
         let device = common.device()?;
         let out = self.out.clone().unwrap_or_else(|| self.default_out(&source));
         console.note(&Beginning { source: &source, dataset: &dataset, out: &out });
-        let (base, budget) = match named {
-            Some(config) => (config, None),
+        let (config, budget) = match named {
+            Some(config) => (config.with(&set)?, None),
             None => {
-                let plan = self.plan(&dataset, &device);
+                let plan = self.plan(&dataset, &device).with(&set)?;
                 console.note(&plan);
                 let budget = plan.budget(began);
                 (plan.config, Some(budget))
             }
         };
-        let config = base.with(&set)?;
         let order = Order {
             source,
             out,

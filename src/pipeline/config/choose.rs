@@ -3,11 +3,11 @@
 //! The estimates count multiplications and divide them by what a core does of them in our own code; they are
 //! there to choose numbers of epochs and to say beforehand what will happen, and are off by a factor of two easily.
 
-use super::{Config, RuleFamily, System};
+use super::{Config, Layer, RuleFamily, System};
 use crate::embed::{self, ModelKind, Settings};
 use crate::eval::Side;
 use crate::graph::{Graph, Known};
-use crate::pipeline::{Budget, Stage};
+use crate::pipeline::{Budget, PipelineError, Stage};
 use crate::walk::{Pool, Start, WalkConfig};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -66,6 +66,22 @@ pub struct Means {
     pub cuda: bool,
 }
 
+impl Means {
+    fn seconds(&self) -> f64 {
+        60.0 * self.minutes
+    }
+
+    /// Multiply-adds in a second.
+    fn rate(&self) -> f64 {
+        1e9 * A_CORE * if self.cuda { A_CARD } else { self.threads as f64 }
+    }
+
+    /// Seconds of an epoch of so many multiply-adds.
+    fn epoch(&self, cost: f64) -> f64 {
+        (cost / self.rate()).max(1e-3)
+    }
+}
+
 /// What will be done, and about how long each stage will take.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
@@ -73,11 +89,25 @@ pub struct Plan {
     pub config: Config,
     /// Seconds of mining, of the embedding model, of pre-training, of joint training, of ranking.
     pub seconds: [f64; 5],
-    /// The budget.
-    pub minutes: f64,
+    /// For which graph.
+    pub shape: Shape,
+    /// By what means.
+    pub means: Means,
 }
 
 impl Plan {
+    fn new(config: Config, shape: &Shape, means: &Means) -> Self {
+        Self { seconds: seconds(&config, shape, means), config, shape: *shape, means: *means }
+    }
+
+    /// The plan with settings of the user's over it.
+    ///
+    /// # Errors
+    /// If a setting is not known or does not fit.
+    pub fn with(&self, set: &Layer) -> Result<Self, PipelineError> {
+        Ok(Self::new(self.config.with(set)?, &self.shape, &self.means))
+    }
+
     /// The same for the run that holds to it; `began` is when its time began.
     pub fn budget(&self, began: Instant) -> Budget {
         let [mining, embedding, alone, together, ranking] = self.seconds;
@@ -88,22 +118,19 @@ impl Plan {
             (Stage::Training, together),
             (Stage::Blending, ranking),
         ]);
-        Budget { seconds: 60.0 * self.minutes, began, planned, ranking }
+        Budget { seconds: self.means.seconds(), began, planned, ranking }
     }
 }
 
 /// Settings for a graph of this shape with these means.
 pub fn choose(shape: &Shape, means: &Means) -> Plan {
-    let budget = means.minutes * 60.0;
-    let rate = 1e9 * A_CORE * if means.cuda { A_CARD } else { means.threads as f64 };
+    let budget = means.seconds();
     let mut config = Config::default();
     config.rules.seconds = (0.1 * budget).clamp(1.0, 100.0);
     config.embed = embed::suited(ModelKind::ComplEx, shape.entities);
     config.walk = walker(shape);
-    let epoch = |cost: f64| (cost / rate).max(1e-3);
-    let embed_epoch = epoch(embedding_cost(shape, &config.embed));
-    let walk_epoch = epoch(walker_cost(shape, &config.walk));
-    let ranking = shape.ranked as f64 * query_cost(shape, &config.walk) / rate;
+    let embed_epoch = means.epoch(embedding_cost(shape, &config.embed));
+    let walk_epoch = means.epoch(walker_cost(shape, &config.walk));
     let epochs = |in_time: f64, most: f64| in_time.floor().min(most) as usize;
     let most = if shape.entities < 10_000 { 100.0 } else { 30.0 };
     let embed_epochs = epochs(0.3 * budget / embed_epoch, most);
@@ -118,7 +145,7 @@ pub fn choose(shape: &Shape, means: &Means) -> Plan {
         config.system = System::Rules;
         config.rules.types = vec![RuleFamily::Cyclic, RuleFamily::Acyclic, RuleFamily::Zero];
         config.rules.seconds = (0.8 * budget).max(1.0);
-        return Plan { seconds: [config.rules.seconds, 0.0, 0.0, 0.0, 0.0], config, minutes: means.minutes };
+        return Plan::new(config, shape, means);
     }
     // An embedding that has hardly been trained rewards at random and says nothing about who is alike.
     config.walk.soft_reward = embed_epochs >= 5;
@@ -131,17 +158,35 @@ pub fn choose(shape: &Shape, means: &Means) -> Plan {
     config.walk.validate_every = (walk_epochs / 8).max(1);
     config.walk.validation_queries = VALIDATION_QUERIES;
     config.blend.validation_queries = VALIDATION_QUERIES;
-    let alone = alone * walk_epoch;
-    let together = (walk_epoch * walk_epochs as f64).min(WALKING * budget - alone);
-    let (mut modelling, mut ranking) = (0.0, ranking);
     if config.walk.soft_reward {
         // What rules, walker and embedding say together ranks far better than the walker alone.
         config.system = System::Blend;
-        modelling = embed_epoch * config.embed.epochs as f64;
-        ranking = (BLENDING * ranking).max(0.05 * budget);
     }
-    let seconds = [config.rules.seconds, modelling, alone, together, ranking];
-    Plan { config, seconds, minutes: means.minutes }
+    Plan::new(config, shape, means)
+}
+
+/// About how long the stages of `config` take: mining, embedding, pre-training, joint training; and ranking.
+fn seconds(config: &Config, shape: &Shape, means: &Means) -> [f64; 5] {
+    let stages = Stage::of(config);
+    let planned = |stage: Stage, seconds: f64| if stages.contains(&stage) { seconds } else { 0.0 };
+    let walk_epoch = means.epoch(walker_cost(shape, &config.walk));
+    let embed_epoch = means.epoch(embedding_cost(shape, &config.embed));
+    let alone = f64::from(config.walk.pretrain_epochs) * PRETRAINING * walk_epoch;
+    let alone = planned(Stage::Pretraining, alone);
+    let together = (walk_epoch * config.walk.epochs as f64).min(WALKING * means.seconds() - alone).max(0.0);
+    let searching = shape.ranked as f64 * query_cost(shape, &config.walk) / means.rate();
+    let ranking = match config.system {
+        System::Rules | System::Embedding => 0.0,
+        System::Walker => searching,
+        System::Blend => (BLENDING * searching).max(0.05 * means.seconds()),
+    };
+    [
+        planned(Stage::Rules, config.rules.seconds),
+        planned(Stage::Embeddings, embed_epoch * config.embed.epochs as f64),
+        alone,
+        planned(Stage::Training, together),
+        ranking,
+    ]
 }
 
 fn walker(shape: &Shape) -> WalkConfig {
@@ -221,36 +266,32 @@ impl fmt::Display for Plan {
             _ if seconds < 600.0 => format!("{:.1} min", seconds / 60.0).replace(".0", ""),
             _ => format!("{:.0} min", seconds / 60.0),
         };
-        write!(
-            f,
-            "plan, about {} in all, at most {}:",
-            about(self.seconds.iter().sum()),
-            about(60.0 * self.minutes)
-        )?;
-        if *system == System::Blend {
-            let model = embed.model.name();
-            write!(
-                f,
-                " {model} of dimension {}, {} epochs, about {};",
-                embed.dimension,
-                embed.epochs,
-                about(embedding)
-            )?;
+        let (all, most) = (about(self.seconds.iter().sum()), about(self.means.seconds()));
+        write!(f, "plan, about {all} in all, at most {most}:")?;
+        let stages = Stage::of(&self.config);
+        if stages.contains(&Stage::Embeddings) {
+            let (model, dimension, epochs) = (embed.model.name(), embed.dimension, embed.epochs);
+            write!(f, " {model} of dimension {dimension}, {epochs} epochs, about {};", about(embedding))?;
         }
-        write!(f, " rules up to length {}, at most {};", rules.max_length, about(mining))?;
-        if *system == System::Rules {
-            return write!(f, " no networks: the graph is too large for them in this time; then ranking");
+        if stages.contains(&Stage::Rules) {
+            write!(f, " rules up to length {}, at most {};", rules.max_length, about(mining))?;
         }
-        write!(
-            f,
-            " walker of width {}, {} hops, at most {} epochs, about {}; ranking{}, about {}",
-            walk.dimension,
-            walk.hops,
-            walk.epochs,
-            about(alone + together),
-            if *system == System::Blend { " by all three" } else { "" },
-            about(ranking)
-        )
+        if stages.contains(&Stage::Training) {
+            let (width, hops, epochs) = (walk.dimension, walk.hops, walk.epochs);
+            let walking = about(alone + together);
+            write!(f, " walker of width {width}, {hops} hops, at most {epochs} epochs, about {walking};")?;
+        }
+        let walk_epoch = self.means.epoch(walker_cost(&self.shape, walk));
+        if HOPE * WALKING * self.means.seconds() < walk_epoch {
+            write!(f, " the graph is too large for networks in this time;")?;
+        }
+        let by = match system {
+            System::Rules => " by rules",
+            System::Embedding => " by the embedding model",
+            System::Walker => " by the walker",
+            System::Blend => " by all three",
+        };
+        write!(f, " ranking{by}, about {}", about(ranking))
     }
 }
 
@@ -287,6 +328,18 @@ mod tests {
         assert_eq!(small.walk.start, Start::Embedding);
         let dense = choose(&shape(15_000, 270_000), &Means { minutes: 600.0, ..TWO_CORES }).config;
         assert_eq!((dense.walk.relation_dropout, dense.walk.dimension), (0.5, 200));
+    }
+
+    #[test]
+    fn a_plan_goes_by_the_settings_of_the_user() {
+        let plan = choose(&shape(300, 3_000), &TWO_CORES);
+        let set = |pairs: &[&str]| plan.with(&Layer::from_pairs(pairs.iter().copied()).unwrap()).unwrap();
+        let rules = set(&["system=rules", "rules.seconds=123"]);
+        assert_eq!(rules.seconds, [123.0, 0.0, 0.0, 0.0, 0.0]);
+        let said = rules.to_string();
+        assert!(said.contains("rules up to length 3") && !said.contains("walker"), "{said}");
+        assert_eq!(set(&[]), plan);
+        assert!(set(&["embed.epochs=1"]).seconds[1] < plan.seconds[1]);
     }
 
     #[test]

@@ -126,7 +126,7 @@ impl Layer {
     }
 
     /// `base` with this layer's settings in place of its own. Every setting is also tried alone, so that the one
-    /// to blame is known; `check` says what is out of range.
+    /// to blame is known if `check` has something against all of them together.
     ///
     /// # Errors
     /// If a key is unknown or a value does not fit.
@@ -136,6 +136,7 @@ impl Layer {
     {
         let known = Table::try_from(base).expect("a configuration is plain fields, which TOML can hold");
         let mut all = known.clone();
+        let mut blamed = None;
         for Setting { key, value, place } in &self.settings {
             let wrong = |message: String| PipelineError::Setting { place: place.clone(), message };
             let slot = find(&mut all, key)
@@ -146,21 +147,28 @@ impl Layer {
                     members(key, &known)
                 )));
             }
+            if slot.is_str() && !value.is_str() {
+                return Err(wrong(format!("`{key}`: expected a word such as {slot}, found {value}")));
+            }
             *slot = value.clone();
             let mut alone = known.clone();
             *find(&mut alone, key).expect("found in a table of the same keys") = value.clone();
             let tried: T = Value::Table(alone)
                 .try_into()
                 .map_err(|error: toml::de::Error| wrong(format!("`{key}`: {}", in_words(error.message()))))?;
-            check(&tried).map_err(wrong)?;
+            if let (Err(message), None) = (check(&tried), &blamed) {
+                blamed = Some(wrong(message));
+            }
         }
         let result: T = Value::Table(all).try_into().map_err(|error: toml::de::Error| {
             let message = in_words(error.message());
             PipelineError::Setting { place: "configuration".to_owned(), message }
         })?;
-        let last = self.settings.last().map_or_else(|| "configuration".to_owned(), |last| last.place.clone());
-        check(&result).map_err(|message| PipelineError::Setting { place: last, message })?;
-        Ok(result)
+        let last = || self.settings.last().map_or("configuration", |last| &last.place).to_owned();
+        match check(&result) {
+            Ok(()) => Ok(result),
+            Err(message) => Err(blamed.unwrap_or_else(|| PipelineError::Setting { place: last(), message })),
+        }
     }
 }
 

@@ -154,6 +154,13 @@ impl RulesConfig {
         }
     }
 
+    /// These settings with those that mining does not look at at fixed values.
+    pub fn mined(&self) -> Self {
+        let Self { threshold, aggregate, top, seconds, .. } = Self::default();
+        let seconds = if self.samples > 0 { seconds } else { self.seconds };
+        Self { threshold, aggregate, top, seconds, ..self.clone() }
+    }
+
     /// The same as the application of rules takes it.
     pub fn apply_options(&self) -> ApplyOptions {
         ApplyOptions { aggregate: self.aggregate, top: self.top, ..ApplyOptions::default() }
@@ -311,11 +318,28 @@ mod tests {
     }
 
     #[test]
+    fn settings_that_fit_only_together_are_taken_together() {
+        let mut base = Config::default();
+        base.walk.start = crate::walk::Start::Embedding;
+        let with = |pairs: &[&str]| base.with(&Layer::from_pairs(pairs.iter().copied()).unwrap());
+        assert!(with(&["walk.entity_embeddings=false"]).is_err());
+        for order in [
+            ["walk.entity_embeddings=false", "walk.start=random"],
+            ["walk.start=random", "walk.entity_embeddings=false"],
+        ] {
+            assert!(!with(&order).unwrap().walk.entity_embeddings);
+        }
+        let said = with(&["walk.epochs=3", "rules.threshold=2", "rules.top=5"]).unwrap_err().to_string();
+        assert!(said.starts_with("--set rules.threshold=2"), "{said}");
+    }
+
+    #[test]
     fn what_cannot_be_is_refused_with_its_key() {
         for (set, said) in [
             ("rules.threshold=2", "`rules.threshold`: expected a number from 0 to 1, found 2"),
             ("rules.types=[]", "`rules.types`: expected at least one of cyclic, acyclic, zero, found none"),
             ("rules.max_length=0", "`rules.max_length`: expected a length from 1 to 5, found 0"),
+            ("data.learn_valid=true", "`data.learn_valid`: expected a word such as \"auto\", found true"),
             ("eval.tie=realistic", "unknown setting `eval.tie`; did you mean `eval.ties`?"),
         ] {
             let error = Config::default().with(&Layer::from_pairs([set]).unwrap()).unwrap_err();
