@@ -33,7 +33,7 @@ impl Key {
         mixed ^ (mixed >> 16)
     }
 
-    /// A number strictly between 0 and 1 for `position`.
+    /// A number above 0 and below 1 for `position`; 1 itself, by rounding, once in 2²⁴ draws.
     #[inline(always)]
     pub(crate) fn uniform(self, position: u32) -> f32 {
         ((self.bits(position) >> 8) as f32 + 0.5) * (1.0 / 16_777_216.0)
