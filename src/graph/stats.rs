@@ -56,7 +56,12 @@ impl Statistics {
         let graph = dataset.graph_of(&dataset.known.for_test());
         let linked: Vec<EntityId> = linked_entities(&graph).collect();
         let spread = |count: &dyn Fn(EntityId) -> usize| spread(linked.iter().map(|&e| count(e)).collect());
-        let joined = |a: EntityId, b: EntityId| walked.edges(a).iter().any(|edge| edge.target == b);
+        let joined = |a: EntityId, b: EntityId| {
+            // Either end knows the edge; a hub would be looked through anew for each of its triples.
+            let mut ends = [a, b];
+            ends.sort_by_key(|&end| walked.edges(end).len());
+            walked.edges(ends[0]).iter().any(|edge| edge.target == ends[1])
+        };
         Self {
             entities: graph.entities(),
             relations: graph.relations(),

@@ -145,6 +145,8 @@ impl<'b> LocalNames<'b> {
 /// What a bad line is like: its place in the block, what was expected, what was found.
 struct BadLine {
     line: u64,
+    /// Whether it has an end, so that nothing of it can be missing.
+    ended: bool,
     expected: &'static str,
     found: String,
 }
@@ -178,6 +180,7 @@ impl<'b> ParsedBlock<'b> {
             let byte = block[valid.len()];
             parsed.bad = Some(BadLine {
                 line: parsed.lines + 1,
+                ended: memchr(b'\n', &block[valid.len()..]).is_some(),
                 expected: "UTF-8 text",
                 found: format!("the byte 0x{byte:02x}"),
             });
@@ -188,7 +191,8 @@ impl<'b> ParsedBlock<'b> {
     fn read_lines(&mut self, text: &'b str) {
         let mut rest = text;
         while !rest.is_empty() {
-            let (line, after) = match memchr(b'\n', rest.as_bytes()) {
+            let newline = memchr(b'\n', rest.as_bytes());
+            let (line, after) = match newline {
                 Some(newline) => (&rest[..newline], &rest[newline + 1..]),
                 None => (rest, ""),
             };
@@ -206,7 +210,7 @@ impl<'b> ParsedBlock<'b> {
                     self.facts.push([head, relation, self.entities.number(tail)]);
                 }
                 Err((expected, found)) => {
-                    self.bad = Some(BadLine { line: self.lines, expected, found });
+                    self.bad = Some(BadLine { line: self.lines, ended: newline.is_some(), expected, found });
                     return;
                 }
             }
@@ -256,7 +260,7 @@ impl Merge<'_> {
         };
         self.error = match (block.bad, trouble) {
             // A line cut short by the trouble is not the line's fault.
-            (Some(bad), trouble) if trouble.is_none() || bad.line < block.lines => {
+            (Some(bad), trouble) if trouble.is_none() || bad.ended => {
                 Some(line(bad.line, bad.expected, bad.found))
             }
             (_, Some(trouble)) => {
