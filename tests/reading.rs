@@ -70,6 +70,51 @@ fn a_header_can_be_forced_or_denied() {
 }
 
 #[test]
+fn a_header_may_put_the_columns_in_another_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.csv");
+    for (header, line) in [("source,target,type", "a,b,r"), ("Predicate,Object,Subject_ID", "r,b,a")] {
+        fs::write(&path, format!("{header}\n{line}\n")).unwrap();
+        assert_eq!(read_named(&path), naive("a\tr\tb"), "{header}");
+        let options = ReadOptions { header: Some(false), ..Default::default() };
+        assert_eq!(read_file(&path, &options).unwrap().1.len(), 2, "{header}");
+    }
+    // What the names do not tell stays in its order.
+    fs::write(&path, "from where,how,where to\na,r,b\n").unwrap();
+    let (names, facts) = read_file(&path, &ReadOptions { header: Some(true), ..Default::default() }).unwrap();
+    assert_eq!(named(&names, &facts), naive("a\tr\tb"));
+}
+
+#[test]
+fn nothing_is_said_of_a_header_where_there_can_be_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.tsv.gz");
+    fs::write(&path, "").unwrap();
+    for header in [true, false] {
+        let options = ReadOptions { header: Some(header), ..Default::default() };
+        let said = read_file(&path, &options).err().map(|error| error.to_string()).unwrap();
+        assert!(said.ends_with("expected a .csv (no other file can have a header), found a file of tabs"));
+    }
+}
+
+#[test]
+fn a_bad_line_is_reported_even_if_the_file_is_cut_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.tsv.gz");
+    for (bad, said) in [("two\tfields\n", ":2: expected 3 tab"), ("h\tr\tt\n", "expected more of the file")] {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        write!(gzip, "a\tr\tb\n{bad}").unwrap();
+        for i in 0..20_000u64 {
+            writeln!(gzip, "e{}\tr\te{}", i * 7919 % 10_007, i * 104_729 % 9_973).unwrap();
+        }
+        let packed = gzip.finish().unwrap();
+        fs::write(&path, &packed[..packed.len() / 2]).unwrap();
+        let error = read_file(&path, &ReadOptions::default()).err().unwrap().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+}
+
+#[test]
 fn formats_convert_into_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let odd = "Ada Lovelace\tknows, well\t\"five\"@en\n_:b1\thttp://example.org/r\thttp://example.org/ü?x=1\n100%\t<r>\t;\n";
@@ -237,6 +282,24 @@ fn a_data_set_written_and_read_is_the_same() {
     };
     assert_eq!(tell(&back), tell(&dataset));
     assert_eq!(back.names.labels, dataset.names.labels);
+}
+
+#[test]
+fn a_data_set_written_over_another_leaves_nothing_of_it() {
+    let (folder, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut dataset = small_dataset(folder.path());
+    write_dataset(copy.path(), "csv", &dataset).unwrap();
+    for name in ["NOTES.md", "train.log", "training.tsv"] {
+        fs::write(copy.path().join(name), "").unwrap();
+    }
+    dataset.known.facts = dataset.known.queries.clone();
+    dataset.test_left_out = [].into();
+    dataset.names.labels.clear();
+    write_dataset(copy.path(), "tsv", &dataset).unwrap();
+    let mut left: Vec<_> = fs::read_dir(copy.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["NOTES.md", "test.tsv", "train.log", "train.tsv", "training.tsv", "valid.tsv"]);
+    assert!(!read(copy.path(), &ReadOptions::default()).unwrap().known.has_own_graph());
 }
 
 proptest! {

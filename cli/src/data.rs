@@ -21,7 +21,7 @@ pub struct Reading {
     /// How to divide a single file into train, valid and test [default: 0.8,0.1,0.1]
     #[arg(long = "split", value_name = "TRAIN,VALID,TEST")]
     pub shares: Option<SplitShares>,
-    /// Whether a .csv begins with a header [default: look at its first record]
+    /// Whether a .csv begins with a header [default: if its first record names the columns]
     #[arg(long, value_name = "true|false")]
     pub header: Option<bool>,
 }

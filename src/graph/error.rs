@@ -57,6 +57,12 @@ impl GraphError {
         move |source| GraphError::Io { path, action: "written", source }
     }
 
+    /// The file system said no to removing `path`.
+    pub(super) fn removing(path: &Path) -> impl FnOnce(io::Error) -> GraphError {
+        let path = path.to_owned();
+        move |source| GraphError::Io { path, action: "removed", source }
+    }
+
     /// Line `line` of `path` is not what was expected.
     pub(super) fn line(
         path: &Path,

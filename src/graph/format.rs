@@ -19,6 +19,18 @@ pub enum Format {
     Parquet,
 }
 
+impl Format {
+    /// What a file of it is, for messages.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Format::Tabs => "a file of tabs",
+            Format::Commas => "a file of commas",
+            Format::Rdf(_) => "a file of RDF",
+            Format::Parquet => "a Parquet file",
+        }
+    }
+}
+
 /// How a file is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
@@ -46,10 +58,10 @@ pub struct FileKind {
 impl FileKind {
     /// What the ending of `path` says, if it is one of [`ENDINGS`].
     pub fn of(path: &Path) -> Option<Self> {
-        let (stem, compression) = match path.extension()?.to_str()? {
-            "gz" => (path.file_stem()?, Compression::Gzip),
-            "zst" => (path.file_stem()?, Compression::Zstd),
-            _ => (path.file_name()?, Compression::Plain),
+        let compression = Compression::of(path);
+        let stem = match compression {
+            Compression::Plain => path.file_name()?,
+            Compression::Gzip | Compression::Zstd => path.file_stem()?,
         };
         let format = match Path::new(stem).extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "txt" | "tsv" => Format::Tabs,
@@ -74,15 +86,27 @@ impl FileKind {
 }
 
 impl Compression {
+    /// What the ending of `path` says.
+    pub fn of(path: &Path) -> Self {
+        match path.extension().and_then(|ending| ending.to_str()) {
+            Some("gz") => Compression::Gzip,
+            Some("zst") => Compression::Zstd,
+            _ => Compression::Plain,
+        }
+    }
+
     /// Opens `path` for reading, unpacking on the way.
     pub fn open(self, path: &Path) -> Result<Box<dyn Read + Send>, GraphError> {
-        let file = File::open(path).map_err(GraphError::reading(path))?;
+        let unpacked = File::open(path).and_then(|file| self.unpack(file));
+        unpacked.map_err(GraphError::reading(path))
+    }
+
+    /// What is packed in `file`.
+    pub fn unpack(self, file: File) -> std::io::Result<Box<dyn Read + Send>> {
         Ok(match self {
             Compression::Plain => Box::new(file),
             Compression::Gzip => Box::new(flate2::read::MultiGzDecoder::new(file)),
-            Compression::Zstd => {
-                Box::new(zstd::stream::read::Decoder::new(file).map_err(GraphError::reading(path))?)
-            }
+            Compression::Zstd => Box::new(zstd::stream::read::Decoder::new(file)?),
         })
     }
 

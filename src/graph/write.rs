@@ -1,9 +1,11 @@
 //! Writes triples and data sets, in any of the formats that can be read. A file is written aside and renamed, so
 //! that one which is there is whole.
 
-use super::format::{FileKind, Format, Packer};
-use super::read::{named_node, node, term};
-use super::{Compression, Dataset, GraphError, Names, Triple};
+use super::format::{Compression, FileKind, Format};
+use super::read::{
+    GRAPH, LABELS, TEST, TEST_WITH_UNSEEN, TRAIN, VALID, files_of, named_node, node, part_of, term,
+};
+use super::{Dataset, GraphError, Names, Triple};
 use oxrdf::{GraphName, QuadRef};
 use oxrdfio::{RdfFormat, RdfSerializer};
 use parquet::basic::ZstdLevel;
@@ -20,43 +22,63 @@ use std::sync::Arc;
 /// Facts that stand together in a Parquet file.
 const ROW_GROUP: usize = 1 << 18;
 
+/// Where a file's text goes.
+type Out<'a> = &'a mut (dyn Write + Send);
+
 /// Writes `facts` to `path`, in the format its ending names.
 pub fn write_file(path: &Path, names: &Names, facts: &[Triple]) -> Result<(), GraphError> {
     let kind = FileKind::expect(path)?;
     check_names(path, kind.format, names, facts)?;
-    write_aside(path, kind.compression, |out| match kind.format {
+    let written = write_aside(path, |out| match kind.format {
         Format::Tabs => write_tabs(out, names, facts),
         Format::Commas => write_commas(out, names, facts),
         Format::Rdf(format) => write_rdf(out, format, names, facts),
         Format::Parquet => write_parquet(out, names, facts).map_err(io::Error::other),
-    })
+    });
+    written.map_err(GraphError::writing(path))
 }
 
-/// Writes all splits of `dataset` into `folder`, each as `split.ENDING`, `ending` being such as `tsv.gz`.
+/// Writes all splits of `dataset` into `folder`, each as `split.ENDING`, `ending` being such as `tsv.gz`. Files of
+/// another data set that was there before, which would be read as part of this one, are taken away in the end.
 pub fn write_dataset(folder: &Path, ending: &str, dataset: &Dataset) -> Result<(), GraphError> {
     std::fs::create_dir_all(folder).map_err(GraphError::writing(folder))?;
-    let write = |name: &str, facts: &[Triple]| {
-        write_file(&folder.join(format!("{name}.{ending}")), &dataset.names, facts)
+    let mut written = Vec::new();
+    let mut write = |name: &str, facts: &[Triple]| {
+        let path = folder.join(format!("{name}.{ending}"));
+        write_file(&path, &dataset.names, facts)?;
+        written.push(path);
+        Ok(())
     };
     let known = &dataset.known;
     if known.has_own_graph() {
-        write("graph", &known.facts)?;
+        write(GRAPH, &known.facts)?;
     }
-    write("train", &known.queries)?;
-    write("valid", &known.valid)?;
-    write("test", &dataset.test)?;
+    write(TRAIN, &known.queries)?;
+    write(VALID, &known.valid)?;
+    write(TEST, &dataset.test)?;
     if !dataset.test_left_out.is_empty() {
-        write("test_with_unseen", &[&dataset.test[..], &dataset.test_left_out].concat())?;
+        write(TEST_WITH_UNSEEN, &[&dataset.test[..], &dataset.test_left_out].concat())?;
     }
-    if dataset.names.labels.is_empty() { Ok(()) } else { write_labels(folder, &dataset.names) }
+    if !dataset.names.labels.is_empty() {
+        written.push(write_labels(folder, &dataset.names)?);
+    }
+    for path in files_of(folder)? {
+        if part_of(&path).is_some() && path.is_file() && !written.contains(&path) {
+            std::fs::remove_file(&path).map_err(GraphError::removing(&path))?;
+        }
+    }
+    Ok(())
 }
 
-fn write_labels(folder: &Path, names: &Names) -> Result<(), GraphError> {
+fn write_labels(folder: &Path, names: &Names) -> Result<PathBuf, GraphError> {
     let mut labels: Vec<_> = names.labels.iter().collect();
     labels.sort_unstable();
-    write_aside(&folder.join("entity_labels.tsv"), Compression::Plain, |out| {
+    let path = folder.join(format!("{LABELS}.tsv"));
+    let written = write_aside(&path, |out| {
         labels.iter().try_for_each(|(id, label)| writeln!(out, "{}\t{label}", names.entity(**id)))
-    })
+    });
+    written.map_err(GraphError::writing(&path))?;
+    Ok(path)
 }
 
 /// A name with a tab or a line break cannot stand in a file of tabs: refused before anything is written.
@@ -79,14 +101,14 @@ fn words(names: &Names, fact: Triple) -> [&str; 3] {
     [names.entity(fact.head), names.relation(fact.relation), names.entity(fact.tail)]
 }
 
-fn write_tabs(out: &mut Packer, names: &Names, facts: &[Triple]) -> io::Result<()> {
+fn write_tabs(out: Out<'_>, names: &Names, facts: &[Triple]) -> io::Result<()> {
     facts.iter().try_for_each(|&fact| {
         let [head, relation, tail] = words(names, fact);
         writeln!(out, "{head}\t{relation}\t{tail}")
     })
 }
 
-fn write_commas(out: &mut Packer, names: &Names, facts: &[Triple]) -> io::Result<()> {
+fn write_commas(out: Out<'_>, names: &Names, facts: &[Triple]) -> io::Result<()> {
     let mut writer = ::csv::Writer::from_writer(out);
     writer.write_record(["head", "relation", "tail"])?;
     for &fact in facts {
@@ -95,7 +117,7 @@ fn write_commas(out: &mut Packer, names: &Names, facts: &[Triple]) -> io::Result
     writer.flush()
 }
 
-fn write_rdf(out: &mut Packer, format: RdfFormat, names: &Names, facts: &[Triple]) -> io::Result<()> {
+fn write_rdf(out: Out<'_>, format: RdfFormat, names: &Names, facts: &[Triple]) -> io::Result<()> {
     let mut serializer = RdfSerializer::from_format(format).for_writer(out);
     for fact in facts {
         let subject = node(names.entity(fact.head));
@@ -109,7 +131,7 @@ fn write_rdf(out: &mut Packer, format: RdfFormat, names: &Names, facts: &[Triple
 }
 
 /// Three columns of text, packed by zstd; what reads Parquet reads it.
-fn write_parquet(out: &mut Packer, names: &Names, facts: &[Triple]) -> Result<(), ParquetError> {
+fn write_parquet(out: Out<'_>, names: &Names, facts: &[Triple]) -> Result<(), ParquetError> {
     let schema = "message facts {
         REQUIRED BYTE_ARRAY head (STRING);
         REQUIRED BYTE_ARRAY relation (STRING);
@@ -134,27 +156,92 @@ fn write_parquet(out: &mut Packer, names: &Names, facts: &[Triple]) -> Result<()
     Ok(())
 }
 
-/// Lets `fill` write a file beside `path`, then puts it in its place: nobody ever sees half of it.
-fn write_aside(
+/// Lets `fill` write a file beside `path`, then puts it in its place: nobody ever sees half of it. It is packed if
+/// the name ends in `.gz` or `.zst`.
+///
+/// # Errors
+/// If `fill` fails or the system says no. Nothing is left of it then, and what stood at `path` stands there still.
+pub fn write_aside(
     path: &Path,
-    compression: Compression,
-    fill: impl FnOnce(&mut Packer) -> io::Result<()>,
-) -> Result<(), GraphError> {
+    fill: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
+) -> io::Result<()> {
     let aside = beside(path);
     let written = File::create(&aside).and_then(|file| {
-        let mut packer = compression.pack(file)?;
+        let mut packer = Compression::of(path).pack(file)?;
         fill(&mut packer)?;
         packer.finish()?;
         std::fs::rename(&aside, path)
     });
-    written.map_err(|error| {
+    written.inspect_err(|_| {
         // The half-written file is of no use to anyone; if it cannot be removed either, the first error tells more.
         let _ = std::fs::remove_file(&aside);
-        GraphError::writing(path)(error)
     })
+}
+
+/// Finds out whether a file can be written at `path` before the work whose result it will hold, and makes the
+/// folders that are missing on the way there.
+///
+/// # Errors
+/// If it cannot.
+pub fn check_writable(path: &Path) -> Result<(), GraphError> {
+    let tried = || {
+        if path.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let aside = beside(path);
+        File::create(&aside)?;
+        std::fs::remove_file(&aside)
+    };
+    tried().map_err(GraphError::writing(path))
 }
 
 fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}.partial", std::process::id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names_in(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_that_fails_half_way_leaves_the_old_one_and_nothing_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["text.txt", "text.gz", "text.zst"] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, "old").unwrap();
+            let failed = write_aside(&path, |out| {
+                out.write_all(b"half")?;
+                Err(io::ErrorKind::StorageFull.into())
+            });
+            assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
+            assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        }
+        assert_eq!(names_in(folder.path()), ["text.gz", "text.txt", "text.zst"]);
+    }
+
+    #[test]
+    fn a_place_is_tried_before_the_work() {
+        let folder = tempfile::tempdir().unwrap();
+        check_writable(&folder.path().join("new/folders/rules.tsv")).unwrap();
+        assert!(names_in(&folder.path().join("new/folders")).is_empty());
+        std::fs::write(folder.path().join("file"), "old").unwrap();
+        check_writable(&folder.path().join("file")).unwrap();
+        assert_eq!(std::fs::read(folder.path().join("file")).unwrap(), b"old");
+        for taken in ["file/rules.tsv", "new"] {
+            let said = check_writable(&folder.path().join(taken)).unwrap_err().to_string();
+            assert!(said.ends_with(&format!("{taken}: cannot be written")), "{said}");
+        }
+    }
 }

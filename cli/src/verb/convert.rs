@@ -26,7 +26,7 @@ pub struct Convert {
     /// The ending of the files of a folder, such as tsv, csv.gz, nt.zst, parquet
     #[arg(long, default_value = "tsv")]
     to: String,
-    /// Overwrite what is there
+    /// Overwrite what is there; files of another data set in the folder are removed
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -46,6 +46,11 @@ impl Convert {
         ensure!(
             self.force || is_free(&self.output),
             "{}: is there already; --force overwrites it",
+            self.output.display()
+        );
+        ensure!(
+            !is_same(&self.input, &self.output),
+            "{}: is what is read; choose another place to write to",
             self.output.display()
         );
         let converted = if self.input.is_dir() { self.folder(common)? } else { self.file(common)? };
@@ -83,6 +88,12 @@ impl Convert {
         write_file(&self.output, &names, &facts)?;
         Ok(Converted { entities: names.entities.len(), relations: names.relations.len(), facts: facts.len() })
     }
+}
+
+/// Whether both are the same place. What is read may not be overwritten: the splits that are read leave out repeated
+/// lines, unused labels and other formats.
+fn is_same(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 /// Whether nothing is there, or an empty folder.

@@ -1,6 +1,7 @@
-//! Reads `head,relation,tail` records, quoted where needed, with a header or without.
+//! Reads `head,relation,tail` records, quoted where needed, with a header or without. A header may put them in another
+//! order.
 
-use super::{Builder, ROLES};
+use super::{Builder, columns_by_role};
 use crate::graph::{GraphError, Triple};
 use std::io::Read;
 use std::path::Path;
@@ -15,6 +16,7 @@ pub(super) fn read(
     let mut reader = ::csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(source);
     let mut record = ::csv::ByteRecord::new();
     let mut facts = Vec::new();
+    let mut columns = [0, 1, 2];
     loop {
         let line_before = reader.position().line();
         let bad = |line: u64, expected: &str, found: String| GraphError::line(path, line, expected, found);
@@ -35,18 +37,16 @@ pub(super) fn read(
         }
         if facts.is_empty() && line_before == 1 {
             fields[0] = fields[0].strip_prefix('\u{feff}').unwrap_or(fields[0]);
-            if header.unwrap_or_else(|| is_header(fields)) {
+            let named = columns_by_role(fields);
+            if header.unwrap_or(named.is_some()) {
+                columns = named.unwrap_or(columns);
                 continue;
             }
         }
+        let fields = columns.map(|column| fields[column]);
         if let Some(which) = super::first_empty(&fields) {
             return Err(bad(line, "3 fields with text in them", format!("an empty {which}")));
         }
         facts.push(builder.fact(fields));
     }
-}
-
-/// Whether these are names of columns rather than a fact.
-fn is_header(fields: [&str; 3]) -> bool {
-    fields.iter().zip(ROLES).all(|(field, names)| names.contains(&super::role_name(field.trim()).as_str()))
 }

@@ -24,7 +24,8 @@ pub struct ReadOptions {
     pub shares: SplitShares,
     /// The seed of that division.
     pub seed: u64,
-    /// Whether a `.csv` begins with a header; `None` looks at its first record.
+    /// Whether a `.csv` begins with a header; `None` looks at its first record. Other files have none to speak of, and
+    /// are refused if anything is said of it.
     pub header: Option<bool>,
 }
 
@@ -41,12 +42,13 @@ pub fn read_file(path: &Path, options: &ReadOptions) -> Result<(Names, Vec<Tripl
 }
 
 /// The names of the files of a data set, without their endings.
-const GRAPH: &str = "graph";
-const TRAIN: &str = "train";
-const VALID: &str = "valid";
-const TEST: &str = "test";
-const TEST_WITH_UNSEEN: &str = "test_with_unseen";
-const LABELS: &str = "entity_labels";
+pub(super) const GRAPH: &str = "graph";
+pub(super) const TRAIN: &str = "train";
+pub(super) const VALID: &str = "valid";
+pub(super) const TEST: &str = "test";
+pub(super) const TEST_WITH_UNSEEN: &str = "test_with_unseen";
+pub(super) const LABELS: &str = "entity_labels";
+const PARTS: [&str; 6] = [GRAPH, TRAIN, VALID, TEST, TEST_WITH_UNSEEN, LABELS];
 
 fn read_folder(folder: &Path, options: &ReadOptions) -> Result<Dataset, GraphError> {
     let files = files_of(folder)?;
@@ -152,9 +154,14 @@ const ROLES: [&[&str]; 3] = [
     &["tail", "object", "target", "to", "t", "o"],
 ];
 
-/// What the name of a column is among [`ROLES`]: case does not count, nor an `_id` at its end.
-fn role_name(column: &str) -> String {
-    column.to_ascii_lowercase().trim_end_matches("_id").to_owned()
+/// Which of the columns with these names hold head, relation and tail, if all three can be told. Case does not count,
+/// nor an `_id` at the end.
+fn columns_by_role<'n>(columns: impl IntoIterator<Item = &'n str>) -> Option<[usize; 3]> {
+    let role_name = |column: &str| column.trim().to_ascii_lowercase().trim_end_matches("_id").to_owned();
+    let columns: Vec<String> = columns.into_iter().map(role_name).collect();
+    let called = |name: &&str| columns.iter().position(|column| column == name);
+    let [head, relation, tail] = ROLES.map(|names| names.iter().find_map(called));
+    Some([head?, relation?, tail?])
 }
 
 /// Names that all files of a data set share while it is read.
@@ -180,6 +187,13 @@ impl Builder {
         // Whether the file is there matters more than how it is called.
         std::fs::metadata(path).map_err(GraphError::reading(path))?;
         let kind = FileKind::expect(path)?;
+        if options.header.is_some() && kind.format != Format::Commas {
+            return Err(GraphError::file(
+                path,
+                "a .csv (no other file can have a header)",
+                kind.format.words(),
+            ));
+        }
         let open = || kind.compression.open(path);
         match kind.format {
             Format::Tabs => tabs::read(path, open()?, self),
@@ -205,7 +219,7 @@ fn first_empty(fields: &[&str; 3]) -> Option<&'static str> {
     Some(["head", "relation", "tail"][place])
 }
 
-fn files_of(folder: &Path) -> Result<Vec<PathBuf>, GraphError> {
+pub(super) fn files_of(folder: &Path) -> Result<Vec<PathBuf>, GraphError> {
     let entries = std::fs::read_dir(folder).map_err(GraphError::reading(folder))?;
     let mut files = Vec::new();
     for entry in entries {
@@ -215,13 +229,15 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>, GraphError> {
     Ok(files)
 }
 
+/// The name of the file of a data set that `path` would be taken for.
+pub(super) fn part_of(path: &Path) -> Option<&'static str> {
+    let stem = path.file_name()?.to_str()?.split('.').next()?;
+    FileKind::of(path).and(PARTS.into_iter().find(|&name| name == stem))
+}
+
 /// The one file of `files` that is called `name` but for its ending.
 fn find(folder: &Path, files: &[PathBuf], name: &str) -> Result<Option<PathBuf>, GraphError> {
-    let is_it = |path: &&PathBuf| {
-        let stem = path.file_name().and_then(|file| file.to_str()).and_then(|file| file.split('.').next());
-        stem == Some(name) && FileKind::of(path).is_some()
-    };
-    let found: Vec<&PathBuf> = files.iter().filter(is_it).collect();
+    let found: Vec<&PathBuf> = files.iter().filter(|path| part_of(path) == Some(name)).collect();
     match found.as_slice() {
         [] => Ok(None),
         [one] => Ok(Some((*one).clone())),

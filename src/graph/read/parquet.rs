@@ -2,7 +2,7 @@
 //!
 //! Text and whole numbers are names; a row without a value in one of the three columns is an error.
 
-use super::{Builder, ROLES};
+use super::{Builder, columns_by_role};
 use crate::graph::{Compression, GraphError, Triple};
 use ::parquet::basic::{ConvertedType, Type};
 use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -105,15 +105,11 @@ fn broken(path: &Path, trouble: impl std::fmt::Display) -> GraphError {
 
 /// Which columns hold head, relation and tail.
 fn columns(path: &Path, schema: &SchemaDescriptor) -> Result<[usize; 3], GraphError> {
-    let called = |name: &&str| {
-        schema.columns().iter().position(|column| super::role_name(&column.path().string()) == *name)
-    };
-    let named = ROLES.map(|names| names.iter().find_map(called));
-    let columns = match (named, schema.num_columns()) {
-        ([Some(head), Some(relation), Some(tail)], _) => [head, relation, tail],
-        (_, 3) => [0, 1, 2],
-        _ => {
-            let all: Vec<String> = schema.columns().iter().map(|column| column.path().string()).collect();
+    let all: Vec<String> = schema.columns().iter().map(|column| column.path().string()).collect();
+    let columns = match (columns_by_role(all.iter().map(String::as_str)), all.len()) {
+        (Some(columns), _) => columns,
+        (None, 3) => [0, 1, 2],
+        (None, _) => {
             let found = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
             return Err(GraphError::file(
                 path,
