@@ -8,9 +8,9 @@
 use super::RuleError;
 use super::clause::{Counts, ScoredRule};
 use super::text::{self, Malformed, Parsed};
-use crate::graph::Names;
+use crate::graph::{Compression, Names, write_aside};
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 /// The rules of a file.
@@ -31,11 +31,7 @@ impl RuleFile {
     pub fn read(path: &Path, names: &Names) -> Result<Self, RuleError> {
         let unreadable = |source| RuleError::Unreadable { path: path.to_owned(), source };
         let file = File::open(path).map_err(unreadable)?;
-        let plain: Box<dyn Read> = match path.extension().and_then(|ending| ending.to_str()) {
-            Some("gz") => Box::new(flate2::read::MultiGzDecoder::new(file)),
-            Some("zst") => Box::new(zstd::Decoder::new(file).map_err(unreadable)?),
-            _ => Box::new(file),
-        };
+        let plain = Compression::of(path).unpack(file).map_err(unreadable)?;
         let mut rules = RuleFile::default();
         for (index, line) in BufReader::with_capacity(1 << 18, plain).lines().enumerate() {
             let line = line.map_err(unreadable)?;
@@ -115,34 +111,8 @@ fn count(field: &str, at: usize, what: &str) -> Result<u64, Malformed> {
 /// # Errors
 /// If the file cannot be written. What stood at `path` before is then still there.
 pub fn write_rules(path: &Path, rules: &[ScoredRule], names: &Names) -> Result<(), RuleError> {
-    let unwritable = |source| RuleError::Unwritable { path: path.to_owned(), source };
-    let partial = aside(path);
-    let file = BufWriter::with_capacity(1 << 18, File::create(&partial).map_err(unwritable)?);
-    let written = match path.extension().and_then(|ending| ending.to_str()) {
-        Some("gz") => {
-            let mut out = flate2::write::GzEncoder::new(file, flate2::Compression::default());
-            write_lines(&mut out, rules, names).and_then(|()| out.finish()).and_then(finish)
-        }
-        Some("zst") => zstd::Encoder::new(file, 0).and_then(|mut out| {
-            write_lines(&mut out, rules, names).and_then(|()| out.finish()).and_then(finish)
-        }),
-        _ => {
-            let mut out = file;
-            write_lines(&mut out, rules, names).and_then(|()| finish(out))
-        }
-    };
-    written.and_then(|()| std::fs::rename(&partial, path)).map_err(unwritable)
-}
-
-/// Where a file is written until it is whole.
-pub(super) fn aside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".partial");
-    path.with_file_name(name)
-}
-
-fn finish(file: BufWriter<File>) -> std::io::Result<()> {
-    file.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()
+    write_aside(path, |out| write_lines(out, rules, names))
+        .map_err(|source| RuleError::Unwritable { path: path.to_owned(), source })
 }
 
 /// Writes `rules` as the lines of a rule file.
@@ -183,7 +153,7 @@ pub fn rule_text(rule: &super::Rule, names: &Names) -> String {
 /// Checks that rules over `names` can be written and read back; with `constants`, entities too.
 ///
 /// # Errors
-/// If a name holds a tab or a line break, or an entity is called like a variable.
+/// If a name holds a tab or a line break.
 pub fn check_names(names: &Names, constants: bool) -> Result<(), RuleError> {
     let bad = text::unwritable_relation(names)
         .map(|name| ("relation", name))

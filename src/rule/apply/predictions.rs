@@ -2,14 +2,12 @@
 
 use super::RuleReasoner;
 use crate::eval::Scored;
-use crate::graph::{Direction, Names, Query, Triple};
+use crate::graph::{Direction, Names, Query, Triple, write_aside};
 use crate::progress::Progress;
 use crate::rule::RuleError;
-use crate::rule::file::aside;
 use rayon::prelude::*;
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{BufWriter, Write as _};
+use std::io;
 use std::path::Path;
 
 /// Triples that are answered before they are written.
@@ -29,30 +27,31 @@ pub fn write_predictions(
     names: &Names,
     progress: &dyn Progress,
 ) -> Result<bool, RuleError> {
-    let unwritable = |source| RuleError::Unwritable { path: path.to_owned(), source };
-    let partial = aside(path);
-    let mut out = BufWriter::new(File::create(&partial).map_err(unwritable)?);
+    let mut stopped = false;
     progress.begin("predicting", "triples", Some(triples.len() as u64));
-    let mut done = 0;
-    for batch in triples.chunks(BATCH) {
-        if progress.interrupted() {
-            progress.end(&"interrupted");
-            drop(out);
-            std::fs::remove_file(&partial).map_err(unwritable)?;
-            return Ok(false);
+    let written = write_aside(path, |out| {
+        let mut done = 0;
+        for batch in triples.chunks(BATCH) {
+            if progress.interrupted() {
+                stopped = true;
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let texts: Vec<String> =
+                batch.par_iter().map(|&triple| predictions(triple, reasoner, names)).collect();
+            for text in texts {
+                out.write_all(text.as_bytes())?;
+            }
+            done += batch.len() as u64;
+            progress.advance(done, &"");
         }
-        let texts: Vec<String> =
-            batch.par_iter().map(|&triple| predictions(triple, reasoner, names)).collect();
-        for text in texts {
-            out.write_all(text.as_bytes()).map_err(unwritable)?;
-        }
-        done += batch.len() as u64;
-        progress.advance(done, &"");
+        Ok(())
+    });
+    match written {
+        _ if stopped => progress.end(&"interrupted"),
+        Ok(()) => progress.end(&format_args!("{} triples", triples.len())),
+        Err(source) => return Err(RuleError::Unwritable { path: path.to_owned(), source }),
     }
-    out.into_inner().map_err(std::io::IntoInnerError::into_error).map_err(unwritable)?;
-    std::fs::rename(&partial, path).map_err(unwritable)?;
-    progress.end(&format_args!("{done} triples"));
-    Ok(true)
+    Ok(!stopped)
 }
 
 fn predictions(triple: Triple, reasoner: &RuleReasoner<'_>, names: &Names) -> String {
