@@ -64,7 +64,9 @@ fn parquet(data: &[u8]) {
 fn rules(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let names = Names {
-        entities: ["a", "b", "c(d,e)", "f, g(X,Y)", "h) <= i(", "é,", "<= "].into_iter().collect(),
+        entities: ["a", "b", "c(d,e)", "f, g(X,Y)", "h) <= i(", "é,", "<= ", "A", "\"A\"", "\"B\""]
+            .into_iter()
+            .collect(),
         relations: ["r", "s", "/film/film.x", "t(u", "v, w(X", "x <= y"].into_iter().collect(),
         ..Names::default()
     };

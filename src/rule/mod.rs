@@ -70,7 +70,7 @@ pub enum RuleError {
     },
     /// A name that AnyBURL's format cannot hold.
     #[error(
-        "the {what} `{}` cannot stand in a rule file (it holds a tab or a line break, or reads as a variable): rename it, or mine cyclic rules only",
+        "the {what} `{}` cannot stand in a rule file (it holds a tab or a line break): rename it, or mine cyclic rules only",
         name.escape_debug()
     )]
     Name {

@@ -2,7 +2,8 @@
 //!
 //! Names may hold commas, spaces and parentheses, which the notation does not escape. The parser therefore
 //! asks the vocabulary at every bracket and comma whether what stands there is a name, and goes back if not.
-//! A single capital letter is a variable. [`unwritable`] finds names that could not be read back.
+//! A single capital letter is a variable; an entity called so stands in quotes, `h(X,"A")`, which other readers of the
+//! format take for part of its name. [`unwritable_entity`] finds names that could not be read back.
 
 use super::clause::{Rule, Shape};
 use crate::graph::{Direction, EntityId, Link, Names, RelationId};
@@ -44,7 +45,7 @@ struct Atom {
 
 /// Reads `head <= body`.
 pub(super) fn parse(text: &str, names: &Names) -> Result<Parsed, Malformed> {
-    let mut parser = Parser { text, names, furthest: None, dead: Vec::new() };
+    let mut parser = Parser { text, names, furthest: None, dead: Vec::new(), endless: None };
     let mut body = Vec::new();
     let head = parser.atom(0, &mut |parser, _, end| {
         let Some(rest) = text[end..].strip_prefix(IMPLIED_BY) else {
@@ -52,13 +53,13 @@ pub(super) fn parse(text: &str, names: &Names) -> Result<Parsed, Malformed> {
             return false;
         };
         let body_at = end + IMPLIED_BY.len() + usize::from(rest.starts_with(' '));
-        text[body_at..].is_empty() || parser.body(body_at, &mut body)
+        text[body_at..].is_empty() || parser.body(body_at, 0, &mut body)
     });
     match head {
         Some(head) => assemble(head, &body),
         None => {
             let nothing = Malformed { at: 0, message: "expected a rule, `head(X,Y) <= body(X,Y)`".into() };
-            Err(parser.furthest.unwrap_or(nothing))
+            Err(parser.endless.or(parser.furthest).unwrap_or(nothing))
         }
     }
 }
@@ -70,6 +71,8 @@ struct Parser<'a> {
     furthest: Option<Malformed>,
     /// Places at which no body can begin, found by going back from them once.
     dead: Vec<usize>,
+    /// That the body is too long. Other readings of so long a line are not looked for: each would take as long.
+    endless: Option<Malformed>,
 }
 
 impl Parser<'_> {
@@ -79,9 +82,13 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads atoms up to the end of the text.
-    fn body(&mut self, at: usize, atoms: &mut Vec<Atom>) -> bool {
-        if self.dead.contains(&at) {
+    /// Reads atoms up to the end of the text; `before` of them stand to the left.
+    fn body(&mut self, at: usize, before: usize, atoms: &mut Vec<Atom>) -> bool {
+        if before == LONGEST_BODY {
+            let message = format!("expected a body of at most {LONGEST_BODY} atoms");
+            self.endless.get_or_insert(Malformed { at, message });
+        }
+        if self.endless.is_some() || self.dead.contains(&at) {
             return false;
         }
         let place = atoms.len();
@@ -94,7 +101,7 @@ impl Parser<'_> {
                 parser.expect(end, "expected `, ` and another atom, or the end of the line");
                 return false;
             };
-            parser.body(end + 1 + usize::from(more.starts_with(' ')), atoms)
+            parser.body(end + 1 + usize::from(more.starts_with(' ')), before + 1, atoms)
         });
         match found {
             // Atoms are found from the last to the first, since each waits for the rest of the line.
@@ -126,6 +133,9 @@ impl Parser<'_> {
                     if goes_on(self, atom, close + 1) {
                         return Some(atom);
                     }
+                    if self.endless.is_some() {
+                        return None;
+                    }
                 }
             }
         }
@@ -137,7 +147,8 @@ impl Parser<'_> {
         if let Some(letter) = variable(name) {
             return Some(Term::Variable(letter));
         }
-        let known = self.names.entities.get(name).map(|id| Term::Constant(EntityId(id)));
+        let entity = |name| self.names.entities.get(name).map(|id| Term::Constant(EntityId(id)));
+        let known = quoted_letter(name).and_then(entity).or_else(|| entity(name));
         let term = known.or((name == ITSELF).then_some(Term::Itself));
         if term.is_none() {
             self.expect(from, format!("the data has no entity `{name}`, and it is no variable either"));
@@ -190,6 +201,25 @@ fn assemble(head: Atom, body: &[Atom]) -> Result<Parsed, Malformed> {
     }))
 }
 
+/// What stands in the outermost quotes of a capital letter in quotes.
+fn quoted_letter(name: &str) -> Option<&str> {
+    let inner = name.strip_prefix('"')?.strip_suffix('"')?;
+    let (middle, odd) = (inner.len() / 2, inner.len() % 2 == 1);
+    let fits = |(place, byte): (usize, u8)| match place == middle {
+        true => byte.is_ascii_uppercase(),
+        false => byte == b'"',
+    };
+    (odd && inner.bytes().enumerate().all(fits)).then_some(inner)
+}
+
+/// The name of an entity as it stands in a rule: in quotes if it would be read as a variable, or if it is in quotes
+/// already and would be read as the entity that is called what they hold.
+fn constant(id: EntityId, names: &Names) -> String {
+    let name = names.entity(id);
+    let taken = quoted_letter(name).is_some_and(|inner| names.entities.get(inner).is_some());
+    if variable(name).is_some() || taken { format!("\"{name}\"") } else { name.to_owned() }
+}
+
 /// The path of links from `start` through all atoms, and the term at its end.
 fn walk(start: u8, body: &[Atom]) -> Result<(Vec<Link>, Term), Malformed> {
     let mut rest: Vec<Atom> = body.to_vec();
@@ -224,7 +254,7 @@ pub(super) fn write(rule: &Rule, names: &Names, out: &mut String) {
         // A body that is longer than there are letters between A and W could not be read back.
         char::from(b'A' + u8::try_from(step).unwrap_or(u8::MAX).min(22)).into()
     };
-    let entity = |id: EntityId| names.entity(id).to_owned();
+    let entity = |id: EntityId| constant(id, names);
     let last = rule.body.len().saturating_sub(1);
     let (start, goal, end) = match rule.shape {
         Shape::Cyclic => ("X", "Y".to_owned(), "Y".to_owned()),
@@ -260,9 +290,9 @@ pub(super) fn unwritable_relation(names: &Names) -> Option<&str> {
     names.relations.iter().find(|name| name.contains(['\t', '\n', '\r']))
 }
 
-/// An entity whose name would break a line of the rule file or be read back as a variable.
+/// An entity whose name would break a line of the rule file.
 pub(super) fn unwritable_entity(names: &Names) -> Option<&str> {
-    names.entities.iter().find(|name| name.contains(['\t', '\n', '\r']) || variable(name).is_some())
+    names.entities.iter().find(|name| name.contains(['\t', '\n', '\r']))
 }
 
 #[cfg(test)]
@@ -292,7 +322,20 @@ mod tests {
     }
 
     /// Names that hold everything the notation uses itself.
-    const ENTITIES: [&str; 6] = ["a", "b(c,d)", "e, f(X,Y)", "g) <= h(", "é,", "concept:x"];
+    const ENTITIES: [&str; 12] = [
+        "a",
+        "b(c,d)",
+        "e, f(X,Y)",
+        "g) <= h(",
+        "é,",
+        "concept:x",
+        "A",
+        "\"A\"",
+        "\"\"A\"\"",
+        "\"B\"",
+        "X",
+        "\"\"X\"\"",
+    ];
     const RELATIONS: [&str; 5] = ["r", "/film/film.x", "s(t", "u, v(X", "w <= z"];
 
     fn any_rule() -> impl Strategy<Value = Rule> {
@@ -388,8 +431,32 @@ mod tests {
     }
 
     #[test]
+    fn an_entity_called_like_a_variable_stands_in_quotes() {
+        let names = names(&["A", "B+", "\"O\""], &["blood_group", "donates_to"]);
+        let text = "blood_group(X,\"A\") <= donates_to(X,A), blood_group(A,B+)";
+        let rule = read(text, &names);
+        let Shape::Constant { answer, end } = rule.shape else { panic!("{rule:?}") };
+        assert_eq!((names.entity(answer), end.map(|end| names.entity(end))), ("A", Some("B+")));
+        assert_eq!(written(&rule, &names), text);
+        // What an RDF file calls `"O"` stays as it is where nobody is called O.
+        let literal = "blood_group(X,\"O\") <= donates_to(X,A)";
+        assert_eq!(written(&read(literal, &names), &names), literal);
+    }
+
+    #[test]
+    fn a_body_without_end_is_refused() {
+        let names = names(&["c"], &["h", "r"]);
+        let longest = vec!["r(X,A)"; LONGEST_BODY].join(", ");
+        let error = parse(&format!("h(X,Y) <= {longest}, r(A,Y)"), &names).unwrap_err();
+        assert!(error.message.contains("at most 22 atoms"), "{error:?}");
+        assert_eq!(error.at, "h(X,Y) <= ".len() + longest.len() + 2);
+        let endless = format!("h(X,Y) <= {}", vec!["r(X,A)"; 200_000].join(", "));
+        assert_eq!(parse(&endless, &names).unwrap_err().at, error.at);
+    }
+
+    #[test]
     fn names_that_cannot_be_read_back_are_found() {
-        assert_eq!(unwritable_entity(&names(&["ab", "Q"], &[])), Some("Q"));
+        assert_eq!(unwritable_entity(&names(&["ab", "Q"], &[])), None);
         assert_eq!(unwritable_entity(&names(&["ab", "q\tr"], &[])), Some("q\tr"));
         assert_eq!(unwritable_entity(&names(&["ab", "QQ"], &[])), None);
         assert_eq!(unwritable_relation(&names(&[], &["R", "s\nt"])), Some("s\nt"));
