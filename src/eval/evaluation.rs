@@ -138,7 +138,7 @@ pub fn evaluate(
             progress.end(&"interrupted");
             return Err(EvalError::Interrupted);
         }
-        for (at, rank) in rank_batch(reasoner, batch, &ranks, truth.answers, protocol.ties)? {
+        for (at, rank) in rank_batch(reasoner, batch, &ranks, truth, protocol.ties)? {
             ranks[at as usize].rank = rank;
             done += 1;
         }
@@ -159,7 +159,7 @@ fn rank_batch(
     reasoner: &dyn Reasoner,
     batch: &[&[u32]],
     ranks: &[Ranked],
-    truth: &Adjacency,
+    Truth { graph, answers: truth }: Truth<'_>,
     ties: Ties,
 ) -> Result<Vec<(u32, f64)>, EvalError> {
     let queries: Vec<Query> = batch.iter().map(|group| ranks[group[0] as usize].query).collect();
@@ -175,7 +175,10 @@ fn rank_batch(
                     rank_dense(&scores[row * entities..(row + 1) * entities], truth_of_row, target, ties)
                 }
                 Answers::Listed(lists) => {
-                    rank_listed(&lists[row], truth.entities(), truth_of_row, target, ties)
+                    let known = graph.contains(query.subject, query.link, target);
+                    let anew = known.then(|| reasoner.answer_for_fact(query, target)).flatten();
+                    let listed = anew.as_ref().unwrap_or(&lists[row]);
+                    rank_listed(listed, truth.entities(), truth_of_row, target, ties)
                 }
             };
             let nan = EvalError::NotANumber { subject: query.subject.0, link: query.link.0 };
@@ -293,6 +296,29 @@ mod tests {
                 prop_assert_eq!(times, asked.len(), "a query was asked twice");
             }
         }
+    }
+
+    #[test]
+    fn a_target_that_the_graph_states_does_not_come_last() {
+        /// Lists what is no fact; asked for a fact, lists it first.
+        struct Unknown;
+        impl Reasoner for Unknown {
+            fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
+                Ok(Answers::Listed(vec![vec![Scored { entity: EntityId(3), score: 0.5 }]; queries.len()]))
+            }
+
+            fn answer_for_fact(&self, _query: Query, fact: EntityId) -> Option<Vec<Scored>> {
+                let listed = [(fact, 0.75), (EntityId(3), 0.5)];
+                Some(listed.map(|(entity, score)| Scored { entity, score }).to_vec())
+            }
+        }
+        let (facts, split) = (triples(&[(0, 0, 1), (0, 0, 2)]), triples(&[(0, 0, 1), (0, 0, 4)]));
+        let graph = Graph::new(ENTITIES as usize, 1, &facts);
+        let answers = Adjacency::new(ENTITIES as usize, &[&facts, &split]);
+        let truth = Truth { graph: &graph, answers: &answers };
+        let found = evaluate(&Unknown, &split, truth, Protocol::default(), &Silent).unwrap();
+        // 4 is no fact and is not listed: behind 3 and beside 0, 5 and 6.
+        assert_eq!(found.ranks.iter().map(|ranked| ranked.rank).collect::<Vec<_>>(), [1.0, 3.5]);
     }
 
     fn one_query(answers: Result<Answers, ReasonerError>, progress: &dyn Progress) -> EvalError {

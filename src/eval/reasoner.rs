@@ -56,11 +56,20 @@ impl Answers {
 /// by link; using several threads, or a device, is left to the reasoner. The answers of a query must not depend
 /// on the other queries of the batch.
 pub trait Reasoner: Sync {
-    /// The scored answers of each of `queries`, known facts included: taking those out is the evaluation's work.
+    /// The scored answers of each of `queries`. Facts of the graph that is answered on may be among them, as taking
+    /// them out is the evaluation's work; a reasoner that leaves them out has to
+    /// [answer for one](Self::answer_for_fact) when it is asked to.
     ///
     /// # Errors
     /// Whatever keeps this reasoner from answering.
     fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError>;
+
+    /// The answers of `query` where `fact`, an answer that the graph states, is to be scored like an entity of which
+    /// nothing is stated; `None` if [`answer`](Self::answer) does so anyway. A triple may stand in two splits, and
+    /// what is asked for must not come last just because it is known.
+    fn answer_for_fact(&self, _query: Query, _fact: EntityId) -> Option<Vec<Scored>> {
+        None
+    }
 
     /// How many queries it likes to answer at once. With dense scores this bounds the memory.
     fn batch(&self) -> usize {

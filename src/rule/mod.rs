@@ -12,6 +12,7 @@ mod count;
 mod file;
 mod frontier;
 mod mine;
+mod options;
 mod paths;
 mod reach;
 mod recount;

@@ -13,10 +13,12 @@ pub use aggregate::Aggregate;
 pub use explain::Reason;
 pub use predictions::write_predictions;
 
+use super::RuleError;
 use super::clause::{ScoredRule, Shape, UNSEEN};
+use super::options::{at_least_one, check_unseen, share};
 use super::reach::Reach;
 use crate::eval::{Answers, Reasoner, ReasonerError, Scored};
-use crate::graph::{Graph, Link, Query};
+use crate::graph::{EntityId, Graph, Link, Query};
 use aggregate::Board;
 use base::RuleBase;
 use fire::Firer;
@@ -70,6 +72,19 @@ impl Default for ApplyOptions {
 }
 
 impl ApplyOptions {
+    /// Whether the options make sense together with any rules and graph.
+    ///
+    /// # Errors
+    /// If one does not; the message names it.
+    pub fn check(&self) -> Result<(), RuleError> {
+        at_least_one("noisy-or-rules", self.noisy_or_rules as u64)?;
+        at_least_one("top", self.top as u64)?;
+        check_unseen(self.unseen)?;
+        share("open-weight", self.open_weight)?;
+        share("zero-weight", self.zero_weight)?;
+        share("long-weight", self.long_weight)
+    }
+
     /// The confidence with which `scored` is applied: smoothed and weighted by its shape.
     pub fn confidence(&self, scored: &ScoredRule) -> f64 {
         let weight = match scored.rule.shape {
@@ -97,7 +112,7 @@ pub struct RuleReasoner<'g> {
 }
 
 impl<'g> RuleReasoner<'g> {
-    /// A reasoner that applies `rules` to `graph`.
+    /// A reasoner that applies `rules` to `graph`, with options that pass their [check](ApplyOptions::check).
     pub fn new(graph: &'g Graph, rules: Vec<ScoredRule>, options: ApplyOptions) -> Self {
         let base = RuleBase::new(rules, graph.links(), &options);
         let reach = Reach::new(graph, options.distinct);
@@ -108,10 +123,15 @@ impl<'g> RuleReasoner<'g> {
 
     /// The answers of one query, best first.
     pub fn answer_one(&self, query: Query) -> Vec<Scored> {
+        self.answer_beside(query, self.reach.graph().targets(query.subject, query.link))
+    }
+
+    /// The same, if the `known` answers are the facts that stay out.
+    fn answer_beside(&self, query: Query, known: &[EntityId]) -> Vec<Scored> {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = idle().pop();
         let (mut board, mut firer) = waiting.unwrap_or_else(|| self.workplace());
-        let answers = self.answer_with(query, &mut board, &mut firer);
+        let answers = self.answer_with(query, known, &mut board, &mut firer);
         idle().push((board, firer));
         answers
     }
@@ -122,8 +142,13 @@ impl<'g> RuleReasoner<'g> {
         (Board::new(entities, aggregate, top, noisy_or_rules), Firer::new(entities))
     }
 
-    fn answer_with(&self, query: Query, board: &mut Board, firer: &mut Firer) -> Vec<Scored> {
-        let known = self.reach.graph().targets(query.subject, query.link);
+    fn answer_with(
+        &self,
+        query: Query,
+        known: &[EntityId],
+        board: &mut Board,
+        firer: &mut Firer,
+    ) -> Vec<Scored> {
         board.begin(known);
         firer.fire(&self.base, &self.reach, query, board);
         let frequency = self.options.by_frequency.then(|| &self.frequencies[query.link.index()]);
@@ -136,6 +161,12 @@ impl Reasoner for RuleReasoner<'_> {
     fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
         let lists = queries.par_iter().with_max_len(64).map(|&query| self.answer_one(query)).collect();
         Ok(Answers::Listed(lists))
+    }
+
+    fn answer_for_fact(&self, query: Query, fact: EntityId) -> Option<Vec<Scored>> {
+        let mut known = self.reach.graph().targets(query.subject, query.link).to_vec();
+        known.retain(|&entity| entity != fact);
+        Some(self.answer_beside(query, &known))
     }
 
     fn batch(&self) -> usize {

@@ -178,6 +178,42 @@ fn equals_and_the_unpredicted_follow_by_frequency() {
 }
 
 #[test]
+fn a_fact_that_is_asked_for_is_scored_by_the_rules_like_any_entity() {
+    // 0 likes 1, 2 and 3, and stands beside 1 and 4; who stands beside somebody likes them.
+    let graph = graph(&[(0, 0, 1), (0, 0, 2), (0, 0, 3), (0, 1, 1), (0, 1, 4)], 9, 2);
+    let [likes, beside] = [0, 1].map(|id| Link::forward(RelationId(id)));
+    let rules = vec![ScoredRule { rule: Rule::cyclic(likes, &[beside]), counts: Counts::exact(9, 3) }];
+    let reasoner =
+        RuleReasoner::new(&graph, rules, ApplyOptions { by_frequency: false, ..ApplyOptions::default() });
+    let query = Query { subject: EntityId(0), link: likes };
+    let listed = |answers: Vec<Scored>| -> Vec<(u32, f64)> {
+        answers.iter().map(|answer| (answer.entity.0, answer.score)).collect()
+    };
+    let score = 1.0 - (1.0 - 3.0 / 14.0);
+    assert_eq!(listed(reasoner.answer_for_fact(query, EntityId(1)).unwrap()), [(1, score), (4, score)]);
+    assert_eq!(listed(reasoner.answer_for_fact(query, EntityId(2)).unwrap()), [(4, score)]);
+    assert_eq!(listed(reasoner.answer_one(query)), [(4, score)], "and leaves no trace");
+}
+
+#[test]
+fn senseless_options_are_refused_by_name() {
+    let good = ApplyOptions::default();
+    assert!(good.check().is_ok());
+    for (options, name) in [
+        (ApplyOptions { noisy_or_rules: 0, ..good.clone() }, "noisy-or-rules"),
+        (ApplyOptions { top: 0, ..good.clone() }, "top"),
+        (ApplyOptions { unseen: f64::NAN, ..good.clone() }, "unseen"),
+        (ApplyOptions { unseen: -3.0, ..good.clone() }, "unseen"),
+        (ApplyOptions { open_weight: 1.5, ..good.clone() }, "open-weight"),
+        (ApplyOptions { zero_weight: f64::INFINITY, ..good.clone() }, "zero-weight"),
+        (ApplyOptions { long_weight: -0.1, ..good.clone() }, "long-weight"),
+    ] {
+        let said = options.check().unwrap_err().to_string();
+        assert!(said.starts_with(&format!("{name}: give a number from")), "{said}");
+    }
+}
+
+#[test]
 fn predictions_are_written_as_anyburl_writes_them() {
     let names = crate::graph::Names {
         entities: ["ann", "bob", "cat"].into_iter().collect(),
