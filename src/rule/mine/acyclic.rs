@@ -11,6 +11,7 @@ use crate::rule::frontier::{Frontier, Marks, Places};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A body of a rule with constants: a path from the variable, and the constant at its end if there is one.
 type Body = (Box<[Link]>, Option<EntityId>);
@@ -38,14 +39,15 @@ impl Miner<'_> {
         rules
     }
 
-    /// For every link and constant, the best rules with a body of one link.
-    pub fn short_acyclic(&self) -> Vec<ScoredRule> {
+    /// For every link and constant, the best rules with a body of one link; and for what share of links and constants.
+    pub fn short_acyclic(&self) -> (Vec<ScoredRule>, f64) {
         let heads = self.reach.links().filter(|head| self.worth.heads[head.index()]);
         let mut groups: Vec<(Link, EntityId, &[EntityId])> = heads
             .flat_map(|head| self.reach.rows(head.reversed()).map(move |(answer, row)| (head, answer, row)))
             .filter(|(_, _, subjects)| subjects.len() as u64 >= self.options.min_support)
             .collect();
         groups.sort_by_key(|&(head, answer, subjects)| (std::cmp::Reverse(subjects.len()), head, answer));
+        let counted = AtomicUsize::new(0);
         let found: Vec<Vec<ScoredRule>> = groups
             .par_iter()
             .with_max_len(256)
@@ -54,11 +56,12 @@ impl Miner<'_> {
                     let before = rules.len();
                     self.bodies_of(head, answer, subjects, &mut rules);
                     self.watch.note(RuleType::Acyclic, rules.len() - before);
+                    counted.fetch_add(1, Ordering::Relaxed);
                 }
                 rules
             })
             .collect();
-        found.into_iter().flatten().collect()
+        (found.into_iter().flatten().collect(), self.share(counted.into_inner(), groups.len()))
     }
 
     /// The best rules `head(X,answer) <= b(X,·)`; `subjects` are all X of which that is true.
@@ -101,9 +104,11 @@ impl Miner<'_> {
         }));
     }
 
-    /// Rules with constants and longer bodies, as random walks nominate them.
-    pub fn long_acyclic(&self) -> Vec<ScoredRule> {
+    /// Rules with constants and longer bodies, as random walks nominate them, and the share of the nominated that was
+    /// counted. Ends when the walks find nothing new.
+    pub fn long_acyclic(&self) -> (Vec<ScoredRule>, f64) {
         let mut done: Map<Body, ()> = Map::default();
+        let mut counted = 0;
         let mut rules = Vec::new();
         for round in 0.. {
             let walks = match self.options.budget {
@@ -113,16 +118,20 @@ impl Miner<'_> {
             let mut bodies = self.nominate_bodies(round, walks);
             bodies.retain(|body| done.try_insert(body.clone(), ()).is_ok());
             for bodies in bodies.chunks(BODIES) {
-                let counted =
-                    bodies.par_iter().map_init(|| self.workplace(), |work, body| self.count_body(body, work));
-                rules.par_extend(counted.flatten_iter());
+                let found: Vec<Option<Vec<ScoredRule>>> = bodies
+                    .par_iter()
+                    .map_init(|| self.workplace(), |work, body| self.count_body(body, work))
+                    .collect();
+                counted += found.iter().flatten().count();
+                rules.extend(found.into_iter().flatten().flatten());
                 self.keep_the_best(&mut rules);
             }
-            if matches!(self.options.budget, Budget::Samples(_)) || self.watch.over() {
+            let once = matches!(self.options.budget, Budget::Samples(_));
+            if once || bodies.is_empty() || self.watch.over() {
                 break;
             }
         }
-        rules
+        (rules, self.share(counted, done.len()))
     }
 
     /// For every link and constant, no more rules than are wanted.
@@ -192,11 +201,16 @@ impl Miner<'_> {
         }
     }
 
-    fn count_body(&self, (path, end): &Body, (places, marks): &mut (Places, Marks)) -> Vec<ScoredRule> {
-        let mut rules = Vec::new();
+    /// The rules of one body; none if the time is up.
+    fn count_body(
+        &self,
+        (path, end): &Body,
+        (places, marks): &mut (Places, Marks),
+    ) -> Option<Vec<ScoredRule>> {
         if self.watch.over() {
-            return rules;
+            return None;
         }
+        let mut rules = Vec::new();
         let mut subjects = Vec::new();
         let mut frontier = Frontier::default();
         match end {
@@ -215,7 +229,7 @@ impl Miner<'_> {
         }
         self.heads_of(path, *end, &subjects, &mut rules);
         self.watch.note(RuleType::Acyclic, rules.len());
-        rules
+        Some(rules)
     }
 
     /// The rules whose body selects `subjects`.

@@ -18,77 +18,102 @@ struct Task {
     promise: Promise,
 }
 
-/// How many ways there are to walk some links, and to walk one step more.
-#[derive(Clone, Copy, Default)]
-struct Ways {
-    walked: u64,
-    onward: u64,
-}
-
-type Costs = Map<(Link, Link), Ways>;
+/// For every two links that follow one another, how many ways there are to walk them and one step more.
+type Costs = Map<(Link, Link), u64>;
 
 /// Walks that a round of nomination makes when time is the limit.
 const ROUND: u64 = 1 << 18;
+/// So many pairs of links are listed at most: about 200 MB. A graph with thousands of relations has more.
+const PAIRS: usize = 1 << 22;
 
 impl Miner<'_> {
-    /// Cyclic rules, and the share of the nominated that was counted.
+    /// Cyclic rules, and the least share of what was to be counted at one length that was counted.
     pub fn cyclic(&self) -> (Vec<ScoredRule>, f64) {
-        let costs = self.costs();
-        let mut rules = self.count_short(&costs);
-        let mut saturation = 1.0;
+        let (mut rules, mut saturation) = self.count_short();
+        if self.options.max_length < 3 {
+            return (rules, saturation);
+        }
+        let costs = self.costs(PAIRS);
         for length in 3..=self.options.max_length {
             if self.watch.over() {
                 return (rules, 0.0);
             }
-            let (found, share) = self.count_long(length, &costs);
+            let (found, share) = self.count_long(length, costs.as_ref());
             rules.extend(found);
-            saturation = share;
+            saturation = share.min(saturation);
         }
         (rules, saturation)
     }
 
-    /// For every two links that follow one another, how many ways there are to walk them.
-    fn costs(&self) -> Costs {
+    /// All pairs of links that follow one another; none if there are more than `most`, or the time is up before they
+    /// are listed.
+    pub(super) fn costs(&self, most: usize) -> Option<Costs> {
         let graph = self.reach.graph();
         let mut costs = Costs::default();
-        let mut runs: Vec<(Link, Ways)> = Vec::new();
+        let mut runs: Vec<(Link, u64, u64)> = Vec::new();
         for middle in (0..graph.entities() as u32).map(EntityId) {
+            if self.watch.over() {
+                return None;
+            }
             runs.clear();
-            let edges = graph.edges(middle);
-            runs.extend(edges.chunk_by(|a, b| a.link == b.link).map(|run| {
+            runs.extend(graph.edges(middle).chunk_by(|a, b| a.link == b.link).map(|run| {
                 let onward = run.iter().map(|edge| graph.edges(edge.target).len() as u64).sum();
-                (run[0].link, Ways { walked: run.len() as u64, onward })
+                (run[0].link, run.len() as u64, onward)
             }));
-            for &(back, sources) in &runs {
-                for &(second, ways) in &runs {
-                    let cost = costs.entry((back.reversed(), second)).or_default();
-                    cost.walked += sources.walked * ways.walked;
-                    cost.onward += sources.walked * ways.onward;
+            for &(back, sources, _) in &runs {
+                for &(second, _, onward) in &runs {
+                    *costs.entry((back.reversed(), second)).or_default() += sources * onward;
+                }
+                if costs.len() > most {
+                    return None;
                 }
             }
         }
-        costs
+        Some(costs)
     }
 
-    /// All rules whose body has one or two links.
-    fn count_short(&self, costs: &Costs) -> Vec<ScoredRule> {
+    /// How many ways there are to walk `first`, `second` and one step more.
+    pub(super) fn cost(&self, first: Link, second: Link) -> u64 {
+        let graph = self.reach.graph();
+        let through = |(middle, sources): (EntityId, &[EntityId])| {
+            let ends = graph.targets(middle, second).iter();
+            let onward: u64 = ends.map(|&end| graph.edges(end).len() as u64).sum();
+            sources.len() as u64 * onward
+        };
+        graph.pairs(first.reversed()).rows().map(through).sum()
+    }
+
+    /// For every link, how many ways there are to walk it and one step more.
+    fn ways(&self) -> Vec<u64> {
+        let graph = self.reach.graph();
+        let mut ways = vec![0; graph.links()];
+        for middle in (0..graph.entities() as u32).map(EntityId) {
+            let edges = graph.edges(middle);
+            for edge in edges {
+                ways[edge.link.reversed().index()] += edges.len() as u64;
+            }
+        }
+        ways
+    }
+
+    /// All rules whose body has one or two links, and the share of them that was counted.
+    fn count_short(&self) -> (Vec<ScoredRule>, f64) {
         let links: Vec<Link> = self.reach.links().collect();
         let mut tasks: Vec<Task> = Vec::new();
         if self.options.max_length >= 2 {
-            let mut ways: Map<Link, u64> = Map::default();
-            for (&(first, _), cost) in costs {
-                *ways.entry(first).or_default() += cost.walked;
-            }
-            tasks.extend(links.iter().map(|&link| {
-                let cost = ways.get(&link).copied().unwrap_or(0);
-                Task { prefix: vec![link], cost, promise: Promise::default() }
+            let ways = self.ways();
+            tasks.extend(links.iter().map(|&link| Task {
+                prefix: vec![link],
+                cost: ways[link.index()],
+                promise: Promise::default(),
             }));
             // The longest first, so that no thread is left with one at the end.
             tasks.sort_by_key(|task| (std::cmp::Reverse(task.cost), task.prefix[0]));
         }
         let mut rules = self.count_singles(&links);
-        rules.extend(self.count_tasks(&tasks).0);
-        rules
+        let (found, counted) = self.count_tasks(&tasks);
+        rules.extend(found);
+        (rules, self.share(counted, tasks.len()))
     }
 
     fn count_singles(&self, links: &[Link]) -> Vec<ScoredRule> {
@@ -104,7 +129,7 @@ impl Miner<'_> {
     }
 
     /// Rules whose body has `length` links, three or more.
-    fn count_long(&self, length: usize, costs: &Costs) -> (Vec<ScoredRule>, f64) {
+    pub(super) fn count_long(&self, length: usize, costs: Option<&Costs>) -> (Vec<ScoredRule>, f64) {
         let mut nominations = Nominations::new(length, self.options.seed);
         let mut done: Map<Vec<Link>, ()> = Map::default();
         let mut rules = Vec::new();
@@ -114,8 +139,12 @@ impl Miner<'_> {
                 Budget::Seconds(_) => ROUND,
             };
             nominations.walk(self.reach, walks, &|| self.watch.over());
-            let everything = length == 3 && matches!(self.options.budget, Budget::Seconds(_));
-            let mut tasks = self.tasks(&nominations, &done, costs, everything);
+            let everything =
+                costs.filter(|_| length == 3 && matches!(self.options.budget, Budget::Seconds(_)));
+            let mut tasks = match everything {
+                Some(costs) => all_tasks(&nominations, costs),
+                None => self.nominated_tasks(&nominations, &done, costs),
+            };
             let typical = nominations.typical();
             tasks.sort_by(|a, b| {
                 let density = |task: &Task| task.promise.density(typical);
@@ -127,36 +156,33 @@ impl Miner<'_> {
             let hits = |tasks: &[Task]| tasks.iter().map(|task| task.promise.hits).sum::<u64>() as f64;
             let all = hits(&tasks)
                 + done.keys().filter_map(|p| nominations.promise(p)).map(|p| p.hits as f64).sum::<f64>();
-            let open = hits(&tasks[counted..]);
+            let saturation = match all > 0.0 {
+                true => 1.0 - hits(&tasks[counted..]) / all,
+                false => self.share(counted, tasks.len()),
+            };
             done.extend(tasks.drain(..counted).map(|task| (task.prefix, ())));
-            let saturation = if all > 0.0 { 1.0 - open / all } else { 1.0 };
-            if everything || none || self.watch.over() || matches!(self.options.budget, Budget::Samples(_)) {
+            let once = everything.is_some() || matches!(self.options.budget, Budget::Samples(_));
+            if once || none || self.watch.over() {
                 return (rules, saturation);
             }
         }
     }
 
-    /// What has been nominated and not been done; with `everything`, all else of that length too.
-    fn tasks(
+    /// What has been nominated and not been done.
+    fn nominated_tasks(
         &self,
         nominations: &Nominations,
         done: &Map<Vec<Link>, ()>,
-        costs: &Costs,
-        everything: bool,
+        costs: Option<&Costs>,
     ) -> Vec<Task> {
         let cost_of = |prefix: &[Link]| {
             // The last three steps of a longer path are what is walked most often.
-            let tail = &prefix[prefix.len() - 2..];
-            costs.get(&(tail[0], tail[1])).map_or(0, |ways| ways.onward)
+            let (first, second) = (prefix[prefix.len() - 2], prefix[prefix.len() - 1]);
+            match costs {
+                Some(costs) => costs.get(&(first, second)).copied().unwrap_or(0),
+                None => self.cost(first, second),
+            }
         };
-        if everything {
-            let pairs = costs.iter().map(|(&(first, second), ways)| {
-                let prefix = vec![first, second];
-                let promise = nominations.promise(&prefix).unwrap_or_default();
-                Task { prefix, cost: ways.onward, promise }
-            });
-            return pairs.collect();
-        }
         (nominations.iter())
             .filter(|(prefix, _)| !done.contains_key(*prefix))
             .map(|(prefix, promise)| Task { prefix: prefix.clone(), cost: cost_of(prefix), promise })
@@ -205,4 +231,14 @@ impl Miner<'_> {
         }
         !self.watch.over()
     }
+}
+
+/// All prefixes of two links, nominated or not.
+fn all_tasks(nominations: &Nominations, costs: &Costs) -> Vec<Task> {
+    let pairs = costs.iter().map(|(&(first, second), &cost)| {
+        let prefix = vec![first, second];
+        let promise = nominations.promise(&prefix).unwrap_or_default();
+        Task { prefix, cost, promise }
+    });
+    pairs.collect()
 }

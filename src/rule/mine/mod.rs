@@ -16,7 +16,9 @@ mod tests;
 use super::RuleError;
 use super::clause::{RuleType, ScoredRule, UNSEEN, sort_by_confidence};
 use super::count::Worth;
+use super::options::{at_least_one, check_unseen, refuse, share};
 use super::reach::Reach;
+use super::text::LONGEST_BODY;
 use crate::graph::{Direction, Graph, Link, RelationId};
 use crate::progress::Progress;
 use std::fmt;
@@ -81,12 +83,37 @@ impl Default for MineOptions {
     }
 }
 
+impl MineOptions {
+    /// Whether the options make sense together with any graph.
+    ///
+    /// # Errors
+    /// If one does not; the message names it.
+    pub fn check(&self) -> Result<(), RuleError> {
+        for (what, length) in
+            [("max-length", self.max_length), ("max-acyclic-length", self.max_acyclic_length)]
+        {
+            if !(1..=LONGEST_BODY).contains(&length) {
+                refuse(what, format!("give a length from 1 to {LONGEST_BODY}, not {length}"))?;
+            }
+        }
+        if let Budget::Seconds(seconds) = self.budget
+            && !(seconds > 0.0 && seconds.is_finite())
+        {
+            refuse("seconds", format!("give a number above 0, not {seconds}"))?;
+        }
+        at_least_one("max-groundings", self.max_groundings)?;
+        check_unseen(self.unseen)?;
+        share("min-confidence", self.min_confidence)
+    }
+}
+
 /// What mining brought.
 #[derive(Clone, Debug)]
 pub struct Mined {
     /// The rules, the most confident first.
     pub rules: Vec<ScoredRule>,
-    /// The share of what random walks nominated that has been counted; 1 when nothing was left to do.
+    /// The share of what was to be counted, all short bodies and those that random walks nominated, that has been
+    /// counted: the least over families and lengths. 1 when nothing was left to do.
     pub saturation: f64,
     /// Whether the user stopped it.
     pub interrupted: bool,
@@ -104,9 +131,16 @@ impl Mined {
 /// # Errors
 /// If the options make no sense, such as a length of 0.
 pub fn mine(graph: &Graph, options: &MineOptions, progress: &dyn Progress) -> Result<Mined, RuleError> {
-    check(graph, options)?;
+    options.check()?;
+    if let Some(relation) = options.heads.iter().find(|relation| relation.index() >= graph.relations()) {
+        refuse("heads", format!("the graph has no relation number {}", relation.0))?;
+    }
     let deadline = match options.budget {
-        Budget::Seconds(seconds) => Instant::now().checked_add(Duration::from_secs_f64(seconds)),
+        // A time that no clock can show never comes.
+        Budget::Seconds(seconds) => {
+            let time = Duration::try_from_secs_f64(seconds).ok();
+            time.and_then(|time| Instant::now().checked_add(time))
+        }
         Budget::Samples(_) => None,
     };
     let reach = Reach::new(graph, options.distinct);
@@ -128,45 +162,26 @@ pub fn mine(graph: &Graph, options: &MineOptions, progress: &dyn Progress) -> Re
     progress.begin("mining", "prefixes", None);
     let wants = |of: RuleType| options.types.contains(&of);
     let mut rules = Vec::new();
-    let mut saturation = 1.0;
+    let mut saturation = 1.0_f64;
+    let mut take = |(found, share): (Vec<ScoredRule>, f64)| {
+        rules.extend(found);
+        saturation = saturation.min(share);
+    };
     if wants(RuleType::Zero) {
-        rules.extend(miner.zero());
+        take((miner.zero(), 1.0));
     }
     if wants(RuleType::Acyclic) {
-        rules.extend(miner.short_acyclic());
+        take(miner.short_acyclic());
     }
     if wants(RuleType::Cyclic) {
-        let (cyclic, share) = miner.cyclic();
-        rules.extend(cyclic);
-        saturation = share;
+        take(miner.cyclic());
     }
     if wants(RuleType::Acyclic) && options.max_acyclic_length > 1 {
-        rules.extend(miner.long_acyclic());
+        take(miner.long_acyclic());
     }
     sort_by_confidence(&mut rules, options.unseen);
     progress.end(&watch.figures(saturation));
     Ok(Mined { rules, saturation, interrupted: progress.interrupted() })
-}
-
-fn check(graph: &Graph, options: &MineOptions) -> Result<(), RuleError> {
-    let wrong = |what: &'static str, remedy: String| Err(RuleError::Option { what, remedy });
-    let longest = super::text::LONGEST_BODY;
-    for (what, length) in
-        [("max-length", options.max_length), ("max-acyclic-length", options.max_acyclic_length)]
-    {
-        if !(1..=longest).contains(&length) {
-            return wrong(what, format!("give a length from 1 to {longest}"));
-        }
-    }
-    if let Some(relation) = options.heads.iter().find(|relation| relation.index() >= graph.relations()) {
-        return wrong("heads", format!("the graph has no relation number {}", relation.0));
-    }
-    match options.budget {
-        Budget::Seconds(seconds) if !(seconds > 0.0 && seconds.is_finite()) => {
-            wrong("seconds", "give a number above 0".to_owned())
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Everything that the stages of mining share.
@@ -176,6 +191,16 @@ struct Miner<'a> {
     options: &'a MineOptions,
     worth: &'a Worth,
     watch: &'a Watch<'a>,
+}
+
+impl Miner<'_> {
+    /// The share of `all` that was `counted`. Where the time was up before there was anything to count, nothing was.
+    fn share(&self, counted: usize, all: usize) -> f64 {
+        match all {
+            0 => f64::from(u8::from(!self.watch.over())),
+            all => counted as f64 / all as f64,
+        }
+    }
 }
 
 /// Looks at the clock and the user, and keeps the score.

@@ -207,22 +207,80 @@ fn only_rules_that_are_wanted_are_kept() {
     assert!(constants.windows(2).all(|two| (two[0].0, answer(&two[0].1)) != (two[1].0, answer(&two[1].1))));
 }
 
+/// Interrupts when it has been asked often enough.
+struct Impatient {
+    asked: AtomicUsize,
+    patience: usize,
+}
+
+impl Impatient {
+    fn after(patience: usize) -> Self {
+        Self { asked: AtomicUsize::new(0), patience }
+    }
+}
+
+impl Progress for Impatient {
+    fn begin(&self, _: &str, _: &str, _: Option<u64>) {}
+    fn advance(&self, _: u64, _: &dyn Display) {}
+    fn end(&self, _: &dyn Display) {}
+    fn interrupted(&self) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed) > self.patience
+    }
+}
+
+#[test]
+fn what_was_cut_short_does_not_say_that_all_is_counted() {
+    let graph = composed();
+    for (of, max_length, max_acyclic_length) in [
+        (RuleType::Cyclic, 2, 1),
+        (RuleType::Cyclic, 3, 1),
+        (RuleType::Acyclic, 1, 1),
+        (RuleType::Acyclic, 1, 2),
+    ] {
+        let options = MineOptions { types: vec![of], max_length, max_acyclic_length, ..all_options(true) };
+        for patience in [0, 20] {
+            let mined = mine(&graph, &options, &Impatient::after(patience)).unwrap();
+            assert!(mined.interrupted && mined.saturation < 1.0, "{of:?}: {}", mined.saturation);
+        }
+        let patient = mine(&graph, &options, &Impatient::after(1_000_000)).unwrap();
+        assert!(!patient.interrupted, "{of:?}: nothing is left to find, and it went on");
+        assert_eq!(patient.saturation, 1.0);
+    }
+}
+
+#[test]
+fn what_costs_too_much_to_list_is_asked_for_one_by_one() {
+    let graph = composed();
+    let options = all_options(true);
+    let reach = Reach::new(&graph, true);
+    let worth = Worth { support: 1, confidence: 0.0, unseen: UNSEEN, heads: vec![true; graph.links()] };
+    let check = |progress: &dyn Progress, test: &dyn Fn(Miner<'_>)| {
+        let watch = Watch { deadline: None, progress, found: Default::default(), counted: AtomicU64::new(0) };
+        test(Miner { reach: &reach, options: &options, worth: &worth, watch: &watch });
+    };
+    check(&Silent, &|miner| {
+        let costs = miner.costs(usize::MAX).unwrap();
+        let most = costs.len();
+        assert!(miner.costs(most).is_some() && miner.costs(most - 1).is_none());
+        let links: Vec<Link> = reach.links().collect();
+        for (&first, &second) in links.iter().flat_map(|first| links.iter().map(move |last| (first, last))) {
+            let listed = costs.get(&(first, second)).copied().unwrap_or(0);
+            assert_eq!(miner.cost(first, second), listed, "{first:?} {second:?}");
+        }
+        let listed = miner.count_long(3, Some(&costs)).0;
+        let asked = miner.count_long(3, None).0;
+        assert_eq!(listed.len(), asked.len());
+        assert!(listed.iter().all(|scored| asked.contains(scored)));
+    });
+    check(&Impatient::after(100), &|miner| assert!(miner.costs(usize::MAX).is_none()));
+}
+
 #[test]
 fn an_interruption_keeps_what_was_found() {
-    /// Interrupts when it has been asked often enough.
-    struct Impatient(AtomicUsize);
-    impl Progress for Impatient {
-        fn begin(&self, _: &str, _: &str, _: Option<u64>) {}
-        fn advance(&self, _: u64, _: &dyn Display) {}
-        fn end(&self, _: &dyn Display) {}
-        fn interrupted(&self) -> bool {
-            self.0.fetch_add(1, Ordering::Relaxed) > 30
-        }
-    }
     let graph = composed();
     let options = MineOptions { types: vec![RuleType::Cyclic], ..all_options(true) };
     let all = mine(&graph, &options, &Silent).unwrap();
-    let some = mine(&graph, &options, &Impatient(AtomicUsize::new(0))).unwrap();
+    let some = mine(&graph, &options, &Impatient::after(30)).unwrap();
     assert!(some.interrupted && !all.interrupted);
     assert!(!some.rules.is_empty() && some.rules.len() < all.rules.len());
     assert!(some.rules.iter().all(|scored| all.rules.contains(scored)), "half-counted rules were kept");
@@ -235,8 +293,19 @@ fn senseless_options_are_refused() {
         MineOptions { max_length: 0, ..MineOptions::default() },
         MineOptions { max_acyclic_length: 99, ..MineOptions::default() },
         MineOptions { budget: Budget::Seconds(-1.0), ..MineOptions::default() },
+        MineOptions { budget: Budget::Seconds(f64::NAN), ..MineOptions::default() },
         MineOptions { heads: vec![RelationId(77)], ..MineOptions::default() },
+        MineOptions { min_confidence: 2.0, ..MineOptions::default() },
+        MineOptions { min_confidence: f64::NAN, ..MineOptions::default() },
+        MineOptions { unseen: -3.0, ..MineOptions::default() },
+        MineOptions { max_groundings: 0, ..MineOptions::default() },
     ] {
         assert!(matches!(mine(&graph, &options, &Silent), Err(RuleError::Option { .. })));
     }
+}
+
+#[test]
+fn a_time_that_no_clock_can_show_is_no_limit() {
+    let options = MineOptions { budget: Budget::Seconds(1e30), max_length: 1, ..MineOptions::default() };
+    assert!(!mine(&composed(), &options, &Silent).unwrap().rules.is_empty());
 }
