@@ -1,8 +1,7 @@
 //! The options of ranking that every verb which evaluates has.
 
 use clap::ValueEnum;
-use ruleguider::eval::{Protocol, Side, Ties, Unseen};
-use ruleguider::graph::{Dataset, Triple};
+use ruleguider::eval::{self, Protocol, Side, Ties, Unseen};
 
 /// How to ask and how to rank.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -51,12 +50,11 @@ pub enum Split {
     Test,
 }
 
-impl Split {
-    /// The triples of the split.
-    pub fn triples(self, dataset: &Dataset) -> &[Triple] {
-        match self {
-            Split::Valid => &dataset.known.valid,
-            Split::Test => &dataset.test,
+impl From<Split> for eval::Split {
+    fn from(split: Split) -> Self {
+        match split {
+            Split::Valid => eval::Split::Valid,
+            Split::Test => eval::Split::Test,
         }
     }
 }

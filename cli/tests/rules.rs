@@ -111,17 +111,94 @@ fn mistakes_end_with_code_2_and_one_line_that_says_where() {
     let bad = folder.path().join("bad.tsv");
     fs::write(&bad, "3\t2\t0.6\tnobody(X,Y) <= nothing(X,Y)\n").unwrap();
     let out = folder.path().join("rules.tsv");
-    let (bad, out) = (bad.to_str().unwrap(), out.to_str().unwrap());
+    let empty = folder.path().join("empty.tsv");
+    fs::write(&empty, "").unwrap();
+    let in_file = format!("{}/rules.tsv", bad.display());
+    let (bad, out, empty) = (bad.to_str().unwrap(), out.to_str().unwrap(), empty.to_str().unwrap());
     for (arguments, said) in [
         (vec!["apply", data, "--rules", bad], "bad.tsv:1:9: the data has no relation `nobody`"),
         (vec!["apply", data, "--rules", "none.tsv"], "none.tsv: cannot read the rules"),
         (vec!["mine", data, "--out", out, "--heads", "nobody"], "--heads: the data has no relation `nobody`"),
         (vec!["mine", data, "--out", out, "--max-length", "0"], "max-length: give a length from 1"),
-        (vec!["mine", data, "--out", "no/such/folder/rules.tsv", "--seconds", "1"], "cannot write"),
+        (
+            vec!["mine", data, "--out", out, "--min-confidence", "2"],
+            "min-confidence: give a number from 0 to 1",
+        ),
+        (vec!["mine", data, "--out", &in_file, "--seconds", "600"], "bad.tsv/rules.tsv: cannot be written"),
+        (vec!["apply", data, "--rules", bad, "--top", "0"], "top: give a number from 1"),
+        (vec!["apply", data, "--rules", bad, "--unseen", "nan"], "unseen: give a number from 0"),
+        (
+            vec!["apply", data, "--rules", bad, "--split", "valid", "--learn-valid"],
+            "leave one of the two out",
+        ),
+        (vec!["apply", data, "--rules", bad, "--header", "true"], "(no other file can have a header)"),
+        (
+            vec!["apply", data, "--rules", empty, "--predictions", &in_file],
+            "bad.tsv/rules.tsv: cannot be written",
+        ),
+        (vec!["convert", data, data, "--force"], "is what is read; choose another place"),
     ] {
         let output = run(&[&arguments[..], &["--quiet"]].concat());
         let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{message}");
         assert!(message.lines().count() == 1 && message.contains(said), "{message}");
     }
+}
+
+/// A data set with a graph of its own: `dan` is only in the validation split, `eve` in no graph at all.
+fn with_own_graph(folder: &Path) -> PathBuf {
+    let data = folder.join("own");
+    fs::create_dir(&data).expect("the folder of the test can be written to");
+    for (name, text) in [
+        ("graph.tsv", "ann\tknows\tbob\nann\tlikes\tbob\nbob\tknows\tcat\nbob\tlikes\tcat\n"),
+        ("train.tsv", "ann\tlikes\tbob\n"),
+        ("valid.tsv", "cat\tknows\tdan\n"),
+        ("test.tsv", "cat\tlikes\tdan\n"),
+        ("test_with_unseen.tsv", "cat\tlikes\tdan\neve\tlikes\tann\n"),
+    ] {
+        fs::write(data.join(name), text).expect("the folder of the test can be written to");
+    }
+    data
+}
+
+#[test]
+fn a_graph_of_its_own_hands_the_validation_facts_over_for_the_test_split() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = with_own_graph(folder.path());
+    let rules = folder.path().join("rules.tsv");
+    fs::write(&rules, "2\t2\t1.0\tlikes(X,Y) <= knows(X,Y)\n").unwrap();
+    let apply = |more: &[&str]| {
+        let mut command = ruleguider(&["apply", data.to_str().unwrap(), "--json", "--direction", "both"]);
+        command.arg("--rules").arg(&rules).args(more).output().unwrap()
+    };
+    let output = apply(&[]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("1 test facts with an entity that is not in the graph"), "{said}");
+    let report = json(&output);
+    assert_eq!((&report["hits@1"], &report["left_out"]), (&1.0.into(), &2.into()), "{report}");
+    let report = json(&apply(&["--split", "valid", "--quiet"]));
+    assert_eq!((&report["queries"], &report["left_out"]), (&2.into(), &0.into()), "{report}");
+}
+
+#[test]
+fn entities_called_like_variables_stand_in_rules_and_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("blood.tsv");
+    let facts = (0..60).map(|i| {
+        let group = ["A", "B", "O"][i % 3];
+        format!("p{i}\tgroup\t{group}\np{i}\tgives_to\t{group}\np{i}\tknows\tp{}\n", (i + 3) % 60)
+    });
+    fs::write(&data, facts.collect::<String>()).unwrap();
+    let (data, rules) = (data.to_str().unwrap(), folder.path().join("new/folder/rules.tsv"));
+    let rules = rules.to_str().unwrap();
+    let types = ["--types", "acyclic,zero", "--max-acyclic-length", "2", "--samples", "2000"];
+    let mined = json(&run(&[&["mine", data, "--out", rules, "--json", "--quiet"], &types[..]].concat()));
+    assert!(mined["rules"].as_u64().unwrap() > 10, "{mined}");
+    assert!(fs::read_to_string(rules).unwrap().contains("group(X,\"A\") <= gives_to(X,\"A\")"));
+    let report = json(&run(&["apply", data, "--rules", rules, "--json", "--quiet"]));
+    assert!(report["mrr"].as_f64().unwrap() > 0.5, "{report}");
+    let out = folder.path().join("run");
+    let arguments = ["run", data, "--out", out.to_str().unwrap(), "--set", "system=rules", "--quiet"];
+    let output = run(&arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -9,11 +9,13 @@ mod evaluation;
 mod ranking;
 mod reasoner;
 mod report;
+mod split;
 
 pub use evaluation::{Evaluation, Protocol, Ranked, Side, Truth, Unseen, evaluate};
 pub use ranking::Ties;
 pub use reasoner::{Answers, Reasoner, ReasonerError, Scored};
 pub use report::{Figures, RelationFigures, Report};
+pub use split::{Split, evaluate_split};
 
 /// What can go wrong while ranking.
 #[derive(Debug, thiserror::Error)]

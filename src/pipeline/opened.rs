@@ -10,27 +10,14 @@ use super::run::{Order, RunReport, Stage};
 use super::stage::Stages;
 use super::{Checksum, Manifest, PipelineError, learn};
 use crate::embed::Embedding;
-use crate::eval::{Protocol, Reasoner, Report, Truth, evaluate};
-use crate::graph::{Adjacency, Dataset, EntityId, Link, Query, Triple};
+pub use crate::eval::Split;
+use crate::eval::{Protocol, Reasoner, Report, evaluate_split};
+use crate::graph::{Dataset, EntityId, Link, Query};
 use crate::progress::Progress;
 use crate::rule::ScoredRule;
 use crate::tensor::Device;
 use crate::walk::Noting;
-use serde::{Deserialize, Serialize};
 use std::path::Path;
-
-/// A split that can be ranked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Split {
-    /// What nothing was learnt from.
-    #[default]
-    Test,
-    /// What was tuned on; filtered by what is known without the test split.
-    Valid,
-    /// The same, filtered by test answers as well, as published figures are. Nothing may be chosen by it.
-    ValidAsPublished,
-}
 
 /// A run that can be asked.
 pub struct Opened {
@@ -239,23 +226,6 @@ impl Opened {
         protocol: Protocol,
         progress: &dyn Progress,
     ) -> Result<Report, PipelineError> {
-        let dataset = &self.dataset;
-        let (triples, answers): (&[Triple], Adjacency) = match split {
-            Split::Test => (&dataset.test, dataset.answers()),
-            Split::ValidAsPublished => (&dataset.known.valid, dataset.answers()),
-            // Tuning must not profit from test answers, not even by having them filtered.
-            Split::Valid => {
-                let known = &dataset.known;
-                let splits: [&[Triple]; 3] = [&known.facts, &known.queries, &known.valid];
-                (&known.valid, Adjacency::new(dataset.names.entities.len(), &splits))
-            }
-        };
-        let truth = Truth { graph: &self.learnable.graph, answers: &answers };
-        let evaluation = evaluate(reasoner, triples, truth, protocol, progress)?;
-        let mut report = evaluation.report(truth, &dataset.names);
-        if split == Split::Test {
-            report.left_out += dataset.test_left_out.len() * protocol.side.directions().len();
-        }
-        Ok(report)
+        Ok(evaluate_split(reasoner, &self.dataset, split, &self.learnable.graph, protocol, progress)?)
     }
 }

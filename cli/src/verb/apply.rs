@@ -3,10 +3,12 @@
 use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
+use crate::data::{Data, Reading};
 use crate::protocol::{Ranking, Split};
+use anyhow::ensure;
 use clap::ValueEnum;
-use ruleguider::eval::{self, EvalError, Truth};
-use ruleguider::graph::{ReadOptions, SplitShares, read};
+use ruleguider::eval::{self, EvalError, evaluate_split};
+use ruleguider::graph::{Dataset, Known, SplitShares, check_writable};
 use ruleguider::rule::{self, Aggregate, ApplyOptions, RuleFile, RuleReasoner};
 use std::path::PathBuf;
 
@@ -23,6 +25,9 @@ pub struct Apply {
     /// How a single file is divided into train, valid and test: what `mine` was given as --split
     #[arg(long, value_name = "TRAIN,VALID,TEST")]
     shares: Option<SplitShares>,
+    /// Whether a .csv begins with a header [default: if its first record names the columns]
+    #[arg(long, value_name = "true|false")]
+    header: Option<bool>,
     /// The rules to apply
     #[arg(long, value_name = "FILE")]
     rules: PathBuf,
@@ -56,7 +61,7 @@ pub struct Apply {
     /// Let different variables of a rule stand for the same entity
     #[arg(long)]
     no_object_identity: bool,
-    /// Take the validation facts for known too, as the published figure on the test split of NELL-995 does
+    /// Answer test queries on the validation facts too, as is done without asking for data with a graph of its own
     #[arg(long)]
     learn_valid: bool,
     /// Write the best answers at both ends of every triple, in AnyBURL's format
@@ -81,12 +86,13 @@ enum Aggregation {
 impl Apply {
     /// Applies and evaluates.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
-        let shares = self.shares.unwrap_or_default();
-        let mut dataset =
-            read(&self.data, &ReadOptions { shares, seed: common.seed, ..ReadOptions::default() })?;
-        if self.learn_valid {
-            dataset.known = dataset.known.with_valid_learnt();
-        }
+        ensure!(
+            !(self.learn_valid && self.split == Split::Valid),
+            "--learn-valid --split valid: what is known already cannot be asked for; leave one of the two out"
+        );
+        let options = self.options();
+        options.check()?;
+        let dataset = self.data().read(common)?;
         let console = Console::with_interrupt(common);
         let file = RuleFile::read(&self.rules, &dataset.names)?;
         if file.reflexive > 0 {
@@ -94,23 +100,37 @@ impl Apply {
             console
                 .note(&format_args!("{path}: {} rules about an entity and itself left out", file.reflexive));
         }
-        let graph = dataset.graph();
-        let reasoner = RuleReasoner::new(&graph, file.rules, self.options());
-        let triples = self.split.triples(&dataset);
-        let answers = dataset.answers();
-        let truth = Truth { graph: &graph, answers: &answers };
-        let evaluation = match eval::evaluate(&reasoner, triples, truth, self.ranking.protocol(), &console) {
+        if let Some(path) = &self.predictions {
+            check_writable(path)?;
+        }
+        let graph = dataset.graph_of(&self.known(&dataset));
+        let reasoner = RuleReasoner::new(&graph, file.rules, options);
+        let (split, protocol) = (eval::Split::from(self.split), self.ranking.protocol());
+        let report = match evaluate_split(&reasoner, &dataset, split, &graph, protocol, &console) {
             Err(EvalError::Interrupted) => return Ok(Outcome::Interrupted),
             other => other?,
         };
+        // Before the predictions: what has been found out should not be lost to a full disk.
+        if common.json { console::print_json(&report) } else { console::print(&report) }?;
         if let Some(path) = &self.predictions
-            && !rule::write_predictions(path, triples, &reasoner, &dataset.names, &console)?
+            && !rule::write_predictions(path, split.triples(&dataset), &reasoner, &dataset.names, &console)?
         {
             return Ok(Outcome::Interrupted);
         }
-        let report = evaluation.report(truth, &dataset.names);
-        if common.json { console::print_json(&report) } else { console::print(&report) }?;
         Ok(Outcome::Done)
+    }
+
+    fn data(&self) -> Data {
+        Data { path: self.data.clone(), options: Reading { shares: self.shares, header: self.header } }
+    }
+
+    /// What the queries are answered on.
+    fn known(&self, dataset: &Dataset) -> Known {
+        match self.split {
+            Split::Test if self.learn_valid => dataset.known.with_valid_learnt(),
+            Split::Test => dataset.known.for_test(),
+            Split::Valid => dataset.known.clone(),
+        }
     }
 
     fn options(&self) -> ApplyOptions {

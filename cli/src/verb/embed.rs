@@ -4,14 +4,14 @@ use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::data::Data;
-use crate::protocol::{Ranking, Split};
+use crate::protocol::Ranking;
 use crate::usage;
 use anyhow::Context;
 use ruleguider::embed::{
     EmbedError, Embedding, ModelKind, Settings, Size, Stop, Summary, Task, Trained, epochs_wanted, preset,
     suited, train,
 };
-use ruleguider::eval::{self, EvalError, Report, Truth};
+use ruleguider::eval::{EvalError, Report, Split, evaluate_split};
 use ruleguider::graph::{Dataset, Known};
 use ruleguider::pipeline::reproduce::{RowResult, keep};
 use ruleguider::tensor::Device;
@@ -174,13 +174,7 @@ impl Embed {
         console: &Console,
     ) -> Result<Report, EvalError> {
         let graph = dataset.graph_of(known);
-        let answers = dataset.answers();
-        let truth = Truth { graph: &graph, answers: &answers };
-        let protocol = self.ranking.protocol();
-        let mut evaluation =
-            eval::evaluate(embedding, Split::Test.triples(dataset), truth, protocol, console)?;
-        evaluation.left_out += dataset.test_left_out.len() * protocol.side.directions().len();
-        Ok(evaluation.report(truth, &dataset.names))
+        evaluate_split(embedding, dataset, Split::Test, &graph, self.ranking.protocol(), console)
     }
 
     fn keep(

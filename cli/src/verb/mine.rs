@@ -6,7 +6,7 @@ use crate::data::Data;
 use crate::{Outcome, usage};
 use anyhow::Context;
 use clap::ValueEnum;
-use ruleguider::graph::{Names, RelationId};
+use ruleguider::graph::{Names, RelationId, check_writable};
 use ruleguider::rule::{self, Budget, MineOptions, Mined, RuleType};
 use serde::Serialize;
 use std::fmt;
@@ -16,9 +16,10 @@ use std::time::Instant;
 /// Arguments of `mine`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Rules are written in AnyBURL's format, the most confident first. A confidence with an \
-    exponent (1.5e-1) marks counts that were estimated from a sample; all others are exact. Ctrl-C keeps what \
-    was found.\n\n\
+    after_help = "Rules are written in AnyBURL's format: predicted, correct, correct / predicted, rule. They are \
+    ordered by the smoothed confidence, correct / (predicted + P) with P from --unseen, the highest first. A \
+    confidence with an exponent (1.5e-1) marks counts that were estimated from a sample; all others are exact. \
+    Ctrl-C keeps what was found.\n\n\
     Examples:\n  ruleguider mine data/wn18rr --seconds 10 --out rules.tsv\n  \
     ruleguider mine data/fb15k-237 --seconds 100 --types cyclic,acyclic,zero --out rules.tsv --json\n  \
     ruleguider mine data/nell-995 --samples 100000 --heads concept:athleteplaysforteam --out rules.tsv"
@@ -47,7 +48,7 @@ pub struct Mine {
     /// The fewest correct predictions of a rule
     #[arg(long, value_name = "N", default_value_t = MineOptions::default().min_support)]
     min_support: u64,
-    /// The lowest confidence of a rule
+    /// The lowest smoothed confidence of a rule
     #[arg(long, value_name = "C", default_value_t = MineOptions::default().min_confidence)]
     min_confidence: f64,
     /// The smoothing constant of the confidence, correct / (predicted + P)
@@ -62,7 +63,8 @@ pub struct Mine {
     /// For every relation and constant, the most rules with constants that are kept
     #[arg(long, value_name = "N", default_value_t = MineOptions::default().max_bodies)]
     max_bodies: usize,
-    /// Take the validation facts for known too, as the published figure on the test split of NELL-995 does
+    /// Learn from the validation facts too: for the final figure on the test split, as published for NELL-995. Rules
+    /// for tuning on the validation split must not know it
     #[arg(long)]
     learn_valid: bool,
     /// Count bodies with more groundings than this from a sample of them
@@ -90,8 +92,10 @@ impl Mine {
             dataset.known = dataset.known.with_valid_learnt();
         }
         let options = self.options(common, &dataset.names)?;
+        options.check()?;
         let constants = self.types.iter().any(|&of| of != Type::Cyclic);
         rule::check_names(&dataset.names, constants)?;
+        check_writable(&self.out)?;
         let graph = dataset.graph();
         let mined = rule::mine(&graph, &options, &Console::with_interrupt(common))?;
         rule::write_rules(&self.out, &mined.rules, &dataset.names)?;
