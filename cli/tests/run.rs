@@ -111,6 +111,21 @@ fn a_run_answers_and_explains() {
     assert_eq!(explanation["answers"][0]["path"], answer["path"]);
     assert!(!explanation["rules"].as_array().unwrap().is_empty());
     assert!(tool.done(&["explain", "run", subject, relation, object]).contains("predicted in place 1"));
+    // The place is that in the list that is shown; what is not in the list is not predicted.
+    let everything = tool.json(&["predict", "run", subject, relation, "--top", "4000000000"]);
+    let listed: Vec<&Value> =
+        everything["answers"].as_array().unwrap().iter().map(|answer| &answer["entity"]).collect();
+    assert!(listed.len() > 50);
+    let others = ["man", "woman", "Ilse_Hagenthal"].map(Value::from);
+    let asked: Vec<Value> = listed.iter().step_by(20).map(|&entity| entity.clone()).chain(others).collect();
+    for entity in &asked {
+        let place = listed.iter().position(|other| *other == entity);
+        let arguments = ["explain", "run", subject, relation, entity.as_str().unwrap(), "--json"];
+        let said = tool.exits(&arguments, i32::from(place.is_none()));
+        let explanation: Value = serde_json::from_str(&said).unwrap();
+        assert_eq!(explanation["rank"].as_u64(), place.map(|place| place as u64 + 1), "{entity}");
+        assert_eq!(explanation["answers"].as_array().unwrap().is_empty(), place.is_none(), "{entity}");
+    }
     // A fact that nothing speaks for: said, with exit code 1.
     let nothing = tool.exits(&["explain", "run", subject, "gender", subject], 1);
     assert!(nothing.contains("not predicted"), "{nothing}");
@@ -127,6 +142,16 @@ fn misspelt_names_have_suggestions() {
     let misspelt = subject.replacen(' ', "  ", 1);
     let said = tool.refused(&["predict", "run", &misspelt, "uncle_of"]);
     assert!(said.contains("did you mean") && said.contains(subject), "{said}");
+    let said = tool.refused(&["predict", "run", subject, "weight"]);
+    assert!(said.contains("its relations are cousin_of, "), "{said}");
+    let output = tool.run(&["predict", "run", subject, "uncle_of", "--beam", "5000"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said.contains("'--beam <N>': 5000 is not in 1..=4096"), "{said}");
+    // The other end may be meant.
+    let output = tool.run(&["predict", "run", "woman", "gender"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("never a head of `gender`") && said.contains("did you mean `~gender`?"), "{said}");
     let said = tool.refused(&["predict", "run", subject, "uncel_of"]);
     assert!(said.contains("the graph has never seen a relation `uncel_of`; did you mean"), "{said}");
 }
@@ -136,12 +161,13 @@ fn a_file_of_queries_becomes_json_lines() {
     let tool = Tool::new();
     let report = demonstration(&tool);
     let subject = report["examples"][0]["subject"].as_str().unwrap();
-    let queries =
-        format!("{subject}\tuncle_of\n\nNobody At All\tuncle_of\r\n{subject}\t~parent_of\nno tab\n");
+    let queries = format!(
+        "{subject}\tuncle_of\n\nNobody At All\tuncle_of\r\n{subject}\t~parent_of\nno tab\n{subject}\tuncle_of\t3\n"
+    );
     tool.write("queries.tsv", &queries);
     let out = tool.done(&["predict", "run", "--file", "queries.tsv", "--top", "2"]);
     let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines.len(), 4);
+    assert_eq!(lines.len(), 5);
     assert!(lines[0]["answers"].as_array().unwrap().len() <= 2);
     assert!(lines[1]["error"].as_str().unwrap().contains("never seen"));
     assert_eq!(
@@ -149,6 +175,107 @@ fn a_file_of_queries_becomes_json_lines() {
         (&Value::from("parent_of"), &Value::from(true))
     );
     assert!(lines[3]["error"].as_str().unwrap().contains("expected SUBJECT<TAB>RELATION"));
+    assert!(lines[4]["error"].as_str().unwrap().contains("expected 2 fields, SUBJECT<TAB>RELATION, found 3"));
+    for line in &lines {
+        assert!(
+            line["inverse"].is_boolean() && line["known"].is_array() && line["known_ids"].is_array(),
+            "{line}"
+        );
+    }
+    // Where nothing is predicted for any line, the exit code says so.
+    tool.write("strangers.tsv", "Nobody At All\tuncle_of\n");
+    tool.exits(&["predict", "run", "--file", "strangers.tsv"], 1);
+}
+
+/// The lines of a file of facts.
+fn facts(tool: &Tool, name: &str) -> Vec<[String; 3]> {
+    let text = std::fs::read_to_string(tool.path(name)).expect("a file of facts");
+    let fact = |line: &str| {
+        let fields: Vec<String> = line.split('\t').map(str::to_owned).collect();
+        fields.try_into().expect("three fields")
+    };
+    text.lines().map(fact).collect()
+}
+
+#[test]
+fn facts_that_were_put_aside_are_no_discoveries() {
+    let tool = Tool::new();
+    tool.done(&["generate", "family", "--people", "120", "--out", "data", "--quiet"]);
+    let aside = ["valid", "test"].map(|split| facts(&tool, &format!("data/{split}.tsv")));
+    let expected = |head: &Value, relation: &Value, tail: &Value| {
+        let fact = [head, relation, tail].map(|name| name.as_str().unwrap().to_owned());
+        let [valid, test] = aside.each_ref().map(|facts| facts.contains(&fact));
+        if test {
+            Value::from("test")
+        } else if valid {
+            Value::from("valid")
+        } else {
+            Value::Null
+        }
+    };
+    // Of more examples than are looked at for a few, and none of them called new if any split has it.
+    let report =
+        tool.json(&[&["run", "data", "--out", "run", "--set", "eval.examples=500"], &QUICK[..]].concat());
+    let examples = report["examples"].as_array().unwrap();
+    assert!(examples.len() > 50);
+    for example in examples {
+        let answer = &example["answer"];
+        let split = expected(&answer["from_id"], &example["relation"], &answer["entity"]);
+        assert_eq!(answer["held_out"], split, "{example}");
+        assert_eq!(example["true_in_test"], split == "test");
+    }
+    let asked: String =
+        aside.concat().iter().map(|[head, relation, _]| format!("{head}\t{relation}\n")).collect();
+    tool.write("queries.tsv", &asked);
+    let out = tool.done(&["predict", "run", "--file", "queries.tsv", "--quiet"]);
+    let (mut valid, mut new) = (None, 0);
+    for line in out.lines() {
+        let prediction: Value = serde_json::from_str(line).unwrap();
+        for answer in prediction["answers"].as_array().unwrap() {
+            let split = expected(&prediction["subject"], &prediction["relation"], &answer["entity"]);
+            assert_eq!(answer["held_out"], split, "{answer}");
+            new += usize::from(split.is_null());
+            if split == "valid" {
+                valid = Some(
+                    [&prediction["subject"], &prediction["relation"], &answer["entity"]].map(Value::clone),
+                );
+            }
+        }
+    }
+    assert!(new > 0);
+    let fact = valid.expect("a fact of the validation split among the answers");
+    let [subject, relation, object] = fact.each_ref().map(|name| name.as_str().unwrap());
+    let marked = "[in your data, put aside for validation]";
+    let text = tool.done(&["predict", "run", subject, relation]);
+    assert!(text.contains(marked), "{text}");
+    let explain = ["explain", "run", subject, relation, object];
+    assert_eq!(tool.json(&explain)["held_out"], "valid");
+    assert!(tool.done(&explain).lines().next().unwrap().ends_with(marked));
+    // The same fact asked for from its other end.
+    let heads = tool.json(&["explain", "run", object, &format!("~{relation}"), subject]);
+    assert_eq!(heads["held_out"], "valid");
+}
+
+#[test]
+fn the_examples_of_the_help_work() {
+    let tool = Tool::new();
+    tool.done(&[&["run", "--quiet"], &QUICK[..]].concat());
+    tool.write("queries.tsv", "Ilse_Hagenthal\tcousin_of\n");
+    let program = env!("CARGO_BIN_EXE_ruleguider");
+    for verb in ["predict", "explain"] {
+        let help = tool.done(&[verb, "-h"]);
+        let examples: Vec<&str> =
+            help.lines().filter_map(|line| line.trim_start().strip_prefix("ruleguider ")).collect();
+        assert!(examples.len() > 1, "{help}");
+        for example in examples {
+            let output = std::process::Command::new("sh")
+                .args(["-c", &format!("{program} {example}")])
+                .current_dir(tool.folder.path())
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{example}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
 }
 
 #[test]
@@ -234,6 +361,19 @@ fn all_stages_from_end_to_end() {
     let third: Value = serde_json::from_str(one.lines().nth(2).unwrap()).unwrap();
     assert_eq!(third["answers"][0]["entity"], prediction["answers"][0]["entity"]);
     assert_eq!(one.lines().nth(2), one.lines().nth(4));
+    // Every answer has a reason, and a rule stands beside a path only if its entities are different.
+    for line in one.lines() {
+        let prediction: Value = serde_json::from_str(line).unwrap();
+        for answer in prediction["answers"].as_array().unwrap() {
+            let path = answer["path"].as_array().unwrap();
+            assert!(!path.is_empty(), "{answer}");
+            let mut visited: Vec<&str> = path.iter().map(|step| step["entity"].as_str().unwrap()).collect();
+            visited.push(answer["from_id"].as_str().unwrap());
+            visited.sort_unstable();
+            visited.dedup();
+            assert!(answer["rule"].is_null() || visited.len() == path.len() + 1, "{answer}");
+        }
+    }
     let narrow = tool.done(&[&file[..], &["--beam", "1"]].concat());
     assert!(narrow.len() < one.len(), "fewer paths find less");
     let again = tool.json(&arguments);

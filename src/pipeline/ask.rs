@@ -1,14 +1,15 @@
 //! Questions to an opened run: predictions, explanations, examples.
 
-use super::answer::{Answer, Reasoned, RuleSaid, Step, in_words};
+use super::answer::{Answer, HeldOut, Reasoned, RuleSaid, Step, in_words};
 use super::joint::Opinion;
 use super::reason::{ByRules, Explains, by_rule};
-use super::{Opened, PipelineError};
+use super::{Naming, Opened, PipelineError};
 use crate::eval::Scored;
-use crate::graph::{Direction, EntityId, Link, Query, Triple};
+use crate::graph::{Dataset, Direction, EntityId, Graph, Known, Link, Query, Triple};
 use crate::rule::{Reason, UNSEEN};
 use crate::walk::SoftReward;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
 /// How many ways to an answer, and rules for it, an explanation shows.
 const WAYS: usize = 5;
@@ -26,6 +27,9 @@ pub struct Prediction {
     pub answers: Vec<Answer>,
     /// Answers that the graph has already, by label.
     pub known: Vec<String>,
+    /// The same by id.
+    #[serde(default)]
+    pub known_ids: Vec<String>,
 }
 
 /// Why, or why not.
@@ -41,11 +45,14 @@ pub struct Explanation {
     pub object: String,
     /// Whether the graph has this fact already.
     pub known: bool,
-    /// Its place among all answers that the graph does not have, from 1; absent if it is not predicted at all.
+    /// The split that has it, if it is a fact of the data that was put aside.
+    #[serde(default)]
+    pub held_out: Option<HeldOut>,
+    /// Its place among the answers that are predicted, from 1; absent if it is not predicted at all.
     pub rank: Option<usize>,
     /// The best answer instead, if that is another one.
     pub instead: Option<Answer>,
-    /// The ways to the object, best first: empty if it is not predicted.
+    /// The ways to the object, those by rules first: empty if it is not predicted.
     pub answers: Vec<Answer>,
     /// The rules that predict it, most confident first, each with a path that grounds it.
     pub rules: Vec<GroundedRule>,
@@ -70,6 +77,9 @@ pub struct GroundedRule {
     pub rule: RuleSaid,
     /// The label of the entity where the path begins.
     pub from: String,
+    /// The id of that entity.
+    #[serde(default)]
+    pub from_id: String,
     /// The path.
     pub path: Vec<Step>,
 }
@@ -87,6 +97,14 @@ pub struct Example {
     pub words: String,
     /// Whether the test split has this answer.
     pub true_in_test: bool,
+}
+
+impl Example {
+    /// The split that has the answer; none if it is not in the data at all.
+    pub fn split(&self) -> Option<HeldOut> {
+        // Runs of earlier versions have written down no more than this.
+        self.answer.held_out.or(self.true_in_test.then_some(HeldOut::Test))
+    }
 }
 
 impl Opened {
@@ -119,8 +137,9 @@ impl Opened {
                 subject: names.entity(query.subject).to_owned(),
                 relation: self.relation_name(*query),
                 inverse: query.link.direction() == Direction::Inverse,
-                answers: answers.iter().map(|answer| Answer::new(answer, names)).collect(),
+                answers: answers.iter().map(|answer| self.said(*query, answer)).collect(),
                 known: known.iter().map(|&entity| names.label(entity).to_owned()).collect(),
+                known_ids: known.iter().map(|&entity| names.entity(entity).to_owned()).collect(),
             }
         };
         Ok(queries.iter().zip(reasoned).map(prediction).collect())
@@ -138,31 +157,65 @@ impl Opened {
     ) -> Result<Explanation, PipelineError> {
         let names = &self.dataset.names;
         let graph = &self.learnable.graph;
-        let ranked = reasoner.ranked(query, graph)?;
-        let rank = ranked.iter().position(|scored| scored.entity == object).map(|at| at + 1);
-        let instead = match ranked.first() {
-            Some(first) if first.entity != object => {
-                reasoner.reasons(query, *first, 1)?.first().map(|best| Answer::new(best, names))
-            }
-            _ => None,
-        };
-        let ways = match rank {
-            Some(place) => reasoner.reasons(query, ranked[place - 1], WAYS)?,
-            None => Vec::new(),
-        };
-        let rules = self.rules_for(query, object);
+        let best = reasoner.reasoned(&[query], 1, graph)?.remove(0).pop();
+        let instead = best.filter(|best| best.entity != object);
+        let (rank, ways) = placed(reasoner, query, object, graph)?;
         Ok(Explanation {
             subject: names.entity(query.subject).to_owned(),
             relation: self.relation_name(query),
             inverse: query.link.direction() == Direction::Inverse,
             object: names.entity(object).to_owned(),
             known: graph.contains(query.subject, query.link, object),
+            held_out: self.held_out(query, object),
             rank,
-            instead,
-            answers: ways.iter().map(|way| Answer::new(way, names)).collect(),
-            rules,
+            instead: instead.map(|best| self.said(query, &best)),
+            answers: ways.iter().map(|way| self.said(query, way)).collect(),
+            rules: self.rules_for(query, object),
             embedding: self.embedding_said(query, object)?,
         })
+    }
+
+    /// An answer to `query` with its names.
+    fn said(&self, query: Query, reasoned: &Reasoned) -> Answer {
+        let held_out = self.held_out(query, reasoned.entity);
+        Answer::new(reasoned, held_out, &self.dataset.names, self.naming())
+    }
+
+    /// The split that has the fact that `object` answers `query`, if the data has it and the graph does not.
+    fn held_out(&self, query: Query, object: EntityId) -> Option<HeldOut> {
+        if self.learnable.graph.contains(query.subject, query.link, object) {
+            return None;
+        }
+        let relation = query.link.relation()?;
+        let (head, tail) = match query.link.direction() {
+            Direction::Forward => (query.subject, object),
+            Direction::Inverse => (object, query.subject),
+        };
+        self.put_aside.get_or_init(|| put_aside(&self.dataset)).get(&Triple { head, relation, tail }).copied()
+    }
+
+    /// What to say of a query for one end of a relation whose subject the graph has at that end only: the other one
+    /// may be meant.
+    pub fn other_direction(&self, query: Query) -> Option<String> {
+        let graph = &self.learnable.graph;
+        let leads = |link: Link| !graph.targets(query.subject, link).is_empty();
+        if leads(query.link) || !leads(query.link.reversed()) {
+            return None;
+        }
+        let (subject, relation) =
+            (self.naming().of(query.subject, &self.dataset.names), self.relation_name(query));
+        let (end, other) = match query.link.direction() {
+            Direction::Forward => ("head", "~"),
+            Direction::Inverse => ("tail", ""),
+        };
+        Some(format!(
+            "{subject} is never a {end} of `{relation}` in the graph; did you mean `{other}{relation}`?"
+        ))
+    }
+
+    /// What entities are called so that a person knows which is meant.
+    pub fn naming(&self) -> &Naming {
+        self.naming.get_or_init(|| Naming::new(&self.dataset.names))
     }
 
     fn embedding_said(&self, query: Query, object: EntityId) -> Result<Option<EmbeddingSaid>, PipelineError> {
@@ -190,8 +243,8 @@ impl Opened {
         let fired = by_rules.rules().explain(query, object);
         let said = |reason: &Reason<'_>| {
             let answer = Scored { entity: object, score: reason.confidence };
-            let Answer { from, path, .. } = Answer::new(&by_rule(reason, answer), names);
-            GroundedRule { rule: RuleSaid::new(reason.rule, names), from, path }
+            let Answer { from, from_id, path, .. } = self.said(query, &by_rule(reason, answer));
+            GroundedRule { rule: RuleSaid::new(reason.rule, names, self.naming()), from, from_id, path }
         };
         fired.iter().take(WAYS).map(said).collect()
     }
@@ -203,7 +256,7 @@ impl Opened {
     pub fn examples(&self, reasoner: &dyn Explains, count: usize) -> Result<Vec<Example>, PipelineError> {
         let names = &self.dataset.names;
         let test = &self.dataset.test;
-        let looked_at = (count * 40).clamp(count, 400);
+        let looked_at = count.saturating_mul(40).min(400).max(count);
         let stride = (test.len() / looked_at.max(1)).max(1);
         let queries: Vec<Query> = test
             .iter()
@@ -232,26 +285,23 @@ impl Opened {
             std::cmp::Reverse((trusted(answer), visited.len() == hops, hops))
         });
         let mut chosen: Vec<(Query, Reasoned)> = Vec::new();
+        let mut shown: HashMap<Link, usize> = HashMap::new();
         while chosen.len() < count && !found.is_empty() {
             // Relations take turns: next comes one that has been shown least often.
-            let shown = |query: &Query| chosen.iter().filter(|(other, _)| other.link == query.link).count();
-            let fewest = found.iter().map(|(query, _)| shown(query)).min().unwrap_or(0);
-            let next = found.iter().position(|(query, _)| shown(query) == fewest).unwrap_or(0);
+            let times = |(query, _): &(Query, Reasoned)| shown.get(&query.link).copied().unwrap_or(0);
+            let fewest = found.iter().map(times).min().unwrap_or(0);
+            let next = found.iter().position(|one| times(one) == fewest).unwrap_or(0);
+            *shown.entry(found[next].0.link).or_default() += 1;
             chosen.push(found.remove(next));
         }
         let example = |(query, reasoned): (Query, Reasoned)| {
-            let answer = Answer::new(&reasoned, names);
-            let triple = Triple {
-                head: query.subject,
-                relation: query.link.relation().expect("a test triple has a relation"),
-                tail: reasoned.entity,
-            };
+            let answer = self.said(query, &reasoned);
             Example {
                 subject: names.label(query.subject).to_owned(),
                 relation: self.relation_name(query),
-                words: in_words(query, &answer, names),
+                words: in_words(query, &answer, names, self.naming()),
+                true_in_test: answer.held_out == Some(HeldOut::Test),
                 answer,
-                true_in_test: test.contains(&triple),
             }
         };
         Ok(chosen.into_iter().map(example).collect())
@@ -260,4 +310,38 @@ impl Opened {
     fn relation_name(&self, query: Query) -> String {
         query.link.relation().map_or("", |relation| self.dataset.names.relation(relation)).to_owned()
     }
+}
+
+/// The place of `object` among the answers that `reasoner` gives for `query`, and the ways to it; none if nothing but a
+/// score speaks for it.
+fn placed(
+    reasoner: &dyn Explains,
+    query: Query,
+    object: EntityId,
+    graph: &Graph,
+) -> Result<(Option<usize>, Vec<Reasoned>), PipelineError> {
+    let ranked = reasoner.ranked(query, graph)?;
+    let Some(place) = ranked.iter().position(|scored| scored.entity == object) else {
+        return Ok((None, Vec::new()));
+    };
+    let ways = reasoner.reasons(query, &ranked[place..=place], WAYS)?.remove(0);
+    if ways.is_empty() {
+        return Ok((None, ways));
+    }
+    let before = reasoner.reasons(query, &ranked[..place], 1)?;
+    Ok((Some(before.iter().filter(|reasons| !reasons.is_empty()).count() + 1), ways))
+}
+
+/// The facts of the data that are not in the graph, each with the split that has it. Of several splits, the one that
+/// less was learnt from.
+fn put_aside(dataset: &Dataset) -> HashMap<Triple, HeldOut> {
+    let Known { queries, valid, .. } = &dataset.known;
+    let train: &[Triple] = if dataset.known.has_own_graph() { queries } else { &[] };
+    let splits: [(&[Triple], HeldOut); 4] = [
+        (train, HeldOut::Train),
+        (valid, HeldOut::Valid),
+        (&dataset.test_left_out, HeldOut::Test),
+        (&dataset.test, HeldOut::Test),
+    ];
+    splits.into_iter().flat_map(|(facts, split)| facts.iter().map(move |&fact| (fact, split))).collect()
 }

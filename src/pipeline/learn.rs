@@ -210,15 +210,15 @@ pub fn load_embedding(
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn load_walker(
+pub fn load_walker<'g>(
     directory: &RunDirectory,
-    learnable: &Learnable,
+    learnable: &'g Learnable,
     settings: &WalkConfig,
     device: &Device,
-) -> Result<ByWalker, PipelineError> {
+) -> Result<ByWalker<'g>, PipelineError> {
     let mut walker = Walker::read(&directory.file(WALKER), &learnable.graph, &learnable.known, device)?;
     walker.set_search(settings.beam, settings.pool)?;
-    Ok(ByWalker::new(walker, &mined(directory, learnable)?))
+    Ok(ByWalker::new(walker, &learnable.graph, &mined(directory, learnable)?))
 }
 
 /// The blend of a run.

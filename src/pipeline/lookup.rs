@@ -1,11 +1,14 @@
-//! Finding what a person means by a name: an id, a label, a relation or its inverse, and what was nearly meant.
+//! Finding what a person means by a name: an id, a label, a relation or its inverse, and what was nearly meant; and
+//! naming entities so that a person knows which is meant.
 
 use super::PipelineError;
 use crate::graph::{Direction, EntityId, Link, Names, RelationId};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// How many names a message suggests at most.
 const SUGGESTED: usize = 5;
+/// So many relations are listed where none is nearly called like what was typed.
+const LISTED: usize = 12;
 /// Names less alike than this are not worth suggesting.
 const ALIKE: f64 = 0.55;
 
@@ -52,7 +55,7 @@ impl<'a> Lookup<'a> {
                     let label = self.names.labels.get(&entity).map(String::as_str);
                     [Some(self.names.entity(entity)), label].into_iter().flatten()
                 });
-                Err(unknown("entity", text, spellings))
+                Err(unknown("an entity", text, &nearest(text, spellings)))
             }
             (several, _) => {
                 let ids: Vec<&str> =
@@ -65,11 +68,6 @@ impl<'a> Lookup<'a> {
                 )))
             }
         }
-    }
-
-    /// Whether several entities have this label.
-    pub fn is_shared(&self, label: &str) -> bool {
-        self.by_label.get(&label.to_lowercase()).is_some_and(|entities| entities.len() > 1)
     }
 
     fn by_folded_name(&self, folded: &str) -> Vec<EntityId> {
@@ -115,7 +113,7 @@ impl<'a> Lookup<'a> {
         let found = if same.is_empty() { all().filter(|(name, _)| ends(name)).collect() } else { same };
         match &found[..] {
             [(_, relation)] => Ok(*relation),
-            [] => Err(unknown("relation", text, self.names.relations.iter())),
+            [] => Err(self.unknown_relation(text)),
             several => {
                 let names: Vec<&str> = several.iter().take(12).map(|(name, _)| *name).collect();
                 Err(PipelineError::Name(format!(
@@ -126,10 +124,67 @@ impl<'a> Lookup<'a> {
             }
         }
     }
+
+    /// "There is no such relation", with the nearest, or with all if they are few.
+    fn unknown_relation(&self, text: &str) -> PipelineError {
+        let relations = &self.names.relations;
+        let nearest = nearest(text, relations.iter());
+        if nearest.is_empty() && (1..=LISTED).contains(&relations.len()) {
+            let all: Vec<&str> = relations.iter().collect();
+            let all = all.join(", ");
+            return PipelineError::Name(format!(
+                "the graph has never seen a relation `{text}`; its relations are {all}"
+            ));
+        }
+        unknown("a relation", text, &nearest)
+    }
 }
 
-/// "There is no such thing", with the nearest names there are.
-fn unknown<'a>(what: &str, text: &str, names: impl Iterator<Item = &'a str>) -> PipelineError {
+/// What entities are called: by their labels, and by their ids as well where several have the same label.
+#[derive(Clone, Debug, Default)]
+pub struct Naming {
+    /// Labels of several entities, in lower case.
+    shared: HashSet<String>,
+}
+
+impl Naming {
+    /// What the entities of `names` are called.
+    pub fn new(names: &Names) -> Self {
+        let mut seen: HashSet<String> = HashSet::with_capacity(names.labels.len());
+        let mut shared = HashSet::new();
+        for label in names.labels.values() {
+            if let Some(again) = seen.replace(label.to_lowercase()) {
+                shared.insert(again);
+            }
+        }
+        Self { shared }
+    }
+
+    /// What the entity with this label and id is called.
+    pub fn name(&self, label: &str, id: &str) -> String {
+        match !self.shared.is_empty() && self.shared.contains(&label.to_lowercase()) {
+            true => format!("{label} [{id}]"),
+            false => label.to_owned(),
+        }
+    }
+
+    /// What `entity` of `names` is called.
+    pub fn of(&self, entity: EntityId, names: &Names) -> String {
+        self.name(names.label(entity), names.entity(entity))
+    }
+}
+
+/// "There is no such thing", with the `nearest` names there are.
+fn unknown(what: &str, text: &str, nearest: &[&str]) -> PipelineError {
+    PipelineError::Name(match nearest {
+        [] => format!("the graph has never seen {what} `{text}`, nor anything nearly so called"),
+        [only] => format!("the graph has never seen {what} `{text}`; did you mean `{only}`?"),
+        _ => format!("the graph has never seen {what} `{text}`; did you mean one of {}?", nearest.join(", ")),
+    })
+}
+
+/// The names most like `text`, if any is.
+fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let folded = text.to_lowercase();
     let mut alike: Vec<(f64, &str)> = names
         .map(|name| (likeness(&folded, &name.to_lowercase()), name))
@@ -137,16 +192,7 @@ fn unknown<'a>(what: &str, text: &str, names: impl Iterator<Item = &'a str>) -> 
         .collect();
     alike.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
     alike.dedup_by_key(|(_, name)| *name);
-    let nearest: Vec<&str> = alike.iter().take(SUGGESTED).map(|(_, name)| *name).collect();
-    let said = match nearest[..] {
-        [] => format!("the graph has never seen an {what} `{text}`, nor anything nearly so called"),
-        [only] => format!("the graph has never seen an {what} `{text}`; did you mean `{only}`?"),
-        _ => format!(
-            "the graph has never seen an {what} `{text}`; did you mean one of {}?",
-            nearest.join(", ")
-        ),
-    };
-    PipelineError::Name(said.replace("an relation", "a relation"))
+    alike.into_iter().take(SUGGESTED).map(|(_, name)| name).collect()
 }
 
 /// How alike two names are, from 0 to 1. Cheap for names of very different lengths, which most are.
@@ -202,7 +248,17 @@ mod tests {
         assert_eq!(lookup.entity("ada lovelace").unwrap(), EntityId(0));
         assert_eq!(lookup.entity("ben").unwrap(), EntityId(2));
         assert_eq!(lookup.entity("rome").unwrap(), EntityId(4));
-        assert!(lookup.is_shared("Ben") && !lookup.is_shared("Ada Lovelace") && !lookup.is_shared("Rome"));
+    }
+
+    #[test]
+    fn a_label_of_several_is_said_with_the_id() {
+        let names = names();
+        let naming = Naming::new(&names);
+        let called = |id: u32| naming.of(EntityId(id), &names);
+        assert_eq!(
+            (0..5).map(called).collect::<Vec<_>>(),
+            ["Ada Lovelace", "Ben [p2]", "ben [p3]", "Ben [q4]", "Rome"]
+        );
     }
 
     #[test]
@@ -222,6 +278,12 @@ mod tests {
             "parentof",
             false,
             "the graph has never seen a relation `parentof`; did you mean `parent_of`?",
+        );
+        refused(
+            "weight",
+            false,
+            "the graph has never seen a relation `weight`; its relations are parent_of, \
+             /people/person/place_of_birth, /film/film/place_of_birth, /film/genre",
         );
         refused(
             "place_of_birth",

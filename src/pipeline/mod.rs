@@ -38,7 +38,7 @@ pub use checksum::Checksum;
 pub use config::{Config, Layer, System};
 pub use directory::{RunDirectory, write_whole};
 pub use error::PipelineError;
-pub use lookup::Lookup;
+pub use lookup::{Lookup, Naming};
 pub use manifest::{Manifest, Source};
 pub use material::{Learnable, Material};
 pub use mirror::Mirror;

@@ -1,5 +1,6 @@
 //! A run opened for questions: its data, its settings, what it learnt, and who answers.
 
+use super::answer::HeldOut;
 use super::config::{Config, Layer, System};
 use super::directory::{BLEND, CONFIG, METRICS, RESULTS, RunDirectory};
 use super::joint::path_table;
@@ -8,16 +9,18 @@ use super::metrics::{self, Metric};
 use super::reason::{ByEmbedding, ByRules, Explains};
 use super::run::{Order, RunReport, Stage};
 use super::stage::Stages;
-use super::{Checksum, Manifest, PipelineError, learn};
+use super::{Checksum, Manifest, Naming, PipelineError, learn};
 use crate::embed::Embedding;
 pub use crate::eval::Split;
 use crate::eval::{Protocol, Reasoner, Report, evaluate_split};
-use crate::graph::{Dataset, EntityId, Link, Query};
+use crate::graph::{Dataset, EntityId, Link, Query, Triple};
 use crate::progress::Progress;
 use crate::rule::ScoredRule;
 use crate::tensor::Device;
 use crate::walk::Noting;
+use std::collections::HashMap;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// A run that can be asked.
 pub struct Opened {
@@ -28,6 +31,9 @@ pub struct Opened {
     pub(super) rules: Vec<ScoredRule>,
     device: Device,
     seed: u64,
+    /// What was put aside and what entities are called, made when the first answer is given.
+    pub(super) put_aside: OnceLock<HashMap<Triple, HeldOut>>,
+    pub(super) naming: OnceLock<Naming>,
 }
 
 impl Opened {
@@ -74,7 +80,8 @@ impl Opened {
             true => learn::mined(&directory, &learnable)?,
             false => Vec::new(),
         };
-        Ok(Self { directory, config, dataset, learnable, rules, device, seed })
+        let (put_aside, naming) = (OnceLock::new(), OnceLock::new());
+        Ok(Self { directory, config, dataset, learnable, rules, device, seed, put_aside, naming })
     }
 
     /// Where it is.
@@ -181,7 +188,8 @@ impl Opened {
                 Box::new(ByRules::new(&learnable.graph, self.rules.clone(), config.rules.apply_options()))
             }
             System::Embedding => {
-                Box::new(ByEmbedding::new(learn::load_embedding(directory, learnable, device)?))
+                let embedding = learn::load_embedding(directory, learnable, device)?;
+                Box::new(ByEmbedding::new(embedding, &learnable.graph))
             }
             System::Walker => Box::new(learn::load_walker(directory, learnable, &config.walk, device)?),
             System::Blend => {

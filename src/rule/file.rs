@@ -8,7 +8,7 @@
 use super::RuleError;
 use super::clause::{Counts, ScoredRule};
 use super::text::{self, Malformed, Parsed};
-use crate::graph::{Compression, Names, write_aside};
+use crate::graph::{Compression, EntityId, Names, write_aside};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -147,6 +147,13 @@ fn rule_line(ScoredRule { rule, counts }: &ScoredRule, names: &Names, line: &mut
 pub fn rule_text(rule: &super::Rule, names: &Names) -> String {
     let mut text = String::new();
     text::write(rule, names, &mut text);
+    text
+}
+
+/// The text of a rule for a person, with entities called as `entity` calls them.
+pub fn rule_calling(rule: &super::Rule, names: &Names, entity: impl Fn(EntityId) -> String) -> String {
+    let mut text = String::new();
+    text::write_calling(rule, names, entity, &mut text);
     text
 }
 

@@ -20,7 +20,7 @@ mod text;
 
 pub use apply::{Aggregate, ApplyOptions, Reason, RuleReasoner, write_predictions};
 pub use clause::{Counts, Rule, RuleType, ScoredRule, Shape, UNSEEN, reversed_path, sort_by_confidence};
-pub use file::{RuleFile, check_names, rule_text, write_lines, write_rules};
+pub use file::{RuleFile, check_names, rule_calling, rule_text, write_lines, write_rules};
 pub use mine::{Budget, MineOptions, Mined, mine};
 pub use paths::RulePaths;
 pub use recount::count_rules;

@@ -250,17 +250,26 @@ fn walk(start: u8, body: &[Atom]) -> Result<(Vec<Link>, Term), Malformed> {
 
 /// Writes `head <= body` at the end of `out`.
 pub(super) fn write(rule: &Rule, names: &Names, out: &mut String) {
+    write_calling(rule, names, |id| constant(id, names), out);
+}
+
+/// The same, with entities called as `entity` calls them.
+pub(super) fn write_calling(
+    rule: &Rule,
+    names: &Names,
+    entity: impl Fn(EntityId) -> String,
+    out: &mut String,
+) {
     let inner = |step: usize| -> String {
         // A body that is longer than there are letters between A and W could not be read back.
         char::from(b'A' + u8::try_from(step).unwrap_or(u8::MAX).min(22)).into()
     };
-    let entity = |id: EntityId| constant(id, names);
     let last = rule.body.len().saturating_sub(1);
     let (start, goal, end) = match rule.shape {
         Shape::Cyclic => ("X", "Y".to_owned(), "Y".to_owned()),
         Shape::Constant { answer, end } => {
             let start = if rule.head.direction() == Direction::Forward { "X" } else { "Y" };
-            (start, entity(answer), end.map_or_else(|| inner(last), entity))
+            (start, entity(answer), end.map_or_else(|| inner(last), &entity))
         }
     };
     write_atom(rule.head, start, &goal, names, out);

@@ -51,7 +51,8 @@ impl<'a> Noting<'a> {
     }
 
     /// For how many of `queries`, as a share of all, the path to the top answer was a rule. A query that was not asked
-    /// had none.
+    /// had none. As in the published figure, a path is a rule if its relations are the body of one; whether its
+    /// entities are all different, as the counting of rules and the reasons given to a user demand, is not asked.
     pub fn share(&self, queries: &[Query]) -> f64 {
         let by_rule = self.by_rule.lock().unwrap_or_else(PoisonError::into_inner);
         let rules = queries.iter().filter(|query| by_rule.get(query).copied().unwrap_or(false)).count();

@@ -1,11 +1,11 @@
 //! `explain`: why a fact is predicted, or why not.
 
-use super::predict::reason;
+use super::predict::{aside, reason};
 use crate::arguments::Common;
 use crate::{Outcome, console};
 use ruleguider::graph::Query;
 use ruleguider::pipeline::answer::path_in_words;
-use ruleguider::pipeline::{EmbeddingSaid, Explanation, GroundedRule, Lookup, Opened};
+use ruleguider::pipeline::{EmbeddingSaid, Explanation, GroundedRule, Lookup, Naming, Opened};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -16,8 +16,8 @@ use std::path::PathBuf;
 known nor predicted.
 
 Examples:
-  ruleguider explain runs/demonstration \"Ada Lund\" uncle_of \"Otto Lund\"
-  ruleguider explain runs/wn18rr 00260881 _hypernym 00260622 --json"
+  ruleguider explain runs/demonstration Ilse_Hagenthal cousin_of Vera_Hagenthal
+  ruleguider explain runs/demonstration \"Ilse Hagenthal (born 1926)\" '~sibling_of' Julia_Hagenthal --json"
 )]
 pub struct Explain {
     /// A run directory
@@ -50,8 +50,9 @@ impl Explain {
         if common.json {
             console::print_json(&explanation)?;
         } else {
-            let (subject, object) = (names.label(query.subject), names.label(object));
-            console::print(&Explained { explanation: &explanation, subject, object })?;
+            let naming = opened.naming();
+            let (subject, object) = (naming.of(query.subject, names), naming.of(object, names));
+            console::print(&Explained { explanation: &explanation, subject, object, naming })?;
         }
         let found = explanation.known || explanation.rank.is_some();
         Ok(if found { Outcome::Done } else { Outcome::Negative })
@@ -61,40 +62,49 @@ impl Explain {
 /// The explanation for a person.
 struct Explained<'a> {
     explanation: &'a Explanation,
-    subject: &'a str,
-    object: &'a str,
+    subject: String,
+    object: String,
+    naming: &'a Naming,
 }
 
 impl fmt::Display for Explained<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { explanation, subject, object, naming } = self;
         let Explanation { relation, inverse, known, rank, instead, answers, rules, embedding, .. } =
-            self.explanation;
-        let (head, tail) = if *inverse { (self.object, self.subject) } else { (self.subject, self.object) };
+            explanation;
+        let (head, tail) = if *inverse { (object, subject) } else { (subject, object) };
         write!(f, "{head} —{relation}→ {tail}: ")?;
-        match (known, rank) {
-            (true, _) => write!(f, "a fact of the graph")?,
-            (false, Some(rank)) => write!(f, "predicted in place {rank}")?,
-            (false, None) => write!(f, "not predicted: nothing that was learnt leads there")?,
+        match (known, rank, rules.is_empty()) {
+            (true, _, _) => write!(f, "a fact of the graph")?,
+            (false, Some(rank), _) => write!(f, "predicted in place {rank}")?,
+            (false, None, true) => write!(f, "not predicted: nothing that was learnt leads there")?,
+            (false, None, false) => write!(f, "not predicted: there are too many better answers")?,
         }
+        write!(f, "{}", aside(explanation.held_out))?;
         // What a rule below says with the same path need not be said twice.
         for answer in answers.iter().filter(|answer| !rules.iter().any(|rule| rule.path == answer.path)) {
-            write!(f, "\n  {:8.4}  {}", answer.score, reason(answer))?;
+            write!(f, "\n  {:8.4}  {}", answer.score, reason(answer, naming))?;
             for step in &answer.path {
                 if let (Some(relation), Some(entity)) = (step.relation_score, step.entity_score) {
                     let link =
                         if step.inverse { format!("~{}", step.relation) } else { step.relation.clone() };
                     write!(f, "\n           {link}: relation agent {:.1} %, ", 100.0 * relation.exp())?;
-                    write!(f, "{}: entity agent {:.1} %", step.label, 100.0 * entity.exp())?;
+                    let name = naming.name(&step.label, &step.entity);
+                    write!(f, "{name}: entity agent {:.1} %", 100.0 * entity.exp())?;
                 }
             }
         }
         if !rules.is_empty() {
             write!(f, "\nRules that say so:")?;
         }
-        for GroundedRule { rule, from, path } in rules {
-            write!(f, "\n  {:.3}  ({} of {})  {}", rule.confidence, rule.correct, rule.predicted, rule.text)?;
+        for GroundedRule { rule, from, from_id, path } in rules {
+            write!(
+                f,
+                "\n  {:.3}  ({} of {})  {}",
+                rule.confidence, rule.correct, rule.predicted, rule.label
+            )?;
             if !path.is_empty() {
-                write!(f, "\n         {}", path_in_words(from, path))?;
+                write!(f, "\n         {}", path_in_words(&naming.name(from, from_id), path, naming))?;
             }
         }
         if let Some(EmbeddingSaid { plausibility, rank }) = embedding {
@@ -105,7 +115,8 @@ impl fmt::Display for Explained<'_> {
             write!(f, "\nThe embedding model: plausibility {plausibility}, place {rank}")?;
         }
         if let Some(best) = instead {
-            write!(f, "\nThe best answer is {} ({:.4}): {}", best.label, best.score, reason(best))?;
+            let (name, reason) = (best.name(naming), reason(best, naming));
+            write!(f, "\nThe best answer is {name} ({:.4}): {reason}{}", best.score, aside(best.held_out))?;
         }
         Ok(())
     }

@@ -5,10 +5,11 @@ use crate::arguments::Common;
 use crate::console::{self, Console};
 use anyhow::{Context, bail};
 use rayon::prelude::*;
-use ruleguider::graph::{Names, Query};
-use ruleguider::pipeline::answer::{Answer, path_in_words};
-use ruleguider::pipeline::{Explains, Lookup, Opened, Prediction};
+use ruleguider::graph::Query;
+use ruleguider::pipeline::answer::{Answer, HeldOut};
+use ruleguider::pipeline::{Explains, Lookup, Naming, Opened, Prediction};
 use ruleguider::progress::Progress;
+use ruleguider::walk::WIDEST_BEAM;
 use serde_json::json;
 use std::fmt;
 use std::io::{BufRead, Write};
@@ -22,13 +23,14 @@ const BATCH: usize = 4096;
 #[derive(clap::Args)]
 #[command(
     after_help = "Entities by id or label. The inverse of a relation is written ~RELATION: it asks for heads.
+An answer that the data has and the graph has not, because it was put aside for validation or test, is marked.
 With --file: one query a line, SUBJECT<TAB>RELATION, `-` for stdin; one JSON object a line comes out, with the key
 `error` where a name is not known. Exit code 1 if nothing is predicted.
 
 Examples:
-  ruleguider predict runs/demonstration \"Ada Lund\" uncle_of
-  ruleguider predict runs/wn18rr 00260881 ~_hypernym --top 3 --json
-  ruleguider predict runs/wn18rr --file queries.tsv > answers.jsonl"
+  ruleguider predict runs/demonstration Ilse_Hagenthal cousin_of
+  ruleguider predict runs/demonstration \"Ilse Hagenthal (born 1926)\" '~sibling_of' --top 3 --json
+  ruleguider predict runs/demonstration --file queries.tsv > answers.jsonl"
 )]
 pub struct Predict {
     /// A run directory
@@ -47,7 +49,7 @@ pub struct Predict {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "relation"])]
     file: Option<PathBuf>,
     /// Paths that the walker keeps while it searches: fewer are faster, and find less [default: as in the run]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=WIDEST_BEAM as i64))]
     beam: Option<u32>,
     /// Where the data of the run is now, if it has moved
     #[arg(long, value_name = "DATA")]
@@ -69,7 +71,10 @@ impl Predict {
             (Some(file), _, _) => self.many(file, &opened, &*reasoner, &lookup, common),
             (None, Some(subject), Some(relation)) => {
                 let query = Query { subject: lookup.entity(subject)?, link: lookup.link(relation)? };
-                self.one(query, &opened, &*reasoner, &lookup, common)
+                if let Some(other) = opened.other_direction(query) {
+                    Console::new(common).note(&other);
+                }
+                self.one(query, &opened, &*reasoner, common)
             }
             _ => bail!("expected SUBJECT and RELATION, or --file"),
         }
@@ -80,15 +85,15 @@ impl Predict {
         query: Query,
         opened: &Opened,
         reasoner: &dyn Explains,
-        lookup: &Lookup<'_>,
         common: &Common,
     ) -> anyhow::Result<Outcome> {
         let prediction = opened.predict(reasoner, query, self.top as usize)?;
         if common.json {
             console::print_json(&prediction)?;
         } else {
-            let (names, connected) = (&opened.dataset().names, opened.has_facts(query.subject));
-            console::print(&Answered { prediction: &prediction, query, names, lookup, connected })?;
+            let (naming, connected) = (opened.naming(), opened.has_facts(query.subject));
+            let subject = naming.of(query.subject, &opened.dataset().names);
+            console::print(&Answered { prediction: &prediction, subject, naming, connected })?;
         }
         Ok(if prediction.answers.is_empty() { Outcome::Negative } else { Outcome::Done })
     }
@@ -115,7 +120,7 @@ impl Predict {
         };
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         console.begin("predicting", "queries", None);
-        let (mut done, mut unknown) = (0u64, 0u64);
+        let (mut done, mut unknown, mut answered) = (0u64, 0u64, false);
         loop {
             let lines = next_lines(&mut *input, file, done)?;
             if lines.is_empty() || console.interrupted() {
@@ -126,6 +131,7 @@ impl Predict {
             let queries: Vec<Query> = asked.iter().filter_map(|query| query.as_ref().ok().copied()).collect();
             unknown += (lines.len() - queries.len()) as u64;
             let answers = opened.predict_all(reasoner, &queries, self.top as usize, workers)?;
+            answered |= answers.iter().any(|prediction| !prediction.answers.is_empty());
             let mut answers = answers.into_iter();
             let said: Vec<Result<Arc<Prediction>, String>> =
                 asked.into_iter().map(|query| query.map(|_| answers.next().expect("one a query"))).collect();
@@ -138,8 +144,14 @@ impl Predict {
             console.advance(done, &"");
         }
         out.flush()?;
-        console.end(&format_args!("{done} queries, {unknown} with a name that is not known"));
-        Ok(if console.interrupted() { Outcome::Interrupted } else { Outcome::Done })
+        console.end(&format_args!(
+            "{done} queries, {unknown} that could not be read or have a name that is not known"
+        ));
+        Ok(match (console.interrupted(), answered) {
+            (true, _) => Outcome::Interrupted,
+            (false, true) => Outcome::Done,
+            (false, false) => Outcome::Negative,
+        })
     }
 }
 
@@ -149,7 +161,11 @@ fn json_line(line: &str, said: Result<Arc<Prediction>, String>) -> String {
         Ok(prediction) => serde_json::to_string(&*prediction),
         Err(error) => {
             let (subject, relation) = line.split_once('\t').unwrap_or((line, ""));
-            let said = json!({"subject": subject, "relation": relation, "error": error, "answers": []});
+            // As typed: what the mark of an inverse belongs to is not known.
+            let said = json!({
+                "subject": subject, "relation": relation, "inverse": false, "error": error,
+                "answers": [], "known": [], "known_ids": [],
+            });
             serde_json::to_string(&said)
         }
     };
@@ -175,8 +191,12 @@ fn next_lines(input: &mut dyn BufRead, file: &Path, done: u64) -> anyhow::Result
 }
 
 fn query_of(line: &str, lookup: &Lookup<'_>) -> Result<Query, String> {
-    let Some((subject, relation)) = line.split_once('\t') else {
-        return Err("expected SUBJECT<TAB>RELATION, found no tab".to_owned());
+    let fields: Vec<&str> = line.split('\t').collect();
+    let [subject, relation] = fields[..] else {
+        return Err(match fields.len() {
+            1 => "expected SUBJECT<TAB>RELATION, found no tab".to_owned(),
+            found => format!("expected 2 fields, SUBJECT<TAB>RELATION, found {found}"),
+        });
     };
     let subject = lookup.entity(subject).map_err(|error| error.to_string())?;
     let link = lookup.link(relation).map_err(|error| error.to_string())?;
@@ -186,27 +206,16 @@ fn query_of(line: &str, lookup: &Lookup<'_>) -> Result<Query, String> {
 /// The answers for a person.
 struct Answered<'a> {
     prediction: &'a Prediction,
-    query: Query,
-    names: &'a Names,
-    lookup: &'a Lookup<'a>,
+    subject: String,
+    naming: &'a Naming,
     /// Whether the graph has any fact about the subject.
     connected: bool,
 }
 
-impl Answered<'_> {
-    /// The answer's label, with its id where others have that label too.
-    fn name(&self, answer: &Answer) -> String {
-        match self.lookup.is_shared(&answer.label) {
-            true => format!("{} [{}]", answer.label, answer.entity),
-            false => answer.label.clone(),
-        }
-    }
-}
-
 impl fmt::Display for Answered<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { subject, naming, .. } = self;
         let Prediction { relation, inverse, answers, known, .. } = self.prediction;
-        let subject = self.names.label(self.query.subject);
         match inverse {
             false => write!(f, "{subject} —{relation}→ ?")?,
             true => write!(f, "? —{relation}→ {subject}")?,
@@ -216,10 +225,11 @@ impl fmt::Display for Answered<'_> {
             (true, false) => write!(f, "\n  nothing is predicted: the graph has no fact about {subject}")?,
             (false, _) => {}
         }
-        let named: Vec<String> = answers.iter().map(|answer| self.name(answer)).collect();
+        let named: Vec<String> = answers.iter().map(|answer| answer.name(naming)).collect();
         let width = named.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(40);
         for (place, (answer, name)) in answers.iter().zip(named).enumerate() {
-            write!(f, "\n{:3}  {name:width$}  {:8.4}  {}", place + 1, answer.score, reason(answer))?;
+            let (place, score, reason) = (place + 1, answer.score, reason(answer, naming));
+            write!(f, "\n{place:3}  {name:width$}  {score:8.4}  {reason}{}", aside(answer.held_out))?;
         }
         let known = counted(known);
         if !known.is_empty() {
@@ -229,6 +239,11 @@ impl fmt::Display for Answered<'_> {
         }
         Ok(())
     }
+}
+
+/// What is said of an answer that is no discovery: the data has it.
+pub fn aside(held_out: Option<HeldOut>) -> String {
+    held_out.map_or_else(String::new, |split| format!("   [in your data, put aside for {}]", split.purpose()))
 }
 
 /// Labels in their order, each once, with how many there are of it if that is not one.
@@ -248,16 +263,13 @@ fn counted(labels: &[String]) -> Vec<String> {
 }
 
 /// The path and the rule of an answer, in one line.
-pub fn reason(answer: &Answer) -> String {
-    let path = match answer.path.is_empty() {
-        true => String::new(),
-        false => path_in_words(&answer.from, &answer.path),
-    };
+pub fn reason(answer: &Answer, naming: &Naming) -> String {
+    let path = answer.path_in_words(naming);
     match &answer.rule {
-        Some(rule) => {
-            let gap = if path.is_empty() { "" } else { "   " };
-            let ruleguider::pipeline::answer::RuleSaid { confidence, correct, predicted, .. } = rule;
-            format!("{path}{gap}[rule: confidence {confidence:.2}, {correct} of {predicted} true]")
+        Some(rule) if path.is_empty() => rule.in_words(),
+        Some(rule) => format!("{path}   {}", rule.in_words()),
+        None if path.is_empty() && answer.entity == answer.from_id => {
+            "itself: the graph has facts of this relation from an entity to itself".to_owned()
         }
         None => path,
     }

@@ -5,6 +5,7 @@ use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::data::{self, Reading};
 use ruleguider::graph::Dataset;
+use ruleguider::pipeline::answer::HeldOut;
 use ruleguider::pipeline::config::{self, Config, Layer, Means, Plan, Shape};
 use ruleguider::pipeline::{Order, PipelineError, RunReport, Source, Stage, run};
 use ruleguider::tensor::Device;
@@ -185,7 +186,11 @@ impl fmt::Display for Ending<'_> {
             writeln!(f, "Answers to test queries, with their reasons:")?;
         }
         for example in examples {
-            let verdict = if example.true_in_test { "true" } else { "not in the data" };
+            let verdict = match example.split() {
+                Some(HeldOut::Test) => "true".to_owned(),
+                Some(split) => format!("true, put aside for {}", split.purpose()),
+                None => "not in the data".to_owned(),
+            };
             writeln!(f, "  {}  [{verdict}]", example.words)?;
         }
         write!(f, "\nAsk it: ruleguider predict {} SUBJECT RELATION", self.out.display())

@@ -6,7 +6,7 @@ use super::html::{escape, table};
 use crate::pipeline::answer::Step;
 use crate::pipeline::config::{self, Config};
 use crate::pipeline::metrics::Metric;
-use crate::pipeline::{Example, PipelineError, RunReport, Stage, published};
+use crate::pipeline::{Example, Naming, PipelineError, RunReport, Stage, published};
 use std::fmt::Write;
 
 /// What the run is called on the page.
@@ -36,7 +36,7 @@ pub fn section(run: &Shown, answers: usize) -> Result<String, PipelineError> {
     html.push_str(&relations(run));
     let reasoner = run.opened.reasoner()?;
     let examples = run.opened.examples(&*reasoner, answers)?;
-    html.push_str(&examples_html(&examples));
+    html.push_str(&examples_html(&examples, run.opened.naming()));
     Ok(html)
 }
 
@@ -160,28 +160,27 @@ fn relations(run: &Shown) -> String {
     table("By relation, the most frequent first", &["relation", "queries", "hits@1", "hits@10", "MRR"], &rows)
 }
 
-fn examples_html(examples: &[Example]) -> String {
+fn examples_html(examples: &[Example], naming: &Naming) -> String {
     let mut html = String::from("<h3>Answers with their paths</h3><ol class=\"answers\">");
     for example in examples {
         let answer = &example.answer;
-        let (class, verdict) = if example.true_in_test {
-            ("true", "true in the test split")
-        } else {
-            ("open", "not in the data")
+        let (class, verdict) = match example.split() {
+            Some(split) => ("true", format!("true, put aside for {}", split.purpose())),
+            None => ("open", "not in the data".to_owned()),
         };
         let _ = write!(
             html,
             "<li><strong>{}</strong> {} <strong>{}</strong> <span class=\"{class}\">({verdict})</span>{}",
             escape(&example.subject),
             escape(&example.relation),
-            escape(&answer.label),
-            drawn(&answer.from, &answer.path)
+            escape(&answer.name(naming)),
+            drawn(&naming.name(&answer.from, &answer.from_id), &answer.path, naming)
         );
         if let Some(rule) = &answer.rule {
             let _ = write!(
                 html,
                 "<div class=\"because\">{} · confidence {:.2}, {} of {}</div>",
-                escape(&rule.text),
+                escape(&rule.label),
                 rule.confidence,
                 rule.correct,
                 rule.predicted
@@ -194,16 +193,16 @@ fn examples_html(examples: &[Example]) -> String {
 }
 
 /// A path drawn as boxes and arrows that wrap on a narrow screen.
-fn drawn(from: &str, path: &[Step]) -> String {
+fn drawn(from: &str, path: &[Step], naming: &Naming) -> String {
     if path.is_empty() {
         return String::new();
     }
     let mut html = format!("<div class=\"path\"><span class=\"node\">{}</span>", escape(from));
-    for Step { relation, inverse, label, .. } in path {
+    for Step { relation, inverse, label, entity, .. } in path {
         let relation = escape(relation);
+        let name = escape(&naming.name(label, entity));
         let arrow = if *inverse { format!("←{relation}—") } else { format!("—{relation}→") };
-        let _ =
-            write!(html, "<span class=\"hop\">{arrow}</span><span class=\"node\">{}</span>", escape(label));
+        let _ = write!(html, "<span class=\"hop\">{arrow}</span><span class=\"node\">{name}</span>");
     }
     html.push_str("</div>");
     html

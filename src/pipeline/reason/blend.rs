@@ -74,7 +74,7 @@ impl Seen {
 
 /// Walker, rules and embedding together.
 pub struct Blend<'g> {
-    walker: ByWalker,
+    walker: ByWalker<'g>,
     rules: Option<ByRules<'g>>,
     embedding: Embedding,
     general: [Weights; 2],
@@ -84,7 +84,7 @@ pub struct Blend<'g> {
 impl<'g> Blend<'g> {
     /// A blend by `recipe`; without rules, the walker's answers alone.
     pub fn new(
-        walker: ByWalker,
+        walker: ByWalker<'g>,
         rules: Option<ByRules<'g>>,
         embedding: Embedding,
         recipe: &Recipe,
@@ -303,22 +303,43 @@ impl Explains for Blend<'_> {
         self
     }
 
-    /// The rules that say so, then the walker's path.
-    fn reasons(&self, query: Query, answer: Scored, most: usize) -> Result<Vec<Reasoned>, PipelineError> {
-        let by_rules = self.rules.as_ref().map(|rules| rules.reasons(query, answer, most)).transpose()?;
-        let mut reasons = by_rules.unwrap_or_default();
-        if reasons.len() < most {
-            let walked = self.walker.reasons(query, answer, most - reasons.len())?;
-            reasons.extend(walked.into_iter().map(|way| Reasoned { score: answer.score, ..way }));
+    /// The rules that say so, then the walker's ways, for which places are kept.
+    fn reasons(
+        &self,
+        query: Query,
+        answers: &[Scored],
+        most: usize,
+    ) -> Result<Vec<Vec<Reasoned>>, PipelineError> {
+        let by_rules = self.rules.as_ref().map(|rules| rules.reasons(query, answers, most)).transpose()?;
+        let mut all = by_rules.unwrap_or_else(|| vec![Vec::new(); answers.len()]);
+        // Where one reason is enough and rules have given it, nothing need be walked.
+        if most == 1 && all.iter().all(|reasons| !reasons.is_empty()) {
+            return Ok(all);
         }
-        Ok(reasons)
+        let walked = self.walker.reasons(query, answers, most)?;
+        for ((reasons, ways), answer) in all.iter_mut().zip(walked).zip(answers) {
+            let ways = ways.into_iter().map(|way| Reasoned { score: answer.score, ..way }).collect();
+            *reasons = together(std::mem::take(reasons), ways, most);
+        }
+        Ok(all)
     }
+}
+
+/// At most `most` reasons: the best of the rules', then the walker's ways that are not among them. Of several places
+/// the first is the rules' and the walker's ways have the last, so that an explanation shows both.
+fn together(mut by_rules: Vec<Reasoned>, mut ways: Vec<Reasoned>, most: usize) -> Vec<Reasoned> {
+    ways.retain(|way| by_rules.iter().all(|reason| reason.path != way.path));
+    by_rules.truncate(most.saturating_sub(ways.len()).max(1));
+    by_rules.extend(ways);
+    by_rules.truncate(most);
+    by_rules
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::graph::RelationId;
+    use crate::pipeline::answer::Hop;
 
     fn one(id: u32, rules: f64, walker: f64, embedding: f64) -> Seen {
         Seen { entity: EntityId(id), rules: rules.ln(), walker: walker.ln(), embedding: embedding.ln() }
@@ -372,5 +393,22 @@ mod tests {
         assert_eq!(seen.len(), 1);
         assert_eq!((seen[0].entity, seen[0].rules, seen[0].walker), (EntityId(0), 0.5f64.ln(), ABSENT.ln()));
         assert!(seen[0].embedding < 0.0);
+    }
+    #[test]
+    fn an_explanation_has_places_for_both_rules_and_walks() {
+        let reason = |relation: u32, scores: Option<[f64; 2]>| Reasoned {
+            entity: EntityId(1),
+            score: 0.5,
+            start: EntityId(0),
+            path: vec![Hop { link: Link::forward(RelationId(relation)), target: EntityId(1), scores }],
+            rule: None,
+        };
+        let by_rules: Vec<Reasoned> = (0..5).map(|relation| reason(relation, None)).collect();
+        let walk = reason(0, Some([-1.0, -2.0]));
+        // The walk, and a grounding that a rule has shown already.
+        let both = together(by_rules.clone(), vec![by_rules[1].clone(), walk.clone()], 5);
+        assert_eq!(both, [&by_rules[..4], std::slice::from_ref(&walk)].concat());
+        assert_eq!(together(by_rules.clone(), vec![walk.clone()], 1), by_rules[..1]);
+        assert_eq!(together(Vec::new(), vec![walk.clone()], 1), [walk]);
     }
 }

@@ -11,10 +11,11 @@ pub use walker::ByWalker;
 use super::PipelineError;
 use super::answer::{Hop, Reasoned};
 use crate::eval::{Reasoner, Scored};
-use crate::graph::{Graph, Query};
+use crate::graph::{Graph, Link, Query};
 use crate::rule::{ApplyOptions, Reason, RuleReasoner, ScoredRule};
 use crate::walk::Walker;
 use rayon::prelude::*;
+use std::sync::OnceLock;
 
 /// How many more answers than wanted are asked for, since some are known facts and some have no reason.
 const SPARE: usize = 64;
@@ -29,13 +30,19 @@ pub trait Explains: Sync {
         None
     }
 
-    /// The best reasons for an answer to `query`, at most `most`; none if there is none.
+    /// For each of `answers` to `query` its best reasons, at most `most`; none for one that nothing speaks for.
     ///
     /// # Errors
     /// Whatever keeps it from answering.
-    fn reasons(&self, query: Query, answer: Scored, most: usize) -> Result<Vec<Reasoned>, PipelineError>;
+    fn reasons(
+        &self,
+        query: Query,
+        answers: &[Scored],
+        most: usize,
+    ) -> Result<Vec<Vec<Reasoned>>, PipelineError>;
 
-    /// All answers to `query` that the graph does not have, best first.
+    /// All entities that are scored for `query` and that the graph does not have, best first, whether anything but
+    /// the score speaks for them or not.
     ///
     /// # Errors
     /// Whatever keeps it from answering.
@@ -62,21 +69,62 @@ pub trait Explains: Sync {
             let answers = self.reasoner().answer(batch).map_err(PipelineError::Reasoner)?;
             let of_row = |(row, &query): (usize, &Query)| {
                 let known = graph.targets(query.subject, query.link);
-                let mut reasoned = Vec::with_capacity(top);
-                for scored in answers.best(row, top + known.len() + SPARE) {
-                    if reasoned.len() == top {
-                        break;
+                let mut wanted = top.saturating_add(known.len() + SPARE);
+                loop {
+                    let mut best = answers.best(row, wanted);
+                    let all = best.len() < wanted;
+                    best.retain(|scored| known.binary_search(&scored.entity).is_err());
+                    let reasoned = self.first_with_reason(query, &best, top)?;
+                    // Where few have a reason, the rest is looked at as well.
+                    if all || reasoned.len() == top {
+                        return Ok(reasoned);
                     }
-                    if known.binary_search(&scored.entity).is_err() {
-                        reasoned.extend(self.reasons(query, scored, 1)?);
-                    }
+                    wanted = usize::MAX;
                 }
-                Ok(reasoned)
             };
             let rows: Result<Vec<_>, PipelineError> = batch.par_iter().enumerate().map(of_row).collect();
             all.extend(rows?);
         }
         Ok(all)
+    }
+
+    /// The first `top` of `answers` that have a reason, each with its best one.
+    ///
+    /// # Errors
+    /// Whatever keeps it from answering.
+    fn first_with_reason(
+        &self,
+        query: Query,
+        answers: &[Scored],
+        top: usize,
+    ) -> Result<Vec<Reasoned>, PipelineError> {
+        let mut reasoned = Vec::new();
+        let mut rest = answers;
+        while reasoned.len() < top && !rest.is_empty() {
+            let (next, later) = rest.split_at(rest.len().min(top - reasoned.len()));
+            reasoned.extend(self.reasons(query, next, 1)?.into_iter().flatten());
+            rest = later;
+        }
+        Ok(reasoned)
+    }
+}
+
+/// Which links have facts from an entity to itself. For others, that the subject of a query is its own answer takes
+/// more of a reason than a score.
+pub(super) struct Reflexive<'g> {
+    graph: &'g Graph,
+    /// By link, once it was asked.
+    found: Vec<OnceLock<bool>>,
+}
+
+impl<'g> Reflexive<'g> {
+    fn new(graph: &'g Graph) -> Self {
+        Self { graph, found: vec![OnceLock::new(); graph.links()] }
+    }
+
+    fn is(&self, link: Link) -> bool {
+        let leads_back = || self.graph.pairs(link).rows().any(|(from, to)| to.binary_search(&from).is_ok());
+        *self.found[link.index()].get_or_init(leads_back)
     }
 }
 
@@ -102,9 +150,17 @@ impl Explains for ByRules<'_> {
         &self.rules
     }
 
-    fn reasons(&self, query: Query, answer: Scored, most: usize) -> Result<Vec<Reasoned>, PipelineError> {
-        let fired = self.rules.explain_briefly(query, answer.entity, most);
-        Ok(fired.iter().map(|reason| by_rule(reason, answer)).collect())
+    fn reasons(
+        &self,
+        query: Query,
+        answers: &[Scored],
+        most: usize,
+    ) -> Result<Vec<Vec<Reasoned>>, PipelineError> {
+        let of_one = |&answer: &Scored| {
+            let fired = self.rules.explain_briefly(query, answer.entity, most);
+            fired.iter().map(|reason| by_rule(reason, answer)).collect()
+        };
+        Ok(answers.iter().map(of_one).collect())
     }
 }
 
