@@ -111,7 +111,7 @@ pub trait Explains: Sync {
 
 /// Which links have facts from an entity to itself. For others, that the subject of a query is its own answer takes
 /// more of a reason than a score.
-pub(super) struct Reflexive<'g> {
+struct Reflexive<'g> {
     graph: &'g Graph,
     /// By link, once it was asked.
     found: Vec<OnceLock<bool>>,
