@@ -177,7 +177,8 @@ impl<'g> Blend<'g> {
             progress.advance(done as u64, &"");
         }
         let recipe = recipe(&gains, &choices, names);
-        progress.end(&format_args!("{:?}", recipe.general));
+        let Weights { rules, walker, embedding } = recipe.general;
+        progress.end(&format_args!("rules {rules}, walker {walker}, embedding {embedding}"));
         Ok(recipe)
     }
 }
