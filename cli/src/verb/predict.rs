@@ -269,7 +269,7 @@ pub fn reason(answer: &Answer, naming: &Naming) -> String {
         Some(rule) if path.is_empty() => rule.in_words(),
         Some(rule) => format!("{path}   {}", rule.in_words()),
         None if path.is_empty() && answer.entity == answer.from_id => {
-            "itself: the graph has facts of this relation from an entity to itself".to_owned()
+            "itself: many facts of this relation lead from an entity to itself".to_owned()
         }
         None => path,
     }

@@ -1,5 +1,5 @@
 //! The embedding model as a reasoner. It gives scores and no paths: its answers are the only ones without a reason.
-//! That an entity is its own answer is left out where no fact of the graph is like that.
+//! That an entity is its own answer is left out where facts are seldom like that.
 
 use super::{Explains, Reflexive};
 use crate::embed::Embedding;

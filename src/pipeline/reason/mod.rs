@@ -12,7 +12,7 @@ use super::PipelineError;
 use super::answer::{Hop, Reasoned};
 use crate::eval::{Reasoner, Scored};
 use crate::graph::{Graph, Link, Query};
-use crate::rule::{ApplyOptions, Reason, RuleReasoner, ScoredRule};
+use crate::rule::{ApplyOptions, Counts, Reason, RuleReasoner, ScoredRule, UNSEEN};
 use crate::walk::Walker;
 use rayon::prelude::*;
 use std::sync::OnceLock;
@@ -109,8 +109,11 @@ pub trait Explains: Sync {
     }
 }
 
-/// Which links have facts from an entity to itself. For others, that the subject of a query is its own answer takes
-/// more of a reason than a score.
+/// From this confidence on, that an entity is linked to itself is a rule of its own.
+const REFLEXIVE: f64 = 0.1;
+
+/// Which links often lead from an entity to itself. For others, that the subject of a query is its own answer takes
+/// more of a reason than a score: a single odd fact is none.
 struct Reflexive<'g> {
     graph: &'g Graph,
     /// By link, once it was asked.
@@ -123,8 +126,15 @@ impl<'g> Reflexive<'g> {
     }
 
     fn is(&self, link: Link) -> bool {
-        let leads_back = || self.graph.pairs(link).rows().any(|(from, to)| to.binary_search(&from).is_ok());
-        *self.found[link.index()].get_or_init(leads_back)
+        let often = || {
+            let (mut predicted, mut correct) = (0, 0);
+            for (from, to) in self.graph.pairs(link).rows() {
+                predicted += 1;
+                correct += u64::from(to.binary_search(&from).is_ok());
+            }
+            Counts::exact(predicted, correct).confidence(UNSEEN) >= REFLEXIVE
+        };
+        *self.found[link.index()].get_or_init(often)
     }
 }
 

@@ -37,7 +37,7 @@ impl<'g> ByWalker<'g> {
     }
 
     /// The ways to a walked answer, that with a rule first. None if the walker has only stayed where it was: that
-    /// is no reason, unless the relation asked for has facts from an entity to itself.
+    /// is no reason, unless the relation asked for often leads from an entity to itself.
     fn ways(&self, query: Query, answer: &walk::Answer) -> Vec<Reasoned> {
         let hop = |step: &walk::Step| Hop {
             link: step.link,
@@ -238,12 +238,13 @@ mod tests {
     }
 
     #[test]
-    fn staying_is_a_reason_only_where_facts_lead_from_an_entity_to_itself() {
-        let facts: Vec<Triple> =
-            [(0, 0, 1), (1, 0, 2), (3, 1, 3)].iter().map(|&(h, r, t)| Triple::new(h, r, t)).collect();
-        let graph = Graph::new(4, 2, &facts);
+    fn staying_is_a_reason_only_where_many_facts_lead_from_an_entity_to_itself() {
+        let mut facts = vec![Triple::new(0, 0, 1), Triple::new(1, 0, 2), Triple::new(3, 1, 3)];
+        // One odd fact of many.
+        facts.extend((3..15).map(|head| Triple::new(head, 2, 3)));
+        let graph = Graph::new(15, 3, &facts);
         let reasoner = ByWalker::new(untrained(&facts, &graph), &graph, &[]);
-        for (relation, itself) in [(0, false), (1, true)] {
+        for (relation, itself) in [(0, false), (1, true), (2, false)] {
             let query = Query { subject: EntityId(0), link: Link::forward(RelationId(relation)) };
             let ranked = reasoner.ranked(query, &graph).unwrap();
             assert!(ranked.iter().any(|scored| scored.entity == query.subject), "ranking knows it");
