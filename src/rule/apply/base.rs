@@ -32,7 +32,7 @@ pub(super) struct Fixed {
 /// The rules for one query link.
 #[derive(Default)]
 pub(super) struct LinkRules {
-    /// Cyclic rules, the most confident first.
+    /// Cyclic rules, the most confident first, equals as they came.
     pub paths: Vec<Path>,
     /// The distinct bodies of cyclic rules without their last links.
     pub prefixes: Vec<Box<[Link]>>,

@@ -3,6 +3,7 @@
 use super::RuleReasoner;
 use crate::graph::{EntityId, Link, Query};
 use crate::rule::clause::{Rule, ScoredRule, Shape};
+use std::cmp::Ordering;
 
 /// A rule that predicts an answer, and entities that satisfy its body.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +31,13 @@ struct Candidate<'b> {
     end: Option<EntityId>,
 }
 
+impl Candidate<'_> {
+    /// The most confident first, equals as they came, like the paths of a link.
+    fn order(&self, other: &Self) -> Ordering {
+        other.confidence.total_cmp(&self.confidence).then(self.rule.cmp(&other.rule))
+    }
+}
+
 impl RuleReasoner<'_> {
     /// The rules that predict `answer` for `query`, the most confident first.
     pub fn explain(&self, query: Query, answer: EntityId) -> Vec<Reason<'_>> {
@@ -40,38 +48,23 @@ impl RuleReasoner<'_> {
     /// their confidence, so that a few reasons cost little.
     pub fn explain_briefly(&self, query: Query, answer: EntityId, most: usize) -> Vec<Reason<'_>> {
         let link = &self.base.links[query.link.index()];
-        let mut candidates: Vec<Candidate<'_>> = Vec::with_capacity(link.paths.len());
-        candidates.extend(link.paths.iter().map(|path| Candidate {
+        let mut paths = link.paths.iter().map(|path| Candidate {
             rule: path.rule,
             confidence: path.confidence,
             start: query.subject,
             body: (&link.prefixes[path.prefix as usize], Some(path.last)),
             end: Some(answer),
-        }));
-        if !self.options.distinct || answer != query.subject {
-            for (&(body, end), fixed) in &link.fixed {
-                let body = (&*link.bodies[body as usize], None);
-                let fitting = fixed.iter().filter(|fixed| fixed.answer == answer);
-                candidates.extend(fitting.map(|fixed| Candidate {
-                    rule: fixed.rule,
-                    confidence: fixed.confidence,
-                    start: query.subject,
-                    body,
-                    end,
-                }));
-            }
-            for &(confidence, rule) in link.about.get(&query.subject).into_iter().flatten() {
-                let Rule { body, shape, .. } = &self.base.rules[rule as usize].rule;
-                if let Shape::Constant { end, .. } = *shape {
-                    candidates.push(Candidate { rule, confidence, start: answer, body: (body, None), end });
-                }
-            }
-        }
-        let rule = |id: u32| &self.base.rules[id as usize];
-        candidates.sort_by(|a, b| {
-            b.confidence.total_cmp(&a.confidence).then_with(|| rule(a.rule).rule.cmp(&rule(b.rule).rule))
         });
-        let grounded = candidates.into_iter().filter_map(|candidate| {
+        let mut others = self.with_constants(query, answer).into_iter();
+        // Both are in order: so are they merged, without a look at more of them than it takes.
+        let (mut path, mut other) = (paths.next(), others.next());
+        let candidates = std::iter::from_fn(|| match (&path, &other) {
+            (Some(one), Some(two)) if two.order(one).is_lt() => std::mem::replace(&mut other, others.next()),
+            (None, _) => std::mem::replace(&mut other, others.next()),
+            _ => std::mem::replace(&mut path, paths.next()),
+        });
+        let rule = |id: u32| &self.base.rules[id as usize];
+        let grounded = candidates.filter_map(|candidate| {
             let (first, last) = candidate.body;
             let path: Vec<Link> = first.iter().copied().chain(last).collect();
             let mut grounding = vec![candidate.start];
@@ -80,6 +73,34 @@ impl RuleReasoner<'_> {
             holds.then(|| Reason { rule: rule(candidate.rule), confidence, path, grounding })
         });
         grounded.take(most).collect()
+    }
+
+    /// The rules with constants that would predict `answer` for `query`, the most confident first.
+    fn with_constants(&self, query: Query, answer: EntityId) -> Vec<Candidate<'_>> {
+        let link = &self.base.links[query.link.index()];
+        let mut candidates: Vec<Candidate<'_>> = Vec::new();
+        if self.options.distinct && answer == query.subject {
+            return candidates;
+        }
+        for (&(body, end), fixed) in &link.fixed {
+            let body = (&*link.bodies[body as usize], None);
+            let fitting = fixed.iter().filter(|fixed| fixed.answer == answer);
+            candidates.extend(fitting.map(|fixed| Candidate {
+                rule: fixed.rule,
+                confidence: fixed.confidence,
+                start: query.subject,
+                body,
+                end,
+            }));
+        }
+        for &(confidence, rule) in link.about.get(&query.subject).into_iter().flatten() {
+            let Rule { body, shape, .. } = &self.base.rules[rule as usize].rule;
+            if let Shape::Constant { end, .. } = *shape {
+                candidates.push(Candidate { rule, confidence, start: answer, body: (body, None), end });
+            }
+        }
+        candidates.sort_by(Candidate::order);
+        candidates
     }
 
     /// Continues `trail` along `path` to `end` (anywhere if there is none); false, and as before, if there is no
