@@ -70,7 +70,7 @@ fn rules(data: &[u8]) {
         relations: ["r", "s", "/film/film.x", "t(u", "v, w(X", "x <= y"].into_iter().collect(),
         ..Names::default()
     };
-    match RuleFile::parse(&text, "rules.tsv", &names) {
+    match RuleFile::parse(&text, Path::new("rules.tsv"), &names) {
         Err(error) => {
             let message = error.to_string();
             let mut numbers = message.strip_prefix("rules.tsv:").expect("the file").splitn(3, ':');
@@ -84,7 +84,8 @@ fn rules(data: &[u8]) {
             let mut written = Vec::new();
             write_lines(&mut written, &file.rules, &names).expect("writing into memory");
             let written = String::from_utf8(written).expect("names are text");
-            let back = RuleFile::parse(&written, "rules.tsv", &names).expect("what was written reads");
+            let back =
+                RuleFile::parse(&written, Path::new("rules.tsv"), &names).expect("what was written reads");
             assert_eq!(file.rules, back.rules, "written and read back");
         }
     }

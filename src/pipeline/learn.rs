@@ -162,7 +162,8 @@ pub fn blending(material: &Material<'_>) -> Result<Finished, PipelineError> {
         let known = &learnable.known;
         let splits: [&[Triple]; 3] = [&known.facts, &known.queries, &known.valid];
         let truth = Adjacency::new(learnable.names.entities.len(), &splits);
-        let blend = load_blend(directory, learnable, config, &recipe, device)?;
+        let rules = mined(directory, learnable)?;
+        let blend = load_blend(directory, learnable, config, &recipe, &rules, device)?;
         let asked = evenly(&known.valid, config.blend.validation_queries);
         recipe = blend.fit(&asked, &truth, &learnable.names, material.progress)?;
     }
@@ -206,7 +207,7 @@ pub fn load_embedding(
     Ok(Embedding::load(&directory.file(EMBEDDING), &learnable.names, ModelKind::default(), device)?)
 }
 
-/// The walker of a run, with the rules that its paths may follow.
+/// The walker of a run; its paths may follow `rules`.
 ///
 /// # Errors
 /// If it cannot be read.
@@ -214,14 +215,15 @@ pub fn load_walker<'g>(
     directory: &RunDirectory,
     learnable: &'g Learnable,
     settings: &WalkConfig,
+    rules: &[ScoredRule],
     device: &Device,
 ) -> Result<ByWalker<'g>, PipelineError> {
     let mut walker = Walker::read(&directory.file(WALKER), &learnable.graph, &learnable.known, device)?;
     walker.set_search(settings.beam, settings.pool)?;
-    Ok(ByWalker::new(walker, &learnable.graph, &mined(directory, learnable)?))
+    Ok(ByWalker::new(walker, &learnable.graph, rules))
 }
 
-/// The blend of a run.
+/// The blend of a run that has mined `rules`.
 ///
 /// # Errors
 /// If one of its parts cannot be read.
@@ -230,11 +232,12 @@ pub fn load_blend<'g>(
     learnable: &'g Learnable,
     config: &super::Config,
     recipe: &Recipe,
+    rules: &[ScoredRule],
     device: &Device,
 ) -> Result<Blend<'g>, PipelineError> {
-    let rules = config.blend.with_rules.then(|| mined(directory, learnable)).transpose()?;
-    let by_rules = rules.map(|rules| ByRules::new(&learnable.graph, rules, config.rules.apply_options()));
-    let walker = load_walker(directory, learnable, &config.walk, device)?;
+    let walker = load_walker(directory, learnable, &config.walk, rules, device)?;
+    let applied = || ByRules::new(&learnable.graph, rules.to_vec(), config.rules.apply_options());
+    let by_rules = config.blend.with_rules.then(applied);
     let embedding = load_embedding(directory, learnable, device)?;
     Ok(Blend::new(walker, by_rules, embedding, recipe, &learnable.names))
 }

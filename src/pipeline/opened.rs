@@ -191,13 +191,15 @@ impl Opened {
                 let embedding = learn::load_embedding(directory, learnable, device)?;
                 Box::new(ByEmbedding::new(embedding, &learnable.graph))
             }
-            System::Walker => Box::new(learn::load_walker(directory, learnable, &config.walk, device)?),
+            System::Walker => {
+                Box::new(learn::load_walker(directory, learnable, &config.walk, &self.rules, device)?)
+            }
             System::Blend => {
                 let broken = |what: String| PipelineError::Broken { path: directory.file(BLEND), what };
                 let text = directory.read(BLEND)?.ok_or_else(|| broken("is gone".to_owned()))?;
                 let recipe =
                     serde_json::from_str(&text).map_err(|error| broken(format!("is damaged ({error})")))?;
-                Box::new(learn::load_blend(directory, learnable, config, &recipe, device)?)
+                Box::new(learn::load_blend(directory, learnable, config, &recipe, &self.rules, device)?)
             }
         })
     }

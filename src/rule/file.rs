@@ -9,9 +9,13 @@ use super::RuleError;
 use super::clause::{Counts, ScoredRule};
 use super::text::{self, Malformed, Parsed};
 use crate::graph::{Compression, EntityId, Names, write_aside};
+use rayon::prelude::*;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::io::{Read, Write};
+use std::path::Path;
+
+/// Lines that a thread reads at a time.
+const BLOCK: usize = 4096;
 
 /// The rules of a file.
 #[derive(Clone, Debug, Default)]
@@ -31,35 +35,40 @@ impl RuleFile {
     pub fn read(path: &Path, names: &Names) -> Result<Self, RuleError> {
         let unreadable = |source| RuleError::Unreadable { path: path.to_owned(), source };
         let file = File::open(path).map_err(unreadable)?;
-        let plain = Compression::of(path).unpack(file).map_err(unreadable)?;
-        let mut rules = RuleFile::default();
-        for (index, line) in BufReader::with_capacity(1 << 18, plain).lines().enumerate() {
-            let line = line.map_err(unreadable)?;
-            rules.add_line(&line, names).map_err(|Malformed { at, message }| RuleError::Malformed {
-                path: path.to_owned(),
-                line: index + 1,
-                column: line[..at].chars().count() + 1,
-                message,
-            })?;
-        }
-        Ok(rules)
+        let mut text = String::new();
+        let mut plain = Compression::of(path).unpack(file).map_err(unreadable)?;
+        plain.read_to_string(&mut text).map_err(unreadable)?;
+        Self::parse(&text, path, names)
     }
 
-    /// Reads rules from text that is already in memory; `name` stands for the file in error messages.
+    /// Reads rules from text that is already in memory; `path` stands for the file in error messages.
     ///
     /// # Errors
     /// If a line is malformed; the message names line and column.
-    pub fn parse(text: &str, name: &str, names: &Names) -> Result<Self, RuleError> {
-        let mut rules = RuleFile::default();
-        for (index, line) in text.lines().enumerate() {
-            rules.add_line(line, names).map_err(|Malformed { at, message }| RuleError::Malformed {
-                path: PathBuf::from(name),
-                line: index + 1,
-                column: line[..at].chars().count() + 1,
-                message,
-            })?;
+    pub fn parse(text: &str, path: &Path, names: &Names) -> Result<Self, RuleError> {
+        let lines: Vec<&str> = text.lines().collect();
+        let block = |(number, lines): (usize, &[&str])| {
+            let mut rules = RuleFile::default();
+            for (at, line) in lines.iter().enumerate() {
+                rules.add_line(line, names).map_err(|Malformed { at: byte, message }| {
+                    RuleError::Malformed {
+                        path: path.to_owned(),
+                        line: number * BLOCK + at + 1,
+                        column: line[..byte].chars().count() + 1,
+                        message,
+                    }
+                })?;
+            }
+            Ok(rules)
+        };
+        let blocks: Vec<Result<Self, RuleError>> = lines.par_chunks(BLOCK).enumerate().map(block).collect();
+        let mut whole = RuleFile::default();
+        for block in blocks {
+            let RuleFile { rules, reflexive } = block?;
+            whole.rules.extend(rules);
+            whole.reflexive += reflexive;
         }
-        Ok(rules)
+        Ok(whole)
     }
 
     fn add_line(&mut self, line: &str, names: &Names) -> Result<(), Malformed> {
@@ -220,12 +229,25 @@ mod tests {
             ("2\t1\t0.5\tknows(X,eve) <= likes(X,Y)", "r.tsv:2:17: the data has no entity `eve`"),
             ("2\t1\t0.5\tknows(X,Y) <= likés(X,Y)", "r.tsv:2:23: the data has no relation `likés`"),
         ] {
-            let error = RuleFile::parse(&format!("{good}\n{line}\n"), "r.tsv", &names()).unwrap_err();
+            let error =
+                RuleFile::parse(&format!("{good}\n{line}\n"), Path::new("r.tsv"), &names()).unwrap_err();
             assert!(error.to_string().starts_with(place), "{error}");
         }
         let reflexive = format!("{good}\r\n\n7\t7\t1.0\tknows(X,me_myself_i) <= likes(me_myself_i,X)");
-        let file = RuleFile::parse(&reflexive, "r.tsv", &names()).unwrap();
+        let file = RuleFile::parse(&reflexive, Path::new("r.tsv"), &names()).unwrap();
         assert_eq!((file.rules.len(), file.reflexive), (1, 1));
+    }
+
+    #[test]
+    fn many_lines_keep_their_order_and_the_first_bad_one_is_named() {
+        let line = |predicted: usize| format!("{predicted}\t1\t0.5\tknows(X,Y) <= likes(Y,X)\n");
+        let mut lines: Vec<String> = (1..=3 * BLOCK).map(line).collect();
+        let read = |lines: &[String]| RuleFile::parse(&lines.concat(), Path::new("r.tsv"), &names());
+        let counts = read(&lines).unwrap().rules.into_iter().map(|scored| scored.counts.predicted);
+        assert!(counts.eq(1..=3 * BLOCK as u64));
+        (lines[BLOCK + 7], lines[2 * BLOCK]) = ("bad\n".to_owned(), "worse\n".to_owned());
+        let said = read(&lines).unwrap_err().to_string();
+        assert!(said.starts_with(&format!("r.tsv:{}:1: ", BLOCK + 8)), "{said}");
     }
 
     #[test]
