@@ -26,6 +26,8 @@ const WALKING: f64 = 0.5;
 const HOPE: f64 = 3.0;
 /// What ranking by the blend costs, by the walker alone being 1.
 const BLENDING: f64 = 3.0;
+/// Seconds that it takes to open a blend with some hundred thousand rules.
+const OPENING: f64 = 2.5;
 /// So many validation triples tell enough, and cost little.
 const VALIDATION_QUERIES: usize = 2000;
 /// From this mean degree on a graph is walked like FB15k-237, below like WN18RR.
@@ -178,7 +180,7 @@ fn seconds(config: &Config, shape: &Shape, means: &Means) -> [f64; 5] {
     let ranking = match config.system {
         System::Rules | System::Embedding => 0.0,
         System::Walker => searching,
-        System::Blend => (BLENDING * searching).max(0.05 * means.seconds()),
+        System::Blend => BLENDING * searching + OPENING,
     };
     [
         planned(Stage::Rules, config.rules.seconds),
