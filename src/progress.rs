@@ -40,6 +40,20 @@ impl Progress for Quiet<'_> {
     }
 }
 
+/// Someone who stops everything at once.
+#[cfg(test)]
+pub(crate) struct Impatient;
+
+#[cfg(test)]
+impl Progress for Impatient {
+    fn begin(&self, _stage: &str, _unit: &str, _total: Option<u64>) {}
+    fn advance(&self, _done: u64, _figures: &dyn Display) {}
+    fn end(&self, _summary: &dyn Display) {}
+    fn interrupted(&self) -> bool {
+        true
+    }
+}
+
 /// Nobody is watching and nobody will interrupt.
 pub struct Silent;
 

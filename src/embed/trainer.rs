@@ -122,7 +122,6 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(task: Task<'a>, graph: &'a Graph) -> Result<Self, EmbedError> {
-        let Known { facts, queries, valid } = task.known;
         let settings = task.settings;
         let mut embedding = Embedding::new(settings, task.size, task.device, task.seed)?;
         let mut adam = Adam::new(AdamOptions {
@@ -154,7 +153,7 @@ impl<'a> Run<'a> {
             best,
             losses: Vec::new(),
             folder,
-            answers: Adjacency::new(task.size.entities, &[facts, queries, valid]),
+            answers: task.known.answers(task.size.entities),
             began: Instant::now(),
             saved: Instant::now(),
             last_loss: f64::NAN,

@@ -208,9 +208,8 @@ mod tests {
     use super::super::{ReasonerError, Scored};
     use super::*;
     use crate::graph::Link;
-    use crate::progress::Silent;
+    use crate::progress::{Impatient, Silent};
     use proptest::prelude::*;
-    use std::fmt::Display;
     use std::sync::Mutex;
 
     const ENTITIES: u32 = 7;
@@ -349,15 +348,6 @@ mod tests {
 
     #[test]
     fn an_interrupted_evaluation_gives_no_figures() {
-        struct Impatient;
-        impl Progress for Impatient {
-            fn begin(&self, _: &str, _: &str, _: Option<u64>) {}
-            fn advance(&self, _: u64, _: &dyn Display) {}
-            fn end(&self, _: &dyn Display) {}
-            fn interrupted(&self) -> bool {
-                true
-            }
-        }
         let error = one_query(Ok(Answers::Listed(vec![Vec::new()])), &Impatient);
         assert!(matches!(error, EvalError::Interrupted));
     }

@@ -1,7 +1,7 @@
 //! Which triples of a data set are asked, and which answers count as true meanwhile.
 
 use super::{EvalError, Protocol, Reasoner, Report, Truth, evaluate};
-use crate::graph::{Adjacency, Dataset, Graph, Known, Triple};
+use crate::graph::{Adjacency, Dataset, Graph, Triple};
 use crate::progress::Progress;
 use serde::{Deserialize, Serialize};
 
@@ -32,10 +32,7 @@ impl Split {
         match self {
             Split::Test | Split::ValidAsPublished => dataset.answers(),
             // Tuning must not profit from test answers, not even by having them filtered.
-            Split::Valid => {
-                let Known { facts, queries, valid } = &dataset.known;
-                Adjacency::new(dataset.names.entities.len(), &[facts, queries, valid])
-            }
+            Split::Valid => dataset.known.answers(dataset.names.entities.len()),
         }
     }
 
@@ -72,7 +69,7 @@ pub fn evaluate_split(
 mod tests {
     use super::super::{Answers, ReasonerError, Side};
     use super::*;
-    use crate::graph::{Names, Query};
+    use crate::graph::{Known, Names, Query};
     use crate::progress::Silent;
     use std::sync::Arc;
 

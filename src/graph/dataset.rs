@@ -51,6 +51,12 @@ impl Known {
         !Arc::ptr_eq(&self.facts, &self.queries)
     }
 
+    /// All answers of every query that may be known while something is chosen, among so many entities: what rankings
+    /// for tuning take out.
+    pub fn answers(&self, entities: usize) -> Adjacency {
+        Adjacency::new(entities, &[&self.facts, &self.queries, &self.valid])
+    }
+
     /// What the figure on the test split is learnt from and answered on: a data set with a graph of its own
     /// hands over its validation split once everything has been chosen by it; others do not.
     pub fn for_test(&self) -> Known {

@@ -8,7 +8,7 @@ use super::reason::{Blend, ByRules, ByWalker, Recipe, Weights};
 use super::stage::Finished;
 use super::{Checksum, PipelineError, RunDirectory};
 use crate::embed::{self, Embedding, ModelKind, Size, Stop, Task};
-use crate::graph::{Adjacency, Known, Query, Triple, evenly};
+use crate::graph::{Known, Query, Triple, evenly};
 use crate::rule::{self, RuleFile, RuleType, ScoredRule};
 use crate::tensor::Device;
 use crate::walk::{self, SoftReward, Stage, Start, Teacher, TrainOptions, WalkConfig, Walker};
@@ -160,8 +160,7 @@ pub fn blending(material: &Material<'_>) -> Result<Finished, PipelineError> {
     let mut recipe = Recipe { general: given, ..Recipe::default() };
     if config.blend.fit && !learnable.valid_learnt {
         let known = &learnable.known;
-        let splits: [&[Triple]; 3] = [&known.facts, &known.queries, &known.valid];
-        let truth = Adjacency::new(learnable.names.entities.len(), &splits);
+        let truth = known.answers(learnable.names.entities.len());
         let rules = mined(directory, learnable)?;
         let blend = load_blend(directory, learnable, config, &recipe, &rules, device)?;
         let asked = evenly(&known.valid, config.blend.validation_queries);

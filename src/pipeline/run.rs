@@ -355,19 +355,7 @@ fn finish(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::progress::Silent;
-
-    /// Stops whatever is begun.
-    struct Impatient;
-
-    impl Progress for Impatient {
-        fn begin(&self, _stage: &str, _unit: &str, _total: Option<u64>) {}
-        fn advance(&self, _done: u64, _figures: &dyn std::fmt::Display) {}
-        fn end(&self, _summary: &dyn std::fmt::Display) {}
-        fn interrupted(&self) -> bool {
-            true
-        }
-    }
+    use crate::progress::{Impatient, Silent};
 
     #[test]
     fn what_was_learnt_with_other_settings_does_not_pass_for_what_was_asked_for() {

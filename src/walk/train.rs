@@ -344,7 +344,7 @@ impl<'a> Validation<'a> {
     /// The validation split, or as many triples of it as the settings say, evenly spread.
     fn new(graph: &'a Graph, known: &Known, config: &WalkConfig) -> Self {
         let (most, side) = (config.validation_queries, config.side);
-        let answers = Adjacency::new(graph.entities(), &[&known.facts, &known.queries, &known.valid]);
+        let answers = known.answers(graph.entities());
         let split = evenly(&known.valid, most);
         let queries = side.asked(&split).map(|(query, _)| query).collect();
         Self { graph, answers, split, queries, side }

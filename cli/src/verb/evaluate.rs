@@ -4,7 +4,7 @@ use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::protocol::{self, Ranking};
-use anyhow::bail;
+use anyhow::ensure;
 use ruleguider::eval::Report;
 use ruleguider::pipeline::{Opened, PipelineError, Split};
 use serde::Serialize;
@@ -50,15 +50,13 @@ impl Evaluate {
         let console = Console::with_interrupt(common);
         let opened = Opened::open(&self.run, self.data.as_deref(), &common.device()?)?;
         let reasoner = opened.reasoner()?;
-        let split = match self.split {
-            protocol::Split::Test => Split::Test,
-            protocol::Split::Valid if opened.valid_is_learnt() => bail!(
-                "{}: this run has learnt its validation facts, so ranking them says nothing; \
-                 run with --set data.learn_valid=never to keep them apart",
-                self.run.display()
-            ),
-            protocol::Split::Valid => Split::Valid,
-        };
+        let split = Split::from(self.split);
+        ensure!(
+            split == Split::Test || !opened.valid_is_learnt(),
+            "{}: this run has learnt its validation facts, so ranking them says nothing; \
+             run with --set data.learn_valid=never to keep them apart",
+            self.run.display()
+        );
         let report = match opened.evaluate(reasoner.reasoner(), split, self.ranking.protocol(), &console) {
             Ok(report) => report,
             Err(PipelineError::Interrupted) => return Ok(Outcome::Interrupted),

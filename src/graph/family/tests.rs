@@ -3,7 +3,7 @@
 use super::kin::Kin;
 use super::*;
 use crate::graph::{Direction, Link};
-use crate::progress::{Progress, Silent};
+use crate::progress::{Impatient, Silent};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::Path;
@@ -289,18 +289,6 @@ fn too_few_people_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let error = write(49, 1, &folder.path().join("world"), false, &Silent).unwrap_err();
     assert_eq!(error.to_string(), "a family has at least 50 people, not 49");
-}
-
-/// Someone who stops everything at once.
-struct Impatient;
-
-impl Progress for Impatient {
-    fn begin(&self, _stage: &str, _unit: &str, _total: Option<u64>) {}
-    fn advance(&self, _done: u64, _figures: &dyn std::fmt::Display) {}
-    fn end(&self, _summary: &dyn std::fmt::Display) {}
-    fn interrupted(&self) -> bool {
-        true
-    }
 }
 
 #[test]

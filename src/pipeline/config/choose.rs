@@ -134,8 +134,7 @@ pub fn choose(shape: &Shape, means: &Means) -> Plan {
     let embed_epoch = means.epoch(embedding_cost(shape, &config.embed));
     let walk_epoch = means.epoch(walker_cost(shape, &config.walk));
     let epochs = |in_time: f64, most: f64| in_time.floor().min(most) as usize;
-    let most = if shape.entities < 10_000 { 100.0 } else { 30.0 };
-    let embed_epochs = epochs(0.3 * budget / embed_epoch, most);
+    let embed_epochs = epochs(0.3 * budget / embed_epoch, config.embed.epochs as f64);
     // Pre-training takes its part of the walker's time, at most half of it.
     let in_time = WALKING * budget / walk_epoch;
     let alone = (f64::from(config.walk.pretrain_epochs) * PRETRAINING).min(0.5 * in_time);
