@@ -396,6 +396,7 @@ fn all_stages_from_end_to_end() {
     };
     assert!(ways(&walked).len() > 1);
     assert_eq!(ways(&tool.json(&ask)), ways(&walked));
+    each_voice_of_a_blend_can_be_left_out(&tool, &arguments, &ask);
     // More epochs go on from where training was.
     let more = tool.json(&[&arguments[..], &["--set", "walk.epochs=3"]].concat());
     assert_eq!(more["stages"]["pretraining"]["skipped"], true);
@@ -406,6 +407,40 @@ fn all_stages_from_end_to_end() {
         page.contains("training: on the validation split") && page.contains("Share of top answers"),
         "curves and shares"
     );
+}
+
+/// `arguments` make a run whose stages are done, `ask` asks it.
+fn each_voice_of_a_blend_can_be_left_out(tool: &Tool, arguments: &[&str], ask: &[&str]) {
+    let blend = |without: &[&str]| {
+        let left_out: Vec<String> = without.iter().map(|who| format!("blend.with_{who}=false")).collect();
+        let set = left_out.iter().flat_map(|pair| ["--set", pair.as_str()]);
+        let set: Vec<&str> = ["--set", "system=blend"].into_iter().chain(set).collect();
+        let report = tool.json(&[arguments, &set].concat());
+        let prediction = tool.json(ask);
+        let answers = prediction["answers"].as_array().expect("a list of answers").clone();
+        assert!(!answers.is_empty() && answers.iter().all(|answer| !answer["path"].is_null()), "{without:?}");
+        (report, answers)
+    };
+    let (alone, by_rules) = blend(&["walker", "embedding"]);
+    assert!(alone["stages"]["training"].is_null() && alone["stages"]["embeddings"].is_null(), "{alone}");
+    assert_eq!(alone["stages"]["blending"]["figures"]["rules"], 1.0);
+    assert!(by_rules.iter().all(|answer| !answer["rule"].is_null()));
+    let (unwalked, ordered) = blend(&["walker"]);
+    assert_eq!(unwalked["stages"]["blending"]["figures"]["walker"], 0.0);
+    assert_eq!(unwalked["stages"]["embeddings"]["skipped"], true);
+    let entities = |answers: &[Value]| {
+        let mut entities: Vec<String> = answers.iter().map(|answer| answer["entity"].to_string()).collect();
+        entities.sort();
+        entities
+    };
+    assert_eq!(entities(&ordered), entities(&by_rules), "an embedding model orders and adds nothing");
+    let (walked, _) = blend(&["embedding"]);
+    assert_eq!(walked["stages"]["blending"]["figures"]["embedding"], 0.0);
+    assert_eq!(walked["stages"]["training"]["skipped"], true);
+    let none =
+        ["--set", "system=blend", "--set", "blend.with_rules=false", "--set", "blend.with_walker=false"];
+    let said = tool.refused(&[arguments, &none].concat());
+    assert!(said.contains("`blend.with_walker`: expected true where `blend.with_rules` is false"), "{said}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::config::BlendConfig;
 use super::directory::{BLEND, EMBEDDING, PRETRAINED, RULES, WALKER, write_whole};
 use super::joint::{Opinion, path_table};
 use super::material::{Learnable, Material};
-use super::reason::{Blend, ByRules, ByWalker, Recipe, Weights};
+use super::reason::{Blend, ByRules, ByWalker, Recipe, Voices};
 use super::stage::Finished;
 use super::{Checksum, PipelineError, RunDirectory};
 use crate::embed::{self, Embedding, ModelKind, Size, Stop, Task};
@@ -155,9 +155,7 @@ fn walker(material: &Material<'_>, stage: Stage, file: &str) -> Result<Finished,
 /// If one of the reasoners fails.
 pub fn blending(material: &Material<'_>) -> Result<Finished, PipelineError> {
     let Material { learnable, config, directory, device, .. } = *material;
-    let BlendConfig { with_rules, rules, walker, embedding, .. } = config.blend;
-    let given = Weights { rules: if with_rules { rules } else { 0.0 }, walker, embedding };
-    let mut recipe = Recipe { general: given, ..Recipe::default() };
+    let mut recipe = Recipe { general: config.blend.weights(), ..Recipe::default() };
     if config.blend.fit && !learnable.valid_learnt {
         let known = &learnable.known;
         let truth = known.answers(learnable.names.entities.len());
@@ -189,9 +187,9 @@ pub fn rewarding(
 ///
 /// # Errors
 /// If they are there and cannot be read.
-pub fn mined(directory: &RunDirectory, learnable: &Learnable) -> Result<Vec<ScoredRule>, PipelineError> {
+pub fn mined(directory: &RunDirectory, learnable: &Learnable) -> Result<Arc<[ScoredRule]>, PipelineError> {
     let path = directory.file(RULES);
-    if path.exists() { Ok(RuleFile::read(&path, &learnable.names)?.rules) } else { Ok(Vec::new()) }
+    if path.exists() { Ok(RuleFile::read(&path, &learnable.names)?.rules.into()) } else { Ok(Arc::from([])) }
 }
 
 /// The embedding model of a run.
@@ -231,12 +229,16 @@ pub fn load_blend<'g>(
     learnable: &'g Learnable,
     config: &super::Config,
     recipe: &Recipe,
-    rules: &[ScoredRule],
+    rules: &Arc<[ScoredRule]>,
     device: &Device,
 ) -> Result<Blend<'g>, PipelineError> {
-    let walker = load_walker(directory, learnable, &config.walk, rules, device)?;
-    let applied = || ByRules::new(&learnable.graph, rules.to_vec(), config.rules.apply_options());
-    let by_rules = config.blend.with_rules.then(applied);
-    let embedding = load_embedding(directory, learnable, device)?;
-    Ok(Blend::new(walker, by_rules, embedding, recipe, &learnable.names))
+    let BlendConfig { with_rules, with_walker, with_embedding, .. } = config.blend;
+    let applied = || ByRules::new(&learnable.graph, rules.clone(), config.rules.apply_options());
+    let walks = || load_walker(directory, learnable, &config.walk, rules, device);
+    let voices = Voices {
+        rules: with_rules.then(applied),
+        walker: with_walker.then(walks).transpose()?,
+        embedding: with_embedding.then(|| load_embedding(directory, learnable, device)).transpose()?,
+    };
+    Ok(Blend::new(voices, recipe, &learnable.names))
 }

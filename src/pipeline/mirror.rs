@@ -6,11 +6,11 @@
 
 use super::metrics::{Metric, Metrics};
 use super::tensorboard::EventFile;
-use super::{PipelineError, RunDirectory, directory, tensorboard};
+use super::{PipelineError, RunDirectory, directory, metrics, tensorboard};
 use crate::progress::Progress;
 use serde_json::{Map, Value};
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -63,6 +63,17 @@ impl<'a> Mirror<'a> {
         Ok(())
     }
 
+    /// Takes over what the run at `from` has said about `stage`.
+    ///
+    /// # Errors
+    /// If it cannot be read, or not be written here.
+    pub fn take_over(&self, stage: &str, from: &Path) -> Result<(), PipelineError> {
+        let mut state = self.lock();
+        state.metrics.rewind(stage, None)?;
+        let said = metrics::read(&from.join(directory::METRICS))?;
+        said.iter().filter(|metric| metric.stage == stage).try_for_each(|metric| state.add(metric))
+    }
+
     /// Copies what is still to be copied.
     ///
     /// # Errors
@@ -82,14 +93,14 @@ impl State {
         // A stage that has written nothing yet has no file.
         let Some(Ok(text)) = self.source.as_ref().map(std::fs::read_to_string) else { return Ok(()) };
         let curves = normalised(&text, &self.stage);
-        for metric in curves.iter().skip(self.copied) {
-            self.metrics.add(metric)?;
-            if let Some(events) = &mut self.events {
-                events.add(metric)?;
-            }
-        }
+        curves.iter().skip(self.copied).try_for_each(|metric| self.add(metric))?;
         self.copied = self.copied.max(curves.len());
         Ok(())
+    }
+
+    fn add(&mut self, metric: &Metric) -> Result<(), PipelineError> {
+        self.metrics.add(metric)?;
+        self.events.as_mut().map_or(Ok(()), |events| events.add(metric))
     }
 }
 
@@ -155,7 +166,6 @@ impl Progress for Mirror<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::metrics;
     use crate::progress::Silent;
 
     const WALKED: &str = "{\"stage\":\"joint\",\"epoch\":1,\"reward\":0.1,\"seconds\":3.0,\"valid\":{\"mrr\":0.4}}\n\
@@ -187,5 +197,16 @@ mod tests {
         }
         assert_eq!(metrics::read(&directory.file(directory::METRICS)).unwrap().len(), 2);
         assert_eq!(std::fs::read_dir(tensorboard::folder(&directory)).unwrap().count(), 1);
+        // Another run that takes the stage over has them too, once.
+        let other = tempfile::tempdir().unwrap();
+        let heir = RunDirectory::work_in(other.path()).unwrap();
+        let mirror = Mirror::new(&heir, false, &Silent).unwrap();
+        for _ in 0..2 {
+            mirror.take_over("training", folder.path()).unwrap();
+            mirror.take_over("rules", folder.path()).unwrap();
+        }
+        let [ours, theirs] =
+            [&directory, &heir].map(|run| metrics::read(&run.file(directory::METRICS)).unwrap());
+        assert_eq!(ours, theirs);
     }
 }

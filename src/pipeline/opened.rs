@@ -20,7 +20,7 @@ use crate::tensor::Device;
 use crate::walk::Noting;
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// A run that can be asked.
 pub struct Opened {
@@ -28,7 +28,7 @@ pub struct Opened {
     pub(super) config: Config,
     pub(super) dataset: Dataset,
     pub(super) learnable: Learnable,
-    pub(super) rules: Vec<ScoredRule>,
+    pub(super) rules: Arc<[ScoredRule]>,
     device: Device,
     seed: u64,
     /// What was put aside and what entities are called, made when the first answer is given.
@@ -78,7 +78,7 @@ impl Opened {
         }
         let rules = match Stage::of(&config).contains(&Stage::Rules) {
             true => learn::mined(&directory, &learnable)?,
-            false => Vec::new(),
+            false => Arc::from([]),
         };
         let (put_aside, naming) = (OnceLock::new(), OnceLock::new());
         Ok(Self { directory, config, dataset, learnable, rules, device, seed, put_aside, naming })

@@ -79,18 +79,20 @@ impl Stage {
 
     /// The stages that `config` needs, in their order.
     pub fn of(config: &Config) -> Vec<Stage> {
-        let walk = &config.walk;
-        let pretrains = walk.pretrains();
-        let guided = walk.lambda > 0.0 || pretrains;
-        let wanted = |stage: &Stage| match (config.system, stage) {
-            (System::Rules, stage) => *stage == Stage::Rules,
-            (System::Embedding, stage) => *stage == Stage::Embeddings,
-            (System::Walker, Stage::Embeddings) => walk.needs_embedding(),
-            (System::Walker, Stage::Rules) => guided,
-            (System::Blend, Stage::Rules) => guided || config.blend.with_rules,
-            (System::Walker, Stage::Blending) => false,
-            (System::Walker | System::Blend, Stage::Pretraining) => pretrains,
-            (System::Walker | System::Blend, _) => true,
+        let (walk, blend) = (&config.walk, &config.blend);
+        let blends = config.system == System::Blend;
+        let walks = config.system == System::Walker || (blends && blend.with_walker);
+        let pretrains = walks && walk.pretrains();
+        let guided = pretrains || (walks && walk.lambda > 0.0);
+        let wanted = |stage: &Stage| match stage {
+            Stage::Embeddings => {
+                let speaks = config.system == System::Embedding || (blends && blend.with_embedding);
+                speaks || (walks && walk.needs_embedding())
+            }
+            Stage::Rules => guided || config.system == System::Rules || (blends && blend.with_rules),
+            Stage::Pretraining => pretrains,
+            Stage::Training => walks,
+            Stage::Blending => blends,
         };
         Self::ALL.into_iter().filter(wanted).collect()
     }
@@ -198,6 +200,7 @@ pub fn run(order: &Order, dataset: &Dataset, progress: &dyn Progress) -> Result<
         if let Some(siblings) = &order.siblings
             && let Some(from) = stages.adopt(stage.name(), &inputs, siblings)?
         {
+            mirror.take_over(stage.name(), &from)?;
             progress.begin(stage.name(), "", None);
             progress.end(&format_args!("taken over from {}", from.display()));
         }
@@ -214,7 +217,9 @@ pub fn run(order: &Order, dataset: &Dataset, progress: &dyn Progress) -> Result<
             timed.taken_before(record.seconds);
         }
         match stage {
-            Stage::Rules => before.rules.push(learn::rewarding(&directory, &learnable, &order.config)?),
+            Stage::Rules if wanted.contains(&Stage::Training) => {
+                before.rules.push(learn::rewarding(&directory, &learnable, &order.config)?);
+            }
             Stage::Embeddings => before.embedding.extend(record.files.values().cloned()),
             _ => {}
         }

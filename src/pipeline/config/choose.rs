@@ -1,88 +1,23 @@
 //! Settings that suit a graph which nobody has tuned for, within a budget of time, and what they will cost.
-//!
-//! The estimates count multiplications and divide them by what a core does of them in our own code; they are
-//! there to choose numbers of epochs and to say beforehand what will happen, and are off by a factor of two easily.
 
+use super::networks::{LARGE, Means, Networks, Shape, embed_epoch, searching, walking};
 use super::{Config, Layer, RuleFamily, System};
-use crate::embed::{self, ModelKind, Settings};
-use crate::eval::Side;
-use crate::graph::{Graph, Known};
 use crate::pipeline::{Budget, PipelineError, Stage};
-use crate::walk::{Pool, Start, WalkConfig};
+use crate::walk::Start;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Instant;
 
-/// Multiply-adds that a core does in a second, in thousand millions: what small networks get of one with AVX-512 in training.
-/// Large ones get two to three times as much.
-const A_CORE: f64 = 20.0;
-/// How many cores an NVIDIA card is worth here.
-const A_CARD: f64 = 150.0;
-/// What an epoch of the relation agent alone costs, an epoch of both being 1.
-const PRETRAINING: f64 = 0.5;
-/// The part of the time that the walker gets.
-const WALKING: f64 = 0.5;
-/// Walks may share states better than is assumed here: so many times as fast a walker has been seen.
-const HOPE: f64 = 3.0;
-/// What ranking by the blend costs, by the walker alone being 1.
+/// What ranking by a blend costs, by the walker alone being 1.
 const BLENDING: f64 = 3.0;
+/// Queries that a thread ranks by rules in a second.
+const RANKED: f64 = 3500.0;
 /// Seconds that it takes to open a blend with some hundred thousand rules.
 const OPENING: f64 = 2.5;
+/// Among so many facts there are millions of rules about single entities that were right only twice.
+const MANY_FACTS: usize = 500_000;
 /// So many validation triples tell enough, and cost little.
 const VALIDATION_QUERIES: usize = 2000;
-/// From this mean degree on a graph is walked like FB15k-237, below like WN18RR.
-const DENSE: f64 = 15.0;
-
-/// What matters of a graph.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Shape {
-    /// How many entities there are.
-    pub entities: usize,
-    /// How many facts.
-    pub facts: usize,
-    /// How many training queries the walker has.
-    pub training: usize,
-    /// How many queries are ranked in the end.
-    pub ranked: usize,
-}
-
-impl Shape {
-    /// The shape of `graph` with the training queries of `known`; `ranked` queries are ranked in the end.
-    pub fn of(graph: &Graph, known: &Known, ranked: usize) -> Self {
-        Self { entities: graph.entities(), facts: graph.facts(), training: known.queries.len(), ranked }
-    }
-
-    fn degree(&self) -> f64 {
-        2.0 * self.facts as f64 / self.entities.max(1) as f64
-    }
-}
-
-/// What there is to compute with.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Means {
-    /// The budget.
-    pub minutes: f64,
-    /// Threads of the CPU.
-    pub threads: usize,
-    /// Whether tensors live on a card.
-    pub cuda: bool,
-}
-
-impl Means {
-    fn seconds(&self) -> f64 {
-        60.0 * self.minutes
-    }
-
-    /// Multiply-adds in a second.
-    fn rate(&self) -> f64 {
-        1e9 * A_CORE * if self.cuda { A_CARD } else { self.threads as f64 }
-    }
-
-    /// Seconds of an epoch of so many multiply-adds.
-    fn epoch(&self, cost: f64) -> f64 {
-        (cost / self.rate()).max(1e-3)
-    }
-}
 
 /// What will be done, and about how long each stage will take.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,138 +59,61 @@ impl Plan {
     }
 }
 
-/// Settings for a graph of this shape with these means.
+/// Settings for a graph of this shape with these means: what rules and the networks that there is time for say together.
 pub fn choose(shape: &Shape, means: &Means) -> Plan {
     let budget = means.seconds();
-    let mut config = Config::default();
-    config.rules.seconds = (0.1 * budget).clamp(1.0, 100.0);
-    config.embed = embed::suited(ModelKind::ComplEx, shape.entities);
-    config.walk = walker(shape);
-    let embed_epoch = means.epoch(embedding_cost(shape, &config.embed));
-    let walk_epoch = means.epoch(walker_cost(shape, &config.walk));
-    let epochs = |in_time: f64, most: f64| in_time.floor().min(most) as usize;
-    let embed_epochs = epochs(0.3 * budget / embed_epoch, config.embed.epochs as f64);
-    // Pre-training takes its part of the walker's time, at most half of it.
-    let in_time = WALKING * budget / walk_epoch;
-    let alone = (f64::from(config.walk.pretrain_epochs) * PRETRAINING).min(0.5 * in_time);
-    config.walk.pretrain_epochs = (alone / PRETRAINING) as f32;
-    // The step size is constant, so a training that comes out slower than hoped for is cut where its time is up.
-    let walk_epochs = epochs(HOPE * (in_time - alone), 40.0);
-    if walk_epochs == 0 {
+    let mut config = Config { system: System::Blend, ..Config::default() };
+    let Networks { walker, embedding } = Networks::within(shape, means);
+    // Rules with constants bring much on large graphs; on small ones those that are paths say it all.
+    if shape.entities >= LARGE || !walker.fits {
+        config.rules.types = vec![RuleFamily::Cyclic, RuleFamily::Acyclic, RuleFamily::Zero];
+    }
+    if shape.facts >= MANY_FACTS {
+        config.rules.min_support = 5;
+    }
+    config.rules.seconds = match (walker.fits, embedding.fits) {
+        (true, true) => (0.1 * budget).clamp(1.0, 100.0),
+        (false, false) => (0.9 * budget - by_rules(shape, means)).clamp(0.2 * budget, 0.8 * budget).max(1.0),
+        _ => (0.2 * budget).clamp(1.0, 100.0),
+    };
+    if !walker.fits && !embedding.fits {
         // Too large for any of the networks: rules scale.
         config.system = System::Rules;
-        config.rules.types = vec![RuleFamily::Cyclic, RuleFamily::Acyclic, RuleFamily::Zero];
-        config.rules.seconds = (0.8 * budget).max(1.0);
-        return Plan::new(config, shape, means);
     }
-    // An embedding that has hardly been trained rewards at random and says nothing about who is alike.
-    config.walk.soft_reward = embed_epochs >= 5;
-    config.walk.start = if config.walk.soft_reward { Start::Embedding } else { Start::Random };
-    config.embed.epochs = embed_epochs.max(1);
-    // Where the validation split is learnt from there is no time to find the number of epochs without it first.
-    config.embed.final_epochs = config.embed.epochs;
-    config.embed.evaluate_every = (config.embed.epochs / 8).max(1);
-    config.walk.epochs = walk_epochs;
-    config.walk.validate_every = (walk_epochs / 8).max(1);
+    (config.blend.with_walker, config.blend.with_embedding) = (walker.fits, embedding.fits);
+    (config.walk, config.embed) = (walker.settings, embedding.settings);
+    config.walk.soft_reward = embedding.fits;
+    config.walk.start = if embedding.fits { Start::Embedding } else { Start::Random };
     config.walk.validation_queries = VALIDATION_QUERIES;
     config.blend.validation_queries = VALIDATION_QUERIES;
-    if config.walk.soft_reward {
-        // What rules, walker and embedding say together ranks far better than the walker alone.
-        config.system = System::Blend;
-    }
     Plan::new(config, shape, means)
+}
+
+/// About how many seconds it takes to rank by rules.
+fn by_rules(shape: &Shape, means: &Means) -> f64 {
+    shape.ranked as f64 / (RANKED * means.threads as f64)
 }
 
 /// About how long the stages of `config` take: mining, embedding, pre-training, joint training; and ranking.
 fn seconds(config: &Config, shape: &Shape, means: &Means) -> [f64; 5] {
     let stages = Stage::of(config);
     let planned = |stage: Stage, seconds: f64| if stages.contains(&stage) { seconds } else { 0.0 };
-    let walk_epoch = means.epoch(walker_cost(shape, &config.walk));
-    let embed_epoch = means.epoch(embedding_cost(shape, &config.embed));
-    let alone = f64::from(config.walk.pretrain_epochs) * PRETRAINING * walk_epoch;
-    let alone = planned(Stage::Pretraining, alone);
-    let together = (walk_epoch * config.walk.epochs as f64).min(WALKING * means.seconds() - alone).max(0.0);
-    let searching = shape.ranked as f64 * query_cost(shape, &config.walk) / means.rate();
+    let embedding = embed_epoch(shape, means, &config.embed) * config.embed.epochs as f64;
+    let [alone, together] = walking(shape, means, &config.walk, stages.contains(&Stage::Embeddings));
+    let searching = planned(Stage::Training, searching(shape, means, &config.walk));
     let ranking = match config.system {
-        System::Rules | System::Embedding => 0.0,
+        System::Embedding => 0.0,
+        System::Rules => by_rules(shape, means),
         System::Walker => searching,
-        System::Blend => BLENDING * searching + OPENING,
+        System::Blend => BLENDING * searching + OPENING + by_rules(shape, means),
     };
     [
         planned(Stage::Rules, config.rules.seconds),
-        planned(Stage::Embeddings, embed_epoch * config.embed.epochs as f64),
-        alone,
+        planned(Stage::Embeddings, embedding),
+        planned(Stage::Pretraining, alone),
         planned(Stage::Training, together),
         ranking,
     ]
-}
-
-fn walker(shape: &Shape) -> WalkConfig {
-    let dense = shape.degree() >= DENSE;
-    let published = if dense { WalkConfig::fb15k_237() } else { WalkConfig::wn18rr() };
-    let (width, layers, batch, rollouts) = match shape.entities {
-        0..1000 => (64, 1, 128, 10),
-        1000..10_000 => (100, 2, 128, 20),
-        _ => (200, 3, 256, 20),
-    };
-    // A small graph leaves no room for as many batches as make the published step safe.
-    let learning_rate = if shape.training < 20_000 { 0.003 } else { published.learning_rate };
-    let beam = if shape.entities < 1000 { 64 } else { 128 };
-    let lambda = if dense { 0.1 } else { 0.3 };
-    // A user asks for either end.
-    let side = Side::Both;
-    // The relation agent wants about a thousand batches alone, which is many passes over few queries.
-    let batches = (shape.training * side.directions().len()).div_ceil(batch).max(1);
-    let pretrain_epochs = (1000 / batches).clamp(1, 15) as f32;
-    // On graphs as dense as FB15k-237 less of it, and of the dropout of embeddings, than published learnt faster.
-    let entropy = if dense { 0.01 } else { published.entropy };
-    // Small graphs are explored soon enough without hiding much of them.
-    let hidden = if shape.entities < 10_000 { 0.1 } else { published.relation_dropout };
-    WalkConfig {
-        side,
-        pool: Pool::Sum,
-        pretrain_epochs,
-        embedding_dropout: 0.1,
-        relation_dropout: hidden,
-        entity_dropout: hidden,
-        entropy,
-        dimension: width,
-        history: width,
-        layers,
-        batch,
-        rollouts,
-        learning_rate,
-        beam,
-        lambda,
-        ..published
-    }
-}
-
-/// Multiply-adds of an epoch: both queries of every fact against every entity, forward and twice backward.
-fn embedding_cost(shape: &Shape, settings: &Settings) -> f64 {
-    3.0 * 2.0 * shape.facts as f64 * shape.entities as f64 * 2.0 * settings.dimension as f64
-}
-
-/// Multiply-adds of an epoch of joint training. Walks share states; what `benches/walk` counts of them over all hops is half
-/// as many as walks on WN18RR and NELL-995, and one and a half times as many on FB15k-237.
-fn walker_cost(shape: &Shape, config: &WalkConfig) -> f64 {
-    let shared = if shape.degree() >= DENSE { 0.5 } else { 0.18 };
-    let states = shared * (config.rollouts * config.hops) as f64;
-    let asked = shape.training * config.side.directions().len();
-    3.0 * asked as f64 * states * state_cost(shape, config)
-}
-
-/// Multiply-adds of beam search for a query.
-fn query_cost(shape: &Shape, config: &WalkConfig) -> f64 {
-    let states = 0.3 * config.beam as f64 * config.hops as f64;
-    states * state_cost(shape, config)
-}
-
-/// Multiply-adds of one state: two LSTMs, two heads, the candidates.
-fn state_cost(shape: &Shape, config: &WalkConfig) -> f64 {
-    let (width, layers) = (config.dimension as f64, config.layers as f64);
-    let candidates = (3.0 * shape.degree()).min(config.bandwidth as f64);
-    2.0 * layers * 8.0 * width * width + 8.0 * width * width + candidates * width
 }
 
 impl fmt::Display for Plan {
@@ -282,15 +140,21 @@ impl fmt::Display for Plan {
             let walking = about(alone + together);
             write!(f, " walker of width {width}, {hops} hops, at most {epochs} epochs, about {walking};")?;
         }
-        let walk_epoch = self.means.epoch(walker_cost(&self.shape, walk));
-        if HOPE * WALKING * self.means.seconds() < walk_epoch {
-            write!(f, " the graph is too large for networks in this time;")?;
+        let fitting = Networks::within(&self.shape, &self.means);
+        let missing = match (fitting.walker.fits, fitting.embedding.fits) {
+            (true, true) => None,
+            (false, true) => Some("a walker"),
+            (true, false) => Some("an embedding model"),
+            (false, false) => Some("networks"),
+        };
+        if let Some(missing) = missing {
+            write!(f, " no time for {missing} in a graph of this size;")?;
         }
         let by = match system {
             System::Rules => " by rules",
             System::Embedding => " by the embedding model",
             System::Walker => " by the walker",
-            System::Blend => " by all three",
+            System::Blend => " by what they say together",
         };
         write!(f, " ranking{by}, about {}", about(ranking))
     }
@@ -332,11 +196,27 @@ mod tests {
     }
 
     #[test]
+    fn rules_answer_beside_the_networks_that_there_is_time_for() {
+        let plan = choose(&shape(40_000, 75_000), &Means { minutes: 5.0, ..TWO_CORES });
+        let Config { system, blend, ref rules, .. } = plan.config;
+        assert_eq!((system, blend.with_walker, blend.with_embedding), (System::Blend, false, true));
+        assert_eq!((rules.types.len(), rules.min_support), (3, 2));
+        assert_eq!(Stage::of(&plan.config), [Stage::Embeddings, Stage::Rules, Stage::Blending]);
+        let said = plan.to_string();
+        assert!(said.contains("complex of dimension 64") && !said.contains("walker of width"), "{said}");
+        assert!(said.contains(" no time for a walker in a graph of this size;"), "{said}");
+        let many = choose(&shape(270_000, 2_400_000), &TWO_CORES);
+        assert_eq!((many.config.system, many.config.rules.min_support), (System::Rules, 5));
+        // Ranking takes its time, and mining leaves it.
+        assert!(many.seconds[4] > 10.0 && many.seconds.iter().sum::<f64>() <= 600.0, "{many}");
+    }
+
+    #[test]
     fn a_plan_goes_by_the_settings_of_the_user() {
         let plan = choose(&shape(300, 3_000), &TWO_CORES);
         let set = |pairs: &[&str]| plan.with(&Layer::from_pairs(pairs.iter().copied()).unwrap()).unwrap();
         let rules = set(&["system=rules", "rules.seconds=123"]);
-        assert_eq!(rules.seconds, [123.0, 0.0, 0.0, 0.0, 0.0]);
+        assert_eq!(rules.seconds[..4], [123.0, 0.0, 0.0, 0.0]);
         let said = rules.to_string();
         assert!(said.contains("rules up to length 3") && !said.contains("walker"), "{said}");
         assert_eq!(set(&[]), plan);

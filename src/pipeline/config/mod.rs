@@ -6,12 +6,15 @@
 mod choose;
 mod layer;
 mod named;
+mod networks;
 
-pub use choose::{Means, Plan, Shape, choose};
+pub use choose::{Plan, choose};
 pub use layer::Layer;
 pub use named::{Named, named, names};
+pub use networks::{Means, Shape};
 
 use super::PipelineError;
+use super::reason::Weights;
 use crate::embed::{ModelKind, Settings};
 use crate::eval::{Side, Ties};
 use crate::rule::{Aggregate, ApplyOptions, Budget, MineOptions, RuleType};
@@ -179,6 +182,10 @@ pub struct BlendConfig {
     /// Whether rules answer too. Without them the blend is the walker's answers in the order that walker and
     /// embedding model together give them.
     pub with_rules: bool,
+    /// Whether the walker answers too. Without it only what a rule speaks for is answered.
+    pub with_walker: bool,
+    /// Whether the embedding model has a say in the order.
+    pub with_embedding: bool,
     /// The weight of the rules.
     pub rules: f64,
     /// The weight of the walker.
@@ -189,7 +196,28 @@ pub struct BlendConfig {
 
 impl Default for BlendConfig {
     fn default() -> Self {
-        Self { fit: true, validation_queries: 0, with_rules: true, rules: 0.4, walker: 0.3, embedding: 0.3 }
+        Self {
+            fit: true,
+            validation_queries: 0,
+            with_rules: true,
+            with_walker: true,
+            with_embedding: true,
+            rules: 0.4,
+            walker: 0.3,
+            embedding: 0.3,
+        }
+    }
+}
+
+impl BlendConfig {
+    /// The weights where none are fitted: none for who does not speak.
+    pub fn weights(&self) -> Weights {
+        let given = |speaks: bool, weight: f64| if speaks { weight } else { 0.0 };
+        Weights {
+            rules: given(self.with_rules, self.rules),
+            walker: given(self.with_walker, self.walker),
+            embedding: given(self.with_embedding, self.embedding),
+        }
     }
 }
 
@@ -244,6 +272,8 @@ impl Config {
         {
             expect(weight >= 0.0 && weight.is_finite(), key, "a number, 0 or more", &weight)?;
         }
+        let gives_answers = self.blend.with_rules || self.blend.with_walker;
+        expect(gives_answers, "blend.with_walker", "true where `blend.with_rules` is false", &false)?;
         self.embed.check().map_err(|error| format!("embed.{error}"))?;
         self.walk.check().map_err(|error| error.to_string())
     }
@@ -340,6 +370,7 @@ mod tests {
             ("rules.types=[]", "`rules.types`: expected at least one of cyclic, acyclic, zero, found none"),
             ("rules.max_length=0", "`rules.max_length`: expected a length from 1 to 5, found 0"),
             ("data.learn_valid=true", "`data.learn_valid`: expected a word such as \"auto\", found true"),
+            ("blend.walker=-1", "`blend.walker`: expected a number, 0 or more, found -1"),
             ("eval.tie=realistic", "unknown setting `eval.tie`; did you mean `eval.ties`?"),
         ] {
             let error = Config::default().with(&Layer::from_pairs([set]).unwrap()).unwrap_err();

@@ -1,7 +1,8 @@
 //! The blend: the answers of walker and rules, scored by both and by the embedding model together.
 //!
-//! An answer is listed only if a path or a rule speaks for it; the embedding model re-scores and adds none. Without
-//! rules it is the walker's answers, re-ordered.
+//! An answer is listed only if a path or a rule speaks for it; the embedding model re-scores and adds none. Each of
+//! the three may be left out, but not both of those that give answers: without rules it is the walker's answers,
+//! re-ordered.
 //!
 //! The score is `a·log r + b·log w + c·log f`: `r` the rules' score, `w` the walker's probability among its answers,
 //! `f` the embedding's softmax over all entities. The weights are fitted on the validation split, one set for
@@ -22,7 +23,9 @@ use std::collections::{BTreeMap, HashMap};
 const ABSENT: f64 = 1e-4;
 /// The weights that are tried: parts of so many.
 const PARTS: u32 = 10;
-/// Queries that the weights are fitted to at once.
+/// Queries that are answered at once at most.
+const AT_ONCE: usize = 1024;
+/// Queries that the weights are fitted to at once at most.
 const FITTED_AT_ONCE: usize = 512;
 /// How many queries of all relations a relation's own weights have to outvote.
 const PULL: f64 = 30.0;
@@ -72,24 +75,26 @@ impl Seen {
     }
 }
 
+/// Those who speak in a blend. Rules or a walker have to be among them.
+pub struct Voices<'g> {
+    /// The rules.
+    pub rules: Option<ByRules<'g>>,
+    /// The walker.
+    pub walker: Option<ByWalker<'g>>,
+    /// The embedding model.
+    pub embedding: Option<Embedding>,
+}
+
 /// Walker, rules and embedding together.
 pub struct Blend<'g> {
-    walker: ByWalker<'g>,
-    rules: Option<ByRules<'g>>,
-    embedding: Embedding,
+    voices: Voices<'g>,
     general: [Weights; 2],
     own: HashMap<Link, Weights>,
 }
 
 impl<'g> Blend<'g> {
-    /// A blend by `recipe`; without rules, the walker's answers alone.
-    pub fn new(
-        walker: ByWalker<'g>,
-        rules: Option<ByRules<'g>>,
-        embedding: Embedding,
-        recipe: &Recipe,
-        names: &Names,
-    ) -> Self {
+    /// A blend of `voices` by `recipe`.
+    pub fn new(voices: Voices<'g>, recipe: &Recipe, names: &Names) -> Self {
         let mut own = HashMap::new();
         for (relation, directions) in &recipe.relations {
             let Some(id) = names.relations.get(relation) else { continue };
@@ -98,13 +103,7 @@ impl<'g> Blend<'g> {
                 own.insert(Link::new(crate::graph::RelationId(id), direction), weights);
             }
         }
-        Self {
-            walker,
-            rules,
-            embedding,
-            general: [recipe.general, recipe.general_head.unwrap_or(recipe.general)],
-            own,
-        }
+        Self { voices, general: [recipe.general, recipe.general_head.unwrap_or(recipe.general)], own }
     }
 
     fn weights(&self, link: Link) -> Weights {
@@ -114,19 +113,23 @@ impl<'g> Blend<'g> {
 
     /// What each reasoner says about the answers that rules or walker give.
     fn seen(&self, queries: &[Query]) -> Result<Vec<Vec<Seen>>, ReasonerError> {
-        let by_rules = self.rules.as_ref().map(|rules| rules.reasoner().answer(queries)).transpose()?;
-        let walked = self.walker.walked(queries)?;
-        let mut all = Vec::with_capacity(queries.len());
+        let Voices { rules, walker, embedding } = &self.voices;
+        let by_rules = rules.as_ref().map(|rules| rules.reasoner().answer(queries)).transpose()?;
+        let walked = walker.as_ref().map(|walker| walker.walked(queries)).transpose()?;
         // The embedding's scores of all entities exist for one of its batches at a time.
-        for (part, batch) in queries.chunks(self.embedding.batch().max(1)).enumerate() {
-            let first = part * self.embedding.batch().max(1);
-            let scores = self.embedding.scores(batch)?;
-            let entities = self.embedding.size().entities;
-            let rows = batch.par_iter().enumerate().map(|(row, _)| {
-                let by_rules =
-                    by_rules.as_ref().map_or_else(Vec::new, |answers| answers.best(first + row, usize::MAX));
-                let scores = &scores[row * entities..(row + 1) * entities];
-                seen(&by_rules, &walked[first + row], scores)
+        let at_once = embedding.as_ref().map_or(queries.len(), Embedding::batch).max(1);
+        let mut all = Vec::with_capacity(queries.len());
+        for (part, batch) in queries.chunks(at_once).enumerate() {
+            let scores = embedding.as_ref().map(|embedding| embedding.scores(batch)).transpose()?;
+            let rows = (0..batch.len()).into_par_iter().map(|row| {
+                let query = part * at_once + row;
+                let by_rules = by_rules.as_ref().map(|answers| answers.best(query, usize::MAX));
+                let walked = walked.as_ref().map(|answers| &*answers[query]);
+                let scores = scores.as_ref().map(|scores| {
+                    let entities = scores.len() / batch.len();
+                    &scores[row * entities..(row + 1) * entities]
+                });
+                seen(&by_rules.unwrap_or_default(), walked.unwrap_or_default(), scores)
             });
             all.par_extend(rows);
         }
@@ -146,11 +149,12 @@ impl<'g> Blend<'g> {
     ) -> Result<Recipe, PipelineError> {
         let asked: Vec<(Query, EntityId)> = Side::Both.asked(valid).collect();
         let queries: Vec<Query> = asked.iter().map(|(query, _)| *query).collect();
-        let choices: Vec<Weights> = grid(self.rules.is_some()).collect();
+        let choices = self.choices();
         let mut gains: BTreeMap<Link, Gain> = BTreeMap::new();
         progress.begin("blending", "queries", Some(queries.len() as u64));
         let mut done = 0;
-        for (batch, asked) in queries.chunks(FITTED_AT_ONCE).zip(asked.chunks(FITTED_AT_ONCE)) {
+        let at_once = self.batch().min(FITTED_AT_ONCE);
+        for (batch, asked) in queries.chunks(at_once).zip(asked.chunks(at_once)) {
             if progress.interrupted() {
                 return Err(PipelineError::Interrupted);
             }
@@ -177,17 +181,41 @@ impl<'g> Blend<'g> {
             progress.advance(done as u64, &"");
         }
         let recipe = recipe(&gains, &choices, names);
-        let Weights { rules, walker, embedding } = recipe.general;
-        progress.end(&format_args!("rules {rules}, walker {walker}, embedding {embedding}"));
+        progress.end(&format_args!("{}", self.spoken(recipe.general)));
         Ok(recipe)
+    }
+
+    /// The weights that are tried: those that give nothing to who does not speak.
+    fn choices(&self) -> Vec<Weights> {
+        let Voices { rules, walker, embedding } = &self.voices;
+        let silent = |weights: &Weights| {
+            (rules.is_some() || weights.rules == 0.0)
+                && (walker.is_some() || weights.walker == 0.0)
+                && (embedding.is_some() || weights.embedding == 0.0)
+        };
+        grid().filter(silent).collect()
+    }
+
+    /// What `weights` give to those who speak.
+    fn spoken(&self, weights: Weights) -> String {
+        let Voices { rules, walker, embedding } = &self.voices;
+        let said = [
+            rules.as_ref().map(|_| format!("rules {}", weights.rules)),
+            walker.as_ref().map(|_| format!("walker {}", weights.walker)),
+            embedding.as_ref().map(|_| format!("embedding {}", weights.embedding)),
+        ];
+        said.into_iter().flatten().collect::<Vec<String>>().join(", ")
     }
 }
 
 /// What each reasoner says about every answer of `by_rules` and `walked`, `scores` being the embedding's.
-fn seen(by_rules: &[Scored], walked: &[crate::walk::Answer], scores: &[f32]) -> Vec<Seen> {
+fn seen(by_rules: &[Scored], walked: &[crate::walk::Answer], scores: Option<&[f32]>) -> Vec<Seen> {
+    let scores = scores.unwrap_or_default();
     let highest = scores.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
     let sum: f64 = scores.iter().map(|&score| f64::from(score - highest).exp()).sum();
-    let embedding = |entity: EntityId| f64::from(scores[entity.index()] - highest) - sum.ln();
+    let embedding = |entity: EntityId| {
+        scores.get(entity.index()).map_or(0.0, |&score| f64::from(score - highest) - sum.ln())
+    };
     let all: f64 = walked.iter().map(|answer| f64::from(answer.score).exp()).sum();
     let mut found: BTreeMap<EntityId, Seen> = BTreeMap::new();
     let absent = |entity: EntityId| Seen {
@@ -207,9 +235,9 @@ fn seen(by_rules: &[Scored], walked: &[crate::walk::Answer], scores: &[f32]) -> 
     found.into_values().collect()
 }
 
-/// All weights that add up to 1, in steps of a part; without rules, those that give them none.
-fn grid(with_rules: bool) -> impl Iterator<Item = Weights> {
-    (0..=if with_rules { PARTS } else { 0 }).flat_map(|rules| {
+/// All weights that add up to 1, in steps of a part.
+fn grid() -> impl Iterator<Item = Weights> {
+    (0..=PARTS).flat_map(|rules| {
         (0..=PARTS - rules).map(move |walker| {
             let part = |parts: u32| f64::from(parts) / f64::from(PARTS);
             Weights { rules: part(rules), walker: part(walker), embedding: part(PARTS - rules - walker) }
@@ -294,8 +322,10 @@ impl Reasoner for Blend<'_> {
         Ok(Answers::Listed(queries.iter().zip(self.seen(queries)?).map(scored).collect()))
     }
 
+    /// What [`seen`](Self::seen) makes of the answers of rules takes three times their memory.
     fn batch(&self) -> usize {
-        1024
+        let rules = self.voices.rules.as_ref();
+        rules.map_or(AT_ONCE, |rules| rules.reasoner().batch() / 3).clamp(16, AT_ONCE)
     }
 }
 
@@ -311,13 +341,15 @@ impl Explains for Blend<'_> {
         answers: &[Scored],
         most: usize,
     ) -> Result<Vec<Vec<Reasoned>>, PipelineError> {
-        let by_rules = self.rules.as_ref().map(|rules| rules.reasons(query, answers, most)).transpose()?;
+        let Voices { rules, walker, .. } = &self.voices;
+        let by_rules = rules.as_ref().map(|rules| rules.reasons(query, answers, most)).transpose()?;
         let mut all = by_rules.unwrap_or_else(|| vec![Vec::new(); answers.len()]);
+        let Some(walker) = walker else { return Ok(all) };
         // Where one reason is enough and rules have given it, nothing need be walked.
         if most == 1 && all.iter().all(|reasons| !reasons.is_empty()) {
             return Ok(all);
         }
-        let walked = self.walker.reasons(query, answers, most)?;
+        let walked = walker.reasons(query, answers, most)?;
         for ((reasons, ways), answer) in all.iter_mut().zip(walked).zip(answers) {
             let ways = ways.into_iter().map(|way| Reasoned { score: answer.score, ..way }).collect();
             *reasons = together(std::mem::take(reasons), ways, most);
@@ -348,15 +380,12 @@ mod tests {
 
     #[test]
     fn the_grid_covers_the_corners() {
-        let all: Vec<Weights> = grid(true).collect();
+        let all: Vec<Weights> = grid().collect();
         assert_eq!(all.len(), 66);
         for corner in [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]] {
             let [rules, walker, embedding] = corner;
             assert!(all.contains(&Weights { rules, walker, embedding }));
         }
-        let without: Vec<Weights> = grid(false).collect();
-        assert_eq!(without, all.into_iter().filter(|weights| weights.rules == 0.0).collect::<Vec<_>>());
-        assert_eq!(without.len(), 11);
     }
 
     #[test]
@@ -371,7 +400,7 @@ mod tests {
     #[test]
     fn a_relation_with_many_queries_gets_its_own_weights() {
         let names = Names { relations: ["a", "b"].into_iter().collect(), ..Names::default() };
-        let choices: Vec<Weights> = grid(true).collect();
+        let choices: Vec<Weights> = grid().collect();
         let likes = |wanted: &dyn Fn(&Weights) -> bool| -> Vec<f64> {
             choices.iter().map(|weights| f64::from(u8::from(wanted(weights)))).collect()
         };
@@ -390,7 +419,7 @@ mod tests {
     #[test]
     fn what_a_reasoner_does_not_give_counts_little() {
         let scored = |id, score| Scored { entity: EntityId(id), score };
-        let seen = seen(&[scored(0, 0.5), scored(2, 0.0)], &[], &[0.0, 1.0, 0.0]);
+        let seen = seen(&[scored(0, 0.5), scored(2, 0.0)], &[], Some(&[0.0, 1.0, 0.0]));
         assert_eq!(seen.len(), 1);
         assert_eq!((seen[0].entity, seen[0].rules, seen[0].walker), (EntityId(0), 0.5f64.ln(), ABSENT.ln()));
         assert!(seen[0].embedding < 0.0);

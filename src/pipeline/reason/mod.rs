@@ -4,7 +4,7 @@ mod blend;
 mod embedding;
 mod walker;
 
-pub use blend::{Blend, Recipe, Weights};
+pub use blend::{Blend, Recipe, Voices, Weights};
 pub use embedding::ByEmbedding;
 pub use walker::ByWalker;
 
@@ -15,7 +15,7 @@ use crate::graph::{Graph, Link, Query};
 use crate::rule::{ApplyOptions, Counts, Reason, RuleReasoner, ScoredRule, UNSEEN};
 use crate::walk::Walker;
 use rayon::prelude::*;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// How many more answers than wanted are asked for, since some are known facts and some have no reason.
 const SPARE: usize = 64;
@@ -145,7 +145,7 @@ pub struct ByRules<'g> {
 
 impl<'g> ByRules<'g> {
     /// `rules` applied to `graph`.
-    pub fn new(graph: &'g Graph, rules: Vec<ScoredRule>, options: ApplyOptions) -> Self {
+    pub fn new(graph: &'g Graph, rules: Arc<[ScoredRule]>, options: ApplyOptions) -> Self {
         Self { rules: RuleReasoner::new(graph, rules, options) }
     }
 

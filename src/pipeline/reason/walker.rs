@@ -8,7 +8,7 @@ use crate::eval::{Reasoner, Scored};
 use crate::graph::{EntityId, Graph, Link, Query};
 use crate::pipeline::PipelineError;
 use crate::pipeline::answer::{Hop, Reasoned};
-use crate::rule::{ScoredRule, Shape};
+use crate::rule::{Grounding, ScoredRule, Shape};
 use crate::walk::{self, Walker};
 use std::collections::HashMap;
 
@@ -60,10 +60,18 @@ impl<'g> ByWalker<'g> {
         if repeats_nobody(query.subject, &walk.path) {
             return vec![Reasoned { rule, ..walk }];
         }
-        match grounding(self.graph, query.subject, &links, answer.entity) {
+        match self.grounding(query.subject, &links, answer.entity) {
             Some(path) => vec![Reasoned { path, rule, ..walk.clone() }, walk],
             None => vec![walk],
         }
+    }
+
+    /// A path along `links` from `start` to `end` whose entities are all different, if one is found soon enough.
+    fn grounding(&self, start: EntityId, links: &[Link], end: EntityId) -> Option<Vec<Hop>> {
+        let targets = |entity, link| self.graph.targets(entity, link);
+        let found = Grounding { targets, distinct: true, tries: TRIED }.find(start, links, Some(end))?;
+        let hop = |(&link, &target): (&Link, &EntityId)| Hop { link, target, scores: None };
+        Some(links.iter().zip(&found[1..]).map(hop).collect())
     }
 
     /// The answers of each query, best first, as beam search found them.
@@ -84,54 +92,6 @@ fn repeats_nobody(start: EntityId, path: &[Hop]) -> bool {
         visited.push(hop.target);
         new
     })
-}
-
-/// A path along `links` from `start` to `end` whose entities are all different, if one is found soon enough.
-fn grounding(graph: &Graph, start: EntityId, links: &[Link], end: EntityId) -> Option<Vec<Hop>> {
-    let mut search = Search { graph, end, trail: vec![start], left: TRIED };
-    search.goes_on(links).then(|| {
-        let targets = search.trail[1..].iter();
-        links.iter().zip(targets).map(|(&link, &target)| Hop { link, target, scores: None }).collect()
-    })
-}
-
-/// The search for a path without repetitions.
-struct Search<'g> {
-    graph: &'g Graph,
-    end: EntityId,
-    trail: Vec<EntityId>,
-    /// How many entities may still be tried.
-    left: usize,
-}
-
-impl Search<'_> {
-    /// Whether `links` lead on from the end of the trail to the goal; the trail then does.
-    fn goes_on(&mut self, links: &[Link]) -> bool {
-        let Some((&link, rest)) = links.split_first() else { return true };
-        let targets = self.graph.targets(self.trail[self.trail.len() - 1], link);
-        let goal = [self.end];
-        let choice = match (rest.is_empty(), targets.binary_search(&self.end)) {
-            (true, Ok(_)) => &goal[..],
-            (true, Err(_)) => &[],
-            (false, _) => targets,
-        };
-        for &target in choice {
-            if self.left == 0 {
-                return false;
-            }
-            self.left -= 1;
-            // Only the last link may lead to the goal.
-            if self.trail.contains(&target) || (!rest.is_empty() && target == self.end) {
-                continue;
-            }
-            self.trail.push(target);
-            if self.goes_on(rest) {
-                return true;
-            }
-            self.trail.pop();
-        }
-        false
-    }
 }
 
 impl Explains for ByWalker<'_> {
@@ -208,20 +168,6 @@ mod tests {
         assert!(!repeats_nobody(EntityId(0), &hops(&[(up, 1), (parent, 2), (up, 1)])));
     }
 
-    #[test]
-    fn a_grounding_passes_through_different_entities() {
-        // 1 is a parent of 0, 2 and 3; 4 of 2 and 3.
-        let facts = [(1, 0), (1, 2), (1, 3), (4, 2), (4, 3)];
-        let facts: Vec<Triple> = facts.iter().map(|&(head, tail)| Triple::new(head, 0, tail)).collect();
-        let graph = Graph::new(5, 1, &facts);
-        let (parent, up) = both_ways();
-        let links = [up, parent, up];
-        let found = grounding(&graph, EntityId(0), &links, EntityId(4));
-        assert_eq!(found, Some(hops(&[(up, 1), (parent, 2), (up, 4)])));
-        // The only ways back to 1 pass through it before.
-        assert_eq!(grounding(&graph, EntityId(0), &links, EntityId(1)), None);
-        assert_eq!(grounding(&graph, EntityId(0), &[up, parent], EntityId(0)), None);
-    }
     /// A walker that has learnt nothing and so finds every path of two hops.
     fn untrained(facts: &[Triple], graph: &Graph) -> Walker {
         let facts: std::sync::Arc<[Triple]> = facts.into();

@@ -8,6 +8,7 @@ use super::ApplyOptions;
 use crate::graph::{EntityId, Link};
 use crate::rule::Map;
 use crate::rule::clause::{ScoredRule, Shape};
+use std::sync::Arc;
 
 /// A cyclic rule as one query link sees it.
 #[derive(Clone, Copy, Debug)]
@@ -46,17 +47,17 @@ pub(super) struct LinkRules {
 
 /// All rules, by the links they answer.
 pub(super) struct RuleBase {
-    pub rules: Vec<ScoredRule>,
+    pub rules: Arc<[ScoredRule]>,
     pub links: Vec<LinkRules>,
 }
 
 impl RuleBase {
     /// Arranges `rules` for a graph with so many `links`, with confidences as `options` has them.
-    pub fn new(rules: Vec<ScoredRule>, links: usize, options: &ApplyOptions) -> Self {
+    pub fn new(rules: Arc<[ScoredRule]>, links: usize, options: &ApplyOptions) -> Self {
         let mut base: Vec<LinkRules> = (0..links).map(|_| LinkRules::default()).collect();
         let mut prefixes: Map<(Link, Box<[Link]>), u32> = Map::default();
         let mut bodies: Map<(Link, Box<[Link]>), u32> = Map::default();
-        for (id, scored) in (0..).zip(&rules) {
+        for (id, scored) in (0..).zip(&*rules) {
             let confidence = options.confidence(scored);
             let rule = &scored.rule;
             match rule.shape {

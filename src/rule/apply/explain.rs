@@ -3,6 +3,7 @@
 use super::RuleReasoner;
 use crate::graph::{EntityId, Link, Query};
 use crate::rule::clause::{Rule, ScoredRule, Shape};
+use crate::rule::ground::Grounding;
 use std::cmp::Ordering;
 
 /// A rule that predicts an answer, and entities that satisfy its body.
@@ -67,10 +68,14 @@ impl RuleReasoner<'_> {
         let grounded = candidates.filter_map(|candidate| {
             let (first, last) = candidate.body;
             let path: Vec<Link> = first.iter().copied().chain(last).collect();
-            let mut grounding = vec![candidate.start];
-            let holds = self.ground(&mut grounding, &path, candidate.end);
-            let confidence = candidate.confidence;
-            holds.then(|| Reason { rule: rule(candidate.rule), confidence, path, grounding })
+            let mut search = Grounding {
+                targets: |entity, link| self.reach.targets(link, entity),
+                distinct: self.options.distinct,
+                tries: usize::MAX,
+            };
+            let grounding = search.find(candidate.start, &path, candidate.end)?;
+            let Candidate { rule: id, confidence, .. } = candidate;
+            Some(Reason { rule: rule(id), confidence, path, grounding })
         });
         grounded.take(most).collect()
     }
@@ -101,30 +106,5 @@ impl RuleReasoner<'_> {
         }
         candidates.sort_by(Candidate::order);
         candidates
-    }
-
-    /// Continues `trail` along `path` to `end` (anywhere if there is none); false, and as before, if there is no
-    /// way.
-    fn ground(&self, trail: &mut Vec<EntityId>, path: &[Link], end: Option<EntityId>) -> bool {
-        let Some((&link, rest)) = path.split_first() else { return true };
-        let targets = self.reach.targets(link, trail[trail.len() - 1]);
-        let choice = match end.filter(|_| rest.is_empty()) {
-            Some(end) => match targets.binary_search(&end) {
-                Ok(place) => &targets[place..=place],
-                Err(_) => &[],
-            },
-            None => targets,
-        };
-        for &target in choice {
-            if self.options.distinct && trail.contains(&target) {
-                continue;
-            }
-            trail.push(target);
-            if self.ground(trail, rest, end) {
-                return true;
-            }
-            trail.pop();
-        }
-        false
     }
 }

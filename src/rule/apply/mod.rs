@@ -24,10 +24,12 @@ use base::RuleBase;
 use fire::Firer;
 use frequency::Frequency;
 use rayon::prelude::*;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The longest body of a cyclic rule that is taken at its word.
 const USUAL_LENGTH: usize = 3;
+/// Answers that are listed for the queries of a batch at most: half a gigabyte of them.
+const LISTED: usize = 1 << 25;
 
 /// How rules are applied.
 #[derive(Clone, Debug)]
@@ -113,8 +115,8 @@ pub struct RuleReasoner<'g> {
 
 impl<'g> RuleReasoner<'g> {
     /// A reasoner that applies `rules` to `graph`, with options that pass their [check](ApplyOptions::check).
-    pub fn new(graph: &'g Graph, rules: Vec<ScoredRule>, options: ApplyOptions) -> Self {
-        let base = RuleBase::new(rules, graph.links(), &options);
+    pub fn new(graph: &'g Graph, rules: impl Into<Arc<[ScoredRule]>>, options: ApplyOptions) -> Self {
+        let base = RuleBase::new(rules.into(), graph.links(), &options);
         let reach = Reach::new(graph, options.distinct);
         let links = (0..graph.links() as u32).map(Link).filter(|_| options.by_frequency);
         let frequencies = links.map(|link| Frequency::new(&reach, link)).collect();
@@ -169,7 +171,8 @@ impl Reasoner for RuleReasoner<'_> {
         Some(self.answer_beside(query, &known))
     }
 
+    /// Equals are listed together, and on a sparse graph most entities may be equals.
     fn batch(&self) -> usize {
-        16384
+        (LISTED / self.reach.graph().entities().max(1)).clamp(64, 16384)
     }
 }

@@ -1,0 +1,83 @@
+//! The search for a grounding: entities along the links of a rule's body.
+
+use crate::graph::{EntityId, Link};
+
+/// Looks for entities along links.
+pub struct Grounding<F> {
+    /// Where a link leads from an entity, ascending.
+    pub targets: F,
+    /// Whether all entities have to be different.
+    pub distinct: bool,
+    /// How many entities may still be tried.
+    pub tries: usize,
+}
+
+impl<'g, F: Fn(EntityId, Link) -> &'g [EntityId]> Grounding<F> {
+    /// The entities along `path` from `start` to `end`, or to anywhere if there is no end, both among them; none if
+    /// there is no way, or none was found soon enough.
+    pub fn find(&mut self, start: EntityId, path: &[Link], end: Option<EntityId>) -> Option<Vec<EntityId>> {
+        let mut trail = vec![start];
+        self.goes_on(&mut trail, path, end).then_some(trail)
+    }
+
+    /// Whether `path` leads on from the end of `trail`; the trail then does, and is as before otherwise.
+    fn goes_on(&mut self, trail: &mut Vec<EntityId>, path: &[Link], end: Option<EntityId>) -> bool {
+        let Some((&link, rest)) = path.split_first() else { return true };
+        let targets = (self.targets)(trail[trail.len() - 1], link);
+        let choice = match end.filter(|_| rest.is_empty()) {
+            Some(end) => match targets.binary_search(&end) {
+                Ok(place) => &targets[place..=place],
+                Err(_) => &[],
+            },
+            None => targets,
+        };
+        for &target in choice {
+            if self.tries == 0 {
+                return false;
+            }
+            self.tries -= 1;
+            // Who passes through the end cannot come to it once more.
+            let early = !rest.is_empty() && end == Some(target);
+            if self.distinct && (early || trail.contains(&target)) {
+                continue;
+            }
+            trail.push(target);
+            if self.goes_on(trail, rest, end) {
+                return true;
+            }
+            trail.pop();
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{Graph, RelationId, Triple};
+
+    #[test]
+    fn a_grounding_passes_through_different_entities() {
+        // 1 is a parent of 0, 2 and 3; 4 of 2 and 3.
+        let facts = [(1, 0), (1, 2), (1, 3), (4, 2), (4, 3)];
+        let facts: Vec<Triple> = facts.iter().map(|&(head, tail)| Triple::new(head, 0, tail)).collect();
+        let graph = Graph::new(5, 1, &facts);
+        let (parent, up) = (Link::forward(RelationId(0)), Link::inverse_of(RelationId(0)));
+        let find = |path: &[Link], end: Option<u32>, distinct: bool, tries: usize| {
+            let mut search =
+                Grounding { targets: |entity, link| graph.targets(entity, link), distinct, tries };
+            let found = search.find(EntityId(0), path, end.map(EntityId))?;
+            Some(found.iter().map(|entity| entity.0).collect::<Vec<u32>>())
+        };
+        let path = [up, parent, up];
+        assert_eq!(find(&path, Some(4), true, 100), Some(vec![0, 1, 2, 4]));
+        assert_eq!(find(&path, None, true, 100), Some(vec![0, 1, 2, 4]));
+        // The only ways back to 1 pass through it before.
+        assert_eq!(find(&path, Some(1), true, 100), None);
+        assert_eq!(find(&path, Some(1), false, 100), Some(vec![0, 1, 0, 1]));
+        assert_eq!(find(&[up, parent], Some(0), true, 100), None);
+        // 1, 0 (where it began), 2, 4.
+        assert_eq!(find(&path, Some(4), true, 3), None);
+        assert_eq!(find(&path, Some(4), true, 4), Some(vec![0, 1, 2, 4]));
+    }
+}
