@@ -428,6 +428,11 @@ fn each_voice_of_a_blend_can_be_left_out(tool: &Tool, arguments: &[&str], ask: &
     let (unwalked, ordered) = blend(&["walker"]);
     assert_eq!(unwalked["stages"]["blending"]["figures"]["walker"], 0.0);
     assert_eq!(unwalked["stages"]["embeddings"]["skipped"], true);
+    let said = tool.refused(&[ask, &["--beam", "2"]].concat());
+    assert!(
+        said.ends_with("has no walker that could search with another beam; ask it without --beam"),
+        "{said}"
+    );
     let entities = |answers: &[Value]| {
         let mut entities: Vec<String> = answers.iter().map(|answer| answer["entity"].to_string()).collect();
         entities.sort();
@@ -441,6 +446,28 @@ fn each_voice_of_a_blend_can_be_left_out(tool: &Tool, arguments: &[&str], ask: &
         ["--set", "system=blend", "--set", "blend.with_rules=false", "--set", "blend.with_walker=false"];
     let said = tool.refused(&[arguments, &none].concat());
     assert!(said.contains("`blend.with_walker`: expected true where `blend.with_rules` is false"), "{said}");
+}
+
+#[test]
+fn a_blend_ranks_a_fact_of_the_graph_and_nothing_without_a_reason() {
+    let tool = Tool::new();
+    tool.done(&["generate", "family", "--people", "60", "--seed", "1", "--out", "family", "--quiet"]);
+    // The test split is facts of the graph.
+    let train = std::fs::read_to_string(tool.path("family/train.tsv")).unwrap();
+    let asked: Vec<&str> = train.lines().step_by(7).collect();
+    tool.write("family/test.tsv", &(asked.join("\n") + "\n"));
+    let ranked = |out: &str, set: &[&str]| {
+        let run = ["run", "family", "--minutes", "1", "--out", out, "--set", "blend.with_walker=false"];
+        let set = set.iter().flat_map(|&pair| ["--set", pair]);
+        tool.json(&run.into_iter().chain(set).collect::<Vec<&str>>())["mrr"].as_f64().unwrap()
+    };
+    let alone = ["system=rules", "rules.top=5"];
+    let blend = ["system=blend", "blend.with_embedding=false", "rules.top=5"];
+    let [by_rules, by_blend] = [ranked("rules", &alone), ranked("blend", &blend)];
+    assert!(by_rules > 0.5 && (by_rules - by_blend).abs() < 0.01, "{by_rules} {by_blend}");
+    // Where there are no rules nothing is answered, however plausible it may be.
+    let nothing = ranked("nothing", &["rules.min_support=100000", "embed.epochs=3"]);
+    assert!(nothing < 0.05, "{nothing}");
 }
 
 #[test]

@@ -170,21 +170,22 @@ fn rank_batch(
         .map(|row| {
             let query = queries[row];
             let truth_of_row = truth.edges_by(query.subject, query.link);
-            let rank_of = |target| match &answers {
-                Answers::Dense { scores, entities } => {
-                    rank_dense(&scores[row * entities..(row + 1) * entities], truth_of_row, target, ties)
-                }
-                Answers::Listed(lists) => {
-                    let known = graph.contains(query.subject, query.link, target);
-                    let anew = known.then(|| reasoner.answer_for_fact(query, target)).flatten();
-                    let listed = anew.as_ref().unwrap_or(&lists[row]);
-                    rank_listed(listed, truth.entities(), truth_of_row, target, ties)
-                }
+            let rank_of = |target| {
+                let rank = match &answers {
+                    Answers::Dense { scores, entities } => {
+                        rank_dense(&scores[row * entities..(row + 1) * entities], truth_of_row, target, ties)
+                    }
+                    Answers::Listed(lists) => {
+                        let known = graph.contains(query.subject, query.link, target);
+                        let anew = known.then(|| reasoner.answer_for_fact(query, target)).transpose();
+                        let anew = anew.map_err(EvalError::Reasoner)?.flatten();
+                        let listed = anew.as_ref().unwrap_or(&lists[row]);
+                        rank_listed(listed, truth.entities(), truth_of_row, target, ties)
+                    }
+                };
+                rank.ok_or(EvalError::NotANumber { subject: query.subject.0, link: query.link.0 })
             };
-            let nan = EvalError::NotANumber { subject: query.subject.0, link: query.link.0 };
-            let group: Option<Vec<_>> =
-                batch[row].iter().map(|&at| Some((at, rank_of(ranks[at as usize].target)?))).collect();
-            group.ok_or(nan)
+            batch[row].iter().map(|&at| Ok((at, rank_of(ranks[at as usize].target)?))).collect()
         })
         .collect();
     Ok(ranked?.into_iter().flatten().collect())
@@ -306,9 +307,13 @@ mod tests {
                 Ok(Answers::Listed(vec![vec![Scored { entity: EntityId(3), score: 0.5 }]; queries.len()]))
             }
 
-            fn answer_for_fact(&self, _query: Query, fact: EntityId) -> Option<Vec<Scored>> {
+            fn answer_for_fact(
+                &self,
+                _query: Query,
+                fact: EntityId,
+            ) -> Result<Option<Vec<Scored>>, ReasonerError> {
                 let listed = [(fact, 0.75), (EntityId(3), 0.5)];
-                Some(listed.map(|(entity, score)| Scored { entity, score }).to_vec())
+                Ok(Some(listed.map(|(entity, score)| Scored { entity, score }).to_vec()))
             }
         }
         let (facts, split) = (triples(&[(0, 0, 1), (0, 0, 2)]), triples(&[(0, 0, 1), (0, 0, 4)]));

@@ -30,6 +30,16 @@ pub enum Answers {
 }
 
 impl Answers {
+    /// The answers of each query, in any order.
+    pub fn into_lists(self) -> Vec<Vec<Scored>> {
+        match self {
+            Answers::Dense { ref scores, entities } => {
+                (0..scores.len() / entities.max(1)).map(|row| self.best(row, usize::MAX)).collect()
+            }
+            Answers::Listed(lists) => lists,
+        }
+    }
+
     /// The `count` best answers of query `row`, best first; equal scores in the order of the ids.
     pub fn best(&self, row: usize, count: usize) -> Vec<Scored> {
         let mut all: Vec<Scored> = match self {
@@ -67,8 +77,11 @@ pub trait Reasoner: Sync {
     /// The answers of `query` where `fact`, an answer that the graph states, is to be scored like an entity of which
     /// nothing is stated; `None` if [`answer`](Self::answer) does so anyway. A triple may stand in two splits, and
     /// what is asked for must not come last just because it is known.
-    fn answer_for_fact(&self, _query: Query, _fact: EntityId) -> Option<Vec<Scored>> {
-        None
+    ///
+    /// # Errors
+    /// Whatever keeps this reasoner from answering.
+    fn answer_for_fact(&self, _query: Query, _fact: EntityId) -> Result<Option<Vec<Scored>>, ReasonerError> {
+        Ok(None)
     }
 
     /// How many queries it likes to answer at once. With dense scores this bounds the memory.

@@ -43,6 +43,6 @@ pub use manifest::{Manifest, Source};
 pub use material::{Learnable, Material};
 pub use mirror::Mirror;
 pub use opened::{Opened, Split};
-pub use reason::{Blend, ByEmbedding, ByRules, ByWalker, Explains, Recipe, Weights};
+pub use reason::{Blend, ByEmbedding, ByRules, ByWalker, Explains, Recipe, Voices, Weights};
 pub use run::{Order, RunReport, Stage, StageSaid, run};
 pub use stage::{Finished, StageRecord, Stages, Standing};

@@ -102,8 +102,15 @@ impl Opened {
     /// From now on the walker keeps so many paths while it searches: fewer are faster, and find less.
     ///
     /// # Errors
-    /// If no beam can be that wide.
+    /// If no walker answers here, or no beam can be that wide.
     pub fn set_beam(&mut self, beam: usize) -> Result<(), PipelineError> {
+        if !Stage::of(&self.config).contains(&Stage::Training) {
+            return Err(PipelineError::Missing {
+                path: self.directory.path().to_owned(),
+                what: "walker that could search with another beam".to_owned(),
+                remedy: "ask it without --beam".to_owned(),
+            });
+        }
         self.config = self.config.with(&Layer::from_pairs([format!("walk.beam={beam}").as_str()])?)?;
         Ok(())
     }

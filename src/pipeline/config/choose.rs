@@ -30,11 +30,14 @@ pub struct Plan {
     pub shape: Shape,
     /// By what means.
     pub means: Means,
+    /// For which networks there is no time, if for any.
+    pub missing: Option<&'static str>,
 }
 
 impl Plan {
     fn new(config: Config, shape: &Shape, means: &Means) -> Self {
-        Self { seconds: seconds(&config, shape, means), config, shape: *shape, means: *means }
+        let seconds = seconds(&config, shape, means);
+        Self { config, seconds, shape: *shape, means: *means, missing: None }
     }
 
     /// The plan with settings of the user's over it.
@@ -42,7 +45,10 @@ impl Plan {
     /// # Errors
     /// If a setting is not known or does not fit.
     pub fn with(&self, set: &Layer) -> Result<Self, PipelineError> {
-        Ok(Self::new(self.config.with(set)?, &self.shape, &self.means))
+        let plan = Self::new(self.config.with(set)?, &self.shape, &self.means);
+        // Who chooses the stages need not be told what there is no time for.
+        let missing = self.missing.filter(|_| Stage::of(&plan.config) == Stage::of(&self.config));
+        Ok(Self { missing, ..plan })
     }
 
     /// The same for the run that holds to it; `began` is when its time began.
@@ -72,21 +78,25 @@ pub fn choose(shape: &Shape, means: &Means) -> Plan {
         config.rules.min_support = 5;
     }
     config.rules.seconds = match (walker.fits, embedding.fits) {
-        (true, true) => (0.1 * budget).clamp(1.0, 100.0),
+        (true, _) => (0.1 * budget).clamp(1.0, 100.0),
+        (false, true) => (0.2 * budget).clamp(1.0, 100.0),
         (false, false) => (0.9 * budget - by_rules(shape, means)).clamp(0.2 * budget, 0.8 * budget).max(1.0),
-        _ => (0.2 * budget).clamp(1.0, 100.0),
     };
-    if !walker.fits && !embedding.fits {
+    match (walker.fits, embedding.fits) {
         // Too large for any of the networks: rules scale.
-        config.system = System::Rules;
+        (false, false) => config.system = System::Rules,
+        (walks, _) => config.blend.with_walker = walks,
     }
-    (config.blend.with_walker, config.blend.with_embedding) = (walker.fits, embedding.fits);
     (config.walk, config.embed) = (walker.settings, embedding.settings);
     config.walk.soft_reward = embedding.fits;
     config.walk.start = if embedding.fits { Start::Embedding } else { Start::Random };
     config.walk.validation_queries = VALIDATION_QUERIES;
     config.blend.validation_queries = VALIDATION_QUERIES;
-    Plan::new(config, shape, means)
+    let missing = match config.system {
+        System::Rules => Some("networks"),
+        _ => Some("a walker").filter(|_| !config.blend.with_walker),
+    };
+    Plan { missing, ..Plan::new(config, shape, means) }
 }
 
 /// About how many seconds it takes to rank by rules.
@@ -99,7 +109,7 @@ fn seconds(config: &Config, shape: &Shape, means: &Means) -> [f64; 5] {
     let stages = Stage::of(config);
     let planned = |stage: Stage, seconds: f64| if stages.contains(&stage) { seconds } else { 0.0 };
     let embedding = embed_epoch(shape, means, &config.embed) * config.embed.epochs as f64;
-    let [alone, together] = walking(shape, means, &config.walk, stages.contains(&Stage::Embeddings));
+    let [alone, together] = walking(shape, means, &config.walk);
     let searching = planned(Stage::Training, searching(shape, means, &config.walk));
     let ranking = match config.system {
         System::Embedding => 0.0,
@@ -140,14 +150,7 @@ impl fmt::Display for Plan {
             let walking = about(alone + together);
             write!(f, " walker of width {width}, {hops} hops, at most {epochs} epochs, about {walking};")?;
         }
-        let fitting = Networks::within(&self.shape, &self.means);
-        let missing = match (fitting.walker.fits, fitting.embedding.fits) {
-            (true, true) => None,
-            (false, true) => Some("a walker"),
-            (true, false) => Some("an embedding model"),
-            (false, false) => Some("networks"),
-        };
-        if let Some(missing) = missing {
+        if let Some(missing) = self.missing {
             write!(f, " no time for {missing} in a graph of this size;")?;
         }
         let by = match system {
@@ -205,6 +208,11 @@ mod tests {
         let said = plan.to_string();
         assert!(said.contains("complex of dimension 64") && !said.contains("walker of width"), "{said}");
         assert!(said.contains(" no time for a walker in a graph of this size;"), "{said}");
+        let set = |pair: &str| plan.with(&Layer::from_pairs([pair]).unwrap()).unwrap().to_string();
+        assert!(set("rules.top=50").contains("no time for a walker"));
+        for other in ["system=rules", "system=walker", "blend.with_walker=true"] {
+            assert!(!set(other).contains("no time"), "{other}");
+        }
         let many = choose(&shape(270_000, 2_400_000), &TWO_CORES);
         assert_eq!((many.config.system, many.config.rules.min_support), (System::Rules, 5));
         // Ranking takes its time, and mining leaves it.

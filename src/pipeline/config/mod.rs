@@ -33,7 +33,7 @@ pub enum System {
     Rules,
     /// The embedding model alone.
     Embedding,
-    /// Walker, rules and embedding model together.
+    /// Walker, rules and embedding model together, or those of them that the settings of the blend name.
     Blend,
 }
 
@@ -272,7 +272,7 @@ impl Config {
         {
             expect(weight >= 0.0 && weight.is_finite(), key, "a number, 0 or more", &weight)?;
         }
-        let gives_answers = self.blend.with_rules || self.blend.with_walker;
+        let gives_answers = self.system != System::Blend || self.blend.with_rules || self.blend.with_walker;
         expect(gives_answers, "blend.with_walker", "true where `blend.with_rules` is false", &false)?;
         self.embed.check().map_err(|error| format!("embed.{error}"))?;
         self.walk.check().map_err(|error| error.to_string())

@@ -22,7 +22,7 @@ const DENSE: f64 = 15.0;
 const WALKING: f64 = 0.5;
 /// The part that the embedding model gets.
 const EMBEDDING: f64 = 0.3;
-/// The part that one of them gets if there is no time for the other.
+/// The part that it gets if there is no time for a walker.
 const ALONE: f64 = 0.65;
 /// What an epoch of the relation agent alone costs, an epoch of both being 1.
 const PRETRAINING: f64 = 0.5;
@@ -107,21 +107,16 @@ pub struct Networks {
 }
 
 impl Networks {
-    /// Those for a graph of this shape with these means. The embedding model goes first: beside rules it says more.
-    /// There is a walker if there is time for it after all the epochs that the other wants, or none for the other.
+    /// Those for a graph of this shape with these means. The embedding model goes first: beside rules it says more,
+    /// and a walker that starts without it learns too little in a time that is too short for the other.
     pub fn within(shape: &Shape, means: &Means) -> Self {
-        let walker = |part: f64| fitting_walker(shape, means, part);
-        let embedding = |part: f64| fitting_embedding(shape, means, part);
-        let both = Self { walker: walker(WALKING), embedding: embedding(EMBEDDING) };
-        if both.walker.fits && both.embedding.settings.epochs >= EPOCHS_WANTED[0] {
-            return both;
+        let walker = fitting_walker(shape, means);
+        let embedding = fitting_embedding(shape, means, EMBEDDING);
+        if walker.fits && embedding.settings.epochs >= EPOCHS_WANTED[0] {
+            return Self { walker, embedding };
         }
-        let embedding = embedding(ALONE);
-        let walker = match embedding.fits {
-            true => Fitted { fits: false, ..both.walker },
-            false => walker(ALONE),
-        };
-        Self { walker, embedding }
+        let walker = Fitted { fits: false, ..walker };
+        Self { walker, embedding: fitting_embedding(shape, means, ALONE) }
     }
 }
 
@@ -137,11 +132,11 @@ fn largest<T>(sizes: impl IntoIterator<Item = T>, epochs: impl Fn(&T) -> usize) 
     }
 }
 
-fn fitting_walker(shape: &Shape, means: &Means, part: f64) -> Fitted<WalkConfig> {
+fn fitting_walker(shape: &Shape, means: &Means) -> Fitted<WalkConfig> {
     let sizes = WALKERS.iter().filter(|(from, _)| shape.entities >= *from);
     let trained = |(_, size): &(usize, [usize; 4])| {
         let config = walker(shape, *size);
-        let in_time = part * means.seconds() / walk_epoch(shape, means, &config);
+        let in_time = WALKING * means.seconds() / walk_epoch(shape, means, &config);
         // Pre-training takes its part of the walker's time, at most half of it.
         let alone = (f64::from(config.pretrain_epochs) * PRETRAINING).min(0.5 * in_time);
         // The step size is constant, so a training that comes out slower than hoped for is cut where its time is up.
@@ -191,13 +186,14 @@ fn walker(shape: &Shape, [width, layers, batch, rollouts]: [usize; 4]) -> WalkCo
 fn fitting_embedding(shape: &Shape, means: &Means, part: f64) -> Fitted<Settings> {
     let suited = embed::suited(ModelKind::ComplEx, shape.entities);
     let trained = |&dimension: &usize| {
-        // Few epochs want large steps.
-        let settings = Settings { dimension, learning_rate: 0.01, ..suited.clone() };
+        let settings = Settings { dimension, ..suited.clone() };
         let in_time = part * means.seconds() / embed_epoch(shape, means, &settings);
         let epochs = in_time.clamp(1.0, suited.epochs as f64) as usize;
+        // Few epochs want large steps.
+        let learning_rate = if epochs < suited.epochs { 0.01 } else { suited.learning_rate };
         // Where the validation split is learnt from there is no time to find the number of epochs without it first.
         let (final_epochs, evaluate_every) = (epochs, (epochs / 8).max(1));
-        Settings { epochs, final_epochs, evaluate_every, ..settings }
+        Settings { epochs, final_epochs, evaluate_every, learning_rate, ..settings }
     };
     let sizes = DIMENSIONS.iter().filter(|dimension| **dimension <= suited.dimension);
     largest(sizes.map(trained), |settings| settings.epochs)
@@ -220,14 +216,12 @@ pub fn walk_epoch(shape: &Shape, means: &Means, config: &WalkConfig) -> f64 {
     (cost / means.rate()).max(1e-3)
 }
 
-/// Seconds of pre-training and of joint training, which is cut where its part of the time is up; `with_embedding`:
-/// whether an embedding model takes its part too.
-pub fn walking(shape: &Shape, means: &Means, config: &WalkConfig, with_embedding: bool) -> [f64; 2] {
+/// Seconds of pre-training and of joint training, which is cut where its part of the time is up.
+pub fn walking(shape: &Shape, means: &Means, config: &WalkConfig) -> [f64; 2] {
     let epoch = walk_epoch(shape, means, config);
     let pretrained = if config.pretrains() { config.pretrain_epochs } else { 0.0 };
     let alone = f64::from(pretrained) * PRETRAINING * epoch;
-    let part = if with_embedding { WALKING } else { ALONE };
-    [alone, (epoch * config.epochs as f64).min(part * means.seconds() - alone).max(0.0)]
+    [alone, (epoch * config.epochs as f64).min(WALKING * means.seconds() - alone).max(0.0)]
 }
 
 /// Seconds of beam search for all queries that are ranked in the end.
@@ -256,18 +250,10 @@ mod tests {
             let (width, dimension) = (walker.settings.dimension, embedding.settings.dimension);
             (walker.fits.then_some(width), embedding.fits.then_some(dimension))
         };
-        let minutes = [0.05, 1.0, 5.0, 20.0, 30.0, 600.0];
+        let minutes = [1.0, 5.0, 20.0, 30.0, 600.0];
         let met = minutes.map(sizes);
         let (small, middle, large) = (Some(64), Some(100), Some(200));
-        let expected = [
-            (None, None),
-            (small, None),
-            // There is time for one of them: rather the embedding model.
-            (None, small),
-            (middle, small),
-            (middle, middle),
-            (large, large),
-        ];
+        let expected = [(None, None), (None, small), (middle, small), (middle, middle), (large, large)];
         assert_eq!(met, expected);
     }
 

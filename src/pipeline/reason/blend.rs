@@ -15,6 +15,7 @@ use crate::graph::{Adjacency, Direction, EntityId, Link, Names, Query, Triple};
 use crate::pipeline::PipelineError;
 use crate::pipeline::answer::Reasoned;
 use crate::progress::Progress;
+use crate::rule::UNPREDICTED;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -32,7 +33,7 @@ const PULL: f64 = 30.0;
 
 /// How much each reasoner counts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct Weights {
     /// The rules.
     pub rules: f64,
@@ -42,14 +43,8 @@ pub struct Weights {
     pub embedding: f64,
 }
 
-impl Default for Weights {
-    fn default() -> Self {
-        Self { rules: 0.5, walker: 0.2, embedding: 0.3 }
-    }
-}
-
 /// The weights of a blend, as they are kept in a file.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recipe {
     /// For tail queries of relations without weights of their own.
     pub general: Weights,
@@ -111,10 +106,27 @@ impl<'g> Blend<'g> {
         self.own.get(&link).copied().unwrap_or(general)
     }
 
+    fn scored(&self, query: Query, seen: &[Seen]) -> Vec<Scored> {
+        let weights = self.weights(query.link);
+        seen.iter().map(|one| Scored { entity: one.entity, score: one.score(weights) }).collect()
+    }
+
     /// What each reasoner says about the answers that rules or walker give.
     fn seen(&self, queries: &[Query]) -> Result<Vec<Vec<Seen>>, ReasonerError> {
-        let Voices { rules, walker, embedding } = &self.voices;
-        let by_rules = rules.as_ref().map(|rules| rules.reasoner().answer(queries)).transpose()?;
+        let by_rules = match &self.voices.rules {
+            Some(rules) => rules.reasoner().answer(queries)?.into_lists(),
+            None => vec![Vec::new(); queries.len()],
+        };
+        self.seen_beside(queries, &by_rules)
+    }
+
+    /// The same, if rules give the answers `by_rules` to each of `queries`.
+    fn seen_beside(
+        &self,
+        queries: &[Query],
+        by_rules: &[Vec<Scored>],
+    ) -> Result<Vec<Vec<Seen>>, ReasonerError> {
+        let Voices { walker, embedding, .. } = &self.voices;
         let walked = walker.as_ref().map(|walker| walker.walked(queries)).transpose()?;
         // The embedding's scores of all entities exist for one of its batches at a time.
         let at_once = embedding.as_ref().map_or(queries.len(), Embedding::batch).max(1);
@@ -123,13 +135,12 @@ impl<'g> Blend<'g> {
             let scores = embedding.as_ref().map(|embedding| embedding.scores(batch)).transpose()?;
             let rows = (0..batch.len()).into_par_iter().map(|row| {
                 let query = part * at_once + row;
-                let by_rules = by_rules.as_ref().map(|answers| answers.best(query, usize::MAX));
                 let walked = walked.as_ref().map(|answers| &*answers[query]);
                 let scores = scores.as_ref().map(|scores| {
                     let entities = scores.len() / batch.len();
                     &scores[row * entities..(row + 1) * entities]
                 });
-                seen(&by_rules.unwrap_or_default(), walked.unwrap_or_default(), scores)
+                seen(&by_rules[query], walked.unwrap_or_default(), scores)
             });
             all.par_extend(rows);
         }
@@ -180,7 +191,7 @@ impl<'g> Blend<'g> {
             }
             progress.advance(done as u64, &"");
         }
-        let recipe = recipe(&gains, &choices, names);
+        let recipe = recipe(&gains, &choices, self.general[0], names);
         progress.end(&format_args!("{}", self.spoken(recipe.general)));
         Ok(recipe)
     }
@@ -188,12 +199,12 @@ impl<'g> Blend<'g> {
     /// The weights that are tried: those that give nothing to who does not speak.
     fn choices(&self) -> Vec<Weights> {
         let Voices { rules, walker, embedding } = &self.voices;
-        let silent = |weights: &Weights| {
+        let allowed = |weights: &Weights| {
             (rules.is_some() || weights.rules == 0.0)
                 && (walker.is_some() || weights.walker == 0.0)
                 && (embedding.is_some() || weights.embedding == 0.0)
         };
-        grid().filter(silent).collect()
+        grid().filter(allowed).collect()
     }
 
     /// What `weights` give to those who speak.
@@ -224,7 +235,7 @@ fn seen(by_rules: &[Scored], walked: &[crate::walk::Answer], scores: Option<&[f3
         walker: ABSENT.ln(),
         embedding: embedding(entity).max(4.0 * ABSENT.ln()),
     };
-    for scored in by_rules.iter().filter(|scored| scored.score > 0.0) {
+    for scored in by_rules.iter().filter(|scored| scored.score > UNPREDICTED) {
         found.entry(scored.entity).or_insert_with(|| absent(scored.entity)).rules =
             scored.score.max(ABSENT).ln();
     }
@@ -278,9 +289,9 @@ impl Gain {
         self.queries += part * other.queries;
     }
 
-    /// Which of `choices` brought most; of equals the first.
-    fn best(&self, choices: &[Weights]) -> Weights {
-        let mut best = (f64::NEG_INFINITY, Weights::default());
+    /// Which of `choices` brought most, of equals the first; `given` if nothing brought anything.
+    fn best(&self, choices: &[Weights], given: Weights) -> Weights {
+        let mut best = (0.0, given);
         for (&weights, &sum) in choices.iter().zip(&self.sums) {
             if sum > best.0 {
                 best = (sum, weights);
@@ -292,22 +303,22 @@ impl Gain {
 
 /// The best weights over all queries of each direction, and for each link those that its own queries and [`PULL`] of
 /// all others of its direction like best together.
-fn recipe(gains: &BTreeMap<Link, Gain>, choices: &[Weights], names: &Names) -> Recipe {
-    let mut recipe = Recipe::default();
+fn recipe(gains: &BTreeMap<Link, Gain>, choices: &[Weights], given: Weights, names: &Names) -> Recipe {
+    let mut recipe = Recipe { general: given, general_head: None, relations: BTreeMap::new() };
     for (direction, side) in [(Direction::Forward, "tail"), (Direction::Inverse, "head")] {
         let gains = gains.iter().filter(|(link, _)| link.direction() == direction);
         let mut all = Gain::default();
         gains.clone().for_each(|(_, gain)| all.add_part(gain, 1.0));
         match direction {
-            Direction::Forward => recipe.general = all.best(choices),
-            Direction::Inverse => recipe.general_head = Some(all.best(choices)),
+            Direction::Forward => recipe.general = all.best(choices, given),
+            Direction::Inverse => recipe.general_head = Some(all.best(choices, given)),
         }
         for (link, own) in gains {
             let Some(relation) = link.relation() else { continue };
             let mut pulled = own.clone();
             pulled.add_part(&all, PULL / all.queries);
             let place = recipe.relations.entry(names.relation(relation).to_owned()).or_default();
-            place.insert(side.to_owned(), pulled.best(choices));
+            place.insert(side.to_owned(), pulled.best(choices, given));
         }
     }
     recipe
@@ -315,11 +326,15 @@ fn recipe(gains: &BTreeMap<Link, Gain>, choices: &[Weights], names: &Names) -> R
 
 impl Reasoner for Blend<'_> {
     fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
-        let scored = |(query, seen): (&Query, Vec<Seen>)| {
-            let weights = self.weights(query.link);
-            seen.iter().map(|one| Scored { entity: one.entity, score: one.score(weights) }).collect()
-        };
+        let scored = |(query, seen): (&Query, Vec<Seen>)| self.scored(*query, &seen);
         Ok(Answers::Listed(queries.iter().zip(self.seen(queries)?).map(scored).collect()))
+    }
+
+    /// Rules leave facts out; the others do not.
+    fn answer_for_fact(&self, query: Query, fact: EntityId) -> Result<Option<Vec<Scored>>, ReasonerError> {
+        let Some(rules) = &self.voices.rules else { return Ok(None) };
+        let Some(by_rules) = rules.reasoner().answer_for_fact(query, fact)? else { return Ok(None) };
+        Ok(self.seen_beside(&[query], &[by_rules])?.pop().map(|seen| self.scored(query, &seen)))
     }
 
     /// What [`seen`](Self::seen) makes of the answers of rules takes three times their memory.
@@ -409,7 +424,15 @@ mod tests {
         let mut gains: BTreeMap<Link, Gain> = BTreeMap::new();
         (0..100).for_each(|_| gains.entry(links[0]).or_default().add(&rules));
         (0..3).for_each(|_| gains.entry(links[1]).or_default().add(&walker));
-        let recipe = recipe(&gains, &choices, &names);
+        let given = Weights { rules: 0.4, walker: 0.3, embedding: 0.3 };
+        let nothing = recipe(
+            &BTreeMap::from([(links[0], Gain { sums: vec![0.0; 66], queries: 9.0 })]),
+            &choices,
+            given,
+            &names,
+        );
+        assert_eq!((nothing.general, nothing.general_head), (given, Some(given)));
+        let recipe = recipe(&gains, &choices, given, &names);
         assert_eq!(recipe.general.rules, 1.0);
         assert_eq!(recipe.relations["a"]["tail"].rules, 1.0);
         // Three queries cannot outvote thirty.
@@ -419,7 +442,8 @@ mod tests {
     #[test]
     fn what_a_reasoner_does_not_give_counts_little() {
         let scored = |id, score| Scored { entity: EntityId(id), score };
-        let seen = seen(&[scored(0, 0.5), scored(2, 0.0)], &[], Some(&[0.0, 1.0, 0.0]));
+        // 2 is an entity that no rule speaks for.
+        let seen = seen(&[scored(0, 0.5), scored(2, 0.9 * UNPREDICTED)], &[], Some(&[0.0, 1.0, 0.0]));
         assert_eq!(seen.len(), 1);
         assert_eq!((seen[0].entity, seen[0].rules, seen[0].walker), (EntityId(0), 0.5f64.ln(), ABSENT.ln()));
         assert!(seen[0].embedding < 0.0);

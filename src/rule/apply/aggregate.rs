@@ -23,8 +23,8 @@ pub enum Aggregate {
 const CLASS_BITS: u32 = 32;
 const FREE_BITS: u32 = 128 - CLASS_BITS;
 
-/// Brings the scores of entities that no rule predicts below those of any that a rule does.
-const UNPREDICTED: f64 = 1e-9;
+/// Brings the scores of entities that no rule predicts below those of any that a rule does: they are no higher than this.
+pub const UNPREDICTED: f64 = 1e-9;
 
 /// The scores of one query while its rules fire. Working memory of one thread.
 pub(super) struct Board {

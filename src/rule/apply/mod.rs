@@ -9,7 +9,7 @@ mod predictions;
 #[cfg(test)]
 mod tests;
 
-pub use aggregate::Aggregate;
+pub use aggregate::{Aggregate, UNPREDICTED};
 pub use explain::Reason;
 pub use predictions::write_predictions;
 
@@ -165,10 +165,10 @@ impl Reasoner for RuleReasoner<'_> {
         Ok(Answers::Listed(lists))
     }
 
-    fn answer_for_fact(&self, query: Query, fact: EntityId) -> Option<Vec<Scored>> {
+    fn answer_for_fact(&self, query: Query, fact: EntityId) -> Result<Option<Vec<Scored>>, ReasonerError> {
         let mut known = self.reach.graph().targets(query.subject, query.link).to_vec();
         known.retain(|&entity| entity != fact);
-        Some(self.answer_beside(query, &known))
+        Ok(Some(self.answer_beside(query, &known)))
     }
 
     /// Equals are listed together, and on a sparse graph most entities may be equals.
