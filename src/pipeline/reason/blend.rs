@@ -337,7 +337,7 @@ impl Reasoner for Blend<'_> {
         Ok(self.seen_beside(&[query], &[by_rules])?.pop().map(|seen| self.scored(query, &seen)))
     }
 
-    /// What [`seen`](Self::seen) makes of the answers of rules takes three times their memory.
+    /// What is seen of the answers of rules takes three times their memory.
     fn batch(&self) -> usize {
         let rules = self.voices.rules.as_ref();
         rules.map_or(AT_ONCE, |rules| rules.reasoner().batch() / 3).clamp(16, AT_ONCE)

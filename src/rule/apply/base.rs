@@ -8,6 +8,8 @@ use super::ApplyOptions;
 use crate::graph::{EntityId, Link};
 use crate::rule::Map;
 use crate::rule::clause::{ScoredRule, Shape};
+use rayon::prelude::*;
+use std::hash::Hash;
 use std::sync::Arc;
 
 /// A cyclic rule as one query link sees it.
@@ -30,8 +32,34 @@ pub(super) struct Fixed {
     pub answer: EntityId,
 }
 
+/// Values by key, in one array: most keys of rules with constants have a single one.
+pub(super) struct Grouped<K, V> {
+    /// Where the values of a key begin and end.
+    places: Map<K, [u32; 2]>,
+    values: Vec<V>,
+}
+
+impl<K: Ord + Copy + Hash, V> Grouped<K, V> {
+    /// Groups `pairs`; the values of a key stay in their order.
+    fn new(mut pairs: Vec<(K, V)>) -> Self {
+        pairs.sort_by_key(|pair| pair.0);
+        let mut places: Map<K, [u32; 2]> = Map::default();
+        for (at, (key, _)) in (0..).zip(&pairs) {
+            places.entry(*key).or_insert([at, at])[1] = at + 1;
+        }
+        Self { places, values: pairs.into_iter().map(|pair| pair.1).collect() }
+    }
+
+    /// The values of `key`.
+    pub fn of(&self, key: K) -> &[V] {
+        match self.places.get(&key) {
+            Some(&[from, to]) => &self.values[from as usize..to as usize],
+            None => &[],
+        }
+    }
+}
+
 /// The rules for one query link.
-#[derive(Default)]
 pub(super) struct LinkRules {
     /// Cyclic rules, the most confident first, equals as they came.
     pub paths: Vec<Path>,
@@ -40,9 +68,27 @@ pub(super) struct LinkRules {
     /// The distinct bodies of rules that predict a constant for a subject.
     pub bodies: Vec<Box<[Link]>>,
     /// By body and the entity at its end (`None`: any), what the subject is predicted to be linked to.
-    pub fixed: Map<(u32, Option<EntityId>), Vec<Fixed>>,
-    /// By subject: the rules whose constant it is, each with its confidence.
-    pub about: Map<EntityId, Vec<(f64, u32)>>,
+    pub fixed: Grouped<(u32, Option<EntityId>), Fixed>,
+    /// By subject: the rules whose constant it is and which have a body, each with its confidence.
+    pub about: Grouped<EntityId, (f64, u32)>,
+}
+
+/// The same while they are gathered.
+#[derive(Default)]
+struct Gathered {
+    paths: Vec<Path>,
+    prefixes: Vec<Box<[Link]>>,
+    bodies: Vec<Box<[Link]>>,
+    fixed: Vec<((u32, Option<EntityId>), Fixed)>,
+    about: Vec<(EntityId, (f64, u32))>,
+}
+
+impl Gathered {
+    fn arranged(self) -> LinkRules {
+        let Self { mut paths, prefixes, bodies, fixed, about } = self;
+        paths.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
+        LinkRules { paths, prefixes, bodies, fixed: Grouped::new(fixed), about: Grouped::new(about) }
+    }
 }
 
 /// All rules, by the links they answer.
@@ -54,7 +100,7 @@ pub(super) struct RuleBase {
 impl RuleBase {
     /// Arranges `rules` for a graph with so many `links`, with confidences as `options` has them.
     pub fn new(rules: Arc<[ScoredRule]>, links: usize, options: &ApplyOptions) -> Self {
-        let mut base: Vec<LinkRules> = (0..links).map(|_| LinkRules::default()).collect();
+        let mut base: Vec<Gathered> = (0..links).map(|_| Gathered::default()).collect();
         let mut prefixes: Map<(Link, Box<[Link]>), u32> = Map::default();
         let mut bodies: Map<(Link, Box<[Link]>), u32> = Map::default();
         for (id, scored) in (0..).zip(&*rules) {
@@ -79,18 +125,15 @@ impl RuleBase {
                         link.bodies.push(rule.body.clone());
                         link.bodies.len() as u32 - 1
                     });
-                    link.fixed.entry((body, end)).or_default().push(Fixed { confidence, rule: id, answer });
+                    link.fixed.push(((body, end), Fixed { confidence, rule: id, answer }));
                     // Without a body every entity would be predicted alike, which says nothing.
                     if !rule.body.is_empty() {
                         let about = &mut base[rule.head.reversed().index()].about;
-                        about.entry(answer).or_default().push((confidence, id));
+                        about.push((answer, (confidence, id)));
                     }
                 }
             }
         }
-        for link in &mut base {
-            link.paths.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
-        }
-        Self { rules, links: base }
+        Self { rules, links: base.into_par_iter().map(Gathered::arranged).collect() }
     }
 }

@@ -1,6 +1,7 @@
 //! Why an answer is predicted: the rules that fire, each with one way to ground it.
 
 use super::RuleReasoner;
+use super::base::Fixed;
 use crate::graph::{EntityId, Link, Query};
 use crate::rule::clause::{Rule, ScoredRule, Shape};
 use crate::rule::ground::Grounding;
@@ -87,22 +88,26 @@ impl RuleReasoner<'_> {
         if self.options.distinct && answer == query.subject {
             return candidates;
         }
-        for (&(body, end), fixed) in &link.fixed {
-            let body = (&*link.bodies[body as usize], None);
-            let fitting = fixed.iter().filter(|fixed| fixed.answer == answer);
-            candidates.extend(fitting.map(|fixed| Candidate {
-                rule: fixed.rule,
-                confidence: fixed.confidence,
-                start: query.subject,
-                body,
-                end,
-            }));
+        let constant = |rule: u32| match &self.base.rules[rule as usize].rule {
+            Rule { body, shape: Shape::Constant { end, .. }, .. } => Some((&**body, *end)),
+            _ => None,
+        };
+        // Those that predict the answer of whoever has their body: asked from the other end they are about it.
+        for &(confidence, rule) in self.base.links[query.link.reversed().index()].about.of(answer) {
+            let Some((body, end)) = constant(rule) else { continue };
+            let start = query.subject;
+            candidates.push(Candidate { rule, confidence, start, body: (body, None), end });
         }
-        for &(confidence, rule) in link.about.get(&query.subject).into_iter().flatten() {
-            let Rule { body, shape, .. } = &self.base.rules[rule as usize].rule;
-            if let Shape::Constant { end, .. } = *shape {
-                candidates.push(Candidate { rule, confidence, start: answer, body: (body, None), end });
-            }
+        // Those without a body are about nobody.
+        let empty = (0..).zip(&link.bodies).find(|(_, body)| body.is_empty());
+        let zero = empty.map_or(&[][..], |(body, _)| link.fixed.of((body, None)));
+        for &Fixed { rule, confidence, .. } in zero.iter().filter(|fixed| fixed.answer == answer) {
+            let start = query.subject;
+            candidates.push(Candidate { rule, confidence, start, body: (&[], None), end: None });
+        }
+        for &(confidence, rule) in link.about.of(query.subject) {
+            let Some((body, end)) = constant(rule) else { continue };
+            candidates.push(Candidate { rule, confidence, start: answer, body: (body, None), end });
         }
         candidates.sort_by(Candidate::order);
         candidates

@@ -101,9 +101,8 @@ impl Firer {
         for (body, path) in (0..).zip(&link.bodies) {
             self.gather_fixed(link, body, path, reach, query);
         }
-        if let Some(rules) = link.about.get(&query.subject) {
-            self.firings.extend(rules.iter().map(|&(confidence, rule)| (confidence, Firing::About(rule))));
-        }
+        let about = link.about.of(query.subject);
+        self.firings.extend(about.iter().map(|&(confidence, rule)| (confidence, Firing::About(rule))));
         if self.firings.len() > sorted {
             self.firings.sort_by(|a, b| b.0.total_cmp(&a.0));
         }
@@ -119,7 +118,7 @@ impl Firer {
     ) {
         let firings = &mut self.firings;
         let mut fire = |end: Option<EntityId>| {
-            for fixed in link.fixed.get(&(body, end)).into_iter().flatten() {
+            for fixed in link.fixed.of((body, end)) {
                 if !reach.distinct() || fixed.answer != query.subject {
                     let one = Firing::One { rule: fixed.rule, answer: fixed.answer };
                     firings.push((fixed.confidence, one));
