@@ -13,7 +13,6 @@ use crate::rule::{self, RuleFile, RuleType, ScoredRule};
 use crate::tensor::Device;
 use crate::walk::{self, SoftReward, Stage, Start, Teacher, TrainOptions, WalkConfig, Walker};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Mines rules and writes them down.
@@ -156,8 +155,7 @@ fn walker(material: &Material<'_>, stage: Stage, file: &str) -> Result<Finished,
 /// If one of the reasoners fails.
 pub fn blending(material: &Material<'_>) -> Result<Finished, PipelineError> {
     let Material { learnable, config, directory, device, .. } = *material;
-    let mut recipe =
-        Recipe { general: config.blend.weights(), general_head: None, relations: BTreeMap::new() };
+    let mut recipe = Recipe::of(config.blend.weights());
     if config.blend.fit && !learnable.valid_learnt {
         let known = &learnable.known;
         let truth = known.answers(learnable.names.entities.len());

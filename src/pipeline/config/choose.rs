@@ -77,25 +77,29 @@ pub fn choose(shape: &Shape, means: &Means) -> Plan {
     if shape.facts >= MANY_FACTS {
         config.rules.min_support = 5;
     }
-    config.rules.seconds = match (walker.fits, embedding.fits) {
-        (true, _) => (0.1 * budget).clamp(1.0, 100.0),
-        (false, true) => (0.2 * budget).clamp(1.0, 100.0),
-        (false, false) => (0.9 * budget - by_rules(shape, means)).clamp(0.2 * budget, 0.8 * budget).max(1.0),
+    let missing = match (walker.fits, embedding.fits) {
+        (true, _) => {
+            config.rules.seconds = (0.1 * budget).clamp(1.0, 100.0);
+            None
+        }
+        (false, true) => {
+            config.rules.seconds = (0.2 * budget).clamp(1.0, 100.0);
+            config.blend.with_walker = false;
+            Some("a walker")
+        }
+        (false, false) => {
+            // Too large for any of the networks: rules scale.
+            config.system = System::Rules;
+            let left = 0.9 * budget - by_rules(shape, means);
+            config.rules.seconds = left.clamp(0.2 * budget, 0.8 * budget).max(1.0);
+            Some("networks")
+        }
     };
-    match (walker.fits, embedding.fits) {
-        // Too large for any of the networks: rules scale.
-        (false, false) => config.system = System::Rules,
-        (walks, _) => config.blend.with_walker = walks,
-    }
     (config.walk, config.embed) = (walker.settings, embedding.settings);
     config.walk.soft_reward = embedding.fits;
     config.walk.start = if embedding.fits { Start::Embedding } else { Start::Random };
     config.walk.validation_queries = VALIDATION_QUERIES;
     config.blend.validation_queries = VALIDATION_QUERIES;
-    let missing = match config.system {
-        System::Rules => Some("networks"),
-        _ => Some("a walker").filter(|_| !config.blend.with_walker),
-    };
     Plan { missing, ..Plan::new(config, shape, means) }
 }
 

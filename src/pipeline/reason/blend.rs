@@ -55,6 +55,13 @@ pub struct Recipe {
     pub relations: BTreeMap<String, BTreeMap<String, Weights>>,
 }
 
+impl Recipe {
+    /// The same weights for every query.
+    pub fn of(general: Weights) -> Self {
+        Self { general, general_head: None, relations: BTreeMap::new() }
+    }
+}
+
 /// An answer as each reasoner sees it, in logarithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Seen {
@@ -140,7 +147,7 @@ impl<'g> Blend<'g> {
                     let entities = scores.len() / batch.len();
                     &scores[row * entities..(row + 1) * entities]
                 });
-                seen(&by_rules[query], walked.unwrap_or_default(), scores)
+                seen(&by_rules[query], walked.unwrap_or_default(), scores.unwrap_or_default())
             });
             all.par_extend(rows);
         }
@@ -192,7 +199,7 @@ impl<'g> Blend<'g> {
             progress.advance(done as u64, &"");
         }
         let recipe = recipe(&gains, &choices, self.general[0], names);
-        progress.end(&format_args!("{}", self.spoken(recipe.general)));
+        progress.end(&self.spoken(recipe.general));
         Ok(recipe)
     }
 
@@ -219,9 +226,8 @@ impl<'g> Blend<'g> {
     }
 }
 
-/// What each reasoner says about every answer of `by_rules` and `walked`, `scores` being the embedding's.
-fn seen(by_rules: &[Scored], walked: &[crate::walk::Answer], scores: Option<&[f32]>) -> Vec<Seen> {
-    let scores = scores.unwrap_or_default();
+/// What each reasoner says about every answer of `by_rules` and `walked`, `scores` being the embedding's, if it has any.
+fn seen(by_rules: &[Scored], walked: &[crate::walk::Answer], scores: &[f32]) -> Vec<Seen> {
     let highest = scores.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
     let sum: f64 = scores.iter().map(|&score| f64::from(score - highest).exp()).sum();
     let embedding = |entity: EntityId| {
@@ -304,7 +310,7 @@ impl Gain {
 /// The best weights over all queries of each direction, and for each link those that its own queries and [`PULL`] of
 /// all others of its direction like best together.
 fn recipe(gains: &BTreeMap<Link, Gain>, choices: &[Weights], given: Weights, names: &Names) -> Recipe {
-    let mut recipe = Recipe { general: given, general_head: None, relations: BTreeMap::new() };
+    let mut recipe = Recipe::of(given);
     for (direction, side) in [(Direction::Forward, "tail"), (Direction::Inverse, "head")] {
         let gains = gains.iter().filter(|(link, _)| link.direction() == direction);
         let mut all = Gain::default();
@@ -443,7 +449,7 @@ mod tests {
     fn what_a_reasoner_does_not_give_counts_little() {
         let scored = |id, score| Scored { entity: EntityId(id), score };
         // 2 is an entity that no rule speaks for.
-        let seen = seen(&[scored(0, 0.5), scored(2, 0.9 * UNPREDICTED)], &[], Some(&[0.0, 1.0, 0.0]));
+        let seen = seen(&[scored(0, 0.5), scored(2, 0.9 * UNPREDICTED)], &[], &[0.0, 1.0, 0.0]);
         assert_eq!(seen.len(), 1);
         assert_eq!((seen[0].entity, seen[0].rules, seen[0].walker), (EntityId(0), 0.5f64.ln(), ABSENT.ln()));
         assert!(seen[0].embedding < 0.0);

@@ -88,26 +88,25 @@ impl RuleReasoner<'_> {
         if self.options.distinct && answer == query.subject {
             return candidates;
         }
-        let constant = |rule: u32| match &self.base.rules[rule as usize].rule {
-            Rule { body, shape: Shape::Constant { end, .. }, .. } => Some((&**body, *end)),
-            _ => None,
+        // The rules about `constant` among those for `link`, their bodies beginning at `start`.
+        let about = |link: Link, constant: EntityId, start: EntityId| {
+            let rules = self.base.links[link.index()].about.of(constant);
+            rules.iter().filter_map(move |&(confidence, rule)| match &self.base.rules[rule as usize].rule {
+                Rule { body, shape: Shape::Constant { end, .. }, .. } => {
+                    Some(Candidate { rule, confidence, start, body: (body, None), end: *end })
+                }
+                _ => None,
+            })
         };
         // Those that predict the answer of whoever has their body: asked from the other end they are about it.
-        for &(confidence, rule) in self.base.links[query.link.reversed().index()].about.of(answer) {
-            let Some((body, end)) = constant(rule) else { continue };
-            let start = query.subject;
-            candidates.push(Candidate { rule, confidence, start, body: (body, None), end });
-        }
+        candidates.extend(about(query.link.reversed(), answer, query.subject));
+        candidates.extend(about(query.link, query.subject, answer));
         // Those without a body are about nobody.
         let empty = (0..).zip(&link.bodies).find(|(_, body)| body.is_empty());
         let zero = empty.map_or(&[][..], |(body, _)| link.fixed.of((body, None)));
         for &Fixed { rule, confidence, .. } in zero.iter().filter(|fixed| fixed.answer == answer) {
             let start = query.subject;
             candidates.push(Candidate { rule, confidence, start, body: (&[], None), end: None });
-        }
-        for &(confidence, rule) in link.about.of(query.subject) {
-            let Some((body, end)) = constant(rule) else { continue };
-            candidates.push(Candidate { rule, confidence, start: answer, body: (body, None), end });
         }
         candidates.sort_by(Candidate::order);
         candidates
