@@ -5,6 +5,7 @@
 //! lines and keeps that law. The library never prints, never exits and parses no arguments: long work
 //! reports itself through [`progress::Progress`].
 
+mod aside;
 pub mod embed;
 pub mod eval;
 pub mod graph;

@@ -12,9 +12,10 @@ struct Room {
     knows: &'static [&'static str],
 }
 
-/// A room may always use itself, `progress` and the crate's `VERSION`. Of `eval`, `rule` uses the trait that all reasoners share;
+/// A room may always use itself, `aside`, `progress` and the crate's `VERSION`. Of `eval`, `rule` uses the trait that all reasoners share;
 /// `embed` and `walk` also stop training by its figures.
-const LAW: [Room; 8] = [
+const LAW: [Room; 9] = [
+    Room { name: "aside", knows: &[] },
     Room { name: "progress", knows: &[] },
     Room { name: "graph", knows: &[] },
     Room { name: "tensor", knows: &[] },
@@ -26,7 +27,7 @@ const LAW: [Room; 8] = [
 ];
 
 /// What every room may use of the crate's root.
-const ANYBODYS: [&str; 2] = ["progress", "VERSION"];
+const ANYBODYS: [&str; 3] = ["aside", "progress", "VERSION"];
 
 /// All that `rule` may use of `eval`.
 const REASONER_TRAIT: [&str; 4] = ["Reasoner", "ReasonerError", "Answers", "Scored"];

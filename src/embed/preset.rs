@@ -40,7 +40,9 @@ pub fn suited(model: ModelKind, entities: usize) -> Settings {
             n3: if entities < 10_000 { 0.02 } else { 0.05 },
             ..Settings::of(model)
         },
-        ModelKind::RotatE => Settings { n3: 0.05, entity_bias: true, ..Settings::of(model) },
+        ModelKind::RotatE => {
+            Settings { n3: if entities < 10_000 { 0.05 } else { 0.4 }, ..Settings::of(model) }
+        }
         ModelKind::ConvE => Settings::of(model),
     };
     let general = Settings { loss: Loss::Softmax, example: Example::Fact, ..own };

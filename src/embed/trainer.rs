@@ -9,6 +9,7 @@ use super::examples::Examples;
 use super::model::{self, Size};
 use super::settings::{Example, Schedule, Settings};
 use super::{EmbedError, Embedding};
+use crate::aside::write_aside;
 use crate::eval::{EvalError, Figures, Protocol, Truth, Unseen, evaluate};
 use crate::graph::{Adjacency, Graph, Known};
 use crate::progress::{Progress, Quiet};
@@ -419,9 +420,7 @@ fn forget_after(path: &Path, epoch: usize) -> Result<(), EmbedError> {
         .filter(|line| serde_json::from_str::<Line>(line).is_ok_and(|line| line.step <= epoch))
         .flat_map(|line| [line, "\n"])
         .collect();
-    let beside = path.with_extension("partial");
-    std::fs::write(&beside, kept).map_err(failed)?;
-    std::fs::rename(&beside, path).map_err(failed)
+    write_aside(path, |out| out.write_all(kept.as_bytes())).map_err(failed)
 }
 
 /// How many epochs a training wants, found by `task`, which keeps its validation facts apart. The number is kept in

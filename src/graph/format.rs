@@ -3,8 +3,11 @@
 use super::GraphError;
 use oxrdfio::RdfFormat;
 use std::fs::File;
-use std::io::{BufWriter, Read, Write};
+use std::io::{Read, Write};
 use std::path::Path;
+
+/// Where a file's text goes.
+pub(super) type Out<'a> = &'a mut (dyn Write + Send);
 
 /// How triples are written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,53 +113,25 @@ impl Compression {
         })
     }
 
-    /// Wraps `file` so that what is written comes out packed; `finish` must be called at the end.
-    pub(super) fn pack(self, file: File) -> std::io::Result<Packer> {
-        let file = BufWriter::with_capacity(1 << 20, file);
-        Ok(match self {
-            Compression::Plain => Packer::Plain(file),
-            Compression::Gzip => {
-                Packer::Gzip(flate2::write::GzEncoder::new(file, flate2::Compression::default()))
-            }
-            Compression::Zstd => Packer::Zstd(zstd::stream::write::Encoder::new(file, 0)?),
-        })
-    }
-}
-
-/// A writer that packs.
-pub(super) enum Packer {
-    Plain(BufWriter<File>),
-    Gzip(flate2::write::GzEncoder<BufWriter<File>>),
-    Zstd(zstd::stream::write::Encoder<'static, BufWriter<File>>),
-}
-
-impl Packer {
-    /// Writes what is still held back and makes it durable.
-    pub(super) fn finish(self) -> std::io::Result<()> {
-        let buffered = match self {
-            Packer::Plain(writer) => writer,
-            Packer::Gzip(writer) => writer.finish()?,
-            Packer::Zstd(writer) => writer.finish()?,
-        };
-        buffered.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()
-    }
-
-    fn writer(&mut self) -> &mut dyn Write {
+    /// Lets `fill` write to `out`, packing on the way.
+    pub(super) fn pack(
+        self,
+        out: Out<'_>,
+        fill: impl FnOnce(Out<'_>) -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
         match self {
-            Packer::Plain(writer) => writer,
-            Packer::Gzip(writer) => writer,
-            Packer::Zstd(writer) => writer,
+            Compression::Plain => fill(out),
+            Compression::Gzip => {
+                let mut packer = flate2::write::GzEncoder::new(out, flate2::Compression::default());
+                fill(&mut packer)?;
+                packer.finish().map(drop)
+            }
+            Compression::Zstd => {
+                let mut packer = zstd::stream::write::Encoder::new(out, 0)?;
+                fill(&mut packer)?;
+                packer.finish().map(drop)
+            }
         }
-    }
-}
-
-impl Write for Packer {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.writer().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.writer().flush()
     }
 }
 

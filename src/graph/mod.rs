@@ -30,4 +30,4 @@ pub use read::{ReadOptions, read, read_file};
 pub use split::{SplitShares, evenly};
 pub use stats::{Spread, Statistics};
 pub use vocabulary::Vocabulary;
-pub use write::{check_writable, write_aside, write_dataset, write_file};
+pub use write::{check_writable, write_dataset, write_file, write_packed};

@@ -1,11 +1,12 @@
 //! Writes triples and data sets, in any of the formats that can be read. A file is written aside and renamed, so
 //! that one which is there is whole.
 
-use super::format::{Compression, FileKind, Format};
+use super::format::{Compression, FileKind, Format, Out};
 use super::read::{
     GRAPH, LABELS, TEST, TEST_WITH_UNSEEN, TRAIN, VALID, files_of, named_node, node, part_of, term,
 };
 use super::{Dataset, GraphError, Names, Triple};
+use crate::aside::{beside, write_aside};
 use oxrdf::{GraphName, QuadRef};
 use oxrdfio::{RdfFormat, RdfSerializer};
 use parquet::basic::ZstdLevel;
@@ -15,21 +16,18 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Facts that stand together in a Parquet file.
 const ROW_GROUP: usize = 1 << 18;
 
-/// Where a file's text goes.
-type Out<'a> = &'a mut (dyn Write + Send);
-
 /// Writes `facts` to `path`, in the format its ending names.
 pub fn write_file(path: &Path, names: &Names, facts: &[Triple]) -> Result<(), GraphError> {
     let kind = FileKind::expect(path)?;
     check_names(path, kind.format, names, facts)?;
-    let written = write_aside(path, |out| match kind.format {
+    let written = write_packed(path, |out| match kind.format {
         Format::Tabs => write_tabs(out, names, facts),
         Format::Commas => write_commas(out, names, facts),
         Format::Rdf(format) => write_rdf(out, format, names, facts),
@@ -74,7 +72,7 @@ fn write_labels(folder: &Path, names: &Names) -> Result<PathBuf, GraphError> {
     let mut labels: Vec<_> = names.labels.iter().collect();
     labels.sort_unstable();
     let path = folder.join(format!("{LABELS}.tsv"));
-    let written = write_aside(&path, |out| {
+    let written = write_packed(&path, |out| {
         labels.iter().try_for_each(|(id, label)| writeln!(out, "{}\t{label}", names.entity(**id)))
     });
     written.map_err(GraphError::writing(&path))?;
@@ -156,26 +154,12 @@ fn write_parquet(out: Out<'_>, names: &Names, facts: &[Triple]) -> Result<(), Pa
     Ok(())
 }
 
-/// Lets `fill` write a file beside `path`, then puts it in its place: nobody ever sees half of it. It is packed if
-/// the name ends in `.gz` or `.zst`.
+/// Writes the file `path` whole or not at all, by `fill`; packed if its name ends in `.gz` or `.zst`.
 ///
 /// # Errors
-/// If `fill` fails or the system says no. Nothing is left of it then, and what stood at `path` stands there still.
-pub fn write_aside(
-    path: &Path,
-    fill: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
-) -> io::Result<()> {
-    let aside = beside(path);
-    let written = File::create(&aside).and_then(|file| {
-        let mut packer = Compression::of(path).pack(file)?;
-        fill(&mut packer)?;
-        packer.finish()?;
-        std::fs::rename(&aside, path)
-    });
-    written.inspect_err(|_| {
-        // The half-written file is of no use to anyone; if it cannot be removed either, the first error tells more.
-        let _ = std::fs::remove_file(&aside);
-    })
+/// If that fails. Nothing is left of it then, and what stood at `path` stands there still.
+pub fn write_packed(path: &Path, fill: impl FnOnce(Out<'_>) -> io::Result<()>) -> io::Result<()> {
+    write_aside(path, |out| Compression::of(path).pack(out, fill))
 }
 
 /// Finds out whether a file can be written at `path` before the work whose result it will hold, and makes the
@@ -198,11 +182,6 @@ pub fn check_writable(path: &Path) -> Result<(), GraphError> {
     tried().map_err(GraphError::writing(path))
 }
 
-fn beside(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}.partial", std::process::id()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,7 +200,7 @@ mod tests {
         for name in ["text.txt", "text.gz", "text.zst"] {
             let path = folder.path().join(name);
             std::fs::write(&path, "old").unwrap();
-            let failed = write_aside(&path, |out| {
+            let failed = write_packed(&path, |out| {
                 out.write_all(b"half")?;
                 Err(io::ErrorKind::StorageFull.into())
             });

@@ -1,12 +1,13 @@
 //! A run directory: who may work in it, where its files are, and how they are written.
 //!
 //! Invariant: a file under its own name is whole. Everything is written aside, brought to the disk and then
-//! renamed; what a kill leaves behind is a `.partial` file that nobody reads and the next writer replaces.
+//! renamed; what a kill leaves behind is a `.partial` file that nobody reads and the next one to work here takes away.
 //! The directory knows no stage and no model, only names of files.
 
 use super::PipelineError;
+use crate::aside::{is_leftover, sweep, write_aside};
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Says that a directory is a run, of what and by which version.
@@ -53,7 +54,10 @@ impl RunDirectory {
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(&lock);
         let file = file.map_err(PipelineError::writing(&lock))?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: Some(file) }),
+            Ok(()) => {
+                sweep(path).map_err(PipelineError::writing(path))?;
+                Ok(Self { path: path.to_owned(), _lock: Some(file) })
+            }
             Err(TryLockError::WouldBlock) => Err(PipelineError::Locked { path: path.to_owned() }),
             Err(TryLockError::Error(error)) => Err(PipelineError::writing(&lock)(error)),
         }
@@ -119,44 +123,21 @@ impl RunDirectory {
     }
 }
 
-/// Writes the file `path` aside through `fill`, brings it to the disk and renames it.
+/// Writes the file `path` whole or not at all, by `fill`.
 ///
 /// # Errors
-/// If anything of that fails; what stood at `path` before is then still there, and nothing is left aside.
+/// If that fails; what stood at `path` before is then still there, and nothing is left beside it.
 pub fn write_whole(
     path: &Path,
-    fill: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+    fill: impl FnOnce(&mut (dyn Write + Send)) -> std::io::Result<()>,
 ) -> Result<(), PipelineError> {
-    let mut aside = path.file_name().unwrap_or_default().to_owned();
-    aside.push(".partial");
-    let aside = path.with_file_name(aside);
-    let written = File::create(&aside).and_then(|file| {
-        let mut out = BufWriter::with_capacity(1 << 18, file);
-        fill(&mut out)?;
-        out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
-        std::fs::rename(&aside, path)?;
-        sync_folder(path)
-    });
-    written.map_err(|error| {
-        // The message below matters more than a leftover that the next writer replaces.
-        let _ = std::fs::remove_file(&aside);
-        PipelineError::writing(path)(error)
-    })
-}
-
-/// Brings a renamed file's new name to the disk, where the system can.
-fn sync_folder(path: &Path) -> std::io::Result<()> {
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+    write_aside(path, fill).map_err(PipelineError::writing(path))
 }
 
 fn holds_other_things(path: &Path) -> Result<bool, PipelineError> {
     for entry in std::fs::read_dir(path).map_err(PipelineError::reading(path))? {
         let name = entry.map_err(PipelineError::reading(path))?.file_name();
-        let own = name == LOCK || name.to_string_lossy().ends_with(".partial");
+        let own = name == LOCK || is_leftover(&name.to_string_lossy());
         if !own {
             return Ok(true);
         }
@@ -192,17 +173,17 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_written_whole_or_not_at_all() {
+    fn what_a_killed_run_left_half_written_is_gone_when_the_next_begins() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("rules.tsv");
-        write_whole(&path, |out| out.write_all(b"first")).unwrap();
-        let error = write_whole(&path, |out| {
-            out.write_all(b"half")?;
-            Err(std::io::Error::from(std::io::ErrorKind::StorageFull))
-        });
-        let error = error.unwrap_err();
-        assert!(error.to_string().ends_with("rules.tsv: cannot be written"), "{error}");
-        assert_eq!(std::fs::read(&path).unwrap(), b"first");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        let half = crate::aside::beside(&folder.path().join(RULES));
+        std::fs::write(&half, "half").unwrap();
+        let run = RunDirectory::work_in(folder.path()).unwrap();
+        assert!(!half.exists());
+        let occupied = folder.path().join("a file/is no folder");
+        std::fs::write(occupied.parent().unwrap(), "").unwrap();
+        let error = write_whole(&occupied, |out| out.write_all(b"text")).unwrap_err();
+        assert!(error.to_string().ends_with("is no folder: cannot be written"), "{error}");
+        run.write(RULES, b"whole").unwrap();
+        assert_eq!(run.read(RULES).unwrap().as_deref(), Some("whole"));
     }
 }

@@ -8,7 +8,7 @@
 use super::RuleError;
 use super::clause::{Counts, ScoredRule};
 use super::text::{self, Malformed, Parsed};
-use crate::graph::{Compression, EntityId, Names, write_aside};
+use crate::graph::{Compression, EntityId, Names, write_packed};
 use rayon::prelude::*;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -120,7 +120,7 @@ fn count(field: &str, at: usize, what: &str) -> Result<u64, Malformed> {
 /// # Errors
 /// If the file cannot be written. What stood at `path` before is then still there.
 pub fn write_rules(path: &Path, rules: &[ScoredRule], names: &Names) -> Result<(), RuleError> {
-    write_aside(path, |out| write_lines(out, rules, names))
+    write_packed(path, |out| write_lines(out, rules, names))
         .map_err(|source| RuleError::Unwritable { path: path.to_owned(), source })
 }
 

@@ -5,13 +5,13 @@
 //! settings). Files made elsewhere can be read too, as long as the matrices are `f32`.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::Write;
 use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use super::error::{Result, TensorError};
 use super::parameters::Parameters;
+use crate::aside::write_aside;
 
 /// The same file with its header's texts in the order of their keys: the library writes them in an order that
 /// changes from run to run, and the same weights should be the same file.
@@ -161,17 +161,8 @@ impl Archive {
         metadata.insert(VERSION_KEY.to_string(), VERSION.to_string());
         metadata.insert(CHECKSUM_KEY.to_string(), self.checksum());
         let data = safetensors::serialize(views, Some(metadata)).map_err(|error| failed(path, error))?;
-        let beside = path.with_extension("partial");
-        let written = std::fs::File::create(&beside).and_then(|mut file| {
-            file.write_all(&with_ordered_header(data))?;
-            file.sync_all()?;
-            std::fs::rename(&beside, path)
-        });
-        written.map_err(|error| {
-            // What went wrong matters more than a leftover that the next writer replaces.
-            let _ = std::fs::remove_file(&beside);
-            failed(path, error)
-        })
+        write_aside(path, |out| out.write_all(&with_ordered_header(data)))
+            .map_err(|error| failed(path, error))
     }
 
     /// Reads a file that this or another program wrote.

@@ -8,10 +8,10 @@
 use super::episode::{Stage, Tally};
 use super::train::EpochFigures;
 use super::{WalkConfig, WalkError, Walker};
+use crate::aside::write_aside;
 use crate::tensor::{Adam, Archive, Parameters};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 const STATE_KEY: &str = "walk.training";
@@ -167,16 +167,11 @@ impl Folder {
     }
 
     fn write_metrics(&self, history: &[EpochFigures]) -> Result<(), WalkError> {
-        let (path, aside) = (self.path.join("metrics.jsonl"), self.path.join("metrics.jsonl.new"));
-        let write = || -> std::io::Result<()> {
-            let mut file = std::io::BufWriter::new(std::fs::File::create(&aside)?);
-            for figures in history {
-                writeln!(file, "{}", serde_json::to_string(figures)?)?;
-            }
-            file.into_inner()?.sync_all()?;
-            std::fs::rename(&aside, &path)
-        };
-        write().map_err(|source| WalkError::Unwritable { path, source })
+        let path = self.path.join("metrics.jsonl");
+        let written = write_aside(&path, |out| {
+            history.iter().try_for_each(|figures| writeln!(out, "{}", serde_json::to_string(figures)?))
+        });
+        written.map_err(|source| WalkError::Unwritable { path, source })
     }
 
     /// Where the checkpoint's training stands, with `walker` and `adam` as they were; none without a checkpoint, or if

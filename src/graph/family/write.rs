@@ -6,6 +6,7 @@
 use super::kin::Kin;
 use super::planted::{self, Counts};
 use super::{ClanFacts, Fact, LEAST_PEOPLE, Layout, PlantedRule};
+use crate::aside::beside;
 use crate::graph::{GraphError, Vocabulary};
 use crate::progress::Progress;
 use rayon::prelude::*;
@@ -211,8 +212,7 @@ impl Aside {
             _ => Path::new("."),
         };
         fs::create_dir_all(parent).map_err(GraphError::writing(parent))?;
-        let name = out.file_name().unwrap_or_default().to_string_lossy();
-        let path = parent.join(format!(".{name}.{}.partial", std::process::id()));
+        let path = beside(out);
         fs::create_dir(&path).map_err(GraphError::writing(&path))?;
         Ok(Self(path))
     }

@@ -2,7 +2,7 @@
 
 use super::RuleReasoner;
 use crate::eval::Scored;
-use crate::graph::{Direction, Names, Query, Triple, write_aside};
+use crate::graph::{Direction, Names, Query, Triple, write_packed};
 use crate::progress::Progress;
 use crate::rule::RuleError;
 use rayon::prelude::*;
@@ -29,7 +29,7 @@ pub fn write_predictions(
 ) -> Result<bool, RuleError> {
     let mut stopped = false;
     progress.begin("predicting", "triples", Some(triples.len() as u64));
-    let written = write_aside(path, |out| {
+    let written = write_packed(path, |out| {
         let mut done = 0;
         for batch in triples.chunks(BATCH) {
             if progress.interrupted() {

@@ -14,6 +14,7 @@ use cudarc::driver::{CudaContext, CudaFunction, sys};
 use cudarc::nvrtc::{Ptx, result as nvrtc_result, sys as nvrtc};
 
 use super::{Result, TensorError, failed};
+use crate::aside::write_aside;
 use crate::tensor::op::KERNELS;
 
 /// What all kernels share: random bits as in `random.rs`, sums over a warp and over a block.
@@ -172,13 +173,7 @@ fn cache_place(source: &str, architecture: i32) -> Option<PathBuf> {
 /// Keeps the binary if it can; a cache that cannot be written is no error.
 fn keep(place: &std::path::Path, binary: &[u8]) {
     let Some(directory) = place.parent() else { return };
-    let beside = place.with_extension(format!("{}", std::process::id()));
-    let written = std::fs::create_dir_all(directory)
-        .and_then(|()| std::fs::write(&beside, binary))
-        .and_then(|()| std::fs::rename(&beside, place));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&beside);
-    }
+    let _ = std::fs::create_dir_all(directory).and_then(|()| write_aside(place, |out| out.write_all(binary)));
 }
 
 #[cfg(test)]
