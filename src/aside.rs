@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 const ENDING: &str = ".partial";
 
-/// Lets `fill` write a file beside `path`, then puts it in its place: nobody ever sees half of it.
+/// Lets `fill` write a file beside `path`, then puts it in its place: nobody ever sees half of it. A link stays and what it
+/// points to is written; what is no file, such as a pipe, is written to as it is.
 ///
 /// # Errors
 /// If `fill` fails or the system says no. Nothing is left of it then, and what stood at `path` stands there still.
@@ -16,6 +17,11 @@ pub fn write_aside(
     path: &Path,
     fill: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
 ) -> io::Result<()> {
+    if is_special(path) {
+        let mut out = BufWriter::new(File::options().write(true).open(path)?);
+        return fill(&mut out).and_then(|()| out.flush());
+    }
+    let path = &pointed_to(path);
     let aside = beside(path);
     let written = File::create(&aside).and_then(|file| {
         let mut out = BufWriter::with_capacity(1 << 20, file);
@@ -29,6 +35,42 @@ pub fn write_aside(
         Err(_) => drop(fs::remove_file(&aside)),
     }
     written
+}
+
+/// Finds out whether [`write_aside`] can write to `path`, and makes the folders that are missing on the way there.
+///
+/// # Errors
+/// If it cannot.
+pub fn check(path: &Path) -> io::Result<()> {
+    if is_special(path) {
+        return Ok(());
+    }
+    let path = &pointed_to(path);
+    if path.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let aside = beside(path);
+    File::create(&aside)?;
+    fs::remove_file(&aside)
+}
+
+/// Whether something is there that is neither a file nor a folder.
+fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
+/// Where a link leads, and a link that this leads to; `path` itself if it is none. Nothing need be there yet.
+fn pointed_to(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    // As many as systems follow; a circle then fails as one when it is opened.
+    for _ in 0..40 {
+        let Ok(target) = fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new("")).join(target);
+    }
+    path
 }
 
 /// A place beside `path` that no other process writes to.
@@ -85,6 +127,31 @@ mod tests {
         assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert_eq!(fs::read(&path).unwrap(), b"first");
         assert_eq!(names_in(folder.path()), ["rules.tsv"]);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn links_and_pipes_stay_what_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let [link, second, file, pipe] =
+            ["link", "second", "file", "pipe"].map(|name| folder.path().join(name));
+        std::os::unix::fs::symlink("second", &link).unwrap();
+        std::os::unix::fs::symlink("file", &second).unwrap();
+        for text in ["new", "changed"] {
+            check(&link).unwrap();
+            write_aside(&link, |out| out.write_all(text.as_bytes())).unwrap();
+            assert_eq!(fs::read_to_string(&file).unwrap(), text);
+            assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        }
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read_to_string(pipe).unwrap()
+        });
+        check(&pipe).unwrap();
+        write_aside(&pipe, |out| out.write_all(b"through")).unwrap();
+        assert_eq!(reader.join().unwrap(), "through");
+        assert!(!fs::metadata(&pipe).unwrap().is_file());
     }
 
     #[test]

@@ -10,8 +10,12 @@ mod protocol;
 mod usage;
 mod verb;
 
-use clap::Parser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 use std::process::ExitCode;
+
+/// Nothing was typed: help is the answer, and a mistake all the same.
+const HELP_INSTEAD: ErrorKind = ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 
 /// How a verb that did not fail came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +30,15 @@ enum Outcome {
 }
 
 fn main() -> ExitCode {
-    let arguments = arguments::Arguments::parse();
+    let arguments = match arguments::Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        // Help and the version are results.
+        Err(asked) if !asked.use_stderr() || asked.kind() == HELP_INSTEAD => asked.exit(),
+        Err(mistake) => {
+            console::complain(&anyhow::anyhow!(in_one_line(&mistake.render().to_string())));
+            return ExitCode::from(2);
+        }
+    };
     match verb::run(&arguments) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Negative) => ExitCode::from(1),
@@ -37,6 +49,18 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// What was wrong with the arguments, as clap says it, without the usage that it adds.
+fn in_one_line(said: &str) -> String {
+    let before_usage = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more information");
+    let lines = said.lines().map(str::trim).take_while(before_usage);
+    // A number below 0 is taken for an option, and how to pass it on all the same is no help.
+    let helpful = lines.filter(|line| !line.is_empty() && !line.starts_with("tip: to pass"));
+    let words: Vec<&str> = helpful.map(|line| line.trim_start_matches("error: ")).collect();
+    let known = |verb: &String| arguments::Arguments::command().find_subcommand(verb).is_some();
+    let verb = std::env::args().nth(1).filter(known).map_or(String::new(), |verb| verb + " ");
+    format!("{}; ruleguider {verb}--help says more", words.join(" ").replace(" tip: ", "; "))
 }
 
 /// A reader that has seen enough (`| head`) is no reason to complain.

@@ -85,9 +85,11 @@ fn damaged_files_are_noticed_and_made_anew() {
         quick(&tool);
         assert!(learnt(&tool.path("run")) == whole, "{file}");
     }
-    tool.write("run/stages.json", "{\"rules\": {");
-    quick(&tool);
-    assert!(learnt(&tool.path("run")) == whole);
+    for (file, half) in [("run/stages.json", "{\"rules\": {"), ("run/run.json", "{\"lay")] {
+        tool.write(file, half);
+        quick(&tool);
+        assert!(learnt(&tool.path("run")) == whole);
+    }
     std::fs::remove_file(tool.path("run/config.toml")).unwrap();
     let said = tool.refused(&["evaluate", "run"]);
     assert!(said.contains("config.toml: is gone"), "{said}");
@@ -100,11 +102,54 @@ fn data_that_moved_or_changed() {
     tool.done(&[&["run", "data", "--quiet"], &QUICK[..]].concat());
     std::fs::rename(tool.path("data"), tool.path("moved")).unwrap();
     let said = tool.refused(&["evaluate", "run"]);
-    assert!(said.contains("data: cannot be read"), "{said}");
+    assert!(
+        said.contains("run: has no data any more") && said.ends_with("name its place by --data"),
+        "{said}"
+    );
     tool.done(&["evaluate", "run", "--quiet", "--data", "moved"]);
     tool.done(&["generate", "family", "--people", "61", "--out", "data", "--quiet"]);
     let said = tool.refused(&["evaluate", "run"]);
-    assert!(said.contains("run: was made from"), "{said}");
+    assert!(said.contains("run: was made from") && said.contains("--data"), "{said}");
+}
+
+#[test]
+fn another_division_of_the_same_file_is_other_data() {
+    let tool = Tool::new();
+    tool.done(&["generate", "family", "--people", "60", "--out", "data", "--quiet"]);
+    let begin = |more: &[&'static str]| [&["run", "data/train.tsv"], &QUICK[..], more].concat();
+    tool.done(&[&begin(&[])[..], &["--quiet"]].concat());
+    let said = tool.refused(&begin(&["--split", "0.5,0.3,0.2"]));
+    assert!(
+        said.contains("split 0.8,0.1,0.1 by seed 1") && said.contains("split 0.5,0.3,0.2 by seed 1"),
+        "{said}"
+    );
+    let said = tool.refused(&["run", "--split", "0.5,0.3,0.2"]);
+    assert!(said.contains("expected DATA as well"), "{said}");
+    // What a run divides can be had as a folder.
+    tool.done(&["convert", "data/train.tsv", "divided", "--split", "0.5,0.3,0.2"]);
+    let (of_file, of_folder) =
+        (tool.json(&["stats", "data/train.tsv", "--split", "0.5,0.3,0.2"]), tool.json(&["stats", "divided"]));
+    assert_eq!(of_file["valid"], of_folder["valid"]);
+    assert_eq!(of_file["test_linked"], of_folder["test_linked"]);
+    let said = tool.refused(&["convert", "data/train.tsv", "divided.tsv", "--split", "0.5,0.3,0.2"]);
+    assert!(said.contains("with --split a folder is written"), "{said}");
+}
+
+#[test]
+fn wrong_arguments_get_one_line_too() {
+    let tool = Tool::new();
+    for (arguments, expected) in [
+        (
+            &["mine"][..],
+            "the following required arguments were not provided: --out <FILE> <DATA>; ruleguider mine --help",
+        ),
+        (&["evaluat", "run"][..], "'evaluat'; a similar subcommand exists: 'evaluate'; ruleguider --help"),
+        (&["run", "--threads", "0"][..], "0 is not in 1..=1024; ruleguider run --help"),
+        (&["run", "--set", "embed.dimension=1000000000000"][..], "dimension: must be at most 65536"),
+    ] {
+        let said = tool.refused(arguments);
+        assert!(said.contains(expected), "{said}");
+    }
 }
 
 #[test]

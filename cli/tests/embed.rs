@@ -76,6 +76,9 @@ fn an_interrupted_training_goes_on_to_the_same_figures() {
         assert!(began.elapsed() < Duration::from_secs(120), "no epoch came to its end");
         std::thread::sleep(Duration::from_millis(2));
     }
+    let second = embed(&data, &out, &epochs).output().unwrap();
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(second.status.code() == Some(2) && said.contains("another training is at work here"), "{said}");
     let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(interrupted.success());
     assert_eq!(child.wait().unwrap().code(), Some(130));

@@ -116,7 +116,9 @@ fn a_report_is_shown_without_errors_on_a_desk_and_on_a_phone() {
     // The page as it is, without the witness.
     let (dom, console) = look(&chromium, &tool, &tool.path("page/index.html"));
     assert!(console.is_empty(), "{console:?}");
-    for shown in ["Results", "Quality of the rules", "Time and memory by stage", "Share of top answers"] {
+    for shown in
+        ["Results", "Quality of the rules", "Time and memory by stage", "Share of the walker's top answers"]
+    {
         assert!(dom.contains(shown), "{shown}");
     }
     let (dom, _) = look(&chromium, &tool, &on_a_screen(&tool, &page, SCREENS[0]));

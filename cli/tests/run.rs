@@ -3,6 +3,7 @@
 mod tool;
 
 use serde_json::Value;
+use std::io::{BufRead, Write};
 use tool::{Tool, learnt, text};
 
 /// Settings that make the demonstration run quick enough for tests.
@@ -182,9 +183,47 @@ fn a_file_of_queries_becomes_json_lines() {
             "{line}"
         );
     }
+    // A line of other bytes does not cost the others their answers, a mark at the beginning is no part of a name, and
+    // the file may be packed.
+    let odd = [
+        b"\xef\xbb\xbf",
+        subject.as_bytes(),
+        b"\tuncle_of\n\xff\tuncle_of\n",
+        subject.as_bytes(),
+        b"\tuncle_of",
+    ];
+    std::fs::write(tool.path("odd.tsv"), odd.concat()).unwrap();
+    let packed = std::process::Command::new("gzip").arg(tool.path("odd.tsv")).status().unwrap();
+    assert!(packed.success());
+    let out = tool.done(&["predict", "run", "--file", "odd.tsv.gz", "--top", "2"]);
+    let odd: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((odd.len(), &odd[0], &odd[2]), (3, &lines[0], &lines[0]));
+    assert!(odd[1]["error"].as_str().unwrap().contains("expected UTF-8"));
     // Where nothing is predicted for any line, the exit code says so.
     tool.write("strangers.tsv", "Nobody At All\tuncle_of\n");
     tool.exits(&["predict", "run", "--file", "strangers.tsv"], 1);
+}
+
+#[test]
+fn answers_come_as_soon_as_questions_do() {
+    let tool = Tool::new();
+    let report = demonstration(&tool);
+    let subject = report["examples"][0]["subject"].as_str().unwrap();
+    let mut asked = tool
+        .command(&["predict", "run", "--file", "-", "--quiet"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut questions, answers) = (asked.stdin.take().unwrap(), asked.stdout.take().unwrap());
+    let mut answers = std::io::BufReader::new(answers).lines();
+    for relation in ["uncle_of", "~parent_of", "spouse_of"] {
+        writeln!(questions, "{subject}\t{relation}").unwrap();
+        let answer: Value = serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap();
+        assert_eq!(answer["relation"], relation.trim_start_matches('~'));
+    }
+    drop(questions);
+    assert!(asked.wait().unwrap().code().is_some_and(|code| code < 2));
 }
 
 /// The lines of a file of facts.
@@ -404,7 +443,7 @@ fn all_stages_from_end_to_end() {
     tool.done(&["report", "run", "--out", "page"]);
     let page = std::fs::read_to_string(tool.path("page/index.html")).unwrap();
     assert!(
-        page.contains("training: on the validation split") && page.contains("Share of top answers"),
+        page.contains("training: on the validation split") && page.contains("Share of the walker's top answers"),
         "curves and shares"
     );
 }

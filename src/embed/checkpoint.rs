@@ -7,6 +7,7 @@ use super::EmbedError;
 use crate::eval::Figures;
 use crate::tensor::{Adam, Archive, Parameters};
 use serde::{Deserialize, Serialize};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 const STATE: &str = "training.state";
@@ -45,13 +46,22 @@ pub(super) struct State {
 pub(super) struct Folder {
     path: PathBuf,
     fingerprint: String,
+    /// Locked by the operating system: two trainings that write the same checkpoint would make one of neither.
+    _lock: File,
 }
 
 impl Folder {
     /// The folder of the training with this fingerprint; made if it is not there.
     pub(super) fn new(path: &Path, fingerprint: String) -> Result<Self, EmbedError> {
-        std::fs::create_dir_all(path).map_err(|source| EmbedError::File { path: path.to_owned(), source })?;
-        Ok(Folder { path: path.to_owned(), fingerprint })
+        let failed = |source| EmbedError::File { path: path.to_owned(), source };
+        std::fs::create_dir_all(path).map_err(failed)?;
+        let lock = path.join("lock");
+        let lock = File::options().create(true).truncate(false).write(true).open(lock).map_err(failed)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Folder { path: path.to_owned(), fingerprint, _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(EmbedError::Locked { path: path.to_owned() }),
+            Err(TryLockError::Error(source)) => Err(failed(source)),
+        }
     }
 
     fn checkpoint(&self) -> PathBuf {

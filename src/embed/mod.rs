@@ -60,6 +60,12 @@ pub enum EmbedError {
         /// What does not fit, and the remedy.
         why: String,
     },
+    /// Another process trains in the same folder.
+    #[error("{}: another training is at work here; wait for it, or choose another --out", path.display())]
+    Locked {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A file could not be read or written.
     #[error("{}", path.display())]
     File {

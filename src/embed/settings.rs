@@ -4,6 +4,9 @@
 use super::EmbedError;
 use serde::{Deserialize, Serialize};
 
+/// The most numbers in an embedding, and examples in a batch: more would not fit into any memory.
+const WIDEST: usize = 1 << 16;
+
 /// Which model scores a triple.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -258,6 +261,11 @@ impl Settings {
         for (key, value) in at_least_one {
             if value == 0 {
                 why = Some(format!("{key}: must be at least 1"));
+            }
+        }
+        for (key, value) in &at_least_one[..2] {
+            if *value > WIDEST {
+                why = Some(format!("{key}: must be at most {WIDEST}"));
             }
         }
         for (key, value) in shares {

@@ -6,7 +6,7 @@ use super::read::{
     GRAPH, LABELS, TEST, TEST_WITH_UNSEEN, TRAIN, VALID, files_of, named_node, node, part_of, term,
 };
 use super::{Dataset, GraphError, Names, Triple};
-use crate::aside::{beside, write_aside};
+use crate::aside::{self, write_aside};
 use oxrdf::{GraphName, QuadRef};
 use oxrdfio::{RdfFormat, RdfSerializer};
 use parquet::basic::ZstdLevel;
@@ -15,7 +15,6 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -168,18 +167,7 @@ pub fn write_packed(path: &Path, fill: impl FnOnce(Out<'_>) -> io::Result<()>) -
 /// # Errors
 /// If it cannot.
 pub fn check_writable(path: &Path) -> Result<(), GraphError> {
-    let tried = || {
-        if path.is_dir() {
-            return Err(io::ErrorKind::IsADirectory.into());
-        }
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        let aside = beside(path);
-        File::create(&aside)?;
-        std::fs::remove_file(&aside)
-    };
-    tried().map_err(GraphError::writing(path))
+    aside::check(path).map_err(GraphError::writing(path))
 }
 
 #[cfg(test)]

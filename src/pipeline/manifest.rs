@@ -129,7 +129,8 @@ impl Manifest {
             return Ok(None);
         }
         let before = Self::read(directory)?;
-        before.expect_same_data(directory.path(), &self.data, &self.checksum)?;
+        let remedy = "choose another --out for other data, another seed or other shares";
+        before.expect_same_data(directory.path(), &self.data, &self.checksum, remedy)?;
         Ok(Some(before))
     }
 
@@ -151,24 +152,46 @@ impl Manifest {
         if let (Source::Path { path, .. }, Some(other)) = (&mut data, elsewhere) {
             *path = other.to_owned();
         }
+        if let Source::Path { path, .. } = &data
+            && elsewhere.is_none()
+            && !path.exists()
+        {
+            return Err(PipelineError::Missing {
+                path: directory.to_owned(),
+                what: format!("data any more, which was at {}", path.display()),
+                remedy: "name its place by --data".to_owned(),
+            });
+        }
         let dataset = data.read()?;
-        self.expect_same_data(directory, &data, &Checksum::of_dataset(&dataset))?;
+        let remedy = "put it back, or name its place by --data if it has moved";
+        self.expect_same_data(directory, &data, &Checksum::of_dataset(&dataset), remedy)?;
         Ok(dataset)
     }
 
-    fn expect_same_data(&self, directory: &Path, data: &Source, sum: &Checksum) -> Result<(), PipelineError> {
+    fn expect_same_data(
+        &self,
+        directory: &Path,
+        data: &Source,
+        sum: &Checksum,
+        remedy: &'static str,
+    ) -> Result<(), PipelineError> {
         if self.checksum == *sum {
             return Ok(());
         }
         let said = |source: &Source, sum: &Checksum| match source {
             Source::Demonstration => format!("the demonstration graph ({})", sum.short()),
-            Source::Path { path, .. } => format!("{} ({})", path.display(), sum.short()),
+            // A folder has splits of its own.
+            Source::Path { path, .. } if path.is_dir() => format!("{} ({})", path.display(), sum.short()),
+            Source::Path { path, shares: [train, valid, test], seed, .. } => {
+                let path = path.display();
+                format!("{path} split {train},{valid},{test} by seed {seed} ({})", sum.short())
+            }
         };
         Err(PipelineError::Mismatch {
             path: directory.to_owned(),
             made: format!("from {}", said(&self.data, &self.checksum)),
             now: said(data, sum),
-            remedy: "choose another --out for other data",
+            remedy,
         })
     }
 }
@@ -196,7 +219,10 @@ mod tests {
         let error = Manifest::new(Source::Demonstration, &other, 1).resumes(&directory).unwrap_err();
         let said = error.to_string();
         assert!(said.contains("was made from the demonstration graph"), "{said}");
-        assert!(said.ends_with("choose another --out for other data"), "{said}");
+        assert!(
+            said.ends_with("choose another --out for other data, another seed or other shares"),
+            "{said}"
+        );
     }
 
     #[test]

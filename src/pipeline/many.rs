@@ -10,27 +10,42 @@ use super::ask::Prediction;
 use super::reason::Explains;
 use super::{Opened, PipelineError};
 use crate::graph::Query;
+use crate::progress::Progress;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 impl Opened {
-    /// The answers to many queries, in their order, by `workers` threads.
+    /// The answers to many queries, in their order, by `workers` threads; `before` were answered before them.
     ///
     /// # Errors
-    /// If the reasoner fails.
+    /// If the reasoner fails or the user interrupts.
     pub fn predict_all(
         &self,
         reasoner: &dyn Explains,
         queries: &[Query],
         top: usize,
         workers: usize,
+        before: u64,
+        progress: &dyn Progress,
     ) -> Result<Vec<Arc<Prediction>>, PipelineError> {
         let mut order: Vec<u32> = (0..queries.len() as u32).collect();
         let key = |&at: &u32| (queries[at as usize].link, queries[at as usize].subject);
         order.sort_unstable_by_key(key);
         let mut distinct: Vec<Query> = order.iter().map(|&at| queries[at as usize]).collect();
         distinct.dedup();
-        let answers = self.by_workers(reasoner, &distinct, top, workers.max(1))?;
+        let answered = AtomicUsize::new(0);
+        let answer = |batch: &[Query]| {
+            if progress.interrupted() {
+                return Err(PipelineError::Interrupted);
+            }
+            let answers = self.predict_batch(reasoner, batch, top)?;
+            let done = answered.fetch_add(batch.len(), Ordering::Relaxed) + batch.len();
+            progress.advance(before + done as u64, &"");
+            Ok(answers)
+        };
+        // As large as the reasoner likes them, whatever the threads: the size of a batch shows in the last digits.
+        let batches: Vec<&[Query]> = distinct.chunks(reasoner.reasoner().batch().max(1)).collect();
+        let answers = by_workers(&batches, workers, answer)?;
         let mut place = 0;
         let mut all: Vec<Option<Arc<Prediction>>> = vec![None; queries.len()];
         for at in order {
@@ -40,41 +55,39 @@ impl Opened {
         }
         Ok(all.into_iter().map(|answer| answer.expect("every query is in the order once")).collect())
     }
+}
 
-    fn by_workers(
-        &self,
-        reasoner: &dyn Explains,
-        queries: &[Query],
-        top: usize,
-        workers: usize,
-    ) -> Result<Vec<Arc<Prediction>>, PipelineError> {
-        // As large as the reasoner likes them, whatever the threads: the size of a batch shows in the last digits.
-        let size = reasoner.reasoner().batch().max(1);
-        let batches: Vec<(usize, &[Query])> = queries.chunks(size).enumerate().collect();
-        let next = AtomicUsize::new(0);
-        let done = Mutex::new(Vec::with_capacity(batches.len()));
-        let work = || {
-            while let Some(&(place, batch)) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let answers = self.predict_batch(reasoner, batch, top);
-                let failed = answers.is_err();
-                done.lock().unwrap_or_else(PoisonError::into_inner).push((place, answers));
-                if failed {
-                    next.store(batches.len(), Ordering::Relaxed);
-                }
+/// What `answer` says of each batch, in their order, by `workers` threads; they stop at the first failure.
+fn by_workers(
+    batches: &[&[Query]],
+    workers: usize,
+    answer: impl Fn(&[Query]) -> Result<Vec<Prediction>, PipelineError> + Sync,
+) -> Result<Vec<Arc<Prediction>>, PipelineError> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(batches.len()));
+    let work = || {
+        loop {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(batch) = batches.get(place) else { break };
+            let answers = answer(batch);
+            let failed = answers.is_err();
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((place, answers));
+            if failed {
+                next.store(batches.len(), Ordering::Relaxed);
             }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..workers.min(batches.len()) {
-                scope.spawn(work);
-            }
-            work();
-        });
-        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        done.sort_unstable_by_key(|(place, _)| *place);
-        let mut all = Vec::with_capacity(queries.len());
-        for (_, answers) in done {
-            all.extend(answers?.into_iter().map(Arc::new));
         }
-        Ok(all)
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..workers.min(batches.len()) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_unstable_by_key(|(place, _)| *place);
+    let mut all = Vec::new();
+    for (_, answers) in done {
+        all.extend(answers?.into_iter().map(Arc::new));
     }
+    Ok(all)
 }

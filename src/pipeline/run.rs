@@ -251,7 +251,12 @@ fn begin<'a>(
     let manifest = Manifest::new(order.source.clone(), dataset, order.seed);
     let settings = order.config.to_toml();
     let mut stages = Stages::of(directory)?;
-    let other_seed = manifest.resumes(directory)?.is_some_and(|before| before.seed != order.seed);
+    let other_seed = match manifest.resumes(directory) {
+        Ok(before) => before.is_some_and(|before| before.seed != order.seed),
+        // What it was about nobody knows; stages know by themselves what they were made from.
+        Err(PipelineError::Broken { .. }) => true,
+        Err(error) => return Err(error),
+    };
     if other_seed || directory.read(CONFIG)?.is_some_and(|before| before != settings) {
         stages.doubt(Stage::ALL.map(Stage::name))?;
         directory.remove(RESULTS)?;

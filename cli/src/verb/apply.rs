@@ -100,6 +100,11 @@ impl Apply {
             console
                 .note(&format_args!("{path}: {} rules about an entity and itself left out", file.reflexive));
         }
+        if file.rules.is_empty() {
+            let path = self.rules.display();
+            console
+                .note(&format_args!("{path}: no rules; entities are ranked by how often they are answers"));
+        }
         if let Some(path) = &self.predictions {
             check_writable(path)?;
         }

@@ -10,12 +10,16 @@ use std::path::{Path, PathBuf};
 
 /// Arguments of `convert`.
 #[derive(clap::Args)]
-#[command(after_help = "A file becomes a file, a folder of splits a folder of splits.
+#[command(
+    after_help = "A file becomes a file, a folder of splits a folder of splits; with --split a file becomes a folder of
+the splits that `run` makes of it with these shares and this seed.
 
 Examples:
   ruleguider convert triples.nt.gz triples.tsv
   ruleguider convert data/wn18rr wn18rr-rdf --to ttl
-  ruleguider convert graph.csv graph.tsv.zst")]
+  ruleguider convert graph.csv graph.tsv.zst
+  ruleguider convert graph.csv graph-split --split 0.8,0.1,0.1"
+)]
 pub struct Convert {
     /// A file of triples, or a folder of splits
     #[arg(value_name = "IN")]
@@ -53,7 +57,14 @@ impl Convert {
             "{}: is what is read; choose another place to write to",
             self.output.display()
         );
-        let converted = if self.input.is_dir() { self.folder(common)? } else { self.file(common)? };
+        let divided = self.reading.shares.is_some();
+        ensure!(
+            !divided || FileKind::of(&self.output).is_none(),
+            "{}: is the name of a file; with --split a folder is written",
+            self.output.display()
+        );
+        let to_folder = divided || self.input.is_dir();
+        let converted = if to_folder { self.folder(common)? } else { self.file(common)? };
         if common.json {
             console::print_json(&converted)?;
         } else {

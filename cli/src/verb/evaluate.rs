@@ -66,9 +66,12 @@ impl Evaluate {
             let (seed, version) = (opened.seed(), ruleguider::VERSION);
             console::print_json(&Evaluated { report: &report, split, seed, version })?;
         } else {
-            let split = if split == Split::Test { "Test" } else { "Validation" };
+            let filtered = match self.split {
+                protocol::Split::Test => "Test split, filtered",
+                protocol::Split::Valid => "Validation split, filtered without test answers",
+            };
             let (seed, version) = (opened.seed(), ruleguider::VERSION);
-            console::print(&format_args!("{split} split, filtered, seed {seed}, version {version}:"))?;
+            console::print(&format_args!("{filtered}, seed {seed}, version {version}:"))?;
             console::print(&report.to_string().trim_end())?;
         }
         Ok(Outcome::Done)

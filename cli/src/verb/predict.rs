@@ -5,19 +5,21 @@ use crate::arguments::Common;
 use crate::console::{self, Console};
 use anyhow::{Context, bail};
 use rayon::prelude::*;
-use ruleguider::graph::Query;
+use ruleguider::graph::{Compression, Query};
 use ruleguider::pipeline::answer::{Answer, HeldOut};
-use ruleguider::pipeline::{Explains, Lookup, Naming, Opened, Prediction};
+use ruleguider::pipeline::{Explains, Lookup, Naming, Opened, PipelineError, Prediction};
 use ruleguider::progress::Progress;
 use ruleguider::walk::WIDEST_BEAM;
 use serde_json::json;
 use std::fmt;
-use std::io::{BufRead, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Queries of a file that are answered before they are written.
+/// The most queries of a file that are answered before they are written. Many at once share more of the work.
 const BATCH: usize = 4096;
+/// Bytes of a file that are read at once.
+const READ_AT_ONCE: usize = 1 << 16;
 
 /// Arguments of `predict`.
 #[derive(clap::Args)]
@@ -110,27 +112,27 @@ impl Predict {
         // A card is one worker, however many threads there are.
         let card = opened.device().is_cuda();
         let workers = if card { 1 } else { rayon::current_num_threads() };
-        let mut input: Box<dyn BufRead> = match file.to_str() {
-            Some("-") => Box::new(std::io::stdin().lock()),
-            _ => {
-                let opened = std::fs::File::open(file)
-                    .with_context(|| format!("{}: cannot be read", file.display()))?;
-                Box::new(std::io::BufReader::new(opened))
-            }
-        };
+        let mut input = Lines::of(file)?;
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         console.begin("predicting", "queries", None);
-        let (mut done, mut unknown, mut answered) = (0u64, 0u64, false);
+        let (mut done, mut unknown, mut answered, mut interrupted) = (0u64, 0u64, false, false);
         loop {
-            let lines = next_lines(&mut *input, file, done)?;
-            if lines.is_empty() || console.interrupted() {
+            let lines = input.next_block()?;
+            if lines.is_empty() {
                 break;
             }
             let asked: Vec<Result<Query, String>> =
                 lines.par_iter().map(|line| query_of(line, lookup)).collect();
             let queries: Vec<Query> = asked.iter().filter_map(|query| query.as_ref().ok().copied()).collect();
+            let top = self.top as usize;
+            let answers = match opened.predict_all(reasoner, &queries, top, workers, done, &console) {
+                Err(PipelineError::Interrupted) => {
+                    interrupted = true;
+                    break;
+                }
+                answers => answers?,
+            };
             unknown += (lines.len() - queries.len()) as u64;
-            let answers = opened.predict_all(reasoner, &queries, self.top as usize, workers)?;
             answered |= answers.iter().any(|prediction| !prediction.answers.is_empty());
             let mut answers = answers.into_iter();
             let said: Vec<Result<Arc<Prediction>, String>> =
@@ -140,14 +142,15 @@ impl Predict {
             for text in texts {
                 out.write_all(text.as_bytes())?;
             }
+            // Whoever reads along has them now, and whoever is killed later has lost nothing.
+            out.flush()?;
             done += lines.len() as u64;
             console.advance(done, &"");
         }
-        out.flush()?;
         console.end(&format_args!(
             "{done} queries, {unknown} that could not be read or have a name that is not known"
         ));
-        Ok(match (console.interrupted(), answered) {
+        Ok(match (interrupted, answered) {
             (true, _) => Outcome::Interrupted,
             (false, true) => Outcome::Done,
             (false, false) => Outcome::Negative,
@@ -156,11 +159,12 @@ impl Predict {
 }
 
 /// What a line of the file gets: its answers, or why there are none.
-fn json_line(line: &str, said: Result<Arc<Prediction>, String>) -> String {
+fn json_line(line: &[u8], said: Result<Arc<Prediction>, String>) -> String {
     let text = match said {
         Ok(prediction) => serde_json::to_string(&*prediction),
         Err(error) => {
-            let (subject, relation) = line.split_once('\t').unwrap_or((line, ""));
+            let line = String::from_utf8_lossy(line);
+            let (subject, relation) = line.split_once('\t').unwrap_or((&line, ""));
             // As typed: what the mark of an inverse belongs to is not known.
             let said = json!({
                 "subject": subject, "relation": relation, "inverse": false, "error": error,
@@ -172,25 +176,50 @@ fn json_line(line: &str, said: Result<Arc<Prediction>, String>) -> String {
     text.expect("plain data") + "\n"
 }
 
-/// The next lines of the file, empty ones left out; none at its end.
-fn next_lines(input: &mut dyn BufRead, file: &Path, done: u64) -> anyhow::Result<Vec<String>> {
-    let mut lines = Vec::new();
-    while lines.len() < BATCH {
-        let mut line = String::new();
-        let read = input.read_line(&mut line);
-        let place = || format!("{}: cannot be read after line {}", file.display(), done + lines.len() as u64);
-        if read.with_context(place)? == 0 {
-            break;
-        }
-        let line = line.trim_end_matches(['\n', '\r']);
-        if !line.is_empty() {
-            lines.push(line.to_owned());
-        }
-    }
-    Ok(lines)
+/// The lines of a file of queries, or of stdin.
+struct Lines<'a> {
+    file: &'a Path,
+    input: BufReader<Box<dyn Read>>,
+    /// How many were read, empty ones and all.
+    read: u64,
 }
 
-fn query_of(line: &str, lookup: &Lookup<'_>) -> Result<Query, String> {
+impl<'a> Lines<'a> {
+    fn of(file: &'a Path) -> anyhow::Result<Self> {
+        let input: Box<dyn Read> = match file.to_str() {
+            Some("-") => Box::new(std::io::stdin()),
+            _ => Compression::of(file).open(file)?,
+        };
+        Ok(Self { file, input: BufReader::with_capacity(READ_AT_ONCE, input), read: 0 })
+    }
+
+    /// The next lines, empty ones left out: as many as are there without waiting for more, and at least one; none at
+    /// the end.
+    fn next_block(&mut self) -> anyhow::Result<Vec<Vec<u8>>> {
+        let mut lines = Vec::new();
+        while lines.is_empty() || (lines.len() < BATCH && self.input.buffer().contains(&b'\n')) {
+            let mut line = Vec::new();
+            let place = || format!("{}: cannot be read after line {}", self.file.display(), self.read);
+            if self.input.read_until(b'\n', &mut line).with_context(place)? == 0 {
+                break;
+            }
+            let text = if self.read == 0 {
+                line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&line)
+            } else {
+                &line
+            };
+            self.read += 1;
+            let end = text.iter().rposition(|byte| !b"\r\n".contains(byte)).map_or(0, |last| last + 1);
+            if end > 0 {
+                lines.push(text[..end].to_vec());
+            }
+        }
+        Ok(lines)
+    }
+}
+
+fn query_of(line: &[u8], lookup: &Lookup<'_>) -> Result<Query, String> {
+    let line = std::str::from_utf8(line).map_err(|_| "expected UTF-8, found other bytes".to_owned())?;
     let fields: Vec<&str> = line.split('\t').collect();
     let [subject, relation] = fields[..] else {
         return Err(match fields.len() {

@@ -4,6 +4,7 @@ use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::data::{self, Reading};
+use anyhow::bail;
 use ruleguider::graph::Dataset;
 use ruleguider::pipeline::answer::HeldOut;
 use ruleguider::pipeline::config::{self, Config, Layer, Means, Plan, Shape};
@@ -60,6 +61,10 @@ impl Run {
     /// Runs, prints the figures and the answers.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         let began = Instant::now();
+        let Reading { shares, header } = self.reading;
+        if self.data.is_none() && (shares.is_some() || header.is_some()) {
+            bail!("--split and --header say how DATA is read; expected DATA as well");
+        }
         let console = Console::with_interrupt(common);
         // Settings first: a misspelt one should not cost the reading of a large graph.
         let set = Layer::from_pairs(self.set.iter().map(String::as_str))?;

@@ -6,6 +6,9 @@ use crate::graph::{GraphError, Triple};
 use std::io::Read;
 use std::path::Path;
 
+/// Put after the end of a file: a record of its own, unless a quote is still open there.
+const END: &[u8] = b"\n\0";
+
 /// Reads all of `source` into `builder`. `header` says whether the first record is one; `None` looks at it.
 pub(super) fn read(
     path: &Path,
@@ -13,7 +16,8 @@ pub(super) fn read(
     header: Option<bool>,
     builder: &mut Builder,
 ) -> Result<Vec<Triple>, GraphError> {
-    let mut reader = ::csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(source);
+    let mut reader =
+        ::csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(source.chain(END));
     let mut record = ::csv::ByteRecord::new();
     let mut facts = Vec::new();
     let mut columns = [0, 1, 2];
@@ -26,6 +30,17 @@ pub(super) fn read(
             Err(error) => return Err(bad(line_before, "more of the file", format!("trouble: {error}"))),
         }
         let line = record.position().map_or(line_before, ::csv::Position::line);
+        match record.iter().next_back() {
+            Some(last) if record.len() == 1 && last == &END[1..] => return Ok(facts),
+            Some(last) if last.ends_with(END) => {
+                return Err(bad(
+                    line,
+                    "a quote that closes the last field",
+                    "the end of the file".to_owned(),
+                ));
+            }
+            _ => {}
+        }
         if record.len() != 3 {
             return Err(bad(line, "3 comma-separated fields", record.len().to_string()));
         }

@@ -4,7 +4,7 @@ use super::Shown;
 use super::chart::{Line, Room, lines};
 use super::html::{escape, table};
 use crate::pipeline::answer::Step;
-use crate::pipeline::config::{self, Config};
+use crate::pipeline::config::{self, Config, System};
 use crate::pipeline::metrics::Metric;
 use crate::pipeline::{Example, Naming, PipelineError, RunReport, Stage, published};
 use std::fmt::Write;
@@ -79,9 +79,11 @@ fn rule_share(run: &Shown) -> String {
         ("end of pre-training", before.map(|share| 100.0 * share), theirs.map(|theirs| theirs.pretraining)),
         ("end of joint training", Some(100.0 * after), theirs.map(|theirs| theirs.training)),
     ];
-    let mut html = String::from(
-        "<p class=\"caption\">Share of top answers whose path is a rule: the validation split after pre-training, \
-         the test split after joint training</p><dl class=\"bars\">",
+    // The walker of a blend is not asked by itself on the test split.
+    let split = if run.report.system == System::Blend { "validation" } else { "test" };
+    let mut html = format!(
+        "<p class=\"caption\">Share of the walker's top answers whose path is a rule: the validation split after \
+         pre-training, the {split} split after joint training</p><dl class=\"bars\">",
     );
     for (when, ours, theirs) in rows {
         for (whose, share, class) in [("", ours, "c0"), (", published", theirs, "c5")] {
