@@ -63,10 +63,17 @@ fn line_ends_marks_and_packing_do_not_matter() {
 #[test]
 fn a_header_can_be_forced_or_denied() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.csv");
-    fs::write(&path, "head,relation,tail\na,r,b\n").unwrap();
-    let count = |header| read_file(&path, &ReadOptions { header, ..Default::default() }).unwrap().1.len();
-    assert_eq!((count(None), count(Some(true)), count(Some(false))), (1, 1, 2));
+    for (name, text, told) in [
+        ("x.csv", "head,relation,tail\na,r,b\n", 1),
+        ("x.tsv", "\u{feff}head\trelation\ttail\r\na\tr\tb\n", 1),
+        // A fact of a small example rather than a header.
+        ("h.tsv", "h\tr\tt\na\tr\tb\n", 2),
+    ] {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        let count = |header| read_file(&path, &ReadOptions { header, ..Default::default() }).unwrap().1.len();
+        assert_eq!((count(None), count(Some(true)), count(Some(false))), (told, 1, 2), "{name}");
+    }
 }
 
 #[test]
@@ -74,10 +81,15 @@ fn a_header_may_put_the_columns_in_another_order() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.csv");
     for (header, line) in [("source,target,type", "a,b,r"), ("Predicate,Object,Subject_ID", "r,b,a")] {
-        fs::write(&path, format!("{header}\n{line}\n")).unwrap();
-        assert_eq!(read_named(&path), naive("a\tr\tb"), "{header}");
-        let options = ReadOptions { header: Some(false), ..Default::default() };
-        assert_eq!(read_file(&path, &options).unwrap().1.len(), 2, "{header}");
+        let commas = format!("{header}\n{line}\n");
+        let tabs = folder.path().join("x.tsv");
+        fs::write(&tabs, commas.replace(',', "\t")).unwrap();
+        fs::write(&path, commas).unwrap();
+        for path in [&path, &tabs] {
+            assert_eq!(read_named(path), naive("a\tr\tb"), "{header}");
+            let options = ReadOptions { header: Some(false), ..Default::default() };
+            assert_eq!(read_file(path, &options).unwrap().1.len(), 2, "{header}");
+        }
     }
     // What the names do not tell stays in its order.
     fs::write(&path, "from where,how,where to\na,r,b\n").unwrap();
@@ -88,12 +100,12 @@ fn a_header_may_put_the_columns_in_another_order() {
 #[test]
 fn nothing_is_said_of_a_header_where_there_can_be_none() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.tsv.gz");
+    let path = folder.path().join("x.nt.gz");
     fs::write(&path, "").unwrap();
     for header in [true, false] {
         let options = ReadOptions { header: Some(header), ..Default::default() };
         let said = read_file(&path, &options).err().map(|error| error.to_string()).unwrap();
-        assert!(said.ends_with("expected a .csv (no other file can have a header), found a file of tabs"));
+        assert!(said.contains("expected tabs or commas (no other file can have a header), found"), "{said}");
     }
 }
 

@@ -21,7 +21,7 @@ pub struct Reading {
     /// How to divide a single file into train, valid and test [default: 0.8,0.1,0.1]
     #[arg(long = "split", value_name = "TRAIN,VALID,TEST")]
     pub shares: Option<SplitShares>,
-    /// Whether a .csv begins with a header [default: if its first record names the columns]
+    /// Whether a file of tabs or commas begins with a header [default: if its first line names the columns]
     #[arg(long, value_name = "true|false")]
     pub header: Option<bool>,
 }
@@ -47,6 +47,7 @@ impl Data {
 /// What was odd, in words; `None` if nothing was.
 fn describe(findings: &Findings) -> Option<String> {
     let said: Vec<String> = [
+        (findings.headers, "headers left out (first lines that name the columns)"),
         (findings.duplicates, "duplicate lines left out"),
         (findings.valid_in_train, "validation facts that training has too"),
         (findings.test_in_train, "test facts that training has too"),

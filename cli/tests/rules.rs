@@ -134,7 +134,6 @@ fn mistakes_end_with_code_2_and_one_line_that_says_where() {
             vec!["apply", data, "--rules", bad, "--split", "valid", "--learn-valid"],
             "leave one of the two out",
         ),
-        (vec!["apply", data, "--rules", bad, "--header", "true"], "(no other file can have a header)"),
         (
             vec!["apply", data, "--rules", empty, "--predictions", &in_file],
             "bad.tsv/rules.tsv: cannot be written",

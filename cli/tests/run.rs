@@ -443,7 +443,8 @@ fn all_stages_from_end_to_end() {
     tool.done(&["report", "run", "--out", "page"]);
     let page = std::fs::read_to_string(tool.path("page/index.html")).unwrap();
     assert!(
-        page.contains("training: on the validation split") && page.contains("Share of the walker's top answers"),
+        page.contains("training: on the validation split")
+            && page.contains("Share of the walker's top answers"),
         "curves and shares"
     );
 }

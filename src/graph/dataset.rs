@@ -82,6 +82,8 @@ impl Known {
 /// What was odd in the files of a data set: worth knowing, no reason to stop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Findings {
+    /// First lines of files of tabs that name the columns; they are left out.
+    pub headers: usize,
     /// Lines that repeat a fact of the same split; the repetitions are left out.
     pub duplicates: usize,
     /// Validation triples that training has too.

@@ -25,7 +25,7 @@ pub struct Apply {
     /// How a single file is divided into train, valid and test: what `mine` was given as --split
     #[arg(long, value_name = "TRAIN,VALID,TEST")]
     shares: Option<SplitShares>,
-    /// Whether a .csv begins with a header [default: if its first record names the columns]
+    /// Whether a file of tabs or commas begins with a header [default: if its first line names the columns]
     #[arg(long, value_name = "true|false")]
     header: Option<bool>,
     /// The rules to apply

@@ -24,8 +24,8 @@ pub struct ReadOptions {
     pub shares: SplitShares,
     /// The seed of that division.
     pub seed: u64,
-    /// Whether a `.csv` begins with a header; `None` looks at its first record. Other files have none to speak of, and
-    /// are refused if anything is said of it.
+    /// Whether a file of tabs or commas begins with a header; `None` looks at its first line. Other files have none to
+    /// speak of, and are refused if anything is said of it.
     pub header: Option<bool>,
 }
 
@@ -75,6 +75,7 @@ fn read_folder(folder: &Path, options: &ReadOptions) -> Result<Dataset, GraphErr
     };
     let labels = find(folder, &files, LABELS)?;
     let mut dataset = assemble(builder.names, Splits { graph, train, valid, test, test_with_unseen });
+    dataset.findings.headers = builder.headers;
     if let Some(path) = labels {
         read_labels(&path, &mut dataset)?;
     }
@@ -91,6 +92,7 @@ fn read_single(path: &Path, options: &ReadOptions) -> Result<Dataset, GraphError
     })?;
     let mut dataset =
         assemble(builder.names, Splits { graph: None, train, valid, test, test_with_unseen: Vec::new() });
+    dataset.findings.headers = builder.headers;
     dataset.findings.duplicates += duplicates;
     Ok(dataset)
 }
@@ -168,6 +170,8 @@ fn columns_by_role<'n>(columns: impl IntoIterator<Item = &'n str>) -> Option<[us
 #[derive(Default)]
 pub(super) struct Builder {
     pub(super) names: Names,
+    /// First lines that were told to be headers where few files have one.
+    headers: usize,
     /// The nodes without an id in RDF files, by what the parser calls them, numbered by appearance.
     anonymous: HashMap<u128, usize>,
 }
@@ -187,16 +191,16 @@ impl Builder {
         // Whether the file is there matters more than how it is called.
         std::fs::metadata(path).map_err(GraphError::reading(path))?;
         let kind = FileKind::expect(path)?;
-        if options.header.is_some() && kind.format != Format::Commas {
+        if options.header.is_some() && !matches!(kind.format, Format::Tabs | Format::Commas) {
             return Err(GraphError::file(
                 path,
-                "a .csv (no other file can have a header)",
+                "tabs or commas (no other file can have a header)",
                 kind.format.words(),
             ));
         }
         let open = || kind.compression.open(path);
         match kind.format {
-            Format::Tabs => tabs::read(path, open()?, self),
+            Format::Tabs => tabs::read(path, open()?, options.header, self),
             Format::Commas => csv::read(path, open()?, options.header, self),
             Format::Rdf(format) => rdf::read(path, open()?, format, self),
             Format::Parquet => parquet::read(path, kind.compression, self),

@@ -5,7 +5,7 @@
 //! one table that all threads share is asked once per name and block instead of three times a line, and ids
 //! follow first appearance as if one thread had read the file from top to bottom.
 
-use super::Builder;
+use super::{Builder, columns_by_role};
 use crate::graph::vocabulary::{Vocabulary, hash_name};
 use crate::graph::{GraphError, Triple};
 use hashbrown::HashTable;
@@ -17,18 +17,29 @@ use std::sync::{Condvar, Mutex, PoisonError};
 /// Large enough that names repeat inside a block, small enough to stay near the caches.
 const BLOCK: usize = 4 << 20;
 
-/// Reads all of `source` into `builder`; returns the facts in the order of their lines.
+/// Where head, relation and tail stand in a line.
+type Columns = [usize; 3];
+
+/// Reads all of `source` into `builder`; returns the facts in the order of their lines. `header` says whether the first
+/// line is one; `None` looks at it.
 pub(super) fn read(
     path: &Path,
     source: Box<dyn Read + Send>,
+    header: Option<bool>,
     builder: &mut Builder,
 ) -> Result<Vec<Triple>, GraphError> {
-    let blocks = Mutex::new(Blocks { source, rest: Vec::new(), next: 0, ended: false });
-    let merge = Mutex::new(Merge { path, turn: 0, lines: 0, builder, facts: Vec::new(), error: None });
+    let mut blocks = Blocks { source, rest: Vec::new(), next: 0, ended: false, looked_at: None };
+    let mut first = blocks.take();
+    let named = first.as_mut().and_then(|(_, block, _)| take_header(block, header));
+    blocks.looked_at = first;
+    builder.headers += usize::from(named.is_some());
+    let (lines, columns) = (u64::from(named.is_some()), named.unwrap_or([0, 1, 2]));
+    let blocks = Mutex::new(blocks);
+    let merge = Mutex::new(Merge { path, turn: 0, lines, builder, facts: Vec::new(), error: None });
     let turned = Condvar::new();
     std::thread::scope(|scope| {
         for _ in 0..rayon::current_num_threads() {
-            scope.spawn(|| work(&blocks, &merge, &turned));
+            scope.spawn(|| work(&blocks, columns, &merge, &turned));
         }
     });
     let merge = merge.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -38,11 +49,25 @@ pub(super) fn read(
     }
 }
 
-fn work(blocks: &Mutex<Blocks>, merge: &Mutex<Merge>, turned: &Condvar) {
+/// Takes the first line off `block` if it is a header: which columns it names. Names of one letter may as well be those of
+/// a fact.
+fn take_header(block: &mut Vec<u8>, header: Option<bool>) -> Option<Columns> {
+    let end = memchr(b'\n', block).map_or(block.len(), |newline| newline + 1);
+    let line = std::str::from_utf8(&block[..end]).ok()?;
+    let line = line.trim_start_matches('\u{feff}').trim_end_matches(['\r', '\n']);
+    let named = split_line(line).ok().and_then(columns_by_role);
+    let told = named.is_some() && line.split('\t').all(|name| name.len() > 1);
+    header.unwrap_or(told).then(|| {
+        block.drain(..end);
+        named.unwrap_or([0, 1, 2])
+    })
+}
+
+fn work(blocks: &Mutex<Blocks>, columns: Columns, merge: &Mutex<Merge>, turned: &Condvar) {
     loop {
         let taken = blocks.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some((number, block, trouble)) = taken else { return };
-        let parsed = ParsedBlock::new(&block, number == 0);
+        let parsed = ParsedBlock::new(&block, number == 0, columns);
         let mut merge = merge.lock().unwrap_or_else(PoisonError::into_inner);
         while merge.turn != number {
             merge = turned.wait(merge).unwrap_or_else(PoisonError::into_inner);
@@ -66,12 +91,19 @@ struct Blocks {
     rest: Vec<u8>,
     next: u64,
     ended: bool,
+    /// The first block, once it was looked at for a header.
+    looked_at: Option<Block>,
 }
 
+/// A block with its number, and the error that ended the file if one did.
+type Block = (u64, Vec<u8>, Option<std::io::Error>);
+
 impl Blocks {
-    /// The next block with its number, and the error that ended the file if one did. What was read before an
-    /// error is handed on, so that a bad line in it is reported first.
-    fn take(&mut self) -> Option<(u64, Vec<u8>, Option<std::io::Error>)> {
+    /// The next block. What was read before an error is handed on, so that a bad line in it is reported first.
+    fn take(&mut self) -> Option<Block> {
+        if self.looked_at.is_some() {
+            return self.looked_at.take();
+        }
         if self.ended {
             return None;
         }
@@ -161,7 +193,7 @@ struct ParsedBlock<'b> {
 }
 
 impl<'b> ParsedBlock<'b> {
-    fn new(block: &'b [u8], first: bool) -> Self {
+    fn new(block: &'b [u8], first: bool, columns: Columns) -> Self {
         let mut parsed = Self {
             entities: LocalNames::default(),
             relations: LocalNames::default(),
@@ -175,7 +207,8 @@ impl<'b> ParsedBlock<'b> {
             Err(error) => std::str::from_utf8(&block[..error.valid_up_to()]).unwrap_or_default(),
         };
         let whole = valid.len() == block.len();
-        parsed.read_lines(if whole { valid } else { &valid[..valid.rfind('\n').map_or(0, |at| at + 1)] });
+        let lines = if whole { valid } else { &valid[..valid.rfind('\n').map_or(0, |at| at + 1)] };
+        parsed.read_lines(lines, columns);
         if !whole && parsed.bad.is_none() {
             let byte = block[valid.len()];
             parsed.bad = Some(BadLine {
@@ -188,7 +221,7 @@ impl<'b> ParsedBlock<'b> {
         parsed
     }
 
-    fn read_lines(&mut self, text: &'b str) {
+    fn read_lines(&mut self, text: &'b str, columns: Columns) {
         let mut rest = text;
         while !rest.is_empty() {
             let newline = memchr(b'\n', rest.as_bytes());
@@ -204,7 +237,8 @@ impl<'b> ParsedBlock<'b> {
                 continue;
             }
             match split_line(line) {
-                Ok([head, relation, tail]) => {
+                Ok(fields) => {
+                    let [head, relation, tail] = columns.map(|column| fields[column]);
                     let head = self.entities.number(head);
                     let relation = self.relations.number(relation);
                     self.facts.push([head, relation, self.entities.number(tail)]);
