@@ -28,7 +28,7 @@ pub struct Common {
     /// Worker threads [default: all cores]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// Seed of every random choice: same seed, same result
+    /// Seed of every random choice: same seed, same result, unless a limit of time cuts in
     #[arg(long, global = true, default_value_t = 1)]
     pub seed: u64,
     /// Where tensors live; `auto` takes CUDA if a driver and a device are there

@@ -136,6 +136,19 @@ fn another_division_of_the_same_file_is_other_data() {
 }
 
 #[test]
+fn a_planned_run_goes_on_with_its_plan_on_other_threads() {
+    let tool = Tool::new();
+    tool.done(&["generate", "family", "--people", "60", "--out", "data", "--quiet"]);
+    let on = |threads| {
+        tool.json(&["run", "data", "--quiet", "--minutes", "0.05", "--out", "run", "--threads", threads])
+    };
+    on("1");
+    let stages = on("4")["stages"].as_object().unwrap().clone();
+    assert!(stages.len() > 3, "{stages:?}");
+    assert!(stages.values().all(|stage| stage["skipped"] == true), "{stages:?}");
+}
+
+#[test]
 fn wrong_arguments_get_one_line_too() {
     let tool = Tool::new();
     for (arguments, expected) in [

@@ -4,6 +4,7 @@
 //! aside. So a stage that ends early leaves its time to those after it, and one that was planned too short does not
 //! take theirs. A stage whose time is up ends with the best it has; it is finished, not interrupted.
 
+use super::config::Means;
 use super::run::Stage;
 use crate::progress::Progress;
 use std::collections::BTreeMap;
@@ -20,8 +21,8 @@ const DOUBT: f64 = 2.0;
 /// How long a run may take, and what was planned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Budget {
-    /// Seconds for everything.
-    pub seconds: f64,
+    /// What it was planned with, the time for everything among it.
+    pub means: Means,
     /// When it began, from where the run's clock counts: reading the data may have come before.
     pub began: std::time::Instant,
     /// About how many seconds each stage takes.
@@ -33,9 +34,9 @@ pub struct Budget {
 impl Budget {
     /// The seconds of `stage`, the first of `ahead`, after `spent` seconds.
     fn share(&self, ahead: &[Stage], spent: f64) -> f64 {
-        let aside = DOUBT * self.ranking / self.seconds;
-        let aside = self.seconds * aside.clamp(LEAST_FOR_RANKING, MOST_FOR_RANKING);
-        let left = (self.seconds - aside - spent).max(0.0);
+        let seconds = self.means.seconds();
+        let aside = seconds * (DOUBT * self.ranking / seconds).clamp(LEAST_FOR_RANKING, MOST_FOR_RANKING);
+        let left = (seconds - aside - spent).max(0.0);
         let planned = |stage: &Stage| self.planned.get(stage).copied().unwrap_or(0.0).max(1e-3);
         let all: f64 = ahead.iter().map(planned).sum();
         ahead.first().map_or(0.0, |stage| left * planned(stage) / all)
@@ -130,7 +131,8 @@ mod tests {
 
     fn budget() -> Budget {
         let planned = STAGES.into_iter().zip([30.0, 10.0, 10.0, 50.0]).collect();
-        Budget { seconds: 110.0, began: std::time::Instant::now(), planned, ranking: 5.0 }
+        let means = Means { minutes: 110.0 / 60.0, threads: 2, cuda: false };
+        Budget { means, began: std::time::Instant::now(), planned, ranking: 5.0 }
     }
 
     /// Runs the stages on a clock of its own, each until it is told to stop or has no more to do.

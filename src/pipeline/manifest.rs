@@ -3,6 +3,7 @@
 //! A directory is only ever continued with the data it was begun with; its settings may change, and then the
 //! stages that depend on them are done again.
 
+use super::config::Means;
 use super::directory::{MANIFEST, RunDirectory};
 use super::{Checksum, PipelineError};
 use crate::graph::{self, Dataset, ReadOptions, SplitShares};
@@ -81,13 +82,16 @@ pub struct Manifest {
     pub data: Source,
     /// The checksum of the data, as it was understood.
     pub checksum: Checksum,
+    /// What its settings were planned with, where they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub means: Option<Means>,
 }
 
 impl Manifest {
     /// The manifest of a run over `dataset` with this version of the program.
     pub fn new(data: Source, dataset: &Dataset, seed: u64) -> Self {
         let version = crate::VERSION.to_owned();
-        Self { layout: LAYOUT, version, seed, data, checksum: Checksum::of_dataset(dataset) }
+        Self { layout: LAYOUT, version, seed, data, checksum: Checksum::of_dataset(dataset), means: None }
     }
 
     /// Reads the manifest of a run.
@@ -118,6 +122,11 @@ impl Manifest {
             });
         }
         serde_json::from_str(&text).map_err(broken)
+    }
+
+    /// What the run at `path` was planned with; nothing if there is none, or it was not planned.
+    pub fn means_of(path: &Path) -> Option<Means> {
+        Self::read(&RunDirectory::look_at(path).ok()?).ok()?.means
     }
 
     /// The manifest of the run in `directory` that this one goes on with, if there is one.

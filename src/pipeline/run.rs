@@ -248,7 +248,8 @@ fn begin<'a>(
     dataset: &Dataset,
     directory: &'a RunDirectory,
 ) -> Result<Stages<'a>, PipelineError> {
-    let manifest = Manifest::new(order.source.clone(), dataset, order.seed);
+    let mut manifest = Manifest::new(order.source.clone(), dataset, order.seed);
+    manifest.means = order.budget.as_ref().map(|budget| budget.means);
     let settings = order.config.to_toml();
     let mut stages = Stages::of(directory)?;
     let other_seed = match manifest.resumes(directory) {
@@ -279,7 +280,7 @@ impl Before {
     /// The checksum of everything that `stage` depends on. A stage that may have been cut short by a budget is not
     /// the one of a longer budget.
     fn inputs(&self, stage: Stage, order: &Order, learnable: &Learnable) -> Checksum {
-        let seconds = order.budget.as_ref().map(|budget| budget.seconds);
+        let seconds = order.budget.as_ref().map(|budget| budget.means.seconds());
         self.sum(stage, json!([stage.name(), stage.settings(&order.config), seconds]), order, learnable)
     }
 

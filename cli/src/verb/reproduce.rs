@@ -7,7 +7,7 @@ use anyhow::ensure;
 use ruleguider::eval::{Protocol, Side, Ties};
 use ruleguider::graph::ReadOptions;
 use ruleguider::pipeline::config::{self, Config, Layer};
-use ruleguider::pipeline::reproduce::{Row, RowResult, keep, rows, write_tables};
+use ruleguider::pipeline::reproduce::{Row, RowResult, keep, read_all, rows, write_tables};
 use ruleguider::pipeline::tables::tables;
 use ruleguider::pipeline::{Opened, Order, PipelineError, Source, Split, run};
 use std::path::PathBuf;
@@ -53,19 +53,27 @@ pub struct Reproduce {
     tables: bool,
 }
 
+/// Prints results, as tables or as JSON.
+fn said(results: &[RowResult], common: &Common) -> anyhow::Result<Outcome> {
+    if common.json { console::print_json(&results) } else { console::print(&tables(results).trim_end()) }?;
+    Ok(Outcome::Done)
+}
+
 impl Reproduce {
     /// Runs the rows and prints their table.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         let rows = rows(self.dataset.as_deref(), self.system.as_deref())?;
         if self.list {
-            for row in &rows {
-                console::print(&format_args!("{} {}", row.dataset, row.system))?;
-            }
+            let list = || {
+                rows.iter()
+                    .try_for_each(|row| console::print(&format_args!("{} {}", row.dataset, row.system)))
+            };
+            if common.json { console::print_json(&rows) } else { list() }?;
             return Ok(Outcome::Done);
         }
         if self.tables {
             write_tables(&self.results)?;
-            return Ok(Outcome::Done);
+            return said(&read_all(&self.results)?, common);
         }
         let console = Console::with_interrupt(common);
         let seeds = if self.seeds.is_empty() { vec![common.seed] } else { self.seeds.clone() };
@@ -90,12 +98,7 @@ impl Reproduce {
                 }
             }
         }
-        if common.json {
-            console::print_json(&done)?
-        } else {
-            console::print(&tables(&done).trim_end())?
-        }
-        Ok(Outcome::Done)
+        said(&done, common)
     }
 
     fn reproduce(

@@ -8,7 +8,7 @@ use anyhow::bail;
 use ruleguider::graph::Dataset;
 use ruleguider::pipeline::answer::HeldOut;
 use ruleguider::pipeline::config::{self, Config, Layer, Means, Plan, Shape};
-use ruleguider::pipeline::{Order, PipelineError, RunReport, Source, Stage, run};
+use ruleguider::pipeline::{Manifest, Order, PipelineError, RunReport, Source, Stage, run};
 use ruleguider::tensor::Device;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -81,7 +81,7 @@ impl Run {
         let (config, budget) = match named {
             Some(config) => (config.with(&set)?, None),
             None => {
-                let plan = self.plan(&dataset, &device).with(&set)?;
+                let plan = self.plan(&dataset, &device, &out).with(&set)?;
                 console.note(&plan);
                 let budget = plan.budget(began);
                 (plan.config, Some(budget))
@@ -115,14 +115,13 @@ impl Run {
     }
 
     /// What suits a graph that nobody has tuned for.
-    fn plan(&self, dataset: &Dataset, device: &Device) -> Plan {
+    fn plan(&self, dataset: &Dataset, device: &Device, out: &Path) -> Plan {
         let shape = Shape::of(&dataset.graph(), &dataset.known, dataset.test.len());
-        let means = Means {
-            minutes: self.minutes.unwrap_or(MINUTES),
-            threads: rayon::current_num_threads(),
-            cuda: device.is_cuda(),
-        };
-        config::choose(&shape, &means)
+        let (minutes, cuda) = (self.minutes.unwrap_or(MINUTES), device.is_cuda());
+        // A run goes on with the networks it was begun with, on however many threads it goes on.
+        let begun = Manifest::means_of(out).filter(|begun| (begun.minutes, begun.cuda) == (minutes, cuda));
+        let means = Means { minutes, threads: rayon::current_num_threads(), cuda };
+        config::choose(&shape, &begun.unwrap_or(means))
     }
 
     fn read(&self, common: &Common) -> anyhow::Result<(Source, Dataset)> {

@@ -61,7 +61,7 @@ impl Plan {
             (Stage::Training, together),
             (Stage::Blending, ranking),
         ]);
-        Budget { seconds: self.means.seconds(), began, planned, ranking }
+        Budget { means: self.means, began, planned, ranking }
     }
 }
 

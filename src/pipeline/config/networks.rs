@@ -7,6 +7,7 @@ use crate::embed::{self, ModelKind, Settings};
 use crate::eval::Side;
 use crate::graph::{Graph, Known};
 use crate::walk::{Pool, WalkConfig};
+use serde::{Deserialize, Serialize};
 
 /// Multiply-adds that a core does in a second, in thousand millions: what small networks get of one with AVX-512 in training.
 const A_CORE: f64 = 20.0;
@@ -66,7 +67,7 @@ impl Shape {
 }
 
 /// What there is to compute with.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Means {
     /// The budget.
     pub minutes: f64,
