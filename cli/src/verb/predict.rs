@@ -118,7 +118,8 @@ impl Predict {
         let (mut done, mut unknown, mut answered, mut interrupted) = (0u64, 0u64, false, false);
         loop {
             let lines = input.next_block()?;
-            if lines.is_empty() {
+            interrupted = !lines.is_empty() && console.interrupted();
+            if lines.is_empty() || interrupted {
                 break;
             }
             let asked: Vec<Result<Query, String>> =
