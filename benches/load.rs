@@ -94,7 +94,7 @@ fn measure(job: &str, path: &Path) -> Result<(), Anything> {
             Some(graph),
         )
     } else {
-        let (names, facts) = graph::read_file(path, &options)?;
+        let (names, facts, _) = graph::read_file(path, &options)?;
         let index = || Graph::new(names.entities.len(), names.relations.len(), &facts);
         let graph = (job == "index").then(index);
         (names, facts.len(), graph)

@@ -100,7 +100,7 @@ fn read_and_write_back(data: &[u8], endings: &[(&str, bool)], write_as: &str) {
     std::fs::write(&path, content).expect("a temporary file");
     match read_file(&path, &ReadOptions::default()) {
         Err(error) => check_message(&path, &error),
-        Ok((names, facts)) => {
+        Ok((names, facts, _)) => {
             let read = named(&names, &facts);
             let again = read_file(&path, &ReadOptions::default()).expect("what was read once reads again");
             assert_eq!(read, named(&again.0, &again.1), "read twice");
@@ -131,7 +131,7 @@ fn check_message(path: &Path, error: &GraphError) {
 
 fn check_back(back: &Path, names: &Names, facts: &[Triple], read: &[[String; 3]]) {
     write_file(back, names, facts).expect("this format can hold every name");
-    let (names, facts) = read_file(back, &ReadOptions::default()).expect("what was written reads");
+    let (names, facts, _) = read_file(back, &ReadOptions::default()).expect("what was written reads");
     assert_eq!(read, named(&names, &facts), "written and read back");
 }
 

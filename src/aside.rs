@@ -18,15 +18,20 @@ pub fn write_aside(
     fill: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
 ) -> io::Result<()> {
     if is_special(path) {
-        let mut out = BufWriter::new(File::options().write(true).open(path)?);
+        let mut out = BufWriter::new(File::options().append(true).open(path)?);
         return fill(&mut out).and_then(|()| out.flush());
     }
-    let path = &pointed_to(path);
+    let path = &pointed_to(path)?;
     let aside = beside(path);
     let written = File::create(&aside).and_then(|file| {
         let mut out = BufWriter::with_capacity(1 << 20, file);
         fill(&mut out)?;
-        out.into_inner().map_err(IntoInnerError::into_error)?.sync_all()?;
+        let file = out.into_inner().map_err(IntoInnerError::into_error)?;
+        if let Ok(before) = fs::metadata(path) {
+            // Who may read it stays as it was, where the system lets us.
+            let _ = file.set_permissions(before.permissions());
+        }
+        file.sync_all()?;
         fs::rename(&aside, path)
     });
     match written {
@@ -45,8 +50,9 @@ pub fn check(path: &Path) -> io::Result<()> {
     if is_special(path) {
         return Ok(());
     }
-    let path = &pointed_to(path);
-    if path.is_dir() {
+    let path = &pointed_to(path)?;
+    let named_like_a_folder = path.to_string_lossy().ends_with(std::path::is_separator);
+    if path.is_dir() || named_like_a_folder {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     if let Some(folder) = path.parent() {
@@ -57,23 +63,27 @@ pub fn check(path: &Path) -> io::Result<()> {
     fs::remove_file(&aside)
 }
 
-/// Whether something is there that is neither a file nor a folder.
+/// Whether something is there that is neither a file nor a folder, or whether it is a name for what is open already, such
+/// as `/dev/stdout`.
 fn is_special(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+    let open = |path: &Path| path.starts_with("/proc") || path.starts_with("/dev/fd");
+    open(path)
+        || fs::read_link(path).is_ok_and(|target| open(&target))
+        || fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
 /// Where a link leads, and a link that this leads to; `path` itself if it is none. Nothing need be there yet.
-fn pointed_to(path: &Path) -> PathBuf {
+fn pointed_to(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
-    // As many as systems follow; a circle then fails as one when it is opened.
+    // As many as systems follow.
     for _ in 0..40 {
-        let Ok(target) = fs::read_link(&path) else { break };
+        let Ok(target) = fs::read_link(&path) else { return Ok(path) };
         path = path.parent().unwrap_or(Path::new("")).join(target);
     }
-    path
+    Err(io::Error::other("links that lead in a circle"))
 }
 
-/// A place beside `path` that no other process writes to.
+/// A place beside `path` that no other process of this machine writes to.
 pub fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}{ENDING}", std::process::id()))

@@ -17,7 +17,8 @@ fn named(names: &Names, facts: &[Triple]) -> Vec<[String; 3]> {
 }
 
 fn read_named(path: &Path) -> Vec<[String; 3]> {
-    let (names, facts) = read_file(path, &ReadOptions::default()).unwrap_or_else(|error| panic!("{error}"));
+    let (names, facts, _) =
+        read_file(path, &ReadOptions::default()).unwrap_or_else(|error| panic!("{error}"));
     named(&names, &facts)
 }
 
@@ -66,6 +67,7 @@ fn a_header_can_be_forced_or_denied() {
     for (name, text, told) in [
         ("x.csv", "head,relation,tail\na,r,b\n", 1),
         ("x.tsv", "\u{feff}head\trelation\ttail\r\na\tr\tb\n", 1),
+        ("blank.tsv", "\n\r\nSource\tType\tTarget\na\tr\tb", 1),
         // A fact of a small example rather than a header.
         ("h.tsv", "h\tr\tt\na\tr\tb\n", 2),
     ] {
@@ -91,9 +93,17 @@ fn a_header_may_put_the_columns_in_another_order() {
             assert_eq!(read_file(path, &options).unwrap().1.len(), 2, "{header}");
         }
     }
+    // A fact of such names is written so that it is read as one.
+    let options = ReadOptions { header: Some(false), ..Default::default() };
+    fs::write(&path, "source,type,target\na,r,b\n").unwrap();
+    let (names, facts, _) = read_file(&path, &options).unwrap();
+    let tabs = folder.path().join("back.tsv");
+    write_file(&tabs, &names, &facts).unwrap();
+    assert_eq!(read_named(&tabs), naive("source\ttype\ttarget\na\tr\tb"));
     // What the names do not tell stays in its order.
     fs::write(&path, "from where,how,where to\na,r,b\n").unwrap();
-    let (names, facts) = read_file(&path, &ReadOptions { header: Some(true), ..Default::default() }).unwrap();
+    let (names, facts, _) =
+        read_file(&path, &ReadOptions { header: Some(true), ..Default::default() }).unwrap();
     assert_eq!(named(&names, &facts), naive("a\tr\tb"));
 }
 
@@ -132,13 +142,14 @@ fn formats_convert_into_each_other() {
     let odd = "Ada Lovelace\tknows, well\t\"five\"@en\n_:b1\thttp://example.org/r\thttp://example.org/ü?x=1\n100%\t<r>\t;\n";
     let source = folder.path().join("source.tsv");
     fs::write(&source, odd).unwrap();
-    let (names, facts) = read_file(&source, &ReadOptions::default()).unwrap();
+    let (names, facts, _) = read_file(&source, &ReadOptions::default()).unwrap();
     for ending in
         ["tsv", "csv", "nt", "ttl", "nq", "rdf", "csv.gz", "nt.zst", "txt.gz", "parquet", "parquet.gz"]
     {
         let path = folder.path().join(format!("copy.{ending}"));
         write_file(&path, &names, &facts).unwrap_or_else(|error| panic!("{ending}: {error}"));
-        let (copy_names, copy) = read_file(&path, &ReadOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+        let (copy_names, copy, _) =
+            read_file(&path, &ReadOptions::default()).unwrap_or_else(|e| panic!("{e}"));
         // Blank node labels are a file's own; the rest must be the same.
         let strip = |facts: Vec<[String; 3]>| -> BTreeSet<[String; 3]> {
             facts
@@ -212,7 +223,7 @@ fn ids_do_not_depend_on_the_threads() {
     fs::write(&path, &text).unwrap();
     let read_with = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let (names, facts) = pool.install(|| read_file(&path, &ReadOptions::default())).unwrap();
+        let (names, facts, _) = pool.install(|| read_file(&path, &ReadOptions::default())).unwrap();
         (names.entities.iter().map(str::to_owned).collect::<Vec<_>>(), facts)
     };
     let one = read_with(1);

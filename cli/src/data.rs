@@ -3,7 +3,7 @@
 use crate::arguments::Common;
 use crate::console::Console;
 use ruleguider::graph::{Dataset, Findings, ReadOptions, SplitShares, read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where the data is and how to read it.
 #[derive(clap::Args, Clone, Debug)]
@@ -37,10 +37,15 @@ impl Data {
     /// Reads the data set and says on stderr what was odd in it.
     pub fn read(&self, common: &Common) -> anyhow::Result<Dataset> {
         let dataset = read(&self.path, &self.options.options(common))?;
-        if let Some(odd) = describe(&dataset.findings) {
-            Console::new(common).note(&format_args!("{}: {odd}", self.path.display()));
-        }
+        note_odd(&self.path, &dataset.findings, common);
         Ok(dataset)
+    }
+}
+
+/// Says on stderr what was odd in `path`, if anything was.
+pub fn note_odd(path: &Path, findings: &Findings, common: &Common) {
+    if let Some(odd) = describe(findings) {
+        Console::new(common).note(&format_args!("{}: {odd}", path.display()));
     }
 }
 

@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         // Help and the version are results.
         Err(asked) if !asked.use_stderr() || asked.kind() == HELP_INSTEAD => asked.exit(),
         Err(mistake) => {
-            console::complain(&anyhow::anyhow!(in_one_line(&mistake.render().to_string())));
+            console::complain(&anyhow::anyhow!(in_one_line(&mistake)));
             return ExitCode::from(2);
         }
     };
@@ -52,14 +52,17 @@ fn main() -> ExitCode {
 }
 
 /// What was wrong with the arguments, as clap says it, without the usage that it adds.
-fn in_one_line(said: &str) -> String {
+fn in_one_line(mistake: &clap::Error) -> String {
+    let said = mistake.render().to_string();
     let before_usage = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more information");
     let lines = said.lines().map(str::trim).take_while(before_usage);
     // A number below 0 is taken for an option, and how to pass it on all the same is no help.
     let helpful = lines.filter(|line| !line.is_empty() && !line.starts_with("tip: to pass"));
     let words: Vec<&str> = helpful.map(|line| line.trim_start_matches("error: ")).collect();
-    let known = |verb: &String| arguments::Arguments::command().find_subcommand(verb).is_some();
-    let verb = std::env::args().nth(1).filter(known).map_or(String::new(), |verb| verb + " ");
+    let misspelt = mistake.kind() == ErrorKind::InvalidSubcommand;
+    let known = |verb: &String| !misspelt && arguments::Arguments::command().find_subcommand(verb).is_some();
+    let mut typed = std::env::args_os().skip(1).filter_map(|typed| typed.into_string().ok());
+    let verb = typed.find(known).map_or(String::new(), |verb| verb + " ");
     format!("{}; ruleguider {verb}--help says more", words.join(" ").replace(" tip: ", "; "))
 }
 

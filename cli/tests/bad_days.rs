@@ -113,6 +113,17 @@ fn data_that_moved_or_changed() {
 }
 
 #[test]
+fn a_run_json_of_another_program_is_left_alone() {
+    let tool = Tool::new();
+    std::fs::create_dir(tool.path("run")).unwrap();
+    tool.write("run/run.json", "{\"name\": \"of another tool\"}");
+    tool.write("run/rules.tsv", "theirs");
+    let said = tool.refused(&[&["run"], &QUICK[..]].concat());
+    assert!(said.contains("run.json: is damaged, or no file of a run"), "{said}");
+    assert_eq!(std::fs::read_to_string(tool.path("run/rules.tsv")).unwrap(), "theirs");
+}
+
+#[test]
 fn another_division_of_the_same_file_is_other_data() {
     let tool = Tool::new();
     tool.done(&["generate", "family", "--people", "60", "--out", "data", "--quiet"]);
@@ -123,6 +134,10 @@ fn another_division_of_the_same_file_is_other_data() {
         said.contains("split 0.8,0.1,0.1 by seed 1") && said.contains("split 0.5,0.3,0.2 by seed 1"),
         "{said}"
     );
+    let said = tool.refused(&["mine", "data", "--out", "new_folder/", "--seconds", "600"]);
+    assert!(said.contains("new_folder/: cannot be written"), "{said}");
+    let said = tool.refused(&["convert", "data", "copy", "--split", "0.5,0.3,0.2"]);
+    assert!(said.contains("data: has splits already"), "{said}");
     let said = tool.refused(&["run", "--split", "0.5,0.3,0.2"]);
     assert!(said.contains("expected DATA as well"), "{said}");
     // What a run divides can be had as a folder.
@@ -158,6 +173,7 @@ fn wrong_arguments_get_one_line_too() {
         ),
         (&["evaluat", "run"][..], "'evaluat'; a similar subcommand exists: 'evaluate'; ruleguider --help"),
         (&["run", "--threads", "0"][..], "0 is not in 1..=1024; ruleguider run --help"),
+        (&["--threads", "2", "mine", "data"][..], "ruleguider mine --help"),
         (&["run", "--set", "embed.dimension=1000000000000"][..], "dimension: must be at most 65536"),
     ] {
         let said = tool.refused(arguments);

@@ -116,6 +116,7 @@ fn bad_csv_and_bad_rdf() {
     };
     insta::assert_snapshot!(spoil("train.csv", "head,relation,tail\na,r,b\na,r\n"), @"exit 2: ruleguider: ./train.csv:3: expected 3 comma-separated fields, found 2");
     insta::assert_snapshot!(spoil("train.csv", "a,r,b\nd,r,\"e\nf,r,g\nh,r,i\n"), @"exit 2: ruleguider: ./train.csv:2: expected a quote that closes the last field, found the end of the file");
+    insta::assert_snapshot!(spoil("train.csv", "a,r,b\n\0\nc,r,d\n"), @"exit 2: ruleguider: ./train.csv:2: expected 3 comma-separated fields, found 1");
     insta::assert_snapshot!(spoil("train.csv", "a,r,\n"), @"exit 2: ruleguider: ./train.csv:1: expected 3 fields with text in them, found an empty tail");
     insta::assert_snapshot!(spoil("train.nt", "<http://a> <http://r> <http://b> .\n<http://a> <http://r> .\n"), @"exit 2: ruleguider: ./train.nt:2: expected an RDF statement, found trouble: Parser error at line 2 column 23: The object of a triple must be an IRI, a blank node or a literal");
 }

@@ -263,8 +263,8 @@ impl Settings {
                 why = Some(format!("{key}: must be at least 1"));
             }
         }
-        for (key, value) in &at_least_one[..2] {
-            if *value > WIDEST {
+        for (key, value) in [("dimension", self.dimension), ("batch", self.batch)] {
+            if value > WIDEST {
                 why = Some(format!("{key}: must be at most {WIDEST}"));
             }
         }

@@ -441,7 +441,7 @@ pub fn epochs_wanted(task: Task<'_>, progress: &dyn Progress) -> Result<usize, E
     let epochs = train(task, progress)?.summary.best_epoch;
     if let Some(path) = path {
         let text = serde_json::to_vec(&(fingerprint, epochs)).expect("plain values");
-        std::fs::write(&path, text).map_err(|source| EmbedError::File { path, source })?;
+        write_aside(&path, |out| out.write_all(&text)).map_err(|source| EmbedError::File { path, source })?;
     }
     Ok(epochs)
 }

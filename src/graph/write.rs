@@ -3,7 +3,8 @@
 
 use super::format::{Compression, FileKind, Format, Out};
 use super::read::{
-    GRAPH, LABELS, TEST, TEST_WITH_UNSEEN, TRAIN, VALID, files_of, named_node, node, part_of, term,
+    GRAPH, LABELS, TEST, TEST_WITH_UNSEEN, TRAIN, VALID, files_of, named_columns, named_node, node, part_of,
+    term,
 };
 use super::{Dataset, GraphError, Names, Triple};
 use crate::aside::{self, write_aside};
@@ -99,6 +100,10 @@ fn words(names: &Names, fact: Triple) -> [&str; 3] {
 }
 
 fn write_tabs(out: Out<'_>, names: &Names, facts: &[Triple]) -> io::Result<()> {
+    // A first fact that reads like a header stands behind one.
+    if facts.first().is_some_and(|&fact| named_columns(words(names, fact)).is_some()) {
+        writeln!(out, "head\trelation\ttail")?;
+    }
     facts.iter().try_for_each(|&fact| {
         let [head, relation, tail] = words(names, fact);
         writeln!(out, "{head}\t{relation}\t{tail}")

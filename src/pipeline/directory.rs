@@ -54,10 +54,7 @@ impl RunDirectory {
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(&lock);
         let file = file.map_err(PipelineError::writing(&lock))?;
         match file.try_lock() {
-            Ok(()) => {
-                sweep(path).map_err(PipelineError::writing(path))?;
-                Ok(Self { path: path.to_owned(), _lock: Some(file) })
-            }
+            Ok(()) => Ok(Self { path: path.to_owned(), _lock: Some(file) }),
             Err(TryLockError::WouldBlock) => Err(PipelineError::Locked { path: path.to_owned() }),
             Err(TryLockError::Error(error)) => Err(PipelineError::writing(&lock)(error)),
         }
@@ -72,6 +69,14 @@ impl RunDirectory {
             return Err(PipelineError::NotARun { path: path.to_owned(), file: MANIFEST });
         }
         Ok(Self { path: path.to_owned(), _lock: None })
+    }
+
+    /// Takes away what killed runs left half-written.
+    ///
+    /// # Errors
+    /// If that cannot be done.
+    pub fn sweep(&self) -> Result<(), PipelineError> {
+        sweep(&self.path).map_err(PipelineError::writing(&self.path))
     }
 
     /// Where it is.
@@ -178,6 +183,7 @@ mod tests {
         let half = crate::aside::beside(&folder.path().join(RULES));
         std::fs::write(&half, "half").unwrap();
         let run = RunDirectory::work_in(folder.path()).unwrap();
+        run.sweep().unwrap();
         assert!(!half.exists());
         let occupied = folder.path().join("a file/is no folder");
         std::fs::write(occupied.parent().unwrap(), "").unwrap();

@@ -110,7 +110,7 @@ impl Manifest {
         }
         let broken = |error: serde_json::Error| PipelineError::Broken {
             path: directory.file(MANIFEST),
-            what: format!("is damaged ({error})"),
+            what: format!("is damaged, or no file of a run ({error})"),
         };
         let outline: Outline = serde_json::from_str(&text).map_err(broken)?;
         if outline.layout != LAYOUT {

@@ -3,7 +3,7 @@
 use super::ask::Example;
 use super::budget::{Budget, Timed};
 use super::config::{Config, System};
-use super::directory::{CONFIG, RESULTS, RunDirectory};
+use super::directory::{CONFIG, RESULTS, RunDirectory, STAGES};
 use super::material::{Learnable, Material};
 use super::mirror::Mirror;
 use super::opened::Opened;
@@ -254,10 +254,12 @@ fn begin<'a>(
     let mut stages = Stages::of(directory)?;
     let other_seed = match manifest.resumes(directory) {
         Ok(before) => before.is_some_and(|before| before.seed != order.seed),
-        // What it was about nobody knows; stages know by themselves what they were made from.
-        Err(PipelineError::Broken { .. }) => true,
+        // What it was about nobody knows; stages know by themselves what they were made from. Without any, it may be a
+        // file of another program.
+        Err(PipelineError::Broken { .. }) if directory.file(STAGES).exists() => true,
         Err(error) => return Err(error),
     };
+    directory.sweep()?;
     if other_seed || directory.read(CONFIG)?.is_some_and(|before| before != settings) {
         stages.doubt(Stage::ALL.map(Stage::name))?;
         directory.remove(RESULTS)?;

@@ -1,7 +1,7 @@
 //! `convert`: between the formats that can be read.
 
 use crate::arguments::Common;
-use crate::data::{Data, Reading};
+use crate::data::{Data, Reading, note_odd};
 use crate::{Outcome, console};
 use anyhow::{bail, ensure};
 use ruleguider::graph::{ENDINGS, FileKind, Triple, read_file, write_dataset, write_file};
@@ -59,6 +59,11 @@ impl Convert {
         );
         let divided = self.reading.shares.is_some();
         ensure!(
+            !divided || !self.input.is_dir(),
+            "{}: has splits already; --split divides a single file",
+            self.input.display()
+        );
+        ensure!(
             !divided || FileKind::of(&self.output).is_none(),
             "{}: is the name of a file; with --split a folder is written",
             self.output.display()
@@ -95,7 +100,8 @@ impl Convert {
     fn file(&self, common: &Common) -> anyhow::Result<Converted> {
         // A wrong ending of the output should not cost the reading of a large input.
         FileKind::expect(&self.output)?;
-        let (names, facts) = read_file(&self.input, &self.reading.options(common))?;
+        let (names, facts, findings) = read_file(&self.input, &self.reading.options(common))?;
+        note_odd(&self.input, &findings, common);
         write_file(&self.output, &names, &facts)?;
         Ok(Converted { entities: names.entities.len(), relations: names.relations.len(), facts: facts.len() })
     }

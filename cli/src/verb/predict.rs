@@ -16,10 +16,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The most queries of a file that are answered before they are written. Many at once share more of the work.
-const BATCH: usize = 4096;
-/// Bytes of a file that are read at once.
-const READ_AT_ONCE: usize = 1 << 16;
+/// Queries of a file that are answered before they are written: many at once share more of the work.
+const BATCH: usize = 2048;
 
 /// Arguments of `predict`.
 #[derive(clap::Args)]
@@ -115,10 +113,12 @@ impl Predict {
         let mut input = Lines::of(file)?;
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         console.begin("predicting", "queries", None);
-        let (mut done, mut unknown, mut answered, mut interrupted) = (0u64, 0u64, false, false);
+        let (mut done, mut unknown, mut answered) = (0u64, 0u64, false);
+        let mut interrupted;
         loop {
             let lines = input.next_block()?;
-            interrupted = !lines.is_empty() && console.interrupted();
+            // The end of a pipe may be that of the one who wrote to it, stopped as well.
+            interrupted = console.interrupted();
             if lines.is_empty() || interrupted {
                 break;
             }
@@ -143,7 +143,7 @@ impl Predict {
             for text in texts {
                 out.write_all(text.as_bytes())?;
             }
-            // Whoever reads along has them now, and whoever is killed later has lost nothing.
+            // Whoever reads along has them now, and whoever is killed later still has them.
             out.flush()?;
             done += lines.len() as u64;
             console.advance(done, &"");
@@ -181,24 +181,26 @@ fn json_line(line: &[u8], said: Result<Arc<Prediction>, String>) -> String {
 struct Lines<'a> {
     file: &'a Path,
     input: BufReader<Box<dyn Read>>,
+    /// Whether there may be someone who waits for an answer before asking on.
+    asked_by_someone: bool,
     /// How many were read, empty ones and all.
     read: u64,
 }
 
 impl<'a> Lines<'a> {
     fn of(file: &'a Path) -> anyhow::Result<Self> {
-        let input: Box<dyn Read> = match file.to_str() {
-            Some("-") => Box::new(std::io::stdin()),
-            _ => Compression::of(file).open(file)?,
-        };
-        Ok(Self { file, input: BufReader::with_capacity(READ_AT_ONCE, input), read: 0 })
+        let asked_by_someone = file == Path::new("-");
+        let input: Box<dyn Read> =
+            if asked_by_someone { Box::new(std::io::stdin()) } else { Compression::of(file).open(file)? };
+        Ok(Self { file, input: BufReader::with_capacity(1 << 16, input), asked_by_someone, read: 0 })
     }
 
-    /// The next lines, empty ones left out: as many as are there without waiting for more, and at least one; none at
-    /// the end.
+    /// The next lines, empty ones left out; of stdin as many as are there without waiting for more, and at least one. None
+    /// at the end.
     fn next_block(&mut self) -> anyhow::Result<Vec<Vec<u8>>> {
         let mut lines = Vec::new();
-        while lines.is_empty() || (lines.len() < BATCH && self.input.buffer().contains(&b'\n')) {
+        let more_is_there = |input: &BufReader<_>| !self.asked_by_someone || input.buffer().contains(&b'\n');
+        while lines.is_empty() || (lines.len() < BATCH && more_is_there(&self.input)) {
             let mut line = Vec::new();
             let place = || format!("{}: cannot be read after line {}", self.file.display(), self.read);
             if self.input.read_until(b'\n', &mut line).with_context(place)? == 0 {

@@ -54,7 +54,7 @@ pub struct Reproduce {
 }
 
 /// Prints results, as tables or as JSON.
-fn said(results: &[RowResult], common: &Common) -> anyhow::Result<Outcome> {
+fn print_results(results: &[RowResult], common: &Common) -> anyhow::Result<Outcome> {
     if common.json { console::print_json(&results) } else { console::print(&tables(results).trim_end()) }?;
     Ok(Outcome::Done)
 }
@@ -73,7 +73,7 @@ impl Reproduce {
         }
         if self.tables {
             write_tables(&self.results)?;
-            return said(&read_all(&self.results)?, common);
+            return print_results(&read_all(&self.results)?, common);
         }
         let console = Console::with_interrupt(common);
         let seeds = if self.seeds.is_empty() { vec![common.seed] } else { self.seeds.clone() };
@@ -98,7 +98,7 @@ impl Reproduce {
                 }
             }
         }
-        said(&done, common)
+        print_results(&done, common)
     }
 
     fn reproduce(

@@ -20,7 +20,7 @@ pub(super) fn read(
         ::csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(source.chain(END));
     let mut record = ::csv::ByteRecord::new();
     let mut facts = Vec::new();
-    let mut columns = [0, 1, 2];
+    let (mut columns, mut first) = ([0, 1, 2], true);
     loop {
         let line_before = reader.position().line();
         let bad = |line: u64, expected: &str, found: String| GraphError::line(path, line, expected, found);
@@ -31,7 +31,12 @@ pub(super) fn read(
         }
         let line = record.position().map_or(line_before, ::csv::Position::line);
         match record.iter().next_back() {
-            Some(last) if record.len() == 1 && last == &END[1..] => return Ok(facts),
+            Some(last) if record.len() == 1 && last == &END[1..] => {
+                return match reader.read_byte_record(&mut record) {
+                    Ok(true) => Err(bad(line, "3 comma-separated fields", "1".to_owned())),
+                    _ => Ok(facts),
+                };
+            }
             Some(last) if last.ends_with(END) => {
                 return Err(bad(
                     line,
@@ -50,7 +55,7 @@ pub(super) fn read(
                 bad(line, "UTF-8 text", format!("the byte 0x{:02x}", bytes[error.valid_up_to()]))
             })?;
         }
-        if facts.is_empty() && line_before == 1 {
+        if std::mem::take(&mut first) {
             fields[0] = fields[0].strip_prefix('\u{feff}').unwrap_or(fields[0]);
             let named = columns_by_role(fields);
             if header.unwrap_or(named.is_some()) {

@@ -9,6 +9,7 @@ mod rdf;
 mod tabs;
 
 pub(super) use rdf::{named_node, node, term};
+pub(super) use tabs::named_columns;
 
 use super::format::{FileKind, Format};
 use super::split::{self, SplitShares};
@@ -35,10 +36,10 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Dataset, GraphError> {
 }
 
 /// Reads one file of triples, all of it, unsplit. Duplicates stay.
-pub fn read_file(path: &Path, options: &ReadOptions) -> Result<(Names, Vec<Triple>), GraphError> {
+pub fn read_file(path: &Path, options: &ReadOptions) -> Result<(Names, Vec<Triple>, Findings), GraphError> {
     let mut builder = Builder::default();
     let facts = builder.read(path, options)?;
-    Ok((builder.names, facts))
+    Ok((builder.names, facts, Findings { headers: builder.headers, ..Findings::default() }))
 }
 
 /// The names of the files of a data set, without their endings.

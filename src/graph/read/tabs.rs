@@ -30,10 +30,10 @@ pub(super) fn read(
 ) -> Result<Vec<Triple>, GraphError> {
     let mut blocks = Blocks { source, rest: Vec::new(), next: 0, ended: false, looked_at: None };
     let mut first = blocks.take();
-    let named = first.as_mut().and_then(|(_, block, _)| take_header(block, header));
+    let taken = first.as_mut().and_then(|(_, block, _)| take_header(block, header));
     blocks.looked_at = first;
-    builder.headers += usize::from(named.is_some());
-    let (lines, columns) = (u64::from(named.is_some()), named.unwrap_or([0, 1, 2]));
+    builder.headers += usize::from(taken.is_some());
+    let (lines, columns) = taken.unwrap_or((0, [0, 1, 2]));
     let blocks = Mutex::new(blocks);
     let merge = Mutex::new(Merge { path, turn: 0, lines, builder, facts: Vec::new(), error: None });
     let turned = Condvar::new();
@@ -49,18 +49,22 @@ pub(super) fn read(
     }
 }
 
-/// Takes the first line off `block` if it is a header: which columns it names. Names of one letter may as well be those of
-/// a fact.
-fn take_header(block: &mut Vec<u8>, header: Option<bool>) -> Option<Columns> {
-    let end = memchr(b'\n', block).map_or(block.len(), |newline| newline + 1);
-    let line = std::str::from_utf8(&block[..end]).ok()?;
-    let line = line.trim_start_matches('\u{feff}').trim_end_matches(['\r', '\n']);
-    let named = split_line(line).ok().and_then(columns_by_role);
-    let told = named.is_some() && line.split('\t').all(|name| name.len() > 1);
-    header.unwrap_or(told).then(|| {
-        block.drain(..end);
-        named.unwrap_or([0, 1, 2])
+/// Takes the first line with text in it off `block` if it is a header: how many lines were taken, and which columns it names.
+fn take_header(block: &mut Vec<u8>, header: Option<bool>) -> Option<(u64, Columns)> {
+    let mark = if block.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    let begin = mark + block[mark..].iter().position(|byte| !b"\r\n".contains(byte))?;
+    let end = memchr(b'\n', &block[begin..]).map_or(block.len(), |newline| begin + newline + 1);
+    let line = std::str::from_utf8(&block[begin..end]).ok()?.trim_end_matches(['\r', '\n']);
+    let named = split_line(line).ok().and_then(named_columns);
+    header.unwrap_or(named.is_some()).then(|| {
+        let lines = block.drain(..end).filter(|&byte| byte == b'\n').count() as u64;
+        (lines.max(1), named.unwrap_or([0, 1, 2]))
     })
+}
+
+/// Which columns the fields of a first line name, if it is a header. Names of one letter may as well be those of a fact.
+pub(in crate::graph) fn named_columns(fields: [&str; 3]) -> Option<Columns> {
+    columns_by_role(fields).filter(|_| fields.iter().all(|name| name.len() > 1))
 }
 
 fn work(blocks: &Mutex<Blocks>, columns: Columns, merge: &Mutex<Merge>, turned: &Condvar) {
