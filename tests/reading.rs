@@ -93,6 +93,12 @@ fn a_header_may_put_the_columns_in_another_order() {
             assert_eq!(read_file(path, &options).unwrap().1.len(), 2, "{header}");
         }
     }
+    // Other columns beside them are no matter, if every record has them.
+    fs::write(&path, "id,source,weight,target,type\n1,a,0.5,b,r\n").unwrap();
+    assert_eq!(read_named(&path), naive("a\tr\tb"));
+    fs::write(&path, "id,source,weight,target,type\n1,a,0.5,b\n").unwrap();
+    let said = read_file(&path, &ReadOptions::default()).err().unwrap().to_string();
+    assert!(said.ends_with(":2: expected 5 comma-separated fields, found 4"), "{said}");
     // A fact of such names is written so that it is read as one.
     let options = ReadOptions { header: Some(false), ..Default::default() };
     fs::write(&path, "source,type,target\na,r,b\n").unwrap();
