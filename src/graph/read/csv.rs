@@ -40,7 +40,7 @@ pub(super) fn read(
             return if more { Err(bad(line, &of_width(), "1")) } else { Ok(facts) };
         }
         let first = std::mem::take(&mut begins);
-        if let Some(named) = header_of(&record, header).filter(|_| first) {
+        if first && let Some(named) = header_of(&record, header) {
             (columns, width) = named;
             continue;
         }
