@@ -1,11 +1,13 @@
-//! Files that are whole or not there: written beside their place, brought to the disk, then renamed.
+//! Files that are whole or not there: written beside their place, brought to the disk, then renamed. And locks, by which
+//! processes keep out of each other's way.
 //!
 //! Every room may use this module; it knows none of them.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
 
+/// What the name of a file that is being written ends in.
 const ENDING: &str = ".partial";
 
 /// Lets `fill` write a file beside `path`, then puts it in its place: nobody ever sees half of it. A link stays and what it
@@ -61,6 +63,19 @@ pub fn check(path: &Path) -> io::Result<()> {
     let aside = beside(path);
     File::create(&aside)?;
     fs::remove_file(&aside)
+}
+
+/// The lock `path`, held until it is dropped; the system gives back that of a killed process. None if another has it.
+///
+/// # Errors
+/// If there can be no lock.
+pub fn try_lock(path: &Path) -> io::Result<Option<File>> {
+    let file = File::options().create(true).truncate(false).write(true).open(path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
 }
 
 /// Whether something is there that is neither a file nor a folder, or whether it is a name for what is open already, such

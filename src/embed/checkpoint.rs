@@ -4,10 +4,11 @@
 //! aside and renamed, so there is never a half one, nor two that disagree.
 
 use super::EmbedError;
+use crate::aside::try_lock;
 use crate::eval::Figures;
 use crate::tensor::{Adam, Archive, Parameters};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 const STATE: &str = "training.state";
@@ -55,12 +56,9 @@ impl Folder {
     pub(super) fn new(path: &Path, fingerprint: String) -> Result<Self, EmbedError> {
         let failed = |source| EmbedError::File { path: path.to_owned(), source };
         std::fs::create_dir_all(path).map_err(failed)?;
-        let lock = path.join("lock");
-        let lock = File::options().create(true).truncate(false).write(true).open(lock).map_err(failed)?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Folder { path: path.to_owned(), fingerprint, _lock: lock }),
-            Err(TryLockError::WouldBlock) => Err(EmbedError::Locked { path: path.to_owned() }),
-            Err(TryLockError::Error(source)) => Err(failed(source)),
+        match try_lock(&path.join("lock")).map_err(failed)? {
+            Some(held) => Ok(Folder { path: path.to_owned(), fingerprint, _lock: held }),
+            None => Err(EmbedError::Locked { path: path.to_owned() }),
         }
     }
 

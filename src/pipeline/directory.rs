@@ -5,8 +5,8 @@
 //! The directory knows no stage and no model, only names of files.
 
 use super::PipelineError;
-use crate::aside::{is_leftover, sweep, write_aside};
-use std::fs::{File, OpenOptions, TryLockError};
+use crate::aside::{is_leftover, sweep, try_lock, write_aside};
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -51,12 +51,9 @@ impl RunDirectory {
             return Err(PipelineError::Occupied { path: path.to_owned() });
         }
         let lock = path.join(LOCK);
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&lock);
-        let file = file.map_err(PipelineError::writing(&lock))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: Some(file) }),
-            Err(TryLockError::WouldBlock) => Err(PipelineError::Locked { path: path.to_owned() }),
-            Err(TryLockError::Error(error)) => Err(PipelineError::writing(&lock)(error)),
+        match try_lock(&lock).map_err(PipelineError::writing(&lock))? {
+            Some(held) => Ok(Self { path: path.to_owned(), _lock: Some(held) }),
+            None => Err(PipelineError::Locked { path: path.to_owned() }),
         }
     }
 

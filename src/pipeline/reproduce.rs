@@ -154,17 +154,17 @@ pub fn keep(folder: &Path, result: &RowResult) -> Result<PathBuf, PipelineError>
     Ok(path)
 }
 
-/// Makes the tables of `folder` anew from the results in it.
+/// Makes the tables of `folder` anew from the results in it, which are given back.
 ///
 /// # Errors
 /// If the folder cannot be read or written.
-pub fn write_tables(folder: &Path) -> Result<(), PipelineError> {
+pub fn write_tables(folder: &Path) -> Result<Vec<RowResult>, PipelineError> {
     let all = read_all(folder)?;
     write_whole(&folder.join("tables.md"), |out| out.write_all(tables(&all).as_bytes()))?;
-    match embedding_table(&all) {
-        Some(text) => write_whole(&folder.join("embeddings.md"), |out| out.write_all(text.as_bytes())),
-        None => Ok(()),
+    if let Some(text) = embedding_table(&all) {
+        write_whole(&folder.join("embeddings.md"), |out| out.write_all(text.as_bytes()))?;
     }
+    Ok(all)
 }
 
 /// All results of a folder. Files of other tools, which are no lists of our results, are passed over.

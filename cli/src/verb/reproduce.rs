@@ -7,7 +7,7 @@ use anyhow::ensure;
 use ruleguider::eval::{Protocol, Side, Ties};
 use ruleguider::graph::ReadOptions;
 use ruleguider::pipeline::config::{self, Config, Layer};
-use ruleguider::pipeline::reproduce::{Row, RowResult, keep, read_all, rows, write_tables};
+use ruleguider::pipeline::reproduce::{Row, RowResult, keep, rows, write_tables};
 use ruleguider::pipeline::tables::tables;
 use ruleguider::pipeline::{Opened, Order, PipelineError, Source, Split, run};
 use std::path::PathBuf;
@@ -72,8 +72,7 @@ impl Reproduce {
             return Ok(Outcome::Done);
         }
         if self.tables {
-            write_tables(&self.results)?;
-            return print_results(&read_all(&self.results)?, common);
+            return print_results(&write_tables(&self.results)?, common);
         }
         let console = Console::with_interrupt(common);
         let seeds = if self.seeds.is_empty() { vec![common.seed] } else { self.seeds.clone() };

@@ -30,7 +30,12 @@ pub(super) fn read(
 ) -> Result<Vec<Triple>, GraphError> {
     let mut blocks = Blocks { source, rest: Vec::new(), next: 0, ended: false, looked_at: None };
     let mut first = blocks.take();
-    let taken = first.as_mut().and_then(|(_, block, _)| take_header(block, header));
+    let taken = first.as_mut().and_then(|(_, block, _)| {
+        if block.starts_with(b"\xef\xbb\xbf") {
+            block.drain(..3);
+        }
+        take_header(block, header)
+    });
     blocks.looked_at = first;
     builder.headers += usize::from(taken.is_some());
     let (lines, columns) = taken.unwrap_or((0, [0, 1, 2]));
@@ -51,8 +56,7 @@ pub(super) fn read(
 
 /// Takes the first line with text in it off `block` if it is a header: how many lines were taken, and which columns it names.
 fn take_header(block: &mut Vec<u8>, header: Option<bool>) -> Option<(u64, Columns)> {
-    let mark = if block.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
-    let begin = mark + block[mark..].iter().position(|byte| !b"\r\n".contains(byte))?;
+    let begin = block.iter().position(|byte| !b"\r\n".contains(byte))?;
     let end = memchr(b'\n', &block[begin..]).map_or(block.len(), |newline| begin + newline + 1);
     let line = std::str::from_utf8(&block[begin..end]).ok()?.trim_end_matches(['\r', '\n']);
     let named = split_line(line).ok().and_then(named_columns);
@@ -71,7 +75,7 @@ fn work(blocks: &Mutex<Blocks>, columns: Columns, merge: &Mutex<Merge>, turned: 
     loop {
         let taken = blocks.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some((number, block, trouble)) = taken else { return };
-        let parsed = ParsedBlock::new(&block, number == 0, columns);
+        let parsed = ParsedBlock::new(&block, columns);
         let mut merge = merge.lock().unwrap_or_else(PoisonError::into_inner);
         while merge.turn != number {
             merge = turned.wait(merge).unwrap_or_else(PoisonError::into_inner);
@@ -95,7 +99,7 @@ struct Blocks {
     rest: Vec<u8>,
     next: u64,
     ended: bool,
-    /// The first block, once it was looked at for a header.
+    /// The first block, once it was looked at for a mark and a header.
     looked_at: Option<Block>,
 }
 
@@ -197,7 +201,7 @@ struct ParsedBlock<'b> {
 }
 
 impl<'b> ParsedBlock<'b> {
-    fn new(block: &'b [u8], first: bool, columns: Columns) -> Self {
+    fn new(block: &'b [u8], columns: Columns) -> Self {
         let mut parsed = Self {
             entities: LocalNames::default(),
             relations: LocalNames::default(),
@@ -205,7 +209,6 @@ impl<'b> ParsedBlock<'b> {
             lines: 0,
             bad: None,
         };
-        let block = if first { block.strip_prefix(b"\xef\xbb\xbf").unwrap_or(block) } else { block };
         let valid = match std::str::from_utf8(block) {
             Ok(text) => text,
             Err(error) => std::str::from_utf8(&block[..error.valid_up_to()]).unwrap_or_default(),
