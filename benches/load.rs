@@ -5,7 +5,8 @@
 //! counts, and the contestants take turns in each round. One such process by itself:
 //! `cargo bench --bench load -- --child folder DATA` (or `read FILE`, `index FILE`).
 
-use ruleguider::graph::{self, Graph, ReadOptions, family};
+use ruleguider::generate;
+use ruleguider::graph::{self, Graph, ReadOptions};
 use ruleguider::progress::Silent;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -47,7 +48,7 @@ fn prepare(data: &Path, people: u64) -> Result<[PathBuf; 2], Anything> {
     let ordered = folder.join("train.tsv");
     if !ordered.exists() {
         std::fs::create_dir_all(data)?;
-        family::write(people, SEED, &folder, false, &Silent)?;
+        generate::write(people, SEED, &folder, false, &Silent)?;
     }
     let shuffled = folder.join("shuffled.tsv");
     if !shuffled.exists() {

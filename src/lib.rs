@@ -6,12 +6,18 @@
 //! reports itself through [`progress::Progress`].
 
 mod aside;
+pub mod ask;
+pub mod config;
 pub mod embed;
 pub mod eval;
+pub mod generate;
 pub mod graph;
-pub mod pipeline;
+pub mod plan;
 pub mod progress;
+pub mod reason;
+pub mod report;
 pub mod rule;
+pub mod run;
 pub mod tensor;
 pub mod walk;
 

@@ -14,16 +14,31 @@ struct Room {
 
 /// A room may always use itself, `aside`, `progress` and the crate's `VERSION`. Of `eval`, `rule` uses the trait that all reasoners share;
 /// `embed` and `walk` also stop training by its figures.
-const LAW: [Room; 9] = [
+const LAW: [Room; 15] = [
     Room { name: "aside", knows: &[] },
     Room { name: "progress", knows: &[] },
     Room { name: "graph", knows: &[] },
+    Room { name: "generate", knows: &["graph"] },
     Room { name: "tensor", knows: &[] },
     Room { name: "eval", knows: &["graph"] },
     Room { name: "rule", knows: &["graph", "eval"] },
     Room { name: "embed", knows: &["graph", "tensor", "eval"] },
     Room { name: "walk", knows: &["graph", "tensor", "rule", "embed", "eval"] },
-    Room { name: "pipeline", knows: &["graph", "tensor", "rule", "embed", "walk", "eval"] },
+    Room { name: "config", knows: &["rule", "embed", "walk", "eval"] },
+    Room { name: "plan", knows: &["config", "graph", "embed", "walk", "eval"] },
+    Room { name: "reason", knows: &["config", "graph", "tensor", "rule", "embed", "walk", "eval"] },
+    Room {
+        name: "run",
+        knows: &["config", "plan", "reason", "generate", "graph", "tensor", "rule", "embed", "walk", "eval"],
+    },
+    Room {
+        name: "ask",
+        knows: &["run", "config", "plan", "reason", "graph", "tensor", "rule", "embed", "walk", "eval"],
+    },
+    Room {
+        name: "report",
+        knows: &["ask", "run", "config", "plan", "reason", "graph", "rule", "embed", "eval"],
+    },
 ];
 
 /// What every room may use of the crate's root.

@@ -1,6 +1,6 @@
 //! The rules of the family graph are known; the miner must find them with their true confidence.
 
-use ruleguider::graph::family::{Family, family};
+use ruleguider::generate::{Family, family};
 use ruleguider::graph::{Graph, Link};
 use ruleguider::progress::Silent;
 use ruleguider::rule::{Budget, Counts, MineOptions, Rule, ScoredRule, count_rules, mine};

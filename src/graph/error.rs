@@ -52,7 +52,7 @@ impl GraphError {
     }
 
     /// The file system said no to writing `path`.
-    pub(super) fn writing(path: &Path) -> impl FnOnce(io::Error) -> GraphError {
+    pub(crate) fn writing(path: &Path) -> impl FnOnce(io::Error) -> GraphError {
         let path = path.to_owned();
         move |source| GraphError::Io { path, action: "written", source }
     }
@@ -74,7 +74,7 @@ impl GraphError {
     }
 
     /// `path` as a whole is not what was expected.
-    pub(super) fn file(path: &Path, expected: impl Into<String>, found: impl Into<String>) -> GraphError {
+    pub(crate) fn file(path: &Path, expected: impl Into<String>, found: impl Into<String>) -> GraphError {
         GraphError::File { path: path.to_owned(), expected: expected.into(), found: found.into() }
     }
 }

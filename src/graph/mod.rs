@@ -7,7 +7,6 @@ mod actions;
 mod adjacency;
 mod dataset;
 mod error;
-pub mod family;
 mod format;
 mod ids;
 mod index;

@@ -13,7 +13,7 @@ use ruleguider::embed::{
 };
 use ruleguider::eval::{EvalError, Report, Split, evaluate_split};
 use ruleguider::graph::{Dataset, Known};
-use ruleguider::pipeline::reproduce::{RowResult, keep};
+use ruleguider::report::reproduce::{RowResult, keep};
 use ruleguider::tensor::Device;
 use serde::Serialize;
 use serde_json::{Map, Value};

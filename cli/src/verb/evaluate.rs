@@ -5,8 +5,8 @@ use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::protocol::{self, Ranking};
 use anyhow::ensure;
+use ruleguider::ask::{Model, Split};
 use ruleguider::eval::Report;
-use ruleguider::pipeline::{Opened, PipelineError, Split};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -48,7 +48,7 @@ impl Evaluate {
     /// Ranks and prints.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         let console = Console::with_interrupt(common);
-        let opened = Opened::open(&self.run, self.data.as_deref(), &common.device()?)?;
+        let opened = Model::open(&self.run, self.data.as_deref(), &common.device()?)?;
         let reasoner = opened.reasoner()?;
         let split = Split::from(self.split);
         ensure!(
@@ -59,7 +59,7 @@ impl Evaluate {
         );
         let report = match opened.evaluate(reasoner.reasoner(), split, self.ranking.protocol(), &console) {
             Ok(report) => report,
-            Err(PipelineError::Interrupted) => return Ok(Outcome::Interrupted),
+            Err(error) if error.is_interrupted() => return Ok(Outcome::Interrupted),
             Err(error) => return Err(error.into()),
         };
         if common.json {

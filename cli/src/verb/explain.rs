@@ -3,9 +3,9 @@
 use super::predict::{aside, reason};
 use crate::arguments::Common;
 use crate::{Outcome, console};
+use ruleguider::ask::answer::path_in_words;
+use ruleguider::ask::{EmbeddingSaid, Explanation, GroundedRule, Lookup, Model, Naming};
 use ruleguider::graph::Query;
-use ruleguider::pipeline::answer::path_in_words;
-use ruleguider::pipeline::{EmbeddingSaid, Explanation, GroundedRule, Lookup, Naming, Opened};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -40,7 +40,7 @@ pub struct Explain {
 impl Explain {
     /// Explains and prints.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
-        let opened = Opened::open(&self.run, self.data.as_deref(), &common.device()?)?;
+        let opened = Model::open(&self.run, self.data.as_deref(), &common.device()?)?;
         let reasoner = opened.reasoner()?;
         let names = &opened.dataset().names;
         let lookup = Lookup::new(names);

@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
-use ruleguider::graph::family::{self, Written};
+use ruleguider::generate::{self, Written};
 use serde::Serialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ impl FamilyArguments {
     fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         let began = Instant::now();
         let console = Console::with_interrupt(common);
-        let written = family::write(self.people, common.seed, &self.out, self.force, &console)?;
+        let written = generate::write(self.people, common.seed, &self.out, self.force, &console)?;
         let Some(written) = written else {
             console.note(&"interrupted: nothing was written");
             return Ok(Outcome::Interrupted);

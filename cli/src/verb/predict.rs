@@ -5,10 +5,11 @@ use crate::arguments::Common;
 use crate::console::{self, Console};
 use anyhow::{Context, bail};
 use rayon::prelude::*;
+use ruleguider::ask::answer::{Answer, HeldOut};
+use ruleguider::ask::{Lookup, Model, Naming, Prediction};
 use ruleguider::graph::{Compression, Query};
-use ruleguider::pipeline::answer::{Answer, HeldOut};
-use ruleguider::pipeline::{Explains, Lookup, Naming, Opened, PipelineError, Prediction};
 use ruleguider::progress::Progress;
+use ruleguider::reason::Explains;
 use ruleguider::walk::WIDEST_BEAM;
 use serde_json::json;
 use std::fmt;
@@ -61,7 +62,7 @@ impl Predict {
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         // Of many queries every thread answers its own; a single one is shared among all threads.
         let device = if self.file.is_some() { common.device_for_many()? } else { common.device()? };
-        let mut opened = Opened::open(&self.run, self.data.as_deref(), &device)?;
+        let mut opened = Model::open(&self.run, self.data.as_deref(), &device)?;
         if let Some(beam) = self.beam {
             opened.set_beam(beam as usize)?;
         }
@@ -83,7 +84,7 @@ impl Predict {
     fn one(
         &self,
         query: Query,
-        opened: &Opened,
+        opened: &Model,
         reasoner: &dyn Explains,
         common: &Common,
     ) -> anyhow::Result<Outcome> {
@@ -101,7 +102,7 @@ impl Predict {
     fn many(
         &self,
         file: &Path,
-        opened: &Opened,
+        opened: &Model,
         reasoner: &dyn Explains,
         lookup: &Lookup<'_>,
         common: &Common,
@@ -127,7 +128,7 @@ impl Predict {
             let queries: Vec<Query> = asked.iter().filter_map(|query| query.as_ref().ok().copied()).collect();
             let top = self.top as usize;
             let answers = match opened.predict_all(reasoner, &queries, top, workers, done, &console) {
-                Err(PipelineError::Interrupted) => {
+                Err(error) if error.is_interrupted() => {
                     interrupted = true;
                     break;
                 }

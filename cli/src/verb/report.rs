@@ -4,8 +4,9 @@ use crate::Outcome;
 use crate::arguments::Common;
 use crate::console;
 use anyhow::Context;
-use ruleguider::pipeline::page::{Shown, page};
-use ruleguider::pipeline::{Opened, write_whole};
+use ruleguider::ask::Model;
+use ruleguider::report::page::{Shown, page};
+use ruleguider::run::write_whole;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -36,7 +37,7 @@ impl Report {
             .runs
             .iter()
             .map(|run| {
-                let opened = Opened::open(run, None, &device)?;
+                let opened = Model::open(run, None, &device)?;
                 let (report, metrics) = (opened.results()?, opened.metrics()?);
                 Ok(Shown { opened, report, metrics })
             })

@@ -4,12 +4,13 @@ use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
 use anyhow::ensure;
+use ruleguider::ask::{AskError, Model, Split, run};
+use ruleguider::config::{self, Config, Layer};
 use ruleguider::eval::{Protocol, Side, Ties};
 use ruleguider::graph::ReadOptions;
-use ruleguider::pipeline::config::{self, Config, Layer};
-use ruleguider::pipeline::reproduce::{Row, RowResult, keep, rows, write_tables};
-use ruleguider::pipeline::tables::tables;
-use ruleguider::pipeline::{Opened, Order, PipelineError, Source, Split, run};
+use ruleguider::report::reproduce::{Row, RowResult, keep, rows, write_tables};
+use ruleguider::report::tables::tables;
+use ruleguider::run::{RunSpec, Source};
 use std::path::PathBuf;
 
 /// Arguments of `reproduce`.
@@ -89,7 +90,7 @@ impl Reproduce {
                         keep(&self.results, &result)?;
                         done.push(result);
                     }
-                    Err(PipelineError::Interrupted) => {
+                    Err(error) if error.is_interrupted() => {
                         console.note(&"interrupted; the same command goes on from here");
                         return Ok(Outcome::Interrupted);
                     }
@@ -106,14 +107,14 @@ impl Reproduce {
         seed: u64,
         common: &Common,
         console: &Console,
-    ) -> Result<RowResult, PipelineError> {
+    ) -> Result<RowResult, AskError> {
         let set = Layer::from_pairs(self.set.iter().map(String::as_str))?;
         let Row { dataset, system } = row;
         let config = config::named(&format!("{dataset}/{system}"), &Config::default())?.with(&set)?;
         let source = Source::of(&self.data_root.join(dataset), &ReadOptions::default())?;
         let data = source.read()?;
         let device = common.device()?;
-        let order = Order {
+        let spec = RunSpec {
             source,
             out: self.runs.join(format!("{dataset}-{system}-{seed}")),
             config,
@@ -124,11 +125,11 @@ impl Reproduce {
             siblings: Some(self.runs.clone()),
             budget: None,
         };
-        let report = run(&order, &data, console)?;
-        let mut result = RowResult::new(row, &report, order.config.to_toml(), device.to_string());
+        let report = run(&spec, &data, console)?;
+        let mut result = RowResult::new(row, &report, spec.config.to_toml(), device.to_string());
         let set: String = self.set.iter().map(|set| format!(" --set {set}")).collect();
         result.command = Some(format!("ruleguider reproduce {dataset} {system} --seed {seed}{set}"));
-        let opened = Opened::open(&order.out, None, &device)?;
+        let opened = Model::open(&spec.out, None, &device)?;
         let reasoner = opened.reasoner()?;
         let figures = |split, protocol| {
             opened.evaluate(reasoner.reasoner(), split, protocol, console).map(|report| report.figures)

@@ -5,10 +5,12 @@ use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::data::{self, Reading};
 use anyhow::bail;
+use ruleguider::ask::answer::HeldOut;
+use ruleguider::ask::{RunReport, run};
+use ruleguider::config::{self, Config, Layer};
 use ruleguider::graph::Dataset;
-use ruleguider::pipeline::answer::HeldOut;
-use ruleguider::pipeline::config::{self, Config, Layer, Means, Plan, Shape};
-use ruleguider::pipeline::{Manifest, Order, PipelineError, RunReport, Source, Stage, run};
+use ruleguider::plan::{GraphSize, Plan, Resources, Stage, choose};
+use ruleguider::run::{Manifest, RunSpec, Source};
 use ruleguider::tensor::Device;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -87,7 +89,7 @@ impl Run {
                 (plan.config, Some(budget))
             }
         };
-        let order = Order {
+        let spec = RunSpec {
             source,
             out,
             config,
@@ -98,9 +100,9 @@ impl Run {
             siblings: None,
             budget,
         };
-        let report = match run(&order, &dataset, &console) {
+        let report = match run(&spec, &dataset, &console) {
             Ok(report) => report,
-            Err(PipelineError::Interrupted) => {
+            Err(error) if error.is_interrupted() => {
                 console.note(&"interrupted; the same command goes on from here");
                 return Ok(Outcome::Interrupted);
             }
@@ -109,23 +111,26 @@ impl Run {
         if common.json {
             console::print_json(&report)?;
         } else {
-            console::print(&Ending { report: &report, out: &order.out })?;
+            console::print(&Ending { report: &report, out: &spec.out })?;
         }
         Ok(Outcome::Done)
     }
 
     /// What suits a graph that nobody has tuned for.
     fn plan(&self, dataset: &Dataset, device: &Device, out: &Path) -> Plan {
-        let shape = Shape::of(&dataset.graph(), &dataset.known, dataset.test.len());
+        let shape = GraphSize::of(&dataset.graph(), &dataset.known, dataset.test.len());
         let (minutes, cuda) = (self.minutes.unwrap_or(MINUTES), device.is_cuda());
         // A run goes on with the networks it was begun with, on however many threads it goes on.
-        let begun = Manifest::means_of(out).filter(|begun| (begun.minutes, begun.cuda) == (minutes, cuda));
-        let means = Means { minutes, threads: rayon::current_num_threads(), cuda };
-        config::choose(&shape, &begun.unwrap_or(means))
+        let begun =
+            Manifest::resources_of(out).filter(|begun| (begun.minutes, begun.cuda) == (minutes, cuda));
+        let resources = Resources { minutes, threads: rayon::current_num_threads(), cuda };
+        choose(&shape, &begun.unwrap_or(resources))
     }
 
     fn read(&self, common: &Common) -> anyhow::Result<(Source, Dataset)> {
-        let Some(path) = &self.data else { return Ok((Source::Demonstration, Dataset::demonstration())) };
+        let Some(path) = &self.data else {
+            return Ok((Source::Demonstration, ruleguider::generate::demonstration()));
+        };
         let data = data::Data { path: path.clone(), options: self.reading.clone() };
         let source = Source::of(path, &self.reading.options(common))?;
         Ok((source, data.read(common)?))

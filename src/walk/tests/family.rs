@@ -2,7 +2,7 @@
 
 use super::{Small, train_all};
 use crate::eval::{Protocol, Truth, evaluate};
-use crate::graph::family::family;
+use crate::generate::family;
 use crate::graph::{Direction, Link, Query};
 use crate::progress::Silent;
 use crate::tensor::Device;

@@ -1,0 +1,312 @@
+//! An answer with its reason: the path that leads to it and the rule that the path follows, as JSON with names, and in
+//! plain words.
+
+use super::Naming;
+use crate::graph::{Direction, Names, Query};
+use crate::reason::{Hop, Reasoned};
+use crate::rule::{ScoredRule, Shape, UNSEEN, rule_calling, rule_text};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+
+/// An answer as scripts read it. The names of the fields are a contract.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The entity, by its id.
+    pub entity: String,
+    /// Its label, or its id where it has none.
+    pub label: String,
+    /// How good the answer is.
+    pub score: f64,
+    /// The label of the entity where the path begins: the subject, or the answer where the rule is about it.
+    pub from: String,
+    /// The id of that entity.
+    #[serde(default)]
+    pub from_id: String,
+    /// The path that speaks for the answer.
+    pub path: Vec<Step>,
+    /// The rule that the path follows.
+    pub rule: Option<RuleSaid>,
+    /// The split that has this fact, if it is one of the data that was put aside.
+    #[serde(default)]
+    pub held_out: Option<HeldOut>,
+}
+
+/// A split that was put aside: its facts are in the data and not in the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HeldOut {
+    /// Training queries, where the graph is a file of its own that lacks them.
+    Train,
+    /// What was tuned on.
+    Valid,
+    /// What is evaluated on.
+    Test,
+}
+
+impl HeldOut {
+    /// What the fact was put aside for.
+    pub fn purpose(self) -> &'static str {
+        match self {
+            Self::Train => "training",
+            Self::Valid => "validation",
+            Self::Test => "test",
+        }
+    }
+}
+
+/// One step of a path as scripts read it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// The relation's name.
+    pub relation: String,
+    /// Whether it was walked from tail to head.
+    pub inverse: bool,
+    /// Where it led, by id.
+    pub entity: String,
+    /// The label of that entity, or its id where it has none.
+    pub label: String,
+    /// The relation agent's log-probability of the relation, where agents walked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relation_score: Option<f64>,
+    /// The entity agent's log-probability of the entity, where agents walked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entity_score: Option<f64>,
+}
+
+/// A rule as scripts read it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RuleSaid {
+    /// `head <= body`, in AnyBURL's notation.
+    pub text: String,
+    /// `correct / (predicted + 5)`.
+    pub confidence: f64,
+    /// How many of its predictions are facts of the graph.
+    pub correct: u64,
+    /// How many predictions it makes in the graph.
+    pub predicted: u64,
+    /// The same as `text`, with entities by their labels.
+    #[serde(default)]
+    pub label: String,
+    /// Whether it speaks of certain entities: then its path need not lead from the subject to the answer.
+    #[serde(default)]
+    pub constants: bool,
+}
+
+impl RuleSaid {
+    /// `scored` with its names.
+    pub fn new(scored: &ScoredRule, names: &Names, naming: &Naming) -> Self {
+        let rule = &scored.rule;
+        let label = rule_calling(rule, names, |entity| naming.of(entity, names));
+        Self {
+            text: rule_text(rule, names),
+            confidence: scored.counts.confidence(UNSEEN),
+            correct: scored.counts.correct,
+            predicted: scored.counts.predicted,
+            label: match rule.body.is_empty() {
+                true => format!("{} whatever else holds", label.trim_end_matches([' ', '<', '='])),
+                false => label,
+            },
+            constants: rule.shape != Shape::Cyclic,
+        }
+    }
+
+    /// How far it can be trusted, and what it says where its path does not show that.
+    pub fn in_words(&self) -> String {
+        let Self { confidence, correct, predicted, label, constants, .. } = self;
+        let said = if *constants { format!("{label}; ") } else { String::new() };
+        format!("[rule: {said}confidence {confidence:.2}, {correct} of {predicted} true]")
+    }
+}
+
+impl Answer {
+    /// `reasoned` with its names; `held_out` is the split that has it. Steps that stay where they are say nothing and
+    /// are left out.
+    pub fn new(reasoned: &Reasoned, held_out: Option<HeldOut>, names: &Names, naming: &Naming) -> Self {
+        Self {
+            entity: names.entity(reasoned.entity).to_owned(),
+            label: names.label(reasoned.entity).to_owned(),
+            score: reasoned.score,
+            from: names.label(reasoned.start).to_owned(),
+            from_id: names.entity(reasoned.start).to_owned(),
+            path: steps(&reasoned.path, names),
+            rule: reasoned.rule.as_ref().map(|rule| RuleSaid::new(rule, names, naming)),
+            held_out,
+        }
+    }
+
+    /// What the answer is called.
+    pub fn name(&self, naming: &Naming) -> String {
+        naming.name(&self.label, &self.entity)
+    }
+
+    /// Its path in plain words; empty if there is none.
+    pub fn path_in_words(&self, naming: &Naming) -> String {
+        match self.path.is_empty() {
+            true => String::new(),
+            false => path_in_words(&naming.name(&self.from, &self.from_id), &self.path, naming),
+        }
+    }
+}
+
+/// `path` with its names, without the hops that stay where they are.
+pub fn steps(path: &[Hop], names: &Names) -> Vec<Step> {
+    path.iter()
+        .filter_map(|hop| {
+            Some(Step {
+                relation: names.relation(hop.link.relation()?).to_owned(),
+                inverse: hop.link.direction() == Direction::Inverse,
+                entity: names.entity(hop.target).to_owned(),
+                label: names.label(hop.target).to_owned(),
+                relation_score: hop.scores.map(|scores| scores[0]),
+                entity_score: hop.scores.map(|scores| scores[1]),
+            })
+        })
+        .collect()
+}
+
+/// `Ada —parent_of→ Ben ←sibling_of— Cleo`: a path in plain words.
+pub fn path_in_words(from: &str, path: &[Step], naming: &Naming) -> String {
+    let mut said = from.to_owned();
+    for Step { relation, inverse, label, entity, .. } in path {
+        let name = naming.name(label, entity);
+        // Writing to a string cannot fail.
+        let _ = match inverse {
+            false => write!(said, " —{relation}→ {name}"),
+            true => write!(said, " ←{relation}— {name}"),
+        };
+    }
+    said
+}
+
+/// `Ada —parent_of→ Ben —sibling_of→ Cleo ⇒ Ada parent_of Cleo is likely, rule confidence 0.93`.
+pub fn in_words(query: Query, answer: &Answer, names: &Names, naming: &Naming) -> String {
+    let subject = naming.of(query.subject, names);
+    let object = answer.name(naming);
+    let mut said = match answer.path.is_empty() {
+        true => format!("{subject} ⇒ "),
+        false => format!("{} ⇒ ", answer.path_in_words(naming)),
+    };
+    let relation = query.link.relation().map_or("?", |relation| names.relation(relation));
+    let _ = match query.link.direction() {
+        Direction::Forward => write!(said, "{subject} {relation} {object}"),
+        Direction::Inverse => write!(said, "{object} {relation} {subject}"),
+    };
+    // What a rule gives less than even odds is the best there is, not more.
+    let doubtful = answer.rule.as_ref().is_some_and(|rule| rule.confidence < 0.5);
+    said.push_str(if doubtful { " is the best guess" } else { " is likely" });
+    if let Some(RuleSaid { label, confidence, constants, .. }) = &answer.rule {
+        let by = if *constants { format!(", by the rule {label}") } else { String::new() };
+        let _ = write!(said, "{by}, rule confidence {confidence:.2}");
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{EntityId, Link, RelationId};
+    use crate::rule::{Counts, Rule};
+
+    fn names() -> Names {
+        let mut names = Names::default();
+        for name in ["ada", "ben", "cleo"] {
+            let id = EntityId(names.entities.intern(name));
+            let label = name[..1].to_uppercase() + &name[1..];
+            names.labels.insert(id, label);
+        }
+        names.relations = ["parent_of", "sibling_of"].into_iter().collect();
+        names
+    }
+
+    #[test]
+    fn a_path_is_said_in_plain_words() {
+        let names = names();
+        let [parent, sibling] = [0, 1].map(RelationId);
+        let body = [Link::forward(parent), Link::inverse_of(sibling)];
+        let counts = Counts::exact(95, 93);
+        let reasoned = Reasoned {
+            entity: EntityId(2),
+            score: 0.93,
+            start: EntityId(0),
+            path: vec![
+                Hop { link: body[0], target: EntityId(1), scores: None },
+                Hop { link: body[1], target: EntityId(2), scores: None },
+                Hop { link: Link::NO_OP, target: EntityId(2), scores: None },
+            ],
+            rule: Some(ScoredRule { rule: Rule::cyclic(Link::forward(parent), &body), counts }),
+        };
+        let naming = Naming::new(&names);
+        let answer = Answer::new(&reasoned, None, &names, &naming);
+        let query = Query { subject: EntityId(0), link: Link::forward(parent) };
+        let said =
+            "Ada —parent_of→ Ben ←sibling_of— Cleo ⇒ Ada parent_of Cleo is likely, rule confidence 0.93";
+        assert_eq!(in_words(query, &answer, &names, &naming), said);
+        let rule = answer.rule.as_ref().unwrap();
+        assert_eq!(rule.text, "parent_of(X,Y) <= parent_of(X,A), sibling_of(Y,A)");
+        let doubted = RuleSaid { confidence: 0.3, ..rule.clone() };
+        let doubted = Answer { rule: Some(doubted), ..answer.clone() };
+        assert!(
+            in_words(query, &doubted, &names, &naming).ends_with("is the best guess, rule confidence 0.30")
+        );
+        let head_query = Query { subject: EntityId(0), link: Link::inverse_of(parent) };
+        let bare = Answer { path: Vec::new(), rule: None, ..answer };
+        assert_eq!(in_words(head_query, &bare, &names, &naming), "Ada ⇒ Cleo parent_of Ada is likely");
+    }
+
+    #[test]
+    fn the_keys_are_those_that_scripts_read() {
+        let names = names();
+        let hop = Hop { link: Link::inverse_of(RelationId(0)), target: EntityId(1), scores: None };
+        let rule = Rule::cyclic(Link::forward(RelationId(0)), &[Link::forward(RelationId(1))]);
+        let rule = Some(ScoredRule { rule, counts: Counts::exact(5, 5) });
+        let answer = Answer::new(
+            &Reasoned { entity: EntityId(1), score: 0.5, start: EntityId(2), path: vec![hop], rule },
+            Some(HeldOut::Test),
+            &names,
+            &Naming::default(),
+        );
+        let json = serde_json::to_value(&answer).unwrap();
+        let expected = serde_json::json!({
+            "entity": "ben", "label": "Ben", "score": 0.5, "from": "Cleo", "from_id": "cleo",
+            "path": [{"relation": "parent_of", "inverse": true, "entity": "ben", "label": "Ben"}],
+            "rule": {
+                "text": "parent_of(X,Y) <= sibling_of(X,Y)", "confidence": 0.5, "correct": 5, "predicted": 5,
+                "label": "parent_of(X,Y) <= sibling_of(X,Y)", "constants": false,
+            },
+            "held_out": "test",
+        });
+        assert_eq!(json, expected);
+    }
+    #[test]
+    fn a_rule_with_constants_is_said_itself_with_labels() {
+        let names = names();
+        let [parent, sibling] = [0, 1].map(RelationId);
+        let said = |body: &[Link], end: Option<u32>| {
+            let shape = Shape::Constant { answer: EntityId(2), end: end.map(EntityId) };
+            let rule = Rule { head: Link::forward(parent), body: body.into(), shape };
+            let scored = ScoredRule { rule, counts: Counts::exact(3, 2) };
+            RuleSaid::new(&scored, &names, &Naming::new(&names))
+        };
+        let rule = said(&[Link::forward(sibling)], Some(1));
+        assert_eq!(rule.text, "parent_of(X,cleo) <= sibling_of(X,ben)");
+        let words = "[rule: parent_of(X,Cleo) <= sibling_of(X,Ben); confidence 0.25, 2 of 3 true]";
+        assert_eq!(rule.in_words(), words);
+        let zero = said(&[], None);
+        assert_eq!(
+            (&*zero.label, &*zero.text),
+            ("parent_of(X,Cleo) whatever else holds", "parent_of(X,cleo) <= ")
+        );
+    }
+
+    #[test]
+    fn entities_of_one_label_are_told_apart() {
+        let mut names = names();
+        names.labels.insert(EntityId(1), "Ada".to_owned());
+        let naming = Naming::new(&names);
+        let hop = Hop { link: Link::forward(RelationId(0)), target: EntityId(1), scores: None };
+        let start = EntityId(0);
+        let reasoned = Reasoned { entity: EntityId(1), score: 0.5, start, path: vec![hop], rule: None };
+        let answer = Answer::new(&reasoned, None, &names, &naming);
+        assert_eq!(answer.path_in_words(&naming), "Ada [ada] —parent_of→ Ada [ben]");
+    }
+}

@@ -1,0 +1,93 @@
+//! Many queries at once: as many workers as threads, each answering a batch of its own from end to end.
+//!
+//! A batch is too small to keep all threads busy at every step of it, so the threads share the batches and not the
+//! steps; best on a device that computes on the thread that asks ([`Device::cpu`](crate::tensor::Device::cpu) with
+//! one). Queries are sorted before they are cut into batches, because those of one relation share states of the
+//! networks, and a query that comes twice is answered once. The answers of a query do not depend on its neighbours, but
+//! for the last digits of their scores.
+
+use super::{AskError, Model, Prediction};
+use crate::graph::Query;
+use crate::progress::Progress;
+use crate::reason::Explains;
+use crate::run::RunError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+impl Model {
+    /// The answers to many queries, in their order, by `workers` threads; `before` were answered before them.
+    ///
+    /// # Errors
+    /// If the reasoner fails or the user interrupts.
+    pub fn predict_all(
+        &self,
+        reasoner: &dyn Explains,
+        queries: &[Query],
+        top: usize,
+        workers: usize,
+        before: u64,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Arc<Prediction>>, AskError> {
+        let mut order: Vec<u32> = (0..queries.len() as u32).collect();
+        let key = |&at: &u32| (queries[at as usize].link, queries[at as usize].subject);
+        order.sort_unstable_by_key(key);
+        let mut distinct: Vec<Query> = order.iter().map(|&at| queries[at as usize]).collect();
+        distinct.dedup();
+        let answered = AtomicUsize::new(0);
+        let answer = |batch: &[Query]| {
+            if progress.interrupted() {
+                return Err(RunError::Interrupted.into());
+            }
+            let answers = self.predict_batch(reasoner, batch, top)?;
+            let done = answered.fetch_add(batch.len(), Ordering::Relaxed) + batch.len();
+            progress.advance(before + done as u64, &"");
+            Ok(answers)
+        };
+        // As large as the reasoner likes them, whatever the threads: the size of a batch shows in the last digits.
+        let batches: Vec<&[Query]> = distinct.chunks(reasoner.reasoner().batch().max(1)).collect();
+        let answers = by_workers(&batches, workers, answer)?;
+        let mut place = 0;
+        let mut all: Vec<Option<Arc<Prediction>>> = vec![None; queries.len()];
+        for at in order {
+            let query = queries[at as usize];
+            place += usize::from(distinct[place] != query);
+            all[at as usize] = Some(Arc::clone(&answers[place]));
+        }
+        Ok(all.into_iter().map(|answer| answer.expect("every query is in the order once")).collect())
+    }
+}
+
+/// What `answer` says of each batch, in their order, by `workers` threads; they stop at the first failure.
+fn by_workers(
+    batches: &[&[Query]],
+    workers: usize,
+    answer: impl Fn(&[Query]) -> Result<Vec<Prediction>, AskError> + Sync,
+) -> Result<Vec<Arc<Prediction>>, AskError> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(batches.len()));
+    let work = || {
+        loop {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(batch) = batches.get(place) else { break };
+            let answers = answer(batch);
+            let failed = answers.is_err();
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((place, answers));
+            if failed {
+                next.store(batches.len(), Ordering::Relaxed);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..workers.min(batches.len()) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_unstable_by_key(|(place, _)| *place);
+    let mut all = Vec::new();
+    for (_, answers) in done {
+        all.extend(answers?.into_iter().map(Arc::new));
+    }
+    Ok(all)
+}

@@ -1,0 +1,388 @@
+//! Everything that can be chosen about a run: plain structs with documented defaults, TOML in and out.
+//!
+//! The settings of a stage are declared in its own room where that room has any; here they are joined into one
+//! [`Config`], layered ([`Layer`]) and named ([`named`]).
+
+mod error;
+mod layer;
+mod named;
+
+pub use error::ConfigError;
+pub use layer::Layer;
+pub use named::{Named, named, names};
+
+use crate::embed::{ModelKind, Settings};
+use crate::eval::{Side, Ties};
+use crate::rule::{Aggregate, ApplyOptions, Budget, MineOptions, RuleType};
+use crate::walk::WalkConfig;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Who answers at the end. Decides which stages a run has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum System {
+    /// The walker: RuleGuider, or, by its settings, MultiHop or MINERVA.
+    #[default]
+    Walker,
+    /// The rules alone.
+    Rules,
+    /// The embedding model alone.
+    Embedding,
+    /// Walker, rules and embedding model together, or those of them that the settings of the blend name.
+    Blend,
+}
+
+/// All settings of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Who answers at the end.
+    pub system: System,
+    /// What is learnt from.
+    pub data: DataConfig,
+    /// The mining and use of rules.
+    pub rules: RulesConfig,
+    /// The embedding model and its training.
+    pub embed: Settings,
+    /// The walker and its training.
+    pub walk: WalkConfig,
+    /// How much each reasoner of the blend counts.
+    pub blend: BlendConfig,
+    /// The ranking at the end.
+    pub eval: EvalConfig,
+}
+
+/// Whether the validation split is learnt as well, once everything has been chosen by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LearnValid {
+    /// Where the data set has a graph larger than its set of training queries, as published for NELL-995.
+    #[default]
+    Auto,
+    /// Always. Figures on the validation split then say nothing.
+    Always,
+    /// Never: for tuning.
+    Never,
+}
+
+/// What is learnt from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DataConfig {
+    /// Whether the validation split joins the graph and the training queries.
+    pub learn_valid: LearnValid,
+}
+
+/// A family of rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RuleFamily {
+    /// Paths that close on the head.
+    Cyclic,
+    /// Paths to a constant or into the open.
+    Acyclic,
+    /// Constants that are frequent answers.
+    Zero,
+}
+
+/// The mining and use of rules.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RulesConfig {
+    /// Seconds to mine at most; mining ends earlier when everything has been counted.
+    pub seconds: f64,
+    /// Random walks to mine by instead of seconds, which makes mining repeatable; 0 mines by seconds.
+    pub samples: u64,
+    /// The families of rules to mine. The walker uses the cyclic ones alone.
+    pub types: Vec<RuleFamily>,
+    /// The longest body of a cyclic rule.
+    pub max_length: usize,
+    /// The longest body of a rule with constants.
+    pub max_acyclic_length: usize,
+    /// The fewest correct predictions of a rule that is kept.
+    pub min_support: u64,
+    /// The lowest confidence of a rule that is kept.
+    pub min_confidence: f64,
+    /// Rules of a lower confidence than this give the walker no reward.
+    pub threshold: f64,
+    /// How the confidences of the rules that predict an entity become its score.
+    pub aggregate: Aggregate,
+    /// How many answers of a query rules give.
+    pub top: usize,
+}
+
+impl Default for RulesConfig {
+    fn default() -> Self {
+        Self {
+            seconds: 10.0,
+            samples: 0,
+            types: vec![RuleFamily::Cyclic],
+            max_length: 3,
+            max_acyclic_length: 1,
+            min_support: 2,
+            min_confidence: 0.01,
+            threshold: 0.15,
+            aggregate: Aggregate::default(),
+            top: 100,
+        }
+    }
+}
+
+impl RulesConfig {
+    /// The same as the miner takes it.
+    pub fn mine_options(&self, seed: u64) -> MineOptions {
+        let family = |family: &RuleFamily| match family {
+            RuleFamily::Cyclic => RuleType::Cyclic,
+            RuleFamily::Acyclic => RuleType::Acyclic,
+            RuleFamily::Zero => RuleType::Zero,
+        };
+        MineOptions {
+            types: self.types.iter().map(family).collect(),
+            max_length: self.max_length,
+            max_acyclic_length: self.max_acyclic_length,
+            budget: if self.samples > 0 {
+                Budget::Samples(self.samples)
+            } else {
+                Budget::Seconds(self.seconds)
+            },
+            seed,
+            min_support: self.min_support,
+            min_confidence: self.min_confidence,
+            ..MineOptions::default()
+        }
+    }
+
+    /// These settings with those that mining does not look at at fixed values.
+    pub fn mined(&self) -> Self {
+        let Self { threshold, aggregate, top, seconds, .. } = Self::default();
+        let seconds = if self.samples > 0 { seconds } else { self.seconds };
+        Self { threshold, aggregate, top, seconds, ..self.clone() }
+    }
+
+    /// The same as the application of rules takes it.
+    pub fn apply_options(&self) -> ApplyOptions {
+        ApplyOptions { aggregate: self.aggregate, top: self.top, ..ApplyOptions::default() }
+    }
+}
+
+/// How much each reasoner of the blend counts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BlendConfig {
+    /// Whether the weights are fitted on the validation split. Where that is learnt from, it cannot tell any more,
+    /// and the weights below count.
+    pub fit: bool,
+    /// At most so many validation triples are asked for that, evenly spread; 0 for all.
+    pub validation_queries: usize,
+    /// Whether rules answer too. Without them the blend is the walker's answers in the order that walker and
+    /// embedding model together give them.
+    pub with_rules: bool,
+    /// Whether the walker answers too. Without it only what a rule speaks for is answered.
+    pub with_walker: bool,
+    /// Whether the embedding model has a say in the order.
+    pub with_embedding: bool,
+    /// The weight of the rules.
+    pub rules: f64,
+    /// The weight of the walker.
+    pub walker: f64,
+    /// The weight of the embedding model.
+    pub embedding: f64,
+}
+
+impl Default for BlendConfig {
+    fn default() -> Self {
+        Self {
+            fit: true,
+            validation_queries: 0,
+            with_rules: true,
+            with_walker: true,
+            with_embedding: true,
+            rules: 0.4,
+            walker: 0.3,
+            embedding: 0.3,
+        }
+    }
+}
+
+impl BlendConfig {
+    /// The weights where none are fitted: none for who does not speak.
+    pub fn weights(&self) -> Weights {
+        let given = |speaks: bool, weight: f64| if speaks { weight } else { 0.0 };
+        Weights {
+            rules: given(self.with_rules, self.rules),
+            walker: given(self.with_walker, self.walker),
+            embedding: given(self.with_embedding, self.embedding),
+        }
+    }
+}
+
+/// How much each reasoner counts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Weights {
+    /// The rules.
+    pub rules: f64,
+    /// The walker.
+    pub walker: f64,
+    /// The embedding model.
+    pub embedding: f64,
+}
+
+/// The ranking at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EvalConfig {
+    /// Which end of the test triples is asked for.
+    pub direction: Side,
+    /// Where a target stands among its equals.
+    pub ties: Ties,
+    /// How many answers are shown with their reasons at the end.
+    pub examples: usize,
+}
+
+impl Default for EvalConfig {
+    fn default() -> Self {
+        Self { direction: Side::Tail, ties: Ties::Realistic, examples: 3 }
+    }
+}
+
+impl Config {
+    /// What is wrong with the values, by the key to blame.
+    ///
+    /// # Errors
+    /// The key, what was expected and what was found, in one line.
+    pub fn check(&self) -> Result<(), String> {
+        let RulesConfig { seconds, min_confidence, threshold, max_length, max_acyclic_length, .. } =
+            self.rules;
+        let expect = |holds: bool, key: &str, expected: &str, found: &dyn std::fmt::Display| {
+            if holds { Ok(()) } else { Err(format!("`{key}`: expected {expected}, found {found}")) }
+        };
+        expect(seconds > 0.0 && seconds.is_finite(), "rules.seconds", "a number above 0", &seconds)?;
+        for (key, share) in [("rules.min_confidence", min_confidence), ("rules.threshold", threshold)] {
+            expect((0.0..=1.0).contains(&share), key, "a number from 0 to 1", &share)?;
+        }
+        for (key, length) in
+            [("rules.max_length", max_length), ("rules.max_acyclic_length", max_acyclic_length)]
+        {
+            expect((1..=5).contains(&length), key, "a length from 1 to 5", &length)?;
+        }
+        expect(
+            !self.rules.types.is_empty(),
+            "rules.types",
+            "at least one of cyclic, acyclic, zero",
+            &"none",
+        )?;
+        expect(self.rules.top > 0, "rules.top", "a number above 0", &self.rules.top)?;
+        let BlendConfig { rules, walker, embedding, .. } = self.blend;
+        for (key, weight) in
+            [("blend.rules", rules), ("blend.walker", walker), ("blend.embedding", embedding)]
+        {
+            expect(weight >= 0.0 && weight.is_finite(), key, "a number, 0 or more", &weight)?;
+        }
+        let gives_answers = self.system != System::Blend || self.blend.with_rules || self.blend.with_walker;
+        expect(gives_answers, "blend.with_walker", "true where `blend.with_rules` is false", &false)?;
+        self.embed.check().map_err(|error| format!("embed.{error}"))?;
+        self.walk.check().map_err(|error| error.to_string())
+    }
+
+    /// This configuration with `layer` over it.
+    ///
+    /// # Errors
+    /// If the layer has a key that is not known or a value that does not fit.
+    pub fn with(&self, layer: &Layer) -> Result<Self, ConfigError> {
+        // Another model has other defaults.
+        let model = layer.text("embed.model").and_then(|name| name.parse::<ModelKind>().ok());
+        match model.filter(|model| *model != self.embed.model) {
+            Some(model) => layer.over(&Config { embed: Settings::of(model), ..self.clone() }, Config::check),
+            None => layer.over(self, Config::check),
+        }
+    }
+
+    /// The settings that are not as in `other`: the key, the value here, the value there.
+    pub fn differences(&self, other: &Config) -> Vec<(String, String, String)> {
+        fn compare(path: &str, ours: &Value, theirs: &Value, found: &mut Vec<(String, String, String)>) {
+            match (ours, theirs) {
+                (Value::Object(mine), Value::Object(yours)) => {
+                    for (key, value) in mine {
+                        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                        compare(&path, value, yours.get(key).unwrap_or(&Value::Null), found);
+                    }
+                }
+                _ if ours == theirs => {}
+                _ => found.push((path.to_owned(), ours.to_string(), theirs.to_string())),
+            }
+        }
+        let value = |config| serde_json::to_value(config).expect("a configuration is plain data");
+        let mut found = Vec::new();
+        compare("", &value(self), &value(other), &mut found);
+        found
+    }
+
+    /// The same as TOML text.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a configuration is plain fields, which TOML can hold")
+    }
+
+    /// Reads what [`to_toml`](Self::to_toml) wrote; `name` stands for the file in messages.
+    ///
+    /// # Errors
+    /// If it has a key that is not known or a value that does not fit.
+    pub fn from_toml(text: &str, name: &str) -> Result<Self, ConfigError> {
+        Config::default().with(&Layer::parse(text, name)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_survives_being_written() {
+        let config = Config::default();
+        assert_eq!(Config::from_toml(&config.to_toml(), "a").unwrap(), config);
+        config.check().unwrap();
+    }
+
+    #[test]
+    fn differences_name_the_key_and_both_values() {
+        let layer = Layer::from_pairs(["walk.epochs=7", "system=rules"]).unwrap();
+        let changed = Config::default().with(&layer).unwrap();
+        let epochs = Config::default().walk.epochs.to_string();
+        let said = |key: &str, ours: &str, theirs: &str| (key.to_owned(), ours.to_owned(), theirs.to_owned());
+        let expected = [said("system", "\"rules\"", "\"walker\""), said("walk.epochs", "7", epochs.as_str())];
+        assert_eq!(changed.differences(&Config::default()), expected);
+        assert!(changed.differences(&changed).is_empty());
+    }
+
+    #[test]
+    fn settings_that_fit_only_together_are_taken_together() {
+        let mut base = Config::default();
+        base.walk.start = crate::walk::Start::Embedding;
+        let with = |pairs: &[&str]| base.with(&Layer::from_pairs(pairs.iter().copied()).unwrap());
+        assert!(with(&["walk.entity_embeddings=false"]).is_err());
+        for order in [
+            ["walk.entity_embeddings=false", "walk.start=random"],
+            ["walk.start=random", "walk.entity_embeddings=false"],
+        ] {
+            assert!(!with(&order).unwrap().walk.entity_embeddings);
+        }
+        let said = with(&["walk.epochs=3", "rules.threshold=2", "rules.top=5"]).unwrap_err().to_string();
+        assert!(said.starts_with("--set rules.threshold=2"), "{said}");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_key() {
+        for (set, said) in [
+            ("rules.threshold=2", "`rules.threshold`: expected a number from 0 to 1, found 2"),
+            ("rules.types=[]", "`rules.types`: expected at least one of cyclic, acyclic, zero, found none"),
+            ("rules.max_length=0", "`rules.max_length`: expected a length from 1 to 5, found 0"),
+            ("data.learn_valid=true", "`data.learn_valid`: expected a word such as \"auto\", found true"),
+            ("blend.walker=-1", "`blend.walker`: expected a number, 0 or more, found -1"),
+            ("eval.tie=realistic", "unknown setting `eval.tie`; did you mean `eval.ties`?"),
+        ] {
+            let error = Config::default().with(&Layer::from_pairs([set]).unwrap()).unwrap_err();
+            assert_eq!(error.to_string(), format!("--set {set}: {said}"));
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Settings that suit a graph which nobody has tuned for, within a budget of time, and what they will cost.
+
+use super::networks::{GraphSize, LARGE, Networks, Resources, embed_epoch, searching, walking};
+use super::{Stage, TimeBudget};
+use crate::config::{Config, ConfigError, Layer, RuleFamily, System};
+use crate::walk::Start;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Instant;
+
+/// What ranking by a blend costs, by the walker alone being 1.
+const BLENDING: f64 = 3.0;
+/// Queries that a thread ranks by rules in a second.
+const RANKED: f64 = 3500.0;
+/// Seconds that it takes to open a blend with some hundred thousand rules.
+const OPENING: f64 = 2.5;
+/// Among so many facts there are millions of rules about single entities that were right only twice.
+const MANY_FACTS: usize = 500_000;
+/// So many validation triples tell enough, and cost little.
+const VALIDATION_QUERIES: usize = 2000;
+
+/// What will be done, and about how long each stage will take.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The settings.
+    pub config: Config,
+    /// Seconds of mining, of the embedding model, of pre-training, of joint training, of ranking.
+    pub seconds: [f64; 5],
+    /// For which graph.
+    pub shape: GraphSize,
+    /// By what resources.
+    pub resources: Resources,
+    /// For which networks there is no time, if for any.
+    pub missing: Option<&'static str>,
+}
+
+impl Plan {
+    fn new(config: Config, shape: &GraphSize, resources: &Resources) -> Self {
+        let seconds = seconds(&config, shape, resources);
+        Self { config, seconds, shape: *shape, resources: *resources, missing: None }
+    }
+
+    /// The plan with settings of the user's over it.
+    ///
+    /// # Errors
+    /// If a setting is not known or does not fit.
+    pub fn with(&self, set: &Layer) -> Result<Self, ConfigError> {
+        let plan = Self::new(self.config.with(set)?, &self.shape, &self.resources);
+        // Who chooses the stages need not be told what there is no time for.
+        let missing = self.missing.filter(|_| Stage::of(&plan.config) == Stage::of(&self.config));
+        Ok(Self { missing, ..plan })
+    }
+
+    /// The same for the run that holds to it; `began` is when its time began.
+    pub fn budget(&self, began: Instant) -> TimeBudget {
+        let [mining, embedding, alone, together, ranking] = self.seconds;
+        let planned = BTreeMap::from([
+            (Stage::Embeddings, embedding),
+            (Stage::Rules, mining),
+            (Stage::Pretraining, alone),
+            (Stage::Training, together),
+            (Stage::Blending, ranking),
+        ]);
+        TimeBudget { resources: self.resources, began, planned, ranking }
+    }
+}
+
+/// Settings for a graph of this shape with these resources: what rules and the networks that there is time for say together.
+pub fn choose(shape: &GraphSize, resources: &Resources) -> Plan {
+    let budget = resources.seconds();
+    let mut config = Config { system: System::Blend, ..Config::default() };
+    let Networks { walker, embedding } = Networks::within(shape, resources);
+    // Rules with constants bring much on large graphs; on small ones those that are paths say it all.
+    if shape.entities >= LARGE || !walker.fits {
+        config.rules.types = vec![RuleFamily::Cyclic, RuleFamily::Acyclic, RuleFamily::Zero];
+    }
+    if shape.facts >= MANY_FACTS {
+        config.rules.min_support = 5;
+    }
+    let missing = match (walker.fits, embedding.fits) {
+        (true, _) => {
+            config.rules.seconds = (0.1 * budget).clamp(1.0, 100.0);
+            None
+        }
+        (false, true) => {
+            config.rules.seconds = (0.2 * budget).clamp(1.0, 100.0);
+            config.blend.with_walker = false;
+            Some("a walker")
+        }
+        (false, false) => {
+            // Too large for any of the networks: rules scale.
+            config.system = System::Rules;
+            let left = 0.9 * budget - by_rules(shape, resources);
+            config.rules.seconds = left.clamp(0.2 * budget, 0.8 * budget).max(1.0);
+            Some("networks")
+        }
+    };
+    (config.walk, config.embed) = (walker.settings, embedding.settings);
+    config.walk.soft_reward = embedding.fits;
+    config.walk.start = if embedding.fits { Start::Embedding } else { Start::Random };
+    config.walk.validation_queries = VALIDATION_QUERIES;
+    config.blend.validation_queries = VALIDATION_QUERIES;
+    Plan { missing, ..Plan::new(config, shape, resources) }
+}
+
+/// About how many seconds it takes to rank by rules.
+fn by_rules(shape: &GraphSize, resources: &Resources) -> f64 {
+    shape.ranked as f64 / (RANKED * resources.threads as f64)
+}
+
+/// About how long the stages of `config` take: mining, embedding, pre-training, joint training; and ranking.
+fn seconds(config: &Config, shape: &GraphSize, resources: &Resources) -> [f64; 5] {
+    let stages = Stage::of(config);
+    let planned = |stage: Stage, seconds: f64| if stages.contains(&stage) { seconds } else { 0.0 };
+    let embedding = embed_epoch(shape, resources, &config.embed) * config.embed.epochs as f64;
+    let [alone, together] = walking(shape, resources, &config.walk);
+    let searching = planned(Stage::Training, searching(shape, resources, &config.walk));
+    let ranking = match config.system {
+        System::Embedding => 0.0,
+        System::Rules => by_rules(shape, resources),
+        System::Walker => searching,
+        System::Blend => BLENDING * searching + OPENING + by_rules(shape, resources),
+    };
+    [
+        planned(Stage::Rules, config.rules.seconds),
+        planned(Stage::Embeddings, embedding),
+        planned(Stage::Pretraining, alone),
+        planned(Stage::Training, together),
+        ranking,
+    ]
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Config { system, embed, walk, rules, .. } = &self.config;
+        let [mining, embedding, alone, together, ranking] = self.seconds;
+        let about = |seconds: f64| match seconds {
+            _ if seconds < 90.0 => format!("{:.0} s", seconds.max(1.0)),
+            _ if seconds < 600.0 => format!("{:.1} min", seconds / 60.0).replace(".0", ""),
+            _ => format!("{:.0} min", seconds / 60.0),
+        };
+        let (all, most) = (about(self.seconds.iter().sum()), about(self.resources.seconds()));
+        write!(f, "plan, about {all} in all, at most {most}:")?;
+        let stages = Stage::of(&self.config);
+        if stages.contains(&Stage::Embeddings) {
+            let (model, dimension, epochs) = (embed.model.name(), embed.dimension, embed.epochs);
+            write!(f, " {model} of dimension {dimension}, {epochs} epochs, about {};", about(embedding))?;
+        }
+        if stages.contains(&Stage::Rules) {
+            write!(f, " rules up to length {}, at most {};", rules.max_length, about(mining))?;
+        }
+        if stages.contains(&Stage::Training) {
+            let (width, hops, epochs) = (walk.dimension, walk.hops, walk.epochs);
+            let walking = about(alone + together);
+            write!(f, " walker of width {width}, {hops} hops, at most {epochs} epochs, about {walking};")?;
+        }
+        if let Some(missing) = self.missing {
+            write!(f, " no time for {missing} in a graph of this size;")?;
+        }
+        let by = match system {
+            System::Rules => " by rules",
+            System::Embedding => " by the embedding model",
+            System::Walker => " by the walker",
+            System::Blend => " by what they say together",
+        };
+        write!(f, " ranking{by}, about {}", about(ranking))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO_CORES: Resources = Resources { minutes: 10.0, threads: 2, cuda: false };
+
+    fn shape(entities: usize, facts: usize) -> GraphSize {
+        GraphSize { entities, facts, training: facts, ranked: facts / 10 }
+    }
+
+    #[test]
+    fn every_choice_is_sound_and_within_the_budget() {
+        for entities in [1, 30, 500, 5_000, 40_000, 1_000_000] {
+            for degree in [1, 6, 40] {
+                for minutes in [0.5, 10.0, 600.0] {
+                    let shape = shape(entities, entities * degree / 2 + 1);
+                    let plan = choose(&shape, &Resources { minutes, ..TWO_CORES });
+                    plan.config.check().unwrap();
+                    let learning: f64 = plan.seconds[..4].iter().sum();
+                    assert!(learning <= 60.0 * minutes, "{shape:?} {minutes} {plan}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn large_graphs_get_rules_and_small_ones_small_networks() {
+        assert_eq!(choose(&shape(2_000_000, 10_000_000), &TWO_CORES).config.system, System::Rules);
+        let small = choose(&shape(300, 3_000), &TWO_CORES).config;
+        assert_eq!((small.system, small.walk.dimension, small.walk.soft_reward), (System::Blend, 64, true));
+        assert_eq!(small.walk.start, Start::Embedding);
+        let dense = choose(&shape(15_000, 270_000), &Resources { minutes: 600.0, ..TWO_CORES }).config;
+        assert_eq!((dense.walk.relation_dropout, dense.walk.dimension), (0.5, 200));
+    }
+
+    #[test]
+    fn rules_answer_beside_the_networks_that_there_is_time_for() {
+        let plan = choose(&shape(40_000, 75_000), &Resources { minutes: 5.0, ..TWO_CORES });
+        let Config { system, blend, ref rules, .. } = plan.config;
+        assert_eq!((system, blend.with_walker, blend.with_embedding), (System::Blend, false, true));
+        assert_eq!((rules.types.len(), rules.min_support), (3, 2));
+        assert_eq!(Stage::of(&plan.config), [Stage::Embeddings, Stage::Rules, Stage::Blending]);
+        let said = plan.to_string();
+        assert!(said.contains("complex of dimension 64") && !said.contains("walker of width"), "{said}");
+        assert!(said.contains(" no time for a walker in a graph of this size;"), "{said}");
+        let set = |pair: &str| plan.with(&Layer::from_pairs([pair]).unwrap()).unwrap().to_string();
+        assert!(set("rules.top=50").contains("no time for a walker"));
+        for other in ["system=rules", "system=walker", "blend.with_walker=true"] {
+            assert!(!set(other).contains("no time"), "{other}");
+        }
+        let many = choose(&shape(270_000, 2_400_000), &TWO_CORES);
+        assert_eq!((many.config.system, many.config.rules.min_support), (System::Rules, 5));
+        // Ranking takes its time, and mining leaves it.
+        assert!(many.seconds[4] > 10.0 && many.seconds.iter().sum::<f64>() <= 600.0, "{many}");
+    }
+
+    #[test]
+    fn a_plan_goes_by_the_settings_of_the_user() {
+        let plan = choose(&shape(300, 3_000), &TWO_CORES);
+        let set = |pairs: &[&str]| plan.with(&Layer::from_pairs(pairs.iter().copied()).unwrap()).unwrap();
+        let rules = set(&["system=rules", "rules.seconds=123"]);
+        assert_eq!(rules.seconds[..4], [123.0, 0.0, 0.0, 0.0]);
+        let said = rules.to_string();
+        assert!(said.contains("rules up to length 3") && !said.contains("walker"), "{said}");
+        assert_eq!(set(&[]), plan);
+        assert!(set(&["embed.epochs=1"]).seconds[1] < plan.seconds[1]);
+    }
+
+    #[test]
+    fn the_plan_is_said_beforehand() {
+        let said = choose(&shape(300, 3_000), &TWO_CORES).to_string();
+        assert!(said.starts_with("plan, about ") && said.contains("walker of width 64, 3 hops"), "{said}");
+    }
+}

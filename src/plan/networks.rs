@@ -1,0 +1,268 @@
+//! The networks that a graph wants and the time allows: their sizes, and what training them costs.
+//!
+//! The estimates count multiplications and divide them by what a core does of them in our own code; they are
+//! there to choose sizes and numbers of epochs, and are off by a factor of two easily.
+
+use crate::embed::{self, ModelKind, Settings};
+use crate::eval::Side;
+use crate::graph::{Graph, Known};
+use crate::walk::{Pool, WalkConfig};
+use serde::{Deserialize, Serialize};
+
+/// Multiply-adds that a core does in a second, in thousand millions: what small networks get of one with AVX-512 in training.
+const A_CORE: f64 = 20.0;
+/// How many cores an NVIDIA card is worth here.
+const A_CARD: f64 = 150.0;
+/// How many times as fast the products of an embedding model with very many entities are.
+const LARGE_PRODUCTS: f64 = 2.0;
+/// From this many entities on a graph is large.
+pub const LARGE: usize = 10_000;
+/// From this mean degree on a graph is walked like FB15k-237, below like WN18RR.
+const DENSE: f64 = 15.0;
+/// The part of the time that the walker gets.
+const WALKING: f64 = 0.5;
+/// The part that the embedding model gets.
+const EMBEDDING: f64 = 0.3;
+/// The part that it gets if there is no time for a walker.
+const ALONE: f64 = 0.65;
+/// What an epoch of the relation agent alone costs, an epoch of both being 1.
+const PRETRAINING: f64 = 0.5;
+/// Walks may share states better than is assumed here: so many times as fast a walker has been seen.
+const HOPE: f64 = 3.0;
+/// A network is made smaller until the time is enough for so many epochs, and left out if the smallest has not
+/// even the second number of them: one that has hardly been trained says nothing, and rewards at random.
+const EPOCHS_WANTED: [usize; 2] = [10, 5];
+/// The sizes of walkers, the largest first: for so many entities or more, the width, layers, batch and walks a query.
+const WALKERS: [(usize, [usize; 4]); 3] =
+    [(LARGE, [200, 3, 256, 20]), (1000, [100, 2, 128, 20]), (0, [64, 1, 128, 10])];
+/// The dimensions of embedding models, the largest first.
+const DIMENSIONS: [usize; 3] = [200, 100, 64];
+
+/// What matters of a graph.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GraphSize {
+    /// How many entities there are.
+    pub entities: usize,
+    /// How many facts.
+    pub facts: usize,
+    /// How many training queries the walker has.
+    pub training: usize,
+    /// How many queries are ranked in the end.
+    pub ranked: usize,
+}
+
+impl GraphSize {
+    /// The shape of `graph` with the training queries of `known`; `ranked` queries are ranked in the end.
+    pub fn of(graph: &Graph, known: &Known, ranked: usize) -> Self {
+        Self { entities: graph.entities(), facts: graph.facts(), training: known.queries.len(), ranked }
+    }
+
+    fn degree(&self) -> f64 {
+        2.0 * self.facts as f64 / self.entities.max(1) as f64
+    }
+
+    fn is_dense(&self) -> bool {
+        self.degree() >= DENSE
+    }
+}
+
+/// What there is to compute with.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Resources {
+    /// The budget.
+    pub minutes: f64,
+    /// Threads of the CPU.
+    pub threads: usize,
+    /// Whether tensors live on a card.
+    pub cuda: bool,
+}
+
+impl Resources {
+    /// The budget.
+    pub fn seconds(&self) -> f64 {
+        60.0 * self.minutes
+    }
+
+    /// Multiply-adds in a second.
+    fn rate(&self) -> f64 {
+        1e9 * A_CORE * if self.cuda { A_CARD } else { self.threads as f64 }
+    }
+}
+
+/// A network that suits a graph, and whether there is time for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fitted<T> {
+    /// Its settings.
+    pub settings: T,
+    /// Whether there is time enough to train it.
+    pub fits: bool,
+}
+
+/// The networks that suit a graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Networks {
+    /// The walker.
+    pub walker: Fitted<WalkConfig>,
+    /// The embedding model.
+    pub embedding: Fitted<Settings>,
+}
+
+impl Networks {
+    /// Those for a graph of this shape with these resources. The embedding model goes first: beside rules it says more,
+    /// and a walker that starts without it learns too little in a time that is too short for the other.
+    pub fn within(shape: &GraphSize, resources: &Resources) -> Self {
+        let walker = fitting_walker(shape, resources);
+        let embedding = fitting_embedding(shape, resources, EMBEDDING);
+        if walker.fits && embedding.settings.epochs >= EPOCHS_WANTED[0] {
+            return Self { walker, embedding };
+        }
+        let walker = Fitted { fits: false, ..walker };
+        Self { walker, embedding: fitting_embedding(shape, resources, ALONE) }
+    }
+}
+
+/// The largest of `sizes`, which come in this order, that gets the epochs it wants; otherwise the smallest.
+fn largest<T>(sizes: impl IntoIterator<Item = T>, epochs: impl Fn(&T) -> usize) -> Fitted<T> {
+    let [wanted, least] = EPOCHS_WANTED;
+    let mut sizes = sizes.into_iter().peekable();
+    loop {
+        let size = sizes.next().expect("there is a size for every graph");
+        if epochs(&size) >= wanted || sizes.peek().is_none() {
+            return Fitted { fits: epochs(&size) >= least, settings: size };
+        }
+    }
+}
+
+fn fitting_walker(shape: &GraphSize, resources: &Resources) -> Fitted<WalkConfig> {
+    let sizes = WALKERS.iter().filter(|(from, _)| shape.entities >= *from);
+    let trained = |(_, size): &(usize, [usize; 4])| {
+        let config = walker(shape, *size);
+        let in_time = WALKING * resources.seconds() / walk_epoch(shape, resources, &config);
+        // Pre-training takes its part of the walker's time, at most half of it.
+        let alone = (f64::from(config.pretrain_epochs) * PRETRAINING).min(0.5 * in_time);
+        // The step size is constant, so a training that comes out slower than hoped for is cut where its time is up.
+        let epochs = (HOPE * (in_time - alone)).clamp(1.0, 40.0) as usize;
+        let validate_every = (epochs / 8).max(1);
+        WalkConfig { pretrain_epochs: (alone / PRETRAINING) as f32, epochs, validate_every, ..config }
+    };
+    largest(sizes.map(trained), |config| config.epochs)
+}
+
+fn walker(shape: &GraphSize, [width, layers, batch, rollouts]: [usize; 4]) -> WalkConfig {
+    let dense = shape.is_dense();
+    let published = if dense { WalkConfig::fb15k_237() } else { WalkConfig::wn18rr() };
+    // A small graph leaves no room for as many batches as make the published step safe.
+    let learning_rate = if shape.training < 20_000 { 0.003 } else { published.learning_rate };
+    let beam = if shape.entities < 1000 { 64 } else { 128 };
+    let lambda = if dense { 0.1 } else { 0.3 };
+    // A user asks for either end.
+    let side = Side::Both;
+    // The relation agent wants about a thousand batches alone, which is many passes over few queries.
+    let batches = (shape.training * side.directions().len()).div_ceil(batch).max(1);
+    let pretrain_epochs = (1000 / batches).clamp(1, 15) as f32;
+    // On graphs as dense as FB15k-237 less of it, and of the dropout of embeddings, than published learnt faster.
+    let entropy = if dense { 0.01 } else { published.entropy };
+    // Small graphs are explored soon enough without hiding much of them.
+    let hidden = if shape.entities < LARGE { 0.1 } else { published.relation_dropout };
+    WalkConfig {
+        side,
+        pool: Pool::Sum,
+        pretrain_epochs,
+        embedding_dropout: 0.1,
+        relation_dropout: hidden,
+        entity_dropout: hidden,
+        entropy,
+        dimension: width,
+        history: width,
+        layers,
+        batch,
+        rollouts,
+        learning_rate,
+        beam,
+        lambda,
+        ..published
+    }
+}
+
+fn fitting_embedding(shape: &GraphSize, resources: &Resources, part: f64) -> Fitted<Settings> {
+    let suited = embed::suited(ModelKind::ComplEx, shape.entities);
+    let trained = |&dimension: &usize| {
+        let settings = Settings { dimension, ..suited.clone() };
+        let in_time = part * resources.seconds() / embed_epoch(shape, resources, &settings);
+        let epochs = in_time.clamp(1.0, suited.epochs as f64) as usize;
+        // Few epochs want large steps.
+        let learning_rate = if epochs < suited.epochs { 0.01 } else { suited.learning_rate };
+        // Where the validation split is learnt from there is no time to find the number of epochs without it first.
+        let (final_epochs, evaluate_every) = (epochs, (epochs / 8).max(1));
+        Settings { epochs, final_epochs, evaluate_every, learning_rate, ..settings }
+    };
+    let sizes = DIMENSIONS.iter().filter(|dimension| **dimension <= suited.dimension);
+    largest(sizes.map(trained), |settings| settings.epochs)
+}
+
+/// Seconds of an epoch of the embedding model: both queries of every fact against every entity, forward and twice backward.
+pub fn embed_epoch(shape: &GraphSize, resources: &Resources, settings: &Settings) -> f64 {
+    let cost = 3.0 * 2.0 * shape.facts as f64 * shape.entities as f64 * 2.0 * settings.dimension as f64;
+    let faster = if shape.entities >= LARGE { LARGE_PRODUCTS } else { 1.0 };
+    (cost / (faster * resources.rate())).max(1e-3)
+}
+
+/// Seconds of an epoch of joint training. Walks share states; what `benches/walk` counts of them over all hops is half
+/// as many as walks on WN18RR and NELL-995, and one and a half times as many on FB15k-237.
+pub fn walk_epoch(shape: &GraphSize, resources: &Resources, config: &WalkConfig) -> f64 {
+    let shared = if shape.is_dense() { 0.5 } else { 0.18 };
+    let states = shared * (config.rollouts * config.hops) as f64;
+    let asked = shape.training * config.side.directions().len();
+    let cost = 3.0 * asked as f64 * states * state_cost(shape, config);
+    (cost / resources.rate()).max(1e-3)
+}
+
+/// Seconds of pre-training and of joint training, which is cut where its part of the time is up.
+pub fn walking(shape: &GraphSize, resources: &Resources, config: &WalkConfig) -> [f64; 2] {
+    let epoch = walk_epoch(shape, resources, config);
+    let pretrained = if config.pretrains() { config.pretrain_epochs } else { 0.0 };
+    let alone = f64::from(pretrained) * PRETRAINING * epoch;
+    [alone, (epoch * config.epochs as f64).min(WALKING * resources.seconds() - alone).max(0.0)]
+}
+
+/// Seconds of beam search for all queries that are ranked in the end.
+pub fn searching(shape: &GraphSize, resources: &Resources, config: &WalkConfig) -> f64 {
+    let states = 0.3 * config.beam as f64 * config.hops as f64;
+    shape.ranked as f64 * states * state_cost(shape, config) / resources.rate()
+}
+
+/// Multiply-adds of one state: two LSTMs, two heads, the candidates.
+fn state_cost(shape: &GraphSize, config: &WalkConfig) -> f64 {
+    let (width, layers) = (config.dimension as f64, config.layers as f64);
+    let candidates = (3.0 * shape.degree()).min(config.bandwidth as f64);
+    2.0 * layers * 8.0 * width * width + 8.0 * width * width + candidates * width
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_shrink_with_the_time_and_go_when_there_is_none() {
+        let shape = GraphSize { entities: 40_000, facts: 75_000, training: 75_000, ranked: 9_000 };
+        let sizes = |minutes: f64| {
+            let Networks { walker, embedding } =
+                Networks::within(&shape, &Resources { minutes, threads: 2, cuda: false });
+            let (width, dimension) = (walker.settings.dimension, embedding.settings.dimension);
+            (walker.fits.then_some(width), embedding.fits.then_some(dimension))
+        };
+        let minutes = [1.0, 5.0, 20.0, 30.0, 600.0];
+        let met = minutes.map(sizes);
+        let (small, middle, large) = (Some(64), Some(100), Some(200));
+        let expected = [(None, None), (None, small), (middle, small), (middle, middle), (large, large)];
+        assert_eq!(met, expected);
+    }
+
+    #[test]
+    fn a_dense_graph_has_an_embedding_sooner_than_a_walker() {
+        let shape = GraphSize { entities: 500, facts: 50_000, training: 50_000, ranked: 0 };
+        let resources = Resources { minutes: 0.2, threads: 2, cuda: false };
+        let Networks { walker, embedding } = Networks::within(&shape, &resources);
+        assert_eq!((walker.fits, embedding.fits), (false, true));
+    }
+}

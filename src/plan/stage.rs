@@ -1,0 +1,72 @@
+//! The learning stages of a run: which there are, and which of them a configuration needs.
+
+use crate::config::{Config, System};
+
+/// A learning stage of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// The embedding model is trained.
+    Embeddings,
+    /// Rules are mined.
+    Rules,
+    /// The relation agent is trained alone.
+    Pretraining,
+    /// Both agents are trained.
+    Training,
+    /// The weights of the blend are fitted.
+    Blending,
+}
+
+impl Stage {
+    /// All of them, in their order.
+    pub const ALL: [Stage; 5] =
+        [Stage::Embeddings, Stage::Rules, Stage::Pretraining, Stage::Training, Stage::Blending];
+
+    /// The name in files and on the screen.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Embeddings => "embeddings",
+            Stage::Rules => "rules",
+            Stage::Pretraining => "pretraining",
+            Stage::Training => "training",
+            Stage::Blending => "blending",
+        }
+    }
+
+    /// The stages that `config` needs, in their order.
+    pub fn of(config: &Config) -> Vec<Stage> {
+        let (walk, blend) = (&config.walk, &config.blend);
+        let blends = config.system == System::Blend;
+        let walks = config.system == System::Walker || (blends && blend.with_walker);
+        let pretrains = walks && walk.pretrains();
+        let guided = pretrains || (walks && walk.lambda > 0.0);
+        let wanted = |stage: &Stage| match stage {
+            Stage::Embeddings => {
+                let speaks = config.system == System::Embedding || (blends && blend.with_embedding);
+                speaks || (walks && walk.needs_embedding())
+            }
+            Stage::Rules => guided || config.system == System::Rules || (blends && blend.with_rules),
+            Stage::Pretraining => pretrains,
+            Stage::Training => walks,
+            Stage::Blending => blends,
+        };
+        Self::ALL.into_iter().filter(wanted).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::walk::Start;
+
+    #[test]
+    fn a_run_has_the_stages_that_its_walker_learns_from() {
+        let mut config = Config::default();
+        (config.system, config.walk.soft_reward) = (System::Walker, false);
+        assert_eq!(Stage::of(&config), [Stage::Rules, Stage::Pretraining, Stage::Training]);
+        config.walk.start = Start::Embedding;
+        assert_eq!(Stage::of(&config)[0], Stage::Embeddings);
+        (config.walk.lambda, config.walk.pretrain_epochs) = (0.0, 0.0);
+        assert_eq!(Stage::of(&config), [Stage::Embeddings, Stage::Training]);
+    }
+}

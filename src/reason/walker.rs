@@ -1,0 +1,238 @@
+//! The walker as a reasoner that says why: its path, and the rule that the path follows.
+//!
+//! A walk may come back to where it has been. The variables of a rule stand for different entities, and so its
+//! confidence was counted: a walk that repeats an entity grounds no rule, even if its links are the body of one.
+
+use super::{Explains, Reflexive};
+use super::{Hop, Reasoned};
+use crate::eval::{Reasoner, ReasonerError, Scored};
+use crate::graph::{EntityId, Graph, Link, Query};
+use crate::rule::{Grounding, ScoredRule, Shape};
+use crate::walk::{self, Walker};
+use std::collections::HashMap;
+
+/// Entities that are tried at most for a grounding of the rule whose links were walked.
+const TRIED: usize = 100_000;
+
+/// The walker and the rules that its paths may follow.
+pub struct ByWalker<'g> {
+    walker: Walker,
+    graph: &'g Graph,
+    /// By query link and relation path without the hops that stay: the rule.
+    rules: HashMap<(Link, Box<[Link]>), ScoredRule>,
+    reflexive: Reflexive<'g>,
+}
+
+impl<'g> ByWalker<'g> {
+    /// `walker` on `graph`, whose paths may follow `rules`.
+    pub fn new(walker: Walker, graph: &'g Graph, rules: &[ScoredRule]) -> Self {
+        let mut by_path: HashMap<(Link, Box<[Link]>), ScoredRule> = HashMap::new();
+        for scored in rules.iter().filter(|scored| scored.rule.shape == Shape::Cyclic) {
+            for rule in [scored.rule.clone(), scored.rule.reversed()] {
+                by_path.entry((rule.head, rule.body)).or_insert_with(|| scored.clone());
+            }
+        }
+        Self { walker, graph, rules: by_path, reflexive: Reflexive::new(graph) }
+    }
+
+    /// The ways to a walked answer, that with a rule first. None if the walker has only stayed where it was: that
+    /// is no reason, unless the relation asked for often leads from an entity to itself.
+    fn ways(&self, query: Query, answer: &walk::Answer) -> Vec<Reasoned> {
+        let hop = |step: &walk::Step| Hop {
+            link: step.link,
+            target: step.entity,
+            scores: Some([f64::from(step.relation_score), f64::from(step.entity_score)]),
+        };
+        let walk = Reasoned {
+            entity: answer.entity,
+            score: f64::from(answer.score),
+            start: query.subject,
+            path: answer.path.iter().map(hop).collect(),
+            rule: None,
+        };
+        let links: Box<[Link]> = answer.links().into_iter().filter(|link| *link != Link::NO_OP).collect();
+        if links.is_empty() {
+            return if self.reflexive.is(query.link) { vec![walk] } else { Vec::new() };
+        }
+        let Some(rule) = self.rules.get(&(query.link, links.clone())) else { return vec![walk] };
+        let rule = Some(rule.clone());
+        if repeats_nobody(query.subject, &walk.path) {
+            return vec![Reasoned { rule, ..walk }];
+        }
+        match self.grounding(query.subject, &links, answer.entity) {
+            Some(path) => vec![Reasoned { path, rule, ..walk.clone() }, walk],
+            None => vec![walk],
+        }
+    }
+
+    /// A path along `links` from `start` to `end` whose entities are all different, if one is found soon enough.
+    fn grounding(&self, start: EntityId, links: &[Link], end: EntityId) -> Option<Vec<Hop>> {
+        let targets = |entity, link| self.graph.targets(entity, link);
+        let found = Grounding { targets, distinct: true, tries: TRIED }.find(start, links, Some(end))?;
+        let hop = |(&link, &target): (&Link, &EntityId)| Hop { link, target, scores: None };
+        Some(links.iter().zip(&found[1..]).map(hop).collect())
+    }
+
+    /// The answers of each query, best first, as beam search found them.
+    pub(super) fn walked(&self, queries: &[Query]) -> Result<Vec<Vec<walk::Answer>>, ReasonerError> {
+        let mut all = Vec::with_capacity(queries.len());
+        for batch in queries.chunks(self.walker.batch()) {
+            all.extend(self.walker.answers(batch)?);
+        }
+        Ok(all)
+    }
+}
+
+/// Whether all entities of a path from `start`, hops that stay aside, are different.
+fn repeats_nobody(start: EntityId, path: &[Hop]) -> bool {
+    let mut visited = vec![start];
+    path.iter().filter(|hop| hop.link != Link::NO_OP).all(|hop| {
+        let new = !visited.contains(&hop.target);
+        visited.push(hop.target);
+        new
+    })
+}
+
+impl Explains for ByWalker<'_> {
+    fn reasoner(&self) -> &dyn Reasoner {
+        &self.walker
+    }
+
+    fn walker(&self) -> Option<&Walker> {
+        Some(&self.walker)
+    }
+
+    fn reasons(
+        &self,
+        query: Query,
+        answers: &[Scored],
+        most: usize,
+    ) -> Result<Vec<Vec<Reasoned>>, ReasonerError> {
+        let walked = self.walked(&[query])?.remove(0);
+        let found: HashMap<EntityId, &walk::Answer> = walked.iter().map(|way| (way.entity, way)).collect();
+        let of_one = |answer: &Scored| {
+            let mut ways = found.get(&answer.entity).map_or_else(Vec::new, |way| self.ways(query, way));
+            ways.truncate(most);
+            ways
+        };
+        Ok(answers.iter().map(of_one).collect())
+    }
+
+    /// In the order in which beam search has them.
+    fn ranked(&self, query: Query, graph: &Graph) -> Result<Vec<Scored>, ReasonerError> {
+        let walked = self.walked(&[query])?.remove(0);
+        let new = |way: &&walk::Answer| !graph.contains(query.subject, query.link, way.entity);
+        let scored = |way: &walk::Answer| Scored { entity: way.entity, score: f64::from(way.score) };
+        Ok(walked.iter().filter(new).map(scored).collect())
+    }
+
+    fn reasoned(
+        &self,
+        queries: &[Query],
+        top: usize,
+        graph: &Graph,
+    ) -> Result<Vec<Vec<Reasoned>>, ReasonerError> {
+        let walked = self.walked(queries)?;
+        let of_query = |(query, answers): (&Query, Vec<walk::Answer>)| {
+            let known = graph.targets(query.subject, query.link);
+            let fresh = answers.iter().filter(|answer| known.binary_search(&answer.entity).is_err());
+            let reasoned = fresh.filter_map(|answer| self.ways(*query, answer).into_iter().next());
+            reasoned.take(top).collect()
+        };
+        Ok(queries.iter().zip(walked).map(of_query).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{Known, RelationId, Triple};
+    use crate::rule::{Counts, Rule};
+    use crate::tensor::Device;
+    use crate::walk::WalkConfig;
+
+    fn both_ways() -> (Link, Link) {
+        (Link::forward(RelationId(0)), Link::inverse_of(RelationId(0)))
+    }
+
+    fn hops(path: &[(Link, u32)]) -> Vec<Hop> {
+        path.iter().map(|&(link, target)| Hop { link, target: EntityId(target), scores: None }).collect()
+    }
+
+    #[test]
+    fn a_walk_that_comes_back_grounds_no_rule() {
+        let (parent, up) = both_ways();
+        assert!(repeats_nobody(EntityId(0), &hops(&[(up, 1), (parent, 2), (Link::NO_OP, 2)])));
+        assert!(!repeats_nobody(EntityId(0), &hops(&[(up, 1), (parent, 0)])));
+        assert!(!repeats_nobody(EntityId(0), &hops(&[(up, 1), (parent, 2), (up, 1)])));
+    }
+
+    /// A walker that has learnt nothing and so finds every path of two hops.
+    fn untrained(facts: &[Triple], graph: &Graph) -> Walker {
+        let facts: std::sync::Arc<[Triple]> = facts.into();
+        let known = Known { facts: facts.clone(), queries: facts, ..Known::default() };
+        let config = WalkConfig {
+            hops: 2,
+            dimension: 8,
+            history: 8,
+            close_subject: false,
+            close_answers: false,
+            ..WalkConfig::default()
+        };
+        Walker::new(&config, graph, &known, &Device::cpu(1).unwrap(), 1).unwrap()
+    }
+
+    #[test]
+    fn staying_is_a_reason_only_where_many_facts_lead_from_an_entity_to_itself() {
+        let mut facts = vec![Triple::new(0, 0, 1), Triple::new(1, 0, 2), Triple::new(3, 1, 3)];
+        // One odd fact of many.
+        facts.extend((3..15).map(|head| Triple::new(head, 2, 3)));
+        let graph = Graph::new(15, 3, &facts);
+        let reasoner = ByWalker::new(untrained(&facts, &graph), &graph, &[]);
+        for (relation, itself) in [(0, false), (1, true), (2, false)] {
+            let query = Query { subject: EntityId(0), link: Link::forward(RelationId(relation)) };
+            let ranked = reasoner.ranked(query, &graph).unwrap();
+            assert!(ranked.iter().any(|scored| scored.entity == query.subject), "ranking knows it");
+            let answers = reasoner.reasoned(&[query], 10, &graph).unwrap().remove(0);
+            assert_eq!(answers.iter().any(|answer| answer.entity == query.subject), itself);
+            assert!(answers.len() > usize::from(itself));
+            let reasons = reasoner.reasons(query, &ranked, 1).unwrap();
+            let reasoned: Vec<Reasoned> = reasons.into_iter().flatten().collect();
+            assert_eq!(reasoned, answers, "what has a reason is what is answered");
+        }
+    }
+
+    #[test]
+    fn a_rule_stands_beside_a_path_that_grounds_it() {
+        // 0 -> 1 <- 2, and 0 -> 3 -> 1: from 0 over 1 back to 0 is no grounding, over 3 to 1 is.
+        let facts: Vec<Triple> =
+            [(0, 1), (2, 1), (0, 3), (3, 1)].iter().map(|&(h, t)| Triple::new(h, 0, t)).collect();
+        let graph = Graph::new(4, 2, &facts);
+        let (forward, back) = both_ways();
+        let rule = |body: &[Link]| ScoredRule {
+            rule: Rule::cyclic(Link::forward(RelationId(1)), body),
+            counts: Counts::exact(5, 5),
+        };
+        let rules = [rule(&[forward, back]), rule(&[forward, forward, back])];
+        let reasoner = ByWalker::new(untrained(&facts, &graph), &graph, &rules);
+        let query = Query { subject: EntityId(0), link: Link::forward(RelationId(1)) };
+        let step = |link, entity| walk::Step {
+            link,
+            entity: EntityId(entity),
+            relation_score: -1.0,
+            entity_score: -1.0,
+        };
+        let walked =
+            |path: Vec<walk::Step>| walk::Answer { entity: path[path.len() - 1].entity, score: -1.0, path };
+        let said = |path| {
+            let ways = reasoner.ways(query, &walked(path));
+            ways.into_iter()
+                .map(|way| (way.path.iter().map(|hop| hop.target.0).collect(), way.rule.is_some()))
+                .collect::<Vec<(Vec<u32>, bool)>>()
+        };
+        assert_eq!(said(vec![step(forward, 1), step(back, 2)]), [(vec![1, 2], true)]);
+        assert_eq!(said(vec![step(forward, 1), step(back, 0)]), [(vec![1, 0], false)]);
+        let returns = vec![step(forward, 1), step(forward, 1), step(back, 2)];
+        assert_eq!(said(returns), [(vec![3, 1, 2], true), (vec![1, 1, 2], false)]);
+    }
+}

@@ -1,0 +1,145 @@
+//! The report: one HTML page that needs nothing else, made from what runs left in their directories.
+
+mod chart;
+mod html;
+mod section;
+
+use super::published;
+use crate::ask::{AskError, Model, RunReport};
+use crate::run::metrics;
+use chart::{Line, Room, lines};
+use html::{escape, table};
+use section::{section, title};
+use std::fmt::Write;
+
+/// How many answers of each run are shown with their paths.
+const ANSWERS: usize = 20;
+
+/// A run as the page shows it.
+pub struct Shown {
+    /// The run, open.
+    pub opened: Model,
+    /// What it came to.
+    pub report: RunReport,
+    /// Its learning curves.
+    pub metrics: Vec<metrics::Metric>,
+}
+
+/// The page about `runs`.
+///
+/// # Errors
+/// If a run cannot be asked for its example answers.
+pub fn page(runs: &[Shown]) -> Result<String, AskError> {
+    let mut body = String::from("<h1>RuleGuider: answers with their reasons</h1>");
+    body.push_str(&results(runs));
+    body.push_str(&rule_quality(runs));
+    for run in runs {
+        body.push_str(&section(run, ANSWERS)?);
+    }
+    let mut page = String::from("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
+    // Writing to a string cannot fail, here and below.
+    let _ = writeln!(
+        page,
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <link rel=\"icon\" href=\"data:,\"><title>RuleGuider report</title><style>{}</style></head><body>{body}\
+         <p class=\"note\">Made by ruleguider {}.</p></body></html>",
+        include_str!("page.css"),
+        crate::VERSION
+    );
+    Ok(page)
+}
+
+/// The figures of all runs, each beside the published ones of the same system where there are any.
+fn results(runs: &[Shown]) -> String {
+    let percent = |share: f64| format!("{:.1}", 100.0 * share);
+    let given = |figure: Option<f64>| figure.map_or_else(|| "–".to_owned(), |figure| format!("{figure:.1}"));
+    let mut rows = Vec::new();
+    let mut ours = Vec::new();
+    let mut compared = false;
+    for run in runs {
+        ours.push(rows.len());
+        let RunReport { report, dataset, seed, .. } = &run.report;
+        let figures = &report.figures;
+        rows.push(vec![
+            title(run),
+            percent(figures.hits_at_1),
+            percent(figures.hits_at_3),
+            percent(figures.hits_at_5),
+            percent(figures.hits_at_10),
+            percent(figures.mrr),
+            format!("{:.0}", figures.mean_rank),
+            figures.queries.to_string(),
+            report.left_out.to_string(),
+            seed.to_string(),
+        ]);
+        let name = run.report.name.as_deref().unwrap_or_default();
+        if let Some(row) = published::published().row(dataset, name, "test") {
+            compared = true;
+            rows.push(vec![
+                format!("— {name}, as published"),
+                given(row.hits_at_1),
+                "–".to_owned(),
+                given(row.hits_at_5),
+                given(row.hits_at_10),
+                given(row.mrr),
+                "–".to_owned(),
+                "–".to_owned(),
+                "–".to_owned(),
+                "–".to_owned(),
+            ]);
+        }
+    }
+    let protocols: Vec<String> = runs.iter().map(protocol).collect();
+    // Runs that were ranked otherwise than the first say so themselves.
+    for (row, said) in ours.into_iter().zip(&protocols).filter(|(_, said)| **said != protocols[0]) {
+        rows[row][0] = format!("{} ({said})", rows[row][0]);
+    }
+    let protocol = format!(
+        "Per cent except the mean rank. Filtered, test split, {}.",
+        protocols.first().map_or("", String::as_str)
+    );
+    let head =
+        ["", "hits@1", "hits@3", "hits@5", "hits@10", "MRR", "mean rank", "queries", "left out", "seed"];
+    let mut html = format!("<h2>Results</h2>{}", table(&protocol, &head, &rows));
+    if compared {
+        let said = &published::published().protocol;
+        let _ = write!(
+            html,
+            "<p class=\"note\">Published figures: {}; {}.</p>",
+            escape(&said.said),
+            escape(&said.differs)
+        );
+    }
+    html
+}
+
+/// How a run was ranked.
+fn protocol(run: &Shown) -> String {
+    let report = &run.report.report;
+    let word = |value: &dyn std::fmt::Debug| format!("{value:?}").to_lowercase();
+    format!("{} queries, ties {}", word(&report.direction), word(&report.ties))
+}
+
+/// The rules of each run sorted by their accuracy: how many there are of which quality.
+fn rule_quality(runs: &[Shown]) -> String {
+    let curves: Vec<Line> = runs
+        .iter()
+        .filter(|run| !run.opened.rules().is_empty())
+        .map(|run| {
+            let mut confidences: Vec<f64> =
+                run.opened.rules().iter().map(|rule| rule.counts.confidence(crate::rule::UNSEEN)).collect();
+            confidences.sort_by(|a, b| b.total_cmp(a));
+            let count = confidences.len() as f64;
+            let share = |at: usize| 100.0 * (at as f64 + 1.0) / count;
+            let points =
+                confidences.iter().enumerate().map(|(at, &confidence)| (share(at), confidence)).collect();
+            Line { name: format!("{} ({} rules)", run.report.dataset, confidences.len()), points }
+        })
+        .collect();
+    match lines("Rules sorted by accuracy", "per cent of the rules, the best first", Room::Wide, &curves) {
+        Some(chart) => format!(
+            "<h2>Quality of the rules</h2><p class=\"note\">Accuracy: correct / (predicted + 5), counted in the graph.</p>{chart}"
+        ),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,213 @@
+//! The part of the page about one run.
+
+use super::Shown;
+use super::chart::{Line, Room, lines};
+use super::html::{escape, table};
+use crate::ask::answer::Step;
+use crate::ask::{AskError, Example, Naming, RunReport};
+use crate::config::{self, Config, System};
+use crate::plan::Stage;
+use crate::report::published;
+use crate::run::metrics::Metric;
+use std::fmt::Write;
+
+/// What the run is called on the page.
+pub fn title(run: &Shown) -> String {
+    let RunReport { dataset, system, name, .. } = &run.report;
+    match name {
+        Some(name) => format!("{dataset}, {name}"),
+        None => format!("{dataset}, {}", format!("{system:?}").to_lowercase()),
+    }
+}
+
+/// Everything about one run.
+pub fn section(run: &Shown, answers: usize) -> Result<String, AskError> {
+    let mut html = format!("<h2>{}</h2>", escape(&title(run)));
+    // Writing to a string cannot fail, here and below.
+    let _ = write!(
+        html,
+        "<p class=\"note\">Version {}, seed {}, data {}.</p>",
+        escape(&run.report.version),
+        run.report.seed,
+        escape(run.opened.checksum().short())
+    );
+    html.push_str(&otherwise(run));
+    html.push_str(&stages(run));
+    html.push_str(&rule_share(run));
+    html.push_str(&curves(&run.metrics));
+    html.push_str(&relations(run));
+    let reasoner = run.opened.reasoner()?;
+    let examples = run.opened.examples(&*reasoner, answers)?;
+    html.push_str(&examples_html(&examples, run.opened.naming()));
+    Ok(html)
+}
+
+/// Which settings are not those of the configuration that the run is named after.
+fn otherwise(run: &Shown) -> String {
+    let Some(name) = &run.report.name else { return String::new() };
+    let full = format!("{}/{name}", run.report.dataset);
+    let Ok(named) = config::named(&full, &Config::default()) else { return String::new() };
+    let changed = run.opened.config().differences(&named);
+    if changed.is_empty() {
+        return String::new();
+    }
+    let said: Vec<String> =
+        changed.iter().map(|(key, ours, theirs)| format!("{key} = {ours} instead of {theirs}")).collect();
+    format!(
+        "<p class=\"note\">Settings other than those of the configuration {}: {}.</p>",
+        escape(&full),
+        escape(&said.join("; "))
+    )
+}
+
+fn stages(run: &Shown) -> String {
+    let in_order = Stage::ALL.iter().filter_map(|stage| run.report.stages.get_key_value(stage.name()));
+    let rows: Vec<Vec<String>> = in_order
+        .map(|(name, stage)| {
+            let memory = stage.peak_memory_mb.map_or_else(|| "–".to_owned(), |mb| format!("{mb:.0}"));
+            vec![name.clone(), format!("{:.1}", stage.seconds), memory]
+        })
+        .chain([vec!["ranking".to_owned(), format!("{:.1}", run.report.report.seconds), "–".to_owned()]])
+        .collect();
+    table("Time and memory by stage", &["stage", "seconds", "peak MB"], &rows)
+}
+
+fn rule_share(run: &Shown) -> String {
+    let Some(after) = run.report.rule_share else { return String::new() };
+    let before = run.report.stages.get("pretraining").and_then(|stage| stage.figures["rule_share"].as_f64());
+    let name = run.report.name.as_deref().unwrap_or_default();
+    let theirs = published::published().row(&run.report.dataset, name, "test").and_then(|row| row.rule_share);
+    let rows = [
+        ("end of pre-training", before.map(|share| 100.0 * share), theirs.map(|theirs| theirs.pretraining)),
+        ("end of joint training", Some(100.0 * after), theirs.map(|theirs| theirs.training)),
+    ];
+    // The walker of a blend is not asked by itself on the test split.
+    let split = if run.report.system == System::Blend { "validation" } else { "test" };
+    let mut html = format!(
+        "<p class=\"caption\">Share of the walker's top answers whose path is a rule: the validation split after \
+         pre-training, the {split} split after joint training</p><dl class=\"bars\">",
+    );
+    for (when, ours, theirs) in rows {
+        for (whose, share, class) in [("", ours, "c0"), (", published", theirs, "c5")] {
+            let Some(share) = share else { continue };
+            // Writing to a string cannot fail.
+            let _ = write!(
+                html,
+                "<dt>{when}{whose}</dt><dd><span class=\"bar {class}\" style=\"width:{:.1}%\"></span>{share:.1} %</dd>",
+                0.8 * share
+            );
+        }
+    }
+    html.push_str("</dl>");
+    html
+}
+
+/// The charts of a stage: their titles, and of each the figures it shows with the names they have there.
+const CHARTS: [(&str, &[(&str, &str)]); 4] = [
+    (
+        "on the validation split",
+        &[
+            ("valid_mrr", "MRR"),
+            ("valid_hits@1", "hits@1"),
+            ("valid_hits@3", "hits@3"),
+            ("valid_hits@10", "hits@10"),
+            ("rule_share", "top answers by a rule"),
+        ],
+    ),
+    (
+        "walks",
+        &[("reward", "mean reward"), ("hit_rate", "end in the target"), ("rule_rate", "follow a rule")],
+    ),
+    ("loss", &[("loss", "loss")]),
+    ("entropy of the choice of entities", &[("entropy", "entropy")]),
+];
+
+/// The learning curves of every stage that has any, in the order of the stages.
+fn curves(metrics: &[Metric]) -> String {
+    let stages = Stage::ALL.iter().map(|stage| stage.name());
+    let all = stages.flat_map(|stage| CHARTS.iter().map(move |chart| (stage, chart)));
+    let drawn: Vec<String> = all
+        .filter_map(|(stage, (title, figures))| {
+            let curve = |&(figure, name): &(&str, &str)| {
+                let of_stage = metrics.iter().filter(|metric| metric.stage == stage);
+                let points: Vec<(f64, f64)> = of_stage
+                    .filter_map(|metric| Some((metric.step as f64, metric.figures.get(figure)?.as_f64()?)))
+                    .collect();
+                // One point is no curve, and what is always 0 was not looked at.
+                let says = points.len() > 1 && points.iter().any(|point| point.1 != 0.0);
+                says.then(|| Line { name: name.to_owned(), points })
+            };
+            let curves: Vec<Line> = figures.iter().filter_map(curve).collect();
+            lines(&format!("{stage}: {title}"), "epoch", Room::Narrow, &curves)
+        })
+        .collect();
+    if drawn.is_empty() {
+        return String::new();
+    }
+    format!("<h3>Learning curves</h3><div class=\"charts\">{}</div>", drawn.concat())
+}
+
+fn relations(run: &Shown) -> String {
+    let report = &run.report.report;
+    let percent = |share: f64| format!("{:.1}", 100.0 * share);
+    let row = |name: &str, figures: &crate::eval::Figures| {
+        vec![
+            name.to_owned(),
+            figures.queries.to_string(),
+            percent(figures.hits_at_1),
+            percent(figures.hits_at_10),
+            percent(figures.mrr),
+        ]
+    };
+    let mut rows = vec![row("to one", &report.to_one), row("to many", &report.to_many)];
+    rows.extend(report.relations.iter().take(12).map(|relation| row(&relation.relation, &relation.figures)));
+    table("By relation, the most frequent first", &["relation", "queries", "hits@1", "hits@10", "MRR"], &rows)
+}
+
+fn examples_html(examples: &[Example], naming: &Naming) -> String {
+    let mut html = String::from("<h3>Answers with their paths</h3><ol class=\"answers\">");
+    for example in examples {
+        let answer = &example.answer;
+        let (class, verdict) = match example.split() {
+            Some(split) => ("true", format!("true, put aside for {}", split.purpose())),
+            None => ("open", "not in the data".to_owned()),
+        };
+        let _ = write!(
+            html,
+            "<li><strong>{}</strong> {} <strong>{}</strong> <span class=\"{class}\">({verdict})</span>{}",
+            escape(&example.subject),
+            escape(&example.relation),
+            escape(&answer.name(naming)),
+            drawn(&naming.name(&answer.from, &answer.from_id), &answer.path, naming)
+        );
+        if let Some(rule) = &answer.rule {
+            let _ = write!(
+                html,
+                "<div class=\"because\">{} · confidence {:.2}, {} of {}</div>",
+                escape(&rule.label),
+                rule.confidence,
+                rule.correct,
+                rule.predicted
+            );
+        }
+        html.push_str("</li>");
+    }
+    html.push_str("</ol>");
+    html
+}
+
+/// A path drawn as boxes and arrows that wrap on a narrow screen.
+fn drawn(from: &str, path: &[Step], naming: &Naming) -> String {
+    if path.is_empty() {
+        return String::new();
+    }
+    let mut html = format!("<div class=\"path\"><span class=\"node\">{}</span>", escape(from));
+    for Step { relation, inverse, label, entity, .. } in path {
+        let relation = escape(relation);
+        let name = escape(&naming.name(label, entity));
+        let arrow = if *inverse { format!("←{relation}—") } else { format!("—{relation}→") };
+        let _ = write!(html, "<span class=\"hop\">{arrow}</span><span class=\"node\">{name}</span>");
+    }
+    html.push_str("</div>");
+    html
+}

@@ -1,0 +1,207 @@
+//! `results/tables.md`: all results as Markdown, ours beside the published.
+
+use super::published::{PublishedRow, published};
+use super::reproduce::RowResult;
+use crate::eval::Figures;
+use crate::plan::Stage;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// The order of the rows, as in the paper; systems that are not named here follow by name.
+const ORDER: [&str; 19] = [
+    "minerva",
+    "multihop-conve",
+    "multihop-complex",
+    "rules-cyclic",
+    "ruleguider-conve",
+    "ruleguider-conve-rescored",
+    "ruleguider-complex",
+    "ruleguider-complex-rescored",
+    "distmult",
+    "complex",
+    "conve",
+    "rotate",
+    "ruleguider-complex-freeze",
+    "ruleguider-complex-no",
+    "ruleguider-complex-single",
+    "ruleguider-complex-threshold-0",
+    "ruleguider-complex-threshold-005",
+    "ruleguider-complex-threshold-010",
+    "blend",
+];
+
+/// All seeds of one row.
+struct Row<'a> {
+    dataset: &'a str,
+    system: &'a str,
+    split: &'a str,
+    seeds: Vec<&'a RowResult>,
+}
+
+/// The tables in Markdown: for each data set ours beside the published, then what else the results tell.
+pub fn tables(results: &[RowResult]) -> String {
+    let rows = rows(results);
+    let mut text = String::from("# Results\n\nMade by `ruleguider reproduce`; per cent. ");
+    // Writing to a string cannot fail, here and below.
+    let _ = writeln!(
+        text,
+        "Ours: filtered, realistic ties, the mean over seeds (± their standard deviation). Published: {}; {}.",
+        published().protocol.said,
+        published().protocol.differs
+    );
+    for of_dataset in rows.chunk_by(|a, b| (a.dataset, a.split) == (b.dataset, b.split)) {
+        let _ =
+            writeln!(text, "\n## {}, {} split, tail queries\n", of_dataset[0].dataset, of_dataset[0].split);
+        text.push_str(
+            "| system | hits@1 | hits@5 | hits@10 | MRR | MRR ± | MRR, published ties | published hits@1 / 5 / 10 / MRR | queries (left out) | seeds | device, version |\n\
+             |---|---|---|---|---|---|---|---|---|---|---|\n",
+        );
+        of_dataset.iter().for_each(|row| text.push_str(&row.ranking()));
+    }
+    let mut section = |title: &str, head: &str, of: &dyn Fn(&Row) -> Option<String>| {
+        let lines: String = rows.iter().filter_map(of).collect();
+        if !lines.is_empty() {
+            let ruler = "|---".repeat(head.matches('|').count() - 1);
+            let _ = write!(text, "\n## {title}\n\n{head}\n{ruler}|\n{lines}");
+        }
+    };
+    section(
+        "Validation split, tail queries (filtered without test answers; published figures filter by them)",
+        "| data | system | hits@1 | hits@5 | hits@10 | MRR | MRR, test answers filtered too | published hits@1 / 5 / 10 / MRR | queries | seeds |",
+        &|row: &Row| row.validation(),
+    );
+    section(
+        "Test split, both directions",
+        "| data | system | hits@1 | hits@5 | hits@10 | MRR | queries | seeds |",
+        &|row: &Row| row.both_directions(),
+    );
+    section(
+        "Share of top answers whose path is a rule, end of pre-training (validation split) and of training (test split)",
+        "| data | system | pre-training | training | published |",
+        &|row: &Row| row.rule_share(),
+    );
+    section(
+        "Seconds by stage, and numbers that the walker learns",
+        "| data | system | embeddings | rules | pre-training | training | blending | ranking | all | parameters |",
+        &|row: &Row| row.cost(),
+    );
+    text
+}
+
+fn rows(results: &[RowResult]) -> Vec<Row<'_>> {
+    let place = |system: &str| ORDER.iter().position(|name| *name == system).unwrap_or(ORDER.len());
+    let mut groups: BTreeMap<(&str, &str, usize, &str), Vec<&RowResult>> = BTreeMap::new();
+    for result in results {
+        let key =
+            (result.dataset.as_str(), result.split.as_str(), place(&result.system), result.system.as_str());
+        groups.entry(key).or_default().push(result);
+    }
+    let row = |((dataset, split, _, system), seeds)| Row { dataset, system, split, seeds };
+    groups.into_iter().map(row).collect()
+}
+
+impl Row<'_> {
+    /// The mean over the seeds that have the figure.
+    fn mean(&self, of: &dyn Fn(&RowResult) -> Option<f64>) -> Option<f64> {
+        let values: Vec<f64> = self.seeds.iter().filter_map(|result| of(result)).collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    }
+
+    fn spread(&self) -> Option<f64> {
+        let mrr = |result: &RowResult| result.report.figures.mrr;
+        let mean = self.mean(&|result| Some(mrr(result)))?;
+        let squares: f64 = self.seeds.iter().map(|result| (mrr(result) - mean).powi(2)).sum();
+        (self.seeds.len() > 1).then(|| (squares / (self.seeds.len() as f64 - 1.0)).sqrt())
+    }
+
+    fn seeds(&self) -> String {
+        let seeds: Vec<String> = self.seeds.iter().map(|result| result.seed.to_string()).collect();
+        seeds.join(", ")
+    }
+
+    /// Hits@1, @5, @10 and MRR as columns.
+    fn figures(&self, of: &dyn Fn(&RowResult) -> Option<Figures>) -> Option<String> {
+        let column = |column: fn(&Figures) -> f64| {
+            self.mean(&|result| of(result).as_ref().map(column)).map(|mean| format!("{:.1}", 100.0 * mean))
+        };
+        let columns: Option<Vec<String>> =
+            [column(|f| f.hits_at_1), column(|f| f.hits_at_5), column(|f| f.hits_at_10), column(|f| f.mrr)]
+                .into_iter()
+                .collect();
+        Some(columns?.join(" | "))
+    }
+
+    fn ranking(&self) -> String {
+        let last = self.seeds[self.seeds.len() - 1];
+        format!(
+            "| {} | {} | {} | {} | {} | {} ({}) | {} | {}, {} |\n",
+            self.system,
+            self.figures(&|result| Some(result.report.figures)).unwrap_or_default(),
+            percent(self.spread()),
+            percent(self.mean(&|result| result.mrr_published_ties)),
+            theirs(published().row(self.dataset, self.system, self.split)),
+            last.report.figures.queries,
+            last.report.left_out,
+            self.seeds(),
+            last.device,
+            last.version
+        )
+    }
+
+    fn validation(&self) -> Option<String> {
+        let figures = self.figures(&|result| result.valid)?;
+        let theirs = theirs(published().row(self.dataset, self.system, "valid"));
+        let queries = self.seeds.iter().find_map(|result| result.valid)?.queries;
+        let Row { dataset, system, .. } = self;
+        let filtered = percent(self.mean(&|result| result.valid_as_published.map(|figures| figures.mrr)));
+        Some(format!(
+            "| {dataset} | {system} | {figures} | {filtered} | {theirs} | {queries} | {} |\n",
+            self.seeds()
+        ))
+    }
+
+    fn both_directions(&self) -> Option<String> {
+        let figures = self.figures(&|result| result.both)?;
+        let queries = self.seeds.iter().find_map(|result| result.both)?.queries;
+        let Row { dataset, system, .. } = self;
+        Some(format!("| {dataset} | {system} | {figures} | {queries} | {} |\n", self.seeds()))
+    }
+
+    fn rule_share(&self) -> Option<String> {
+        let training = self.mean(&|result| result.rule_share)?;
+        let pretraining = self.mean(&|result| result.rule_share_pretraining);
+        let theirs = published().row(self.dataset, self.system, self.split).and_then(|row| row.rule_share);
+        let theirs = theirs.map_or_else(
+            || "–".to_owned(),
+            |share| format!("{:.1} → {:.1}", share.pretraining, share.training),
+        );
+        let Row { dataset, system, .. } = self;
+        let (before, after) = (percent(pretraining), percent(Some(training)));
+        Some(format!("| {dataset} | {system} | {before} | {after} | {theirs} |\n"))
+    }
+
+    fn cost(&self) -> Option<String> {
+        let stage = |stage: Stage| self.mean(&|result| result.stage_seconds.get(stage.name()).copied());
+        let whole = |seconds: Option<f64>| seconds.map_or_else(|| "–".to_owned(), |s| format!("{s:.0}"));
+        let ranking = self.mean(&|result| Some(result.report.seconds));
+        let all = Stage::ALL.into_iter().filter_map(stage).sum::<f64>() + ranking.unwrap_or(0.0);
+        let stages: Vec<String> = Stage::ALL.into_iter().map(|one| whole(stage(one))).collect();
+        let parameters = self.seeds.iter().find_map(|result| result.parameters);
+        let parameters = parameters.map_or_else(|| "–".to_owned(), |count| count.to_string());
+        let Row { dataset, system, .. } = self;
+        let (stages, ranking, all) = (stages.join(" | "), whole(ranking), whole(Some(all)));
+        Some(format!("| {dataset} | {system} | {stages} | {ranking} | {all} | {parameters} |\n"))
+    }
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "–".to_owned(), |share| format!("{:.1}", 100.0 * share))
+}
+
+fn theirs(row: Option<&PublishedRow>) -> String {
+    let figure = |figure: Option<f64>| figure.map_or_else(|| "–".to_owned(), |figure| format!("{figure:.1}"));
+    row.map_or_else(
+        || "–".to_owned(),
+        |row| [row.hits_at_1, row.hits_at_5, row.hits_at_10, row.mrr].map(figure).join(" / "),
+    )
+}

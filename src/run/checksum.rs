@@ -1,0 +1,124 @@
+//! Checksums: of data as it was understood, of files, and of whatever a stage depends on.
+//!
+//! The checksum of data is taken over names and triples, not over the bytes of the files, so that compressing
+//! a file or converting its format does not make it other data.
+
+use super::RunError;
+use crate::graph::{Dataset, Known, Names, Triple};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::io::Read;
+use std::path::Path;
+
+/// A SHA-256 sum, as hexadecimal text.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Checksum(String);
+
+impl Checksum {
+    /// Of anything that can be written as JSON.
+    pub fn of(value: &impl Serialize) -> Self {
+        let text = serde_json::to_vec(value).expect("plain data with text keys can be written as JSON");
+        Self::finish(Sha256::new_with_prefix(text))
+    }
+
+    /// Of a file.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn of_file(path: &Path) -> Result<Self, RunError> {
+        let mut file = std::fs::File::open(path).map_err(RunError::reading(path))?;
+        let mut sum = Sha256::new();
+        let mut buffer = vec![0; 1 << 18];
+        loop {
+            match file.read(&mut buffer).map_err(RunError::reading(path))? {
+                0 => return Ok(Self::finish(sum)),
+                read => sum.update(&buffer[..read]),
+            }
+        }
+    }
+
+    /// Of what may be learnt from: the names, the facts, the training queries and the validation split.
+    pub fn of_known(names: &Names, known: &Known) -> Self {
+        let mut sum = Sha256::new();
+        for vocabulary in [&names.entities, &names.relations] {
+            sum.update((vocabulary.len() as u64).to_le_bytes());
+            for name in vocabulary.iter() {
+                sum.update((name.len() as u64).to_le_bytes());
+                sum.update(name);
+            }
+        }
+        for split in [&known.facts, &known.queries, &known.valid] {
+            add_triples(&mut sum, split);
+        }
+        Self::finish(sum)
+    }
+
+    /// Of a whole data set, the test split included.
+    pub fn of_dataset(dataset: &Dataset) -> Self {
+        let mut sum = Sha256::new_with_prefix(Self::of_known(&dataset.names, &dataset.known).0);
+        add_triples(&mut sum, &dataset.test);
+        add_triples(&mut sum, &dataset.test_left_out);
+        Self::finish(sum)
+    }
+
+    /// The first digits: enough to tell two apart by eye.
+    pub fn short(&self) -> &str {
+        self.0.get(..12).unwrap_or(&self.0)
+    }
+
+    fn finish(sum: Sha256) -> Self {
+        Self(sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+impl fmt::Display for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.short())
+    }
+}
+
+fn add_triples(sum: &mut Sha256, triples: &[Triple]) {
+    sum.update((triples.len() as u64).to_le_bytes());
+    for block in triples.chunks(4096) {
+        let bytes: Vec<u8> = block
+            .iter()
+            .flat_map(|triple| [triple.head.0, triple.relation.0, triple.tail.0])
+            .flat_map(u32::to_le_bytes)
+            .collect();
+        sum.update(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn the_test_split_is_in_the_sum_of_the_data_set_alone() {
+        let dataset = crate::generate::demonstration();
+        let mut other = dataset.clone();
+        let test: Vec<Triple> = dataset.test.iter().rev().copied().collect();
+        other.test = Arc::from(test);
+        let known = |d: &Dataset| Checksum::of_known(&d.names, &d.known);
+        assert_eq!(known(&dataset), known(&other));
+        assert_ne!(Checksum::of_dataset(&dataset), Checksum::of_dataset(&other));
+    }
+
+    #[test]
+    fn a_file_has_the_sum_that_everybody_computes() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "abc").unwrap();
+        let sum = Checksum::of_file(file.path()).unwrap();
+        assert_eq!(sum.to_string(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(sum.short(), "ba7816bf8f01");
+    }
+}

@@ -1,0 +1,128 @@
+//! What can go wrong in a run, said so that a person can mend it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a run could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The settings.
+    #[error(transparent)]
+    Config(#[from] crate::config::ConfigError),
+    /// The file system said no.
+    #[error("{}: cannot be {action}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// `read`, `written`, …
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another process works in the run directory.
+    #[error("{}: another run is working here; wait for it, or choose another --out", path.display())]
+    Locked {
+        /// The run directory.
+        path: PathBuf,
+    },
+    /// A folder that no run has made.
+    #[error("{}: is no run directory (it has no {file}); `ruleguider run DATA --out {0}` makes one", path.display())]
+    NotARun {
+        /// The folder.
+        path: PathBuf,
+        /// The file that every run directory has.
+        file: &'static str,
+    },
+    /// A folder with other things in it.
+    #[error("{}: holds files but no run; choose an empty or a new folder for --out", path.display())]
+    Occupied {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A run directory that was made from something else than it is now used with.
+    #[error("{}: was made {made}, now it is {now}; {remedy}", path.display())]
+    Mismatch {
+        /// The run directory.
+        path: PathBuf,
+        /// What it was made from or by.
+        made: String,
+        /// What is there now.
+        now: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// A file of a run that is not what a stage wrote.
+    #[error("{}: {what}; run the same `ruleguider run` again to make it anew", path.display())]
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Something that a run does not have (yet).
+    #[error("{}: has no {what}; {remedy}", path.display())]
+    Missing {
+        /// The run directory.
+        path: PathBuf,
+        /// What was wanted.
+        what: String,
+        /// How to get it.
+        remedy: String,
+    },
+    /// The user stopped it; what is done stays done.
+    #[error("interrupted; the same command goes on from here")]
+    Interrupted,
+    /// The data.
+    #[error(transparent)]
+    Graph(#[from] crate::graph::GraphError),
+    /// The rules.
+    #[error(transparent)]
+    Rule(#[from] crate::rule::RuleError),
+    /// The embedding model.
+    #[error(transparent)]
+    Embed(crate::embed::EmbedError),
+    /// The walker.
+    #[error(transparent)]
+    Walk(#[from] crate::walk::WalkError),
+    /// The device.
+    #[error(transparent)]
+    Tensor(#[from] crate::tensor::TensorError),
+    /// The ranking.
+    #[error(transparent)]
+    Eval(crate::eval::EvalError),
+    /// A reasoner could not answer.
+    #[error("answering failed")]
+    Reasoner(#[source] crate::eval::ReasonerError),
+}
+
+impl RunError {
+    /// The file system said no to reading `path`.
+    pub(crate) fn reading(path: &Path) -> impl FnOnce(io::Error) -> RunError {
+        let path = path.to_owned();
+        move |source| RunError::Io { path, action: "read", source }
+    }
+
+    /// The file system said no to writing `path`.
+    pub(crate) fn writing(path: &Path) -> impl FnOnce(io::Error) -> RunError {
+        let path = path.to_owned();
+        move |source| RunError::Io { path, action: "written", source }
+    }
+}
+
+impl From<crate::eval::EvalError> for RunError {
+    fn from(error: crate::eval::EvalError) -> Self {
+        match error {
+            crate::eval::EvalError::Interrupted => RunError::Interrupted,
+            other => RunError::Eval(other),
+        }
+    }
+}
+
+impl From<crate::embed::EmbedError> for RunError {
+    fn from(error: crate::embed::EmbedError) -> Self {
+        match error {
+            crate::embed::EmbedError::Interrupted { .. } => RunError::Interrupted,
+            other => RunError::Embed(other),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What a stage is made from: data, settings, seed, and the files of the stages before it, as one checksum.
+
+use super::Checksum;
+use super::material::Learnable;
+use super::run::RunSpec;
+use crate::config::Config;
+use crate::plan::Stage;
+use crate::walk::{self, Start};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// Raised when a stage of an older version of the program would have come out otherwise.
+const STAGE_VERSION: u32 = 2;
+
+/// The settings that `stage` depends on.
+pub fn settings(stage: Stage, config: &Config) -> Value {
+    fn value(settings: &impl Serialize) -> Value {
+        serde_json::to_value(settings).expect("settings are plain data")
+    }
+    match stage {
+        Stage::Embeddings => value(&config.embed),
+        Stage::Rules => value(&config.rules.mined()),
+        Stage::Pretraining => {
+            json!([value(&config.walk.lasting(walk::Stage::Pretrain)), config.rules.threshold])
+        }
+        Stage::Training => json!([value(&config.walk), config.rules.threshold]),
+        Stage::Blending => json!([value(&config.blend), config.rules.aggregate, config.rules.top]),
+    }
+}
+
+/// The settings by which checkpoints of the stage are told apart: a training may be made longer.
+pub fn checkpoint_settings(stage: Stage, config: &Config) -> Value {
+    match stage {
+        Stage::Training => json!([config.walk.lasting(walk::Stage::Joint), config.rules.threshold]),
+        other => settings(other, config),
+    }
+}
+
+/// What later stages are made from, beside the data. The walker sees of the rules only those that reward a path, so
+/// runs that mine more for other uses can share it.
+#[derive(Default)]
+pub struct Before {
+    /// The embedding model.
+    pub embedding: Vec<Checksum>,
+    /// The rules that reward a path.
+    pub rules: Vec<Checksum>,
+    /// Everything that a blend is made of.
+    pub blended: Vec<Checksum>,
+}
+
+impl Before {
+    /// The checksum of everything that `stage` depends on. A stage that may have been cut short by a budget is not
+    /// the one of a longer budget.
+    pub fn inputs(&self, stage: Stage, spec: &RunSpec, learnable: &Learnable) -> Checksum {
+        let seconds = spec.budget.as_ref().map(|budget| budget.resources.seconds());
+        self.sum(stage, json!([stage.name(), settings(stage, &spec.config), seconds]), spec, learnable)
+    }
+
+    /// The checksum of these settings of `stage` and everything else that it depends on.
+    pub fn sum(&self, stage: Stage, settings: Value, spec: &RunSpec, learnable: &Learnable) -> Checksum {
+        let before = match stage {
+            Stage::Embeddings | Stage::Rules => Vec::new(),
+            // Rewarded by rules alone, whatever will reward the ends of walks later.
+            Stage::Pretraining if spec.config.walk.start == Start::Random => self.rules.clone(),
+            Stage::Pretraining | Stage::Training => [&self.embedding[..], &self.rules].concat(),
+            Stage::Blending => self.blended.clone(),
+        };
+        let data = (&learnable.checksum, learnable.valid_learnt);
+        Checksum::of(&(STAGE_VERSION, settings, data, spec.seed, before))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_mined_again_only_for_what_mining_looks_at() {
+        let mined = |change: fn(&mut Config)| {
+            let mut config = Config::default();
+            change(&mut config);
+            settings(Stage::Rules, &config)
+        };
+        let before = mined(|_| {});
+        assert_eq!(mined(|config| (config.rules.threshold, config.rules.top) = (0.5, 7)), before);
+        assert_ne!(mined(|config| config.rules.seconds = 7.0), before);
+        assert_ne!(mined(|config| config.rules.min_support = 7), before);
+        let by_samples = mined(|config| config.rules.samples = 5);
+        assert_eq!(mined(|config| (config.rules.samples, config.rules.seconds) = (5, 7.0)), by_samples);
+    }
+
+    #[test]
+    fn pretraining_does_not_look_at_what_only_joint_training_uses() {
+        let mut config = Config::default();
+        let before = settings(Stage::Pretraining, &config);
+        (config.walk.epochs, config.walk.lambda) = (7, 0.5);
+        assert_eq!(settings(Stage::Pretraining, &config), before);
+    }
+}

@@ -1,0 +1,258 @@
+//! What a run directory says about itself: the data it was made from, the seed, the version.
+//!
+//! A directory is only ever continued with the data it was begun with; its settings may change, and then the
+//! stages that depend on them are done again.
+
+use super::directory::{MANIFEST, RunDirectory};
+use super::{Checksum, RunError};
+use crate::graph::{self, Dataset, ReadOptions, SplitShares};
+use crate::plan::Resources;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// The layout of run directories; raised when an older program could not read a newer one, or the reverse.
+const LAYOUT: u32 = 1;
+
+/// Where data comes from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// The built-in demonstration graph.
+    Demonstration,
+    /// A folder of splits or a file of triples.
+    Path {
+        /// Where it was when the run began.
+        path: PathBuf,
+        /// How a single file is divided, as `train,valid,test`.
+        shares: [f64; 3],
+        /// The seed of that division.
+        seed: u64,
+        /// Whether a `.csv` begins with a header.
+        header: Option<bool>,
+    },
+}
+
+impl Source {
+    /// The data at `path`, read with `options`. The path is kept absolute, so that the run can be asked from
+    /// anywhere.
+    ///
+    /// # Errors
+    /// If there is nothing at `path`.
+    pub fn of(path: &Path, options: &ReadOptions) -> Result<Self, RunError> {
+        let path = path.canonicalize().map_err(RunError::reading(path))?;
+        let SplitShares { train, valid, test } = options.shares;
+        Ok(Source::Path { path, shares: [train, valid, test], seed: options.seed, header: options.header })
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read(&self) -> Result<Dataset, RunError> {
+        match self {
+            Source::Demonstration => Ok(crate::generate::demonstration()),
+            Source::Path { path, shares: [train, valid, test], seed, header } => {
+                let shares = SplitShares { train: *train, valid: *valid, test: *test };
+                Ok(graph::read(path, &ReadOptions { shares, seed: *seed, header: *header })?)
+            }
+        }
+    }
+
+    /// A short name: the folder's, or the file's without its endings.
+    pub fn name(&self) -> String {
+        match self {
+            Source::Demonstration => "demonstration".to_owned(),
+            Source::Path { path, .. } => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                if path.is_dir() { name } else { name.split('.').next().unwrap_or_default().to_owned() }
+            }
+        }
+    }
+}
+
+/// The first file of a run directory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    layout: u32,
+    /// The version of the program that made it.
+    pub version: String,
+    /// The seed of every random choice.
+    pub seed: u64,
+    /// Where the data came from.
+    pub data: Source,
+    /// The checksum of the data, as it was understood.
+    pub checksum: Checksum,
+    /// What its settings were planned with, where they were.
+    #[serde(default, rename = "means", skip_serializing_if = "Option::is_none")]
+    pub resources: Option<Resources>,
+}
+
+impl Manifest {
+    /// The manifest of a run over `dataset` with this version of the program.
+    pub fn new(data: Source, dataset: &Dataset, seed: u64) -> Self {
+        let version = crate::VERSION.to_owned();
+        Self { layout: LAYOUT, version, seed, data, checksum: Checksum::of_dataset(dataset), resources: None }
+    }
+
+    /// Reads the manifest of a run.
+    ///
+    /// # Errors
+    /// If there is none, it is broken, or its layout is another than this program's.
+    pub fn read(directory: &RunDirectory) -> Result<Self, RunError> {
+        let path = directory.path().to_owned();
+        let Some(text) = directory.read(MANIFEST)? else {
+            return Err(RunError::NotARun { path, file: MANIFEST });
+        };
+        #[derive(Deserialize)]
+        struct Outline {
+            layout: u32,
+            version: String,
+        }
+        let broken = |error: serde_json::Error| RunError::Broken {
+            path: directory.file(MANIFEST),
+            what: format!("is damaged, or no file of a run ({error})"),
+        };
+        let outline: Outline = serde_json::from_str(&text).map_err(broken)?;
+        if outline.layout != LAYOUT {
+            return Err(RunError::Mismatch {
+                path,
+                made: format!("by version {} (layout {})", outline.version, outline.layout),
+                now: format!("version {} (layout {LAYOUT})", crate::VERSION),
+                remedy: "use that version, or choose another --out",
+            });
+        }
+        serde_json::from_str(&text).map_err(broken)
+    }
+
+    /// What the run at `path` was planned with; nothing if there is none, or it was not planned.
+    pub fn resources_of(path: &Path) -> Option<Resources> {
+        Self::read(&RunDirectory::look_at(path).ok()?).ok()?.resources
+    }
+
+    /// The manifest of the run in `directory` that this one goes on with, if there is one.
+    ///
+    /// # Errors
+    /// If the run there was made from other data or by an incompatible version.
+    pub fn resumes(&self, directory: &RunDirectory) -> Result<Option<Self>, RunError> {
+        if !directory.file(MANIFEST).exists() {
+            return Ok(None);
+        }
+        let before = Self::read(directory)?;
+        let remedy = "choose another --out for other data, another seed or other shares";
+        before.expect_same_data(directory.path(), &self.data, &self.checksum, remedy)?;
+        Ok(Some(before))
+    }
+
+    /// Writes it into `directory`.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write(&self, directory: &RunDirectory) -> Result<(), RunError> {
+        let text = serde_json::to_vec_pretty(self).expect("a manifest is plain data");
+        directory.write(MANIFEST, &text)
+    }
+
+    /// Reads the data of the run again, from where it was or from `elsewhere`.
+    ///
+    /// # Errors
+    /// If it cannot be read or has changed.
+    pub fn dataset(&self, directory: &Path, elsewhere: Option<&Path>) -> Result<Dataset, RunError> {
+        let mut data = self.data.clone();
+        if let (Source::Path { path, .. }, Some(other)) = (&mut data, elsewhere) {
+            *path = other.to_owned();
+        }
+        if let Source::Path { path, .. } = &data
+            && elsewhere.is_none()
+            && !path.exists()
+        {
+            return Err(RunError::Missing {
+                path: directory.to_owned(),
+                what: format!("data any more, which was at {}", path.display()),
+                remedy: "name its place by --data".to_owned(),
+            });
+        }
+        let dataset = data.read()?;
+        let remedy = "put it back, or name its place by --data if it has moved";
+        self.expect_same_data(directory, &data, &Checksum::of_dataset(&dataset), remedy)?;
+        Ok(dataset)
+    }
+
+    fn expect_same_data(
+        &self,
+        directory: &Path,
+        data: &Source,
+        sum: &Checksum,
+        remedy: &'static str,
+    ) -> Result<(), RunError> {
+        if self.checksum == *sum {
+            return Ok(());
+        }
+        let said = |source: &Source, sum: &Checksum| match source {
+            Source::Demonstration => format!("the demonstration graph ({})", sum.short()),
+            // A folder has splits of its own.
+            Source::Path { path, .. } if path.is_dir() => format!("{} ({})", path.display(), sum.short()),
+            Source::Path { path, shares: [train, valid, test], seed, .. } => {
+                let path = path.display();
+                format!("{path} split {train},{valid},{test} by seed {seed} ({})", sum.short())
+            }
+        };
+        Err(RunError::Mismatch {
+            path: directory.to_owned(),
+            made: format!("from {}", said(&self.data, &self.checksum)),
+            now: said(data, sum),
+            remedy,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begun(folder: &Path) -> (RunDirectory, Manifest) {
+        let directory = RunDirectory::work_in(folder).unwrap();
+        let manifest = Manifest::new(Source::Demonstration, &crate::generate::demonstration(), 1);
+        assert_eq!(manifest.resumes(&directory).unwrap(), None);
+        manifest.write(&directory).unwrap();
+        (directory, manifest)
+    }
+
+    #[test]
+    fn a_run_goes_on_with_its_own_data_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let (directory, manifest) = begun(folder.path());
+        assert_eq!(manifest.resumes(&directory).unwrap().as_ref(), Some(&manifest));
+        assert!(manifest.dataset(folder.path(), None).is_ok());
+        let mut other = crate::generate::demonstration();
+        other.test = other.test[1..].into();
+        let error = Manifest::new(Source::Demonstration, &other, 1).resumes(&directory).unwrap_err();
+        let said = error.to_string();
+        assert!(said.contains("was made from the demonstration graph"), "{said}");
+        assert!(
+            said.ends_with("choose another --out for other data, another seed or other shares"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_run_of_another_layout_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (directory, _) = begun(folder.path());
+        directory.write(MANIFEST, br#"{"layout": 99, "version": "9.1.0"}"#).unwrap();
+        let error = Manifest::read(&directory).unwrap_err().to_string();
+        assert!(error.contains("was made by version 9.1.0 (layout 99), now it is version"), "{error}");
+        directory.write(MANIFEST, b"{\"lay").unwrap();
+        let error = Manifest::read(&directory).unwrap_err().to_string();
+        assert!(error.contains("run.json: is damaged"), "{error}");
+    }
+
+    #[test]
+    fn a_source_is_named_by_its_folder_or_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("my_triples.tsv.gz");
+        std::fs::write(&file, "").unwrap();
+        let source = Source::of(&file, &ReadOptions::default()).unwrap();
+        assert_eq!(source.name(), "my_triples");
+        assert!(Source::of(&folder.path().join("none"), &ReadOptions::default()).is_err());
+    }
+}

@@ -1,0 +1,109 @@
+//! What a learning stage may see. There is no test split in here, so no stage can look at it.
+
+use super::mirror::Mirror;
+use super::{Checksum, RunDirectory, RunError};
+use crate::config::{Config, LearnValid};
+use crate::graph::{Dataset, Graph, Known, Names};
+use crate::progress::Progress;
+use crate::tensor::{Archive, Device};
+use std::path::{Path, PathBuf};
+
+/// What is learnt from: the facts as a graph, training queries and validation split, and their names.
+pub struct Learnable {
+    /// The names behind the ids.
+    pub names: Names,
+    /// Facts, training queries, validation split.
+    pub known: Known,
+    /// The same with the validation split apart, by which everything that has to be chosen is chosen.
+    pub tuning: Known,
+    /// The facts as a graph.
+    pub graph: Graph,
+    /// Whether the validation split is among the facts, so that it can choose nothing any more.
+    pub valid_learnt: bool,
+    /// The checksum of all of it.
+    pub checksum: Checksum,
+}
+
+impl Learnable {
+    /// The part of `dataset` that may be learnt from, as `config` wants it.
+    pub fn of(dataset: &Dataset, config: &Config) -> Self {
+        let valid_learnt = match config.data.learn_valid {
+            LearnValid::Auto => dataset.known.has_own_graph(),
+            LearnValid::Always => true,
+            LearnValid::Never => false,
+        };
+        let tuning = dataset.known.clone();
+        let known = if valid_learnt { tuning.with_valid_learnt() } else { tuning.clone() };
+        let checksum = Checksum::of_known(&dataset.names, &known);
+        let graph = dataset.graph_of(&known);
+        Self { graph, names: dataset.names.clone(), known, tuning, valid_learnt, checksum }
+    }
+}
+
+/// Everything that a stage works with.
+#[derive(Clone, Copy)]
+pub struct Material<'a> {
+    /// What is learnt from.
+    pub learnable: &'a Learnable,
+    /// The settings.
+    pub config: &'a Config,
+    /// The seed of every random choice.
+    pub seed: u64,
+    /// Where tensors live.
+    pub device: &'a Device,
+    /// Where the stage leaves its files.
+    pub directory: &'a RunDirectory,
+    /// What a checkpoint must have been made from for the stage to go on from it.
+    pub inputs: &'a Checksum,
+    /// Who is told how it goes, and follows the learning curves.
+    pub progress: &'a Mirror<'a>,
+}
+
+impl Material<'_> {
+    /// The folder for checkpoints of the stage called `name`, made if need be. Checkpoints that were made from
+    /// other inputs are of no use to anyone and are taken away.
+    ///
+    /// # Errors
+    /// If the folder cannot be made.
+    pub fn checkpoints(&self, name: &str) -> Result<PathBuf, RunError> {
+        let all = self.directory.file("checkpoints");
+        let own = all.join(format!("{name}-{}", self.inputs.short()));
+        std::fs::create_dir_all(&own).map_err(RunError::writing(&own))?;
+        if let Some(damaged) = damaged_archive(&own)? {
+            self.progress.begin(name, "", None);
+            self.progress.end(&format_args!("{} is damaged; beginning anew", damaged.display()));
+            std::fs::remove_dir_all(&own).map_err(RunError::writing(&own))?;
+            std::fs::create_dir_all(&own).map_err(RunError::writing(&own))?;
+        }
+        let prefix = format!("{name}-");
+        for entry in std::fs::read_dir(&all).map_err(RunError::reading(&all))? {
+            let path = entry.map_err(RunError::reading(&all))?.path();
+            let stem = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let sum = stem.strip_prefix(&prefix);
+            if path != own
+                && sum.is_some_and(|sum| sum.len() == self.inputs.short().len() && !sum.contains('-'))
+            {
+                std::fs::remove_dir_all(&path).map_err(|source| RunError::Io {
+                    path,
+                    action: "removed",
+                    source,
+                })?;
+            }
+        }
+        Ok(own)
+    }
+}
+
+/// A file of weights in `folder` that can be opened and is not whole.
+fn damaged_archive(folder: &Path) -> Result<Option<PathBuf>, RunError> {
+    for entry in std::fs::read_dir(folder).map_err(RunError::reading(folder))? {
+        let path = entry.map_err(RunError::reading(folder))?.path();
+        if path.extension().is_some_and(|ending| ending == "safetensors") {
+            std::fs::File::open(&path).map_err(RunError::reading(&path))?;
+            if Archive::read(&path).is_err() {
+                return Ok(Some(path));
+            }
+        }
+    }
+    Ok(None)
+}

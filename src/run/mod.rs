@@ -1,0 +1,28 @@
+//! A run directory: the stages as resumable steps, and the files they leave.
+//!
+//! A run directory ([`RunDirectory`]) belongs to one data set and is worked in by one process at a time. Every
+//! stage reads what may be learnt from ([`Known`](crate::graph::Known), which has no test split) and leaves
+//! whole files behind; [`Stages`] knows which of them still stand. This room answers nothing: that is `ask`.
+
+mod checksum;
+pub mod directory;
+mod error;
+mod inputs;
+mod manifest;
+mod material;
+pub mod memory;
+pub mod metrics;
+mod mirror;
+mod record;
+mod run;
+pub mod stages;
+pub mod tensorboard;
+
+pub use checksum::Checksum;
+pub use directory::{RunDirectory, write_whole};
+pub use error::RunError;
+pub use manifest::{Manifest, Source};
+pub use material::{Learnable, Material};
+pub use mirror::Mirror;
+pub use record::{Finished, StageRecord, Stages, Standing};
+pub use run::{Learnt, RunSpec, StageReport, learn};

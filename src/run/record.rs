@@ -1,0 +1,315 @@
+//! Stages as resumable steps: which are finished, from which inputs, with which files.
+//!
+//! A stage is skipped when a record says that it was finished from the very same inputs and every file it made
+//! is still what it was. Anything else makes it run again; a damaged file is said, not trusted.
+
+use super::directory::{RunDirectory, STAGES};
+use super::{Checksum, RunError, memory};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What is kept of a finished stage.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageRecord {
+    /// The checksum of everything that the stage depended on.
+    pub inputs: Checksum,
+    /// The files it made, with their checksums.
+    pub files: BTreeMap<String, Checksum>,
+    /// How long it took, all sittings together.
+    pub seconds: f64,
+    /// The most memory the process held during its last sitting; absent where the system does not tell.
+    pub peak_memory_mb: Option<f64>,
+    /// What the stage has to say about its result.
+    pub figures: Value,
+    /// Whether the run was begun again since with something changed, and has not come by this stage yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub doubtful: bool,
+}
+
+/// The stages of one run directory.
+pub struct Stages<'a> {
+    directory: &'a RunDirectory,
+    records: BTreeMap<String, StageRecord>,
+}
+
+/// Why a stage has to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It does not: it is finished.
+    Finished,
+    /// It was never finished.
+    Unfinished,
+    /// It was finished from other inputs.
+    Outdated,
+    /// This file of it is gone or is not what the stage wrote.
+    Damaged(String),
+}
+
+/// What a stage hands over when it is finished.
+#[derive(Clone, Debug, Default)]
+pub struct Finished {
+    /// The names of the files it made in the run directory.
+    pub files: Vec<String>,
+    /// What it has to say about its result.
+    pub figures: Value,
+    /// Seconds that all sittings of this stage took together, where the stage keeps count.
+    pub seconds: Option<f64>,
+}
+
+impl<'a> Stages<'a> {
+    /// The stages of `directory`. A damaged list counts as an empty one: the stages are then done again.
+    ///
+    /// # Errors
+    /// If the list cannot be read.
+    pub fn of(directory: &'a RunDirectory) -> Result<Self, RunError> {
+        let records = directory.read(STAGES)?.and_then(|text| serde_json::from_str(&text).ok());
+        Ok(Self { directory, records: records.unwrap_or_default() })
+    }
+
+    /// The record of a finished stage.
+    pub fn record(&self, stage: &str) -> Option<&StageRecord> {
+        self.records.get(stage)
+    }
+
+    /// All records, by the name of the stage.
+    pub fn records(&self) -> &BTreeMap<String, StageRecord> {
+        &self.records
+    }
+
+    /// Whether `stage` has to run, its inputs being `inputs`.
+    ///
+    /// # Errors
+    /// If a file is there and cannot be read.
+    pub fn standing(&self, stage: &str, inputs: &Checksum) -> Result<Standing, RunError> {
+        let Some(record) = self.records.get(stage) else { return Ok(Standing::Unfinished) };
+        if record.inputs != *inputs {
+            return Ok(Standing::Outdated);
+        }
+        for (file, sum) in &record.files {
+            if !self.is_whole(file, sum)? {
+                return Ok(Standing::Damaged(file.clone()));
+            }
+        }
+        Ok(Standing::Finished)
+    }
+
+    /// Something has changed from which the stages `names` may have been made: until the run has come by them, their
+    /// files stand for nothing. They are kept, should it turn out that they need not be made anew.
+    ///
+    /// # Errors
+    /// If the list cannot be written.
+    pub fn doubt<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) -> Result<(), RunError> {
+        for name in names {
+            if let Some(record) = self.records.get_mut(name) {
+                record.doubtful = true;
+            }
+        }
+        self.write()
+    }
+
+    /// The run has come by `stage` and found it finished.
+    ///
+    /// # Errors
+    /// If the list cannot be written.
+    pub fn confirm(&mut self, stage: &str) -> Result<(), RunError> {
+        let doubted = self.records.get_mut(stage).is_some_and(|record| std::mem::take(&mut record.doubtful));
+        if doubted { self.write() } else { Ok(()) }
+    }
+
+    /// Runs `work` as `stage` and remembers that it is finished.
+    ///
+    /// # Errors
+    /// If the work fails or the record cannot be written.
+    pub fn run(
+        &mut self,
+        stage: &str,
+        inputs: &Checksum,
+        work: impl FnOnce() -> Result<Finished, RunError>,
+    ) -> Result<&StageRecord, RunError> {
+        // Forgotten first: should the work be killed halfway, its old record must not stand for its new files.
+        if self.records.remove(stage).is_some() {
+            self.write()?;
+        }
+        let began = Instant::now();
+        memory::restart_peak();
+        let Finished { files, figures, seconds } = work()?;
+        let sums: Result<BTreeMap<String, Checksum>, RunError> = files
+            .into_iter()
+            .map(|file| Checksum::of_file(&self.directory.file(&file)).map(|sum| (file, sum)))
+            .collect();
+        let record = StageRecord {
+            inputs: inputs.clone(),
+            files: sums?,
+            seconds: seconds.unwrap_or(0.0).max(began.elapsed().as_secs_f64()),
+            peak_memory_mb: memory::peak_mb(),
+            figures,
+            doubtful: false,
+        };
+        self.records.insert(stage.to_owned(), record);
+        self.write()?;
+        Ok(&self.records[stage])
+    }
+
+    /// Takes `stage` over from a run in the folder `siblings` that finished it from the very same inputs, unless it
+    /// is finished here; the run it was taken from. What is wrong with other runs is no concern of this one.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn adopt(
+        &mut self,
+        stage: &str,
+        inputs: &Checksum,
+        siblings: &Path,
+    ) -> Result<Option<PathBuf>, RunError> {
+        if self.standing(stage, inputs)? == Standing::Finished {
+            return Ok(None);
+        }
+        let Ok(entries) = std::fs::read_dir(siblings) else { return Ok(None) };
+        let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        paths.sort();
+        for path in paths.into_iter().filter(|path| path != self.directory.path()) {
+            let Some((record, files)) = finished_by(&path, stage, inputs) else { continue };
+            for (file, content) in &files {
+                self.directory.write(file, content)?;
+            }
+            self.records.insert(stage.to_owned(), StageRecord { doubtful: false, ..record });
+            // The other run may have been at work on these files.
+            if self.standing(stage, inputs)? == Standing::Finished {
+                self.write()?;
+                return Ok(Some(path));
+            }
+            self.records.remove(stage);
+        }
+        Ok(None)
+    }
+
+    /// Checks the files of a finished stage before they are used.
+    ///
+    /// # Errors
+    /// If the stage is not finished or one of its files is gone or not what the stage wrote.
+    pub fn expect_whole(&self, stage: &str) -> Result<&StageRecord, RunError> {
+        let Some(record) = self.records.get(stage).filter(|record| !record.doubtful) else {
+            return Err(RunError::Missing {
+                path: self.directory.path().to_owned(),
+                what: format!("finished stage `{stage}`"),
+                remedy: "run the same `ruleguider run` again to finish it".to_owned(),
+            });
+        };
+        for (file, sum) in &record.files {
+            if !self.is_whole(file, sum)? {
+                let what = "is gone or has changed since it was written".to_owned();
+                return Err(RunError::Broken { path: self.directory.file(file), what });
+            }
+        }
+        Ok(record)
+    }
+
+    fn is_whole(&self, file: &str, sum: &Checksum) -> Result<bool, RunError> {
+        let path = self.directory.file(file);
+        Ok(path.exists() && Checksum::of_file(&path)? == *sum)
+    }
+
+    fn write(&self) -> Result<(), RunError> {
+        let text = serde_json::to_vec_pretty(&self.records).expect("records are plain data");
+        self.directory.write(STAGES, &text)
+    }
+}
+
+/// Names of files with what is in them.
+type Contents = Vec<(String, Vec<u8>)>;
+
+/// The record and the files of `stage` of the run at `path`, if it finished it from `inputs`.
+fn finished_by(path: &Path, stage: &str, inputs: &Checksum) -> Option<(StageRecord, Contents)> {
+    let sibling = RunDirectory::look_at(path).ok()?;
+    let stages = Stages::of(&sibling).ok()?;
+    let record = stages.records.get(stage).filter(|record| record.inputs == *inputs)?.clone();
+    let content = |file: &String| Some((file.clone(), std::fs::read(sibling.file(file)).ok()?));
+    let files: Option<Contents> = record.files.keys().map(content).collect();
+    Some((record, files?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_runs_when_it_must() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = RunDirectory::work_in(folder.path()).unwrap();
+        let (inputs, others) = (Checksum::of(&"these"), Checksum::of(&"those"));
+        let mut stages = Stages::of(&directory).unwrap();
+        assert_eq!(stages.standing("rules", &inputs).unwrap(), Standing::Unfinished);
+        let work = || {
+            directory.write("rules.tsv", b"1\t1\t1\tr(X,Y) <= s(X,Y)\n")?;
+            Ok(Finished { files: vec!["rules.tsv".to_owned()], figures: Value::from(1), seconds: Some(7.0) })
+        };
+        assert!(stages.run("rules", &inputs, work).unwrap().seconds >= 7.0);
+        let read_again = Stages::of(&directory).unwrap();
+        assert_eq!(read_again.records(), stages.records());
+        assert_eq!(read_again.standing("rules", &inputs).unwrap(), Standing::Finished);
+        assert_eq!(read_again.standing("rules", &others).unwrap(), Standing::Outdated);
+        std::fs::write(directory.file("rules.tsv"), "1\t1\t1\tr(X,Y) <= ").unwrap();
+        let damaged = Standing::Damaged("rules.tsv".to_owned());
+        assert_eq!(read_again.standing("rules", &inputs).unwrap(), damaged);
+        let said = read_again.expect_whole("rules").unwrap_err().to_string();
+        assert!(
+            said.contains("rules.tsv: is gone or has changed since it was written; run the same"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn what_is_in_doubt_cannot_be_used_and_is_not_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = RunDirectory::work_in(folder.path()).unwrap();
+        let inputs = Checksum::of(&"these");
+        let mut stages = Stages::of(&directory).unwrap();
+        stages.run("rules", &inputs, || Ok(Finished::default())).unwrap();
+        stages.doubt(["rules", "training"]).unwrap();
+        let mut read_again = Stages::of(&directory).unwrap();
+        let said = read_again.expect_whole("rules").unwrap_err().to_string();
+        assert!(said.contains("finished stage `rules`"), "{said}");
+        assert_eq!(read_again.standing("rules", &inputs).unwrap(), Standing::Finished);
+        read_again.confirm("rules").unwrap();
+        assert!(Stages::of(&directory).unwrap().expect_whole("rules").is_ok());
+    }
+
+    #[test]
+    fn a_stage_is_taken_over_from_a_run_with_the_same_inputs() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, two] = ["one", "two"].map(|name| RunDirectory::work_in(&folder.path().join(name)).unwrap());
+        one.write(super::super::directory::MANIFEST, b"{}").unwrap();
+        let inputs = Checksum::of(&0);
+        let work = || {
+            one.write("rules.tsv", b"rules")?;
+            Ok(Finished { files: vec!["rules.tsv".to_owned()], ..Finished::default() })
+        };
+        Stages::of(&one).unwrap().run("rules", &inputs, work).unwrap();
+        let mut stages = Stages::of(&two).unwrap();
+        assert_eq!(stages.adopt("rules", &Checksum::of(&1), folder.path()).unwrap(), None);
+        assert_eq!(stages.adopt("rules", &inputs, folder.path()).unwrap().as_deref(), Some(one.path()));
+        assert_eq!(stages.standing("rules", &inputs).unwrap(), Standing::Finished);
+        assert_eq!(two.read("rules.tsv").unwrap().as_deref(), Some("rules"));
+        assert_eq!(stages.adopt("rules", &inputs, folder.path()).unwrap(), None);
+        // What is no longer what it was is not taken.
+        std::fs::write(one.file("rules.tsv"), "other rules").unwrap();
+        let three = RunDirectory::work_in(&folder.path().join("three")).unwrap();
+        two.write(super::super::directory::MANIFEST, b"{}").unwrap();
+        std::fs::write(two.file("rules.tsv"), "other rules").unwrap();
+        assert_eq!(Stages::of(&three).unwrap().adopt("rules", &inputs, folder.path()).unwrap(), None);
+    }
+
+    #[test]
+    fn a_failed_stage_is_not_finished() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = RunDirectory::work_in(folder.path()).unwrap();
+        let inputs = Checksum::of(&0);
+        let mut stages = Stages::of(&directory).unwrap();
+        stages.run("a", &inputs, || Ok(Finished::default())).unwrap();
+        assert!(stages.run("a", &inputs, || Err(RunError::Interrupted)).is_err());
+        assert_eq!(Stages::of(&directory).unwrap().standing("a", &inputs).unwrap(), Standing::Unfinished);
+    }
+}

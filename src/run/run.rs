@@ -1,0 +1,202 @@
+//! A run: the stages in their order, each skipped if it is done.
+
+use super::directory::{CONFIG, RESULTS, RunDirectory, STAGES};
+use super::inputs::{Before, checkpoint_settings};
+use super::material::{Learnable, Material};
+use super::mirror::Mirror;
+use super::record::{Finished, Stages, Standing};
+use super::{Checksum, Manifest, RunError, Source, stages as work};
+use crate::config::Config;
+use crate::graph::Dataset;
+use crate::plan::{Stage, TimeBudget, Timed};
+use crate::progress::Progress;
+use crate::tensor::Device;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct RunSpec {
+    /// Where the data comes from.
+    pub source: Source,
+    /// The run directory.
+    pub out: PathBuf,
+    /// The settings.
+    pub config: Config,
+    /// The seed of every random choice.
+    pub seed: u64,
+    /// Where tensors live.
+    pub device: Device,
+    /// Whether event files for TensorBoard are written.
+    pub tensorboard: bool,
+    /// The name of the configuration, where it has one: `ruleguider-complex`.
+    pub name: Option<String>,
+    /// A folder of other runs, from which finished stages with the very same inputs are taken over.
+    pub siblings: Option<PathBuf>,
+    /// How long it may take; without one, as long as the settings say.
+    pub budget: Option<TimeBudget>,
+}
+
+/// How long a stage took, and whether it took it now.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageReport {
+    /// How long it took, all sittings together.
+    pub seconds: f64,
+    /// The most memory the process held during it.
+    pub peak_memory_mb: Option<f64>,
+    /// Whether it was finished before and not done again.
+    pub skipped: bool,
+    /// What it has to say about its result.
+    pub figures: Value,
+}
+
+/// What the stages of a run came to.
+pub struct Learnt {
+    /// The run directory, still held.
+    pub directory: RunDirectory,
+    /// What was learnt from.
+    pub learnable: Learnable,
+    /// How each stage went, by name.
+    pub stages: BTreeMap<String, StageReport>,
+}
+
+/// Does what `spec` asks for. `dataset` is what its source holds.
+///
+/// # Errors
+/// If a stage fails, the directory cannot be worked in, or the user interrupts; what is finished stays, and the
+/// same spec goes on from there.
+pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Result<Learnt, RunError> {
+    let directory = RunDirectory::work_in(&spec.out)?;
+    let mut stages = begin(spec, dataset, &directory)?;
+    let began = spec.budget.as_ref().map_or_else(Instant::now, |budget| budget.began);
+    let clock = || began.elapsed().as_secs_f64();
+    let timed = Timed::new(progress, spec.budget.as_ref(), &clock);
+    let mirror = Mirror::new(&directory, spec.tensorboard, &timed)?;
+    let learnable = Learnable::of(dataset, &spec.config);
+    let mut said = BTreeMap::new();
+    let mut before = Before::default();
+    let wanted = Stage::of(&spec.config);
+    for (at, &stage) in wanted.iter().enumerate() {
+        let inputs = before.inputs(stage, spec, &learnable);
+        let material = Material {
+            learnable: &learnable,
+            config: &spec.config,
+            seed: spec.seed,
+            device: &spec.device,
+            directory: &directory,
+            inputs: &before.sum(stage, checkpoint_settings(stage, &spec.config), spec, &learnable),
+            progress: &mirror,
+        };
+        if let Some(siblings) = &spec.siblings
+            && let Some(from) = stages.adopt(stage.name(), &inputs, siblings)?
+        {
+            mirror.take_over(stage.name(), &from)?;
+            progress.begin(stage.name(), "", None);
+            progress.end(&format_args!("taken over from {}", from.display()));
+        }
+        timed.begin_stage(&wanted[at..]);
+        let learnt = learn_unless_done(&wanted[at..], &inputs, &mut stages, &material);
+        mirror.catch_up()?;
+        let skipped = learnt?;
+        let record = &stages.records()[stage.name()];
+        if timed.end_stage() {
+            progress.begin(stage.name(), "", None);
+            progress.end(&"its time was up; the best so far is kept");
+        }
+        if skipped {
+            timed.taken_before(record.seconds);
+        }
+        match stage {
+            Stage::Rules if wanted.contains(&Stage::Training) => {
+                before.rules.push(work::rewarding(&directory, &learnable, &spec.config)?);
+            }
+            Stage::Embeddings => before.embedding.extend(record.files.values().cloned()),
+            _ => {}
+        }
+        if stage != Stage::Pretraining {
+            before.blended.extend(record.files.values().cloned());
+        }
+        said.insert(
+            stage.name().to_owned(),
+            StageReport {
+                seconds: record.seconds,
+                peak_memory_mb: record.peak_memory_mb,
+                skipped,
+                figures: record.figures.clone(),
+            },
+        );
+    }
+    drop(stages);
+    drop(mirror);
+    Ok(Learnt { directory, learnable, stages: said })
+}
+
+/// Begins the run, or goes on with the one that is there. If that had another seed or other settings, nothing of it
+/// counts until this one has come by it, so that what is interrupted before is not taken for what was asked for.
+fn begin<'a>(spec: &RunSpec, dataset: &Dataset, directory: &'a RunDirectory) -> Result<Stages<'a>, RunError> {
+    let mut manifest = Manifest::new(spec.source.clone(), dataset, spec.seed);
+    manifest.resources = spec.budget.as_ref().map(|budget| budget.resources);
+    let settings = spec.config.to_toml();
+    let mut stages = Stages::of(directory)?;
+    let other_seed = match manifest.resumes(directory) {
+        Ok(before) => before.is_some_and(|before| before.seed != spec.seed),
+        // What it was about nobody knows; stages know by themselves what they were made from. Without any, it may be a
+        // file of another program.
+        Err(RunError::Broken { .. }) if directory.file(STAGES).exists() => true,
+        Err(error) => return Err(error),
+    };
+    directory.sweep()?;
+    if other_seed || directory.read(CONFIG)?.is_some_and(|before| before != settings) {
+        stages.doubt(Stage::ALL.map(Stage::name))?;
+        directory.remove(RESULTS)?;
+    }
+    manifest.write(directory)?;
+    directory.write(CONFIG, settings.as_bytes())?;
+    Ok(stages)
+}
+
+/// Runs the first stage of `ahead` if it has to; whether it was skipped.
+fn learn_unless_done(
+    ahead: &[Stage],
+    inputs: &Checksum,
+    stages: &mut Stages<'_>,
+    material: &Material<'_>,
+) -> Result<bool, RunError> {
+    if material.progress.interrupted() {
+        return Err(RunError::Interrupted);
+    }
+    let stage = ahead[0];
+    let name = stage.name();
+    let why = match stages.standing(name, inputs)? {
+        Standing::Finished => {
+            stages.confirm(name)?;
+            material.progress.begin(name, "", None);
+            material.progress.end(&"already done");
+            return Ok(true);
+        }
+        Standing::Damaged(file) => Some(format!("{file} is not what was written; making it anew")),
+        Standing::Outdated => Some("its settings or its inputs have changed; doing it again".to_owned()),
+        Standing::Unfinished => None,
+    };
+    if let Some(why) = why {
+        material.progress.begin(name, "", None);
+        material.progress.end(&why);
+    }
+    stages.doubt(ahead.iter().map(|stage| stage.name()))?;
+    material.directory.remove(RESULTS)?;
+    stages.run(name, inputs, || learn_stage(stage, material))?;
+    Ok(false)
+}
+
+fn learn_stage(stage: Stage, material: &Material<'_>) -> Result<Finished, RunError> {
+    match stage {
+        Stage::Embeddings => work::embeddings(material),
+        Stage::Rules => work::rules(material),
+        Stage::Pretraining => work::pretraining(material),
+        Stage::Training => work::training(material),
+        Stage::Blending => work::blending(material),
+    }
+}

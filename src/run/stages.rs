@@ -1,0 +1,243 @@
+//! The learning stages, each from what may be learnt to files in the run directory.
+
+use super::directory::{BLEND, EMBEDDING, PRETRAINED, RULES, WALKER, write_whole};
+use super::material::{Learnable, Material};
+use super::record::Finished;
+use super::{Checksum, RunDirectory, RunError};
+use crate::config::{BlendConfig, Config, RuleFamily};
+use crate::embed::{self, Embedding, ModelKind, Size, Stop, Task};
+use crate::graph::{Known, Query, Triple, evenly};
+use crate::reason::{Blend, ByRules, ByWalker, Opinion, Recipe, Voices, path_table};
+use crate::rule::{self, RuleFile, RuleType, ScoredRule};
+use crate::tensor::Device;
+use crate::walk::{self, SoftReward, Stage, Start, Teacher, TrainOptions, WalkConfig, Walker};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Mines rules and writes them down.
+///
+/// # Errors
+/// If mining fails, its file cannot be written, or the user interrupts.
+pub fn rules(material: &Material<'_>) -> Result<Finished, RunError> {
+    let Material { learnable, config, seed, directory, progress, .. } = *material;
+    let with_constants = config.rules.types.iter().any(|&family| family != RuleFamily::Cyclic);
+    rule::check_names(&learnable.names, with_constants)?;
+    let mined = rule::mine(&learnable.graph, &config.rules.mine_options(seed), progress)?;
+    if mined.interrupted {
+        return Err(RunError::Interrupted);
+    }
+    write_whole(&directory.file(RULES), |out| rule::write_lines(out, &mined.rules, &learnable.names))?;
+    let figures = json!({
+        "rules": mined.rules.len(),
+        "rules_by_type": {
+            "cyclic": mined.by_type(RuleType::Cyclic),
+            "acyclic": mined.by_type(RuleType::Acyclic),
+            "zero": mined.by_type(RuleType::Zero),
+        },
+        "saturation": mined.saturation,
+    });
+    Ok(Finished { files: vec![RULES.to_owned()], figures, seconds: None })
+}
+
+/// Trains the embedding model and writes it down; goes on from its checkpoint.
+///
+/// # Errors
+/// If training fails or the user interrupts.
+pub fn embeddings(material: &Material<'_>) -> Result<Finished, RunError> {
+    let Material { learnable, config, seed, directory, device, progress, .. } = *material;
+    let size = Size { entities: learnable.names.entities.len(), relations: learnable.names.relations.len() };
+    let folder = |name: &str| -> Result<_, RunError> {
+        let folder = material.checkpoints(name)?;
+        progress.follow("embeddings", folder.join("metrics.jsonl"))?;
+        Ok(folder)
+    };
+    let settings = &config.embed;
+    let task =
+        Task { known: &learnable.known, size, settings, stop: Stop::Validation, seed, device, folder: None };
+    let stop = match (learnable.valid_learnt, settings.final_epochs) {
+        (false, _) => Stop::Validation,
+        // The validation split is about to be learnt: how long to train is found without it first.
+        (true, 0) => {
+            let apart = Task { known: &learnable.tuning, folder: Some(&folder("tuning")?), ..task };
+            Stop::After(embed::epochs_wanted(apart, progress)?)
+        }
+        (true, epochs) => Stop::After(epochs),
+    };
+    let embed::Trained { embedding, summary } =
+        embed::train(Task { stop, folder: Some(&folder("embeddings")?), ..task }, progress)?;
+    embedding.save(&directory.file(EMBEDDING), &learnable.names, &[])?;
+    let figures = serde_json::to_value(&summary).expect("a summary is plain data");
+    Ok(Finished { files: vec![EMBEDDING.to_owned()], figures, seconds: Some(summary.training_seconds) })
+}
+
+/// Trains the relation agent alone, on the rewards of rules.
+///
+/// # Errors
+/// If training fails or the user interrupts.
+pub fn pretraining(material: &Material<'_>) -> Result<Finished, RunError> {
+    walker(material, Stage::Pretrain, PRETRAINED)
+}
+
+/// Trains both agents.
+///
+/// # Errors
+/// If training fails or the user interrupts.
+pub fn training(material: &Material<'_>) -> Result<Finished, RunError> {
+    walker(material, Stage::Joint, WALKER)
+}
+
+fn walker(material: &Material<'_>, stage: Stage, file: &str) -> Result<Finished, RunError> {
+    let Material { learnable, config, seed, directory, device, progress, .. } = *material;
+    let settings = &config.walk;
+    let rules = path_table(&mined(directory, learnable)?, settings.hops, config.rules.threshold);
+    // Pre-training looks at rules alone, and joint training after it begins where it ended.
+    let goes_on = stage == Stage::Joint && settings.pretrains();
+    let starts = settings.start == Start::Embedding && !goes_on;
+    let rewards = settings.soft_reward && stage == Stage::Joint;
+    let embedding = (starts || rewards).then(|| load_embedding(directory, learnable, device)).transpose()?;
+    let asked =
+        |triples: &[Triple]| -> Vec<Query> { settings.side.asked(triples).map(|(query, _)| query).collect() };
+    let opinion = embedding
+        .as_ref()
+        .filter(|_| rewards)
+        .map(|embedding| Opinion::new(embedding, asked(&learnable.known.queries)))
+        .transpose()?;
+    let soft = opinion.as_ref().map(|opinion| opinion as &dyn SoftReward);
+    // A validation split that is learnt from can choose nothing: the last epoch counts.
+    let known = match learnable.valid_learnt {
+        true => Known { valid: Arc::from([]), ..learnable.known.clone() },
+        false => learnable.known.clone(),
+    };
+    let name = if stage == Stage::Pretrain { "pretraining" } else { "training" };
+    let folder = material.checkpoints(name)?;
+    progress.follow(name, folder.join("metrics.jsonl"))?;
+    let mut walker = Walker::new(settings, &learnable.graph, &known, device, seed)?;
+    if let Some(embedding) = embedding.as_ref().filter(|_| starts) {
+        walker.start_from(&embedding.entity_vectors(), &embedding.link_vectors(), seed)?;
+    }
+    if goes_on {
+        walker.go_on_from(&directory.file(PRETRAINED))?;
+    }
+    let teacher = Teacher { rules: &rules, soft };
+    let options = TrainOptions { stage, seed, folder: Some(&folder), ..TrainOptions::default() };
+    let trained = walk::train(&mut walker, &learnable.graph, &known, teacher, options, progress)?;
+    if trained.interrupted {
+        return Err(RunError::Interrupted);
+    }
+    walker.save(&directory.file(file))?;
+    if stage == Stage::Pretrain {
+        // Joint training can be made longer later; this is finished.
+        walk::forget(&folder);
+    }
+    let seconds = trained.history.iter().map(|figures| figures.seconds).sum();
+    let kept = trained.best.as_ref().map_or(trained.epochs, |best| best.epoch);
+    let noted = trained.history.iter().find(|figures| figures.epoch == kept);
+    let share = match noted.and_then(|figures| figures.rule_share) {
+        Some(share) => share,
+        None => {
+            let some = evenly(&learnable.tuning.valid, settings.validation_queries);
+            walker.rule_share(&asked(&some), &rules)?
+        }
+    };
+    let figures = json!({
+        "epochs": trained.epochs,
+        "best": trained.best,
+        "parameters": walker.parameter_count(),
+        "rule_share": share,
+    });
+    Ok(Finished { files: vec![file.to_owned()], figures, seconds: Some(seconds) })
+}
+
+/// Fits the weights of the blend on the validation split.
+///
+/// # Errors
+/// If one of the reasoners fails.
+pub fn blending(material: &Material<'_>) -> Result<Finished, RunError> {
+    let Material { learnable, config, directory, device, .. } = *material;
+    let mut recipe = Recipe::of(config.blend.weights());
+    if config.blend.fit && !learnable.valid_learnt {
+        let known = &learnable.known;
+        let truth = known.answers(learnable.names.entities.len());
+        let rules = mined(directory, learnable)?;
+        let blend = load_blend(directory, learnable, config, &recipe, &rules, device)?;
+        let asked = evenly(&known.valid, config.blend.validation_queries);
+        recipe = blend.fit(&asked, &truth, &learnable.names, material.progress)?;
+    }
+    let text = serde_json::to_vec_pretty(&recipe).expect("weights are plain data");
+    directory.write(BLEND, &text)?;
+    let figures: Value = serde_json::to_value(recipe.general).expect("weights are plain data");
+    Ok(Finished { files: vec![BLEND.to_owned()], figures, seconds: None })
+}
+
+/// The checksum of the rules that reward a path of the walker.
+///
+/// # Errors
+/// If the rules cannot be read.
+pub fn rewarding(
+    directory: &RunDirectory,
+    learnable: &Learnable,
+    config: &Config,
+) -> Result<Checksum, RunError> {
+    let rules = mined(directory, learnable)?;
+    Ok(Checksum::of(&path_table(&rules, config.walk.hops, config.rules.threshold).entries()))
+}
+
+/// The rules of a run; none if it has not mined any.
+///
+/// # Errors
+/// If they are there and cannot be read.
+pub fn mined(directory: &RunDirectory, learnable: &Learnable) -> Result<Arc<[ScoredRule]>, RunError> {
+    let path = directory.file(RULES);
+    if path.exists() { Ok(RuleFile::read(&path, &learnable.names)?.rules.into()) } else { Ok(Arc::from([])) }
+}
+
+/// The embedding model of a run.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn load_embedding(
+    directory: &RunDirectory,
+    learnable: &Learnable,
+    device: &Device,
+) -> Result<Embedding, RunError> {
+    Ok(Embedding::load(&directory.file(EMBEDDING), &learnable.names, ModelKind::default(), device)?)
+}
+
+/// The walker of a run; its paths may follow `rules`.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn load_walker<'g>(
+    directory: &RunDirectory,
+    learnable: &'g Learnable,
+    settings: &WalkConfig,
+    rules: &[ScoredRule],
+    device: &Device,
+) -> Result<ByWalker<'g>, RunError> {
+    let mut walker = Walker::read(&directory.file(WALKER), &learnable.graph, &learnable.known, device)?;
+    walker.set_search(settings.beam, settings.pool)?;
+    Ok(ByWalker::new(walker, &learnable.graph, rules))
+}
+
+/// The blend of a run that has mined `rules`.
+///
+/// # Errors
+/// If one of its parts cannot be read.
+pub fn load_blend<'g>(
+    directory: &RunDirectory,
+    learnable: &'g Learnable,
+    config: &Config,
+    recipe: &Recipe,
+    rules: &Arc<[ScoredRule]>,
+    device: &Device,
+) -> Result<Blend<'g>, RunError> {
+    let BlendConfig { with_rules, with_walker, with_embedding, .. } = config.blend;
+    let applied = || ByRules::new(&learnable.graph, rules.clone(), config.rules.apply_options());
+    let walks = || load_walker(directory, learnable, &config.walk, rules, device);
+    let voices = Voices {
+        rules: with_rules.then(applied),
+        walker: with_walker.then(walks).transpose()?,
+        embedding: with_embedding.then(|| load_embedding(directory, learnable, device)).transpose()?,
+    };
+    Ok(Blend::new(voices, recipe, &learnable.names))
+}
