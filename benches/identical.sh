@@ -56,12 +56,12 @@ PY
     ask "$tool" "$out/runs/demonstration" "$out/demonstration" "$demo"
     "$tool" run "$data/umls" --config umls/blend --out "$out/runs/umls" --seed 3 --quiet --set rules.samples=20000 \
         --set embed.epochs=10 --set walk.epochs=2 --set walk.pretrain_epochs=1 > /dev/null
-    cut -f1,2 "$data/umls/test.txt" | head -n 200 > "$out/umls.queries"
+    head -n 200 "$data/umls/test.txt" | cut -f1,2 > "$out/umls.queries"
     ask "$tool" "$out/runs/umls" "$out/umls" "$out/umls.queries"
     "$tool" run "$data/wn18rr" --config wn18rr/ruleguider-complex --out "$out/runs/wn18rr" --seed 2 --quiet \
         --set rules.samples=20000 --set embed.epochs=1 --set walk.pretrain_epochs=0.1 --set walk.epochs=1 \
         --set walk.dimension=32 --set walk.history=32 --set embed.dimension=32 --set walk.rollouts=5 > /dev/null
-    cut -f1,2 "$data/wn18rr/test.txt" | head -n 100 > "$out/wn18rr.queries"
+    head -n 100 "$data/wn18rr/test.txt" | cut -f1,2 > "$out/wn18rr.queries"
     ask "$tool" "$out/runs/wn18rr" "$out/wn18rr" "$out/wn18rr.queries"
     "$tool" mine "$data/wn18rr" --samples 50000 --types cyclic,acyclic,zero --out "$out/wn18rr.rules" --quiet > /dev/null
     "$tool" apply "$data/wn18rr" --rules "$out/wn18rr.rules" --predictions "$out/wn18rr.predictions" --json --quiet \

@@ -11,6 +11,7 @@ use ruleguider::progress::Silent;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A family with ten million facts in `train`.
@@ -96,9 +97,9 @@ fn measure(job: &str, path: &Path) -> Result<(), Anything> {
         )
     } else {
         let (names, facts, _) = graph::read_file(path, &options)?;
-        let index = || Graph::new(names.entities.len(), names.relations.len(), &facts);
+        let index = || Arc::new(Graph::new(names.entities.len(), names.relations.len(), &facts));
         let graph = (job == "index").then(index);
-        (names, facts.len(), graph)
+        (Arc::new(names), facts.len(), graph)
     };
     let seconds = began.elapsed().as_secs_f64();
     let name_bytes: usize = names.entities.iter().chain(names.relations.iter()).map(str::len).sum();

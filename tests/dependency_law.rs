@@ -14,8 +14,9 @@ struct Room {
 
 /// A room may always use itself, `aside`, `progress` and the crate's `VERSION`. Of `eval`, `rule` uses the trait that all reasoners share;
 /// `embed` and `walk` also stop training by its figures.
-const LAW: [Room; 15] = [
+const LAW: [Room; 16] = [
     Room { name: "aside", knows: &[] },
+    Room { name: "suggest", knows: &[] },
     Room { name: "progress", knows: &[] },
     Room { name: "graph", knows: &[] },
     Room { name: "generate", knows: &["graph"] },
@@ -42,7 +43,7 @@ const LAW: [Room; 15] = [
 ];
 
 /// What every room may use of the crate's root.
-const ANYBODYS: [&str; 3] = ["aside", "progress", "VERSION"];
+const ANYBODYS: [&str; 4] = ["aside", "progress", "suggest", "VERSION"];
 
 /// All that `rule` may use of `eval`.
 const REASONER_TRAIT: [&str; 4] = ["Reasoner", "ReasonerError", "Answers", "Scored"];

@@ -323,7 +323,7 @@ fn a_data_set_written_over_another_leaves_nothing_of_it() {
     }
     dataset.known.facts = dataset.known.queries.clone();
     dataset.test_left_out = [].into();
-    dataset.names.labels.clear();
+    std::sync::Arc::make_mut(&mut dataset.names).labels.clear();
     write_dataset(copy.path(), "tsv", &dataset).unwrap();
     let mut left: Vec<_> = fs::read_dir(copy.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
     left.sort();

@@ -23,6 +23,7 @@ use ruleguider::graph::{Dataset, EntityId, Graph, Link, ReadOptions, read};
 use ruleguider::rule::{Counts, Rule, RuleFile, RuleType, ScoredRule, count_rules, reversed_path};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 fn shared() -> PathBuf {
     match std::env::var_os("RULEGUIDER_DATA") {
@@ -47,8 +48,8 @@ fn rules_of(scored: &[ScoredRule]) -> Vec<Rule> {
 }
 
 /// The pairs that a body joins and those of them that are facts, grounding by grounding.
-fn naive(graph: &Graph, rule: &Rule) -> Counts {
-    fn follow(graph: &Graph, rest: &[Link], trail: &mut Vec<EntityId>, ends: &mut HashSet<EntityId>) {
+fn naive(graph: &Arc<Graph>, rule: &Rule) -> Counts {
+    fn follow(graph: &Arc<Graph>, rest: &[Link], trail: &mut Vec<EntityId>, ends: &mut HashSet<EntityId>) {
         let here = trail[trail.len() - 1];
         let Some((&link, rest)) = rest.split_first() else {
             ends.insert(here);
@@ -73,7 +74,7 @@ fn naive(graph: &Graph, rule: &Rule) -> Counts {
 }
 
 /// Different pairs that random walks along `body` join, of which `head` joins how many: one of AnyBURL's two samples.
-fn sample(graph: &Graph, head: Link, body: &[Link], random: &mut ChaCha8Rng) -> Counts {
+fn sample(graph: &Arc<Graph>, head: Link, body: &[Link], random: &mut ChaCha8Rng) -> Counts {
     const PAIRS: usize = 1000;
     const REPEATS: u32 = 5;
     const WALKS: u32 = 20_000;
@@ -112,7 +113,7 @@ fn sample(graph: &Graph, head: Link, body: &[Link], random: &mut ChaCha8Rng) -> 
 }
 
 /// Confidences of `rule` as AnyBURL estimates them, `times` times.
-fn estimates(graph: &Graph, rule: &Rule, times: u64) -> Vec<f64> {
+fn estimates(graph: &Arc<Graph>, rule: &Rule, times: u64) -> Vec<f64> {
     let back = reversed_path(&rule.body);
     let estimate = |seed: u64| {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -140,7 +141,7 @@ struct Apart {
     sample_from_exact: f64,
 }
 
-fn apart(graph: &Graph, scored: &[ScoredRule]) -> Apart {
+fn apart(graph: &Arc<Graph>, scored: &[ScoredRule]) -> Apart {
     const TIMES: u64 = 6;
     let exact = count_rules(graph, &rules_of(scored), true);
     let each: Vec<[f64; 3]> = (scored.par_iter().zip(&exact))

@@ -6,7 +6,7 @@ use crate::graph::{Direction, Names, Query};
 use crate::reason::{Hop, Reasoned};
 use crate::rule::{ScoredRule, Shape, UNSEEN, rule_calling, rule_text};
 use serde::{Deserialize, Serialize};
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 /// An answer as scripts read it. The names of the fields are a contract.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,18 +17,64 @@ pub struct Answer {
     pub label: String,
     /// How good the answer is.
     pub score: f64,
+    /// The share of such answers that turn out to be facts that were put aside.
+    #[serde(default)]
+    pub probability: Probability,
+    /// Why it was given.
+    #[serde(flatten)]
+    pub reason: Reason,
+    /// The split that has this fact, if it is one of the data that was put aside.
+    #[serde(default)]
+    pub held_out: Option<HeldOut>,
+}
+
+/// Why an answer was given: a path, and the rule that it follows. Shown as text it is one line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reason {
     /// The label of the entity where the path begins: the subject, or the answer where the rule is about it.
     pub from: String,
     /// The id of that entity.
     #[serde(default)]
     pub from_id: String,
-    /// The path that speaks for the answer.
-    pub path: Vec<Step>,
+    /// The path that supports the answer.
+    pub path: Vec<PathStep>,
     /// The rule that the path follows.
-    pub rule: Option<RuleSaid>,
-    /// The split that has this fact, if it is one of the data that was put aside.
-    #[serde(default)]
-    pub held_out: Option<HeldOut>,
+    pub rule: Option<RuleSummary>,
+}
+
+impl Reason {
+    /// In one line; `name` says what the entity with a label and an id is called.
+    fn line(&self, name: &dyn Fn(&str, &str) -> String) -> String {
+        let path = match self.path.is_empty() {
+            true => String::new(),
+            false => path_line(&name(&self.from, &self.from_id), &self.path, name),
+        };
+        match &self.rule {
+            Some(rule) if path.is_empty() => rule.in_words(),
+            Some(rule) => format!("{path}   {}", rule.in_words()),
+            None => path,
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.line(&|label, _| label.to_owned()))
+    }
+}
+
+/// A calibrated probability, where the model has one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Probability(pub Option<f64>);
+
+impl fmt::Display for Probability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(probability) => fmt::Display::fmt(&probability, f),
+            None => f.pad("–"),
+        }
+    }
 }
 
 /// A split that was put aside: its facts are in the data and not in the graph.
@@ -56,7 +102,7 @@ impl HeldOut {
 
 /// One step of a path as scripts read it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Step {
+pub struct PathStep {
     /// The relation's name.
     pub relation: String,
     /// Whether it was walked from tail to head.
@@ -75,7 +121,7 @@ pub struct Step {
 
 /// A rule as scripts read it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RuleSaid {
+pub struct RuleSummary {
     /// `head <= body`, in AnyBURL's notation.
     pub text: String,
     /// `correct / (predicted + 5)`.
@@ -92,7 +138,7 @@ pub struct RuleSaid {
     pub constants: bool,
 }
 
-impl RuleSaid {
+impl RuleSummary {
     /// `scored` with its names.
     pub fn new(scored: &ScoredRule, names: &Names, naming: &Naming) -> Self {
         let rule = &scored.rule;
@@ -126,10 +172,13 @@ impl Answer {
             entity: names.entity(reasoned.entity).to_owned(),
             label: names.label(reasoned.entity).to_owned(),
             score: reasoned.score,
-            from: names.label(reasoned.start).to_owned(),
-            from_id: names.entity(reasoned.start).to_owned(),
-            path: steps(&reasoned.path, names),
-            rule: reasoned.rule.as_ref().map(|rule| RuleSaid::new(rule, names, naming)),
+            probability: Probability::default(),
+            reason: Reason {
+                from: names.label(reasoned.start).to_owned(),
+                from_id: names.entity(reasoned.start).to_owned(),
+                path: steps(&reasoned.path, names),
+                rule: reasoned.rule.as_ref().map(|rule| RuleSummary::new(rule, names, naming)),
+            },
             held_out,
         }
     }
@@ -141,18 +190,28 @@ impl Answer {
 
     /// Its path in plain words; empty if there is none.
     pub fn path_in_words(&self, naming: &Naming) -> String {
-        match self.path.is_empty() {
+        let Reason { from, from_id, path, .. } = &self.reason;
+        match path.is_empty() {
             true => String::new(),
-            false => path_in_words(&naming.name(&self.from, &self.from_id), &self.path, naming),
+            false => path_in_words(&naming.name(from, from_id), path, naming),
         }
+    }
+
+    /// Its reason in one line, with entities so named that a person knows which is meant.
+    pub fn reason_in_words(&self, naming: &Naming) -> String {
+        let Reason { from_id, path, rule, .. } = &self.reason;
+        if path.is_empty() && rule.is_none() && self.entity == *from_id {
+            return "itself: many facts of this relation lead from an entity to itself".to_owned();
+        }
+        self.reason.line(&|label, id| naming.name(label, id))
     }
 }
 
 /// `path` with its names, without the hops that stay where they are.
-pub fn steps(path: &[Hop], names: &Names) -> Vec<Step> {
+pub fn steps(path: &[Hop], names: &Names) -> Vec<PathStep> {
     path.iter()
         .filter_map(|hop| {
-            Some(Step {
+            Some(PathStep {
                 relation: names.relation(hop.link.relation()?).to_owned(),
                 inverse: hop.link.direction() == Direction::Inverse,
                 entity: names.entity(hop.target).to_owned(),
@@ -165,24 +224,28 @@ pub fn steps(path: &[Hop], names: &Names) -> Vec<Step> {
 }
 
 /// `Ada —parent_of→ Ben ←sibling_of— Cleo`: a path in plain words.
-pub fn path_in_words(from: &str, path: &[Step], naming: &Naming) -> String {
-    let mut said = from.to_owned();
-    for Step { relation, inverse, label, entity, .. } in path {
-        let name = naming.name(label, entity);
+pub fn path_in_words(from: &str, path: &[PathStep], naming: &Naming) -> String {
+    path_line(from, path, &|label, id| naming.name(label, id))
+}
+
+fn path_line(from: &str, path: &[PathStep], name: &dyn Fn(&str, &str) -> String) -> String {
+    let mut line = from.to_owned();
+    for PathStep { relation, inverse, label, entity, .. } in path {
+        let name = name(label, entity);
         // Writing to a string cannot fail.
         let _ = match inverse {
-            false => write!(said, " —{relation}→ {name}"),
-            true => write!(said, " ←{relation}— {name}"),
+            false => write!(line, " —{relation}→ {name}"),
+            true => write!(line, " ←{relation}— {name}"),
         };
     }
-    said
+    line
 }
 
 /// `Ada —parent_of→ Ben —sibling_of→ Cleo ⇒ Ada parent_of Cleo is likely, rule confidence 0.93`.
 pub fn in_words(query: Query, answer: &Answer, names: &Names, naming: &Naming) -> String {
     let subject = naming.of(query.subject, names);
     let object = answer.name(naming);
-    let mut said = match answer.path.is_empty() {
+    let mut said = match answer.reason.path.is_empty() {
         true => format!("{subject} ⇒ "),
         false => format!("{} ⇒ ", answer.path_in_words(naming)),
     };
@@ -192,9 +255,9 @@ pub fn in_words(query: Query, answer: &Answer, names: &Names, naming: &Naming) -
         Direction::Inverse => write!(said, "{object} {relation} {subject}"),
     };
     // What a rule gives less than even odds is the best there is, not more.
-    let doubtful = answer.rule.as_ref().is_some_and(|rule| rule.confidence < 0.5);
+    let doubtful = answer.reason.rule.as_ref().is_some_and(|rule| rule.confidence < 0.5);
     said.push_str(if doubtful { " is the best guess" } else { " is likely" });
-    if let Some(RuleSaid { label, confidence, constants, .. }) = &answer.rule {
+    if let Some(RuleSummary { label, confidence, constants, .. }) = &answer.reason.rule {
         let by = if *constants { format!(", by the rule {label}") } else { String::new() };
         let _ = write!(said, "{by}, rule confidence {confidence:.2}");
     }
@@ -241,15 +304,17 @@ mod tests {
         let said =
             "Ada —parent_of→ Ben ←sibling_of— Cleo ⇒ Ada parent_of Cleo is likely, rule confidence 0.93";
         assert_eq!(in_words(query, &answer, &names, &naming), said);
-        let rule = answer.rule.as_ref().unwrap();
+        let rule = answer.reason.rule.as_ref().unwrap();
         assert_eq!(rule.text, "parent_of(X,Y) <= parent_of(X,A), sibling_of(Y,A)");
-        let doubted = RuleSaid { confidence: 0.3, ..rule.clone() };
-        let doubted = Answer { rule: Some(doubted), ..answer.clone() };
+        let doubted = RuleSummary { confidence: 0.3, ..rule.clone() };
+        let reason = Reason { rule: Some(doubted), ..answer.reason.clone() };
+        let doubted = Answer { reason, ..answer.clone() };
         assert!(
             in_words(query, &doubted, &names, &naming).ends_with("is the best guess, rule confidence 0.30")
         );
         let head_query = Query { subject: EntityId(0), link: Link::inverse_of(parent) };
-        let bare = Answer { path: Vec::new(), rule: None, ..answer };
+        let reason = Reason { path: Vec::new(), rule: None, ..answer.reason.clone() };
+        let bare = Answer { reason, ..answer };
         assert_eq!(in_words(head_query, &bare, &names, &naming), "Ada ⇒ Cleo parent_of Ada is likely");
     }
 
@@ -267,7 +332,7 @@ mod tests {
         );
         let json = serde_json::to_value(&answer).unwrap();
         let expected = serde_json::json!({
-            "entity": "ben", "label": "Ben", "score": 0.5, "from": "Cleo", "from_id": "cleo",
+            "entity": "ben", "label": "Ben", "score": 0.5, "probability": null, "from": "Cleo", "from_id": "cleo",
             "path": [{"relation": "parent_of", "inverse": true, "entity": "ben", "label": "Ben"}],
             "rule": {
                 "text": "parent_of(X,Y) <= sibling_of(X,Y)", "confidence": 0.5, "correct": 5, "predicted": 5,
@@ -285,7 +350,7 @@ mod tests {
             let shape = Shape::Constant { answer: EntityId(2), end: end.map(EntityId) };
             let rule = Rule { head: Link::forward(parent), body: body.into(), shape };
             let scored = ScoredRule { rule, counts: Counts::exact(3, 2) };
-            RuleSaid::new(&scored, &names, &Naming::new(&names))
+            RuleSummary::new(&scored, &names, &Naming::new(&names))
         };
         let rule = said(&[Link::forward(sibling)], Some(1));
         assert_eq!(rule.text, "parent_of(X,cleo) <= sibling_of(X,ben)");

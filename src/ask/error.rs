@@ -1,19 +1,41 @@
 //! What can go wrong with a question.
 
 use crate::run::RunError;
+use std::path::PathBuf;
 
 /// Why a question, or the learning before it, came to nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// A name that the data does not have, or that several have.
+    #[error("{message}")]
+    Name {
+        /// What is wrong with it.
+        message: String,
+        /// Names that may be meant.
+        suggestions: Vec<String>,
+    },
+    /// Something that this run cannot be asked.
     #[error("{0}")]
-    Name(String),
+    Cannot(String),
+    /// The validation split was asked for, and has been learnt from.
+    #[error(
+        "{}: this run has learnt its validation facts, so ranking them says nothing; learn with `data.learn_valid = \"never\"` to keep them apart",
+        path.display()
+    )]
+    ValidLearnt {
+        /// The run directory.
+        path: PathBuf,
+    },
     /// The run.
     #[error(transparent)]
     Run(#[from] RunError),
 }
 
 impl AskError {
+    pub(super) fn name(message: String, suggestions: &[&str]) -> Self {
+        AskError::Name { message, suggestions: suggestions.iter().map(|&name| name.to_owned()).collect() }
+    }
+
     /// Whether the user stopped it.
     pub fn is_interrupted(&self) -> bool {
         matches!(self, AskError::Run(RunError::Interrupted))

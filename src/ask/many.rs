@@ -9,7 +9,6 @@
 use super::{AskError, Model, Prediction};
 use crate::graph::Query;
 use crate::progress::Progress;
-use crate::reason::Explains;
 use crate::run::RunError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,9 +18,8 @@ impl Model {
     ///
     /// # Errors
     /// If the reasoner fails or the user interrupts.
-    pub fn predict_all(
+    pub fn predict_many(
         &self,
-        reasoner: &dyn Explains,
         queries: &[Query],
         top: usize,
         workers: usize,
@@ -38,13 +36,13 @@ impl Model {
             if progress.interrupted() {
                 return Err(RunError::Interrupted.into());
             }
-            let answers = self.predict_batch(reasoner, batch, top)?;
+            let answers = self.predict_batch(batch, top)?;
             let done = answered.fetch_add(batch.len(), Ordering::Relaxed) + batch.len();
             progress.advance(before + done as u64, &"");
             Ok(answers)
         };
         // As large as the reasoner likes them, whatever the threads: the size of a batch shows in the last digits.
-        let batches: Vec<&[Query]> = distinct.chunks(reasoner.reasoner().batch().max(1)).collect();
+        let batches: Vec<&[Query]> = distinct.chunks(self.reasoner.reasoner().batch().max(1)).collect();
         let answers = by_workers(&batches, workers, answer)?;
         let mut place = 0;
         let mut all: Vec<Option<Arc<Prediction>>> = vec![None; queries.len()];

@@ -2,14 +2,21 @@
 
 pub mod answer;
 mod error;
-mod lookup;
+mod examples;
+mod explain;
+mod learn;
 mod many;
 mod model;
-mod question;
+mod names;
+mod predict;
 mod results;
 
+pub use answer::{Answer, HeldOut, PathStep, Probability, Reason, RuleSummary};
 pub use error::AskError;
-pub use lookup::{Lookup, Naming};
-pub use model::{Model, Split};
-pub use question::{EmbeddingSaid, Example, Explanation, GroundedRule, Prediction};
-pub use results::{RunReport, run};
+pub use examples::ExampleAnswer;
+pub use explain::{EmbeddingOpinion, Explanation, GroundedRule};
+pub use learn::{Learn, Learning};
+pub use model::{Model, OpenOptions};
+pub use names::{Completion, NameIndex, Naming};
+pub use predict::Prediction;
+pub use results::RunReport;

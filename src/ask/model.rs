@@ -1,122 +1,149 @@
-//! A run opened for questions: its data, its settings, what it learnt, and who answers.
+//! [`Model`]: a run that can be asked.
 
-use super::answer::HeldOut;
-use super::{AskError, Naming, RunReport};
-use crate::config::{Config, Layer, System};
+use super::{AskError, HeldOut, NameIndex, Naming, RunReport};
+use crate::config::{Config, Layer};
 use crate::embed::Embedding;
-pub use crate::eval::Split;
-use crate::eval::{Protocol, Reasoner, Report, evaluate_split};
-use crate::graph::{Dataset, EntityId, Link, Query, Triple};
+use crate::eval::{Protocol, Report, Split, evaluate_split};
+use crate::graph::{Dataset, Direction, EntityId, Graph, Known, Link, Names, Query, Triple};
 use crate::plan::Stage;
 use crate::progress::Progress;
-use crate::reason::{ByEmbedding, ByRules, Explains, path_table};
+use crate::reason::{Explains, path_table};
 use crate::rule::ScoredRule;
-use crate::run::directory::{BLEND, CONFIG, METRICS, RESULTS};
+use crate::run::directory::{CONFIG, METRICS, RESULTS};
 use crate::run::metrics::{self, Metric};
-use crate::run::{Checksum, Learnable, Manifest, RunDirectory, RunError, RunSpec, Stages, stages as load};
-use crate::tensor::Device;
+use crate::run::{Artifacts, Checksum, Learnable, Manifest, RunDirectory, RunError, Stages};
+use crate::tensor::{Device, DeviceChoice};
 use crate::walk::Noting;
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// A run that can be asked.
+/// What was learnt from a graph, ready to be asked.
+///
+/// A model owns everything it needs and reads each file once. It can be asked from many threads at a time.
 pub struct Model {
     directory: RunDirectory,
-    pub(super) config: Config,
     pub(super) dataset: Dataset,
-    pub(super) learnable: Learnable,
-    pub(super) rules: Arc<[ScoredRule]>,
-    device: Device,
+    pub(super) artifacts: Artifacts,
+    pub(super) reasoner: Arc<dyn Explains>,
     seed: u64,
-    /// What was put aside and what entities are called, made when the first answer is given.
-    pub(super) put_aside: OnceLock<HashMap<Triple, HeldOut>>,
-    pub(super) naming: OnceLock<Naming>,
+    results: OnceLock<RunReport>,
+    // Made when the first question needs them.
+    put_aside: OnceLock<HashMap<Triple, HeldOut>>,
+    naming: OnceLock<Naming>,
+    index: OnceLock<NameIndex>,
 }
 
-impl Model {
-    /// Opens the run at `path`; `data` says where its data is now, if it has moved.
+/// How a run is opened: [`Model::open`] with more to choose.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// Where its data is now, if it has moved.
+    pub data: Option<PathBuf>,
+    /// Where tensors live; where there is none, CUDA if there is a card, else the CPU with all threads.
+    pub device: Option<Device>,
+    /// How many paths the walker keeps while it searches, if not as many as in the run.
+    pub beam: Option<usize>,
+}
+
+impl OpenOptions {
+    /// Nothing chosen.
+    pub const DEFAULT: OpenOptions = OpenOptions { data: None, device: None, beam: None };
+
+    /// Opens the run at `path`.
     ///
     /// # Errors
     /// If there is no run, it is unfinished, its files are damaged, or its data has changed.
-    pub fn open(path: &Path, data: Option<&Path>, device: &Device) -> Result<Self, AskError> {
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Model, AskError> {
+        let path = path.as_ref();
         let directory = RunDirectory::look_at(path)?;
         let manifest = Manifest::read(&directory)?;
         let text = directory
             .read(CONFIG)?
             .ok_or_else(|| RunError::Broken { path: directory.file(CONFIG), what: "is gone".to_owned() })?;
-        let config = Config::from_toml(&text, &directory.file(CONFIG).display().to_string())?;
-        let dataset = manifest.dataset(path, data)?;
-        let learnable = Learnable::of(&dataset, &config);
-        Self::with(directory, config, dataset, learnable, device.clone(), manifest.seed)
+        let mut config = Config::from_toml(&text, &directory.file(CONFIG).display().to_string())?;
+        if let Some(beam) = self.beam {
+            if !Stage::of(&config).contains(&Stage::Training) {
+                let message = "no walker answers in this run, so there is no beam to set";
+                return Err(AskError::Cannot(message.to_owned()));
+            }
+            config = config.with(&Layer::from_pairs([format!("walk.beam={beam}").as_str()])?)?;
+        }
+        let (dataset, sum) = manifest.dataset(path, self.data.as_deref())?;
+        let learnable = Learnable::of(&dataset, &config, sum);
+        let device = match &self.device {
+            Some(device) => device.clone(),
+            None => Device::choose(DeviceChoice::Auto, rayon::current_num_threads())?,
+        };
+        let artifacts = Artifacts::new(path, learnable, config, device);
+        Model::new(directory, dataset, artifacts, manifest.seed)
+    }
+}
+
+impl Model {
+    /// Opens the run at `path`. [`OpenOptions`] has more to choose.
+    ///
+    /// # Errors
+    /// If there is no run, it is unfinished, its files are damaged, or its data has changed.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, AskError> {
+        OpenOptions::DEFAULT.open(path)
     }
 
-    /// The run that `order` has just made.
-    pub(super) fn from_parts(
+    /// The run in `directory`, with what is in memory of it already.
+    pub(super) fn new(
         directory: RunDirectory,
-        order: &RunSpec,
         dataset: Dataset,
-        learnable: Learnable,
-    ) -> Result<Self, AskError> {
-        Self::with(directory, order.config.clone(), dataset, learnable, order.device.clone(), order.seed)
-    }
-
-    fn with(
-        directory: RunDirectory,
-        config: Config,
-        dataset: Dataset,
-        learnable: Learnable,
-        device: Device,
+        artifacts: Artifacts,
         seed: u64,
     ) -> Result<Self, AskError> {
         let stages = Stages::of(&directory)?;
-        for stage in Stage::of(&config) {
+        for stage in Stage::of(&artifacts.config) {
             stages.expect_whole(stage.name())?;
         }
-        let rules = match Stage::of(&config).contains(&Stage::Rules) {
-            true => load::mined(&directory, &learnable)?,
-            false => Arc::from([]),
-        };
-        let (put_aside, naming) = (OnceLock::new(), OnceLock::new());
-        Ok(Self { directory, config, dataset, learnable, rules, device, seed, put_aside, naming })
+        drop(stages);
+        let reasoner = artifacts.reasoner()?;
+        // Rules stand beside the paths of answers, whoever gives them.
+        artifacts.rules()?;
+        Ok(Self {
+            directory,
+            dataset,
+            artifacts,
+            reasoner,
+            seed,
+            results: OnceLock::new(),
+            put_aside: OnceLock::new(),
+            naming: OnceLock::new(),
+            index: OnceLock::new(),
+        })
     }
 
-    /// Where it is.
+    /// The run directory.
     pub fn directory(&self) -> &RunDirectory {
         &self.directory
     }
 
-    /// Its data.
+    /// The data it was learnt from, with its splits.
     pub fn dataset(&self) -> &Dataset {
         &self.dataset
     }
 
+    /// The names of entities and relations.
+    pub fn names(&self) -> &Arc<Names> {
+        &self.dataset.names
+    }
+
+    /// The graph on which it answers.
+    pub fn graph(&self) -> &Arc<Graph> {
+        &self.artifacts.learnable.graph
+    }
+
     /// Its settings.
     pub fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// From now on the walker keeps so many paths while it searches: fewer are faster, and find less.
-    ///
-    /// # Errors
-    /// If no walker answers here, or no beam can be that wide.
-    pub fn set_beam(&mut self, beam: usize) -> Result<(), AskError> {
-        if !Stage::of(&self.config).contains(&Stage::Training) {
-            return Err(AskError::Name("no walker answers here, so there is no beam to set".to_owned()));
-        }
-        self.config = self.config.with(&Layer::from_pairs([format!("walk.beam={beam}").as_str()])?)?;
-        Ok(())
-    }
-
-    /// Whether the graph has any fact about `entity`; nothing leads from one that it has not.
-    pub fn has_facts(&self, entity: EntityId) -> bool {
-        let graph = &self.learnable.graph;
-        (0..graph.links() as u32).any(|link| !graph.targets(entity, Link(link)).is_empty())
+        &self.artifacts.config
     }
 
     /// Where its tensors live.
     pub fn device(&self) -> &Device {
-        &self.device
+        &self.artifacts.device
     }
 
     /// The seed of every random choice in it.
@@ -124,39 +151,55 @@ impl Model {
         self.seed
     }
 
-    /// Its rules.
+    /// Its rules; none if it has mined none.
     pub fn rules(&self) -> &[ScoredRule] {
-        &self.rules
+        self.artifacts.rules().map_or(&[], |rules| rules)
+    }
+
+    /// The embedding model, if it has trained one.
+    ///
+    /// # Errors
+    /// If it cannot be loaded.
+    pub fn embedding(&self) -> Result<Option<&Arc<Embedding>>, AskError> {
+        match self.artifacts.has(Stage::Embeddings) {
+            true => Ok(Some(self.artifacts.embedding()?)),
+            false => Ok(None),
+        }
+    }
+
+    /// Who answers, for rankings and searches of one's own.
+    pub fn reasoner(&self) -> &Arc<dyn Explains> {
+        &self.reasoner
     }
 
     /// Whether it has learnt the validation split, so that figures on it say nothing.
     pub fn valid_is_learnt(&self) -> bool {
-        self.learnable.valid_learnt
+        self.artifacts.learnable.valid_learnt
     }
 
     /// The checksum of what it was learnt from.
     pub fn checksum(&self) -> &Checksum {
-        &self.learnable.checksum
+        &self.artifacts.learnable.checksum
     }
 
     /// What the run came to.
     ///
     /// # Errors
     /// If it has not come to its end, or the file is damaged.
-    pub fn results(&self) -> Result<RunReport, AskError> {
-        let Some(text) = self.directory.read(RESULTS)? else {
-            let missing = RunError::Missing {
-                path: self.directory.path().to_owned(),
-                what: "results".to_owned(),
-                remedy: "run the same `ruleguider run` again to finish it".to_owned(),
-            };
-            return Err(missing.into());
-        };
-        let broken = |error| RunError::Broken {
+    pub fn results(&self) -> Result<&RunReport, AskError> {
+        if let Some(results) = self.results.get() {
+            return Ok(results);
+        }
+        let text = self.directory.read(RESULTS)?.ok_or_else(|| RunError::Missing {
+            path: self.directory.path().to_owned(),
+            what: "results".to_owned(),
+            remedy: "run the same `ruleguider run` again to finish it".to_owned(),
+        })?;
+        let results = serde_json::from_str(&text).map_err(|error| RunError::Broken {
             path: self.directory.file(RESULTS),
             what: format!("is damaged ({error})"),
-        };
-        Ok(serde_json::from_str(&text).map_err(broken)?)
+        })?;
+        Ok(self.results.get_or_init(|| results))
     }
 
     /// Its learning curves.
@@ -167,77 +210,127 @@ impl Model {
         Ok(metrics::read(&self.directory.file(METRICS))?)
     }
 
-    /// The embedding model of the run, if it has trained one.
-    ///
-    /// # Errors
-    /// If it is there and cannot be loaded.
-    pub(super) fn embedding(&self) -> Result<Option<Embedding>, AskError> {
-        let Self { directory, learnable, config, device, .. } = self;
-        match Stage::of(config).contains(&Stage::Embeddings) {
-            true => Ok(Some(load::load_embedding(directory, learnable, device)?)),
-            false => Ok(None),
-        }
+    /// Names as people type them: finds what is meant, completes what is begun.
+    pub fn index(&self) -> &NameIndex {
+        self.index.get_or_init(|| NameIndex::new(self.names()))
     }
 
-    /// Who answers in this run.
-    ///
-    /// # Errors
-    /// If what was learnt cannot be loaded.
-    pub fn reasoner(&self) -> Result<Box<dyn Explains + '_>, AskError> {
-        let Self { directory, learnable, config, device, .. } = self;
-        Ok(match config.system {
-            System::Rules => {
-                Box::new(ByRules::new(&learnable.graph, self.rules.clone(), config.rules.apply_options()))
-            }
-            System::Embedding => {
-                let embedding = load::load_embedding(directory, learnable, device)?;
-                Box::new(ByEmbedding::new(embedding, &learnable.graph))
-            }
-            System::Walker => {
-                Box::new(load::load_walker(directory, learnable, &config.walk, &self.rules, device)?)
-            }
-            System::Blend => {
-                let broken = |what: String| RunError::Broken { path: directory.file(BLEND), what };
-                let text = directory.read(BLEND)?.ok_or_else(|| broken("is gone".to_owned()))?;
-                let recipe =
-                    serde_json::from_str(&text).map_err(|error| broken(format!("is damaged ({error})")))?;
-                Box::new(load::load_blend(directory, learnable, config, &recipe, &self.rules, device)?)
-            }
-        })
+    /// What entities are called so that a person knows which is meant.
+    pub fn naming(&self) -> &Naming {
+        self.naming.get_or_init(|| Naming::new(self.names()))
     }
 
-    /// Ranks the test split, and says for what share of its queries the path of the top answer is a rule; none where
-    /// nothing walks.
+    /// The query that a person means by an entity and a relation; `~relation` asks for heads.
     ///
     /// # Errors
-    /// If the reasoner fails or the user interrupts.
-    pub fn test(
-        &self,
-        reasoner: &dyn Explains,
-        protocol: Protocol,
-        progress: &dyn Progress,
-    ) -> Result<(Report, Option<f64>), AskError> {
-        let Some(walker) = reasoner.walker() else {
-            return Ok((self.evaluate(reasoner.reasoner(), Split::Test, protocol, progress)?, None));
-        };
-        let rules = path_table(&self.rules, self.config.walk.hops, self.config.rules.threshold);
-        let noting = Noting::new(walker, &rules);
-        let report = self.evaluate(&noting, Split::Test, protocol, progress)?;
-        let asked: Vec<Query> = protocol.side.asked(&self.dataset.test).map(|(query, _)| query).collect();
-        Ok((report, Some(noting.share(&asked))))
+    /// If one of them is not known, with names that are nearly the same.
+    pub fn query(&self, subject: &str, relation: &str) -> Result<Query, AskError> {
+        let index = self.index();
+        Ok(Query { subject: index.entity(subject)?, link: index.link(relation)? })
     }
 
     /// Ranks the true answers of a split.
     ///
     /// # Errors
-    /// If the reasoner fails or the user interrupts.
+    /// If the reasoner fails, the split has been learnt, or the user interrupts.
     pub fn evaluate(
         &self,
-        reasoner: &dyn Reasoner,
         split: Split,
         protocol: Protocol,
         progress: &dyn Progress,
     ) -> Result<Report, AskError> {
-        Ok(evaluate_split(reasoner, &self.dataset, split, &self.learnable.graph, protocol, progress)?)
+        if split != Split::Test && self.valid_is_learnt() {
+            return Err(AskError::ValidLearnt { path: self.directory.path().to_owned() });
+        }
+        let reasoner = self.reasoner.reasoner();
+        Ok(evaluate_split(reasoner, &self.dataset, split, self.graph(), protocol, progress)?)
+    }
+
+    /// Ranks the test split, and says for what share of its queries the path of the top answer is a rule; none where
+    /// no walker answers.
+    pub(super) fn test(
+        &self,
+        protocol: Protocol,
+        progress: &dyn Progress,
+    ) -> Result<(Report, Option<f64>), AskError> {
+        let Some(walker) = self.reasoner.walker() else {
+            return Ok((self.evaluate(Split::Test, protocol, progress)?, None));
+        };
+        let Config { walk, rules, .. } = self.config();
+        let rules = path_table(self.rules(), walk.hops, rules.threshold);
+        let noting = Noting::new(walker, &rules);
+        let report = evaluate_split(&noting, &self.dataset, Split::Test, self.graph(), protocol, progress)?;
+        let asked: Vec<Query> = protocol.side.asked(&self.dataset.test).map(|(query, _)| query).collect();
+        Ok((report, Some(noting.share(&asked))))
+    }
+
+    /// Keeps what the run has just come to.
+    pub(super) fn set_results(&self, results: RunReport) {
+        let _ = self.results.set(results);
+    }
+
+    /// Whether the graph has any fact about `entity`; nothing leads from one that it has not.
+    pub fn has_facts(&self, entity: EntityId) -> bool {
+        !self.graph().edges(entity).is_empty()
+    }
+
+    /// What to say of a query for one end of a relation whose subject the graph has at that end only: the other one
+    /// may be meant.
+    pub fn other_direction(&self, query: Query) -> Option<String> {
+        let leads = |link: Link| !self.graph().targets(query.subject, link).is_empty();
+        if leads(query.link) || !leads(query.link.reversed()) {
+            return None;
+        }
+        let (subject, relation) = (self.naming().of(query.subject, self.names()), self.relation_name(query));
+        let (end, other) = match query.link.direction() {
+            Direction::Forward => ("head", "~"),
+            Direction::Inverse => ("tail", ""),
+        };
+        Some(format!(
+            "{subject} is never a {end} of `{relation}` in the graph; did you mean `{other}{relation}`?"
+        ))
+    }
+
+    pub(super) fn relation_name(&self, query: Query) -> String {
+        query.link.relation().map_or("", |relation| self.dataset.names.relation(relation)).to_owned()
+    }
+
+    /// The split that has the fact that `object` answers `query`, if the data has it and the graph does not.
+    pub(super) fn held_out(&self, query: Query, object: EntityId) -> Option<HeldOut> {
+        if self.graph().contains(query.subject, query.link, object) {
+            return None;
+        }
+        let relation = query.link.relation()?;
+        let (head, tail) = match query.link.direction() {
+            Direction::Forward => (query.subject, object),
+            Direction::Inverse => (object, query.subject),
+        };
+        let put_aside = self.put_aside.get_or_init(|| put_aside(&self.dataset));
+        put_aside.get(&Triple { head, relation, tail }).copied()
+    }
+}
+
+/// The facts of the data that are not in the graph, each with the split that has it. Of several splits, the one that
+/// less was learnt from.
+fn put_aside(dataset: &Dataset) -> HashMap<Triple, HeldOut> {
+    let Known { queries, valid, .. } = &dataset.known;
+    let train: &[Triple] = if dataset.known.has_own_graph() { queries } else { &[] };
+    let splits: [(&[Triple], HeldOut); 4] = [
+        (train, HeldOut::Train),
+        (valid, HeldOut::Valid),
+        (&dataset.test_left_out, HeldOut::Test),
+        (&dataset.test, HeldOut::Test),
+    ];
+    splits.into_iter().flat_map(|(facts, split)| facts.iter().map(move |&fact| (fact, split))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_can_be_shared_between_threads() {
+        fn shared<T: Send + Sync>() {}
+        shared::<Model>();
     }
 }

@@ -94,11 +94,11 @@ mod tests {
     fn dataset() -> Dataset {
         let facts = split(&[(0, 0, 1)]);
         Dataset {
-            names: Names {
+            names: Arc::new(Names {
                 entities: ["a", "b", "c", "d", "e"].into_iter().collect(),
                 relations: ["r"].into_iter().collect(),
                 ..Names::default()
-            },
+            }),
             known: Known { queries: facts.clone(), facts, valid: split(&[(0, 0, 3)]) },
             test: split(&[(0, 0, 2)]),
             test_left_out: split(&[(0, 0, 4)]),

@@ -69,7 +69,7 @@ pub fn family(people: u64, seed: u64) -> Family {
     }
     let rules = planted::rules(&counts, &names.relations);
     let known = Known { facts: train.clone(), queries: train, valid };
-    Family { dataset: Dataset { names, known, test, ..Dataset::default() }, rules }
+    Family { dataset: Dataset { names: Arc::new(names), known, test, ..Dataset::default() }, rules }
 }
 
 /// The built-in demonstration graph: a small family with a fixed seed.

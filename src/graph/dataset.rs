@@ -14,6 +14,8 @@ pub struct Names {
     pub relations: Vocabulary,
     /// Readable labels, for entities that have one.
     pub labels: HashMap<EntityId, String>,
+    /// Readable labels, for relations that have one.
+    pub relation_labels: HashMap<RelationId, String>,
 }
 
 impl Names {
@@ -25,6 +27,11 @@ impl Names {
     /// The name of a relation, as it stands in the data.
     pub fn relation(&self, id: RelationId) -> &str {
         self.relations.name(id.0)
+    }
+
+    /// The label of a relation, or its name where it has none.
+    pub fn relation_label(&self, id: RelationId) -> &str {
+        self.relation_labels.get(&id).map_or_else(|| self.relation(id), String::as_str)
     }
 
     /// The label of an entity, or its name where it has none.
@@ -97,7 +104,7 @@ pub struct Findings {
     /// Test triples, those left out included, with an entity that is not in the graph they are answered on.
     #[serde(skip)]
     pub test_unseen: usize,
-    /// Labels of entities that no split mentions.
+    /// Labels of entities and relations that no split mentions.
     pub labels_unused: usize,
 }
 
@@ -105,7 +112,7 @@ pub struct Findings {
 #[derive(Clone, Default)]
 pub struct Dataset {
     /// Names of all entities and relations, those of the test split included.
-    pub names: Names,
+    pub names: Arc<Names>,
     /// What may be learnt from.
     pub known: Known,
     /// What is evaluated on, and used for nothing else.
@@ -119,14 +126,14 @@ pub struct Dataset {
 
 impl Dataset {
     /// The facts as a graph over all entities and relations.
-    pub fn graph(&self) -> Graph {
+    pub fn graph(&self) -> Arc<Graph> {
         self.graph_of(&self.known)
     }
 
     /// The facts of `known` (this data set's, or its [`Known::for_test`]) as a graph over all entities and
     /// relations.
-    pub fn graph_of(&self, known: &Known) -> Graph {
-        Graph::new(self.names.entities.len(), self.names.relations.len(), &known.facts)
+    pub fn graph_of(&self, known: &Known) -> Arc<Graph> {
+        Arc::new(Graph::new(self.names.entities.len(), self.names.relations.len(), &known.facts))
     }
 
     /// All true answers of every query, in any split: what filtered ranking takes out. For evaluation only.

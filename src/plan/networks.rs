@@ -5,7 +5,7 @@
 
 use crate::embed::{self, ModelKind, Settings};
 use crate::eval::Side;
-use crate::graph::{Graph, Known};
+use crate::graph::Dataset;
 use crate::walk::{Pool, WalkConfig};
 use serde::{Deserialize, Serialize};
 
@@ -52,9 +52,14 @@ pub struct GraphSize {
 }
 
 impl GraphSize {
-    /// The shape of `graph` with the training queries of `known`; `ranked` queries are ranked in the end.
-    pub fn of(graph: &Graph, known: &Known, ranked: usize) -> Self {
-        Self { entities: graph.entities(), facts: graph.facts(), training: known.queries.len(), ranked }
+    /// The size of the graph of `dataset`, whose test split is ranked in the end.
+    pub fn of(dataset: &Dataset) -> Self {
+        Self {
+            entities: dataset.names.entities.len(),
+            facts: dataset.known.facts.len(),
+            training: dataset.known.queries.len(),
+            ranked: dataset.test.len(),
+        }
     }
 
     fn degree(&self) -> f64 {

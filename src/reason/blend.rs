@@ -8,17 +8,18 @@
 //! `f` the embedding's softmax over all entities. The weights are fitted on the validation split, one set for
 //! every relation with enough queries there and one for all others.
 
-use super::Reasoned;
-use super::{ByRules, ByWalker, Explains};
+use super::{ByRules, ByWalker, Candidate, Evidence, Explains, Found, Reasoned, ranked};
 use crate::config::Weights;
 use crate::embed::Embedding;
 use crate::eval::{Answers, EvalError, Reasoner, ReasonerError, Scored, Side};
-use crate::graph::{Adjacency, Direction, EntityId, Link, Names, Query, Triple};
+use crate::graph::{Adjacency, Direction, EntityId, Graph, Link, Names, Query, Triple};
 use crate::progress::Progress;
-use crate::rule::UNPREDICTED;
+use crate::rule::{Ranked, UNPREDICTED};
+use crate::walk;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// What an answer gets from a reasoner that does not give it.
 const ABSENT: f64 = 1e-4;
@@ -50,10 +51,12 @@ impl Recipe {
     }
 }
 
-/// An answer as each reasoner sees it, in logarithms.
+/// An answer as each member sees it, in logarithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Seen {
     entity: EntityId,
+    /// The most confident rule that predicts it.
+    rule: Option<u32>,
     rules: f64,
     walker: f64,
     embedding: f64,
@@ -65,26 +68,27 @@ impl Seen {
     }
 }
 
-/// Those who speak in a blend. Rules or a walker have to be among them.
-pub struct Voices<'g> {
+/// The members of a blend. Rules or a walker have to be among them.
+pub struct Members {
     /// The rules.
-    pub rules: Option<ByRules<'g>>,
+    pub rules: Option<Arc<ByRules>>,
     /// The walker.
-    pub walker: Option<ByWalker<'g>>,
+    pub walker: Option<ByWalker>,
     /// The embedding model.
-    pub embedding: Option<Embedding>,
+    pub embedding: Option<Arc<Embedding>>,
 }
 
 /// Walker, rules and embedding together.
-pub struct Blend<'g> {
-    voices: Voices<'g>,
+pub struct Blend {
+    members: Members,
+    graph: Arc<Graph>,
     general: [Weights; 2],
     own: HashMap<Link, Weights>,
 }
 
-impl<'g> Blend<'g> {
-    /// A blend of `voices` by `recipe`.
-    pub fn new(voices: Voices<'g>, recipe: &Recipe, names: &Names) -> Self {
+impl Blend {
+    /// A blend of `members` by `recipe`.
+    pub fn new(members: Members, recipe: &Recipe, graph: &Arc<Graph>, names: &Names) -> Self {
         let mut own = HashMap::new();
         for (relation, directions) in &recipe.relations {
             let Some(id) = names.relations.get(relation) else { continue };
@@ -93,7 +97,8 @@ impl<'g> Blend<'g> {
                 own.insert(Link::new(crate::graph::RelationId(id), direction), weights);
             }
         }
-        Self { voices, general: [recipe.general, recipe.general_head.unwrap_or(recipe.general)], own }
+        let general = [recipe.general, recipe.general_head.unwrap_or(recipe.general)];
+        Self { members, graph: Arc::clone(graph), general, own }
     }
 
     fn weights(&self, link: Link) -> Weights {
@@ -106,36 +111,45 @@ impl<'g> Blend<'g> {
         seen.iter().map(|one| Scored { entity: one.entity, score: one.score(weights) }).collect()
     }
 
-    /// What each reasoner says about the answers that rules or walker give.
+    /// What each member says about the candidates of rules and walker.
     fn seen(&self, queries: &[Query]) -> Result<Vec<Vec<Seen>>, ReasonerError> {
-        let by_rules = match &self.voices.rules {
-            Some(rules) => rules.reasoner().answer(queries)?.into_lists(),
-            None => vec![Vec::new(); queries.len()],
-        };
-        self.seen_beside(queries, &by_rules)
+        self.seen_beside(queries, &self.by_rules(queries), &self.walked(queries)?)
     }
 
-    /// The same, if rules give the answers `by_rules` to each of `queries`.
+    fn by_rules(&self, queries: &[Query]) -> Vec<Vec<Ranked>> {
+        match &self.members.rules {
+            Some(rules) => rules.ranked(queries),
+            None => vec![Vec::new(); queries.len()],
+        }
+    }
+
+    fn walked(&self, queries: &[Query]) -> Result<Vec<Vec<walk::Answer>>, ReasonerError> {
+        match &self.members.walker {
+            Some(walker) => walker.walked(queries),
+            None => Ok(vec![Vec::new(); queries.len()]),
+        }
+    }
+
+    /// What each member says, if rules and walker give these answers to each of `queries`.
     fn seen_beside(
         &self,
         queries: &[Query],
-        by_rules: &[Vec<Scored>],
+        by_rules: &[Vec<Ranked>],
+        walked: &[Vec<walk::Answer>],
     ) -> Result<Vec<Vec<Seen>>, ReasonerError> {
-        let Voices { walker, embedding, .. } = &self.voices;
-        let walked = walker.as_ref().map(|walker| walker.walked(queries)).transpose()?;
+        let embedding = &self.members.embedding;
         // The embedding's scores of all entities exist for one of its batches at a time.
-        let at_once = embedding.as_ref().map_or(queries.len(), Embedding::batch).max(1);
+        let at_once = embedding.as_ref().map_or(queries.len(), |embedding| embedding.batch()).max(1);
         let mut all = Vec::with_capacity(queries.len());
         for (part, batch) in queries.chunks(at_once).enumerate() {
             let scores = embedding.as_ref().map(|embedding| embedding.scores(batch)).transpose()?;
             let rows = (0..batch.len()).into_par_iter().map(|row| {
                 let query = part * at_once + row;
-                let walked = walked.as_ref().map(|answers| &*answers[query]);
                 let scores = scores.as_ref().map(|scores| {
                     let entities = scores.len() / batch.len();
                     &scores[row * entities..(row + 1) * entities]
                 });
-                seen(&by_rules[query], walked.unwrap_or_default(), scores.unwrap_or_default())
+                seen(&by_rules[query], &walked[query], scores.unwrap_or_default())
             });
             all.par_extend(rows);
         }
@@ -193,7 +207,7 @@ impl<'g> Blend<'g> {
 
     /// The weights that are tried: those that give nothing to who does not speak.
     fn choices(&self) -> Vec<Weights> {
-        let Voices { rules, walker, embedding } = &self.voices;
+        let Members { rules, walker, embedding } = &self.members;
         let allowed = |weights: &Weights| {
             (rules.is_some() || weights.rules == 0.0)
                 && (walker.is_some() || weights.walker == 0.0)
@@ -204,7 +218,7 @@ impl<'g> Blend<'g> {
 
     /// What `weights` give to those who speak.
     fn spoken(&self, weights: Weights) -> String {
-        let Voices { rules, walker, embedding } = &self.voices;
+        let Members { rules, walker, embedding } = &self.members;
         let said = [
             rules.as_ref().map(|_| format!("rules {}", weights.rules)),
             walker.as_ref().map(|_| format!("walker {}", weights.walker)),
@@ -215,7 +229,7 @@ impl<'g> Blend<'g> {
 }
 
 /// What each reasoner says about every answer of `by_rules` and `walked`, `scores` being the embedding's, if it has any.
-fn seen(by_rules: &[Scored], walked: &[crate::walk::Answer], scores: &[f32]) -> Vec<Seen> {
+fn seen(by_rules: &[Ranked], walked: &[walk::Answer], scores: &[f32]) -> Vec<Seen> {
     let highest = scores.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
     let sum: f64 = scores.iter().map(|&score| f64::from(score - highest).exp()).sum();
     let embedding = |entity: EntityId| {
@@ -225,13 +239,14 @@ fn seen(by_rules: &[Scored], walked: &[crate::walk::Answer], scores: &[f32]) -> 
     let mut found: BTreeMap<EntityId, Seen> = BTreeMap::new();
     let absent = |entity: EntityId| Seen {
         entity,
+        rule: None,
         rules: ABSENT.ln(),
         walker: ABSENT.ln(),
         embedding: embedding(entity).max(4.0 * ABSENT.ln()),
     };
-    for scored in by_rules.iter().filter(|scored| scored.score > UNPREDICTED) {
-        found.entry(scored.entity).or_insert_with(|| absent(scored.entity)).rules =
-            scored.score.max(ABSENT).ln();
+    for Ranked { scored, rule } in by_rules.iter().filter(|ranked| ranked.scored.score > UNPREDICTED) {
+        let seen = found.entry(scored.entity).or_insert_with(|| absent(scored.entity));
+        (seen.rules, seen.rule) = (scored.score.max(ABSENT).ln(), *rule);
     }
     for answer in walked {
         let share = f64::from(answer.score).exp() / all.max(f64::MIN_POSITIVE);
@@ -318,7 +333,7 @@ fn recipe(gains: &BTreeMap<Link, Gain>, choices: &[Weights], given: Weights, nam
     recipe
 }
 
-impl Reasoner for Blend<'_> {
+impl Reasoner for Blend {
     fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
         let scored = |(query, seen): (&Query, Vec<Seen>)| self.scored(*query, &seen);
         Ok(Answers::Listed(queries.iter().zip(self.seen(queries)?).map(scored).collect()))
@@ -326,44 +341,55 @@ impl Reasoner for Blend<'_> {
 
     /// Rules leave facts out; the others do not.
     fn answer_for_fact(&self, query: Query, fact: EntityId) -> Result<Option<Vec<Scored>>, ReasonerError> {
-        let Some(rules) = &self.voices.rules else { return Ok(None) };
+        let Some(rules) = &self.members.rules else { return Ok(None) };
         let Some(by_rules) = rules.reasoner().answer_for_fact(query, fact)? else { return Ok(None) };
-        Ok(self.seen_beside(&[query], &[by_rules])?.pop().map(|seen| self.scored(query, &seen)))
+        let ranked = by_rules.into_iter().map(|scored| Ranked { scored, rule: None }).collect();
+        let seen = self.seen_beside(&[query], &[ranked], &self.walked(&[query])?)?.pop();
+        Ok(seen.map(|seen| self.scored(query, &seen)))
     }
 
     /// What is seen of the answers of rules takes three times their memory.
     fn batch(&self) -> usize {
-        let rules = self.voices.rules.as_ref();
+        let rules = self.members.rules.as_ref();
         rules.map_or(AT_ONCE, |rules| rules.reasoner().batch() / 3).clamp(16, AT_ONCE)
     }
 }
 
-impl Explains for Blend<'_> {
+impl Explains for Blend {
     fn reasoner(&self) -> &dyn Reasoner {
         self
     }
 
-    /// The rules that say so, then the walker's ways, for which places are kept.
-    fn reasons(
-        &self,
-        query: Query,
-        answers: &[Scored],
-        most: usize,
-    ) -> Result<Vec<Vec<Reasoned>>, ReasonerError> {
-        let Voices { rules, walker, .. } = &self.voices;
-        let by_rules = rules.as_ref().map(|rules| rules.reasons(query, answers, most)).transpose()?;
-        let mut all = by_rules.unwrap_or_else(|| vec![Vec::new(); answers.len()]);
-        let Some(walker) = walker else { return Ok(all) };
-        // Where one reason is enough and rules have given it, nothing need be walked.
-        if most == 1 && all.iter().all(|reasons| !reasons.is_empty()) {
-            return Ok(all);
+    fn search(&self, queries: &[Query], _at_least: usize) -> Result<Vec<Found>, ReasonerError> {
+        let walked = self.walked(queries)?;
+        let seen = self.seen_beside(queries, &self.by_rules(queries), &walked)?;
+        let found = |((&query, seen), walked): ((&Query, Vec<Seen>), Vec<walk::Answer>)| {
+            let weights = self.weights(query.link);
+            let mut walks: HashMap<EntityId, walk::Answer> =
+                walked.into_iter().map(|walk| (walk.entity, walk)).collect();
+            let candidate = |one: &Seen| {
+                let scored = Scored { entity: one.entity, score: one.score(weights) };
+                (scored, Evidence { rule: one.rule, walk: walks.remove(&one.entity) })
+            };
+            Found { query, candidates: ranked(query, &self.graph, seen.iter().map(candidate)) }
+        };
+        Ok(queries.iter().zip(seen).zip(walked).map(found).collect())
+    }
+
+    /// The rules that predict it, then the walker's ways, for which places are kept.
+    fn reasons(&self, query: Query, candidate: &Candidate, most: usize) -> Vec<Reasoned> {
+        let Members { rules, walker, .. } = &self.members;
+        let by_rules =
+            rules.as_ref().map_or_else(Vec::new, |rules| rules.reasons_for(query, candidate, most));
+        let (Some(walker), Some(walk)) = (walker, &candidate.evidence.walk) else { return by_rules };
+        // Where one reason is enough and a rule has given it, the walk need not be looked at.
+        if most == 1 && !by_rules.is_empty() {
+            return by_rules;
         }
-        let walked = walker.reasons(query, answers, most)?;
-        for ((reasons, ways), answer) in all.iter_mut().zip(walked).zip(answers) {
-            let ways = ways.into_iter().map(|way| Reasoned { score: answer.score, ..way }).collect();
-            *reasons = together(std::mem::take(reasons), ways, most);
-        }
-        Ok(all)
+        let mut ways = walker.ways(query, walk);
+        ways.truncate(most);
+        ways.iter_mut().for_each(|way| way.score = candidate.score);
+        together(by_rules, ways, most)
     }
 }
 
@@ -384,7 +410,13 @@ mod tests {
     use crate::reason::Hop;
 
     fn one(id: u32, rules: f64, walker: f64, embedding: f64) -> Seen {
-        Seen { entity: EntityId(id), rules: rules.ln(), walker: walker.ln(), embedding: embedding.ln() }
+        Seen {
+            entity: EntityId(id),
+            rule: None,
+            rules: rules.ln(),
+            walker: walker.ln(),
+            embedding: embedding.ln(),
+        }
     }
 
     #[test]
@@ -435,8 +467,8 @@ mod tests {
 
     #[test]
     fn what_a_reasoner_does_not_give_counts_little() {
-        let scored = |id, score| Scored { entity: EntityId(id), score };
-        // 2 is an entity that no rule speaks for.
+        let scored = |id, score| Ranked { scored: Scored { entity: EntityId(id), score }, rule: Some(7) };
+        // 2 is an entity that no rule predicts.
         let seen = seen(&[scored(0, 0.5), scored(2, 0.9 * UNPREDICTED)], &[], &[0.0, 1.0, 0.0]);
         assert_eq!(seen.len(), 1);
         assert_eq!((seen[0].entity, seen[0].rules, seen[0].walker), (EntityId(0), 0.5f64.ln(), ABSENT.ln()));

@@ -1,40 +1,49 @@
 //! The embedding model as a reasoner. It gives scores and no paths: its answers are the only ones without a reason.
 //! That an entity is its own answer is left out where facts are seldom like that.
 
-use super::Reasoned;
-use super::{Explains, Reflexive};
+use super::reflexive::Reflexive;
+use super::{Candidate, Evidence, Explains, Found, Reasoned, ranked};
 use crate::embed::Embedding;
-use crate::eval::{Reasoner, ReasonerError, Scored};
+use crate::eval::{Reasoner, ReasonerError};
 use crate::graph::{Graph, Query};
+use std::sync::Arc;
 
 /// The embedding model alone.
-pub struct ByEmbedding<'g> {
-    embedding: Embedding,
-    reflexive: Reflexive<'g>,
+pub struct ByEmbedding {
+    embedding: Arc<Embedding>,
+    graph: Arc<Graph>,
+    reflexive: Reflexive,
 }
 
-impl<'g> ByEmbedding<'g> {
+impl ByEmbedding {
     /// Answers about `graph` by `embedding`.
-    pub fn new(embedding: Embedding, graph: &'g Graph) -> Self {
-        Self { embedding, reflexive: Reflexive::new(graph) }
+    pub fn new(embedding: Arc<Embedding>, graph: &Arc<Graph>) -> Self {
+        Self { embedding, graph: Arc::clone(graph), reflexive: Reflexive::new(graph) }
     }
 }
 
-impl Explains for ByEmbedding<'_> {
+impl Explains for ByEmbedding {
     fn reasoner(&self) -> &dyn Reasoner {
-        &self.embedding
+        &*self.embedding
     }
 
-    fn reasons(
-        &self,
-        query: Query,
-        answers: &[Scored],
-        _most: usize,
-    ) -> Result<Vec<Vec<Reasoned>>, ReasonerError> {
-        let bare = |&Scored { entity, score }: &Scored| match entity == query.subject {
+    fn search(&self, queries: &[Query], at_least: usize) -> Result<Vec<Found>, ReasonerError> {
+        let answers = self.embedding.answer(queries)?;
+        let found = |(row, &query): (usize, &Query)| {
+            let facts = self.graph.targets(query.subject, query.link).len();
+            // The subject itself may be left out later.
+            let best = answers.best(row, at_least.saturating_add(facts + 1));
+            let bare = best.into_iter().map(|scored| (scored, Evidence::default()));
+            Found { query, candidates: ranked(query, &self.graph, bare) }
+        };
+        Ok(queries.iter().enumerate().map(found).collect())
+    }
+
+    fn reasons(&self, query: Query, candidate: &Candidate, _most: usize) -> Vec<Reasoned> {
+        let &Candidate { entity, score, .. } = candidate;
+        match entity == query.subject {
             true if !self.reflexive.is(query.link) => Vec::new(),
             _ => vec![Reasoned { entity, score, start: query.subject, path: Vec::new(), rule: None }],
-        };
-        Ok(answers.iter().map(bare).collect())
+        }
     }
 }

@@ -1,7 +1,8 @@
-//! An answer and why it was given, in ids.
+//! What a search found for a query: candidates with their evidence, and the reasons made from it. All in ids.
 
-use crate::graph::{EntityId, Link};
+use crate::graph::{EntityId, Link, Query};
 use crate::rule::ScoredRule;
+use crate::walk;
 
 /// One step of a path: which link was walked and where it led.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,10 +22,39 @@ pub struct Reasoned {
     pub entity: EntityId,
     /// How good it is; scores of one system and one query compare.
     pub score: f64,
-    /// Where the path begins: at the subject, unless it is a rule about the answer that says so.
+    /// Where the path begins: at the subject, unless it is a rule about the answer that predicts it.
     pub start: EntityId,
-    /// The path that speaks for the answer; empty where the reason is no path.
+    /// The path that supports the answer; empty where the reason is no path.
     pub path: Vec<Hop>,
-    /// The rule that says so, if there is one.
+    /// The rule that predicts it, if there is one.
     pub rule: Option<ScoredRule>,
+}
+
+/// What the search that ranked a candidate knows of the reasons for it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Evidence {
+    /// The most confident rule that predicts it, by its place among the rules.
+    pub rule: Option<u32>,
+    /// The walk that led to it.
+    pub walk: Option<walk::Answer>,
+}
+
+/// A scored entity with its evidence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// The entity.
+    pub entity: EntityId,
+    /// How good it is.
+    pub score: f64,
+    /// What supports it.
+    pub evidence: Evidence,
+}
+
+/// The candidates of one query, best first. None of them is a fact of the graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// The query.
+    pub query: Query,
+    /// The candidates, whether or not anything but a score supports them.
+    pub candidates: Vec<Candidate>,
 }

@@ -6,32 +6,33 @@ use crate::rule::{ScoredRule, Shape, UNSEEN};
 use crate::tensor::Indices;
 use crate::walk::{PathTable, SoftReward, SoftRewardError};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Facts that are scored at once; bounds the memory that scoring takes.
 const AT_ONCE: usize = 1 << 15;
 
 /// An embedding model that tells the walker how plausible the end of a walk is.
-pub struct Opinion<'a> {
-    embedding: &'a Embedding,
+pub struct EmbeddingReward {
+    embedding: Arc<Embedding>,
     levels: HashMap<Query, f32>,
 }
 
-impl<'a> Opinion<'a> {
-    /// The opinion of `embedding` on the ends of walks for `queries`. Their levels are computed here, all together:
+impl EmbeddingReward {
+    /// What `embedding` says of the ends of walks for `queries`. Their levels are computed here, all together:
     /// the last digits of a product depend on how many rows it has, and a training that goes on from a checkpoint must
     /// not meet others than one that was never stopped.
     ///
     /// # Errors
     /// If the device fails.
     pub fn new(
-        embedding: &'a Embedding,
+        embedding: &Arc<Embedding>,
         queries: impl IntoIterator<Item = Query>,
     ) -> Result<Self, EmbedError> {
         let mut queries: Vec<Query> = queries.into_iter().collect();
         queries.sort_unstable();
         queries.dedup();
         let levels = embedding.levels(&queries)?;
-        Ok(Self { embedding, levels: queries.into_iter().zip(levels).collect() })
+        Ok(Self { embedding: Arc::clone(embedding), levels: queries.into_iter().zip(levels).collect() })
     }
 
     /// The level of each fact's query.
@@ -44,7 +45,7 @@ impl<'a> Opinion<'a> {
     }
 }
 
-impl SoftReward for Opinion<'_> {
+impl SoftReward for EmbeddingReward {
     fn plausibility(&self, facts: &[(EntityId, Link, EntityId)]) -> Result<Vec<f32>, SoftRewardError> {
         let device = self.embedding.device();
         let levels = self.levels(facts)?;

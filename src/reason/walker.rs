@@ -3,41 +3,42 @@
 //! A walk may come back to where it has been. The variables of a rule stand for different entities, and so its
 //! confidence was counted: a walk that repeats an entity grounds no rule, even if its links are the body of one.
 
-use super::{Explains, Reflexive};
-use super::{Hop, Reasoned};
-use crate::eval::{Reasoner, ReasonerError, Scored};
+use super::reflexive::Reflexive;
+use super::{Candidate, Evidence, Explains, Found, Hop, Reasoned};
+use crate::eval::{Reasoner, ReasonerError};
 use crate::graph::{EntityId, Graph, Link, Query};
 use crate::rule::{Grounding, ScoredRule, Shape};
 use crate::walk::{self, Walker};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Entities that are tried at most for a grounding of the rule whose links were walked.
 const TRIED: usize = 100_000;
 
 /// The walker and the rules that its paths may follow.
-pub struct ByWalker<'g> {
-    walker: Walker,
-    graph: &'g Graph,
+pub struct ByWalker {
+    walker: Arc<Walker>,
+    graph: Arc<Graph>,
     /// By query link and relation path without the hops that stay: the rule.
     rules: HashMap<(Link, Box<[Link]>), ScoredRule>,
-    reflexive: Reflexive<'g>,
+    reflexive: Reflexive,
 }
 
-impl<'g> ByWalker<'g> {
+impl ByWalker {
     /// `walker` on `graph`, whose paths may follow `rules`.
-    pub fn new(walker: Walker, graph: &'g Graph, rules: &[ScoredRule]) -> Self {
+    pub fn new(walker: Arc<Walker>, graph: &Arc<Graph>, rules: &[ScoredRule]) -> Self {
         let mut by_path: HashMap<(Link, Box<[Link]>), ScoredRule> = HashMap::new();
         for scored in rules.iter().filter(|scored| scored.rule.shape == Shape::Cyclic) {
             for rule in [scored.rule.clone(), scored.rule.reversed()] {
                 by_path.entry((rule.head, rule.body)).or_insert_with(|| scored.clone());
             }
         }
-        Self { walker, graph, rules: by_path, reflexive: Reflexive::new(graph) }
+        Self { walker, graph: Arc::clone(graph), rules: by_path, reflexive: Reflexive::new(graph) }
     }
 
     /// The ways to a walked answer, that with a rule first. None if the walker has only stayed where it was: that
     /// is no reason, unless the relation asked for often leads from an entity to itself.
-    fn ways(&self, query: Query, answer: &walk::Answer) -> Vec<Reasoned> {
+    pub(super) fn ways(&self, query: Query, answer: &walk::Answer) -> Vec<Reasoned> {
         let hop = |step: &walk::Step| Hop {
             link: step.link,
             target: step.entity,
@@ -93,53 +94,33 @@ fn repeats_nobody(start: EntityId, path: &[Hop]) -> bool {
     })
 }
 
-impl Explains for ByWalker<'_> {
+impl Explains for ByWalker {
     fn reasoner(&self) -> &dyn Reasoner {
-        &self.walker
+        &*self.walker
     }
 
     fn walker(&self) -> Option<&Walker> {
         Some(&self.walker)
     }
 
-    fn reasons(
-        &self,
-        query: Query,
-        answers: &[Scored],
-        most: usize,
-    ) -> Result<Vec<Vec<Reasoned>>, ReasonerError> {
-        let walked = self.walked(&[query])?.remove(0);
-        let found: HashMap<EntityId, &walk::Answer> = walked.iter().map(|way| (way.entity, way)).collect();
-        let of_one = |answer: &Scored| {
-            let mut ways = found.get(&answer.entity).map_or_else(Vec::new, |way| self.ways(query, way));
-            ways.truncate(most);
-            ways
-        };
-        Ok(answers.iter().map(of_one).collect())
-    }
-
     /// In the order in which beam search has them.
-    fn ranked(&self, query: Query, graph: &Graph) -> Result<Vec<Scored>, ReasonerError> {
-        let walked = self.walked(&[query])?.remove(0);
-        let new = |way: &&walk::Answer| !graph.contains(query.subject, query.link, way.entity);
-        let scored = |way: &walk::Answer| Scored { entity: way.entity, score: f64::from(way.score) };
-        Ok(walked.iter().filter(new).map(scored).collect())
+    fn search(&self, queries: &[Query], _at_least: usize) -> Result<Vec<Found>, ReasonerError> {
+        let found = |(&query, answers): (&Query, Vec<walk::Answer>)| {
+            let new = |walk: &walk::Answer| !self.graph.contains(query.subject, query.link, walk.entity);
+            let candidate = |walk: walk::Answer| Candidate {
+                entity: walk.entity,
+                score: f64::from(walk.score),
+                evidence: Evidence { rule: None, walk: Some(walk) },
+            };
+            Found { query, candidates: answers.into_iter().filter(new).map(candidate).collect() }
+        };
+        Ok(queries.iter().zip(self.walked(queries)?).map(found).collect())
     }
 
-    fn reasoned(
-        &self,
-        queries: &[Query],
-        top: usize,
-        graph: &Graph,
-    ) -> Result<Vec<Vec<Reasoned>>, ReasonerError> {
-        let walked = self.walked(queries)?;
-        let of_query = |(query, answers): (&Query, Vec<walk::Answer>)| {
-            let known = graph.targets(query.subject, query.link);
-            let fresh = answers.iter().filter(|answer| known.binary_search(&answer.entity).is_err());
-            let reasoned = fresh.filter_map(|answer| self.ways(*query, answer).into_iter().next());
-            reasoned.take(top).collect()
-        };
-        Ok(queries.iter().zip(walked).map(of_query).collect())
+    fn reasons(&self, query: Query, candidate: &Candidate, most: usize) -> Vec<Reasoned> {
+        let mut ways = candidate.evidence.walk.as_ref().map_or_else(Vec::new, |walk| self.ways(query, walk));
+        ways.truncate(most);
+        ways
     }
 }
 
@@ -147,6 +128,7 @@ impl Explains for ByWalker<'_> {
 mod tests {
     use super::*;
     use crate::graph::{Known, RelationId, Triple};
+    use crate::reason::supported;
     use crate::rule::{Counts, Rule};
     use crate::tensor::Device;
     use crate::walk::WalkConfig;
@@ -168,8 +150,8 @@ mod tests {
     }
 
     /// A walker that has learnt nothing and so finds every path of two hops.
-    fn untrained(facts: &[Triple], graph: &Graph) -> Walker {
-        let facts: std::sync::Arc<[Triple]> = facts.into();
+    fn untrained(facts: &[Triple], graph: &Graph) -> Arc<Walker> {
+        let facts: Arc<[Triple]> = facts.into();
         let known = Known { facts: facts.clone(), queries: facts, ..Known::default() };
         let config = WalkConfig {
             hops: 2,
@@ -179,7 +161,7 @@ mod tests {
             close_answers: false,
             ..WalkConfig::default()
         };
-        Walker::new(&config, graph, &known, &Device::cpu(1).unwrap(), 1).unwrap()
+        Walker::new(&config, graph, &known, &Device::cpu(1).unwrap(), 1).unwrap().into()
     }
 
     #[test]
@@ -187,18 +169,16 @@ mod tests {
         let mut facts = vec![Triple::new(0, 0, 1), Triple::new(1, 0, 2), Triple::new(3, 1, 3)];
         // One odd fact of many.
         facts.extend((3..15).map(|head| Triple::new(head, 2, 3)));
-        let graph = Graph::new(15, 3, &facts);
+        let graph = Arc::new(Graph::new(15, 3, &facts));
         let reasoner = ByWalker::new(untrained(&facts, &graph), &graph, &[]);
         for (relation, itself) in [(0, false), (1, true), (2, false)] {
             let query = Query { subject: EntityId(0), link: Link::forward(RelationId(relation)) };
-            let ranked = reasoner.ranked(query, &graph).unwrap();
-            assert!(ranked.iter().any(|scored| scored.entity == query.subject), "ranking knows it");
-            let answers = reasoner.reasoned(&[query], 10, &graph).unwrap().remove(0);
+            let found = reasoner.search(&[query], 10).unwrap().remove(0);
+            let candidates = &found.candidates;
+            assert!(candidates.iter().any(|candidate| candidate.entity == query.subject), "it is ranked");
+            let answers = supported(&reasoner, &found, 10);
             assert_eq!(answers.iter().any(|answer| answer.entity == query.subject), itself);
             assert!(answers.len() > usize::from(itself));
-            let reasons = reasoner.reasons(query, &ranked, 1).unwrap();
-            let reasoned: Vec<Reasoned> = reasons.into_iter().flatten().collect();
-            assert_eq!(reasoned, answers, "what has a reason is what is answered");
         }
     }
 
@@ -207,7 +187,7 @@ mod tests {
         // 0 -> 1 <- 2, and 0 -> 3 -> 1: from 0 over 1 back to 0 is no grounding, over 3 to 1 is.
         let facts: Vec<Triple> =
             [(0, 1), (2, 1), (0, 3), (3, 1)].iter().map(|&(h, t)| Triple::new(h, 0, t)).collect();
-        let graph = Graph::new(4, 2, &facts);
+        let graph = Arc::new(Graph::new(4, 2, &facts));
         let (forward, back) = both_ways();
         let rule = |body: &[Link]| ScoredRule {
             rule: Rule::cyclic(Link::forward(RelationId(1)), body),

@@ -78,16 +78,16 @@ pub(super) struct Scratch {
 
 impl Scratch {
     /// Working memory for the graph of `reach`.
-    pub fn new(reach: &Reach<'_>) -> Self {
+    pub fn new(reach: &Reach) -> Self {
         Self::with_limit(reach, STEPS_FROM_ONE_SOURCE)
     }
 
     /// The same, which never gives up a body.
-    pub fn unbounded(reach: &Reach<'_>) -> Self {
+    pub fn unbounded(reach: &Reach) -> Self {
         Self::with_limit(reach, u64::MAX)
     }
 
-    fn with_limit(reach: &Reach<'_>, limit: u64) -> Self {
+    fn with_limit(reach: &Reach, limit: u64) -> Self {
         let (entities, links) = (reach.graph().entities(), reach.graph().links());
         Self {
             marks: Marks::new(entities),
@@ -104,7 +104,7 @@ impl Scratch {
     /// Stops in the middle, with counts that mean nothing, once `over` says so.
     pub fn count(
         &mut self,
-        reach: &Reach<'_>,
+        reach: &Reach,
         prefix: &[Link],
         lasts: Lasts<'_>,
         part: Part,
@@ -150,7 +150,7 @@ impl Scratch {
         slots[last.index()] as usize - 1
     }
 
-    fn close(&mut self, reach: &Reach<'_>, source: EntityId, last: Link, tallies: &mut Vec<Tally>) {
+    fn close(&mut self, reach: &Reach, source: EntityId, last: Link, tallies: &mut Vec<Tally>) {
         let Self { marks, neighbours, frontier, slots, .. } = self;
         let edges = reach.neighbours(source);
         let mut slot = None;
@@ -165,7 +165,7 @@ impl Scratch {
     }
 
     /// As [`close`](Self::close) for every last link, looking at the rows of the frontier only once.
-    fn close_all(&mut self, reach: &Reach<'_>, source: EntityId, prefix: &[Link], tallies: &mut Vec<Tally>) {
+    fn close_all(&mut self, reach: &Reach, source: EntityId, prefix: &[Link], tallies: &mut Vec<Tally>) {
         let mut touched: Vec<Link> = Vec::new();
         let mut previous = Link::PAD;
         for (place, &node) in self.frontier.nodes().iter().enumerate() {
@@ -228,7 +228,7 @@ impl Neighbours {
     }
 
     /// Turns to the neighbours of `source`.
-    fn turn_to(&mut self, source: EntityId, reach: &Reach<'_>) {
+    fn turn_to(&mut self, source: EntityId, reach: &Reach) {
         if self.of == Some(source) {
             return;
         }

@@ -54,7 +54,7 @@ pub(super) struct Frontier {
 
 impl Frontier {
     /// Walks `path` from `source`.
-    pub fn walk(&mut self, reach: &Reach<'_>, source: EntityId, path: &[Link], work: &mut Places) {
+    pub fn walk(&mut self, reach: &Reach, source: EntityId, path: &[Link], work: &mut Places) {
         self.source = source;
         self.nodes.clear();
         self.blocked.clear();
@@ -68,7 +68,7 @@ impl Frontier {
         }
     }
 
-    fn walk_two(&mut self, reach: &Reach<'_>, first: Link, second: Link, work: &mut Places) {
+    fn walk_two(&mut self, reach: &Reach, first: Link, second: Link, work: &mut Places) {
         work.clear();
         for &middle in reach.targets(first, self.source) {
             for &node in reach.targets(second, middle) {
@@ -85,14 +85,14 @@ impl Frontier {
         }
     }
 
-    fn walk_distinct(&mut self, reach: &Reach<'_>, path: &[Link], work: &mut Places) {
+    fn walk_distinct(&mut self, reach: &Reach, path: &[Link], work: &mut Places) {
         work.clear();
         work.steps = 0;
         let mut trail = vec![self.source];
         self.follow(reach, path, &mut trail, work);
     }
 
-    fn follow(&mut self, reach: &Reach<'_>, rest: &[Link], trail: &mut Vec<EntityId>, work: &mut Places) {
+    fn follow(&mut self, reach: &Reach, rest: &[Link], trail: &mut Vec<EntityId>, work: &mut Places) {
         let here = trail[trail.len() - 1];
         let Some((&link, rest)) = rest.split_first() else {
             let between = &trail[1..trail.len() - 1];
@@ -124,7 +124,7 @@ impl Frontier {
         }
     }
 
-    fn walk_freely(&mut self, reach: &Reach<'_>, path: &[Link], work: &mut Places) {
+    fn walk_freely(&mut self, reach: &Reach, path: &[Link], work: &mut Places) {
         self.nodes.push(self.source);
         let mut next = Vec::new();
         for &link in path {
@@ -160,7 +160,7 @@ impl Frontier {
 
     /// Calls `found` with every distinct entity that one step by `last` reaches.
     #[inline]
-    pub fn step(&self, reach: &Reach<'_>, last: Link, marks: &mut Marks, mut found: impl FnMut(EntityId)) {
+    pub fn step(&self, reach: &Reach, last: Link, marks: &mut Marks, mut found: impl FnMut(EntityId)) {
         marks.clear();
         for (place, &node) in self.nodes.iter().enumerate() {
             for &target in reach.targets(last, node) {
@@ -219,6 +219,7 @@ pub(super) mod tests {
     use crate::graph::{Graph, Triple};
     use proptest::prelude::*;
     use std::collections::BTreeSet;
+    use std::sync::Arc;
 
     /// The ends of all groundings of `path` from `source`, one by one.
     pub fn ends(graph: &Graph, source: EntityId, path: &[Link], distinct: bool) -> BTreeSet<EntityId> {
@@ -245,9 +246,9 @@ pub(super) mod tests {
         out
     }
 
-    pub fn graph(facts: &[(u32, u32, u32)], entities: usize, relations: usize) -> Graph {
+    pub fn graph(facts: &[(u32, u32, u32)], entities: usize, relations: usize) -> Arc<Graph> {
         let facts: Vec<Triple> = facts.iter().map(|&(h, r, t)| Triple::new(h, r, t)).collect();
-        Graph::new(entities, relations, &facts)
+        Graph::new(entities, relations, &facts).into()
     }
 
     proptest! {

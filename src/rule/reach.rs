@@ -8,6 +8,7 @@
 use crate::graph::{EntityId, Graph, Link};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
+use std::sync::Arc;
 
 /// Bitmaps larger than this are not built.
 const BITMAP_BYTES: usize = 256 << 20;
@@ -20,8 +21,8 @@ struct Block {
 }
 
 /// The edges of the graph, by link and source.
-pub(super) struct Reach<'g> {
-    graph: &'g Graph,
+pub(super) struct Reach {
+    graph: Arc<Graph>,
     distinct: bool,
     stride: usize,
     blocks: Vec<Block>,
@@ -36,14 +37,14 @@ pub(super) struct Reach<'g> {
     neighbours: Vec<(EntityId, Link)>,
 }
 
-impl<'g> Reach<'g> {
+impl Reach {
     /// Indexes `graph`; `distinct` says that variables bind distinct entities (object identity).
-    pub fn new(graph: &'g Graph, distinct: bool) -> Self {
+    pub fn new(graph: &Arc<Graph>, distinct: bool) -> Self {
         let links = graph.links();
         let stride = graph.entities().div_ceil(64);
         let bitmaps = links * stride * size_of::<Block>() <= BITMAP_BYTES;
         let mut reach = Self {
-            graph,
+            graph: Arc::clone(graph),
             distinct,
             stride,
             blocks: vec![Block::default(); if bitmaps { links * stride } else { 0 }],
@@ -74,7 +75,8 @@ impl<'g> Reach<'g> {
     fn add_link(&mut self, link: Link) {
         let first = link.index() * self.stride;
         let mut filled = 0;
-        for (source, targets) in self.graph.pairs(link).rows() {
+        let graph = Arc::clone(&self.graph);
+        for (source, targets) in graph.pairs(link).rows() {
             let start = self.targets.len();
             self.targets.extend(targets.iter().filter(|&&target| !self.distinct || target != source));
             if self.targets.len() == start {
@@ -95,8 +97,8 @@ impl<'g> Reach<'g> {
     }
 
     /// The graph that is indexed.
-    pub fn graph(&self) -> &'g Graph {
-        self.graph
+    pub fn graph(&self) -> &Graph {
+        &self.graph
     }
 
     /// Whether variables bind distinct entities.
@@ -192,7 +194,7 @@ mod tests {
             distinct in any::<bool>(),
         ) {
             let facts: Vec<Triple> = facts.into_iter().map(|(h, r, t)| Triple::new(h, r, t)).collect();
-            let graph = Graph::new(150, 3, &facts);
+            let graph = Arc::new(Graph::new(150, 3, &facts));
             let with_bitmaps = Reach::new(&graph, distinct);
             let mut without = Reach::new(&graph, distinct);
             without.blocks.clear();

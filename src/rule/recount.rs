@@ -6,10 +6,11 @@ use super::frontier::{Frontier, Marks, Places};
 use super::reach::Reach;
 use crate::graph::{EntityId, Graph, Link};
 use rayon::prelude::*;
+use std::sync::Arc;
 
 /// What each of `rules` predicts in `graph` and how much of it is true, counted anew and exactly. `distinct` says
 /// that variables bind distinct entities (object identity).
-pub fn count_rules(graph: &Graph, rules: &[Rule], distinct: bool) -> Vec<Counts> {
+pub fn count_rules(graph: &Arc<Graph>, rules: &[Rule], distinct: bool) -> Vec<Counts> {
     let reach = Reach::new(graph, distinct);
     let mut order: Vec<usize> = (0..rules.len()).collect();
     order.sort_by(|&a, &b| rules[a].body.cmp(&rules[b].body));
@@ -31,7 +32,7 @@ pub fn count_rules(graph: &Graph, rules: &[Rule], distinct: bool) -> Vec<Counts>
 
 /// Counts rules that share a body.
 struct Counter<'a> {
-    reach: &'a Reach<'a>,
+    reach: &'a Reach,
     body: &'a [Link],
     /// What the body predicts as a cyclic one, and how much of it every link agrees with.
     pairs: Option<(u64, Vec<u32>)>,
@@ -73,7 +74,7 @@ impl Counter<'_> {
 }
 
 /// The entities from which a path leads to `end`, or anywhere.
-fn select(reach: &Reach<'_>, prefix: &[Link], last: Link, end: Option<EntityId>) -> Vec<EntityId> {
+fn select(reach: &Reach, prefix: &[Link], last: Link, end: Option<EntityId>) -> Vec<EntityId> {
     let entities = reach.graph().entities();
     let (mut places, mut marks) = (Places::new(entities), Marks::new(entities));
     let mut frontier = Frontier::default();

@@ -88,10 +88,9 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// The manifest of a run over `dataset` with this version of the program.
-    pub fn new(data: Source, dataset: &Dataset, seed: u64) -> Self {
-        let version = crate::VERSION.to_owned();
-        Self { layout: LAYOUT, version, seed, data, checksum: Checksum::of_dataset(dataset), resources: None }
+    /// The manifest of a run over the data with this checksum, with this version of the program.
+    pub fn new(data: Source, checksum: Checksum, seed: u64) -> Self {
+        Self { layout: LAYOUT, version: crate::VERSION.to_owned(), seed, data, checksum, resources: None }
     }
 
     /// Reads the manifest of a run.
@@ -152,11 +151,16 @@ impl Manifest {
         directory.write(MANIFEST, &text)
     }
 
-    /// Reads the data of the run again, from where it was or from `elsewhere`.
+    /// Reads the data of the run again, from where it was or from `elsewhere`; with it comes the checksum of its
+    /// [`Known`](crate::graph::Known).
     ///
     /// # Errors
     /// If it cannot be read or has changed.
-    pub fn dataset(&self, directory: &Path, elsewhere: Option<&Path>) -> Result<Dataset, RunError> {
+    pub fn dataset(
+        &self,
+        directory: &Path,
+        elsewhere: Option<&Path>,
+    ) -> Result<(Dataset, Checksum), RunError> {
         let mut data = self.data.clone();
         if let (Source::Path { path, .. }, Some(other)) = (&mut data, elsewhere) {
             *path = other.to_owned();
@@ -173,8 +177,9 @@ impl Manifest {
         }
         let dataset = data.read()?;
         let remedy = "put it back, or name its place by --data if it has moved";
-        self.expect_same_data(directory, &data, &Checksum::of_dataset(&dataset), remedy)?;
-        Ok(dataset)
+        let known = Checksum::of_known(&dataset.names, &dataset.known);
+        self.expect_same_data(directory, &data, &Checksum::of_dataset(&dataset, &known), remedy)?;
+        Ok((dataset, known))
     }
 
     fn expect_same_data(
@@ -209,9 +214,13 @@ impl Manifest {
 mod tests {
     use super::*;
 
+    fn sum(dataset: &Dataset) -> Checksum {
+        Checksum::of_dataset(dataset, &Checksum::of_known(&dataset.names, &dataset.known))
+    }
+
     fn begun(folder: &Path) -> (RunDirectory, Manifest) {
         let directory = RunDirectory::work_in(folder).unwrap();
-        let manifest = Manifest::new(Source::Demonstration, &crate::generate::demonstration(), 1);
+        let manifest = Manifest::new(Source::Demonstration, sum(&crate::generate::demonstration()), 1);
         assert_eq!(manifest.resumes(&directory).unwrap(), None);
         manifest.write(&directory).unwrap();
         (directory, manifest)
@@ -225,7 +234,7 @@ mod tests {
         assert!(manifest.dataset(folder.path(), None).is_ok());
         let mut other = crate::generate::demonstration();
         other.test = other.test[1..].into();
-        let error = Manifest::new(Source::Demonstration, &other, 1).resumes(&directory).unwrap_err();
+        let error = Manifest::new(Source::Demonstration, sum(&other), 1).resumes(&directory).unwrap_err();
         let said = error.to_string();
         assert!(said.contains("was made from the demonstration graph"), "{said}");
         assert!(

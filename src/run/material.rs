@@ -5,19 +5,20 @@ use super::{Checksum, RunDirectory, RunError};
 use crate::config::{Config, LearnValid};
 use crate::graph::{Dataset, Graph, Known, Names};
 use crate::progress::Progress;
-use crate::tensor::{Archive, Device};
+use crate::tensor::Archive;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What is learnt from: the facts as a graph, training queries and validation split, and their names.
 pub struct Learnable {
     /// The names behind the ids.
-    pub names: Names,
+    pub names: Arc<Names>,
     /// Facts, training queries, validation split.
     pub known: Known,
     /// The same with the validation split apart, by which everything that has to be chosen is chosen.
     pub tuning: Known,
     /// The facts as a graph.
-    pub graph: Graph,
+    pub graph: Arc<Graph>,
     /// Whether the validation split is among the facts, so that it can choose nothing any more.
     pub valid_learnt: bool,
     /// The checksum of all of it.
@@ -25,8 +26,9 @@ pub struct Learnable {
 }
 
 impl Learnable {
-    /// The part of `dataset` that may be learnt from, as `config` wants it.
-    pub fn of(dataset: &Dataset, config: &Config) -> Self {
+    /// The part of `dataset` that may be learnt from, as `config` wants it; `sum` is the checksum of its
+    /// [`Known`].
+    pub fn of(dataset: &Dataset, config: &Config, sum: Checksum) -> Self {
         let valid_learnt = match config.data.learn_valid {
             LearnValid::Auto => dataset.known.has_own_graph(),
             LearnValid::Always => true,
@@ -34,23 +36,17 @@ impl Learnable {
         };
         let tuning = dataset.known.clone();
         let known = if valid_learnt { tuning.with_valid_learnt() } else { tuning.clone() };
-        let checksum = Checksum::of_known(&dataset.names, &known);
+        let checksum = if valid_learnt { Checksum::of_known(&dataset.names, &known) } else { sum };
         let graph = dataset.graph_of(&known);
         Self { graph, names: dataset.names.clone(), known, tuning, valid_learnt, checksum }
     }
 }
 
-/// Everything that a stage works with.
+/// What a stage works with beside the artifacts of the stages before it.
 #[derive(Clone, Copy)]
 pub struct Material<'a> {
-    /// What is learnt from.
-    pub learnable: &'a Learnable,
-    /// The settings.
-    pub config: &'a Config,
     /// The seed of every random choice.
     pub seed: u64,
-    /// Where tensors live.
-    pub device: &'a Device,
     /// Where the stage leaves its files.
     pub directory: &'a RunDirectory,
     /// What a checkpoint must have been made from for the stage to go on from it.

@@ -4,6 +4,7 @@
 //! stage reads what may be learnt from ([`Known`](crate::graph::Known), which has no test split) and leaves
 //! whole files behind; [`Stages`] knows which of them still stand. This room answers nothing: that is `ask`.
 
+mod artifacts;
 mod checksum;
 pub mod directory;
 mod error;
@@ -15,9 +16,10 @@ pub mod metrics;
 mod mirror;
 mod record;
 mod run;
-pub mod stages;
+mod stages;
 pub mod tensorboard;
 
+pub use artifacts::Artifacts;
 pub use checksum::Checksum;
 pub use directory::{RunDirectory, write_whole};
 pub use error::RunError;

@@ -1,5 +1,6 @@
 //! A run: the stages in their order, each skipped if it is done.
 
+use super::artifacts::Artifacts;
 use super::directory::{CONFIG, RESULTS, RunDirectory, STAGES};
 use super::inputs::{Before, checkpoint_settings};
 use super::material::{Learnable, Material};
@@ -57,8 +58,8 @@ pub struct StageReport {
 pub struct Learnt {
     /// The run directory, still held.
     pub directory: RunDirectory,
-    /// What was learnt from.
-    pub learnable: Learnable,
+    /// What the stages made.
+    pub artifacts: Artifacts,
     /// How each stage went, by name.
     pub stages: BTreeMap<String, StageReport>,
 }
@@ -70,24 +71,23 @@ pub struct Learnt {
 /// same spec goes on from there.
 pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Result<Learnt, RunError> {
     let directory = RunDirectory::work_in(&spec.out)?;
-    let mut stages = begin(spec, dataset, &directory)?;
+    let sum = Checksum::of_known(&dataset.names, &dataset.known);
+    let mut stages = begin(spec, Checksum::of_dataset(dataset, &sum), &directory)?;
     let began = spec.budget.as_ref().map_or_else(Instant::now, |budget| budget.began);
     let clock = || began.elapsed().as_secs_f64();
     let timed = Timed::new(progress, spec.budget.as_ref(), &clock);
     let mirror = Mirror::new(&directory, spec.tensorboard, &timed)?;
-    let learnable = Learnable::of(dataset, &spec.config);
+    let learnable = Learnable::of(dataset, &spec.config, sum);
+    let mut artifacts = Artifacts::new(&spec.out, learnable, spec.config.clone(), spec.device.clone());
     let mut said = BTreeMap::new();
     let mut before = Before::default();
     let wanted = Stage::of(&spec.config);
     for (at, &stage) in wanted.iter().enumerate() {
-        let inputs = before.inputs(stage, spec, &learnable);
+        let inputs = before.inputs(stage, spec, &artifacts.learnable);
         let material = Material {
-            learnable: &learnable,
-            config: &spec.config,
             seed: spec.seed,
-            device: &spec.device,
             directory: &directory,
-            inputs: &before.sum(stage, checkpoint_settings(stage, &spec.config), spec, &learnable),
+            inputs: &before.sum(stage, checkpoint_settings(stage, &spec.config), spec, &artifacts.learnable),
             progress: &mirror,
         };
         if let Some(siblings) = &spec.siblings
@@ -98,7 +98,7 @@ pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Resu
             progress.end(&format_args!("taken over from {}", from.display()));
         }
         timed.begin_stage(&wanted[at..]);
-        let learnt = learn_unless_done(&wanted[at..], &inputs, &mut stages, &material);
+        let learnt = learn_unless_done(&wanted[at..], &inputs, &mut stages, &mut artifacts, &material);
         mirror.catch_up()?;
         let skipped = learnt?;
         let record = &stages.records()[stage.name()];
@@ -111,7 +111,7 @@ pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Resu
         }
         match stage {
             Stage::Rules if wanted.contains(&Stage::Training) => {
-                before.rules.push(work::rewarding(&directory, &learnable, &spec.config)?);
+                before.rules.push(work::rewarding(&artifacts)?);
             }
             Stage::Embeddings => before.embedding.extend(record.files.values().cloned()),
             _ => {}
@@ -131,13 +131,13 @@ pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Resu
     }
     drop(stages);
     drop(mirror);
-    Ok(Learnt { directory, learnable, stages: said })
+    Ok(Learnt { directory, artifacts, stages: said })
 }
 
 /// Begins the run, or goes on with the one that is there. If that had another seed or other settings, nothing of it
 /// counts until this one has come by it, so that what is interrupted before is not taken for what was asked for.
-fn begin<'a>(spec: &RunSpec, dataset: &Dataset, directory: &'a RunDirectory) -> Result<Stages<'a>, RunError> {
-    let mut manifest = Manifest::new(spec.source.clone(), dataset, spec.seed);
+fn begin<'a>(spec: &RunSpec, data: Checksum, directory: &'a RunDirectory) -> Result<Stages<'a>, RunError> {
+    let mut manifest = Manifest::new(spec.source.clone(), data, spec.seed);
     manifest.resources = spec.budget.as_ref().map(|budget| budget.resources);
     let settings = spec.config.to_toml();
     let mut stages = Stages::of(directory)?;
@@ -163,6 +163,7 @@ fn learn_unless_done(
     ahead: &[Stage],
     inputs: &Checksum,
     stages: &mut Stages<'_>,
+    artifacts: &mut Artifacts,
     material: &Material<'_>,
 ) -> Result<bool, RunError> {
     if material.progress.interrupted() {
@@ -187,16 +188,20 @@ fn learn_unless_done(
     }
     stages.doubt(ahead.iter().map(|stage| stage.name()))?;
     material.directory.remove(RESULTS)?;
-    stages.run(name, inputs, || learn_stage(stage, material))?;
+    stages.run(name, inputs, || learn_stage(stage, artifacts, material))?;
     Ok(false)
 }
 
-fn learn_stage(stage: Stage, material: &Material<'_>) -> Result<Finished, RunError> {
+fn learn_stage(
+    stage: Stage,
+    artifacts: &mut Artifacts,
+    material: &Material<'_>,
+) -> Result<Finished, RunError> {
     match stage {
-        Stage::Embeddings => work::embeddings(material),
-        Stage::Rules => work::rules(material),
-        Stage::Pretraining => work::pretraining(material),
-        Stage::Training => work::training(material),
-        Stage::Blending => work::blending(material),
+        Stage::Embeddings => work::embeddings(artifacts, material),
+        Stage::Rules => work::rules(artifacts, material),
+        Stage::Pretraining => work::pretraining(artifacts, material),
+        Stage::Training => work::training(artifacts, material),
+        Stage::Blending => work::blending(artifacts, material),
     }
 }

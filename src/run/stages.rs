@@ -1,16 +1,16 @@
 //! The learning stages, each from what may be learnt to files in the run directory.
 
+use super::artifacts::Artifacts;
 use super::directory::{BLEND, EMBEDDING, PRETRAINED, RULES, WALKER, write_whole};
-use super::material::{Learnable, Material};
+use super::material::Material;
 use super::record::Finished;
-use super::{Checksum, RunDirectory, RunError};
-use crate::config::{BlendConfig, Config, RuleFamily};
-use crate::embed::{self, Embedding, ModelKind, Size, Stop, Task};
+use super::{Checksum, RunError};
+use crate::config::RuleFamily;
+use crate::embed::{self, Size, Stop, Task};
 use crate::graph::{Known, Query, Triple, evenly};
-use crate::reason::{Blend, ByRules, ByWalker, Opinion, Recipe, Voices, path_table};
-use crate::rule::{self, RuleFile, RuleType, ScoredRule};
-use crate::tensor::Device;
-use crate::walk::{self, SoftReward, Stage, Start, Teacher, TrainOptions, WalkConfig, Walker};
+use crate::reason::{EmbeddingReward, Recipe, path_table};
+use crate::rule::{self, RuleType};
+use crate::walk::{self, SoftReward, Stage, Start, Teacher, TrainOptions, Walker};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -18,8 +18,9 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// If mining fails, its file cannot be written, or the user interrupts.
-pub fn rules(material: &Material<'_>) -> Result<Finished, RunError> {
-    let Material { learnable, config, seed, directory, progress, .. } = *material;
+pub fn rules(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finished, RunError> {
+    let Material { seed, directory, progress, .. } = *material;
+    let Artifacts { learnable, config, .. } = &*artifacts;
     let with_constants = config.rules.types.iter().any(|&family| family != RuleFamily::Cyclic);
     rule::check_names(&learnable.names, with_constants)?;
     let mined = rule::mine(&learnable.graph, &config.rules.mine_options(seed), progress)?;
@@ -36,6 +37,7 @@ pub fn rules(material: &Material<'_>) -> Result<Finished, RunError> {
         },
         "saturation": mined.saturation,
     });
+    artifacts.put_rules(mined.rules.into());
     Ok(Finished { files: vec![RULES.to_owned()], figures, seconds: None })
 }
 
@@ -43,8 +45,9 @@ pub fn rules(material: &Material<'_>) -> Result<Finished, RunError> {
 ///
 /// # Errors
 /// If training fails or the user interrupts.
-pub fn embeddings(material: &Material<'_>) -> Result<Finished, RunError> {
-    let Material { learnable, config, seed, directory, device, progress, .. } = *material;
+pub fn embeddings(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finished, RunError> {
+    let Material { seed, directory, progress, .. } = *material;
+    let Artifacts { learnable, config, device, .. } = &*artifacts;
     let size = Size { entities: learnable.names.entities.len(), relations: learnable.names.relations.len() };
     let folder = |name: &str| -> Result<_, RunError> {
         let folder = material.checkpoints(name)?;
@@ -67,6 +70,7 @@ pub fn embeddings(material: &Material<'_>) -> Result<Finished, RunError> {
         embed::train(Task { stop, folder: Some(&folder("embeddings")?), ..task }, progress)?;
     embedding.save(&directory.file(EMBEDDING), &learnable.names, &[])?;
     let figures = serde_json::to_value(&summary).expect("a summary is plain data");
+    artifacts.put_embedding(embedding);
     Ok(Finished { files: vec![EMBEDDING.to_owned()], figures, seconds: Some(summary.training_seconds) })
 }
 
@@ -74,35 +78,42 @@ pub fn embeddings(material: &Material<'_>) -> Result<Finished, RunError> {
 ///
 /// # Errors
 /// If training fails or the user interrupts.
-pub fn pretraining(material: &Material<'_>) -> Result<Finished, RunError> {
-    walker(material, Stage::Pretrain, PRETRAINED)
+pub fn pretraining(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finished, RunError> {
+    Ok(walker(artifacts, material, Stage::Pretrain, PRETRAINED)?.0)
 }
 
 /// Trains both agents.
 ///
 /// # Errors
 /// If training fails or the user interrupts.
-pub fn training(material: &Material<'_>) -> Result<Finished, RunError> {
-    walker(material, Stage::Joint, WALKER)
+pub fn training(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finished, RunError> {
+    let (finished, walker) = walker(artifacts, material, Stage::Joint, WALKER)?;
+    artifacts.put_walker(walker);
+    Ok(finished)
 }
 
-fn walker(material: &Material<'_>, stage: Stage, file: &str) -> Result<Finished, RunError> {
-    let Material { learnable, config, seed, directory, device, progress, .. } = *material;
+fn walker(
+    artifacts: &Artifacts,
+    material: &Material<'_>,
+    stage: Stage,
+    file: &str,
+) -> Result<(Finished, Walker), RunError> {
+    let Material { seed, directory, progress, .. } = *material;
+    let Artifacts { learnable, config, device, .. } = artifacts;
     let settings = &config.walk;
-    let rules = path_table(&mined(directory, learnable)?, settings.hops, config.rules.threshold);
+    let rules = path_table(artifacts.rules()?, settings.hops, config.rules.threshold);
     // Pre-training looks at rules alone, and joint training after it begins where it ended.
     let goes_on = stage == Stage::Joint && settings.pretrains();
     let starts = settings.start == Start::Embedding && !goes_on;
     let rewards = settings.soft_reward && stage == Stage::Joint;
-    let embedding = (starts || rewards).then(|| load_embedding(directory, learnable, device)).transpose()?;
+    let embedding = (starts || rewards).then(|| artifacts.embedding()).transpose()?;
     let asked =
         |triples: &[Triple]| -> Vec<Query> { settings.side.asked(triples).map(|(query, _)| query).collect() };
-    let opinion = embedding
-        .as_ref()
+    let reward = embedding
         .filter(|_| rewards)
-        .map(|embedding| Opinion::new(embedding, asked(&learnable.known.queries)))
+        .map(|embedding| EmbeddingReward::new(embedding, asked(&learnable.known.queries)))
         .transpose()?;
-    let soft = opinion.as_ref().map(|opinion| opinion as &dyn SoftReward);
+    let soft = reward.as_ref().map(|reward| reward as &dyn SoftReward);
     // A validation split that is learnt from can choose nothing: the last epoch counts.
     let known = match learnable.valid_learnt {
         true => Known { valid: Arc::from([]), ..learnable.known.clone() },
@@ -112,7 +123,7 @@ fn walker(material: &Material<'_>, stage: Stage, file: &str) -> Result<Finished,
     let folder = material.checkpoints(name)?;
     progress.follow(name, folder.join("metrics.jsonl"))?;
     let mut walker = Walker::new(settings, &learnable.graph, &known, device, seed)?;
-    if let Some(embedding) = embedding.as_ref().filter(|_| starts) {
+    if let Some(embedding) = embedding.filter(|_| starts) {
         walker.start_from(&embedding.entity_vectors(), &embedding.link_vectors(), seed)?;
     }
     if goes_on {
@@ -145,27 +156,28 @@ fn walker(material: &Material<'_>, stage: Stage, file: &str) -> Result<Finished,
         "parameters": walker.parameter_count(),
         "rule_share": share,
     });
-    Ok(Finished { files: vec![file.to_owned()], figures, seconds: Some(seconds) })
+    Ok((Finished { files: vec![file.to_owned()], figures, seconds: Some(seconds) }, walker))
 }
 
 /// Fits the weights of the blend on the validation split.
 ///
 /// # Errors
 /// If one of the reasoners fails.
-pub fn blending(material: &Material<'_>) -> Result<Finished, RunError> {
-    let Material { learnable, config, directory, device, .. } = *material;
+pub fn blending(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finished, RunError> {
+    let Artifacts { learnable, config, .. } = &*artifacts;
+    let directory = material.directory;
     let mut recipe = Recipe::of(config.blend.weights());
     if config.blend.fit && !learnable.valid_learnt {
         let known = &learnable.known;
         let truth = known.answers(learnable.names.entities.len());
-        let rules = mined(directory, learnable)?;
-        let blend = load_blend(directory, learnable, config, &recipe, &rules, device)?;
+        let blend = artifacts.blend(&recipe)?;
         let asked = evenly(&known.valid, config.blend.validation_queries);
         recipe = blend.fit(&asked, &truth, &learnable.names, material.progress)?;
     }
     let text = serde_json::to_vec_pretty(&recipe).expect("weights are plain data");
     directory.write(BLEND, &text)?;
     let figures: Value = serde_json::to_value(recipe.general).expect("weights are plain data");
+    artifacts.put_recipe(recipe);
     Ok(Finished { files: vec![BLEND.to_owned()], figures, seconds: None })
 }
 
@@ -173,71 +185,7 @@ pub fn blending(material: &Material<'_>) -> Result<Finished, RunError> {
 ///
 /// # Errors
 /// If the rules cannot be read.
-pub fn rewarding(
-    directory: &RunDirectory,
-    learnable: &Learnable,
-    config: &Config,
-) -> Result<Checksum, RunError> {
-    let rules = mined(directory, learnable)?;
-    Ok(Checksum::of(&path_table(&rules, config.walk.hops, config.rules.threshold).entries()))
-}
-
-/// The rules of a run; none if it has not mined any.
-///
-/// # Errors
-/// If they are there and cannot be read.
-pub fn mined(directory: &RunDirectory, learnable: &Learnable) -> Result<Arc<[ScoredRule]>, RunError> {
-    let path = directory.file(RULES);
-    if path.exists() { Ok(RuleFile::read(&path, &learnable.names)?.rules.into()) } else { Ok(Arc::from([])) }
-}
-
-/// The embedding model of a run.
-///
-/// # Errors
-/// If it cannot be read.
-pub fn load_embedding(
-    directory: &RunDirectory,
-    learnable: &Learnable,
-    device: &Device,
-) -> Result<Embedding, RunError> {
-    Ok(Embedding::load(&directory.file(EMBEDDING), &learnable.names, ModelKind::default(), device)?)
-}
-
-/// The walker of a run; its paths may follow `rules`.
-///
-/// # Errors
-/// If it cannot be read.
-pub fn load_walker<'g>(
-    directory: &RunDirectory,
-    learnable: &'g Learnable,
-    settings: &WalkConfig,
-    rules: &[ScoredRule],
-    device: &Device,
-) -> Result<ByWalker<'g>, RunError> {
-    let mut walker = Walker::read(&directory.file(WALKER), &learnable.graph, &learnable.known, device)?;
-    walker.set_search(settings.beam, settings.pool)?;
-    Ok(ByWalker::new(walker, &learnable.graph, rules))
-}
-
-/// The blend of a run that has mined `rules`.
-///
-/// # Errors
-/// If one of its parts cannot be read.
-pub fn load_blend<'g>(
-    directory: &RunDirectory,
-    learnable: &'g Learnable,
-    config: &Config,
-    recipe: &Recipe,
-    rules: &Arc<[ScoredRule]>,
-    device: &Device,
-) -> Result<Blend<'g>, RunError> {
-    let BlendConfig { with_rules, with_walker, with_embedding, .. } = config.blend;
-    let applied = || ByRules::new(&learnable.graph, rules.clone(), config.rules.apply_options());
-    let walks = || load_walker(directory, learnable, &config.walk, rules, device);
-    let voices = Voices {
-        rules: with_rules.then(applied),
-        walker: with_walker.then(walks).transpose()?,
-        embedding: with_embedding.then(|| load_embedding(directory, learnable, device)).transpose()?,
-    };
-    Ok(Blend::new(voices, recipe, &learnable.names))
+pub fn rewarding(artifacts: &Artifacts) -> Result<Checksum, RunError> {
+    let Artifacts { config, .. } = artifacts;
+    Ok(Checksum::of(&path_table(artifacts.rules()?, config.walk.hops, config.rules.threshold).entries()))
 }

@@ -4,9 +4,8 @@ use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::protocol::{self, Ranking};
-use anyhow::ensure;
-use ruleguider::ask::{Model, Split};
-use ruleguider::eval::Report;
+use ruleguider::ask::OpenOptions;
+use ruleguider::eval::{Report, Split};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -48,29 +47,24 @@ impl Evaluate {
     /// Ranks and prints.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         let console = Console::with_interrupt(common);
-        let opened = Model::open(&self.run, self.data.as_deref(), &common.device()?)?;
-        let reasoner = opened.reasoner()?;
+        let options =
+            OpenOptions { data: self.data.clone(), device: Some(common.device()?), ..OpenOptions::DEFAULT };
+        let model = options.open(&self.run)?;
         let split = Split::from(self.split);
-        ensure!(
-            split == Split::Test || !opened.valid_is_learnt(),
-            "{}: this run has learnt its validation facts, so ranking them says nothing; \
-             run with --set data.learn_valid=never to keep them apart",
-            self.run.display()
-        );
-        let report = match opened.evaluate(reasoner.reasoner(), split, self.ranking.protocol(), &console) {
+        let report = match model.evaluate(split, self.ranking.protocol(), &console) {
             Ok(report) => report,
             Err(error) if error.is_interrupted() => return Ok(Outcome::Interrupted),
             Err(error) => return Err(error.into()),
         };
         if common.json {
-            let (seed, version) = (opened.seed(), ruleguider::VERSION);
+            let (seed, version) = (model.seed(), ruleguider::VERSION);
             console::print_json(&Evaluated { report: &report, split, seed, version })?;
         } else {
             let filtered = match self.split {
                 protocol::Split::Test => "Test split, filtered",
                 protocol::Split::Valid => "Validation split, filtered without test answers",
             };
-            let (seed, version) = (opened.seed(), ruleguider::VERSION);
+            let (seed, version) = (model.seed(), ruleguider::VERSION);
             console::print(&format_args!("{filtered}, seed {seed}, version {version}:"))?;
             console::print(&report.to_string().trim_end())?;
         }

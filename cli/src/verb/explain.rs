@@ -1,11 +1,10 @@
 //! `explain`: why a fact is predicted, or why not.
 
-use super::predict::{aside, reason};
+use super::predict::aside;
 use crate::arguments::Common;
 use crate::{Outcome, console};
 use ruleguider::ask::answer::path_in_words;
-use ruleguider::ask::{EmbeddingSaid, Explanation, GroundedRule, Lookup, Model, Naming};
-use ruleguider::graph::Query;
+use ruleguider::ask::{EmbeddingOpinion, Explanation, GroundedRule, Naming, OpenOptions};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -40,17 +39,16 @@ pub struct Explain {
 impl Explain {
     /// Explains and prints.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
-        let opened = Model::open(&self.run, self.data.as_deref(), &common.device()?)?;
-        let reasoner = opened.reasoner()?;
-        let names = &opened.dataset().names;
-        let lookup = Lookup::new(names);
-        let query = Query { subject: lookup.entity(&self.subject)?, link: lookup.link(&self.relation)? };
-        let object = lookup.entity(&self.object)?;
-        let explanation = opened.explain(&*reasoner, query, object)?;
+        let options =
+            OpenOptions { data: self.data.clone(), device: Some(common.device()?), ..OpenOptions::DEFAULT };
+        let model = options.open(&self.run)?;
+        let query = model.query(&self.subject, &self.relation)?;
+        let object = model.index().entity(&self.object)?;
+        let explanation = model.explain_query(query, object)?;
         if common.json {
             console::print_json(&explanation)?;
         } else {
-            let naming = opened.naming();
+            let (names, naming) = (model.names(), model.naming());
             let (subject, object) = (naming.of(query.subject, names), naming.of(object, names));
             console::print(&Explained { explanation: &explanation, subject, object, naming })?;
         }
@@ -82,9 +80,11 @@ impl fmt::Display for Explained<'_> {
         }
         write!(f, "{}", aside(explanation.held_out))?;
         // What a rule below says with the same path need not be said twice.
-        for answer in answers.iter().filter(|answer| !rules.iter().any(|rule| rule.path == answer.path)) {
-            write!(f, "\n  {:8.4}  {}", answer.score, reason(answer, naming))?;
-            for step in &answer.path {
+        for answer in
+            answers.iter().filter(|answer| !rules.iter().any(|rule| rule.path == answer.reason.path))
+        {
+            write!(f, "\n  {:8.4}  {}", answer.score, answer.reason_in_words(naming))?;
+            for step in &answer.reason.path {
                 if let (Some(relation), Some(entity)) = (step.relation_score, step.entity_score) {
                     let link =
                         if step.inverse { format!("~{}", step.relation) } else { step.relation.clone() };
@@ -107,7 +107,7 @@ impl fmt::Display for Explained<'_> {
                 write!(f, "\n         {}", path_in_words(&naming.name(from, from_id), path, naming))?;
             }
         }
-        if let Some(EmbeddingSaid { plausibility, rank }) = embedding {
+        if let Some(EmbeddingOpinion { plausibility, rank }) = embedding {
             let plausibility = match *plausibility {
                 tiny if tiny > 0.0 && tiny < 0.001 => format!("{tiny:.0e}"),
                 plausibility => format!("{plausibility:.3}"),
@@ -115,7 +115,7 @@ impl fmt::Display for Explained<'_> {
             write!(f, "\nThe embedding model: plausibility {plausibility}, place {rank}")?;
         }
         if let Some(best) = instead {
-            let (name, reason) = (best.name(naming), reason(best, naming));
+            let (name, reason) = (best.name(naming), best.reason_in_words(naming));
             write!(f, "\nThe best answer is {name} ({:.4}): {reason}{}", best.score, aside(best.held_out))?;
         }
         Ok(())

@@ -5,11 +5,9 @@ use crate::arguments::Common;
 use crate::console::{self, Console};
 use anyhow::{Context, bail};
 use rayon::prelude::*;
-use ruleguider::ask::answer::{Answer, HeldOut};
-use ruleguider::ask::{Lookup, Model, Naming, Prediction};
+use ruleguider::ask::{HeldOut, Model, Naming, OpenOptions, Prediction};
 use ruleguider::graph::{Compression, Query};
 use ruleguider::progress::Progress;
-use ruleguider::reason::Explains;
 use ruleguider::walk::WIDEST_BEAM;
 use serde_json::json;
 use std::fmt;
@@ -62,54 +60,41 @@ impl Predict {
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         // Of many queries every thread answers its own; a single one is shared among all threads.
         let device = if self.file.is_some() { common.device_for_many()? } else { common.device()? };
-        let mut opened = Model::open(&self.run, self.data.as_deref(), &device)?;
-        if let Some(beam) = self.beam {
-            opened.set_beam(beam as usize)?;
-        }
-        let reasoner = opened.reasoner()?;
-        let lookup = Lookup::new(&opened.dataset().names);
+        let options = OpenOptions {
+            data: self.data.clone(),
+            device: Some(device),
+            beam: self.beam.map(|beam| beam as usize),
+        };
+        let model = options.open(&self.run)?;
         match (&self.file, &self.subject, &self.relation) {
-            (Some(file), _, _) => self.many(file, &opened, &*reasoner, &lookup, common),
+            (Some(file), _, _) => self.many(file, &model, common),
             (None, Some(subject), Some(relation)) => {
-                let query = Query { subject: lookup.entity(subject)?, link: lookup.link(relation)? };
-                if let Some(other) = opened.other_direction(query) {
+                let query = model.query(subject, relation)?;
+                if let Some(other) = model.other_direction(query) {
                     Console::new(common).note(&other);
                 }
-                self.one(query, &opened, &*reasoner, common)
+                self.one(query, &model, common)
             }
             _ => bail!("expected SUBJECT and RELATION, or --file"),
         }
     }
 
-    fn one(
-        &self,
-        query: Query,
-        opened: &Model,
-        reasoner: &dyn Explains,
-        common: &Common,
-    ) -> anyhow::Result<Outcome> {
-        let prediction = opened.predict(reasoner, query, self.top as usize)?;
+    fn one(&self, query: Query, model: &Model, common: &Common) -> anyhow::Result<Outcome> {
+        let prediction = model.predict_query(query, self.top as usize)?;
         if common.json {
             console::print_json(&prediction)?;
         } else {
-            let (naming, connected) = (opened.naming(), opened.has_facts(query.subject));
-            let subject = naming.of(query.subject, &opened.dataset().names);
+            let (naming, connected) = (model.naming(), model.has_facts(query.subject));
+            let subject = naming.of(query.subject, model.names());
             console::print(&Answered { prediction: &prediction, subject, naming, connected })?;
         }
         Ok(if prediction.answers.is_empty() { Outcome::Negative } else { Outcome::Done })
     }
 
-    fn many(
-        &self,
-        file: &Path,
-        opened: &Model,
-        reasoner: &dyn Explains,
-        lookup: &Lookup<'_>,
-        common: &Common,
-    ) -> anyhow::Result<Outcome> {
+    fn many(&self, file: &Path, model: &Model, common: &Common) -> anyhow::Result<Outcome> {
         let console = Console::with_interrupt(common);
         // A card is one worker, however many threads there are.
-        let card = opened.device().is_cuda();
+        let card = model.device().is_cuda();
         let workers = if card { 1 } else { rayon::current_num_threads() };
         let mut input = Lines::of(file)?;
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
@@ -124,10 +109,10 @@ impl Predict {
                 break;
             }
             let asked: Vec<Result<Query, String>> =
-                lines.par_iter().map(|line| query_of(line, lookup)).collect();
+                lines.par_iter().map(|line| query_of(line, model)).collect();
             let queries: Vec<Query> = asked.iter().filter_map(|query| query.as_ref().ok().copied()).collect();
             let top = self.top as usize;
-            let answers = match opened.predict_all(reasoner, &queries, top, workers, done, &console) {
+            let answers = match model.predict_many(&queries, top, workers, done, &console) {
                 Err(error) if error.is_interrupted() => {
                     interrupted = true;
                     break;
@@ -222,7 +207,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-fn query_of(line: &[u8], lookup: &Lookup<'_>) -> Result<Query, String> {
+fn query_of(line: &[u8], model: &Model) -> Result<Query, String> {
     let line = std::str::from_utf8(line).map_err(|_| "expected UTF-8, found other bytes".to_owned())?;
     let fields: Vec<&str> = line.split('\t').collect();
     let [subject, relation] = fields[..] else {
@@ -231,9 +216,7 @@ fn query_of(line: &[u8], lookup: &Lookup<'_>) -> Result<Query, String> {
             found => format!("expected 2 fields, SUBJECT<TAB>RELATION, found {found}"),
         });
     };
-    let subject = lookup.entity(subject).map_err(|error| error.to_string())?;
-    let link = lookup.link(relation).map_err(|error| error.to_string())?;
-    Ok(Query { subject, link })
+    model.query(subject, relation).map_err(|error| error.to_string())
 }
 
 /// The answers for a person.
@@ -261,7 +244,7 @@ impl fmt::Display for Answered<'_> {
         let named: Vec<String> = answers.iter().map(|answer| answer.name(naming)).collect();
         let width = named.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(40);
         for (place, (answer, name)) in answers.iter().zip(named).enumerate() {
-            let (place, score, reason) = (place + 1, answer.score, reason(answer, naming));
+            let (place, score, reason) = (place + 1, answer.score, answer.reason_in_words(naming));
             write!(f, "\n{place:3}  {name:width$}  {score:8.4}  {reason}{}", aside(answer.held_out))?;
         }
         let known = counted(known);
@@ -293,17 +276,4 @@ fn counted(labels: &[String]) -> Vec<String> {
         _ => format!("{label} (×{count})"),
     };
     seen.into_iter().map(said).collect()
-}
-
-/// The path and the rule of an answer, in one line.
-pub fn reason(answer: &Answer, naming: &Naming) -> String {
-    let path = answer.path_in_words(naming);
-    match &answer.rule {
-        Some(rule) if path.is_empty() => rule.in_words(),
-        Some(rule) => format!("{path}   {}", rule.in_words()),
-        None if path.is_empty() && answer.entity == answer.from_id => {
-            "itself: many facts of this relation lead from an entity to itself".to_owned()
-        }
-        None => path,
-    }
 }

@@ -4,7 +4,7 @@ use crate::Outcome;
 use crate::arguments::Common;
 use crate::console;
 use anyhow::Context;
-use ruleguider::ask::Model;
+use ruleguider::ask::OpenOptions;
 use ruleguider::report::page::{Shown, page};
 use ruleguider::run::write_whole;
 use serde_json::json;
@@ -32,14 +32,14 @@ pub struct Report {
 impl Report {
     /// Reads the runs and writes the page.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
-        let device = common.device()?;
+        let options = OpenOptions { device: Some(common.device()?), ..OpenOptions::DEFAULT };
         let shown: Vec<Shown> = self
             .runs
             .iter()
             .map(|run| {
-                let opened = Model::open(run, None, &device)?;
-                let (report, metrics) = (opened.results()?, opened.metrics()?);
-                Ok(Shown { opened, report, metrics })
+                let model = options.open(run)?;
+                let (report, metrics) = (model.results()?.clone(), model.metrics()?);
+                Ok(Shown { model, report, metrics })
             })
             .collect::<anyhow::Result<_>>()?;
         let html = page(&shown)?;

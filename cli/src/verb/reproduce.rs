@@ -4,13 +4,10 @@ use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
 use anyhow::ensure;
-use ruleguider::ask::{AskError, Model, Split, run};
-use ruleguider::config::{self, Config, Layer};
-use ruleguider::eval::{Protocol, Side, Ties};
-use ruleguider::graph::ReadOptions;
+use ruleguider::eval::{Protocol, Side, Split, Ties};
 use ruleguider::report::reproduce::{Row, RowResult, keep, rows, write_tables};
 use ruleguider::report::tables::tables;
-use ruleguider::run::{RunSpec, Source};
+use ruleguider::{Error, Learn};
 use std::path::PathBuf;
 
 /// Arguments of `reproduce`.
@@ -107,38 +104,25 @@ impl Reproduce {
         seed: u64,
         common: &Common,
         console: &Console,
-    ) -> Result<RowResult, AskError> {
-        let set = Layer::from_pairs(self.set.iter().map(String::as_str))?;
+    ) -> Result<RowResult, Error> {
         let Row { dataset, system } = row;
-        let config = config::named(&format!("{dataset}/{system}"), &Config::default())?.with(&set)?;
-        let source = Source::of(&self.data_root.join(dataset), &ReadOptions::default())?;
-        let data = source.read()?;
-        let device = common.device()?;
-        let spec = RunSpec {
-            source,
-            out: self.runs.join(format!("{dataset}-{system}-{seed}")),
-            config,
-            seed,
-            device: device.clone(),
-            tensorboard: false,
-            name: Some(system.clone()),
-            siblings: Some(self.runs.clone()),
-            budget: None,
-        };
-        let report = run(&spec, &data, console)?;
-        let mut result = RowResult::new(row, &report, spec.config.to_toml(), device.to_string());
+        let learn = Learn::new(self.data_root.join(dataset))
+            .config(format!("{dataset}/{system}"))
+            .out(self.runs.join(format!("{dataset}-{system}-{seed}")))
+            .siblings(&self.runs)
+            .seed(seed)
+            .device(common.device()?);
+        let model = self.set.iter().fold(learn, Learn::set).prepare()?.run(console)?;
+        let config = model.config().to_toml();
+        let mut result = RowResult::new(row, model.results()?, config, model.device().to_string());
         let set: String = self.set.iter().map(|set| format!(" --set {set}")).collect();
         result.command = Some(format!("ruleguider reproduce {dataset} {system} --seed {seed}{set}"));
-        let opened = Model::open(&spec.out, None, &device)?;
-        let reasoner = opened.reasoner()?;
-        let figures = |split, protocol| {
-            opened.evaluate(reasoner.reasoner(), split, protocol, console).map(|report| report.figures)
-        };
+        let figures = |split, protocol| model.evaluate(split, protocol, console).map(|report| report.figures);
         let protocol = Protocol::default();
         let as_published = figures(Split::Test, Protocol { ties: Ties::Published, ..protocol })?;
         result.mrr_published_ties = Some(as_published.mrr);
         result.both = Some(figures(Split::Test, Protocol { side: Side::Both, ..protocol })?);
-        if !opened.valid_is_learnt() {
+        if !model.valid_is_learnt() {
             result.valid = Some(figures(Split::Valid, protocol)?);
             result.valid_as_published = Some(figures(Split::ValidAsPublished, protocol)?);
         }

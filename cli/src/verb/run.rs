@@ -5,19 +5,12 @@ use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::data::{self, Reading};
 use anyhow::bail;
-use ruleguider::ask::answer::HeldOut;
-use ruleguider::ask::{RunReport, run};
-use ruleguider::config::{self, Config, Layer};
+use ruleguider::Learn;
+use ruleguider::ask::{HeldOut, Learning, RunReport};
 use ruleguider::graph::Dataset;
-use ruleguider::plan::{GraphSize, Plan, Resources, Stage, choose};
-use ruleguider::run::{Manifest, RunSpec, Source};
-use ruleguider::tensor::Device;
+use ruleguider::plan::Stage;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
-
-/// How long to learn from a graph that nobody has tuned for.
-const MINUTES: f64 = 10.0;
 
 fn minutes(text: &str) -> Result<f64, String> {
     let minutes = text.parse().ok().filter(|&minutes: &f64| minutes > 0.0 && minutes.is_finite());
@@ -62,116 +55,65 @@ pub struct Run {
 impl Run {
     /// Runs, prints the figures and the answers.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
-        let began = Instant::now();
         let Reading { shares, header } = self.reading;
         if self.data.is_none() && (shares.is_some() || header.is_some()) {
             bail!("--split and --header say how DATA is read; expected DATA as well");
         }
         let console = Console::with_interrupt(common);
-        // Settings first: a misspelt one should not cost the reading of a large graph.
-        let set = Layer::from_pairs(self.set.iter().map(String::as_str))?;
-        let named = match (&self.config, &self.data) {
-            (Some(name), _) => Some(config::named(name, &Config::default())?),
-            (None, None) => Some(config::named("demonstration", &Config::default())?),
-            (None, Some(_)) => None,
-        };
-        named.as_ref().unwrap_or(&Config::default()).with(&set)?;
-        let (source, dataset) = self.read(common)?;
-        let device = common.device()?;
-        let out = self.out.clone().unwrap_or_else(|| self.default_out(&source));
-        console.note(&Beginning { source: &source, dataset: &dataset, out: &out });
-        let (config, budget) = match named {
-            Some(config) => (config.with(&set)?, None),
-            None => {
-                let plan = self.plan(&dataset, &device, &out).with(&set)?;
-                console.note(&plan);
-                let budget = plan.budget(began);
-                (plan.config, Some(budget))
-            }
-        };
-        let spec = RunSpec {
-            source,
-            out,
-            config,
-            seed: common.seed,
-            device,
-            tensorboard: self.tensorboard,
-            name: self.config_name(),
-            siblings: None,
-            budget,
-        };
-        let report = match run(&spec, &dataset, &console) {
-            Ok(report) => report,
+        let learning = self.learn(common)?.prepare()?;
+        if let Some(path) = &self.data {
+            data::note_odd(path, &learning.dataset().findings, common);
+        }
+        console.note(&Beginning(&learning));
+        if let Some(plan) = learning.plan() {
+            console.note(plan);
+        }
+        let model = match learning.run(&console) {
+            Ok(model) => model,
             Err(error) if error.is_interrupted() => {
                 console.note(&"interrupted; the same command goes on from here");
                 return Ok(Outcome::Interrupted);
             }
             Err(error) => return Err(error.into()),
         };
+        let report = model.results()?;
         if common.json {
-            console::print_json(&report)?;
+            console::print_json(report)?;
         } else {
-            console::print(&Ending { report: &report, out: &spec.out })?;
+            console::print(&Ending { report, out: model.directory().path() })?;
         }
         Ok(Outcome::Done)
     }
 
-    /// What suits a graph that nobody has tuned for.
-    fn plan(&self, dataset: &Dataset, device: &Device, out: &Path) -> Plan {
-        let shape = GraphSize::of(&dataset.graph(), &dataset.known, dataset.test.len());
-        let (minutes, cuda) = (self.minutes.unwrap_or(MINUTES), device.is_cuda());
-        // A run goes on with the networks it was begun with, on however many threads it goes on.
-        let begun =
-            Manifest::resources_of(out).filter(|begun| (begun.minutes, begun.cuda) == (minutes, cuda));
-        let resources = Resources { minutes, threads: rayon::current_num_threads(), cuda };
-        choose(&shape, &begun.unwrap_or(resources))
-    }
-
-    fn read(&self, common: &Common) -> anyhow::Result<(Source, Dataset)> {
-        let Some(path) = &self.data else {
-            return Ok((Source::Demonstration, ruleguider::generate::demonstration()));
-        };
-        let data = data::Data { path: path.clone(), options: self.reading.clone() };
-        let source = Source::of(path, &self.reading.options(common))?;
-        Ok((source, data.read(common)?))
-    }
-
-    /// The last part of the configuration's name: `ruleguider-complex`.
-    fn config_name(&self) -> Option<String> {
-        let stem = self.config.as_deref().map(Path::new).and_then(Path::file_stem)?;
-        Some(stem.to_string_lossy().into_owned())
-    }
-
-    fn default_out(&self, source: &Source) -> PathBuf {
-        let data = source.name();
-        match self.config_name() {
-            Some(config) => Path::new("runs").join(format!("{data}-{config}")),
-            None => Path::new("runs").join(data),
-        }
+    fn learn(&self, common: &Common) -> anyhow::Result<Learn> {
+        let mut learn = self.data.as_ref().map_or_else(Learn::demonstration, Learn::new);
+        learn = learn.seed(common.seed).device(common.device()?).tensorboard(self.tensorboard);
+        learn = learn.split(self.reading.shares.unwrap_or_default());
+        learn = self.set.iter().fold(learn, Learn::set);
+        learn = self.config.iter().fold(learn, Learn::config);
+        learn = self.out.iter().fold(learn, Learn::out);
+        learn = self.minutes.iter().fold(learn, |learn, &minutes| learn.minutes(minutes));
+        Ok(self.reading.header.iter().fold(learn, |learn, &header| learn.header(header)))
     }
 }
 
 /// What is said before anything is done.
-struct Beginning<'a> {
-    source: &'a Source,
-    dataset: &'a Dataset,
-    out: &'a Path,
-}
+struct Beginning<'a>(&'a Learning);
 
 impl fmt::Display for Beginning<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Dataset { names, known, test, .. } = self.dataset;
+        let (spec, Dataset { names, known, test, .. }) = (self.0.spec(), self.0.dataset());
         write!(
             f,
             "{}: {} entities, {} relations, {} facts; {} training queries, {} valid, {} test; into {}",
-            self.source.name(),
+            spec.source.name(),
             names.entities.len(),
             names.relations.len(),
             known.facts.len(),
             known.queries.len(),
             known.valid.len(),
             test.len(),
-            self.out.display()
+            spec.out.display()
         )
     }
 }

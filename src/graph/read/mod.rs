@@ -13,7 +13,7 @@ pub(super) use tabs::named_columns;
 
 use super::format::{FileKind, Format};
 use super::split::{self, SplitShares};
-use super::{Dataset, EntityId, Findings, GraphError, Known, Names, Triple};
+use super::{Dataset, EntityId, Findings, GraphError, Known, Names, RelationId, Triple, Vocabulary};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,7 +49,8 @@ pub(super) const VALID: &str = "valid";
 pub(super) const TEST: &str = "test";
 pub(super) const TEST_WITH_UNSEEN: &str = "test_with_unseen";
 pub(super) const LABELS: &str = "entity_labels";
-const PARTS: [&str; 6] = [GRAPH, TRAIN, VALID, TEST, TEST_WITH_UNSEEN, LABELS];
+pub(super) const RELATION_LABELS: &str = "relation_labels";
+const PARTS: [&str; 7] = [GRAPH, TRAIN, VALID, TEST, TEST_WITH_UNSEEN, LABELS, RELATION_LABELS];
 
 fn read_folder(folder: &Path, options: &ReadOptions) -> Result<Dataset, GraphError> {
     let files = files_of(folder)?;
@@ -75,12 +76,24 @@ fn read_folder(folder: &Path, options: &ReadOptions) -> Result<Dataset, GraphErr
         None => Vec::new(),
     };
     let labels = find(folder, &files, LABELS)?;
+    let relation_labels = find(folder, &files, RELATION_LABELS)?;
     let mut dataset = assemble(builder.names, Splits { graph, train, valid, test, test_with_unseen });
     dataset.findings.headers = builder.headers;
+    let Dataset { names, findings, .. } = &mut dataset;
+    // Nobody else holds them yet, so nothing is copied.
+    let names = Arc::make_mut(names);
+    let Names { entities, relations, labels: known, relation_labels: known_relations } = names;
     if let Some(path) = labels {
-        read_labels(&path, &mut dataset)?;
+        findings.labels_unused += read_labels(&path, "an entity", entities, |id, label| {
+            known.insert(EntityId(id), label);
+        })?;
     }
-    dataset.names.entities.shrink();
+    if let Some(path) = relation_labels {
+        findings.labels_unused += read_labels(&path, "a relation", relations, |id, label| {
+            known_relations.insert(RelationId(id), label);
+        })?;
+    }
+    entities.shrink();
     Ok(dataset)
 }
 
@@ -131,7 +144,7 @@ fn assemble(names: Names, splits: Splits) -> Dataset {
     let answered_on = known.for_test().facts;
     findings.test_unseen =
         unseen(entities, &answered_on, &test) + unseen(entities, &answered_on, &test_left_out);
-    Dataset { names, known, test, test_left_out, findings }
+    Dataset { names: Arc::new(names), known, test, test_left_out, findings }
 }
 
 /// What `all` has and `kept` has not.
@@ -263,8 +276,15 @@ fn list_names<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> String {
     if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
 }
 
-/// Reads `id<TAB>label` lines. A label of an entity that no fact mentions is counted, not an error.
-fn read_labels(path: &Path, dataset: &mut Dataset) -> Result<(), GraphError> {
+/// Reads `id<TAB>label` lines and hands on those whose id is in `vocabulary`. Returns how many are not: a label of
+/// something that no fact mentions is counted, not an error.
+fn read_labels(
+    path: &Path,
+    what: &str,
+    vocabulary: &Vocabulary,
+    mut insert: impl FnMut(u32, String),
+) -> Result<usize, GraphError> {
+    let mut unused = 0;
     use std::io::{BufRead, BufReader};
     let kind = FileKind::expect(path)?;
     let mut reader = BufReader::new(kind.compression.open(path)?);
@@ -286,14 +306,12 @@ fn read_labels(path: &Path, dataset: &mut Dataset) -> Result<(), GraphError> {
             continue;
         }
         let Some((name, label)) = text.split_once('\t') else {
-            return Err(bad(line, "an entity, a tab and its label", "no tab".to_owned()));
+            return Err(bad(line, &format!("{what}, a tab and its label"), "no tab".to_owned()));
         };
-        match dataset.names.entities.get(name) {
-            Some(id) => {
-                dataset.names.labels.insert(EntityId(id), label.to_owned());
-            }
-            None => dataset.findings.labels_unused += 1,
+        match vocabulary.get(name) {
+            Some(id) => insert(id, label.to_owned()),
+            None => unused += 1,
         }
     }
-    Ok(())
+    Ok(unused)
 }

@@ -18,7 +18,7 @@ const ANSWERS: usize = 20;
 /// A run as the page shows it.
 pub struct Shown {
     /// The run, open.
-    pub opened: Model,
+    pub model: Model,
     /// What it came to.
     pub report: RunReport,
     /// Its learning curves.
@@ -124,10 +124,10 @@ fn protocol(run: &Shown) -> String {
 fn rule_quality(runs: &[Shown]) -> String {
     let curves: Vec<Line> = runs
         .iter()
-        .filter(|run| !run.opened.rules().is_empty())
+        .filter(|run| !run.model.rules().is_empty())
         .map(|run| {
             let mut confidences: Vec<f64> =
-                run.opened.rules().iter().map(|rule| rule.counts.confidence(crate::rule::UNSEEN)).collect();
+                run.model.rules().iter().map(|rule| rule.counts.confidence(crate::rule::UNSEEN)).collect();
             confidences.sort_by(|a, b| b.total_cmp(a));
             let count = confidences.len() as f64;
             let share = |at: usize| 100.0 * (at as f64 + 1.0) / count;

@@ -3,8 +3,7 @@
 use super::Shown;
 use super::chart::{Line, Room, lines};
 use super::html::{escape, table};
-use crate::ask::answer::Step;
-use crate::ask::{AskError, Example, Naming, RunReport};
+use crate::ask::{AskError, ExampleAnswer, Naming, PathStep, RunReport};
 use crate::config::{self, Config, System};
 use crate::plan::Stage;
 use crate::report::published;
@@ -29,16 +28,15 @@ pub fn section(run: &Shown, answers: usize) -> Result<String, AskError> {
         "<p class=\"note\">Version {}, seed {}, data {}.</p>",
         escape(&run.report.version),
         run.report.seed,
-        escape(run.opened.checksum().short())
+        escape(run.model.checksum().short())
     );
     html.push_str(&otherwise(run));
     html.push_str(&stages(run));
     html.push_str(&rule_share(run));
     html.push_str(&curves(&run.metrics));
     html.push_str(&relations(run));
-    let reasoner = run.opened.reasoner()?;
-    let examples = run.opened.examples(&*reasoner, answers)?;
-    html.push_str(&examples_html(&examples, run.opened.naming()));
+    let examples = run.model.examples(answers)?;
+    html.push_str(&examples_html(&examples, run.model.naming()));
     Ok(html)
 }
 
@@ -47,7 +45,7 @@ fn otherwise(run: &Shown) -> String {
     let Some(name) = &run.report.name else { return String::new() };
     let full = format!("{}/{name}", run.report.dataset);
     let Ok(named) = config::named(&full, &Config::default()) else { return String::new() };
-    let changed = run.opened.config().differences(&named);
+    let changed = run.model.config().differences(&named);
     if changed.is_empty() {
         return String::new();
     }
@@ -164,7 +162,7 @@ fn relations(run: &Shown) -> String {
     table("By relation, the most frequent first", &["relation", "queries", "hits@1", "hits@10", "MRR"], &rows)
 }
 
-fn examples_html(examples: &[Example], naming: &Naming) -> String {
+fn examples_html(examples: &[ExampleAnswer], naming: &Naming) -> String {
     let mut html = String::from("<h3>Answers with their paths</h3><ol class=\"answers\">");
     for example in examples {
         let answer = &example.answer;
@@ -178,9 +176,9 @@ fn examples_html(examples: &[Example], naming: &Naming) -> String {
             escape(&example.subject),
             escape(&example.relation),
             escape(&answer.name(naming)),
-            drawn(&naming.name(&answer.from, &answer.from_id), &answer.path, naming)
+            drawn(&naming.name(&answer.reason.from, &answer.reason.from_id), &answer.reason.path, naming)
         );
-        if let Some(rule) = &answer.rule {
+        if let Some(rule) = &answer.reason.rule {
             let _ = write!(
                 html,
                 "<div class=\"because\">{} · confidence {:.2}, {} of {}</div>",
@@ -197,12 +195,12 @@ fn examples_html(examples: &[Example], naming: &Naming) -> String {
 }
 
 /// A path drawn as boxes and arrows that wrap on a narrow screen.
-fn drawn(from: &str, path: &[Step], naming: &Naming) -> String {
+fn drawn(from: &str, path: &[PathStep], naming: &Naming) -> String {
     if path.is_empty() {
         return String::new();
     }
     let mut html = format!("<div class=\"path\"><span class=\"node\">{}</span>", escape(from));
-    for Step { relation, inverse, label, entity, .. } in path {
+    for PathStep { relation, inverse, label, entity, .. } in path {
         let relation = escape(relation);
         let name = escape(&naming.name(label, entity));
         let arrow = if *inverse { format!("←{relation}—") } else { format!("—{relation}→") };

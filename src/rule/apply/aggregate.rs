@@ -50,6 +50,17 @@ struct Cell {
     best: f64,
     /// How many rules fired; [`KNOWN`] if the entity is not asked for.
     fired: u16,
+    /// The first of them, which is the most confident.
+    rule: u32,
+}
+
+/// An answer as the board ranks it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ranked {
+    /// The entity and its score.
+    pub scored: Scored,
+    /// The place of the most confident rule that predicts it; `None` for one that no rule predicts.
+    pub rule: Option<u32>,
 }
 
 /// The entity is a known answer and stays out.
@@ -85,7 +96,7 @@ impl Board {
         known: &[EntityId],
         barred: Option<EntityId>,
         frequency: Option<&Frequency>,
-    ) -> Vec<Scored> {
+    ) -> Vec<Ranked> {
         let mut answers = self.ranked(frequency);
         if let Some(frequency) = frequency {
             let free = |entity: EntityId| self.cells[entity.index()].fired == 0 && Some(entity) != barred;
@@ -98,7 +109,7 @@ impl Board {
         answers
     }
 
-    fn ranked(&self, frequency: Option<&Frequency>) -> Vec<Scored> {
+    fn ranked(&self, frequency: Option<&Frequency>) -> Vec<Ranked> {
         let rank = |&entity: &EntityId| {
             let cell = &self.cells[entity.index()];
             let score = if self.aggregate == Aggregate::NoisyOr { 1.0 - cell.best } else { cell.best };
@@ -118,21 +129,23 @@ impl Board {
     /// comes before whom, they are lowered by the least amount that does.
     fn list<R: PartialEq>(
         &self,
-        answers: &mut Vec<Scored>,
+        answers: &mut Vec<Ranked>,
         ranked: impl Iterator<Item = (EntityId, f64, R)>,
     ) {
         let mut last: Option<R> = None;
         for (entity, score, rank) in ranked {
             let equal = last.as_ref() == Some(&rank);
             let score = match answers.last() {
-                Some(before) if equal => before.score,
-                Some(before) if before.score <= score => before.score.next_down(),
+                Some(before) if equal => before.scored.score,
+                Some(before) if before.scored.score <= score => before.scored.score.next_down(),
                 _ => score,
             };
             if answers.len() >= self.top && !equal {
                 break;
             }
-            answers.push(Scored { entity, score });
+            let cell = &self.cells[entity.index()];
+            let rule = (cell.fired > 0).then_some(cell.rule);
+            answers.push(Ranked { scored: Scored { entity, score }, rule });
             last = Some(rank);
         }
     }
@@ -205,13 +218,14 @@ impl Listener for Board {
     }
 
     #[inline]
-    fn predicted(&mut self, entity: EntityId, _rule: u32) {
+    fn predicted(&mut self, entity: EntityId, rule: u32) {
         let cell = &mut self.cells[entity.index()];
         if cell.fired == KNOWN {
             return;
         }
         if cell.fired == 0 {
             self.seen.push(entity);
+            cell.rule = rule;
             cell.best = if self.aggregate == Aggregate::NoisyOr { 1.0 } else { self.confidence };
         }
         match self.aggregate {

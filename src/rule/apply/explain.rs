@@ -40,7 +40,7 @@ impl Candidate<'_> {
     }
 }
 
-impl RuleReasoner<'_> {
+impl RuleReasoner {
     /// The rules that predict `answer` for `query`, the most confident first.
     pub fn explain(&self, query: Query, answer: EntityId) -> Vec<Reason<'_>> {
         self.explain_briefly(query, answer, usize::MAX)
@@ -65,20 +65,43 @@ impl RuleReasoner<'_> {
             (None, _) => std::mem::replace(&mut other, others.next()),
             _ => std::mem::replace(&mut path, paths.next()),
         });
-        let rule = |id: u32| &self.base.rules[id as usize];
-        let grounded = candidates.filter_map(|candidate| {
-            let (first, last) = candidate.body;
-            let path: Vec<Link> = first.iter().copied().chain(last).collect();
-            let mut search = Grounding {
-                targets: |entity, link| self.reach.targets(link, entity),
-                distinct: self.options.distinct,
-                tries: usize::MAX,
-            };
-            let grounding = search.find(candidate.start, &path, candidate.end)?;
-            let Candidate { rule: id, confidence, .. } = candidate;
-            Some(Reason { rule: rule(id), confidence, path, grounding })
-        });
-        grounded.take(most).collect()
+        candidates.filter_map(|candidate| self.grounded(&candidate)).take(most).collect()
+    }
+
+    /// How the rule at place `rule` predicts `answer` for `query`; `None` if it does not.
+    pub fn explain_by(&self, query: Query, answer: EntityId, rule: u32) -> Option<Reason<'_>> {
+        let scored = &self.base.rules[rule as usize];
+        let confidence = self.options.confidence(scored);
+        let Rule { head, body, shape } = &scored.rule;
+        let turned;
+        let (start, body, end) = match *shape {
+            Shape::Cyclic if *head == query.link => (query.subject, &body[..], Some(answer)),
+            Shape::Cyclic => {
+                turned = scored.rule.reversed();
+                (turned.head == query.link).then_some((query.subject, &turned.body[..], Some(answer)))?
+            }
+            Shape::Constant { answer: constant, end } if *head == query.link && constant == answer => {
+                (query.subject, &body[..], end)
+            }
+            Shape::Constant { answer: constant, end } => {
+                let asked_back = *head == query.link.reversed() && constant == query.subject;
+                asked_back.then_some((answer, &body[..], end))?
+            }
+        };
+        self.grounded(&Candidate { rule, confidence, start, body: (body, None), end })
+    }
+
+    fn grounded(&self, candidate: &Candidate<'_>) -> Option<Reason<'_>> {
+        let (first, last) = candidate.body;
+        let path: Vec<Link> = first.iter().copied().chain(last).collect();
+        let mut search = Grounding {
+            targets: |entity, link| self.reach.targets(link, entity),
+            distinct: self.options.distinct,
+            tries: usize::MAX,
+        };
+        let grounding = search.find(candidate.start, &path, candidate.end)?;
+        let rule = &self.base.rules[candidate.rule as usize];
+        Some(Reason { rule, confidence: candidate.confidence, path, grounding })
     }
 
     /// The rules with constants that would predict `answer` for `query`, the most confident first.

@@ -40,7 +40,8 @@ pub(super) struct Firer {
     frontiers: Vec<Frontier>,
     walked: Vec<u32>,
     query: u32,
-    firings: Vec<(f64, Firing)>,
+    /// With the confidence and the place of the rule among all rules.
+    firings: Vec<(f64, u32, Firing)>,
 }
 
 impl Firer {
@@ -56,7 +57,7 @@ impl Firer {
     }
 
     /// Tells `listener` what the rules of `base` predict for `query`.
-    pub fn fire(&mut self, base: &RuleBase, reach: &Reach<'_>, query: Query, listener: &mut dyn Listener) {
+    pub fn fire(&mut self, base: &RuleBase, reach: &Reach, query: Query, listener: &mut dyn Listener) {
         let link = &base.links[query.link.index()];
         self.begin(link);
         self.gather(link, reach, query);
@@ -65,7 +66,7 @@ impl Firer {
             if listener.confidence(group[0].0, group.len()) == Go::Stop {
                 break;
             }
-            for &(_, firing) in group {
+            for &(_, _, firing) in group {
                 match firing {
                     Firing::Path(path) => self.fire_path(link, path, reach, query, listener),
                     Firing::One { rule, answer } => listener.predicted(answer, rule),
@@ -90,11 +91,11 @@ impl Firer {
     }
 
     /// Lists what will fire, the most confident first.
-    fn gather(&mut self, link: &LinkRules, reach: &Reach<'_>, query: Query) {
+    fn gather(&mut self, link: &LinkRules, reach: &Reach, query: Query) {
         for (place, path) in (0..).zip(&link.paths) {
             let first = link.prefixes[path.prefix as usize].first().unwrap_or(&path.last);
             if reach.has(*first, query.subject) {
-                self.firings.push((path.confidence, Firing::Path(place)));
+                self.firings.push((path.confidence, path.rule, Firing::Path(place)));
             }
         }
         let sorted = self.firings.len();
@@ -102,9 +103,10 @@ impl Firer {
             self.gather_fixed(link, body, path, reach, query);
         }
         let about = link.about.of(query.subject);
-        self.firings.extend(about.iter().map(|&(confidence, rule)| (confidence, Firing::About(rule))));
+        self.firings.extend(about.iter().map(|&(confidence, rule)| (confidence, rule, Firing::About(rule))));
         if self.firings.len() > sorted {
-            self.firings.sort_by(|a, b| b.0.total_cmp(&a.0));
+            // Of equals the first rule fires first, so that the first to predict an entity is also its best reason.
+            self.firings.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         }
     }
 
@@ -113,7 +115,7 @@ impl Firer {
         link: &LinkRules,
         body: u32,
         path: &[crate::graph::Link],
-        reach: &Reach<'_>,
+        reach: &Reach,
         query: Query,
     ) {
         let firings = &mut self.firings;
@@ -121,7 +123,7 @@ impl Firer {
             for fixed in link.fixed.of((body, end)) {
                 if !reach.distinct() || fixed.answer != query.subject {
                     let one = Firing::One { rule: fixed.rule, answer: fixed.answer };
-                    firings.push((fixed.confidence, one));
+                    firings.push((fixed.confidence, fixed.rule, one));
                 }
             }
         };
@@ -145,7 +147,7 @@ impl Firer {
         &mut self,
         link: &LinkRules,
         path: u32,
-        reach: &Reach<'_>,
+        reach: &Reach,
         query: Query,
         listener: &mut dyn Listener,
     ) {
@@ -163,7 +165,7 @@ impl Firer {
         &mut self,
         base: &RuleBase,
         rule: u32,
-        reach: &Reach<'_>,
+        reach: &Reach,
         query: Query,
         listener: &mut dyn Listener,
     ) {

@@ -14,7 +14,7 @@ pub(super) struct Frequency {
 
 impl Frequency {
     /// Counts how often `link` leads to each entity.
-    pub fn new(reach: &Reach<'_>, link: Link) -> Self {
+    pub fn new(reach: &Reach, link: Link) -> Self {
         let rows = reach.rows(link.reversed());
         let counts: Vec<(EntityId, u32)> = rows.map(|(entity, from)| (entity, from.len() as u32)).collect();
         let mut ranked = counts.clone();

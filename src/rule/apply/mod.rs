@@ -9,7 +9,7 @@ mod predictions;
 #[cfg(test)]
 mod tests;
 
-pub use aggregate::{Aggregate, UNPREDICTED};
+pub use aggregate::{Aggregate, Ranked, UNPREDICTED};
 pub use explain::Reason;
 pub use predictions::write_predictions;
 
@@ -103,8 +103,8 @@ impl ApplyOptions {
 }
 
 /// Answers queries by what rules predict in a graph. Facts of the graph are not among the answers.
-pub struct RuleReasoner<'g> {
-    reach: Reach<'g>,
+pub struct RuleReasoner {
+    reach: Reach,
     base: RuleBase,
     options: ApplyOptions,
     /// By link: who answers it how often. Empty if that does not matter.
@@ -113,9 +113,9 @@ pub struct RuleReasoner<'g> {
     idle: Mutex<Vec<(Board, Firer)>>,
 }
 
-impl<'g> RuleReasoner<'g> {
+impl RuleReasoner {
     /// A reasoner that applies `rules` to `graph`, with options that pass their [check](ApplyOptions::check).
-    pub fn new(graph: &'g Graph, rules: impl Into<Arc<[ScoredRule]>>, options: ApplyOptions) -> Self {
+    pub fn new(graph: &Arc<Graph>, rules: impl Into<Arc<[ScoredRule]>>, options: ApplyOptions) -> Self {
         let base = RuleBase::new(rules.into(), graph.links(), &options);
         let reach = Reach::new(graph, options.distinct);
         let links = (0..graph.links() as u32).map(Link).filter(|_| options.by_frequency);
@@ -125,20 +125,30 @@ impl<'g> RuleReasoner<'g> {
 
     /// The answers of one query, best first.
     pub fn answer_one(&self, query: Query) -> Vec<Scored> {
+        self.ranked(query).iter().map(|ranked| ranked.scored).collect()
+    }
+
+    /// The answers of one query, best first, each with the rule that speaks loudest for it.
+    pub fn ranked(&self, query: Query) -> Vec<Ranked> {
         self.answer_beside(query, self.reach.graph().targets(query.subject, query.link))
     }
 
+    /// The graph that the rules are applied to.
+    pub fn graph(&self) -> &Graph {
+        self.reach.graph()
+    }
+
     /// The same, if the `known` answers are the facts that stay out.
-    fn answer_beside(&self, query: Query, known: &[EntityId]) -> Vec<Scored> {
+    fn answer_beside(&self, query: Query, known: &[EntityId]) -> Vec<Ranked> {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = idle().pop();
-        let (mut board, mut firer) = waiting.unwrap_or_else(|| self.workplace());
+        let (mut board, mut firer) = waiting.unwrap_or_else(|| self.scratch());
         let answers = self.answer_with(query, known, &mut board, &mut firer);
         idle().push((board, firer));
         answers
     }
 
-    fn workplace(&self) -> (Board, Firer) {
+    fn scratch(&self) -> (Board, Firer) {
         let entities = self.reach.graph().entities();
         let ApplyOptions { aggregate, top, noisy_or_rules, .. } = self.options;
         (Board::new(entities, aggregate, top, noisy_or_rules), Firer::new(entities))
@@ -150,7 +160,7 @@ impl<'g> RuleReasoner<'g> {
         known: &[EntityId],
         board: &mut Board,
         firer: &mut Firer,
-    ) -> Vec<Scored> {
+    ) -> Vec<Ranked> {
         board.begin(known);
         firer.fire(&self.base, &self.reach, query, board);
         let frequency = self.options.by_frequency.then(|| &self.frequencies[query.link.index()]);
@@ -159,7 +169,7 @@ impl<'g> RuleReasoner<'g> {
     }
 }
 
-impl Reasoner for RuleReasoner<'_> {
+impl Reasoner for RuleReasoner {
     fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
         let lists = queries.par_iter().with_max_len(64).map(|&query| self.answer_one(query)).collect();
         Ok(Answers::Listed(lists))
@@ -168,7 +178,7 @@ impl Reasoner for RuleReasoner<'_> {
     fn answer_for_fact(&self, query: Query, fact: EntityId) -> Result<Option<Vec<Scored>>, ReasonerError> {
         let mut known = self.reach.graph().targets(query.subject, query.link).to_vec();
         known.retain(|&entity| entity != fact);
-        Ok(Some(self.answer_beside(query, &known)))
+        Ok(Some(self.answer_beside(query, &known).iter().map(|ranked| ranked.scored).collect()))
     }
 
     /// Equals are listed together, and on a sparse graph most entities may be equals.

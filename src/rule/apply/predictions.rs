@@ -23,7 +23,7 @@ const BATCH: usize = 2048;
 pub fn write_predictions(
     path: &Path,
     triples: &[Triple],
-    reasoner: &RuleReasoner<'_>,
+    reasoner: &RuleReasoner,
     names: &Names,
     progress: &dyn Progress,
 ) -> Result<bool, RuleError> {
@@ -54,7 +54,7 @@ pub fn write_predictions(
     Ok(!stopped)
 }
 
-fn predictions(triple: Triple, reasoner: &RuleReasoner<'_>, names: &Names) -> String {
+fn predictions(triple: Triple, reasoner: &RuleReasoner, names: &Names) -> String {
     let Triple { head, relation, tail } = triple;
     let mut text = format!("{} {} {}\n", names.entity(head), names.relation(relation), names.entity(tail));
     for (direction, title) in [(Direction::Inverse, "Heads:"), (Direction::Forward, "Tails:")] {

@@ -22,6 +22,7 @@ use super::text::LONGEST_BODY;
 use crate::graph::{Direction, Graph, Link, RelationId};
 use crate::progress::Progress;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -130,7 +131,7 @@ impl Mined {
 ///
 /// # Errors
 /// If the options make no sense, such as a length of 0.
-pub fn mine(graph: &Graph, options: &MineOptions, progress: &dyn Progress) -> Result<Mined, RuleError> {
+pub fn mine(graph: &Arc<Graph>, options: &MineOptions, progress: &dyn Progress) -> Result<Mined, RuleError> {
     options.check()?;
     if let Some(relation) = options.heads.iter().find(|relation| relation.index() >= graph.relations()) {
         refuse("heads", format!("the graph has no relation number {}", relation.0))?;
@@ -187,7 +188,7 @@ pub fn mine(graph: &Graph, options: &MineOptions, progress: &dyn Progress) -> Re
 /// Everything that the stages of mining share.
 #[derive(Clone, Copy)]
 struct Miner<'a> {
-    reach: &'a Reach<'a>,
+    reach: &'a Reach,
     options: &'a MineOptions,
     worth: &'a Worth,
     watch: &'a Watch<'a>,

@@ -83,7 +83,7 @@ impl Nominations {
     }
 
     /// Makes `walks` more walks.
-    pub fn walk(&mut self, reach: &Reach<'_>, walks: u64, over: &(dyn Fn() -> bool + Sync)) {
+    pub fn walk(&mut self, reach: &Reach, walks: u64, over: &(dyn Fn() -> bool + Sync)) {
         let chunks = walks.div_ceil(CHUNK);
         let first = self.chunks;
         let found: Vec<Map<Vec<Link>, Promise>> = (first..first + chunks)
@@ -102,7 +102,7 @@ impl Nominations {
         }
     }
 
-    fn walk_chunk(&self, reach: &Reach<'_>, chunk: u64, walks: u64, promises: &mut Map<Vec<Link>, Promise>) {
+    fn walk_chunk(&self, reach: &Reach, chunk: u64, walks: u64, promises: &mut Map<Vec<Link>, Promise>) {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed ^ ((self.length as u64) << 56));
         random.set_stream(chunk);
         let mut body = Vec::with_capacity(self.length);
@@ -116,7 +116,7 @@ impl Nominations {
     /// Walks one step less than a body has links; the ends of the walk.
     fn one_walk(
         &self,
-        reach: &Reach<'_>,
+        reach: &Reach,
         random: &mut ChaCha8Rng,
         body: &mut Vec<Link>,
     ) -> Option<(EntityId, EntityId)> {
@@ -137,7 +137,7 @@ impl Nominations {
 
 /// Notes every way to close the walk `prefix` from `source` to `end`.
 fn close(
-    reach: &Reach<'_>,
+    reach: &Reach,
     source: EntityId,
     end: EntityId,
     prefix: &[Link],

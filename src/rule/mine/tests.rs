@@ -129,7 +129,7 @@ proptest! {
 }
 
 /// A graph with more structure than chance gives: two relations that compose to a third most of the time.
-fn composed() -> Graph {
+fn composed() -> Arc<Graph> {
     let mut facts = Vec::new();
     for i in 0..400u32 {
         facts.push((i, 0, (i * 7 + 1) % 400));

@@ -40,7 +40,7 @@ fn a_family_is_learnt_in_seconds_and_its_paths_are_the_planted_rules() {
     let device = Device::cpu(2).unwrap();
     let mut walker = Walker::new(&config, &graph, &dataset.known, &device, 1).unwrap();
     let teacher = Teacher { rules: &table, soft: None };
-    let small = Small { graph: graph.clone(), known: dataset.known.clone() };
+    let small = Small { graph: (*graph).clone(), known: dataset.known.clone() };
     train_all(&mut walker, &small, teacher, TrainOptions::default(), &Silent).unwrap();
 
     let answers = dataset.answers();

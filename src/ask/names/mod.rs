@@ -1,35 +1,42 @@
-//! Finding what a person means by a name: an id, a label, a relation or its inverse, and what was nearly meant; and
-//! naming entities so that a person knows which is meant.
+//! Finding what a person means by a name: an id, a label, a relation or its inverse, what was begun to be typed, and
+//! what was nearly meant; and naming entities so that a person knows which is meant.
+
+mod complete;
+mod naming;
+
+pub use complete::Completion;
+pub use naming::Naming;
 
 use super::AskError;
-use crate::graph::{Direction, EntityId, Link, Names, RelationId};
-use std::collections::{HashMap, HashSet};
+use crate::graph::{Direction, EntityId, Graph, Link, Names, RelationId};
+use crate::suggest::{fold, nearest};
+use complete::{Sorted, nearly};
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
-/// How many names a message suggests at most.
-const SUGGESTED: usize = 5;
 /// So many relations are listed where none is nearly called like what was typed.
 const LISTED: usize = 12;
-/// Names less alike than this are not worth suggesting.
-const ALIKE: f64 = 0.55;
 
-/// Names as people type them.
-pub struct Lookup<'a> {
-    names: &'a Names,
-    /// Entities by their label in lower case.
+/// Names as people type them. Accents and case do not matter where nothing is exactly so called.
+pub struct NameIndex {
+    names: Arc<Names>,
+    /// Entities by their folded labels.
     by_label: HashMap<String, Vec<EntityId>>,
+    /// Entities and relations for completion, made when it is first asked for.
+    sorted: [OnceLock<Sorted>; 2],
 }
 
-impl<'a> Lookup<'a> {
-    /// A lookup in `names`.
-    pub fn new(names: &'a Names) -> Self {
+impl NameIndex {
+    /// An index of `names`.
+    pub fn new(names: &Arc<Names>) -> Self {
         let mut by_label: HashMap<String, Vec<EntityId>> = HashMap::new();
         for (&entity, label) in &names.labels {
-            by_label.entry(label.to_lowercase()).or_default().push(entity);
+            by_label.entry(fold(label)).or_default().push(entity);
         }
         for entities in by_label.values_mut() {
             entities.sort_unstable();
         }
-        Self { names, by_label }
+        Self { names: Arc::clone(names), by_label, sorted: [OnceLock::new(), OnceLock::new()] }
     }
 
     /// The entity called `text`: by its id, else by its label, in any case.
@@ -40,7 +47,7 @@ impl<'a> Lookup<'a> {
         if let Some(id) = self.names.entities.get(text) {
             return Ok(EntityId(id));
         }
-        let folded = text.to_lowercase();
+        let folded = fold(text);
         let found: &[EntityId] = match self.by_label.get(&folded) {
             Some(found) => found,
             None => &self.by_folded_name(&folded),
@@ -50,29 +57,50 @@ impl<'a> Lookup<'a> {
         match (found, &exact[..]) {
             (&[entity], _) | (_, &[entity]) => Ok(entity),
             ([], _) => {
-                let everything = (0..self.names.entities.len() as u32).map(EntityId);
-                let spellings = everything.flat_map(|entity| {
-                    let label = self.names.labels.get(&entity).map(String::as_str);
-                    [Some(self.names.entity(entity)), label].into_iter().flatten()
-                });
+                let spellings = entity_names(&self.names).map(|(_, name)| name);
                 Err(unknown("an entity", text, &nearest(text, spellings)))
             }
             (several, _) => {
                 let ids: Vec<&str> =
                     several.iter().take(12).map(|&entity| self.names.entity(entity)).collect();
                 let more = if several.len() > ids.len() { ", …" } else { "" };
-                Err(AskError::Name(format!(
+                let message = format!(
                     "`{text}` is the label of {} entities; say which by its id: {}{more}",
                     several.len(),
                     ids.join(", ")
-                )))
+                );
+                Err(AskError::name(message, &ids))
             }
         }
     }
 
     fn by_folded_name(&self, folded: &str) -> Vec<EntityId> {
         let everything = self.names.entities.iter().zip(0..);
-        everything.filter(|(name, _)| name.to_lowercase() == folded).map(|(_, id)| EntityId(id)).collect()
+        everything.filter(|(name, _)| fold(name) == folded).map(|(_, id)| EntityId(id)).collect()
+    }
+
+    /// The entities that may be meant by `typed`, at most `limit`, and whether there are more: those whose name begins
+    /// so, then those in which a word does, the ones with most edges in `graph` first; then those nearly so called.
+    pub fn complete_entity(&self, typed: &str, graph: &Graph, limit: usize) -> (Vec<Completion>, bool) {
+        let names = &*self.names;
+        let sorted = self.sorted[0].get_or_init(|| Sorted::new(entity_names(names)));
+        let mut found = sorted.beginning_with(typed, |id| graph.edges(EntityId(id)).len());
+        if found.is_empty() {
+            found = nearly(typed, entity_names(names));
+        }
+        cut(found, limit)
+    }
+
+    /// The same for relations, the ones with most facts in `graph` first.
+    pub fn complete_relation(&self, typed: &str, graph: &Graph, limit: usize) -> (Vec<Completion>, bool) {
+        let names = &*self.names;
+        let sorted = self.sorted[1].get_or_init(|| Sorted::new(relation_names(names)));
+        let facts = |id| graph.pairs(Link::forward(RelationId(id))).len();
+        let mut found = sorted.beginning_with(typed, facts);
+        if found.is_empty() {
+            found = nearly(typed, relation_names(names));
+        }
+        cut(found, limit)
     }
 
     /// The relation called `text`, in any case or by a last part that no other relation has, or the inverse of
@@ -98,29 +126,27 @@ impl<'a> Lookup<'a> {
         if let Some(id) = self.names.relations.get(text) {
             return Ok(RelationId(id));
         }
-        let all = || self.names.relations.iter().zip((0..).map(RelationId));
-        let folded = text.to_lowercase();
+        let all = || relation_names(&self.names).map(|(id, name)| (name, RelationId(id)));
+        let folded = fold(text);
         // Case does not matter, nor do marks before the name: `hypernym` is `_hypernym`.
-        let bare =
-            |name: &str| name.to_lowercase().trim_start_matches(|c: char| !c.is_alphanumeric()).to_owned();
-        let same: Vec<_> =
-            all().filter(|(name, _)| name.to_lowercase() == folded || bare(name) == folded).collect();
+        let bare = |name: &str| fold(name).trim_start_matches(|c: char| !c.is_alphanumeric()).to_owned();
+        let same: Vec<_> = all().filter(|(name, _)| fold(name) == folded || bare(name) == folded).collect();
         let ends = |name: &str| {
-            let name = name.to_lowercase();
+            let name = fold(name);
             let before = name.strip_suffix(&folded).and_then(|before| before.chars().last());
             before.is_some_and(|character| !character.is_alphanumeric())
         };
-        let found = if same.is_empty() { all().filter(|(name, _)| ends(name)).collect() } else { same };
+        let mut found = if same.is_empty() { all().filter(|(name, _)| ends(name)).collect() } else { same };
+        // A relation may be meant by its name and by its label.
+        found.dedup_by_key(|(_, relation)| *relation);
         match &found[..] {
             [(_, relation)] => Ok(*relation),
             [] => Err(self.unknown_relation(text)),
             several => {
                 let names: Vec<&str> = several.iter().take(12).map(|(name, _)| *name).collect();
-                Err(AskError::Name(format!(
-                    "`{text}` could be {} relations; say which: {}",
-                    several.len(),
-                    names.join(", ")
-                )))
+                let message =
+                    format!("`{text}` could be {} relations; say which: {}", several.len(), names.join(", "));
+                Err(AskError::name(message, &names))
             }
         }
     }
@@ -128,94 +154,54 @@ impl<'a> Lookup<'a> {
     /// "There is no such relation", with the nearest, or with all if they are few.
     fn unknown_relation(&self, text: &str) -> AskError {
         let relations = &self.names.relations;
-        let nearest = nearest(text, relations.iter());
+        let nearest = nearest(text, relation_names(&self.names).map(|(_, name)| name));
         if nearest.is_empty() && (1..=LISTED).contains(&relations.len()) {
             let all: Vec<&str> = relations.iter().collect();
-            let all = all.join(", ");
-            return AskError::Name(format!(
-                "the graph has never seen a relation `{text}`; its relations are {all}"
-            ));
+            let listed = all.join(", ");
+            let message = format!("the graph has never seen a relation `{text}`; its relations are {listed}");
+            return AskError::name(message, &all);
         }
         unknown("a relation", text, &nearest)
     }
 }
 
-/// What entities are called: by their labels, and by their ids as well where several have the same label.
-#[derive(Clone, Debug, Default)]
-pub struct Naming {
-    /// Labels of several entities, in lower case.
-    shared: HashSet<String>,
+/// Every entity with its label and its id.
+fn entity_names(names: &Names) -> impl Iterator<Item = (u32, &str)> + Clone {
+    (0..names.entities.len() as u32).flat_map(|id| {
+        let label = names.labels.get(&EntityId(id)).map(String::as_str);
+        label.into_iter().chain([names.entity(EntityId(id))]).map(move |name| (id, name))
+    })
 }
 
-impl Naming {
-    /// What the entities of `names` are called.
-    pub fn new(names: &Names) -> Self {
-        let mut seen: HashSet<String> = HashSet::with_capacity(names.labels.len());
-        let mut shared = HashSet::new();
-        for label in names.labels.values() {
-            if let Some(again) = seen.replace(label.to_lowercase()) {
-                shared.insert(again);
-            }
-        }
-        Self { shared }
-    }
+/// Every relation with its label and its name.
+fn relation_names(names: &Names) -> impl Iterator<Item = (u32, &str)> + Clone {
+    (0..names.relations.len() as u32).flat_map(|id| {
+        let label = names.relation_labels.get(&RelationId(id)).map(String::as_str);
+        label.into_iter().chain([names.relation(RelationId(id))]).map(move |name| (id, name))
+    })
+}
 
-    /// What the entity with this label and id is called.
-    pub fn name(&self, label: &str, id: &str) -> String {
-        match !self.shared.is_empty() && self.shared.contains(&label.to_lowercase()) {
-            true => format!("{label} [{id}]"),
-            false => label.to_owned(),
-        }
-    }
-
-    /// What `entity` of `names` is called.
-    pub fn of(&self, entity: EntityId, names: &Names) -> String {
-        self.name(names.label(entity), names.entity(entity))
-    }
+fn cut(mut found: Vec<Completion>, limit: usize) -> (Vec<Completion>, bool) {
+    let more = found.len() > limit;
+    found.truncate(limit);
+    (found, more)
 }
 
 /// "There is no such thing", with the `nearest` names there are.
 fn unknown(what: &str, text: &str, nearest: &[&str]) -> AskError {
-    AskError::Name(match nearest {
+    let message = match nearest {
         [] => format!("the graph has never seen {what} `{text}`, nor anything nearly so called"),
         [only] => format!("the graph has never seen {what} `{text}`; did you mean `{only}`?"),
         _ => format!("the graph has never seen {what} `{text}`; did you mean one of {}?", nearest.join(", ")),
-    })
-}
-
-/// The names most like `text`, if any is.
-fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let folded = text.to_lowercase();
-    let mut alike: Vec<(f64, &str)> = names
-        .map(|name| (likeness(&folded, &name.to_lowercase()), name))
-        .filter(|(likeness, _)| *likeness >= ALIKE)
-        .collect();
-    alike.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-    alike.dedup_by_key(|(_, name)| *name);
-    alike.into_iter().take(SUGGESTED).map(|(_, name)| name).collect()
-}
-
-/// How alike two names are, from 0 to 1. Cheap for names of very different lengths, which most are.
-fn likeness(a: &str, b: &str) -> f64 {
-    let (short, long) = (a.len().min(b.len()), a.len().max(b.len()));
-    if long == 0 {
-        return 1.0;
-    }
-    // A name that holds what was typed is near, however long it is; one that is held, if it is most of it.
-    if short >= 4 && (b.contains(a) || (2 * short > long && a.contains(b))) {
-        return 0.8 + 0.2 * short as f64 / long as f64;
-    }
-    if (short as f64) < ALIKE * long as f64 {
-        return 0.0;
-    }
-    strsim::normalized_damerau_levenshtein(a, b)
+    };
+    AskError::name(message, nearest)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn names() -> Names {
+    fn names() -> Arc<Names> {
         let mut names = Names::default();
         for (name, label) in
             [("p1", "Ada Lovelace"), ("p2", "Ben"), ("p3", "ben"), ("q4", "Ben"), ("Rome", "")]
@@ -229,25 +215,25 @@ mod tests {
         {
             names.relations.intern(name);
         }
-        names
+        names.into()
     }
 
     #[track_caller]
     fn refused(text: &str, entity: bool, said: &str) {
         let names = names();
-        let lookup = Lookup::new(&names);
-        let error = if entity { lookup.entity(text).map(|_| ()) } else { lookup.link(text).map(|_| ()) };
+        let index = NameIndex::new(&names);
+        let error = if entity { index.entity(text).map(|_| ()) } else { index.link(text).map(|_| ()) };
         assert_eq!(error.unwrap_err().to_string(), said);
     }
 
     #[test]
     fn ids_come_before_labels_and_case_comes_last() {
         let names = names();
-        let lookup = Lookup::new(&names);
-        assert_eq!(lookup.entity("p2").unwrap(), EntityId(1));
-        assert_eq!(lookup.entity("ada lovelace").unwrap(), EntityId(0));
-        assert_eq!(lookup.entity("ben").unwrap(), EntityId(2));
-        assert_eq!(lookup.entity("rome").unwrap(), EntityId(4));
+        let index = NameIndex::new(&names);
+        assert_eq!(index.entity("p2").unwrap(), EntityId(1));
+        assert_eq!(index.entity("ada lovelace").unwrap(), EntityId(0));
+        assert_eq!(index.entity("ben").unwrap(), EntityId(2));
+        assert_eq!(index.entity("rome").unwrap(), EntityId(4));
     }
 
     #[test]
@@ -295,14 +281,15 @@ mod tests {
     #[test]
     fn a_relation_has_an_inverse_and_a_last_part() {
         let names = names();
-        let lookup = Lookup::new(&names);
+        let index = NameIndex::new(&names);
         let inverse = Link::inverse_of(RelationId(0));
         for text in ["~parent_of", "parent_of^-1", "PARENT_OF⁻¹"] {
-            assert_eq!(lookup.link(text).unwrap(), inverse, "{text}");
+            assert_eq!(index.link(text).unwrap(), inverse, "{text}");
         }
-        assert_eq!(lookup.link("parent_of").unwrap(), Link::forward(RelationId(0)));
-        assert_eq!(lookup.link("genre").unwrap(), Link::forward(RelationId(3)));
-        let names = Names { relations: ["_part", "_has_part"].into_iter().collect(), ..Names::default() };
-        assert_eq!(Lookup::new(&names).link("part").unwrap(), Link::forward(RelationId(0)));
+        assert_eq!(index.link("parent_of").unwrap(), Link::forward(RelationId(0)));
+        assert_eq!(index.link("genre").unwrap(), Link::forward(RelationId(3)));
+        let relations = ["_part", "_has_part"].into_iter().collect();
+        let names = Arc::new(Names { relations, ..Names::default() });
+        assert_eq!(NameIndex::new(&names).link("part").unwrap(), Link::forward(RelationId(0)));
     }
 }

@@ -1,0 +1,97 @@
+//! A few answers worth showing: queries of the test split with their reasons.
+
+use super::answer::{Answer, HeldOut, in_words};
+use super::{AskError, Model};
+use crate::graph::{Direction, EntityId, Link, Query};
+use crate::reason::{Reasoned, supported};
+use crate::rule::UNSEEN;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// A query of the test split with the top answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExampleAnswer {
+    /// The label of the entity asked about.
+    pub subject: String,
+    /// What is asked.
+    pub relation: String,
+    /// The top answer.
+    pub answer: Answer,
+    /// The same in plain words.
+    pub words: String,
+    /// Whether the test split has this answer.
+    pub true_in_test: bool,
+}
+
+impl ExampleAnswer {
+    /// The split that has the answer; none if it is not in the data at all.
+    pub fn split(&self) -> Option<HeldOut> {
+        // Runs of earlier versions have written down no more than this.
+        self.answer.held_out.or(self.true_in_test.then_some(HeldOut::Test))
+    }
+}
+
+impl Model {
+    /// Test queries with their top answers: of different relations, those with a longer reason first.
+    ///
+    /// # Errors
+    /// If the reasoner fails.
+    pub fn examples(&self, count: usize) -> Result<Vec<ExampleAnswer>, AskError> {
+        let names = self.names();
+        let test = &self.dataset.test;
+        let looked_at = count.saturating_mul(40).min(400).max(count);
+        let stride = (test.len() / looked_at.max(1)).max(1);
+        let queries: Vec<Query> = test
+            .iter()
+            .step_by(stride)
+            .take(looked_at)
+            .map(|&triple| Query::of(triple, Direction::Forward).0)
+            .collect();
+        let mut reasoned = Vec::with_capacity(queries.len());
+        for batch in queries.chunks(self.reasoner.reasoner().batch().max(1)) {
+            let found = self.reasoner.search(batch, 1)?;
+            reasoned.par_extend(found.par_iter().map(|found| supported(&*self.reasoner, found, 1)));
+        }
+        let mut found: Vec<(Query, Reasoned)> = queries
+            .into_iter()
+            .zip(reasoned)
+            .filter_map(|(query, answers)| Some((query, answers.into_iter().next()?)))
+            .collect();
+        // Those that say most first: by a rule that may be trusted, on a path that turns back nowhere, of more hops.
+        // Stable, so that among equals the order of the split decides.
+        let trusted = |answer: &Reasoned| {
+            let confidence = answer.rule.as_ref().map(|rule| rule.counts.confidence(UNSEEN));
+            confidence.is_some_and(|confidence| confidence > self.config().rules.threshold)
+        };
+        found.sort_by_key(|(query, answer)| {
+            let mut visited: Vec<EntityId> = vec![query.subject];
+            visited.extend(answer.path.iter().filter(|hop| hop.link != Link::NO_OP).map(|hop| hop.target));
+            let hops = visited.len();
+            visited.sort_unstable();
+            visited.dedup();
+            std::cmp::Reverse((trusted(answer), visited.len() == hops, hops))
+        });
+        let mut chosen: Vec<(Query, Reasoned)> = Vec::new();
+        let mut shown: HashMap<Link, usize> = HashMap::new();
+        while chosen.len() < count && !found.is_empty() {
+            // Relations take turns: next comes one that has been shown least often.
+            let times = |(query, _): &(Query, Reasoned)| shown.get(&query.link).copied().unwrap_or(0);
+            let fewest = found.iter().map(times).min().unwrap_or(0);
+            let next = found.iter().position(|one| times(one) == fewest).unwrap_or(0);
+            *shown.entry(found[next].0.link).or_default() += 1;
+            chosen.push(found.remove(next));
+        }
+        let example = |(query, reasoned): (Query, Reasoned)| {
+            let answer = self.named(query, &reasoned);
+            ExampleAnswer {
+                subject: names.label(query.subject).to_owned(),
+                relation: self.relation_name(query),
+                words: in_words(query, &answer, names, self.naming()),
+                true_in_test: answer.held_out == Some(HeldOut::Test),
+                answer,
+            }
+        };
+        Ok(chosen.into_iter().map(example).collect())
+    }
+}

@@ -1,0 +1,147 @@
+//! Why a fact is predicted, or why not.
+
+use super::answer::{Answer, HeldOut, PathStep, RuleSummary};
+use super::{AskError, Model};
+use crate::graph::{Direction, EntityId, Query};
+use crate::reason::{EmbeddingReward, Found, Reasoned, by_rule, supported};
+use crate::rule::Reason;
+use crate::walk::SoftReward;
+use serde::{Deserialize, Serialize};
+
+/// How many ways to an answer, and rules for it, an explanation shows.
+const WAYS: usize = 5;
+
+/// Why, or why not.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// The entity asked about, by id.
+    pub subject: String,
+    /// What is asked.
+    pub relation: String,
+    /// Whether the head is asked for.
+    pub inverse: bool,
+    /// The answer that is explained, by id.
+    pub object: String,
+    /// Whether the graph has this fact already.
+    pub known: bool,
+    /// The split that has it, if it is a fact of the data that was put aside.
+    #[serde(default)]
+    pub held_out: Option<HeldOut>,
+    /// Its place among the answers that are predicted, from 1; absent if it is not predicted at all.
+    pub rank: Option<usize>,
+    /// The best answer instead, if that is another one.
+    pub instead: Option<Answer>,
+    /// The ways to the object, those by rules first: empty if it is not predicted.
+    pub answers: Vec<Answer>,
+    /// The rules that predict it, most confident first, each with a path that grounds it.
+    pub rules: Vec<GroundedRule>,
+    /// What the embedding model thinks of it, where the run has one.
+    pub embedding: Option<EmbeddingOpinion>,
+}
+
+/// What the embedding model thinks of an answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EmbeddingOpinion {
+    /// How plausible the fact is, from 0 to 1.
+    pub plausibility: f64,
+    /// Its place among all entities that the graph does not have as answers, from 1.
+    pub rank: usize,
+}
+
+/// A rule with a path that grounds it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GroundedRule {
+    /// The rule.
+    #[serde(flatten)]
+    pub rule: RuleSummary,
+    /// The label of the entity where the path begins.
+    pub from: String,
+    /// The id of that entity.
+    #[serde(default)]
+    pub from_id: String,
+    /// The path.
+    pub path: Vec<PathStep>,
+}
+
+impl Model {
+    /// Why `object` is, or is not, an answer to `(subject, relation, ?)`; entities and relations as people name them.
+    ///
+    /// # Errors
+    /// If a name is not known or the reasoner fails.
+    pub fn explain(&self, subject: &str, relation: &str, object: &str) -> Result<Explanation, AskError> {
+        let query = self.query(subject, relation)?;
+        self.explain_query(query, self.index().entity(object)?)
+    }
+
+    /// Why `object` is, or is not, an answer to `query`. One search finds all of it.
+    ///
+    /// # Errors
+    /// If the reasoner fails.
+    pub fn explain_query(&self, query: Query, object: EntityId) -> Result<Explanation, AskError> {
+        let names = self.names();
+        let found = self.reasoner.search(&[query], usize::MAX)?.remove(0);
+        let best = supported(&*self.reasoner, &found, 1).pop();
+        let instead = best.filter(|best| best.entity != object);
+        let (rank, ways) = self.placed(&found, object);
+        Ok(Explanation {
+            subject: names.entity(query.subject).to_owned(),
+            relation: self.relation_name(query),
+            inverse: query.link.direction() == Direction::Inverse,
+            object: names.entity(object).to_owned(),
+            known: self.graph().contains(query.subject, query.link, object),
+            held_out: self.held_out(query, object),
+            rank,
+            instead: instead.map(|best| self.named(query, &best)),
+            answers: ways.iter().map(|way| self.named(query, way)).collect(),
+            rules: self.rules_for(query, object)?,
+            embedding: self.embedding_opinion(query, object)?,
+        })
+    }
+
+    /// The place of `object` among the candidates that have a reason, and the ways to it; none if it is unsupported.
+    fn placed(&self, found: &Found, object: EntityId) -> (Option<usize>, Vec<Reasoned>) {
+        let Found { query, candidates } = found;
+        let Some(place) = candidates.iter().position(|candidate| candidate.entity == object) else {
+            return (None, Vec::new());
+        };
+        let ways = self.reasoner.reasons(*query, &candidates[place], WAYS);
+        if ways.is_empty() {
+            return (None, ways);
+        }
+        let has_reason = |&candidate: &&_| !self.reasoner.reasons(*query, candidate, 1).is_empty();
+        (Some(candidates[..place].iter().filter(has_reason).count() + 1), ways)
+    }
+
+    fn embedding_opinion(
+        &self,
+        query: Query,
+        object: EntityId,
+    ) -> Result<Option<EmbeddingOpinion>, AskError> {
+        let Some(embedding) = self.embedding()? else { return Ok(None) };
+        let fact = [(query.subject, query.link, object)];
+        let plausible = EmbeddingReward::new(embedding, [query])?.plausibility(&fact)?;
+        let scores = embedding.scores(&[query])?;
+        let known = self.graph().targets(query.subject, query.link);
+        let own = scores[object.index()];
+        let above = scores
+            .iter()
+            .zip(0..)
+            .filter(|(score, id)| **score > own && known.binary_search(&EntityId(*id)).is_err());
+        Ok(Some(EmbeddingOpinion { plausibility: f64::from(plausible[0]), rank: above.count() + 1 }))
+    }
+
+    fn rules_for(&self, query: Query, object: EntityId) -> Result<Vec<GroundedRule>, AskError> {
+        if self.rules().is_empty() {
+            return Ok(Vec::new());
+        }
+        let applied = self.artifacts.applied()?;
+        let fired = applied.rules().explain_briefly(query, object, WAYS);
+        let grounded = |reason: &Reason<'_>| {
+            let answer = self.named(query, &by_rule(reason, object, reason.confidence));
+            let super::Reason { from, from_id, path, .. } = answer.reason;
+            let rule = RuleSummary::new(reason.rule, self.names(), self.naming());
+            GroundedRule { rule, from, from_id, path }
+        };
+        Ok(fired.iter().map(grounded).collect())
+    }
+}

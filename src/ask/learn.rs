@@ -1,0 +1,252 @@
+//! [`Learn`]: from a file of triples to a [`Model`].
+
+use super::{AskError, Model};
+use crate::config::{self, Config, Layer};
+use crate::graph::{Dataset, ReadOptions, SplitShares};
+use crate::plan::{GraphSize, Plan, Resources, choose};
+use crate::progress::{Progress, Silent};
+use crate::run::{self, Manifest, RunSpec, Source};
+use crate::tensor::{Device, DeviceChoice};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// How long to learn from a graph that nobody has tuned for.
+const MINUTES: f64 = 10.0;
+
+/// What to learn from, and how. [`run`](Self::run) does it.
+#[derive(Clone, Debug)]
+pub struct Learn {
+    /// `None`: the built-in demonstration graph.
+    data: Option<PathBuf>,
+    shares: SplitShares,
+    header: Option<bool>,
+    config: Option<String>,
+    set: Vec<String>,
+    minutes: Option<f64>,
+    out: Option<PathBuf>,
+    seed: u64,
+    device: Option<Device>,
+    tensorboard: bool,
+    siblings: Option<PathBuf>,
+}
+
+impl Learn {
+    /// Learns from a folder with train, valid and test, or from one file of triples, which is divided.
+    pub fn new(data: impl AsRef<Path>) -> Self {
+        Self { data: Some(data.as_ref().to_owned()), ..Self::demonstration() }
+    }
+
+    /// Learns from the built-in demonstration graph: a family, a few seconds.
+    pub fn demonstration() -> Self {
+        Self {
+            data: None,
+            shares: SplitShares::default(),
+            header: None,
+            config: None,
+            set: Vec::new(),
+            minutes: None,
+            out: None,
+            seed: 1,
+            device: None,
+            tensorboard: false,
+            siblings: None,
+        }
+    }
+
+    /// How long learning and ranking may take; 10 minutes where nothing is said. A configuration has no use for it.
+    pub fn minutes(self, minutes: f64) -> Self {
+        Self { minutes: Some(minutes), ..self }
+    }
+
+    /// The run directory; `runs/` and the name of the data where nothing is said. A run that is there goes on.
+    pub fn out(self, out: impl AsRef<Path>) -> Self {
+        Self { out: Some(out.as_ref().to_owned()), ..self }
+    }
+
+    /// The seed of every random choice: same seed, same result, unless a limit of time cuts in.
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// A file of settings, or the name of a configuration that comes with the library, instead of a plan by time.
+    pub fn config(self, name: impl Into<String>) -> Self {
+        Self { config: Some(name.into()), ..self }
+    }
+
+    /// One setting over all others, such as `rules.threshold=0.05`.
+    pub fn set(mut self, setting: impl Into<String>) -> Self {
+        self.set.push(setting.into());
+        self
+    }
+
+    /// Where tensors live; CUDA if there is a card, else the CPU with all threads, where nothing is said.
+    pub fn device(self, device: Device) -> Self {
+        Self { device: Some(device), ..self }
+    }
+
+    /// How a single file is divided into train, valid and test.
+    pub fn split(self, shares: SplitShares) -> Self {
+        Self { shares, ..self }
+    }
+
+    /// Whether a file of tabs or commas begins with a header; told by its first line where nothing is said.
+    pub fn header(self, header: bool) -> Self {
+        Self { header: Some(header), ..self }
+    }
+
+    /// Whether event files for TensorBoard are written into the run directory.
+    pub fn tensorboard(self, tensorboard: bool) -> Self {
+        Self { tensorboard, ..self }
+    }
+
+    /// A folder of other runs, from which finished stages with the very same inputs are taken over.
+    pub fn siblings(self, folder: impl AsRef<Path>) -> Self {
+        Self { siblings: Some(folder.as_ref().to_owned()), ..self }
+    }
+
+    /// Learns, ranks the test split, and gives the model.
+    ///
+    /// # Errors
+    /// If a setting or the data is wrong, or a stage fails. What is finished stays, and the same call goes on from there.
+    pub fn run(self) -> Result<Model, AskError> {
+        self.prepare()?.run(&Silent)
+    }
+
+    /// Reads the data and makes the plan, without learning anything yet.
+    ///
+    /// # Errors
+    /// If a setting or the data is wrong.
+    pub fn prepare(self) -> Result<Learning, AskError> {
+        let began = Instant::now();
+        // Settings first: a misspelt one should not cost the reading of a large graph.
+        let set = Layer::from_pairs(self.set.iter().map(String::as_str))?;
+        let named = match (&self.config, &self.data) {
+            (Some(name), _) => Some(config::named(name, &Config::default())?),
+            (None, None) => Some(config::named("demonstration", &Config::default())?),
+            (None, Some(_)) => None,
+        };
+        named.as_ref().unwrap_or(&Config::default()).with(&set)?;
+        let source = match &self.data {
+            Some(path) => {
+                let options = ReadOptions { shares: self.shares, seed: self.seed, header: self.header };
+                Source::of(path, &options)?
+            }
+            None => Source::Demonstration,
+        };
+        let dataset = source.read()?;
+        let device = match &self.device {
+            Some(device) => device.clone(),
+            None => Device::choose(DeviceChoice::Auto, rayon::current_num_threads())?,
+        };
+        let out = self.out.clone().unwrap_or_else(|| self.default_out(&source));
+        let plan = match &named {
+            Some(_) => None,
+            None => Some(self.plan(&dataset, &device, &out).with(&set)?),
+        };
+        let spec = RunSpec {
+            source,
+            out,
+            config: match (named, &plan) {
+                (Some(config), _) => config.with(&set)?,
+                (None, plan) => plan.as_ref().map_or_else(Config::default, |plan| plan.config.clone()),
+            },
+            seed: self.seed,
+            device,
+            tensorboard: self.tensorboard,
+            name: self.config_name(),
+            siblings: self.siblings,
+            budget: plan.as_ref().map(|plan| plan.budget(began)),
+        };
+        Ok(Learning { spec, dataset, plan })
+    }
+
+    /// What suits a graph that nobody has tuned for.
+    fn plan(&self, dataset: &Dataset, device: &Device, out: &Path) -> Plan {
+        let size = GraphSize::of(dataset);
+        let (minutes, cuda) = (self.minutes.unwrap_or(MINUTES), device.is_cuda());
+        // A run goes on with the networks it was begun with, on however many threads it goes on.
+        let begun =
+            Manifest::resources_of(out).filter(|begun| (begun.minutes, begun.cuda) == (minutes, cuda));
+        let resources = Resources { minutes, threads: rayon::current_num_threads(), cuda };
+        choose(&size, &begun.unwrap_or(resources))
+    }
+
+    /// The last part of the configuration's name: `ruleguider-complex`.
+    fn config_name(&self) -> Option<String> {
+        let stem = self.config.as_deref().map(Path::new).and_then(Path::file_stem)?;
+        Some(stem.to_string_lossy().into_owned())
+    }
+
+    fn default_out(&self, source: &Source) -> PathBuf {
+        let data = source.name();
+        match self.config_name() {
+            Some(config) => Path::new("runs").join(format!("{data}-{config}")),
+            None => Path::new("runs").join(data),
+        }
+    }
+}
+
+/// Everything that [`Learn`] asked for, read and planned.
+pub struct Learning {
+    spec: RunSpec,
+    dataset: Dataset,
+    plan: Option<Plan>,
+}
+
+impl Learning {
+    /// What will be done, and where.
+    pub fn spec(&self) -> &RunSpec {
+        &self.spec
+    }
+
+    /// What is learnt from.
+    pub fn dataset(&self) -> &Dataset {
+        &self.dataset
+    }
+
+    /// How the time is planned; `None` where a configuration says how long to train.
+    pub fn plan(&self) -> Option<&Plan> {
+        self.plan.as_ref()
+    }
+
+    /// Learns, ranks the test split, and gives the model. `progress` is told how it goes and may stop it.
+    ///
+    /// # Errors
+    /// If a stage fails, the directory cannot be worked in, or the user interrupts; what is finished stays, and the same
+    /// call goes on from there.
+    pub fn run(self, progress: &dyn Progress) -> Result<Model, AskError> {
+        let Learning { spec, dataset, .. } = self;
+        let learnt = run::learn(&spec, &dataset, progress)?;
+        let model = Model::new(learnt.directory, dataset, learnt.artifacts, spec.seed)?;
+        model.finish(&spec, learnt.stages, progress)?;
+        Ok(model)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::Impatient;
+    use crate::run::RunError;
+    use crate::run::directory::RESULTS;
+
+    #[test]
+    fn what_was_learnt_with_other_settings_does_not_pass_for_what_was_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("run");
+        let learn = Learn::demonstration().out(&out).set("system=rules").set("rules.samples=1000");
+        let learn = learn.device(Device::cpu(1).unwrap());
+        let first = learn.clone().run().unwrap().results().unwrap().clone();
+        let opened = || Model::open(&out);
+        assert_eq!(opened().unwrap().results().unwrap(), &first);
+        for other in [learn.clone().seed(2), learn.clone().set("rules.max_length=1")] {
+            let stopped = other.prepare().unwrap().run(&Impatient);
+            assert!(stopped.is_err_and(|error| error.is_interrupted()));
+            assert!(matches!(opened(), Err(AskError::Run(RunError::Missing { .. }))));
+            assert!(!out.join(RESULTS).exists());
+            // Nor is anything lost: asked for as before, it is all there.
+            assert!(learn.clone().run().unwrap().results().unwrap().stages["rules"].skipped);
+            assert!(opened().is_ok());
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! What entities are called when they are shown.
+
+use crate::graph::{EntityId, Names};
+use std::collections::HashSet;
+
+/// What entities are called: by their labels, and by their ids as well where several have the same label.
+#[derive(Clone, Debug, Default)]
+pub struct Naming {
+    /// Labels of several entities, in lower case.
+    shared: HashSet<String>,
+}
+
+impl Naming {
+    /// What the entities of `names` are called.
+    pub fn new(names: &Names) -> Self {
+        let mut seen: HashSet<String> = HashSet::with_capacity(names.labels.len());
+        let mut shared = HashSet::new();
+        for label in names.labels.values() {
+            if let Some(again) = seen.replace(label.to_lowercase()) {
+                shared.insert(again);
+            }
+        }
+        Self { shared }
+    }
+
+    /// What the entity with this label and id is called.
+    pub fn name(&self, label: &str, id: &str) -> String {
+        match !self.shared.is_empty() && self.shared.contains(&label.to_lowercase()) {
+            true => format!("{label} [{id}]"),
+            false => label.to_owned(),
+        }
+    }
+
+    /// What `entity` of `names` is called.
+    pub fn of(&self, entity: EntityId, names: &Names) -> String {
+        self.name(names.label(entity), names.entity(entity))
+    }
+}

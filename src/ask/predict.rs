@@ -1,0 +1,81 @@
+//! Answers to queries, each with its reason.
+
+use super::answer::Answer;
+use super::{AskError, Model};
+use crate::graph::{Direction, Query};
+use crate::reason::{Found, Reasoned, supported};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// The answers to a query.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// The entity asked about, by id.
+    pub subject: String,
+    /// What is asked.
+    pub relation: String,
+    /// Whether the head is asked for.
+    pub inverse: bool,
+    /// Answers that are no facts of the graph, best first.
+    pub answers: Vec<Answer>,
+    /// Answers that the graph has already, by label.
+    pub known: Vec<String>,
+    /// The same by id.
+    #[serde(default)]
+    pub known_ids: Vec<String>,
+}
+
+impl IntoIterator for Prediction {
+    type Item = Answer;
+    type IntoIter = std::vec::IntoIter<Answer>;
+
+    /// The answers, best first.
+    fn into_iter(self) -> Self::IntoIter {
+        self.answers.into_iter()
+    }
+}
+
+impl Model {
+    /// The `top` best answers to `(subject, relation, ?)` that the graph does not have, and those that it has. Entities by
+    /// id or label; `~relation` asks for heads.
+    ///
+    /// # Errors
+    /// If a name is not known or the reasoner fails.
+    pub fn predict(&self, subject: &str, relation: &str, top: usize) -> Result<Prediction, AskError> {
+        self.predict_query(self.query(subject, relation)?, top)
+    }
+
+    /// The same for a query in ids.
+    ///
+    /// # Errors
+    /// If the reasoner fails.
+    pub fn predict_query(&self, query: Query, top: usize) -> Result<Prediction, AskError> {
+        let mut found = self.predict_batch(&[query], top)?;
+        Ok(found.pop().expect("one query has one prediction"))
+    }
+
+    /// The answers to a batch of queries, at most as many as the reasoner likes at once.
+    pub(super) fn predict_batch(&self, queries: &[Query], top: usize) -> Result<Vec<Prediction>, AskError> {
+        let found = self.reasoner.search(queries, top)?;
+        Ok(found.par_iter().map(|found| self.prediction(found, top)).collect())
+    }
+
+    fn prediction(&self, found: &Found, top: usize) -> Prediction {
+        let (query, names) = (found.query, self.names());
+        let known = self.graph().targets(query.subject, query.link);
+        let answers = supported(&*self.reasoner, found, top);
+        Prediction {
+            subject: names.entity(query.subject).to_owned(),
+            relation: self.relation_name(query),
+            inverse: query.link.direction() == Direction::Inverse,
+            answers: answers.iter().map(|answer| self.named(query, answer)).collect(),
+            known: known.iter().map(|&entity| names.label(entity).to_owned()).collect(),
+            known_ids: known.iter().map(|&entity| names.entity(entity).to_owned()).collect(),
+        }
+    }
+
+    /// An answer to `query` with its names.
+    pub(super) fn named(&self, query: Query, reasoned: &Reasoned) -> Answer {
+        Answer::new(reasoned, self.held_out(query, reasoned.entity), self.names(), self.naming())
+    }
+}

@@ -1,0 +1,179 @@
+//! What the stages of a run made, in memory: handed on from stage to stage, or loaded from its file, once.
+
+use super::directory::{BLEND, EMBEDDING, RULES, WALKER};
+use super::material::Learnable;
+use super::{RunDirectory, RunError};
+use crate::config::{BlendConfig, Config, System};
+use crate::embed::{Embedding, ModelKind};
+use crate::plan::Stage;
+use crate::reason::{Blend, ByEmbedding, ByRules, ByWalker, Explains, Members, Recipe};
+use crate::rule::{RuleFile, ScoredRule};
+use crate::tensor::Device;
+use crate::walk::Walker;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// The artifacts of one run. What a stage of this process made is put in; what an earlier one made is loaded when it is
+/// first asked for.
+pub struct Artifacts {
+    directory: PathBuf,
+    /// What was learnt from.
+    pub learnable: Learnable,
+    /// The settings.
+    pub config: Config,
+    /// Where tensors live.
+    pub device: Device,
+    rules: OnceLock<Arc<[ScoredRule]>>,
+    applied: OnceLock<Arc<ByRules>>,
+    embedding: OnceLock<Arc<Embedding>>,
+    walker: OnceLock<Arc<Walker>>,
+    recipe: OnceLock<Recipe>,
+}
+
+impl Artifacts {
+    /// Nothing in memory yet of the run in `directory`.
+    pub fn new(directory: &Path, learnable: Learnable, config: Config, device: Device) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            learnable,
+            config,
+            device,
+            rules: OnceLock::new(),
+            applied: OnceLock::new(),
+            embedding: OnceLock::new(),
+            walker: OnceLock::new(),
+            recipe: OnceLock::new(),
+        }
+    }
+
+    /// Whether the run has this stage.
+    pub fn has(&self, stage: Stage) -> bool {
+        Stage::of(&self.config).contains(&stage)
+    }
+
+    /// The rules of the run; none if it mines none.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn rules(&self) -> Result<&Arc<[ScoredRule]>, RunError> {
+        once(&self.rules, || {
+            if !self.has(Stage::Rules) {
+                return Ok(Arc::from([]));
+            }
+            Ok(RuleFile::read(&self.directory.join(RULES), &self.learnable.names)?.rules.into())
+        })
+    }
+
+    /// The rules as they are applied to the graph.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn applied(&self) -> Result<&Arc<ByRules>, RunError> {
+        once(&self.applied, || {
+            let options = self.config.rules.apply_options();
+            Ok(Arc::new(ByRules::new(&self.learnable.graph, self.rules()?.clone(), options)))
+        })
+    }
+
+    /// The embedding model.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn embedding(&self) -> Result<&Arc<Embedding>, RunError> {
+        once(&self.embedding, || {
+            let path = self.directory.join(EMBEDDING);
+            let names = &self.learnable.names;
+            Ok(Arc::new(Embedding::load(&path, names, ModelKind::default(), &self.device)?))
+        })
+    }
+
+    /// The walker, searching as the settings say.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn walker(&self) -> Result<&Arc<Walker>, RunError> {
+        once(&self.walker, || {
+            let Learnable { graph, known, .. } = &self.learnable;
+            let mut walker = Walker::read(&self.directory.join(WALKER), graph, known, &self.device)?;
+            walker.set_search(self.config.walk.beam, self.config.walk.pool)?;
+            Ok(Arc::new(walker))
+        })
+    }
+
+    /// The weights of the blend.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn recipe(&self) -> Result<&Recipe, RunError> {
+        once(&self.recipe, || {
+            let directory = RunDirectory::look_at(&self.directory)?;
+            let broken = |what: String| RunError::Broken { path: directory.file(BLEND), what };
+            let text = directory.read(BLEND)?.ok_or_else(|| broken("is gone".to_owned()))?;
+            serde_json::from_str(&text).map_err(|error| broken(format!("is damaged ({error})")))
+        })
+    }
+
+    /// Who answers in this run.
+    ///
+    /// # Errors
+    /// If what was learnt cannot be loaded.
+    pub fn reasoner(&self) -> Result<Arc<dyn Explains>, RunError> {
+        let graph = &self.learnable.graph;
+        Ok(match self.config.system {
+            System::Rules => self.applied()?.clone(),
+            System::Embedding => Arc::new(ByEmbedding::new(self.embedding()?.clone(), graph)),
+            System::Walker => Arc::new(self.by_walker()?),
+            System::Blend => Arc::new(self.blend(self.recipe()?)?),
+        })
+    }
+
+    /// The blend of the run by `recipe`.
+    ///
+    /// # Errors
+    /// If one of its members cannot be loaded.
+    pub fn blend(&self, recipe: &Recipe) -> Result<Blend, RunError> {
+        let BlendConfig { with_rules, with_walker, with_embedding, .. } = self.config.blend;
+        let members = Members {
+            rules: with_rules.then(|| self.applied().cloned()).transpose()?,
+            walker: with_walker.then(|| self.by_walker()).transpose()?,
+            embedding: with_embedding.then(|| self.embedding().cloned()).transpose()?,
+        };
+        let Learnable { graph, names, .. } = &self.learnable;
+        Ok(Blend::new(members, recipe, graph, names))
+    }
+
+    fn by_walker(&self) -> Result<ByWalker, RunError> {
+        Ok(ByWalker::new(self.walker()?.clone(), &self.learnable.graph, self.rules()?))
+    }
+
+    /// Hands on the rules that were just mined.
+    pub(super) fn put_rules(&mut self, rules: Arc<[ScoredRule]>) {
+        (self.rules, self.applied) = (OnceLock::from(rules), OnceLock::new());
+    }
+
+    /// Hands on the embedding model that was just trained.
+    pub(super) fn put_embedding(&mut self, embedding: Embedding) {
+        self.embedding = OnceLock::from(Arc::new(embedding));
+    }
+
+    /// Hands on the walker that was just trained.
+    pub(super) fn put_walker(&mut self, walker: Walker) {
+        self.walker = OnceLock::from(Arc::new(walker));
+    }
+
+    /// Hands on the weights that were just fitted.
+    pub(super) fn put_recipe(&mut self, recipe: Recipe) {
+        self.recipe = OnceLock::from(recipe);
+    }
+}
+
+/// The value of `cell`, made by `load` if it is not there. Two threads may both load it; one of them is kept.
+fn once<T>(cell: &OnceLock<T>, load: impl FnOnce() -> Result<T, RunError>) -> Result<&T, RunError> {
+    match cell.get() {
+        Some(value) => Ok(value),
+        None => {
+            let loaded = load()?;
+            Ok(cell.get_or_init(|| loaded))
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What was nearly meant: names that are like what somebody typed. Accents and case do not matter.
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
+/// How many names a message suggests at most.
+const SUGGESTED: usize = 5;
+/// Names less alike than this are not worth suggesting.
+const ALIKE: f64 = 0.55;
+
+/// `text` in lower case and without accents: what is compared.
+pub fn fold(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
+    let plain = text.nfkd().filter(|&character| !is_combining_mark(character));
+    let mut folded = String::with_capacity(text.len());
+    for character in plain.flat_map(char::to_lowercase) {
+        // Letters that Unicode does not take apart.
+        match character {
+            'ł' => folded.push('l'),
+            'ø' => folded.push('o'),
+            'đ' | 'ð' => folded.push('d'),
+            'ı' => folded.push('i'),
+            'ß' => folded.push_str("ss"),
+            'æ' => folded.push_str("ae"),
+            'œ' => folded.push_str("oe"),
+            'þ' => folded.push_str("th"),
+            other => folded.push(other),
+        }
+    }
+    folded
+}
+
+/// The names most like `text`, the likest first, if any is.
+pub fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let folded = fold(text);
+    let mut alike: Vec<(f64, &str)> = names
+        .map(|name| (likeness(&folded, &fold(name)), name))
+        .filter(|(likeness, _)| *likeness >= ALIKE)
+        .collect();
+    alike.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    alike.dedup_by_key(|(_, name)| *name);
+    alike.into_iter().take(SUGGESTED).map(|(_, name)| name).collect()
+}
+
+/// How alike two folded names are, from 0 to 1. Cheap for names of very different lengths, which most are.
+pub fn likeness(a: &str, b: &str) -> f64 {
+    let (short, long) = (a.len().min(b.len()), a.len().max(b.len()));
+    if long == 0 {
+        return 1.0;
+    }
+    // A name that holds what was typed is near, however long it is; one that is held, if it is most of it.
+    if short >= 4 && (b.contains(a) || (2 * short > long && a.contains(b))) {
+        return 0.8 + 0.2 * short as f64 / long as f64;
+    }
+    if (short as f64) < ALIKE * long as f64 {
+        return 0.0;
+    }
+    strsim::normalized_damerau_levenshtein(a, b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accents_and_case_do_not_matter() {
+        for (text, folded) in [
+            ("Piotr Ożarowski", "piotr ozarowski"),
+            ("Łódź", "lodz"),
+            ("STRASSE", "strasse"),
+            ("Straße", "strasse"),
+            ("ÅNGSTRÖM", "angstrom"),
+            ("日本", "日本"),
+            ("İstanbul", "istanbul"),
+        ] {
+            assert_eq!(fold(text), folded, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_typed_finds_the_name_that_holds_it() {
+        let names = ["Piotr Ożarowski <piotr@debian.org>", "Peter Ustinov", "Ozark"];
+        assert_eq!(nearest("Piotr Ozarowski", names.into_iter()), [names[0]]);
+        assert!(nearest("Zanzibar", names.into_iter()).is_empty());
+    }
+}
