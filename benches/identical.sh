@@ -12,7 +12,7 @@ set -euo pipefail
 plain() { # JSON without what a clock or a place decides
     python3 -c '
 import json, sys
-CLOCK = {"seconds", "peak_memory_mb", "cpu_seconds", "training_seconds", "skipped", "version"}
+CLOCK = {"probability", "epoch_seconds", "seconds", "peak_memory_mb", "cpu_seconds", "training_seconds", "skipped", "version"}
 def clean(x):
     if isinstance(x, dict): return {k: clean(v) for k, v in x.items() if k not in CLOCK}
     if isinstance(x, list): return [clean(v) for v in x]
@@ -20,6 +20,13 @@ def clean(x):
 for line in sys.stdin.read().splitlines() if sys.argv[1] == "lines" else [sys.stdin.read()]:
     if line.strip(): print(json.dumps(clean(json.loads(line)), sort_keys=True))
 ' "$1"
+}
+
+weights() { # the checksum of a file of weights without its header, in which seconds stand
+    python3 -c '
+import hashlib, struct, sys
+bytes = open(sys.argv[1], "rb").read()
+print(hashlib.sha256(bytes[8 + struct.unpack("<Q", bytes[:8])[0]:]).hexdigest())' "$1"
 }
 
 ask() { # BINARY RUN OUT QUERIES: everything that can be asked of a run
@@ -69,8 +76,9 @@ PY
     for model in complex conve distmult rotate; do
         "$tool" embed "$data/umls" --model "$model" --out "$out/umls.$model.safetensors" --seed 1 --set epochs=3 --json --quiet \
             | plain whole > "$out/umls.$model.json"
+        weights "$out/umls.$model.safetensors" > "$out/umls.$model.weights.sum"
     done
-    rm -rf "$out/runs"
+    rm -rf "$out"/runs "$out"/*.safetensors "$out"/*.training
     (cd "$out" && sha256sum -- *)
 }
 

@@ -45,6 +45,21 @@ impl Embedding {
         Ok(archive.write(path)?)
     }
 
+    /// Makes the model what it is after it has been saved and read again: reserved links, which are never asked about
+    /// and are not kept, all get the first row. A walker that starts from its vectors then comes out the same whether
+    /// the model was handed on in memory or read by a run that was resumed.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn settle(&mut self) -> Result<(), EmbedError> {
+        let table = self.model.tables().relations;
+        let [_, width] = self.parameters.value(table).shape();
+        let mut values = self.parameters.value(table).to_vec()?;
+        let (first, others) = values.split_at_mut(width);
+        others.chunks_mut(width).take(Link::RESERVED - 1).for_each(|row| row.copy_from_slice(first));
+        Ok(self.parameters.set(table, &values)?)
+    }
+
     /// Reads weights for the entities and relations of `names`. A file without settings of its own, made
     /// elsewhere, is read as a model of kind `otherwise`.
     ///

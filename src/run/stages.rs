@@ -66,10 +66,11 @@ pub fn embeddings(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<
         }
         (true, epochs) => Stop::After(epochs),
     };
-    let embed::Trained { embedding, summary } =
+    let embed::Trained { mut embedding, summary } =
         embed::train(Task { stop, folder: Some(&folder("embeddings")?), ..task }, progress)?;
     embedding.save(&directory.file(EMBEDDING), &learnable.names, &[])?;
     let figures = serde_json::to_value(&summary).expect("a summary is plain data");
+    embedding.settle()?;
     artifacts.put_embedding(embedding);
     Ok(Finished { files: vec![EMBEDDING.to_owned()], figures, seconds: Some(summary.training_seconds) })
 }
