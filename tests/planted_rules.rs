@@ -3,7 +3,7 @@
 use ruleguider::generate::{Family, family};
 use ruleguider::graph::{Graph, Link};
 use ruleguider::progress::Silent;
-use ruleguider::rule::{Budget, Counts, MineOptions, Rule, ScoredRule, count_rules, mine};
+use ruleguider::rule::{Counts, MineOptions, MiningBudget, Rule, ScoredRule, count_rules, mine};
 use std::collections::BTreeSet;
 
 fn planted(family: &Family) -> Vec<Rule> {
@@ -42,7 +42,7 @@ fn every_planted_rule_is_found_with_its_true_confidence() {
     let family = family(2000, 5);
     let graph = family.dataset.graph();
     let options =
-        MineOptions { budget: Budget::Samples(100_000), min_confidence: 0.0, ..MineOptions::default() };
+        MineOptions { budget: MiningBudget::Samples(100_000), min_confidence: 0.0, ..MineOptions::default() };
     let mined = mine(&graph, &options, &Silent).unwrap();
     for (rule, planted) in planted(&family).iter().zip(&family.rules) {
         let counts = counts_of(&mined.rules, rule);
@@ -60,7 +60,7 @@ fn sampled_counts_come_within_a_hundredth() {
     let rules = planted(&family);
     let exact = count_rules(&graph, &rules, true);
     let options = MineOptions {
-        budget: Budget::Samples(20_000),
+        budget: MiningBudget::Samples(20_000),
         max_groundings: 1_000_000,
         min_confidence: 0.0,
         ..MineOptions::default()

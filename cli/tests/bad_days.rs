@@ -102,10 +102,7 @@ fn data_that_moved_or_changed() {
     tool.done(&[&["run", "data", "--quiet"], &QUICK[..]].concat());
     std::fs::rename(tool.path("data"), tool.path("moved")).unwrap();
     let said = tool.refused(&["evaluate", "run"]);
-    assert!(
-        said.contains("run: has no data any more") && said.ends_with("name its place by --data"),
-        "{said}"
-    );
+    assert!(said.contains("run: has no data any more") && said.ends_with("say where it is now"), "{said}");
     tool.done(&["evaluate", "run", "--quiet", "--data", "moved"]);
     tool.done(&["generate", "family", "--people", "61", "--out", "data", "--quiet"]);
     let said = tool.refused(&["evaluate", "run"]);

@@ -63,7 +63,7 @@ impl Layer {
     pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = &'a str>) -> Result<Self, ConfigError> {
         let mut layer = Layer::default();
         for pair in pairs {
-            let place = format!("--set {pair}");
+            let place = pair.to_owned();
             let Some((key, text)) = pair.split_once('=') else {
                 let message = "expected key=value, such as walk.lambda=0.1".to_owned();
                 return Err(ConfigError::Setting { place, message });
@@ -326,11 +326,8 @@ mod tests {
     #[test]
     fn set_needs_an_equals_sign_and_is_its_own_place() {
         let error = Layer::from_pairs(["walk.lambda"]).unwrap_err();
-        assert_eq!(error.to_string(), "--set walk.lambda: expected key=value, such as walk.lambda=0.1");
+        assert_eq!(error.to_string(), "walk.lambda: expected key=value, such as walk.lambda=0.1");
         let error = Layer::from_pairs(["walk.lambda=x"]).unwrap().over(&plain(), check).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "--set walk.lambda=x: `walk.lambda`: found string \"x\", expected a number"
-        );
+        assert_eq!(error.to_string(), "walk.lambda=x: `walk.lambda`: found string \"x\", expected a number");
     }
 }

@@ -13,7 +13,7 @@ pub use named::{Named, named, names};
 
 use crate::embed::{ModelKind, Settings};
 use crate::eval::{Side, Ties};
-use crate::rule::{Aggregate, ApplyOptions, Budget, MineOptions, RuleType};
+use crate::rule::{Aggregate, ApplyOptions, MineOptions, MiningBudget, RuleType};
 use crate::walk::WalkConfig;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -74,18 +74,6 @@ pub struct DataConfig {
     pub learn_valid: LearnValid,
 }
 
-/// A family of rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RuleFamily {
-    /// Paths that close on the head.
-    Cyclic,
-    /// Paths to a constant or into the open.
-    Acyclic,
-    /// Constants that are frequent answers.
-    Zero,
-}
-
 /// The mining and use of rules.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -94,8 +82,8 @@ pub struct RulesConfig {
     pub seconds: f64,
     /// Random walks to mine by instead of seconds, which makes mining repeatable; 0 mines by seconds.
     pub samples: u64,
-    /// The families of rules to mine. The walker uses the cyclic ones alone.
-    pub types: Vec<RuleFamily>,
+    /// The types of rules to mine. The walker uses the cyclic ones alone.
+    pub types: Vec<RuleType>,
     /// The longest body of a cyclic rule.
     pub max_length: usize,
     /// The longest body of a rule with constants.
@@ -117,7 +105,7 @@ impl Default for RulesConfig {
         Self {
             seconds: 10.0,
             samples: 0,
-            types: vec![RuleFamily::Cyclic],
+            types: vec![RuleType::Cyclic],
             max_length: 3,
             max_acyclic_length: 1,
             min_support: 2,
@@ -132,19 +120,14 @@ impl Default for RulesConfig {
 impl RulesConfig {
     /// The same as the miner takes it.
     pub fn mine_options(&self, seed: u64) -> MineOptions {
-        let family = |family: &RuleFamily| match family {
-            RuleFamily::Cyclic => RuleType::Cyclic,
-            RuleFamily::Acyclic => RuleType::Acyclic,
-            RuleFamily::Zero => RuleType::Zero,
-        };
         MineOptions {
-            types: self.types.iter().map(family).collect(),
+            types: self.types.clone(),
             max_length: self.max_length,
             max_acyclic_length: self.max_acyclic_length,
             budget: if self.samples > 0 {
-                Budget::Samples(self.samples)
+                MiningBudget::Samples(self.samples)
             } else {
-                Budget::Seconds(self.seconds)
+                MiningBudget::Seconds(self.seconds)
             },
             seed,
             min_support: self.min_support,
@@ -368,7 +351,7 @@ mod tests {
             assert!(!with(&order).unwrap().walk.entity_embeddings);
         }
         let said = with(&["walk.epochs=3", "rules.threshold=2", "rules.top=5"]).unwrap_err().to_string();
-        assert!(said.starts_with("--set rules.threshold=2"), "{said}");
+        assert!(said.starts_with("rules.threshold=2"), "{said}");
     }
 
     #[test]
@@ -382,7 +365,7 @@ mod tests {
             ("eval.tie=realistic", "unknown setting `eval.tie`; did you mean `eval.ties`?"),
         ] {
             let error = Config::default().with(&Layer::from_pairs([set]).unwrap()).unwrap_err();
-            assert_eq!(error.to_string(), format!("--set {set}: {said}"));
+            assert_eq!(error.to_string(), format!("{set}: {said}"));
         }
     }
 }

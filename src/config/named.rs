@@ -136,7 +136,7 @@ fn unknown(name: &str) -> ConfigError {
     let nearest = ALL.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
     let nearest = nearest.map_or("none", |known| known.name);
     ConfigError::Setting {
-        place: format!("--config {name}"),
+        place: name.to_owned(),
         message: format!("no such file, and no configuration of that name; the nearest is `{nearest}`"),
     }
 }
@@ -196,6 +196,6 @@ mod tests {
         let demonstration = named("demonstration", &Config::default()).unwrap();
         assert_eq!(config.rules.samples, demonstration.rules.samples);
         let error = layered("\nbase = \"x\"", "mine.toml", &Config::default(), 0).unwrap_err().to_string();
-        assert!(error.starts_with("mine.toml:2: --config x: no such file"), "{error}");
+        assert!(error.starts_with("mine.toml:2: x: no such file"), "{error}");
     }
 }

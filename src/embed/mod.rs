@@ -61,7 +61,7 @@ pub enum EmbedError {
         why: String,
     },
     /// Another process trains in the same folder.
-    #[error("{}: another training is at work here; wait for it, or choose another --out", path.display())]
+    #[error("{}: another training is at work here; wait for it, or choose another folder", path.display())]
     Locked {
         /// The folder.
         path: PathBuf,

@@ -168,7 +168,7 @@ impl fmt::Display for Report {
             write_row(f, width, &shortened(&relation.relation, width), &relation.figures)?;
         }
         if self.relations.len() > SHOWN {
-            writeln!(f, "… and {} relations more (all of them with --json)", self.relations.len() - SHOWN)?;
+            writeln!(f, "… and {} relations more (all of them in the JSON)", self.relations.len() - SHOWN)?;
         }
         Ok(())
     }

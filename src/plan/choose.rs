@@ -2,7 +2,8 @@
 
 use super::networks::{GraphSize, LARGE, Networks, Resources, embed_epoch, searching, walking};
 use super::{Stage, TimeBudget};
-use crate::config::{Config, ConfigError, Layer, RuleFamily, System};
+use crate::config::{Config, ConfigError, Layer, System};
+use crate::rule::RuleType;
 use crate::walk::Start;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -72,7 +73,7 @@ pub fn choose(shape: &GraphSize, resources: &Resources) -> Plan {
     let Networks { walker, embedding } = Networks::within(shape, resources);
     // Rules with constants bring much on large graphs; on small ones those that are paths say it all.
     if shape.entities >= LARGE || !walker.fits {
-        config.rules.types = vec![RuleFamily::Cyclic, RuleFamily::Acyclic, RuleFamily::Zero];
+        config.rules.types = vec![RuleType::Cyclic, RuleType::Acyclic, RuleType::Zero];
     }
     if shape.facts >= MANY_FACTS {
         config.rules.min_support = 5;

@@ -5,6 +5,7 @@
 //! [`reversed`](Rule::reversed); its canonical form, the one that is written, has a forward head.
 
 use crate::graph::{Direction, EntityId, Link, RelationId};
+use serde::{Deserialize, Serialize};
 
 /// The default of the smoothing constant p_c: predictions that are assumed to have failed unseen.
 pub const UNSEEN: f64 = 5.0;
@@ -36,7 +37,8 @@ pub enum Shape {
 }
 
 /// The three families of rules that are mined and counted apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum RuleType {
     /// A path that closes on the head.
     Cyclic,

@@ -23,7 +23,7 @@ pub use apply::{Aggregate, ApplyOptions, Ranked, Reason, RuleReasoner, UNPREDICT
 pub use clause::{Counts, Rule, RuleType, ScoredRule, Shape, UNSEEN, reversed_path, sort_by_confidence};
 pub use file::{RuleFile, check_names, rule_calling, rule_text, write_lines, write_rules};
 pub use ground::Grounding;
-pub use mine::{Budget, MineOptions, Mined, mine};
+pub use mine::{MineOptions, Mined, MiningBudget, mine};
 pub use paths::RulePaths;
 pub use recount::count_rules;
 

@@ -158,7 +158,9 @@ mod tests {
         let first = RunDirectory::work_in(&path).unwrap();
         let second = RunDirectory::work_in(&path).unwrap_err();
         assert!(
-            second.to_string().ends_with("another run is working here; wait for it, or choose another --out")
+            second
+                .to_string()
+                .ends_with("another run is working here; wait for it, or choose another folder")
         );
         drop(first);
         RunDirectory::work_in(&path).unwrap();

@@ -20,13 +20,13 @@ pub enum RunError {
         source: io::Error,
     },
     /// Another process works in the run directory.
-    #[error("{}: another run is working here; wait for it, or choose another --out", path.display())]
+    #[error("{}: another run is working here; wait for it, or choose another folder", path.display())]
     Locked {
         /// The run directory.
         path: PathBuf,
     },
     /// A folder that no run has made.
-    #[error("{}: is no run directory (it has no {file}); `ruleguider run DATA --out {0}` makes one", path.display())]
+    #[error("{}: is no run directory (it has no {file}); learning from data makes one", path.display())]
     NotARun {
         /// The folder.
         path: PathBuf,
@@ -34,7 +34,7 @@ pub enum RunError {
         file: &'static str,
     },
     /// A folder with other things in it.
-    #[error("{}: holds files but no run; choose an empty or a new folder for --out", path.display())]
+    #[error("{}: holds files but no run; choose an empty or a new folder", path.display())]
     Occupied {
         /// The folder.
         path: PathBuf,

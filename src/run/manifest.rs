@@ -117,7 +117,7 @@ impl Manifest {
                 path,
                 made: format!("by version {} (layout {})", outline.version, outline.layout),
                 now: format!("version {} (layout {LAYOUT})", crate::VERSION),
-                remedy: "use that version, or choose another --out",
+                remedy: "use that version, or another folder",
             });
         }
         serde_json::from_str(&text).map_err(broken)
@@ -137,7 +137,7 @@ impl Manifest {
             return Ok(None);
         }
         let before = Self::read(directory)?;
-        let remedy = "choose another --out for other data, another seed or other shares";
+        let remedy = "choose another folder for other data, another seed or other shares";
         before.expect_same_data(directory.path(), &self.data, &self.checksum, remedy)?;
         Ok(Some(before))
     }
@@ -172,11 +172,11 @@ impl Manifest {
             return Err(RunError::Missing {
                 path: directory.to_owned(),
                 what: format!("data any more, which was at {}", path.display()),
-                remedy: "name its place by --data".to_owned(),
+                remedy: "say where it is now".to_owned(),
             });
         }
         let dataset = data.read()?;
-        let remedy = "put it back, or name its place by --data if it has moved";
+        let remedy = "put it back, or say where it is now if it has moved";
         let known = Checksum::of_known(&dataset.names, &dataset.known);
         self.expect_same_data(directory, &data, &Checksum::of_dataset(&dataset, &known), remedy)?;
         Ok((dataset, known))
@@ -238,7 +238,7 @@ mod tests {
         let said = error.to_string();
         assert!(said.contains("was made from the demonstration graph"), "{said}");
         assert!(
-            said.ends_with("choose another --out for other data, another seed or other shares"),
+            said.ends_with("choose another folder for other data, another seed or other shares"),
             "{said}"
         );
     }

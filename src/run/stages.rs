@@ -5,7 +5,6 @@ use super::directory::{BLEND, EMBEDDING, PRETRAINED, RULES, WALKER, write_whole}
 use super::material::Material;
 use super::record::Finished;
 use super::{Checksum, RunError};
-use crate::config::RuleFamily;
 use crate::embed::{self, Size, Stop, Task};
 use crate::graph::{Known, Query, Triple, evenly};
 use crate::reason::{EmbeddingReward, Recipe, path_table};
@@ -21,7 +20,7 @@ use std::sync::Arc;
 pub fn rules(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finished, RunError> {
     let Material { seed, directory, progress, .. } = *material;
     let Artifacts { learnable, config, .. } = &*artifacts;
-    let with_constants = config.rules.types.iter().any(|&family| family != RuleFamily::Cyclic);
+    let with_constants = config.rules.types.iter().any(|&family| family != RuleType::Cyclic);
     rule::check_names(&learnable.names, with_constants)?;
     let mined = rule::mine(&learnable.graph, &config.rules.mine_options(seed), progress)?;
     if mined.interrupted {

@@ -55,9 +55,7 @@ pub enum TensorError {
         why: String,
     },
     /// There is no usable CUDA device.
-    #[error(
-        "CUDA cannot be used: {why}; install the NVIDIA driver and CUDA libraries, or choose `--device cpu`"
-    )]
+    #[error("CUDA cannot be used: {why}; install the NVIDIA driver and CUDA libraries, or choose the CPU")]
     NoCuda {
         /// The cause, in the driver's words where there are any.
         why: String,
@@ -65,7 +63,7 @@ pub enum TensorError {
     /// The device's memory is exhausted.
     #[error(
         "device memory exhausted: {needed_mib} MiB more were needed, {held_mib} MiB are held and {free_mib} MiB are free; \
-         lower the batch size (`--set batch=…`), the rollouts or the beam, or choose `--device cpu`"
+         lower the batch size, the rollouts or the beam, or choose the CPU"
     )]
     OutOfMemory {
         /// Mebibytes that were asked for.

@@ -44,7 +44,7 @@ fn a_missing_gpu_is_an_error_with_a_remedy_and_auto_takes_the_cpu() {
     match Device::cuda(0) {
         Err(error) => {
             let message = error.to_string();
-            assert!(message.contains("--device cpu"), "{message}");
+            assert!(message.contains("choose the CPU"), "{message}");
             let device = Device::choose(DeviceChoice::Auto, 2).unwrap();
             assert_eq!(device.to_string(), "cpu (2 threads)");
             assert!(Device::choose(DeviceChoice::Cuda, 2).is_err());

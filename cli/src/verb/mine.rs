@@ -5,9 +5,9 @@ use crate::console::{self, Console};
 use crate::data::Data;
 use crate::{Outcome, usage};
 use anyhow::Context;
-use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use ruleguider::graph::{Names, RelationId, check_writable};
-use ruleguider::rule::{self, Budget, MineOptions, Mined, RuleType};
+use ruleguider::rule::{self, MineOptions, Mined, MiningBudget, RuleType};
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -36,9 +36,9 @@ pub struct Mine {
     /// Count what so many random walks nominate, instead of watching the clock: same seed, same rules
     #[arg(long, value_name = "N")]
     samples: Option<u64>,
-    /// The families of rules to look for
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "cyclic")]
-    types: Vec<Type>,
+    /// The types of rules to look for
+    #[arg(long, value_name = "TYPES", value_parser = rule_types(), value_delimiter = ',', default_value = "cyclic")]
+    types: Vec<RuleType>,
     /// The longest body of a cyclic rule
     #[arg(long, value_name = "N", default_value_t = MineOptions::default().max_length)]
     max_length: usize,
@@ -72,15 +72,19 @@ pub struct Mine {
     max_groundings: u64,
 }
 
-/// A family of rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Type {
-    /// h(X,Y) <= b(X,A), c(A,Y)
-    Cyclic,
-    /// h(X,c) <= b(X,d) and h(X,c) <= b(X,A)
-    Acyclic,
-    /// h(X,c) <=
-    Zero,
+/// Types of rules as they are typed: `cyclic,acyclic`.
+fn rule_types() -> impl TypedValueParser<Value = RuleType> {
+    let value = |name: &'static str, help: &'static str| PossibleValue::new(name).help(help);
+    PossibleValuesParser::new([
+        value("cyclic", "h(X,Y) <= b(X,A), c(A,Y)"),
+        value("acyclic", "h(X,c) <= b(X,d) and h(X,c) <= b(X,A)"),
+        value("zero", "h(X,c) <="),
+    ])
+    .map(|name| match name.as_str() {
+        "cyclic" => RuleType::Cyclic,
+        "acyclic" => RuleType::Acyclic,
+        _ => RuleType::Zero,
+    })
 }
 
 impl Mine {
@@ -93,7 +97,7 @@ impl Mine {
         }
         let options = self.options(common, &dataset.names)?;
         options.check()?;
-        let constants = self.types.iter().any(|&of| of != Type::Cyclic);
+        let constants = self.types.iter().any(|&of| of != RuleType::Cyclic);
         rule::check_names(&dataset.names, constants)?;
         check_writable(&self.out)?;
         let graph = dataset.graph();
@@ -109,16 +113,11 @@ impl Mine {
             let id = names.relations.get(name);
             id.map(RelationId).with_context(|| format!("--heads: the data has no relation `{name}`"))
         };
-        let types = self.types.iter().map(|of| match of {
-            Type::Cyclic => RuleType::Cyclic,
-            Type::Acyclic => RuleType::Acyclic,
-            Type::Zero => RuleType::Zero,
-        });
         Ok(MineOptions {
-            types: types.collect(),
+            types: self.types.clone(),
             max_length: self.max_length,
             max_acyclic_length: self.max_acyclic_length,
-            budget: self.samples.map_or(Budget::Seconds(self.seconds), Budget::Samples),
+            budget: self.samples.map_or(MiningBudget::Seconds(self.seconds), MiningBudget::Samples),
             seed: common.seed,
             min_support: self.min_support,
             min_confidence: self.min_confidence,

@@ -3,7 +3,7 @@
 //! A body selects entities; whatever links many of them have to one and the same constant makes a rule. So one
 //! pass over the edges of the selected entities serves all heads.
 
-use super::{Budget, Miner};
+use super::{Miner, MiningBudget};
 use crate::graph::{EntityId, Link};
 use crate::rule::Map;
 use crate::rule::clause::{Counts, Rule, RuleType, ScoredRule, Shape, reversed_path, sort_by_confidence};
@@ -112,8 +112,8 @@ impl Miner<'_> {
         let mut rules = Vec::new();
         for round in 0.. {
             let walks = match self.options.budget {
-                Budget::Samples(samples) => samples,
-                Budget::Seconds(_) => 1 << 16,
+                MiningBudget::Samples(samples) => samples,
+                MiningBudget::Seconds(_) => 1 << 16,
             };
             let mut bodies = self.nominate_bodies(round, walks);
             bodies.retain(|body| done.try_insert(body.clone(), ()).is_ok());
@@ -126,7 +126,7 @@ impl Miner<'_> {
                 rules.extend(found.into_iter().flatten().flatten());
                 self.keep_the_best(&mut rules);
             }
-            let once = matches!(self.options.budget, Budget::Samples(_));
+            let once = matches!(self.options.budget, MiningBudget::Samples(_));
             if once || bodies.is_empty() || self.watch.over() {
                 break;
             }

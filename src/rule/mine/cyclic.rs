@@ -1,7 +1,7 @@
 //! Cyclic rules: short ones all, longer ones in the order of what they promise.
 
 use super::nominate::{Nominations, Promise};
-use super::{Budget, Miner};
+use super::{Miner, MiningBudget};
 use crate::graph::{EntityId, Link};
 use crate::rule::Map;
 use crate::rule::clause::{RuleType, ScoredRule};
@@ -135,12 +135,12 @@ impl Miner<'_> {
         let mut rules = Vec::new();
         loop {
             let walks = match self.options.budget {
-                Budget::Samples(samples) => samples,
-                Budget::Seconds(_) => ROUND,
+                MiningBudget::Samples(samples) => samples,
+                MiningBudget::Seconds(_) => ROUND,
             };
             nominations.walk(self.reach, walks, &|| self.watch.over());
             let everything =
-                costs.filter(|_| length == 3 && matches!(self.options.budget, Budget::Seconds(_)));
+                costs.filter(|_| length == 3 && matches!(self.options.budget, MiningBudget::Seconds(_)));
             let mut tasks = match everything {
                 Some(costs) => all_tasks(&nominations, costs),
                 None => self.nominated_tasks(&nominations, &done, costs),
@@ -161,7 +161,7 @@ impl Miner<'_> {
                 false => self.share(counted, tasks.len()),
             };
             done.extend(tasks.drain(..counted).map(|task| (task.prefix, ())));
-            let once = everything.is_some() || matches!(self.options.budget, Budget::Samples(_));
+            let once = everything.is_some() || matches!(self.options.budget, MiningBudget::Samples(_));
             if once || none || self.watch.over() {
                 return (rules, saturation);
             }

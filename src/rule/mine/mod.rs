@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 /// How long to mine.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Budget {
+pub enum MiningBudget {
     /// Until so many seconds have passed or everything has been counted.
     Seconds(f64),
     /// What so many random walks nominate; repeatable.
@@ -45,7 +45,7 @@ pub struct MineOptions {
     /// The longest body of a rule with constants.
     pub max_acyclic_length: usize,
     /// How long to mine.
-    pub budget: Budget,
+    pub budget: MiningBudget,
     /// The seed of all random walks.
     pub seed: u64,
     /// The fewest correct predictions of a rule that is kept.
@@ -71,7 +71,7 @@ impl Default for MineOptions {
             types: vec![RuleType::Cyclic],
             max_length: 3,
             max_acyclic_length: 1,
-            budget: Budget::Seconds(10.0),
+            budget: MiningBudget::Seconds(10.0),
             seed: 1,
             min_support: 2,
             min_confidence: 0.001,
@@ -97,7 +97,7 @@ impl MineOptions {
                 refuse(what, format!("give a length from 1 to {LONGEST_BODY}, not {length}"))?;
             }
         }
-        if let Budget::Seconds(seconds) = self.budget
+        if let MiningBudget::Seconds(seconds) = self.budget
             && !(seconds > 0.0 && seconds.is_finite())
         {
             refuse("seconds", format!("give a number above 0, not {seconds}"))?;
@@ -138,11 +138,11 @@ pub fn mine(graph: &Arc<Graph>, options: &MineOptions, progress: &dyn Progress) 
     }
     let deadline = match options.budget {
         // A time that no clock can show never comes.
-        Budget::Seconds(seconds) => {
+        MiningBudget::Seconds(seconds) => {
             let time = Duration::try_from_secs_f64(seconds).ok();
             time.and_then(|time| Instant::now().checked_add(time))
         }
-        Budget::Samples(_) => None,
+        MiningBudget::Samples(_) => None,
     };
     let reach = Reach::new(graph, options.distinct);
     let mut heads = vec![options.heads.is_empty(); graph.links()];

@@ -16,7 +16,7 @@ const RELATIONS: u32 = 2;
 fn all_options(distinct: bool) -> MineOptions {
     MineOptions {
         types: vec![RuleType::Cyclic, RuleType::Acyclic, RuleType::Zero],
-        budget: Budget::Seconds(1000.0),
+        budget: MiningBudget::Seconds(1000.0),
         min_support: 1,
         min_confidence: 0.0,
         max_bodies: usize::MAX,
@@ -117,7 +117,7 @@ proptest! {
         let options = MineOptions {
             max_length: 4,
             max_acyclic_length: 2,
-            budget: Budget::Samples(2000),
+            budget: MiningBudget::Samples(2000),
             ..all_options(distinct)
         };
         let all = naive(&graph, &options);
@@ -145,7 +145,8 @@ fn composed() -> Arc<Graph> {
 #[test]
 fn samples_make_mining_repeatable_whatever_the_threads() {
     let graph = composed();
-    let options = MineOptions { max_acyclic_length: 2, budget: Budget::Samples(3000), ..all_options(true) };
+    let options =
+        MineOptions { max_acyclic_length: 2, budget: MiningBudget::Samples(3000), ..all_options(true) };
     let run = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| mine(&graph, &options, &Silent).unwrap().rules)
@@ -292,8 +293,8 @@ fn senseless_options_are_refused() {
     for options in [
         MineOptions { max_length: 0, ..MineOptions::default() },
         MineOptions { max_acyclic_length: 99, ..MineOptions::default() },
-        MineOptions { budget: Budget::Seconds(-1.0), ..MineOptions::default() },
-        MineOptions { budget: Budget::Seconds(f64::NAN), ..MineOptions::default() },
+        MineOptions { budget: MiningBudget::Seconds(-1.0), ..MineOptions::default() },
+        MineOptions { budget: MiningBudget::Seconds(f64::NAN), ..MineOptions::default() },
         MineOptions { heads: vec![RelationId(77)], ..MineOptions::default() },
         MineOptions { min_confidence: 2.0, ..MineOptions::default() },
         MineOptions { min_confidence: f64::NAN, ..MineOptions::default() },
@@ -306,6 +307,7 @@ fn senseless_options_are_refused() {
 
 #[test]
 fn a_time_that_no_clock_can_show_is_no_limit() {
-    let options = MineOptions { budget: Budget::Seconds(1e30), max_length: 1, ..MineOptions::default() };
+    let options =
+        MineOptions { budget: MiningBudget::Seconds(1e30), max_length: 1, ..MineOptions::default() };
     assert!(!mine(&composed(), &options, &Silent).unwrap().rules.is_empty());
 }
