@@ -44,6 +44,9 @@ pub mod reason;
 pub mod report;
 pub mod rule;
 pub mod run;
+#[cfg(test)]
+#[path = "../tests/skip/mod.rs"]
+mod skip;
 mod suggest;
 pub mod tensor;
 pub mod walk;

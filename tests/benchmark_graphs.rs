@@ -2,7 +2,10 @@
 
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
+mod skip;
+
 use ruleguider::graph::{ReadOptions, Statistics, read};
+use skip::{Need, skip};
 use std::path::PathBuf;
 
 fn statistics(name: &str) -> Option<Statistics> {
@@ -10,10 +13,7 @@ fn statistics(name: &str) -> Option<Statistics> {
         std::env::var_os("RULEGUIDER_DATA").map_or_else(|| PathBuf::from("../shared/data"), PathBuf::from);
     let folder = data.join(name);
     if !folder.is_dir() {
-        eprintln!(
-            "skipped: {} is not there; RULEGUIDER_DATA names the folder of benchmark graphs",
-            folder.display()
-        );
+        skip(Need::Data, format_args!("{} is not there", folder.display()));
         return None;
     }
     let dataset = read(&folder, &ReadOptions::default()).unwrap_or_else(|error| panic!("{error}"));

@@ -43,7 +43,7 @@ const LAW: [Room; 16] = [
 ];
 
 /// What every room may use of the crate's root.
-const ANYBODYS: [&str; 4] = ["aside", "progress", "suggest", "VERSION"];
+const ANYBODYS: [&str; 5] = ["aside", "progress", "skip", "suggest", "VERSION"];
 
 /// All that `rule` may use of `eval`.
 const REASONER_TRAIT: [&str; 4] = ["Reasoner", "ReasonerError", "Answers", "Scored"];

@@ -16,11 +16,14 @@
 
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
+mod skip;
+
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use ruleguider::graph::{Dataset, EntityId, Graph, Link, ReadOptions, read};
 use ruleguider::rule::{Counts, Rule, RuleFile, RuleType, ScoredRule, count_rules, reversed_path};
+use skip::{Need, skip};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,7 +38,7 @@ fn shared() -> PathBuf {
 fn peer(data: &str, rules: &str) -> Option<(Dataset, RuleFile)> {
     let (data, rules) = (shared().join("data").join(data), shared().join("peers").join(rules));
     if !data.exists() || !rules.exists() {
-        eprintln!("skipped: {} or {} is not there", data.display(), rules.display());
+        skip(Need::Data, format_args!("{} or {} is not there", data.display(), rules.display()));
         return None;
     }
     let dataset = read(&data, &ReadOptions::default()).expect("the benchmark graph reads");

@@ -3,8 +3,11 @@
 //! Needs Chromium (Debian's package `chromium`; another path in the variable `CHROMIUM`) and says so where there is
 //! none. What is asserted of the report is first shown to fail for a page that is broken on purpose.
 
+#[path = "../../tests/skip/mod.rs"]
+mod skip;
 mod tool;
 
+use skip::{Need, skip};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tool::Tool;
@@ -95,7 +98,7 @@ fn complaints(chromium: &Path, tool: &Tool, page: &str) -> Vec<String> {
 #[test]
 fn a_report_is_shown_without_errors_on_a_desk_and_on_a_phone() {
     let Some(chromium) = chromium() else {
-        return eprintln!("skipped: there is no Chromium here (apt-get install chromium)");
+        return skip(Need::Chromium, "apt-get install chromium");
     };
     let tool = Tool::new();
     let broken = "<!doctype html><html><head><meta name=\"viewport\" content=\"width=device-width\"></head><body>\

@@ -357,7 +357,7 @@ pub(super) fn cuda_devices() -> Vec<(Device, f32)> {
         (Ok(exact), Ok(fast)) => vec![(exact, 1e-4), (fast, 2e-3)],
         (Err(error), _) | (_, Err(error)) => {
             assert!(matches!(error, TensorError::NoCuda { .. }), "{error}");
-            eprintln!("the CUDA part of this test is skipped: {error}");
+            crate::skip::skip(crate::skip::Need::Cuda, error);
             Vec::new()
         }
     }

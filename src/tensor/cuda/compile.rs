@@ -184,8 +184,10 @@ mod tests {
     fn the_kernels_compile_where_there_is_a_compiler() {
         // SAFETY: loading NVRTC runs its initialisers, which do nothing to our memory.
         if !unsafe { nvrtc::is_culib_present() } {
-            eprintln!("skipped: the CUDA run-time compiler (libnvrtc) was not found");
-            return;
+            return crate::skip::skip(
+                crate::skip::Need::Cuda,
+                "the run-time compiler (libnvrtc) was not found",
+            );
         }
         let start = std::time::Instant::now();
         let binary = compile(&source(), 90).unwrap();

@@ -6,7 +6,7 @@ use crate::tensor::{Choosing, Device, Indices, Initial, Key, Parameters, Segment
 use crate::walk::{Agents, Stage, WalkConfig, Walker};
 
 fn cuda() -> Option<Device> {
-    Device::cuda_exact(0).inspect_err(|error| eprintln!("skipped: {error}")).ok()
+    Device::cuda_exact(0).inspect_err(|error| crate::skip::skip(crate::skip::Need::Cuda, error)).ok()
 }
 
 #[test]
