@@ -46,6 +46,7 @@ pub mod rule;
 pub mod run;
 mod suggest;
 pub mod tensor;
+pub mod train;
 pub mod walk;
 
 pub use ask::{AskError as Error, Learn, Model};

@@ -1,7 +1,7 @@
 //! Settings that reach the published figures, one file for each model and benchmark graph, built into the
 //! program so that it finds them from anywhere; and settings for graphs that nobody has tuned for.
 
-use super::settings::{Example, Loss, ModelKind, Settings};
+use super::settings::{TrainingExample, Loss, ModelKind, Settings};
 
 macro_rules! presets {
     ($($dataset:literal: $($model:literal),+;)+) => {
@@ -45,7 +45,7 @@ pub fn suited(model: ModelKind, entities: usize) -> Settings {
         }
         ModelKind::ConvE => Settings::of(model),
     };
-    let general = Settings { loss: Loss::Softmax, example: Example::Fact, ..own };
+    let general = Settings { loss: Loss::Softmax, example: TrainingExample::Fact, ..own };
     match entities {
         0..1000 => Settings { dimension: 64, image_rows: 8, batch: 256, learning_rate: 0.01, ..general },
         1000..10_000 => Settings { dimension: 100, batch: 512, learning_rate: 0.01, ..general },
