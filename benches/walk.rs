@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use ruleguider::graph::{Direction, EntityId, Graph, Link, Query, ReadOptions, RelationId, read};
 use ruleguider::tensor::{Activation, Device, DeviceChoice, Initial, Parameters, Tape, Tensor};
 use ruleguider::walk::{
-    HopSize, PathTable, BatchPart, SoftRewardError, Phase, Teacher, Timing, WalkConfig, Walker,
+    BatchPart, HopSize, PathTable, Phase, SoftRewardError, Teacher, Timing, WalkConfig, Walker,
 };
 use std::error::Error;
 use std::path::PathBuf;

@@ -1,8 +1,9 @@
 //! What every model promises, checked for all of them.
 
 use super::model::{self, Size};
-use super::settings::{TrainingExample, Loss, ModelKind, Settings};
-use super::{EmbedError, Embedding, Stop, Task, TrainedEmbedding, epochs_wanted, train};
+use super::settings::{Loss, ModelKind, Settings, TrainingExample};
+use super::trainer::epochs_wanted;
+use super::{EmbedError, Embedding, Stop, Task, TrainedEmbedding, train};
 use crate::eval::{Protocol, Reasoner, Truth, evaluate};
 use crate::graph::{Adjacency, Direction, EntityId, Graph, Known, Link, Names, Query, RelationId, Triple};
 use crate::progress::{Metric, Progress, Silent};
@@ -17,7 +18,8 @@ const SIZE: Size = Size { entities: 11, relations: 2 };
 fn every_model() -> Vec<Settings> {
     let mut all = Vec::new();
     for model in ModelKind::ALL {
-        for (loss, example, n3) in [(Loss::Binary, TrainingExample::Query, 0.0), (Loss::Softmax, TrainingExample::Fact, 0.03)]
+        for (loss, example, n3) in
+            [(Loss::Binary, TrainingExample::Query, 0.0), (Loss::Softmax, TrainingExample::Fact, 0.03)]
         {
             all.push(Settings {
                 dimension: 12,

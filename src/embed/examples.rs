@@ -31,7 +31,9 @@ impl Examples {
         let mut all =
             Examples { subjects: Vec::new(), links: Vec::new(), starts: vec![0], answers: Vec::new() };
         for subject in (0..graph.entities() as u32).map(crate::graph::EntityId) {
-            for run in graph.edges(subject).chunk_by(|a, b| kind == TrainingExample::Query && a.link == b.link) {
+            for run in
+                graph.edges(subject).chunk_by(|a, b| kind == TrainingExample::Query && a.link == b.link)
+            {
                 all.subjects.push(subject.0);
                 all.links.push(run[0].link.0);
                 all.answers.extend(run.iter().map(|edge| edge.target.0));

@@ -28,9 +28,9 @@ mod contract;
 pub use embedding::Embedding;
 pub use file::note;
 pub use model::Size;
-pub use preset::{preset, presets, suited};
-pub use settings::{TrainingExample, Loss, ModelKind, Schedule, Settings};
-pub use trainer::{Stop, Summary, Task, TrainedEmbedding, epochs_wanted, train};
+pub use preset::{chosen, preset, presets, suited};
+pub use settings::{Loss, ModelKind, Schedule, Settings, TrainingExample};
+pub use trainer::{Stop, Summary, Task, TrainedEmbedding, learn, train};
 
 use crate::tensor::TensorError;
 use crate::train::TrainError;

@@ -12,7 +12,9 @@ use crate::eval::{Figures, Protocol, Unseen};
 use crate::graph::{Graph, Known};
 use crate::progress::{Metric, Progress};
 use crate::tensor::{AdamOptions, Device, Gradients, Parameters, Tape};
-use crate::train::{self, CheckpointKey, Decay, EpochEnd, LearningRate, Look, Place, Plan, Sums, Trainable, Validation};
+use crate::train::{
+    self, CheckpointKey, Decay, EpochEnd, LearningRate, Look, Place, Plan, Sums, Trainable, Validation,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -205,6 +207,28 @@ impl Trainable for Lessons<'_> {
     }
 }
 
+/// Learns from everything that may be learnt. With `whole`, that is more than `task` has: the validation split is among its
+/// facts, so it cannot say when to stop. Unless the settings know the number of epochs, a first training, which keeps the
+/// split apart as `task` does, finds it; its folder is `tuning` in that of the task.
+///
+/// # Errors
+/// As [`train`].
+pub fn learn(
+    task: Task<'_>,
+    whole: Option<&Known>,
+    progress: &dyn Progress,
+) -> Result<TrainedEmbedding, EmbedError> {
+    let Some(known) = whole else { return train(task, progress) };
+    let epochs = match task.settings.final_epochs {
+        0 => {
+            let folder = task.folder.map(|folder| folder.join("tuning"));
+            epochs_wanted(Task { folder: folder.as_deref(), ..task }, progress)?
+        }
+        epochs => epochs,
+    };
+    train(Task { known, stop: Stop::After(epochs), ..task }, progress)
+}
+
 /// What makes this training this one. The learning rate goes by the settings alone, so a training without validation may be
 /// made longer.
 fn checkpoint_key(task: &Task<'_>) -> CheckpointKey {
@@ -222,7 +246,7 @@ fn checkpoint_key(task: &Task<'_>) -> CheckpointKey {
 ///
 /// # Errors
 /// As [`train`].
-pub fn epochs_wanted(task: Task<'_>, progress: &dyn Progress) -> Result<usize, EmbedError> {
+pub(super) fn epochs_wanted(task: Task<'_>, progress: &dyn Progress) -> Result<usize, EmbedError> {
     let key = checkpoint_key(&task);
     let path = task.folder.map(|folder| folder.join("wanted.json"));
     let kept = path.as_ref().and_then(|path| std::fs::read(path).ok());

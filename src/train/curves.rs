@@ -49,7 +49,8 @@ impl Curves {
         let file = OpenOptions::new().create(true).append(true).open(path).map_err(failed(path))?;
         let mut curves = Self { path: path.to_owned(), file, lines: Vec::new() };
         let bytes = std::fs::read(path).map_err(failed(path))?;
-        curves.lines = parse(&bytes).map(|(metric, text)| Line { text: text.to_owned(), ..Line::of(&metric) }).collect();
+        curves.lines =
+            parse(&bytes).map(|(metric, text)| Line { text: text.to_owned(), ..Line::of(&metric) }).collect();
         let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         if whole < bytes.len() {
             curves.file.set_len(whole as u64).map_err(failed(path))?;
@@ -247,7 +248,8 @@ mod tests {
         assert_eq!(told(&path)[3..], [("walk".to_owned(), 2, 0.5), ("walk".to_owned(), 3, 0.25)]);
         assert!(curves.record(&metric("embed", 1, 0.125)).unwrap(), "another training begins");
         assert!(curves.record(&metric("walk", 4, 0.125)).unwrap());
-        let steps: Vec<(String, u64)> = told(&path).into_iter().map(|(stage, step, _)| (stage, step)).collect();
+        let steps: Vec<(String, u64)> =
+            told(&path).into_iter().map(|(stage, step, _)| (stage, step)).collect();
         let expected = [("walk", 1), ("walk", 2), ("walk", 3), ("embed", 1), ("walk", 4)];
         assert_eq!(steps, expected.map(|(stage, step)| (stage.to_owned(), step)));
         curves.forget_after("walk", 1).unwrap();

@@ -187,8 +187,7 @@ impl<'a, N: Trainable> Run<'a, N> {
             look = Some(seen);
         }
         let State { batch, sums, epoch_seconds, .. } = &self.state;
-        let mut figures =
-            self.network.figures(&EpochEnd { steps: *batch, seconds: *epoch_seconds, sums });
+        let mut figures = self.network.figures(&EpochEnd { steps: *batch, seconds: *epoch_seconds, sums });
         figures.insert("learning_rate".to_owned(), f64::from(self.adam.learning_rate()).into());
         figures.extend(look.into_iter().flat_map(in_record));
         let metric =

@@ -84,7 +84,9 @@ pub enum TrainError {
         source: std::io::Error,
     },
     /// The loss or the gradient is no number any more.
-    #[error("training diverged in epoch {epoch}: the {figure} is not a number; lower learning_rate or set clip")]
+    #[error(
+        "training diverged in epoch {epoch}: the {figure} is not a number; lower learning_rate or set clip"
+    )]
     Diverged {
         /// Which epoch, from 1.
         epoch: usize,

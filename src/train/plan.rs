@@ -76,7 +76,9 @@ impl CheckpointKey {
     /// With every field of `settings`, each called by its own name after `prefix`.
     #[must_use]
     pub fn settings(mut self, prefix: &str, settings: &impl Serialize) -> Self {
-        let Ok(Value::Object(fields)) = serde_json::to_value(settings) else { return self.value(prefix, settings) };
+        let Ok(Value::Object(fields)) = serde_json::to_value(settings) else {
+            return self.value(prefix, settings);
+        };
         self.0.extend(fields.into_iter().map(|(name, value)| (format!("{prefix}{name}"), value.to_string())));
         self
     }

@@ -107,7 +107,9 @@ fn plan(folder: Option<&Path>) -> Plan<'_> {
         patience: 0,
         folder,
         checkpoint_every: Duration::ZERO,
-        checkpoint_key: CheckpointKey::default().value("seed", &7).settings("tiny.", &AsSettings { width: WIDTH }),
+        checkpoint_key: CheckpointKey::default()
+            .value("seed", &7)
+            .settings("tiny.", &AsSettings { width: WIDTH }),
     }
 }
 
@@ -276,7 +278,10 @@ fn a_checkpoint_that_is_no_use_is_said_to_be_so_and_training_begins_anew() {
         let before = std::fs::read(&path).unwrap();
         let other = Plan { checkpoint_key: key, ..plan.clone() };
         let error = sitting(&other, 1, &Listener::default()).unwrap().0.unwrap_err().to_string();
-        assert!(error.ends_with(&format!("of a training with another {name}; remove it to start anew")), "{error}");
+        assert!(
+            error.ends_with(&format!("of a training with another {name}; remove it to start anew")),
+            "{error}"
+        );
         assert_eq!(std::fs::read(&path).unwrap(), before);
     }
 }

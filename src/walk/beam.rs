@@ -116,7 +116,10 @@ impl Walker {
     ///
     /// # Errors
     /// If the device fails.
-    pub fn answers_counted(&self, queries: &[Query]) -> Result<(Vec<Vec<WalkedAnswer>>, BeamWork), WalkError> {
+    pub fn answers_counted(
+        &self,
+        queries: &[Query],
+    ) -> Result<(Vec<Vec<WalkedAnswer>>, BeamWork), WalkError> {
         let asks: Vec<Ask> = queries.iter().map(|&query| Ask { query, target: None }).collect();
         let mut tape = Tape::inference(&self.parameters);
         let (mut layer, stands) = Layer::first(&asks);
@@ -135,7 +138,8 @@ impl Walker {
             let actions = self.network.action_log_probs(&mut tape, &asks, &layer, &now, &choices)?;
             let relations = relations.map(|log_probs| tape.value(log_probs).to_vec()).transpose()?;
             let actions = tape.value(actions).to_vec()?;
-            let log_probs = LogProbs { relations, actions, links: self.world.links(), candidates: &candidates };
+            let log_probs =
+                LogProbs { relations, actions, links: self.world.links(), candidates: &candidates };
             let next = self.select(&paths, &log_probs, last);
             all.push(std::mem::replace(&mut paths, next));
             if !last {

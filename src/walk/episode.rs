@@ -160,8 +160,9 @@ impl Lesson<'_> {
             true => Some(self.network.action_log_probs(tape, asks, layer, &now, &choices)?),
             false => None,
         };
-        let entropy =
-            action_log_probs.map(|log_probs| tape.segment_entropy(log_probs, &choices.segments)).transpose()?;
+        let entropy = action_log_probs
+            .map(|log_probs| tape.segment_entropy(log_probs, &choices.segments))
+            .transpose()?;
         watch.lap(BatchPart::LogProbs)?;
         let heads: Vec<u32> = stands.iter().map(|stand| stand.head).collect();
         let heads = Indices::new(tape.device(), &heads)?;

@@ -1,7 +1,7 @@
 //! The walker as a reasoner among others, and how often its best paths are rules.
 
 use super::reward::PathRules;
-use super::{WalkedAnswer, WalkError, Walker};
+use super::{WalkError, WalkedAnswer, Walker};
 use crate::eval::{Answers, Reasoner, ReasonerError, Scored};
 use crate::graph::Query;
 use std::collections::HashMap;

@@ -4,7 +4,7 @@ use super::slow::{Slow, open};
 use super::{Small, asks, assert_close, plain, rules, small, walker};
 use crate::graph::{Edge, EntityId, Link};
 use crate::tensor::{Gradients, Tape};
-use crate::walk::episode::{Lesson, Script, Phase};
+use crate::walk::episode::{Lesson, Phase, Script};
 use crate::walk::measure::Watch;
 use crate::walk::world::Ask;
 use crate::walk::{Agents, Baseline, PathRules, SoftRewardError, Teacher, WalkConfig, Walker};
