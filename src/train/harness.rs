@@ -188,7 +188,10 @@ impl<'a, N: Trainable> Run<'a, N> {
         }
         let State { batch, sums, epoch_seconds, .. } = &self.state;
         let mut figures = self.network.figures(&EpochEnd { steps: *batch, seconds: *epoch_seconds, sums });
-        figures.insert("learning_rate".to_owned(), f64::from(self.adam.learning_rate()).into());
+        // Not the optimiser's: a training that goes on at the end of an epoch has taken no step yet.
+        let last_step = self.plan.place(self.state.epoch, self.state.batch.saturating_sub(1));
+        let learning_rate = self.plan.learning_rate.learning_rate_at(last_step, self.plan.epoch_steps);
+        figures.insert("learning_rate".to_owned(), f64::from(learning_rate).into());
         figures.extend(look.into_iter().flat_map(in_record));
         let metric =
             Metric { stage: self.plan.stage.to_owned(), step: done as u64, seconds: self.seconds(), figures };
