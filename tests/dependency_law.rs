@@ -291,7 +291,7 @@ fn what_the_law_allows_passes() {
         ("walk/tests/d.rs", "use crate::generate::family; fn skip() { eprintln!(); }"),
         ("graph/c.rs", "#[cfg(test)] mod tests { use super::super::Triple; fn t() { eprintln!(); } }"),
         ("eval/mod.rs", "pub(in crate::eval) fn f() { rule::x(); }"),
-        ("walk/mod.rs", "use crate::{train::Plan, graph::{self, Graph}, tensor};"),
+        ("walk/mod.rs", "use crate::{train::TrainingPlan, graph::{self, Graph}, tensor};"),
         ("tensor/cuda.rs", "use cudarc::driver::CudaContext;"),
     ] {
         assert_eq!(check(file, source), Vec::<String>::new(), "{source}");

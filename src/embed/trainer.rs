@@ -13,7 +13,8 @@ use crate::graph::{Graph, Known};
 use crate::progress::{Metric, Progress};
 use crate::tensor::{AdamOptions, Device, Gradients, Parameters, Tape};
 use crate::train::{
-    self, CheckpointKey, Decay, EpochEnd, LearningRate, Look, Place, Plan, Sums, Trainable, Validation,
+    self, CheckpointKey, Decay, EpochEnd, LearningRate, Look, Place, Sums, Trainable, TrainingPlan,
+    Validation,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -126,7 +127,7 @@ impl<'a> Lessons<'a> {
         })
     }
 
-    fn plan(&self) -> Plan<'a> {
+    fn plan(&self) -> TrainingPlan<'a> {
         let Task { settings, stop, folder, .. } = self.task;
         let epoch_steps = self.examples.steps(settings.batch);
         let (epochs, validates) = match stop {
@@ -140,7 +141,7 @@ impl<'a> Lessons<'a> {
         };
         let learning_rate =
             LearningRate { initial: settings.learning_rate, decay, epochs: settings.epochs, warm_up: 0 };
-        Plan {
+        TrainingPlan {
             stage: STAGE,
             title: format!("training {}", settings.model.name()),
             epoch_steps,
@@ -151,7 +152,7 @@ impl<'a> Lessons<'a> {
             validate_every: validates.then_some(settings.evaluate_every),
             patience: settings.patience,
             folder,
-            checkpoint_every: Plan::CHECKPOINT_EVERY,
+            checkpoint_every: TrainingPlan::CHECKPOINT_EVERY,
             checkpoint_key: checkpoint_key(&self.task),
         }
     }

@@ -3,7 +3,7 @@
 //! One file, `checkpoint.safetensors`, holds everything (weights, optimiser, best weights, the place in the epoch, sums and
 //! records) and is written aside and renamed, so there is never half of one, nor two that disagree.
 
-use super::{CheckpointKey, Plan, Sums, TrainError};
+use super::{CheckpointKey, Sums, TrainError, TrainingPlan};
 use crate::aside::{is_leftover, try_lock};
 use crate::eval::Figures;
 use crate::progress::Metric;
@@ -153,7 +153,7 @@ impl Folder {
         &self,
         parameters: &mut Parameters,
         adam: &mut Adam,
-        plan: &Plan<'_>,
+        plan: &TrainingPlan<'_>,
     ) -> Result<Found, TrainError> {
         let path = checkpoint_in(&self.path);
         match File::open(&path) {

@@ -1,7 +1,7 @@
 //! The loop: epochs of steps, a look at the validation split now and then, the best weights kept.
 
 use super::checkpoint::{Best, Folder, Found, State, Weights};
-use super::{EpochEnd, Look, Plan, Sums, TrainError, Trainable};
+use super::{EpochEnd, Look, Sums, TrainError, Trainable, TrainingPlan};
 use crate::progress::{Metric, Progress};
 use crate::tensor::{Adam, Gradients};
 use serde_json::{Map, Value};
@@ -44,7 +44,7 @@ impl TrainingSummary {
 /// is of another training, or the user interrupts (then a checkpoint is written first).
 pub fn train<N: Trainable>(
     network: &mut N,
-    plan: &Plan<'_>,
+    plan: &TrainingPlan<'_>,
     progress: &dyn Progress,
 ) -> Result<TrainingSummary, N::Error> {
     let mut run = Run::new(network, plan, progress)?;
@@ -57,7 +57,7 @@ pub fn train<N: Trainable>(
 
 struct Run<'a, N> {
     network: &'a mut N,
-    plan: &'a Plan<'a>,
+    plan: &'a TrainingPlan<'a>,
     progress: &'a dyn Progress,
     folder: Option<Folder>,
     adam: Adam,
@@ -76,7 +76,11 @@ struct Run<'a, N> {
 }
 
 impl<'a, N: Trainable> Run<'a, N> {
-    fn new(network: &'a mut N, plan: &'a Plan<'a>, progress: &'a dyn Progress) -> Result<Self, TrainError> {
+    fn new(
+        network: &'a mut N,
+        plan: &'a TrainingPlan<'a>,
+        progress: &'a dyn Progress,
+    ) -> Result<Self, TrainError> {
         let folder = plan.folder.map(|path| Folder::open(path, &plan.checkpoint_key)).transpose()?;
         let mut adam = Adam::new(plan.adam);
         let (mut state, mut best_weights) = (State::default(), None);

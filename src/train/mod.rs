@@ -3,7 +3,7 @@
 //!
 //! **To put a network on it**, implement [`Trainable`]: where its [`Parameters`](crate::tensor::Parameters) are, how an
 //! epoch's examples are put in order, how one batch adds to the gradients, how good it is on the validation split
-//! ([`Validation`] asks and ranks), and what an epoch is worth saying about. Then describe the training in a [`Plan`]
+//! ([`Validation`] asks and ranks), and what an epoch is worth saying about. Then describe the training in a [`TrainingPlan`]
 //! (how many steps, which [`LearningRate`], how often to validate, where checkpoints go and what they depend on) and call
 //! [`train`]. The network keeps no place, no optimiser and no best weights of its own; afterwards its parameters are those
 //! of the best validation, and the [`TrainingSummary`] says how it went.
@@ -13,7 +13,7 @@
 //!   next step depends on. So a step may draw random numbers only from the seed and its [`Place`], and an epoch's order only
 //!   from the seed and the epoch's number; nothing may be remembered from step to step outside of parameters and [`Sums`].
 //! - *A kill at any moment* leaves the checkpoint before or the one after, never half of one ([`write_aside`]). Checkpoints
-//!   are written every [`Plan::checkpoint_every`], when the user interrupts, and at the end; [`forget`] removes the one of a
+//!   are written every [`TrainingPlan::checkpoint_every`], when the user interrupts, and at the end; [`forget`] removes the one of a
 //!   training whose result is safe.
 //! - *A checkpoint of another training* (other settings, data or seed: [`CheckpointKey`]) is an error that names what
 //!   differs. One that is damaged or of another format is of no use to anyone: training begins anew and says so.
@@ -45,7 +45,7 @@ pub use curves::{Curves, Recording, read_curves};
 pub use harness::{TrainingSummary, train};
 pub use learning_rate::{Decay, LearningRate};
 pub use network::{EpochEnd, Look, Place, Sums, Trainable};
-pub use plan::{CheckpointKey, Plan};
+pub use plan::{CheckpointKey, TrainingPlan};
 pub use validation::Validation;
 
 use crate::eval::EvalError;

@@ -34,7 +34,7 @@ pub trait Trainable {
     fn step(&mut self, place: Place, gradients: &mut Gradients, sums: &mut Sums) -> Result<(), Self::Error>;
 
     /// How good the network is on the validation split; the weights with the highest MRR are kept. `None` if the user asked
-    /// to stop meanwhile. Not called without [`Plan::validate_every`](super::Plan::validate_every).
+    /// to stop meanwhile. Not called without [`TrainingPlan::validate_every`](super::TrainingPlan::validate_every).
     ///
     /// # Errors
     /// Whatever the network meets.

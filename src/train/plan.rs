@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// How a network is to be trained.
 #[derive(Clone, Debug)]
-pub struct Plan<'a> {
+pub struct TrainingPlan<'a> {
     /// The name in records: what [`Metric::stage`](crate::progress::Metric::stage) says.
     pub stage: &'a str,
     /// The name on the screen.
@@ -39,7 +39,7 @@ pub struct Plan<'a> {
     pub checkpoint_key: CheckpointKey,
 }
 
-impl Plan<'_> {
+impl TrainingPlan<'_> {
     /// How often a checkpoint is written where nobody says otherwise: what a kill may cost.
     pub const CHECKPOINT_EVERY: Duration = Duration::from_secs(120);
 

@@ -92,8 +92,8 @@ impl Trainable for Tiny {
     }
 }
 
-fn plan(folder: Option<&Path>) -> Plan<'_> {
-    Plan {
+fn plan(folder: Option<&Path>) -> TrainingPlan<'_> {
+    TrainingPlan {
         stage: "tiny",
         title: "training tiny".to_owned(),
         epoch_steps: EPOCH_STEPS,
@@ -152,7 +152,7 @@ impl Progress for Listener {
 
 /// Trains with a file of curves in the folder; `None` if it was killed.
 fn sitting(
-    plan: &Plan<'_>,
+    plan: &TrainingPlan<'_>,
     first: u64,
     listener: &Listener,
 ) -> Option<(Result<TrainingSummary, TrainError>, Vec<f32>)> {
@@ -195,7 +195,8 @@ fn killed_and_stopped_again_and_again_it_comes_to_the_same_bits_and_records() {
     // After how many steps of a sitting it is killed, and how many may pass without a checkpoint.
     for (dies, every) in [(1, 0), (2, 0), (7, 0), (9, 1), (3, 1)] {
         let folder = tempfile::tempdir().unwrap();
-        let plan = Plan { checkpoint_every: Duration::from_micros(every), ..plan(Some(folder.path())) };
+        let plan =
+            TrainingPlan { checkpoint_every: Duration::from_micros(every), ..plan(Some(folder.path())) };
         let mut sittings = 0;
         let trained = loop {
             // Every third is interrupted instead: what is saved then is newer than a checkpoint in passing.
@@ -276,7 +277,7 @@ fn a_checkpoint_that_is_no_use_is_said_to_be_so_and_training_begins_anew() {
         (plan.checkpoint_key.clone().triples("facts", &[crate::graph::Triple::new(0, 1, 2)]), "facts"),
     ] {
         let before = std::fs::read(&path).unwrap();
-        let other = Plan { checkpoint_key: key, ..plan.clone() };
+        let other = TrainingPlan { checkpoint_key: key, ..plan.clone() };
         let error = sitting(&other, 1, &Listener::default()).unwrap().0.unwrap_err().to_string();
         assert!(
             error.ends_with(&format!("of a training with another {name}; remove it to start anew")),
@@ -290,9 +291,9 @@ fn a_checkpoint_that_is_no_use_is_said_to_be_so_and_training_begins_anew() {
 fn a_training_can_be_made_longer_and_a_shorter_one_begins_anew() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan(Some(folder.path()));
-    let of = |epochs: usize| Plan { steps: epochs * EPOCH_STEPS, ..plan.clone() };
+    let of = |epochs: usize| TrainingPlan { steps: epochs * EPOCH_STEPS, ..plan.clone() };
     let alone = |epochs: usize| {
-        let plan = Plan { folder: None, ..of(epochs) };
+        let plan = TrainingPlan { folder: None, ..of(epochs) };
         sitting(&plan, 1, &Listener::default()).unwrap().1
     };
     for epochs in [2, 4, 4, 3] {
@@ -320,7 +321,7 @@ fn two_trainings_do_not_share_a_folder() {
 
 #[test]
 fn patience_ends_it_and_so_does_a_loss_that_is_no_number() {
-    let still = Plan {
+    let still = TrainingPlan {
         learning_rate: LearningRate::constant(0.0),
         validate_every: Some(1),
         patience: 3,
@@ -331,6 +332,6 @@ fn patience_ends_it_and_so_does_a_loss_that_is_no_number() {
     let mut breaks = Tiny { breaks_at: EPOCH_STEPS as u64 + 1, ..Tiny::new(1) };
     let error = train(&mut breaks, &plan(None), &Silent).unwrap_err().to_string();
     assert!(error.starts_with("training diverged in epoch 2: the loss is not a number"), "{error}");
-    let nothing = Plan { epoch_steps: 0, steps: 0, ..plan(None) };
+    let nothing = TrainingPlan { epoch_steps: 0, steps: 0, ..plan(None) };
     assert_eq!(train(&mut Tiny::new(1), &nothing, &Silent).unwrap().epochs, 0);
 }

@@ -16,8 +16,8 @@ use crate::graph::{Graph, Known, Query};
 use crate::progress::{Metric, Progress};
 use crate::tensor::{AdamOptions, Gradients, Parameters, Tape};
 use crate::train::{
-    self, CheckpointKey, Decay, EpochEnd, LearningRate, Look, Place, Plan, Sums, Trainable, TrainingSummary,
-    Validation,
+    self, CheckpointKey, Decay, EpochEnd, LearningRate, Look, Place, Sums, Trainable, TrainingPlan,
+    TrainingSummary, Validation,
 };
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -42,7 +42,7 @@ pub struct TrainOptions<'a> {
 
 impl Default for TrainOptions<'_> {
     fn default() -> Self {
-        Self { phase: Phase::Joint, seed: 1, folder: None, checkpoint_every: Plan::CHECKPOINT_EVERY }
+        Self { phase: Phase::Joint, seed: 1, folder: None, checkpoint_every: TrainingPlan::CHECKPOINT_EVERY }
     }
 }
 
@@ -93,7 +93,7 @@ impl<'a> Lessons<'a> {
         Self { walker, asks, order: Vec::new(), validation, teacher, options }
     }
 
-    fn plan(&self, checkpoint_key: CheckpointKey) -> Plan<'a> {
+    fn plan(&self, checkpoint_key: CheckpointKey) -> TrainingPlan<'a> {
         let config = &self.walker.config;
         let batches = self.asks.len().div_ceil(config.batch);
         let (stage, title, steps) = match self.options.phase {
@@ -107,7 +107,7 @@ impl<'a> Lessons<'a> {
         let decay = if joint { Decay::Linear(config.final_rate) } else { Decay::Constant };
         let learning_rate =
             LearningRate { initial: config.learning_rate.into(), decay, epochs: config.epochs, warm_up: 0 };
-        Plan {
+        TrainingPlan {
             stage,
             title: title.to_owned(),
             epoch_steps: batches,
