@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use ruleguider::graph::{Direction, EntityId, Graph, Link, Query, ReadOptions, RelationId, read};
 use ruleguider::tensor::{Activation, Device, DeviceChoice, Initial, Parameters, Tape, Tensor};
 use ruleguider::walk::{
-    HopSize, PathTable, Phase, SoftRewardError, Stage, Teacher, Timing, WalkConfig, Walker,
+    BatchPart, HopSize, PathTable, Phase, SoftRewardError, Teacher, Timing, WalkConfig, Walker,
 };
 use std::error::Error;
 use std::path::PathBuf;
@@ -87,12 +87,12 @@ fn measure(name: &str, options: &Options) -> Outcome<()> {
     let soft = |facts: &[(EntityId, Link, EntityId)]| Ok::<_, SoftRewardError>(soft.plausibility(facts));
     let teacher = Teacher { rules: &rules, soft: Some(&soft) };
     let mut timing = Timing::new(&mut walker, &dataset.known, teacher);
-    for (stage, words) in [(Stage::Pretrain, "pre-training"), (Stage::Joint, "joint training")] {
-        timing.run(stage, 3)?;
-        let batch = timing.run(stage, options.batches)?;
-        let watched = timing.watched(stage)?;
+    for (phase, words) in [(Phase::Pretrain, "pre-training"), (Phase::Joint, "joint training")] {
+        timing.run(phase, 3)?;
+        let batch = timing.run(phase, options.batches)?;
+        let watched = timing.watched(phase)?;
         println!("{words}: {:.2} ms a batch of {} × {}", 1e3 * batch, config.batch, config.rollouts);
-        let parts = Phase::ALL.iter().zip(watched.seconds);
+        let parts = BatchPart::ALL.iter().zip(watched.seconds);
         let parts: Vec<String> = parts.map(|(phase, time)| format!("{phase:?} {:.2}", 1e3 * time)).collect();
         println!("  one batch by phase, ms: {}", parts.join(", "));
         for (hop, size) in watched.hops.iter().enumerate() {
@@ -102,7 +102,7 @@ fn measure(name: &str, options: &Options) -> Outcome<()> {
                 hop + 1
             );
         }
-        if stage == Stage::Joint {
+        if phase == Phase::Joint {
             let (floor, operations) = floor(&options.device, &config, &graph, &watched.hops)?;
             println!(
                 "  products alone: {:.2} ms, {:.1} GFLOP; a batch is {:.2} of that",

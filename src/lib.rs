@@ -49,6 +49,7 @@ pub mod run;
 mod skip;
 mod suggest;
 pub mod tensor;
+pub mod train;
 pub mod walk;
 
 pub use ask::{AskError as Error, Learn, Model};

@@ -3,7 +3,23 @@
 //! The library prints nothing. A long job takes a `&dyn Progress`, tells it what it is doing, and asks it
 //! now and then whether the user has had enough. Every room may use this module; it knows none of them.
 
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::fmt::Display;
+
+/// One point of a learning curve.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Metric {
+    /// Which training.
+    pub stage: String,
+    /// Which epoch of it, from 1.
+    pub step: u64,
+    /// Seconds since the training began, all sittings together.
+    pub seconds: f64,
+    /// The figures, by name.
+    #[serde(flatten)]
+    pub figures: Map<String, Value>,
+}
 
 /// What a long job tells the one who waits for it.
 pub trait Progress: Sync {
@@ -15,6 +31,11 @@ pub trait Progress: Sync {
 
     /// The current stage is over; `summary` is worth keeping on the screen.
     fn end(&self, summary: &dyn Display);
+
+    /// A training has finished an epoch. One that goes on from a checkpoint tells what it has recorded before again, from
+    /// the first epoch; a record takes the place of an earlier one of the same stage and step, and all after that one are
+    /// void.
+    fn record(&self, _metric: &Metric) {}
 
     /// Whether the user asked to stop. A job that sees `true` keeps what it has and returns early.
     fn interrupted(&self) -> bool {

@@ -6,12 +6,11 @@ use crate::embed::Embedding;
 use crate::eval::{Protocol, Report, Split, evaluate_split};
 use crate::graph::{Dataset, Direction, EntityId, Graph, Known, Link, Names, Query, Triple};
 use crate::plan::Stage;
-use crate::progress::Progress;
+use crate::progress::{Metric, Progress};
 use crate::reason::{Explains, path_table};
 use crate::rule::ScoredRule;
-use crate::run::directory::{CONFIG, METRICS, RESULTS};
-use crate::run::metrics::{self, Metric};
-use crate::run::{Artifacts, Checksum, Learnable, Manifest, RunDirectory, RunError, Stages};
+use crate::run::directory::{CONFIG, RESULTS};
+use crate::run::{Artifacts, Checksum, Learnable, Manifest, RunDirectory, RunError, Stages, recorded};
 use crate::tensor::{Device, DeviceChoice};
 use crate::walk::Noting;
 use std::collections::HashMap;
@@ -207,7 +206,7 @@ impl Model {
     /// # Errors
     /// If they cannot be read.
     pub fn metrics(&self) -> Result<Vec<Metric>, AskError> {
-        Ok(metrics::read(&self.directory.file(METRICS))?)
+        Ok(recorded(&self.directory)?)
     }
 
     /// Names as people type them: finds what is meant, completes what is begun.

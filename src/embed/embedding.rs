@@ -113,29 +113,29 @@ impl Embedding {
         Ok(tape.value(scores))
     }
 
-    /// What [`plausibility`](Self::plausibility) takes from the scores of each query: the logarithm of the sum of
-    /// all entities' `exp(score)` where the model was trained by a softmax, else 0. The same queries are asked again
-    /// and again in training, so it is worth keeping.
+    /// `log Σ exp(score)` over all entities, of each query, where the model was trained by a softmax, else 0:
+    /// [`plausibility`](Self::plausibility) subtracts it from the scores. The same queries are asked again and again in
+    /// training, so it is worth keeping.
     ///
     /// # Errors
     /// If the device fails.
-    pub fn levels(&self, queries: &[Query]) -> Result<Vec<f32>, EmbedError> {
+    pub fn logsumexp(&self, queries: &[Query]) -> Result<Vec<f32>, EmbedError> {
         if self.settings.loss == Loss::Binary {
             return Ok(vec![0.0; queries.len()]);
         }
-        let mut levels = Vec::with_capacity(queries.len());
+        let mut all = Vec::with_capacity(queries.len());
         for part in queries.chunks(self.batch()) {
             let mut tape = Tape::inference(&self.parameters);
             let scores = self.scores_on(&mut tape, part)?;
             let rows = Segments::from_lengths(self.device(), part.iter().map(|_| self.size.entities))?;
-            let level = tape.segment_log_sum_exp(scores, &rows, None)?; // [queries, 1]
-            levels.extend(tape.value(level).to_vec()?);
+            let logsumexp = tape.segment_log_sum_exp(scores, &rows, None)?; // [queries, 1]
+            all.extend(tape.value(logsumexp).to_vec()?);
         }
-        Ok(levels)
+        Ok(all)
     }
 
     /// `f(s, q, e)` in [0, 1] for each `(subjects[i], links[i], objects[i])`: how plausible the triple is, the
-    /// soft reward of a walk that ends in `e`. `levels[i]` is that of its query. Everything stays on the device.
+    /// soft reward of a walk that ends in `e`. `logsumexp[i]` is that of its query. Everything stays on the device.
     ///
     /// # Errors
     /// If the device fails, or the lists differ in length.
@@ -144,7 +144,7 @@ impl Embedding {
         subjects: &Indices,
         links: &Indices,
         objects: &Indices,
-        levels: &[f32],
+        logsumexp: &[f32],
     ) -> Result<Tensor, TensorError> {
         let mut tape = Tape::inference(&self.parameters);
         let query = self.model.query(&mut tape, subjects, links)?;
@@ -152,7 +152,7 @@ impl Embedding {
         if self.settings.loss == Loss::Softmax {
             let Calibration { scale, shift } = self.calibration;
             scores = tape.scale(scores, scale)?;
-            let shifts: Vec<f32> = levels.iter().map(|level| shift - scale * level).collect();
+            let shifts: Vec<f32> = logsumexp.iter().map(|sum| shift - scale * sum).collect();
             let shifts = tape.constant(Tensor::vector(self.device(), &shifts)?)?;
             scores = tape.add(scores, shifts)?;
         }
@@ -201,12 +201,12 @@ fn fit(scores: &[f32], labels: &[bool]) -> Calibration {
     let variance = scores.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum::<f64>() / count;
     let deviation = variance.sqrt().max(1e-6);
     let positives = labels.iter().filter(|&&label| label).count() as f64;
-    let (mut slope, mut level) = (1.0f64, ((positives + 1.0) / (count - positives + 1.0)).ln());
+    let (mut slope, mut intercept) = (1.0f64, ((positives + 1.0) / (count - positives + 1.0)).ln());
     for _ in 0..25 {
         let (mut g0, mut g1, mut h00, mut h01, mut h11) = (0.0, 0.0, 1e-9, 0.0, 1e-9);
         for (&score, &label) in scores.iter().zip(labels) {
             let x = (f64::from(score) - mean) / deviation;
-            let p = 1.0 / (1.0 + (-(slope * x + level)).exp());
+            let p = 1.0 / (1.0 + (-(slope * x + intercept)).exp());
             let (error, weight) = (p - f64::from(u8::from(label)), p * (1.0 - p));
             g0 += error;
             g1 += error * x;
@@ -215,21 +215,21 @@ fn fit(scores: &[f32], labels: &[bool]) -> Calibration {
             h11 += weight * x * x;
         }
         let determinant = h00 * h11 - h01 * h01;
-        let (step_level, step_slope) =
+        let (step_intercept, step_slope) =
             ((g0 * h11 - g1 * h01) / determinant, (g1 * h00 - g0 * h01) / determinant);
-        if !(step_level.is_finite() && step_slope.is_finite()) {
+        if !(step_intercept.is_finite() && step_slope.is_finite()) {
             break;
         }
         // A step of more than 2 in either unknown overshoots where the odds are extreme.
-        level -= step_level.clamp(-2.0, 2.0);
+        intercept -= step_intercept.clamp(-2.0, 2.0);
         slope -= step_slope.clamp(-2.0, 2.0);
-        if step_level.abs() + step_slope.abs() < 1e-6 {
+        if step_intercept.abs() + step_slope.abs() < 1e-6 {
             break;
         }
     }
-    // A falling curve would turn the model's opinion round; then the level alone is all there is to say.
+    // A falling curve would turn the model's opinion round; then the intercept alone is all there is to say.
     let slope = slope.max(0.0);
-    Calibration { scale: (slope / deviation) as f32, shift: (level - slope * mean / deviation) as f32 }
+    Calibration { scale: (slope / deviation) as f32, shift: (intercept - slope * mean / deviation) as f32 }
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! What is learnt from: the queries of the facts in both directions, each with its answers as a ragged list.
 
-use super::settings::Example;
+use super::settings::TrainingExample;
 use crate::graph::Graph;
 use crate::tensor::{Device, Indices, Labels, Segments, TensorError};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-/// All training examples of a graph. Example `i` has the answers `starts[i]..starts[i + 1]`.
+/// All training examples of a graph. TrainingExample `i` has the answers `starts[i]..starts[i + 1]`.
 pub(super) struct Examples {
     subjects: Vec<u32>,
     links: Vec<u32>,
@@ -27,11 +27,13 @@ pub(super) struct Batch {
 
 impl Examples {
     /// The examples of all facts of `graph`, in both directions.
-    pub(super) fn new(graph: &Graph, kind: Example) -> Self {
+    pub(super) fn new(graph: &Graph, kind: TrainingExample) -> Self {
         let mut all =
             Examples { subjects: Vec::new(), links: Vec::new(), starts: vec![0], answers: Vec::new() };
         for subject in (0..graph.entities() as u32).map(crate::graph::EntityId) {
-            for run in graph.edges(subject).chunk_by(|a, b| kind == Example::Query && a.link == b.link) {
+            for run in
+                graph.edges(subject).chunk_by(|a, b| kind == TrainingExample::Query && a.link == b.link)
+            {
                 all.subjects.push(subject.0);
                 all.links.push(run[0].link.0);
                 all.answers.extend(run.iter().map(|edge| edge.target.0));
@@ -95,7 +97,7 @@ mod tests {
     #[test]
     fn every_edge_is_an_answer_of_exactly_one_example() {
         let graph = graph();
-        for (kind, count) in [(Example::Query, 6), (Example::Fact, 8)] {
+        for (kind, count) in [(TrainingExample::Query, 6), (TrainingExample::Fact, 8)] {
             let examples = Examples::new(&graph, kind);
             assert_eq!(examples.len(), count);
             let mut seen = BTreeSet::new();
@@ -112,7 +114,7 @@ mod tests {
 
     #[test]
     fn an_epoch_takes_every_example_once_in_even_steps() {
-        let examples = Examples::new(&graph(), Example::Query);
+        let examples = Examples::new(&graph(), TrainingExample::Query);
         let steps = examples.shuffled(5, 1, 5);
         assert_eq!((steps.len(), examples.steps(5)), (2, 2));
         assert!(steps.iter().all(|step| step.len() == 3));
@@ -126,7 +128,7 @@ mod tests {
     #[test]
     fn a_batch_keeps_answers_with_their_queries() {
         let device = Device::cpu(1).unwrap();
-        let examples = Examples::new(&graph(), Example::Query);
+        let examples = Examples::new(&graph(), TrainingExample::Query);
         let batch = examples.batch(&device, &[4, 0]).unwrap();
         let (subjects, links) = (batch.subjects.to_vec().unwrap(), batch.links.to_vec().unwrap());
         let (rows, starts) = (batch.labels.rows.to_vec().unwrap(), batch.labels.segments.starts());

@@ -8,9 +8,8 @@
 //!
 //! A model is what turns a subject and a link into a query vector (`distmult`, `complex`, `conve`, `rotate`);
 //! everything else, losses included, is common to all of them (`model`). Devices and gradients are left to the
-//! tensor room, ranking to `eval`.
+//! tensor room, ranking to `eval`, and epochs, checkpoints and the rest of a training to `train`.
 
-mod checkpoint;
 mod complex;
 mod conve;
 mod distmult;
@@ -29,12 +28,12 @@ mod contract;
 pub use embedding::Embedding;
 pub use file::note;
 pub use model::Size;
-pub use preset::{preset, presets, suited};
-pub use settings::{Example, Loss, ModelKind, Schedule, Settings};
-pub use trainer::{Stop, Summary, Task, Trained, epochs_wanted, train};
+pub use preset::{chosen, preset, presets, suited};
+pub use settings::{Loss, ModelKind, Schedule, Settings, TrainingExample};
+pub use trainer::{Stop, Summary, Task, TrainedEmbedding, learn, train};
 
-use crate::eval::EvalError;
 use crate::tensor::TensorError;
+use crate::train::TrainError;
 use std::path::PathBuf;
 
 /// What can go wrong with embeddings.
@@ -49,9 +48,9 @@ pub enum EmbedError {
     /// A computation or a file of weights failed.
     #[error(transparent)]
     Tensor(#[from] TensorError),
-    /// The validation split could not be ranked.
-    #[error("validation")]
-    Eval(#[source] EvalError),
+    /// Training failed, or the user interrupted it.
+    #[error(transparent)]
+    Train(#[from] TrainError),
     /// A file of weights does not fit what it is to be used for.
     #[error("{}: {why}", path.display())]
     Weights {
@@ -59,12 +58,6 @@ pub enum EmbedError {
         path: PathBuf,
         /// What does not fit, and the remedy.
         why: String,
-    },
-    /// Another process trains in the same folder.
-    #[error("{}: another training is at work here; wait for it, or choose another folder", path.display())]
-    Locked {
-        /// The folder.
-        path: PathBuf,
     },
     /// A file could not be read or written.
     #[error("{}", path.display())]
@@ -77,16 +70,4 @@ pub enum EmbedError {
     /// There is nothing to learn from.
     #[error("the graph has no facts to learn from")]
     NoFacts,
-    /// The loss is no number any more.
-    #[error("the loss is not a number after epoch {epoch}: training has diverged; lower learning_rate")]
-    Diverged {
-        /// The epoch after which it was seen.
-        epoch: usize,
-    },
-    /// The user stopped the training; a checkpoint has what was done, if there is a place for one.
-    #[error("interrupted in epoch {epoch}")]
-    Interrupted {
-        /// The epoch that was not finished.
-        epoch: usize,
-    },
 }

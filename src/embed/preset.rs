@@ -1,7 +1,8 @@
 //! Settings that reach the published figures, one file for each model and benchmark graph, built into the
 //! program so that it finds them from anywhere; and settings for graphs that nobody has tuned for.
 
-use super::settings::{Example, Loss, ModelKind, Settings};
+use super::EmbedError;
+use super::settings::{Loss, ModelKind, Settings, TrainingExample};
 
 macro_rules! presets {
     ($($dataset:literal: $($model:literal),+;)+) => {
@@ -45,11 +46,32 @@ pub fn suited(model: ModelKind, entities: usize) -> Settings {
         }
         ModelKind::ConvE => Settings::of(model),
     };
-    let general = Settings { loss: Loss::Softmax, example: Example::Fact, ..own };
+    let general = Settings { loss: Loss::Softmax, example: TrainingExample::Fact, ..own };
     match entities {
         0..1000 => Settings { dimension: 64, image_rows: 8, batch: 256, learning_rate: 0.01, ..general },
         1000..10_000 => Settings { dimension: 100, batch: 512, learning_rate: 0.01, ..general },
         _ => Settings { batch: 1024, epochs: 30, evaluate_every: 5, ..general },
+    }
+}
+
+/// The settings to train `model` with: those in `text` if somebody has written some, else those of the benchmark graph
+/// called `dataset`, else what suits a graph of so many entities; in each case with `changes`, as
+/// [`Settings::from_toml`] takes them.
+///
+/// # Errors
+/// As [`Settings::from_toml`].
+pub fn chosen(
+    model: ModelKind,
+    dataset: &str,
+    entities: usize,
+    text: Option<&str>,
+    changes: &[String],
+) -> Result<Settings, EmbedError> {
+    let named = format!("model=\"{}\"", model.name());
+    let changes: Vec<String> = std::iter::once(named).chain(changes.iter().cloned()).collect();
+    match text.or_else(|| preset(dataset, model)) {
+        Some(text) => Settings::from_toml(text, &changes),
+        None => Settings::from_toml(&suited(model, entities).to_toml(), &changes),
     }
 }
 

@@ -61,7 +61,7 @@ pub enum Loss {
 /// What one training example is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Example {
+pub enum TrainingExample {
     /// A distinct query with all of its answers.
     #[default]
     Query,
@@ -93,7 +93,7 @@ pub struct Settings {
     /// What is minimised.
     pub loss: Loss,
     /// What one training example is.
-    pub example: Example,
+    pub example: TrainingExample,
     /// The part of a label that is spread over all entities (binary loss).
     pub label_smoothing: f64,
     /// The weight of the sum of cubed moduli of the embeddings of a batch.
@@ -147,7 +147,7 @@ impl Default for Settings {
             model: ModelKind::ComplEx,
             dimension: 200,
             loss: Loss::Binary,
-            example: Example::Query,
+            example: TrainingExample::Query,
             label_smoothing: 0.1,
             n3: 0.0,
             dropout_entity: 0.3,
@@ -184,7 +184,7 @@ impl Settings {
             }
             ModelKind::RotatE => Settings {
                 loss: Loss::Softmax,
-                example: Example::Fact,
+                example: TrainingExample::Fact,
                 dropout_entity: 0.0,
                 dropout_relation: 0.0,
                 dropout_table: 0.0,

@@ -5,7 +5,7 @@
 //! take theirs. A stage whose time is up ends with the best it has; it is finished, not interrupted.
 
 use super::{Resources, Stage};
-use crate::progress::Progress;
+use crate::progress::{Metric, Progress};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::{Mutex, PoisonError};
@@ -107,6 +107,10 @@ impl Progress for Timed<'_> {
 
     fn end(&self, summary: &dyn Display) {
         self.inner.end(summary);
+    }
+
+    fn record(&self, metric: &Metric) {
+        self.inner.record(metric);
     }
 
     fn interrupted(&self) -> bool {

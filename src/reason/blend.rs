@@ -123,7 +123,7 @@ impl Blend {
         }
     }
 
-    fn walked(&self, queries: &[Query]) -> Result<Vec<Vec<walk::Answer>>, ReasonerError> {
+    fn walked(&self, queries: &[Query]) -> Result<Vec<Vec<walk::WalkedAnswer>>, ReasonerError> {
         match &self.members.walker {
             Some(walker) => walker.walked(queries),
             None => Ok(vec![Vec::new(); queries.len()]),
@@ -135,7 +135,7 @@ impl Blend {
         &self,
         queries: &[Query],
         by_rules: &[Vec<Ranked>],
-        walked: &[Vec<walk::Answer>],
+        walked: &[Vec<walk::WalkedAnswer>],
     ) -> Result<Vec<Vec<Seen>>, ReasonerError> {
         let embedding = &self.members.embedding;
         // The embedding's scores of all entities exist for one of its batches at a time.
@@ -229,7 +229,7 @@ impl Blend {
 }
 
 /// What each reasoner says about every answer of `by_rules` and `walked`, `scores` being the embedding's, if it has any.
-fn seen(by_rules: &[Ranked], walked: &[walk::Answer], scores: &[f32]) -> Vec<Seen> {
+fn seen(by_rules: &[Ranked], walked: &[walk::WalkedAnswer], scores: &[f32]) -> Vec<Seen> {
     let highest = scores.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
     let sum: f64 = scores.iter().map(|&score| f64::from(score - highest).exp()).sum();
     let embedding = |entity: EntityId| {
@@ -363,9 +363,9 @@ impl Explains for Blend {
     fn search(&self, queries: &[Query], _at_least: usize) -> Result<Vec<Found>, ReasonerError> {
         let walked = self.walked(queries)?;
         let seen = self.seen_beside(queries, &self.by_rules(queries), &walked)?;
-        let found = |((&query, seen), walked): ((&Query, Vec<Seen>), Vec<walk::Answer>)| {
+        let found = |((&query, seen), walked): ((&Query, Vec<Seen>), Vec<walk::WalkedAnswer>)| {
             let weights = self.weights(query.link);
-            let mut walks: HashMap<EntityId, walk::Answer> =
+            let mut walks: HashMap<EntityId, walk::WalkedAnswer> =
                 walked.into_iter().map(|walk| (walk.entity, walk)).collect();
             let candidate = |one: &Seen| {
                 let scored = Scored { entity: one.entity, score: one.score(weights) };

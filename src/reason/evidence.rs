@@ -36,7 +36,7 @@ pub struct Evidence {
     /// The most confident rule that predicts it, by its place among the rules.
     pub rule: Option<u32>,
     /// The walk that led to it.
-    pub walk: Option<walk::Answer>,
+    pub walk: Option<walk::WalkedAnswer>,
 }
 
 /// A scored entity with its evidence.

@@ -14,13 +14,13 @@ const AT_ONCE: usize = 1 << 15;
 /// An embedding model that tells the walker how plausible the end of a walk is.
 pub struct EmbeddingReward {
     embedding: Arc<Embedding>,
-    levels: HashMap<Query, f32>,
+    logsumexp: HashMap<Query, f32>,
 }
 
 impl EmbeddingReward {
-    /// What `embedding` says of the ends of walks for `queries`. Their levels are computed here, all together:
+    /// What `embedding` says of the ends of walks for `queries`. Their `logsumexp` is computed here, for all together:
     /// the last digits of a product depend on how many rows it has, and a training that goes on from a checkpoint must
-    /// not meet others than one that was never stopped.
+    /// not meet another than one that was never stopped.
     ///
     /// # Errors
     /// If the device fails.
@@ -31,32 +31,32 @@ impl EmbeddingReward {
         let mut queries: Vec<Query> = queries.into_iter().collect();
         queries.sort_unstable();
         queries.dedup();
-        let levels = embedding.levels(&queries)?;
-        Ok(Self { embedding: Arc::clone(embedding), levels: queries.into_iter().zip(levels).collect() })
+        let logsumexp = embedding.logsumexp(&queries)?;
+        Ok(Self { embedding: Arc::clone(embedding), logsumexp: queries.into_iter().zip(logsumexp).collect() })
     }
 
-    /// The level of each fact's query.
-    fn levels(&self, facts: &[(EntityId, Link, EntityId)]) -> Result<Vec<f32>, SoftRewardError> {
-        let level = |fact: &(EntityId, Link, EntityId)| {
+    /// The `logsumexp` of each fact's query.
+    fn logsumexp(&self, facts: &[(EntityId, Link, EntityId)]) -> Result<Vec<f32>, SoftRewardError> {
+        let of_query = |fact: &(EntityId, Link, EntityId)| {
             let query = Query { subject: fact.0, link: fact.1 };
-            self.levels.get(&query).copied().ok_or_else(|| format!("{query:?} was not announced").into())
+            self.logsumexp.get(&query).copied().ok_or_else(|| format!("{query:?} was not announced").into())
         };
-        facts.iter().map(level).collect()
+        facts.iter().map(of_query).collect()
     }
 }
 
 impl SoftReward for EmbeddingReward {
     fn plausibility(&self, facts: &[(EntityId, Link, EntityId)]) -> Result<Vec<f32>, SoftRewardError> {
         let device = self.embedding.device();
-        let levels = self.levels(facts)?;
+        let logsumexp = self.logsumexp(facts)?;
         let mut all = Vec::with_capacity(facts.len());
-        for (part, levels) in facts.chunks(AT_ONCE).zip(levels.chunks(AT_ONCE)) {
+        for (part, sums) in facts.chunks(AT_ONCE).zip(logsumexp.chunks(AT_ONCE)) {
             let column = |of: fn(&(EntityId, Link, EntityId)) -> u32| {
                 Indices::new(device, &part.iter().map(of).collect::<Vec<u32>>())
             };
             let (subjects, links) = (column(|fact| fact.0.0)?, column(|fact| fact.1.0)?);
             let objects = column(|fact| fact.2.0)?;
-            all.extend(self.embedding.plausibility(&subjects, &links, &objects, levels)?.to_vec()?);
+            all.extend(self.embedding.plausibility(&subjects, &links, &objects, sums)?.to_vec()?);
         }
         Ok(all)
     }

@@ -38,8 +38,8 @@ impl ByWalker {
 
     /// The ways to a walked answer, that with a rule first. None if the walker has only stayed where it was: that
     /// is no reason, unless the relation asked for often leads from an entity to itself.
-    pub(super) fn ways(&self, query: Query, answer: &walk::Answer) -> Vec<Reasoned> {
-        let hop = |step: &walk::Step| Hop {
+    pub(super) fn ways(&self, query: Query, answer: &walk::WalkedAnswer) -> Vec<Reasoned> {
+        let hop = |step: &walk::WalkStep| Hop {
             link: step.link,
             target: step.entity,
             scores: Some([f64::from(step.relation_score), f64::from(step.entity_score)]),
@@ -75,7 +75,7 @@ impl ByWalker {
     }
 
     /// The answers of each query, best first, as beam search found them.
-    pub(super) fn walked(&self, queries: &[Query]) -> Result<Vec<Vec<walk::Answer>>, ReasonerError> {
+    pub(super) fn walked(&self, queries: &[Query]) -> Result<Vec<Vec<walk::WalkedAnswer>>, ReasonerError> {
         let mut all = Vec::with_capacity(queries.len());
         for batch in queries.chunks(self.walker.batch()) {
             all.extend(self.walker.answers(batch)?);
@@ -105,9 +105,10 @@ impl Explains for ByWalker {
 
     /// In the order in which beam search has them.
     fn search(&self, queries: &[Query], _at_least: usize) -> Result<Vec<Found>, ReasonerError> {
-        let found = |(&query, answers): (&Query, Vec<walk::Answer>)| {
-            let new = |walk: &walk::Answer| !self.graph.contains(query.subject, query.link, walk.entity);
-            let candidate = |walk: walk::Answer| Candidate {
+        let found = |(&query, answers): (&Query, Vec<walk::WalkedAnswer>)| {
+            let new =
+                |walk: &walk::WalkedAnswer| !self.graph.contains(query.subject, query.link, walk.entity);
+            let candidate = |walk: walk::WalkedAnswer| Candidate {
                 entity: walk.entity,
                 score: f64::from(walk.score),
                 evidence: Evidence { rule: None, walk: Some(walk) },
@@ -196,14 +197,17 @@ mod tests {
         let rules = [rule(&[forward, back]), rule(&[forward, forward, back])];
         let reasoner = ByWalker::new(untrained(&facts, &graph), &graph, &rules);
         let query = Query { subject: EntityId(0), link: Link::forward(RelationId(1)) };
-        let step = |link, entity| walk::Step {
+        let step = |link, entity| walk::WalkStep {
             link,
             entity: EntityId(entity),
             relation_score: -1.0,
             entity_score: -1.0,
         };
-        let walked =
-            |path: Vec<walk::Step>| walk::Answer { entity: path[path.len() - 1].entity, score: -1.0, path };
+        let walked = |path: Vec<walk::WalkStep>| walk::WalkedAnswer {
+            entity: path[path.len() - 1].entity,
+            score: -1.0,
+            path,
+        };
         let said = |path| {
             let ways = reasoner.ways(query, &walked(path));
             ways.into_iter()

@@ -10,7 +10,7 @@ use crate::ask::RunReport;
 use crate::config::{ConfigError, System, names};
 use crate::embed;
 use crate::eval::{Figures, Report};
-use crate::run::{RunError, write_whole};
+use crate::run::{EmbedReport, RunError, write_whole};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -130,6 +130,36 @@ impl RowResult {
             rule_share_pretraining: share,
             training,
             command: None,
+        }
+    }
+
+    /// What an embedding model by itself came to, trained on `dataset` with settings that `changes` (options of the command
+    /// line, as they were given) changed.
+    pub fn of_embedding(embedded: &EmbedReport, dataset: &str, seed: u64, changes: &str) -> Self {
+        let EmbedReport { embedding, summary, report } = embedded;
+        let model = embedding.settings().model.name();
+        let seconds = summary.iter().map(|training| ("embeddings".to_owned(), training.training_seconds));
+        Self {
+            dataset: dataset.to_owned(),
+            system: model.to_owned(),
+            split: "test".to_owned(),
+            seed,
+            version: crate::VERSION.to_owned(),
+            device: embedding.device().to_string(),
+            config: embedding.settings().to_toml(),
+            report: report.clone(),
+            mrr_published_ties: None,
+            both: None,
+            valid: None,
+            valid_as_published: None,
+            parameters: None,
+            stage_seconds: seconds.collect(),
+            rule_share: None,
+            rule_share_pretraining: None,
+            training: summary.clone(),
+            command: Some(format!(
+                "ruleguider embed data/{dataset} --model {model} --seed {seed}{changes} --out {model}.safetensors"
+            )),
         }
     }
 }

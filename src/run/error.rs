@@ -83,7 +83,10 @@ pub enum RunError {
     Embed(crate::embed::EmbedError),
     /// The walker.
     #[error(transparent)]
-    Walk(#[from] crate::walk::WalkError),
+    Walk(crate::walk::WalkError),
+    /// A training, or its records.
+    #[error(transparent)]
+    Train(crate::train::TrainError),
     /// The device.
     #[error(transparent)]
     Tensor(#[from] crate::tensor::TensorError),
@@ -121,8 +124,26 @@ impl From<crate::eval::EvalError> for RunError {
 impl From<crate::embed::EmbedError> for RunError {
     fn from(error: crate::embed::EmbedError) -> Self {
         match error {
-            crate::embed::EmbedError::Interrupted { .. } => RunError::Interrupted,
+            crate::embed::EmbedError::Train(error) => error.into(),
             other => RunError::Embed(other),
+        }
+    }
+}
+
+impl From<crate::walk::WalkError> for RunError {
+    fn from(error: crate::walk::WalkError) -> Self {
+        match error {
+            crate::walk::WalkError::Train(error) => error.into(),
+            other => RunError::Walk(other),
+        }
+    }
+}
+
+impl From<crate::train::TrainError> for RunError {
+    fn from(error: crate::train::TrainError) -> Self {
+        match error {
+            crate::train::TrainError::Interrupted { .. } => RunError::Interrupted,
+            other => RunError::Train(other),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::material::Learnable;
 use super::run::RunSpec;
 use crate::config::Config;
 use crate::plan::Stage;
-use crate::walk::{self, Start};
+use crate::walk::{Phase, Start};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ pub fn settings(stage: Stage, config: &Config) -> Value {
         Stage::Embeddings => value(&config.embed),
         Stage::Rules => value(&config.rules.mined()),
         Stage::Pretraining => {
-            json!([value(&config.walk.lasting(walk::Stage::Pretrain)), config.rules.threshold])
+            json!([value(&config.walk.checkpoint_settings(Phase::Pretrain)), config.rules.threshold])
         }
         Stage::Training => json!([value(&config.walk), config.rules.threshold]),
         Stage::Blending => json!([value(&config.blend), config.rules.aggregate, config.rules.top]),
@@ -31,7 +31,7 @@ pub fn settings(stage: Stage, config: &Config) -> Value {
 /// The settings by which checkpoints of the stage are told apart: a training may be made longer.
 pub fn checkpoint_settings(stage: Stage, config: &Config) -> Value {
     match stage {
-        Stage::Training => json!([config.walk.lasting(walk::Stage::Joint), config.rules.threshold]),
+        Stage::Training => json!([config.walk.checkpoint_settings(Phase::Joint), config.rules.threshold]),
         other => settings(other, config),
     }
 }

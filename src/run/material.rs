@@ -4,9 +4,7 @@ use super::mirror::Mirror;
 use super::{Checksum, RunDirectory, RunError};
 use crate::config::{Config, LearnValid};
 use crate::graph::{Dataset, Graph, Known, Names};
-use crate::progress::Progress;
-use crate::tensor::Archive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What is learnt from: the facts as a graph, training queries and validation split, and their names.
@@ -51,7 +49,7 @@ pub struct Material<'a> {
     pub directory: &'a RunDirectory,
     /// What a checkpoint must have been made from for the stage to go on from it.
     pub inputs: &'a Checksum,
-    /// Who is told how it goes, and follows the learning curves.
+    /// Who is told how it goes, and listens to the records of trainings.
     pub progress: &'a Mirror<'a>,
 }
 
@@ -65,12 +63,6 @@ impl Material<'_> {
         let all = self.directory.file("checkpoints");
         let own = all.join(format!("{name}-{}", self.inputs.short()));
         std::fs::create_dir_all(&own).map_err(RunError::writing(&own))?;
-        if let Some(damaged) = damaged_archive(&own)? {
-            self.progress.begin(name, "", None);
-            self.progress.end(&format_args!("{} is damaged; beginning anew", damaged.display()));
-            std::fs::remove_dir_all(&own).map_err(RunError::writing(&own))?;
-            std::fs::create_dir_all(&own).map_err(RunError::writing(&own))?;
-        }
         let prefix = format!("{name}-");
         for entry in std::fs::read_dir(&all).map_err(RunError::reading(&all))? {
             let path = entry.map_err(RunError::reading(&all))?.path();
@@ -88,18 +80,4 @@ impl Material<'_> {
         }
         Ok(own)
     }
-}
-
-/// A file of weights in `folder` that can be opened and is not whole.
-fn damaged_archive(folder: &Path) -> Result<Option<PathBuf>, RunError> {
-    for entry in std::fs::read_dir(folder).map_err(RunError::reading(folder))? {
-        let path = entry.map_err(RunError::reading(folder))?.path();
-        if path.extension().is_some_and(|ending| ending == "safetensors") {
-            std::fs::File::open(&path).map_err(RunError::reading(&path))?;
-            if Archive::read(&path).is_err() {
-                return Ok(Some(path));
-            }
-        }
-    }
-    Ok(None)
 }

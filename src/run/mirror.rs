@@ -1,81 +1,61 @@
-//! Progress that also follows the learning curves of a stage: every line that the stage writes about itself comes
-//! into the run's `metrics.jsonl`, and as an event into TensorBoard's file where one is wanted.
-//!
-//! Stages keep their curves beside their checkpoints, in forms of their own; here they get one form. What a stage
-//! takes back, because it goes on from a checkpoint, is taken back here too.
+//! Progress that also listens to the records of trainings: each comes into the run's `metrics.jsonl`, and as an event into
+//! TensorBoard's file where one is wanted.
 
-use super::metrics::{Metric, Metrics};
-use super::tensorboard::EventFile;
-use super::{RunDirectory, RunError, directory, metrics, tensorboard};
-use crate::progress::Progress;
-use serde_json::{Map, Value};
+use super::directory::METRICS;
+use super::tensorboard::{self, EventFile};
+use super::{RunDirectory, RunError};
+use crate::progress::{Metric, Progress};
+use crate::train::{Curves, read_curves};
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
-/// How often the curves are looked at while a stage works.
-const EVERY: Duration = Duration::from_secs(2);
-
-/// A progress that follows learning curves.
+/// A progress that listens to records.
 pub struct Mirror<'a> {
     inner: &'a dyn Progress,
     state: Mutex<State>,
 }
 
 struct State {
-    metrics: Metrics,
+    curves: Curves,
     events: Option<EventFile>,
-    /// The stage, as the run calls it.
-    stage: String,
-    source: Option<PathBuf>,
-    copied: usize,
-    looked: Instant,
+    /// What kept a record from being written.
+    failure: Option<RunError>,
     /// Whether the current stage has nothing to do and is not worth a word.
     idle: bool,
 }
 
 impl<'a> Mirror<'a> {
-    /// Follows into the files of `directory`, for TensorBoard too if `events`.
+    /// Writes into the files of `directory`, for TensorBoard too if `events`.
     ///
     /// # Errors
     /// If they cannot be written.
     pub fn new(directory: &RunDirectory, events: bool, inner: &'a dyn Progress) -> Result<Self, RunError> {
-        let metrics = Metrics::open(&directory.file(directory::METRICS))?;
+        let curves = Curves::open(&directory.file(METRICS))?;
         let events = events.then(|| EventFile::create(&tensorboard::folder(directory))).transpose()?;
-        let (stage, source, copied, looked, idle) = (String::new(), None, 0, Instant::now(), false);
-        let state = Mutex::new(State { metrics, events, stage, source, copied, looked, idle });
-        Ok(Self { inner, state })
+        Ok(Self { inner, state: Mutex::new(State { curves, events, failure: None, idle: false }) })
     }
 
-    /// From now on follows the curves in the file `source`, as those of `stage`.
-    ///
-    /// # Errors
-    /// If what the run says about the stage cannot be taken back.
-    pub fn follow(&self, stage: &str, source: PathBuf) -> Result<(), RunError> {
-        let mut state = self.lock();
-        state.metrics.rewind(stage, None)?;
-        (state.stage, state.source, state.copied) = (stage.to_owned(), Some(source), 0);
-        Ok(())
-    }
-
-    /// Takes over what the run at `from` has said about `stage`.
+    /// Takes over what the run at `from` has recorded of `stage`.
     ///
     /// # Errors
     /// If it cannot be read, or not be written here.
     pub fn take_over(&self, stage: &str, from: &Path) -> Result<(), RunError> {
         let mut state = self.lock();
-        state.metrics.rewind(stage, None)?;
-        let said = metrics::read(&from.join(directory::METRICS))?;
-        said.iter().filter(|metric| metric.stage == stage).try_for_each(|metric| state.add(metric))
+        let mut last = 0;
+        for metric in read_curves(&from.join(METRICS))?.iter().filter(|metric| metric.stage == stage) {
+            state.record(metric)?;
+            last = metric.step;
+        }
+        Ok(state.curves.forget_after(stage, last)?)
     }
 
-    /// Copies what is still to be copied.
+    /// Whether all records could be written.
     ///
     /// # Errors
-    /// If it cannot be written.
-    pub fn catch_up(&self) -> Result<(), RunError> {
-        self.lock().catch_up()
+    /// What kept the first of the others from it.
+    pub fn check(&self) -> Result<(), RunError> {
+        self.lock().failure.take().map_or(Ok(()), Err)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -83,47 +63,22 @@ impl<'a> Mirror<'a> {
     }
 }
 
-impl State {
-    fn catch_up(&mut self) -> Result<(), RunError> {
-        self.looked = Instant::now();
-        // A stage that has written nothing yet has no file.
-        let Some(Ok(text)) = self.source.as_ref().map(std::fs::read_to_string) else { return Ok(()) };
-        let curves = normalised(&text, &self.stage);
-        curves.iter().skip(self.copied).try_for_each(|metric| self.add(metric))?;
-        self.copied = self.copied.max(curves.len());
-        Ok(())
-    }
-
-    fn add(&mut self, metric: &Metric) -> Result<(), RunError> {
-        self.metrics.add(metric)?;
-        self.events.as_mut().map_or(Ok(()), |events| events.add(metric))
-    }
+/// What the trainings of a run have recorded.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn recorded(directory: &RunDirectory) -> Result<Vec<Metric>, RunError> {
+    Ok(read_curves(&directory.file(METRICS))?)
 }
 
-/// The lines of a stage in one form: `stage`, `step`, `seconds` since the stage began, plain numbers.
-fn normalised(text: &str, stage: &str) -> Vec<Metric> {
-    let mut so_far = 0.0;
-    let mut metrics = Vec::new();
-    for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
-        let Ok(mut line) = serde_json::from_str::<Map<String, Value>>(line) else { continue };
-        line.remove("stage");
-        let seconds = line.remove("seconds").and_then(|seconds| seconds.as_f64()).unwrap_or(0.0);
-        let (step, seconds) = match (line.remove("step"), line.remove("epoch")) {
-            (Some(step), _) => (step, seconds),
-            (None, epoch) => {
-                // The walker tells the seconds of each epoch.
-                so_far += seconds;
-                (epoch.unwrap_or_default(), so_far)
-            }
-        };
-        let valid = line.remove("valid");
-        for (name, value) in valid.iter().filter_map(Value::as_object).flatten() {
-            line.insert(format!("valid_{name}"), value.clone());
+impl State {
+    fn record(&mut self, metric: &Metric) -> Result<(), RunError> {
+        // What has been told before stands in the event file of an earlier sitting.
+        if !self.curves.record(metric)? {
+            return Ok(());
         }
-        let step = step.as_u64().unwrap_or(metrics.len() as u64 + 1);
-        metrics.push(Metric { stage: stage.to_owned(), step, seconds, figures: line });
+        self.events.as_mut().map_or(Ok(()), |events| events.add(metric))
     }
-    metrics
 }
 
 impl Progress for Mirror<'_> {
@@ -137,16 +92,19 @@ impl Progress for Mirror<'_> {
 
     fn advance(&self, done: u64, figures: &dyn Display) {
         self.inner.advance(done, figures);
-        let mut state = self.lock();
-        if state.looked.elapsed() >= EVERY {
-            // A failure shows itself when the stage ends and catches up for good.
-            let _ = state.catch_up();
-        }
     }
 
     fn end(&self, summary: &dyn Display) {
         if !self.lock().idle {
             self.inner.end(summary);
+        }
+    }
+
+    fn record(&self, metric: &Metric) {
+        self.inner.record(metric);
+        let mut state = self.lock();
+        if let Err(error) = state.record(metric) {
+            state.failure.get_or_insert(error);
         }
     }
 
@@ -163,46 +121,58 @@ impl Progress for Mirror<'_> {
 mod tests {
     use super::*;
     use crate::progress::Silent;
+    use serde_json::{Map, Value};
 
-    const WALKED: &str = "{\"stage\":\"joint\",\"epoch\":1,\"reward\":0.1,\"seconds\":3.0,\"valid\":{\"mrr\":0.4}}\n\
-        {\"stage\":\"joint\",\"epoch\":2,\"reward\":0.2,\"seconds\":4.0}\n{\"stage\":\"jo";
-
-    #[test]
-    fn the_curves_of_every_stage_get_one_form() {
-        let joint = normalised(WALKED, "training");
-        assert_eq!(joint.len(), 2);
-        assert_eq!((joint[1].step, joint[1].seconds), (2, 7.0));
-        assert_eq!(joint[0].figures["valid_mrr"], 0.4);
-        let line = "{\"stage\":\"embed\",\"step\":9,\"seconds\":1.5,\"loss\":0.25,\"valid_mrr\":0.3}\n";
-        let embedded = normalised(line, "embeddings");
-        assert_eq!((embedded[0].step, embedded[0].seconds), (9, 1.5));
-        assert_eq!(embedded[0].figures["loss"], 0.25);
+    fn metric(step: u64, loss: f64) -> Metric {
+        let figures = Map::from_iter([("loss".to_owned(), Value::from(loss))]);
+        Metric { stage: "training".to_owned(), step, seconds: 1.5, figures }
     }
 
     #[test]
-    fn lines_come_once_even_when_a_stage_begins_again() {
+    fn records_come_once_to_the_run_and_to_tensorboard() {
         let folder = tempfile::tempdir().unwrap();
         let directory = RunDirectory::work_in(folder.path()).unwrap();
-        let source = folder.path().join("curves.jsonl");
-        std::fs::write(&source, WALKED).unwrap();
         let mirror = Mirror::new(&directory, true, &Silent).unwrap();
-        for _ in 0..2 {
-            mirror.follow("training", source.clone()).unwrap();
-            mirror.catch_up().unwrap();
-            mirror.catch_up().unwrap();
+        let events = || -> u64 {
+            let files = std::fs::read_dir(tensorboard::folder(&directory)).unwrap();
+            files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
+        };
+        for step in [1, 2, 3] {
+            mirror.record(&metric(step, 0.5));
         }
-        assert_eq!(metrics::read(&directory.file(directory::METRICS)).unwrap().len(), 2);
-        assert_eq!(std::fs::read_dir(tensorboard::folder(&directory)).unwrap().count(), 1);
-        // Another run that takes the stage over has them too, once.
+        let before = events();
+        for step in [1, 2] {
+            mirror.record(&metric(step, 0.5));
+        }
+        assert_eq!(events(), before, "what is told again is no event");
+        mirror.record(&metric(3, 0.25));
+        assert!(events() > before);
+        mirror.check().unwrap();
+        let told = read_curves(&directory.file(METRICS)).unwrap();
+        assert_eq!(told, [metric(1, 0.5), metric(2, 0.5), metric(3, 0.25)]);
+        // Another run that takes the stage over has them too, once, and nothing else of it.
         let other = tempfile::tempdir().unwrap();
         let heir = RunDirectory::work_in(other.path()).unwrap();
         let mirror = Mirror::new(&heir, false, &Silent).unwrap();
+        mirror.record(&metric(9, 0.125));
         for _ in 0..2 {
             mirror.take_over("training", folder.path()).unwrap();
             mirror.take_over("rules", folder.path()).unwrap();
         }
-        let [ours, theirs] =
-            [&directory, &heir].map(|run| metrics::read(&run.file(directory::METRICS)).unwrap());
-        assert_eq!(ours, theirs);
+        assert_eq!(read_curves(&heir.file(METRICS)).unwrap(), told);
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_written_is_not_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = RunDirectory::work_in(folder.path()).unwrap();
+        let mirror = Mirror::new(&directory, false, &Silent).unwrap();
+        mirror.record(&metric(1, 0.5));
+        // A folder where the file was: it cannot be written anew.
+        std::fs::remove_file(directory.file(METRICS)).unwrap();
+        std::fs::create_dir(directory.file(METRICS)).unwrap();
+        mirror.record(&metric(1, 0.25));
+        assert!(mirror.check().unwrap_err().to_string().contains("metrics.jsonl"));
+        mirror.check().unwrap();
     }
 }

@@ -99,8 +99,8 @@ pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Resu
         }
         timed.begin_stage(&wanted[at..]);
         let learnt = learn_unless_done(&wanted[at..], &inputs, &mut stages, &mut artifacts, &material);
-        mirror.catch_up()?;
         let skipped = learnt?;
+        mirror.check()?;
         let record = &stages.records()[stage.name()];
         if timed.end_stage() {
             progress.begin(stage.name(), "", None);

@@ -5,11 +5,12 @@ use super::directory::{BLEND, EMBEDDING, PRETRAINED, RULES, WALKER, write_whole}
 use super::material::Material;
 use super::record::Finished;
 use super::{Checksum, RunError};
-use crate::embed::{self, Size, Stop, Task};
+use crate::embed::{self, Size, Stop, Task, TrainedEmbedding};
 use crate::graph::{Known, Query, Triple, evenly};
 use crate::reason::{EmbeddingReward, Recipe, path_table};
 use crate::rule::{self, RuleType};
-use crate::walk::{self, SoftReward, Stage, Start, Teacher, TrainOptions, Walker};
+use crate::train;
+use crate::walk::{self, Phase, SoftReward, Start, Teacher, TrainOptions, Walker};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -48,26 +49,20 @@ pub fn embeddings(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<
     let Material { seed, directory, progress, .. } = *material;
     let Artifacts { learnable, config, device, .. } = &*artifacts;
     let size = Size { entities: learnable.names.entities.len(), relations: learnable.names.relations.len() };
-    let folder = |name: &str| -> Result<_, RunError> {
-        let folder = material.checkpoints(name)?;
-        progress.follow("embeddings", folder.join("metrics.jsonl"))?;
-        Ok(folder)
+    let folder = material.checkpoints("embeddings")?;
+    let task = Task {
+        known: &learnable.tuning,
+        size,
+        settings: &config.embed,
+        stop: Stop::Validation,
+        seed,
+        device,
+        folder: Some(&folder),
     };
-    let settings = &config.embed;
-    let task =
-        Task { known: &learnable.known, size, settings, stop: Stop::Validation, seed, device, folder: None };
-    let stop = match (learnable.valid_learnt, settings.final_epochs) {
-        (false, _) => Stop::Validation,
-        // The validation split is about to be learnt: how long to train is found without it first.
-        (true, 0) => {
-            let apart = Task { known: &learnable.tuning, folder: Some(&folder("tuning")?), ..task };
-            Stop::After(embed::epochs_wanted(apart, progress)?)
-        }
-        (true, epochs) => Stop::After(epochs),
-    };
-    let embed::Trained { mut embedding, summary } =
-        embed::train(Task { stop, folder: Some(&folder("embeddings")?), ..task }, progress)?;
+    let whole = learnable.valid_learnt.then_some(&learnable.known);
+    let TrainedEmbedding { mut embedding, summary } = embed::learn(task, whole, progress)?;
     embedding.save(&directory.file(EMBEDDING), &learnable.names, &[])?;
+    train::forget(&folder);
     let figures = serde_json::to_value(&summary).expect("a summary is plain data");
     embedding.settle()?;
     artifacts.put_embedding(embedding);
@@ -79,7 +74,7 @@ pub fn embeddings(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<
 /// # Errors
 /// If training fails or the user interrupts.
 pub fn pretraining(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finished, RunError> {
-    Ok(walker(artifacts, material, Stage::Pretrain, PRETRAINED)?.0)
+    Ok(walker(artifacts, material, Phase::Pretrain, PRETRAINED)?.0)
 }
 
 /// Trains both agents.
@@ -87,7 +82,7 @@ pub fn pretraining(artifacts: &mut Artifacts, material: &Material<'_>) -> Result
 /// # Errors
 /// If training fails or the user interrupts.
 pub fn training(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finished, RunError> {
-    let (finished, walker) = walker(artifacts, material, Stage::Joint, WALKER)?;
+    let (finished, walker) = walker(artifacts, material, Phase::Joint, WALKER)?;
     artifacts.put_walker(walker);
     Ok(finished)
 }
@@ -95,7 +90,7 @@ pub fn training(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Fi
 fn walker(
     artifacts: &Artifacts,
     material: &Material<'_>,
-    stage: Stage,
+    phase: Phase,
     file: &str,
 ) -> Result<(Finished, Walker), RunError> {
     let Material { seed, directory, progress, .. } = *material;
@@ -103,9 +98,9 @@ fn walker(
     let settings = &config.walk;
     let rules = path_table(artifacts.rules()?, settings.hops, config.rules.threshold);
     // Pre-training looks at rules alone, and joint training after it begins where it ended.
-    let goes_on = stage == Stage::Joint && settings.pretrains();
+    let goes_on = phase == Phase::Joint && settings.pretrains();
     let starts = settings.start == Start::Embedding && !goes_on;
-    let rewards = settings.soft_reward && stage == Stage::Joint;
+    let rewards = settings.soft_reward && phase == Phase::Joint;
     let embedding = (starts || rewards).then(|| artifacts.embedding()).transpose()?;
     let asked =
         |triples: &[Triple]| -> Vec<Query> { settings.side.asked(triples).map(|(query, _)| query).collect() };
@@ -119,9 +114,8 @@ fn walker(
         true => Known { valid: Arc::from([]), ..learnable.known.clone() },
         false => learnable.known.clone(),
     };
-    let name = if stage == Stage::Pretrain { "pretraining" } else { "training" };
+    let name = if phase == Phase::Pretrain { "pretraining" } else { "training" };
     let folder = material.checkpoints(name)?;
-    progress.follow(name, folder.join("metrics.jsonl"))?;
     let mut walker = Walker::new(settings, &learnable.graph, &known, device, seed)?;
     if let Some(embedding) = embedding.filter(|_| starts) {
         walker.start_from(&embedding.entity_vectors(), &embedding.link_vectors(), seed)?;
@@ -130,20 +124,15 @@ fn walker(
         walker.go_on_from(&directory.file(PRETRAINED))?;
     }
     let teacher = Teacher { rules: &rules, soft };
-    let options = TrainOptions { stage, seed, folder: Some(&folder), ..TrainOptions::default() };
+    let options = TrainOptions { phase, seed, folder: Some(&folder), ..TrainOptions::default() };
     let trained = walk::train(&mut walker, &learnable.graph, &known, teacher, options, progress)?;
-    if trained.interrupted {
-        return Err(RunError::Interrupted);
-    }
     walker.save(&directory.file(file))?;
-    if stage == Stage::Pretrain {
+    if phase == Phase::Pretrain {
         // Joint training can be made longer later; this is finished.
-        walk::forget(&folder);
+        train::forget(&folder);
     }
-    let seconds = trained.history.iter().map(|figures| figures.seconds).sum();
-    let kept = trained.best.as_ref().map_or(trained.epochs, |best| best.epoch);
-    let noted = trained.history.iter().find(|figures| figures.epoch == kept);
-    let share = match noted.and_then(|figures| figures.rule_share) {
+    let noted = trained.kept().and_then(|metric| metric.figures.get("rule_share")?.as_f64());
+    let share = match noted {
         Some(share) => share,
         None => {
             let some = evenly(&learnable.tuning.valid, settings.validation_queries);
@@ -152,11 +141,11 @@ fn walker(
     };
     let figures = json!({
         "epochs": trained.epochs,
-        "best": trained.best,
+        "best": trained.best.map(|best| json!({ "epoch": best.epoch, "mrr": best.figures.mrr })),
         "parameters": walker.parameter_count(),
         "rule_share": share,
     });
-    Ok((Finished { files: vec![file.to_owned()], figures, seconds: Some(seconds) }, walker))
+    Ok((Finished { files: vec![file.to_owned()], figures, seconds: Some(trained.step_seconds) }, walker))
 }
 
 /// Fits the weights of the blend on the validation split.

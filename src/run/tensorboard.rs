@@ -5,8 +5,8 @@
 //! step = 2: int64, file_version = 3: string, summary = 5: Summary { value = 1: { tag = 1: string, simple_value
 //! = 2: float } } }`, small enough to be written by hand.
 
-use super::metrics::Metric;
 use super::{RunError, directory};
+use crate::progress::Metric;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};

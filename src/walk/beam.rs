@@ -20,7 +20,7 @@ use serde::Serialize;
 
 /// One hop of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct WalkStep {
     /// The link walked; NO_OP for staying.
     pub link: Link,
     /// Where it led.
@@ -33,16 +33,16 @@ pub struct Step {
 
 /// An answer with the best path that leads to it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct WalkedAnswer {
     /// The entity that the path ends in.
     pub entity: EntityId,
     /// The sum of the scores of its steps; with pooled paths, the logarithm of the sum over all paths found.
     pub score: f32,
     /// The path, one step a hop.
-    pub path: Vec<Step>,
+    pub path: Vec<WalkStep>,
 }
 
-impl Answer {
+impl WalkedAnswer {
     /// The links of the path, as rules are looked up.
     pub fn links(&self) -> Vec<Link> {
         self.path.iter().map(|step| step.link).collect()
@@ -73,22 +73,22 @@ struct Paths {
     stands: Vec<Stand>,
     scores: Vec<f32>,
     before: Vec<u32>,
-    steps: Vec<Step>,
+    steps: Vec<WalkStep>,
 }
 
 /// The log-probabilities of a hop, on the host.
-struct Chances<'a> {
+struct LogProbs<'a> {
     relations: Option<Vec<f32>>,
     actions: Vec<f32>,
     links: usize,
     candidates: &'a Candidates,
 }
 
-impl Chances<'_> {
-    fn step(&self, stand: Stand, place: usize) -> Step {
+impl LogProbs<'_> {
+    fn step(&self, stand: Stand, place: usize) -> WalkStep {
         let link = self.candidates.links[place];
         let relation = |table: &Vec<f32>| table[stand.head as usize * self.links + link as usize];
-        Step {
+        WalkStep {
             link: Link(link),
             entity: EntityId(self.candidates.targets[place]),
             relation_score: self.relations.as_ref().map_or(0.0, relation),
@@ -108,7 +108,7 @@ impl Walker {
     ///
     /// # Errors
     /// If the device fails.
-    pub fn answers(&self, queries: &[Query]) -> Result<Vec<Vec<Answer>>, WalkError> {
+    pub fn answers(&self, queries: &[Query]) -> Result<Vec<Vec<WalkedAnswer>>, WalkError> {
         self.answers_counted(queries).map(|(answers, _)| answers)
     }
 
@@ -116,7 +116,10 @@ impl Walker {
     ///
     /// # Errors
     /// If the device fails.
-    pub fn answers_counted(&self, queries: &[Query]) -> Result<(Vec<Vec<Answer>>, BeamWork), WalkError> {
+    pub fn answers_counted(
+        &self,
+        queries: &[Query],
+    ) -> Result<(Vec<Vec<WalkedAnswer>>, BeamWork), WalkError> {
         let asks: Vec<Ask> = queries.iter().map(|&query| Ask { query, target: None }).collect();
         let mut tape = Tape::inference(&self.parameters);
         let (mut layer, stands) = Layer::first(&asks);
@@ -131,12 +134,13 @@ impl Walker {
             work.states += layer.states();
             work.candidates += candidates.total();
             let choices = Choices::new(&tape, &candidates)?;
-            let relations = self.network.relation_chances(&mut tape, &layer, &now)?;
-            let actions = self.network.action_chances(&mut tape, &asks, &layer, &now, &choices)?;
-            let relations = relations.map(|chances| tape.value(chances).to_vec()).transpose()?;
+            let relations = self.network.relation_log_probs(&mut tape, &layer, &now)?;
+            let actions = self.network.action_log_probs(&mut tape, &asks, &layer, &now, &choices)?;
+            let relations = relations.map(|log_probs| tape.value(log_probs).to_vec()).transpose()?;
             let actions = tape.value(actions).to_vec()?;
-            let chances = Chances { relations, actions, links: self.world.links(), candidates: &candidates };
-            let next = self.select(&paths, &chances, last);
+            let log_probs =
+                LogProbs { relations, actions, links: self.world.links(), candidates: &candidates };
+            let next = self.select(&paths, &log_probs, last);
             all.push(std::mem::replace(&mut paths, next));
             if !last {
                 let moves: Vec<Move> = paths
@@ -158,7 +162,7 @@ impl Walker {
     }
 
     /// The best continuations of every query's paths.
-    fn select(&self, paths: &Paths, chances: &Chances, last: bool) -> Paths {
+    fn select(&self, paths: &Paths, log_probs: &LogProbs, last: bool) -> Paths {
         let beam = self.config.beam;
         let entities = if last { self.world.entities() } else { 0 };
         let selected: Vec<Vec<Found>> = (0..paths.queries())
@@ -168,9 +172,9 @@ impl Walker {
                 |best_of, query| {
                     let range = paths.of(query);
                     if last {
-                        best_of.entities(paths, range, chances, beam)
+                        best_of.entities(paths, range, log_probs, beam)
                     } else {
-                        best(paths, range, chances, beam)
+                        best(paths, range, log_probs, beam)
                     }
                 },
             )
@@ -180,7 +184,7 @@ impl Walker {
             for Found { score, before, place } in found {
                 next.scores.push(score);
                 next.before.push(before);
-                next.steps.push(chances.step(paths.stands[before as usize], place as usize));
+                next.steps.push(log_probs.step(paths.stands[before as usize], place as usize));
             }
             next.starts.push(next.scores.len() as u32);
         }
@@ -231,7 +235,7 @@ fn keep(found: &mut Vec<Found>, count: usize) {
 
 /// The best `count` continuations of some paths. Log-probabilities are at most 0, so a path that is already
 /// behind the `count`-th best continuation is not looked at.
-fn best(paths: &Paths, range: std::ops::Range<usize>, chances: &Chances, count: usize) -> Vec<Found> {
+fn best(paths: &Paths, range: std::ops::Range<usize>, log_probs: &LogProbs, count: usize) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
     let mut bar = f32::NEG_INFINITY;
     for before in range {
@@ -239,8 +243,8 @@ fn best(paths: &Paths, range: std::ops::Range<usize>, chances: &Chances, count: 
         if score < bar {
             break;
         }
-        for place in chances.candidates.list(stand.state) {
-            let score = score + chances.score(stand, place);
+        for place in log_probs.candidates.list(stand.state) {
+            let score = score + log_probs.score(stand, place);
             if score >= bar {
                 found.push(Found { score, before: before as u32, place: place as u32 });
             }
@@ -275,14 +279,14 @@ impl BestOf {
         &mut self,
         paths: &Paths,
         range: std::ops::Range<usize>,
-        chances: &Chances,
+        log_probs: &LogProbs,
         count: usize,
     ) -> Vec<Found> {
         for before in range {
             let (stand, score) = (paths.stands[before], paths.scores[before]);
-            for place in chances.candidates.list(stand.state) {
-                let target = chances.candidates.targets[place];
-                let score = score + chances.score(stand, place);
+            for place in log_probs.candidates.list(stand.state) {
+                let target = log_probs.candidates.targets[place];
+                let score = score + log_probs.score(stand, place);
                 let new = Found { score, before: before as u32, place: place as u32 };
                 let known = self.places[target as usize];
                 match known {
@@ -294,8 +298,8 @@ impl BestOf {
                     _ => {}
                 }
                 if let Some(sums) = &mut self.sums {
-                    let chance = f64::from(score).exp();
-                    if known == NONE { sums.push(chance) } else { sums[known as usize] += chance }
+                    let probability = f64::from(score).exp();
+                    if known == NONE { sums.push(probability) } else { sums[known as usize] += probability }
                 }
             }
         }
@@ -315,7 +319,7 @@ impl BestOf {
 }
 
 /// The answers with their whole paths, from the hops' records.
-fn read_back(hops: &[Paths]) -> Vec<Vec<Answer>> {
+fn read_back(hops: &[Paths]) -> Vec<Vec<WalkedAnswer>> {
     let last = &hops[hops.len() - 1];
     (0..last.queries())
         .into_par_iter()
@@ -328,7 +332,7 @@ fn read_back(hops: &[Paths]) -> Vec<Vec<Answer>> {
                     at = hop.before[at] as usize;
                 }
                 path.reverse();
-                Answer { entity: last.steps[end].entity, score: last.scores[end], path }
+                WalkedAnswer { entity: last.steps[end].entity, score: last.scores[end], path }
             };
             last.of(query).map(answer).collect()
         })

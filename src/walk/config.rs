@@ -10,7 +10,7 @@
 //! | MINERVA | [`WalkConfig::minerva`]: MultiHop without soft reward, action dropout and closed ends |
 
 use super::WalkError;
-use super::episode::Stage;
+use super::episode::Phase;
 use crate::eval::Side;
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +38,7 @@ pub enum Baseline {
     #[default]
     None,
     /// The mean reward of the rollouts of the same query. For one agent without action dropout: elsewhere draws do not
-    /// follow the chances in the loss, and rewards below 0 push down all that is drawn until nothing is learnt.
+    /// follow the probabilities in the loss, and rewards below 0 push down all that is drawn until nothing is learnt.
     Query,
 }
 
@@ -279,15 +279,10 @@ impl WalkConfig {
         real("entity_dropout", self.entity_dropout, 0.0, 1.0)
     }
 
-    /// Adam's step size at `part` (0 to 1) of the joint training.
-    pub(super) fn rate_at(&self, part: f32) -> f32 {
-        self.learning_rate * (1.0 - (1.0 - self.final_rate) * part.clamp(0.0, 1.0))
-    }
-
     /// These settings with those that may change while a walker is in training at fixed values: how to validate and to
     /// search, and how long to train unless the step size goes by it; in pre-training all that only joint training looks
-    /// at. Trainings of a stage that agree in the rest go on from one another's checkpoints.
-    pub fn lasting(&self, stage: Stage) -> Self {
+    /// at. Trainings of a phase that agree in the rest go on from one another's checkpoints.
+    pub fn checkpoint_settings(&self, phase: Phase) -> Self {
         let shared = Self {
             patience: 0,
             validate_every: 1,
@@ -296,9 +291,9 @@ impl WalkConfig {
             pool: Pool::Best,
             ..self.clone()
         };
-        match stage {
-            Stage::Joint => Self { epochs: if self.final_rate < 1.0 { self.epochs } else { 0 }, ..shared },
-            Stage::Pretrain => Self {
+        match phase {
+            Phase::Joint => Self { epochs: if self.final_rate < 1.0 { self.epochs } else { 0 }, ..shared },
+            Phase::Pretrain => Self {
                 epochs: 0,
                 final_rate: 1.0,
                 lambda: 1.0,
@@ -339,15 +334,6 @@ mod tests {
                 system.check().unwrap();
             }
         }
-    }
-
-    #[test]
-    fn the_step_size_falls_in_a_straight_line() {
-        let config = WalkConfig { learning_rate: 0.01, final_rate: 0.2, ..WalkConfig::default() };
-        for (part, rate) in [(0.0, 0.01), (0.5, 0.006), (1.0, 0.002), (2.0, 0.002)] {
-            assert!((config.rate_at(part) - rate).abs() < 1e-7, "{part}");
-        }
-        assert_eq!(WalkConfig::default().rate_at(0.7), WalkConfig::default().learning_rate);
     }
 
     #[test]

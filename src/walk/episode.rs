@@ -11,7 +11,7 @@
 use super::WalkError;
 use super::config::{Baseline, MOST_HOPS, WalkConfig};
 use super::layer::{Layer, Move, Stand};
-use super::measure::{Phase, Watch};
+use super::measure::{BatchPart, Watch};
 use super::network::{Choices, Memory, Network};
 use super::reward::{Teacher, ask_soft};
 use super::world::{Ask, World};
@@ -19,13 +19,13 @@ use crate::graph::{EntityId, Link};
 use crate::tensor::{Choosing, Indices, NOTHING, Tape, Tensor, Var, choose};
 use rayon::prelude::*;
 
-/// Which of the two learning stages a batch belongs to.
+/// Which of the two phases of learning a batch belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Stage {
-    /// Stage 3: the relation agent alone, on rule rewards; entities are drawn uniformly.
+pub enum Phase {
+    /// Phase 3: the relation agent alone, on rule rewards; entities are drawn uniformly.
     Pretrain,
-    /// Stage 4: all agents, on the full reward.
+    /// Phase 4: all agents, on the full reward.
     Joint,
 }
 
@@ -37,8 +37,8 @@ const NO_FACT: u32 = u32::MAX;
 
 /// One hop as the loss sees it.
 struct Hop {
-    relation_chances: Option<Var>,
-    action_chances: Option<Var>,
+    relation_log_probs: Option<Var>,
+    action_log_probs: Option<Var>,
     entropy: Option<Var>,
     heads: Indices,
     links: Indices,
@@ -85,7 +85,7 @@ pub(super) struct Lesson<'a> {
     pub(super) world: &'a World,
     pub(super) network: &'a Network,
     pub(super) teacher: Teacher<'a>,
-    pub(super) stage: Stage,
+    pub(super) phase: Phase,
 }
 
 impl Lesson<'_> {
@@ -99,7 +99,7 @@ impl Lesson<'_> {
     ) -> Result<Episode, WalkError> {
         let walks = self.walk(tape, asks, script, watch)?;
         let (rewards, tally) = self.rewards(asks, &walks)?;
-        watch.lap(Phase::Rewards)?;
+        watch.lap(BatchPart::Rewards)?;
         let (loss, entropy) = self.loss(tape, &walks, &self.weights(&rewards))?;
         Ok(Episode { loss, tally, entropy })
     }
@@ -132,7 +132,7 @@ impl Lesson<'_> {
             } else {
                 (scene.layer, scene.stands) = scene.layer.after(self.config.agents, asks, &moves);
             }
-            watch.lap(Phase::Sharing)?;
+            watch.lap(BatchPart::Sharing)?;
         }
         Ok(walks)
     }
@@ -148,28 +148,29 @@ impl Lesson<'_> {
         watch: &mut Watch,
     ) -> Result<(Hop, Vec<Move>), WalkError> {
         let Scene { layer, stands, memory } = scene;
-        let joint = self.stage == Stage::Joint;
+        let joint = self.phase == Phase::Joint;
         let now = self.network.remember(tape, layer, memory.as_ref(), joint)?;
-        watch.lap(Phase::Memory)?;
+        watch.lap(BatchPart::Memory)?;
         let candidates = self.world.candidates(asks, layer, last);
         watch.size(layer, candidates.total());
         let choices = Choices::new(tape, &candidates)?;
-        watch.lap(Phase::Candidates)?;
-        let relation_chances = self.network.relation_chances(tape, layer, &now)?;
-        let action_chances = match joint {
-            true => Some(self.network.action_chances(tape, asks, layer, &now, &choices)?),
+        watch.lap(BatchPart::Candidates)?;
+        let relation_log_probs = self.network.relation_log_probs(tape, layer, &now)?;
+        let action_log_probs = match joint {
+            true => Some(self.network.action_log_probs(tape, asks, layer, &now, &choices)?),
             false => None,
         };
-        let entropy =
-            action_chances.map(|chances| tape.segment_entropy(chances, &choices.segments)).transpose()?;
-        watch.lap(Phase::Chances)?;
+        let entropy = action_log_probs
+            .map(|log_probs| tape.segment_entropy(log_probs, &choices.segments))
+            .transpose()?;
+        watch.lap(BatchPart::LogProbs)?;
         let heads: Vec<u32> = stands.iter().map(|stand| stand.head).collect();
         let heads = Indices::new(tape.device(), &heads)?;
         let places = match script {
             Some(actions) => scripted(actions, stands, &candidates),
-            None => self.draw(tape, stands, &heads, relation_chances, action_chances, &choices)?,
+            None => self.draw(tape, stands, &heads, relation_log_probs, action_log_probs, &choices)?,
         };
-        watch.lap(Phase::Draws)?;
+        watch.lap(BatchPart::Draws)?;
         let step = |(&from, &place): (&Stand, &u32)| {
             let place = place as usize;
             Move { from, link: candidates.links[place], target: candidates.targets[place] }
@@ -181,7 +182,7 @@ impl Lesson<'_> {
         let links = Indices::new(tape.device(), &taken)?;
         let places = Indices::new(tape.device(), &places)?;
         *memory = Some(now);
-        Ok((Hop { relation_chances, action_chances, entropy, heads, links, places, crowd }, moves))
+        Ok((Hop { relation_log_probs, action_log_probs, entropy, heads, links, places, crowd }, moves))
     }
 
     fn draw(
@@ -189,15 +190,15 @@ impl Lesson<'_> {
         tape: &mut Tape,
         stands: &[Stand],
         heads: &Indices,
-        relation_chances: Option<Var>,
-        action_chances: Option<Var>,
+        relation_log_probs: Option<Var>,
+        action_log_probs: Option<Var>,
         choices: &Choices,
     ) -> Result<Vec<u32>, WalkError> {
         let states =
             Indices::new(tape.device(), &stands.iter().map(|stand| stand.state).collect::<Vec<_>>())?;
         let (groups, scores) = (
-            relation_chances.map(|chances| tape.value(chances)),
-            action_chances.map(|chances| tape.value(chances)),
+            relation_log_probs.map(|log_probs| tape.value(log_probs)),
+            action_log_probs.map(|log_probs| tape.value(log_probs)),
         );
         let choosing = Choosing {
             groups: groups.as_ref(),
@@ -226,9 +227,9 @@ impl Lesson<'_> {
         });
         let mut tally = Tally { walks: by_rules.len() as f64, ..Tally::default() };
         tally.rules = by_rules.iter().filter(|&&reward| reward > 0.0).count() as f64;
-        let rewards = match self.stage {
-            Stage::Pretrain => by_rules,
-            Stage::Joint => {
+        let rewards = match self.phase {
+            Phase::Pretrain => by_rules,
+            Phase::Joint => {
                 let (by_ends, hits) = self.end_rewards(asks, walks)?;
                 tally.hits = hits as f64;
                 let lambda = self.config.lambda;
@@ -304,12 +305,12 @@ impl Lesson<'_> {
         let weights = Tensor::vector(tape.device(), weights)?;
         let (mut loss, mut entropy) = (None, None);
         for hop in &walks.hops {
-            if let Some(chances) = hop.relation_chances {
-                let picked = tape.pick_pairs(chances, &hop.heads, &hop.links)?; // [walks]
+            if let Some(log_probs) = hop.relation_log_probs {
+                let picked = tape.pick_pairs(log_probs, &hop.heads, &hop.links)?; // [walks]
                 loss = Some(tape.add_weighted_sum(loss, picked, &weights)?);
             }
-            if let Some(chances) = hop.action_chances {
-                let picked = tape.pick(chances, &hop.places)?; // [walks]
+            if let Some(log_probs) = hop.action_log_probs {
+                let picked = tape.pick(log_probs, &hop.places)?; // [walks]
                 loss = Some(tape.add_weighted_sum(loss, picked, &weights)?);
             }
             if let Some(of_states) = hop.entropy {

@@ -4,7 +4,7 @@
 //! lap, so that work is booked where it was asked for; the sum of the laps is then a little more than the time
 //! of a batch that nobody watches.
 
-use super::episode::{Lesson, Stage};
+use super::episode::{Lesson, Phase};
 use super::layer::Layer;
 use super::reward::Teacher;
 use super::world::Ask;
@@ -17,13 +17,13 @@ use std::time::Instant;
 /// A part of a batch's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Phase {
+pub enum BatchPart {
     /// The LSTMs of both agents.
     Memory,
     /// The lists of open actions.
     Candidates,
     /// The heads of both agents and the distributions over links and candidates.
-    Chances,
+    LogProbs,
     /// Drawing actions and bringing them to the host.
     Draws,
     /// Finding the distinct states of the next hop.
@@ -36,17 +36,17 @@ pub enum Phase {
     Update,
 }
 
-impl Phase {
-    /// All phases in the order of a batch.
-    pub const ALL: [Phase; 8] = [
-        Phase::Memory,
-        Phase::Candidates,
-        Phase::Chances,
-        Phase::Draws,
-        Phase::Sharing,
-        Phase::Rewards,
-        Phase::Backward,
-        Phase::Update,
+impl BatchPart {
+    /// All parts in the order of a batch.
+    pub const ALL: [BatchPart; 8] = [
+        BatchPart::Memory,
+        BatchPart::Candidates,
+        BatchPart::LogProbs,
+        BatchPart::Draws,
+        BatchPart::Sharing,
+        BatchPart::Rewards,
+        BatchPart::Backward,
+        BatchPart::Update,
     ];
 }
 
@@ -66,13 +66,13 @@ pub struct HopSize {
 /// What a watched batch took.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Measured {
-    /// Seconds of each phase, in the order of [`Phase::ALL`].
+    /// Seconds of each part, in the order of [`BatchPart::ALL`].
     pub seconds: [f64; 8],
     /// The sizes of the hops.
     pub hops: Vec<HopSize>,
 }
 
-/// Books time by phase, if it is on.
+/// Books time by part, if it is on.
 pub(super) struct Watch {
     device: Option<Device>,
     since: Instant,
@@ -89,10 +89,10 @@ impl Watch {
     }
 
     /// Books the time since the last lap.
-    pub(super) fn lap(&mut self, phase: Phase) -> Result<(), WalkError> {
+    pub(super) fn lap(&mut self, part: BatchPart) -> Result<(), WalkError> {
         if let Some(device) = &self.device {
             device.synchronise()?;
-            self.measured.seconds[phase as usize] += self.since.elapsed().as_secs_f64();
+            self.measured.seconds[part as usize] += self.since.elapsed().as_secs_f64();
             self.since = Instant::now();
         }
         Ok(())
@@ -110,7 +110,7 @@ impl Watch {
     }
 }
 
-/// Batches of training that are timed: all together as they run in training, or each phase by itself.
+/// Batches of training that are timed: all together as they run in training, or each part by itself.
 pub struct Timing<'a> {
     walker: &'a mut Walker,
     teacher: Teacher<'a>,
@@ -140,30 +140,30 @@ impl<'a> Timing<'a> {
     ///
     /// # Errors
     /// If the device or the soft reward fails.
-    pub fn run(&mut self, stage: Stage, batches: usize) -> Result<f64, WalkError> {
+    pub fn run(&mut self, phase: Phase, batches: usize) -> Result<f64, WalkError> {
         let device = self.walker.parameters.device().clone();
         device.synchronise()?;
         let begun = Instant::now();
         for _ in 0..batches {
-            self.batch(stage, &mut Watch::off())?;
+            self.batch(phase, &mut Watch::off())?;
         }
         device.synchronise()?;
         Ok(begun.elapsed().as_secs_f64() / batches.max(1) as f64)
     }
 
-    /// One more batch, phase by phase.
+    /// One more batch, part by part.
     ///
     /// # Errors
     /// If the device or the soft reward fails.
-    pub fn watched(&mut self, stage: Stage) -> Result<Measured, WalkError> {
+    pub fn watched(&mut self, phase: Phase) -> Result<Measured, WalkError> {
         let device = self.walker.parameters.device().clone();
         device.synchronise()?;
         let mut watch = Watch::on(&device);
-        self.batch(stage, &mut watch)?;
+        self.batch(phase, &mut watch)?;
         Ok(watch.measured)
     }
 
-    fn batch(&mut self, stage: Stage, watch: &mut Watch) -> Result<(), WalkError> {
+    fn batch(&mut self, phase: Phase, watch: &mut Watch) -> Result<(), WalkError> {
         let Walker { config, world, network, parameters } = &mut *self.walker;
         let size = config.batch.min(self.asks.len());
         if self.next + size > self.asks.len() {
@@ -171,14 +171,14 @@ impl<'a> Timing<'a> {
         }
         let asks = &self.asks[self.next..self.next + size];
         self.next += size;
-        let lesson = Lesson { config, world, network, teacher: self.teacher, stage };
+        let lesson = Lesson { config, world, network, teacher: self.teacher, phase };
         let mut tape = Tape::training(parameters, self.adam.steps().into());
         let episode = lesson.episode(&mut tape, asks, None, watch)?;
         tape.backward(episode.loss, &mut self.gradients)?;
-        watch.lap(Phase::Backward)?;
+        watch.lap(BatchPart::Backward)?;
         self.gradients.clip_norm(if config.clip > 0.0 { config.clip } else { f32::INFINITY })?;
         self.adam.step(parameters, &mut self.gradients)?;
-        watch.lap(Phase::Update)
+        watch.lap(BatchPart::Update)
     }
 }
 

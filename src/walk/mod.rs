@@ -8,14 +8,12 @@
 //!
 //! Inside, from the ground up: `world` says what a walker may do where it stands; `layer` finds the states that
 //! walks share, which is where the speed comes from; `network` is the policy; `episode` one batch of REINFORCE;
-//! `train` and `checkpoint` the stages; `beam` the search; `measure` says
-//! where the time of a batch goes.
+//! `train` puts both phases on the training harness; `beam` is the search; `measure` says where the time of a batch goes.
 //!
 //! Rules come in through [`PathRules`] and embeddings through [`SoftReward`]: this room mines nothing and embeds
 //! nothing, and it never sees a test split.
 
 mod beam;
-mod checkpoint;
 mod config;
 mod episode;
 mod layer;
@@ -30,20 +28,19 @@ mod train;
 mod walker;
 mod world;
 
-pub use beam::{Answer, BeamWork, Step};
-pub use checkpoint::{Best, forget};
+pub use beam::{BeamWork, WalkStep, WalkedAnswer};
 pub use config::{Agents, Baseline, MOST_HOPS, Pool, Start, WIDEST_BEAM, WalkConfig};
-pub use episode::Stage;
-pub use measure::{HopSize, Measured, Phase, Timing};
+pub use episode::Phase;
+pub use measure::{BatchPart, HopSize, Measured, Timing};
 pub use paths::PathTable;
 pub use reasoner::Noting;
 pub use reward::{NoRules, PathRules, SoftReward, SoftRewardError, Teacher};
-pub use train::{EpochFigures, TrainOptions, Trained, train};
+pub use train::{TrainOptions, train};
 pub use walker::Walker;
 pub use world::{Ask, World};
 
-use crate::eval::EvalError;
 use crate::tensor::TensorError;
+use crate::train::TrainError;
 use std::path::PathBuf;
 
 /// What can go wrong with a walker.
@@ -65,31 +62,15 @@ pub enum WalkError {
     /// The embedding model could not say how plausible facts are.
     #[error("the embedding's soft reward failed")]
     SoftReward(#[source] SoftRewardError),
-    /// Validation failed.
+    /// Training failed, or the user interrupted it.
     #[error(transparent)]
-    Validation(#[from] EvalError),
-    /// The gradient is no longer a number.
-    #[error(
-        "training diverged in epoch {epoch}: the gradient is not a number; lower walk.learning_rate or set walk.clip"
-    )]
-    Diverged {
-        /// Which epoch, from 1.
-        epoch: usize,
-    },
-    /// A file that training should go on from cannot serve.
+    Train(#[from] TrainError),
+    /// A file of weights does not fit what it is to be used for.
     #[error("{}: {why}", path.display())]
-    Checkpoint {
-        /// Which file.
+    Weights {
+        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
-    },
-    /// A file or folder cannot be written.
-    #[error("{}: cannot write", path.display())]
-    Unwritable {
-        /// Which.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
     },
 }

@@ -172,7 +172,7 @@ impl Network {
     }
 
     /// `log P^R`, a row for each head of `layer` and a column for each link; none with a single agent.
-    pub(super) fn relation_chances(
+    pub(super) fn relation_log_probs(
         &self,
         tape: &mut Tape,
         layer: &Layer,
@@ -191,7 +191,7 @@ impl Network {
     }
 
     /// `log P^E` of every candidate (with a single agent, the log-probability of every action).
-    pub(super) fn action_chances(
+    pub(super) fn action_log_probs(
         &self,
         tape: &mut Tape,
         asks: &[Ask],

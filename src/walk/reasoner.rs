@@ -1,7 +1,7 @@
 //! The walker as a reasoner among others, and how often its best paths are rules.
 
 use super::reward::PathRules;
-use super::{Answer, WalkError, Walker};
+use super::{WalkError, WalkedAnswer, Walker};
 use crate::eval::{Answers, Reasoner, ReasonerError, Scored};
 use crate::graph::Query;
 use std::collections::HashMap;
@@ -20,8 +20,8 @@ impl Reasoner for Walker {
     }
 }
 
-fn scored(answers: &[Vec<Answer>]) -> Answers {
-    let scored = |answer: &Answer| Scored { entity: answer.entity, score: f64::from(answer.score) };
+fn scored(answers: &[Vec<WalkedAnswer>]) -> Answers {
+    let scored = |answer: &WalkedAnswer| Scored { entity: answer.entity, score: f64::from(answer.score) };
     Answers::Listed(answers.iter().map(|answers| answers.iter().map(scored).collect()).collect())
 }
 
@@ -39,7 +39,7 @@ impl<'a> Noting<'a> {
         Self { walker, rules, by_rule: Mutex::default() }
     }
 
-    fn answers(&self, queries: &[Query]) -> Result<Vec<Vec<Answer>>, WalkError> {
+    fn answers(&self, queries: &[Query]) -> Result<Vec<Vec<WalkedAnswer>>, WalkError> {
         let found = self.walker.answers(queries)?;
         let mut by_rule = self.by_rule.lock().unwrap_or_else(PoisonError::into_inner);
         for (query, answers) in queries.iter().zip(&found) {

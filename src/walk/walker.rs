@@ -95,7 +95,7 @@ impl Walker {
     /// If the file cannot be read or belongs to another graph.
     pub fn read(path: &Path, graph: &Graph, known: &Known, device: &Device) -> Result<Self, WalkError> {
         let archive = Archive::read(path)?;
-        let broken = |why: String| WalkError::Checkpoint { path: path.to_path_buf(), why };
+        let broken = |why: String| WalkError::Weights { path: path.to_path_buf(), why };
         let text = archive.metadata(CONFIG_KEY).ok_or_else(|| broken("it holds no walker".into()))?;
         let config: WalkConfig = serde_json::from_str(text).map_err(|error| broken(error.to_string()))?;
         let mut walker = Self::new(&config, graph, known, device, 0)?;

@@ -6,7 +6,7 @@ mod section;
 
 use super::published;
 use crate::ask::{AskError, Model, RunReport};
-use crate::run::metrics;
+use crate::progress::Metric;
 use chart::{Line, Room, lines};
 use html::{escape, table};
 use section::{section, title};
@@ -22,7 +22,7 @@ pub struct Shown {
     /// What it came to.
     pub report: RunReport,
     /// Its learning curves.
-    pub metrics: Vec<metrics::Metric>,
+    pub metrics: Vec<Metric>,
 }
 
 /// The page about `runs`.

@@ -6,8 +6,8 @@ use super::html::{escape, table};
 use crate::ask::{AskError, ExampleAnswer, Naming, PathStep, RunReport};
 use crate::config::{self, Config, System};
 use crate::plan::Stage;
+use crate::progress::Metric;
 use crate::report::published;
-use crate::run::metrics::Metric;
 use std::fmt::Write;
 
 /// What the run is called on the page.

@@ -3,7 +3,7 @@
 use super::episodes::{gradient, random_walks};
 use super::{asks, plain, small};
 use crate::tensor::{Choosing, Device, Indices, Initial, Key, Parameters, Segments, Tensor, choose};
-use crate::walk::{Agents, Stage, WalkConfig, Walker};
+use crate::walk::{Agents, Phase, WalkConfig, Walker};
 
 fn cuda() -> Option<Device> {
     Device::cuda_exact(0).inspect_err(|error| crate::skip::skip(crate::skip::Need::Cuda, error)).ok()
@@ -20,7 +20,7 @@ fn gradients_and_answers_on_cuda_are_those_on_the_cpu() {
         let on = |device: &Device| {
             let walker = Walker::new(&config, &small.graph, &small.known, device, 5).unwrap();
             let mut gradients = vec![Vec::new(); walker.parameters.ids().count()];
-            gradient(&walker, &asks, &script, Stage::Joint, 1.0, &mut gradients);
+            gradient(&walker, &asks, &script, Phase::Joint, 1.0, &mut gradients);
             let queries: Vec<_> = asks.iter().map(|ask| ask.query).collect();
             (gradients, walker.answers(&queries).unwrap())
         };
@@ -45,7 +45,7 @@ fn draws_on_cuda_are_those_on_the_cpu() {
     let (heads, links, states, draws) = (40usize, 30usize, 500usize, 20_000usize);
     let drawn = |device: &Device, groups: bool, scores: bool| {
         let mut parameters = Parameters::new(device, 1);
-        let chances = parameters.dense("chances", heads, links, Initial::Normal(1.0)).unwrap();
+        let log_probs = parameters.dense("log_probs", heads, links, Initial::Normal(1.0)).unwrap();
         let segments = Segments::from_lengths(device, (0..states).map(|state| state % 90 + 1)).unwrap();
         let total = segments.total();
         let values = parameters.dense("scores", total, 1, Initial::Normal(1.0)).unwrap();
@@ -61,9 +61,9 @@ fn draws_on_cuda_are_those_on_the_cpu() {
             let values: Vec<u32> = (0..draws).map(|draw| (draw * step % count) as u32).collect();
             Indices::new(device, &values).unwrap()
         };
-        let (chances, values): (Tensor, Tensor) = (parameters.value(chances), parameters.value(values));
+        let (log_probs, values): (Tensor, Tensor) = (parameters.value(log_probs), parameters.value(values));
         let choosing = Choosing {
-            groups: groups.then_some(&chances),
+            groups: groups.then_some(&log_probs),
             scores: scores.then_some(&values),
             group_of: &group_of,
             segments: &segments,

@@ -4,7 +4,7 @@ use super::slow::{Slow, open};
 use super::{Small, asks, assert_close, plain, rules, small, walker};
 use crate::graph::{Edge, EntityId, Link};
 use crate::tensor::{Gradients, Tape};
-use crate::walk::episode::{Lesson, Script, Stage};
+use crate::walk::episode::{Lesson, Phase, Script};
 use crate::walk::measure::Watch;
 use crate::walk::world::Ask;
 use crate::walk::{Agents, Baseline, PathRules, SoftRewardError, Teacher, WalkConfig, Walker};
@@ -38,13 +38,13 @@ pub(super) fn random_walks(
     (script, paths)
 }
 
-fn lesson<'a>(walker: &'a Walker, teacher: Teacher<'a>, stage: Stage) -> Lesson<'a> {
+fn lesson<'a>(walker: &'a Walker, teacher: Teacher<'a>, phase: Phase) -> Lesson<'a> {
     let Walker { config, world, network, .. } = walker;
-    Lesson { config, world, network, teacher, stage }
+    Lesson { config, world, network, teacher, phase }
 }
 
 /// The loss of an episode and the slow version of it.
-fn losses(config: &WalkConfig, stage: Stage, seed: u64) -> (f64, f64) {
+fn losses(config: &WalkConfig, phase: Phase, seed: u64) -> (f64, f64) {
     let small = small(7, 22, seed);
     let walker = walker(config, &small);
     let asks = asks(&small.known.queries);
@@ -53,12 +53,12 @@ fn losses(config: &WalkConfig, stage: Stage, seed: u64) -> (f64, f64) {
     let teacher = Teacher { rules: &table, soft: Some(&soft) };
     let mut tape = Tape::training(&walker.parameters, 1);
     let episode =
-        lesson(&walker, teacher, stage).episode(&mut tape, &asks, Some(&script), &mut Watch::off()).unwrap();
+        lesson(&walker, teacher, phase).episode(&mut tape, &asks, Some(&script), &mut Watch::off()).unwrap();
     let ours = f64::from(tape.value(episode.loss).number().unwrap());
 
     let slow = Slow::new(&walker);
     let mut rewards = Vec::new();
-    let (mut chances, mut entropy) = (Vec::new(), 0.0);
+    let (mut log_probs, mut entropy) = (Vec::new(), 0.0);
     for (walk, path) in paths.iter().enumerate() {
         let ask = &asks[walk / config.rollouts];
         let end = path[config.hops - 1].target;
@@ -76,7 +76,7 @@ fn losses(config: &WalkConfig, stage: Stage, seed: u64) -> (f64, f64) {
             (false, false) => f64::from(soft(&[(ask.query.subject, ask.query.link, end)]).unwrap()[0]),
         };
         let lambda = f64::from(config.lambda);
-        rewards.push(if stage == Stage::Pretrain {
+        rewards.push(if phase == Phase::Pretrain {
             by_rule
         } else {
             lambda * by_rule + (1.0 - lambda) * by_end
@@ -85,24 +85,24 @@ fn losses(config: &WalkConfig, stage: Stage, seed: u64) -> (f64, f64) {
         for hop in 0..config.hops {
             let last = hop + 1 == config.hops;
             let open = open(&small, ask, &path[..hop], last && config.close_answers);
-            let of_open = slow.chances(ask, &path[..hop], &open);
+            let of_open = slow.log_probs(ask, &path[..hop], &open);
             let (relation, entity) = of_open[open.iter().position(|edge| *edge == path[hop]).unwrap()];
-            total += if stage == Stage::Pretrain { relation } else { relation + entity };
-            entropy -= of_open.iter().map(|(_, chance)| chance.exp() * chance).sum::<f64>();
+            total += if phase == Phase::Pretrain { relation } else { relation + entity };
+            entropy -= of_open.iter().map(|(_, log_prob)| log_prob.exp() * log_prob).sum::<f64>();
         }
-        chances.push(total);
+        log_probs.push(total);
     }
     let count = rewards.len() as f64;
     let mut theirs = 0.0;
-    for (walk, chance) in chances.iter().enumerate() {
+    for (walk, log_prob) in log_probs.iter().enumerate() {
         let of_query = &rewards[walk / config.rollouts * config.rollouts..][..config.rollouts];
         let baseline = match config.baseline {
             Baseline::None => 0.0,
             Baseline::Query => of_query.iter().sum::<f64>() / of_query.len() as f64,
         };
-        theirs -= (rewards[walk] - baseline) * chance / count;
+        theirs -= (rewards[walk] - baseline) * log_prob / count;
     }
-    if stage == Stage::Joint {
+    if phase == Phase::Joint {
         theirs -= f64::from(config.entropy) * entropy / (config.hops as f64 * count);
         assert_close(
             f64::from(episode.entropy.unwrap().number().unwrap()),
@@ -126,10 +126,10 @@ fn the_loss_is_that_of_one_walk_at_a_time() {
         WalkConfig { hops: 2, ..two.clone().multihop() },
     ];
     for (seed, config) in configs.iter().enumerate() {
-        let (ours, theirs) = losses(config, Stage::Joint, seed as u64);
+        let (ours, theirs) = losses(config, Phase::Joint, seed as u64);
         assert_close(ours, theirs, &format!("loss {seed}"));
     }
-    let (ours, theirs) = losses(&two, Stage::Pretrain, 9);
+    let (ours, theirs) = losses(&two, Phase::Pretrain, 9);
     assert_close(ours, theirs, "pre-training's loss");
 }
 
@@ -138,7 +138,7 @@ pub(super) fn gradient(
     walker: &Walker,
     asks: &[Ask],
     script: &Script,
-    stage: Stage,
+    phase: Phase,
     weight: f64,
     sum: &mut [Vec<f64>],
 ) {
@@ -146,7 +146,7 @@ pub(super) fn gradient(
     let teacher = Teacher { rules: &table, soft: Some(&soft) };
     let mut tape = Tape::training(&walker.parameters, 1);
     let episode =
-        lesson(walker, teacher, stage).episode(&mut tape, asks, Some(script), &mut Watch::off()).unwrap();
+        lesson(walker, teacher, phase).episode(&mut tape, asks, Some(script), &mut Watch::off()).unwrap();
     let mut gradients = Gradients::new(&walker.parameters);
     tape.backward(episode.loss, &mut gradients).unwrap();
     for (id, sum) in walker.parameters.ids().zip(sum) {
@@ -158,8 +158,8 @@ pub(super) fn gradient(
 
 #[test]
 fn shared_states_give_the_gradient_of_unshared_ones() {
-    for (agents, stage) in
-        [(Agents::Two, Stage::Joint), (Agents::Two, Stage::Pretrain), (Agents::Single, Stage::Joint)]
+    for (agents, phase) in
+        [(Agents::Two, Phase::Joint), (Agents::Two, Phase::Pretrain), (Agents::Single, Phase::Joint)]
     {
         let config = WalkConfig { rollouts: 12, entropy: 0.05, ..plain(agents) };
         let small = small(6, 16, 3);
@@ -167,7 +167,7 @@ fn shared_states_give_the_gradient_of_unshared_ones() {
         let asks = asks(&small.known.queries);
         let (script, _) = random_walks(&small, &asks, &config, 4);
         let mut together = vec![Vec::new(); shared.parameters.ids().count()];
-        gradient(&shared, &asks, &script, stage, 1.0, &mut together);
+        gradient(&shared, &asks, &script, phase, 1.0, &mut together);
         // The same walks one by one: nothing to share, and each counts 1/N of the whole.
         let alone = walker(&WalkConfig { rollouts: 1, ..config.clone() }, &small);
         let mut apart = vec![Vec::new(); together.len()];
@@ -175,7 +175,7 @@ fn shared_states_give_the_gradient_of_unshared_ones() {
         for walk in 0..count {
             let one: Script = script.iter().map(|hop| vec![hop[walk]]).collect();
             let ask = asks[walk / config.rollouts];
-            gradient(&alone, &[ask], &one, stage, 1.0 / count as f64, &mut apart);
+            gradient(&alone, &[ask], &one, phase, 1.0 / count as f64, &mut apart);
         }
         let mut largest = 0.0f64;
         for (id, (together, apart)) in shared.parameters.ids().zip(together.iter().zip(&apart)) {

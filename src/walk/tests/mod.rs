@@ -10,10 +10,11 @@ mod training;
 mod worlds;
 
 use super::world::Ask;
-use super::{Agents, PathTable, Stage, Teacher, TrainOptions, Trained, WalkConfig, WalkError, Walker, train};
+use super::{Agents, PathTable, Phase, Teacher, TrainOptions, WalkConfig, WalkError, Walker, train};
 use crate::graph::{Direction, Graph, Known, Link, Query, RelationId, Triple};
 use crate::progress::Progress;
 use crate::tensor::Device;
+use crate::train::TrainingSummary;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
@@ -94,29 +95,25 @@ fn assert_close(ours: f64, theirs: f64, what: &str) {
     assert!((ours - theirs).abs() <= 2e-5 * (1.0 + theirs.abs()), "{what}: {ours} is not {theirs}");
 }
 
-/// Both stages, as far as the settings ask for pre-training, each in a folder of its own; figures of both.
+/// Both phases, as far as the settings ask for pre-training, each in a folder of its own; records of both.
 fn train_all(
     walker: &mut Walker,
     small: &Small,
     teacher: Teacher,
     options: TrainOptions,
     progress: &dyn Progress,
-) -> Result<Trained, WalkError> {
+) -> Result<TrainingSummary, WalkError> {
     let pretrains = walker.config.pretrains();
-    let mut stage = |stage: Stage| {
-        let folder = options.folder.map(|folder| folder.join(format!("{stage:?}")));
-        let options = TrainOptions { stage, folder: folder.as_deref(), ..options };
+    let mut phase = |phase: Phase| {
+        let folder = options.folder.map(|folder| folder.join(format!("{phase:?}")));
+        let options = TrainOptions { phase, folder: folder.as_deref(), ..options };
         train(walker, &small.graph, &small.known, teacher, options, progress)
     };
     let mut history = Vec::new();
     if pretrains {
-        let trained = stage(Stage::Pretrain)?;
-        if trained.interrupted {
-            return Ok(trained);
-        }
-        history = trained.history;
+        history = phase(Phase::Pretrain)?.history;
     }
-    let trained = stage(Stage::Joint)?;
+    let trained = phase(Phase::Joint)?;
     history.extend(trained.history);
-    Ok(Trained { history, ..trained })
+    Ok(TrainingSummary { history, ..trained })
 }

@@ -18,7 +18,7 @@ fn all_paths(small: &Small, walker: &Walker, query: Query) -> Vec<(f64, Vec<Edge
         let mut longer = Vec::new();
         for (score, path) in &paths {
             let open = open(small, &ask, path, hop + 1 == hops && walker.config.close_answers);
-            for (edge, (relation, entity)) in open.iter().zip(slow.chances(&ask, path, &open)) {
+            for (edge, (relation, entity)) in open.iter().zip(slow.log_probs(&ask, path, &open)) {
                 longer.push((score + relation + entity, [path.as_slice(), &[*edge]].concat()));
             }
         }

@@ -71,7 +71,7 @@ impl<'a> Slow<'a> {
     }
 
     /// For every action that is open after `path`: `log P^R` (0 with a single agent) and `log P^E`.
-    pub(super) fn chances(&self, ask: &Ask, path: &[Edge], open: &[Edge]) -> Vec<(f64, f64)> {
+    pub(super) fn log_probs(&self, ask: &Ask, path: &[Edge], open: &[Edge]) -> Vec<(f64, f64)> {
         let start = Edge { link: Link::START, target: ask.query.subject };
         let visited = || std::iter::once(&start).chain(path);
         let here = path.last().map_or(ask.query.subject, |edge| edge.target);
@@ -94,7 +94,7 @@ impl<'a> Slow<'a> {
                 |edge: &Edge| dot(&by_entity, &entity(edge.target)) + dot(&by_relation, &relation(edge.link));
             return by_action(open.iter().map(score).collect())
                 .into_iter()
-                .map(|chance| (0.0, chance))
+                .map(|log_prob| (0.0, log_prob))
                 .collect();
         }
         let history = top(memory_of("relation_agent", &|edge| relation(edge.link)));
@@ -105,7 +105,7 @@ impl<'a> Slow<'a> {
         let state = [entity(here), history, entity(ask.query.subject), query].concat();
         let state = self.head("entity_agent", "second", &state);
         let by_entity = by_action(open.iter().map(|edge| dot(&state, &entity(edge.target))).collect());
-        open.iter().zip(by_entity).map(|(edge, chance)| (all[edge.link.index() - 2], chance)).collect()
+        open.iter().zip(by_entity).map(|(edge, log_prob)| (all[edge.link.index() - 2], log_prob)).collect()
     }
 }
 

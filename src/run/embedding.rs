@@ -1,0 +1,100 @@
+//! An embedding model by itself, without a run directory: learnt or loaded, written down, and evaluated.
+
+use super::RunError;
+use crate::embed::{self, Embedding, ModelKind, Settings, Size, Stop, Summary, Task, TrainedEmbedding};
+use crate::eval::{Protocol, Report, Split, evaluate_split};
+use crate::graph::Dataset;
+use crate::progress::Progress;
+use crate::tensor::Device;
+use crate::train::{self, Recording};
+use std::path::{Path, PathBuf};
+
+/// Where the model comes from.
+#[derive(Clone, Debug)]
+pub enum EmbedSource {
+    /// It is trained with these settings.
+    Training(Settings),
+    /// It is read from a file, which need not say which model it is of.
+    Weights(PathBuf, ModelKind),
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct EmbedSpec {
+    /// Where the model comes from.
+    pub source: EmbedSource,
+    /// Where it is written. While it is trained, checkpoint and learning curves (`metrics.jsonl`) stand in a folder of this
+    /// name and `.training`; a training that was stopped goes on from there.
+    pub out: Option<PathBuf>,
+    /// The seed of every random choice.
+    pub seed: u64,
+    /// Where tensors live.
+    pub device: Device,
+    /// How the test split is asked and ranked.
+    pub protocol: Protocol,
+}
+
+/// What it came to.
+pub struct EmbedReport {
+    /// The model.
+    pub embedding: Embedding,
+    /// How it was trained, if it was.
+    pub summary: Option<Summary>,
+    /// The figures on the test split.
+    pub report: Report,
+}
+
+/// Does what `spec` asks for, with what may be learnt of `dataset`: a data set with a graph of its own hands over its
+/// validation facts once the number of epochs is found without them.
+///
+/// # Errors
+/// If training or loading fails, a file cannot be written, or the user interrupts; then the same call goes on from there.
+pub fn embed(spec: &EmbedSpec, dataset: &Dataset, progress: &dyn Progress) -> Result<EmbedReport, RunError> {
+    let known = dataset.known.for_test();
+    let folder = spec.out.as_deref().map(training_folder);
+    let (embedding, summary) = match &spec.source {
+        EmbedSource::Weights(path, model) => {
+            (Embedding::load(path, &dataset.names, *model, &spec.device)?, None)
+        }
+        EmbedSource::Training(settings) => {
+            let size =
+                Size { entities: dataset.names.entities.len(), relations: dataset.names.relations.len() };
+            let task = Task {
+                known: &dataset.known,
+                size,
+                settings,
+                stop: Stop::Validation,
+                seed: spec.seed,
+                device: &spec.device,
+                folder: folder.as_deref(),
+            };
+            let whole = dataset.known.has_own_graph().then_some(&known);
+            let TrainedEmbedding { embedding, summary } = match &folder {
+                Some(folder) => {
+                    let recording = Recording::new(&folder.join("metrics.jsonl"), progress);
+                    let trained = embed::learn(task, whole, &recording)?;
+                    recording.finish()?;
+                    trained
+                }
+                None => embed::learn(task, whole, progress)?,
+            };
+            (embedding, Some(summary))
+        }
+    };
+    if let Some(path) = &spec.out {
+        let summary = serde_json::to_string(&summary).expect("a summary is plain data");
+        embedding.save(path, &dataset.names, &[("training", summary)])?;
+    }
+    if let Some(folder) = &folder {
+        train::forget(folder);
+    }
+    let graph = dataset.graph_of(&known);
+    let report = evaluate_split(&embedding, dataset, Split::Test, &graph, spec.protocol, progress)?;
+    Ok(EmbedReport { embedding, summary, report })
+}
+
+fn training_folder(out: &Path) -> PathBuf {
+    let mut name = out.as_os_str().to_owned();
+    name.push(".training");
+    name.into()
+}

@@ -1,0 +1,291 @@
+//! The loop: epochs of steps, a look at the validation split now and then, the best weights kept.
+
+use super::checkpoint::{Best, Folder, Found, State, Weights};
+use super::{EpochEnd, Look, Sums, TrainError, Trainable, TrainingPlan};
+use crate::progress::{Metric, Progress};
+use crate::tensor::{Adam, Gradients};
+use serde_json::{Map, Value};
+use std::fmt;
+use std::time::Instant;
+
+/// How a training went.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrainingSummary {
+    /// Epochs that were trained; the last may have been cut short by the time.
+    pub epochs: usize,
+    /// The epoch (from 1) whose weights were kept and what its validation saw; without a validation the last weights are
+    /// kept.
+    pub best: Option<Best>,
+    /// The record of each epoch.
+    pub history: Vec<Metric>,
+    /// Seconds over all sittings, validation included.
+    pub seconds: f64,
+    /// Seconds of these that the steps took.
+    pub step_seconds: f64,
+}
+
+impl TrainingSummary {
+    /// The epoch whose weights were kept.
+    pub fn kept_epoch(&self) -> usize {
+        self.best.map_or(self.epochs, |best| best.epoch)
+    }
+
+    /// The record of the epoch whose weights were kept.
+    pub fn kept(&self) -> Option<&Metric> {
+        self.history.iter().find(|metric| metric.step == self.kept_epoch() as u64)
+    }
+}
+
+/// Trains `network` as `plan` says, from the weights it has or from the checkpoint of the same training. Afterwards it has
+/// the weights of the best validation.
+///
+/// # Errors
+/// If the network fails or diverges, a file cannot be read or written, another process trains in the folder, its checkpoint
+/// is of another training, or the user interrupts (then a checkpoint is written first).
+pub fn train<N: Trainable>(
+    network: &mut N,
+    plan: &TrainingPlan<'_>,
+    progress: &dyn Progress,
+) -> Result<TrainingSummary, N::Error> {
+    let mut run = Run::new(network, plan, progress)?;
+    progress.begin(&plan.title, "steps", Some(plan.steps as u64));
+    let ended = run.epochs();
+    progress.end(&run.line());
+    ended?;
+    Ok(run.finish()?)
+}
+
+struct Run<'a, N> {
+    network: &'a mut N,
+    plan: &'a TrainingPlan<'a>,
+    progress: &'a dyn Progress,
+    folder: Option<Folder>,
+    adam: Adam,
+    gradients: Gradients,
+    state: State,
+    best_weights: Option<Weights>,
+    /// The epoch under way is the last.
+    time_is_up: bool,
+    /// The checkpoint is behind.
+    unsaved: bool,
+    seconds_before: f64,
+    began: Instant,
+    saved: Instant,
+    /// Since when the steps under way are timed.
+    stepping: Option<Instant>,
+}
+
+impl<'a, N: Trainable> Run<'a, N> {
+    fn new(
+        network: &'a mut N,
+        plan: &'a TrainingPlan<'a>,
+        progress: &'a dyn Progress,
+    ) -> Result<Self, TrainError> {
+        let folder = plan.folder.map(|path| Folder::open(path, &plan.checkpoint_key)).transpose()?;
+        let mut adam = Adam::new(plan.adam);
+        let (mut state, mut best_weights) = (State::default(), None);
+        if let Some(folder) = &folder {
+            match folder.load(network.parameters_mut(), &mut adam, plan)? {
+                Found::Nothing => {}
+                Found::Useless(why) => {
+                    progress.begin(&plan.title, "", None);
+                    progress.end(&format_args!("{why}; beginning anew"));
+                }
+                Found::Training(found, best) => (state, best_weights) = (*found, best),
+            }
+        }
+        state.planned = plan.steps;
+        state.history.iter().for_each(|metric| progress.record(metric));
+        let (gradients, now) = (Gradients::new(network.parameters()), Instant::now());
+        Ok(Run {
+            network,
+            plan,
+            progress,
+            folder,
+            adam,
+            gradients,
+            seconds_before: state.seconds,
+            state,
+            best_weights,
+            time_is_up: false,
+            unsaved: false,
+            began: now,
+            saved: now,
+            stepping: None,
+        })
+    }
+
+    fn epochs(&mut self) -> Result<(), N::Error> {
+        while self.state.epoch < self.plan.epochs() && !self.is_out_of_patience() && !self.time_is_up {
+            self.take_steps()?;
+            self.close_epoch()?;
+        }
+        // What the time has cut short stays in the checkpoint as it was when the time was up.
+        if self.unsaved && !self.time_is_up { Ok(self.save()?) } else { Ok(()) }
+    }
+
+    fn is_out_of_patience(&self) -> bool {
+        self.plan.patience > 0 && self.state.looks_since_best >= self.plan.patience
+    }
+
+    /// Takes the steps of the current epoch that are still to be taken.
+    fn take_steps(&mut self) -> Result<(), N::Error> {
+        let epoch = self.state.epoch;
+        self.network.begin_epoch(epoch);
+        self.stepping = Some(Instant::now());
+        while self.state.batch < self.plan.steps_of(epoch) {
+            self.step()?;
+            self.progress.advance(self.plan.place(epoch, self.state.batch).step, &self.line());
+            if self.progress.interrupted() {
+                return self.interrupt();
+            }
+            self.time_is_up = self.progress.time_is_up();
+            if self.time_is_up {
+                self.save()?;
+                break;
+            }
+            if self.saved.elapsed() >= self.plan.checkpoint_every {
+                self.save()?;
+            }
+        }
+        self.read_sums()?;
+        self.stepping = None;
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<(), N::Error> {
+        let place = self.plan.place(self.state.epoch, self.state.batch);
+        self.network.step(place, &mut self.gradients, &mut self.state.sums)?;
+        Ok(self.update(self.plan.learning_rate.learning_rate_at(place, self.plan.epoch_steps))?)
+    }
+
+    /// Moves the parameters along the gradients.
+    fn update(&mut self, learning_rate: f32) -> Result<(), TrainError> {
+        if let Some(limit) = self.plan.clip {
+            let norm = self.gradients.clip_norm(limit)?;
+            self.state.sums.add_later(Sums::GRADIENT_NORM, norm);
+        }
+        self.adam.set_learning_rate(learning_rate);
+        self.adam.step(self.network.parameters_mut(), &mut self.gradients)?;
+        self.state.batch += 1;
+        self.unsaved = true;
+        self.state.sums.read_some(self.state.epoch)
+    }
+
+    /// Keeps what was done and says that the user wants to stop.
+    fn interrupt(&mut self) -> Result<(), N::Error> {
+        self.save()?;
+        Err(TrainError::Interrupted { epoch: self.state.epoch + 1 }.into())
+    }
+
+    /// Looks at the validation split if it is time, records the epoch, and moves on to the next.
+    fn close_epoch(&mut self) -> Result<(), N::Error> {
+        let done = self.state.epoch + 1;
+        let last = self.time_is_up || done == self.plan.epochs();
+        let due = self.plan.validate_every.is_some_and(|every| last || done.is_multiple_of(every));
+        let mut look = None;
+        if due {
+            // Interrupted here, the epoch stands at its end and is validated when the training goes on.
+            let Some(seen) = self.network.validate(self.progress)? else { return self.interrupt() };
+            self.keep_if_best(Best { epoch: done, figures: seen.figures })?;
+            look = Some(seen);
+        }
+        let State { batch, sums, epoch_seconds, .. } = &self.state;
+        let mut figures = self.network.figures(&EpochEnd { steps: *batch, seconds: *epoch_seconds, sums });
+        // Not the optimiser's: a training that goes on at the end of an epoch has taken no step yet.
+        let last_step = self.plan.place(self.state.epoch, self.state.batch.saturating_sub(1));
+        let learning_rate = self.plan.learning_rate.learning_rate_at(last_step, self.plan.epoch_steps);
+        figures.insert("learning_rate".to_owned(), f64::from(learning_rate).into());
+        figures.extend(look.into_iter().flat_map(in_record));
+        let metric =
+            Metric { stage: self.plan.stage.to_owned(), step: done as u64, seconds: self.seconds(), figures };
+        self.progress.record(&metric);
+        self.state.history.push(metric);
+        self.state.step_seconds += self.state.epoch_seconds;
+        (self.state.epoch, self.state.batch) = (done, 0);
+        (self.state.sums, self.state.epoch_seconds) = (Sums::default(), 0.0);
+        self.unsaved = true;
+        Ok(())
+    }
+
+    /// Remembers the weights if no look before was better.
+    fn keep_if_best(&mut self, look: Best) -> Result<(), TrainError> {
+        if self.state.best.is_some_and(|best| best.figures.mrr >= look.figures.mrr) {
+            self.state.looks_since_best += 1;
+            return Ok(());
+        }
+        self.best_weights = Some(Weights::of(self.network.parameters())?);
+        (self.state.best, self.state.looks_since_best) = (Some(look), 0);
+        Ok(())
+    }
+
+    /// Reads what still waits on the device: only then the steps so far are really done.
+    fn read_sums(&mut self) -> Result<(), TrainError> {
+        self.state.sums.read(self.state.epoch)?;
+        if let Some(since) = &mut self.stepping {
+            self.state.epoch_seconds += since.elapsed().as_secs_f64();
+            *since = Instant::now();
+        }
+        Ok(())
+    }
+
+    fn save(&mut self) -> Result<(), TrainError> {
+        if self.folder.is_some() {
+            self.read_sums()?;
+        }
+        self.state.seconds = self.seconds();
+        if let Some(folder) = &self.folder {
+            folder.save(&self.state, self.best_weights.as_ref(), self.network.parameters(), &self.adam)?;
+        }
+        (self.saved, self.unsaved) = (Instant::now(), false);
+        // Writing is no step.
+        self.stepping = self.stepping.map(|_| self.saved);
+        Ok(())
+    }
+
+    fn seconds(&self) -> f64 {
+        self.seconds_before + self.began.elapsed().as_secs_f64()
+    }
+
+    fn line(&self) -> Line<'_, N> {
+        Line(self)
+    }
+
+    fn finish(mut self) -> Result<TrainingSummary, TrainError> {
+        if let Some(best) = &self.best_weights {
+            best.put_back(self.network.parameters_mut())?;
+        }
+        self.state.seconds = self.seconds();
+        let State { epoch, best, history, seconds, step_seconds, .. } = self.state;
+        Ok(TrainingSummary { epochs: epoch, best, history, seconds, step_seconds })
+    }
+}
+
+/// What a look says in a record.
+fn in_record(look: Look) -> Map<String, Value> {
+    let mut figures = look.more;
+    if let Ok(Value::Object(seen)) = serde_json::to_value(look.figures) {
+        figures.extend(seen.into_iter().map(|(name, value)| (format!("valid_{name}"), value)));
+    }
+    figures
+}
+
+/// How it goes, for the one who waits; put into words only where somebody reads them.
+struct Line<'a, N>(&'a Run<'a, N>);
+
+impl<N: Trainable> fmt::Display for Line<'_, N> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Run { network, plan, state, .. } = self.0;
+        write!(formatter, "epoch {}", (state.epoch + 1).min(plan.epochs()))?;
+        let own = network.line(&state.sums, state.history.last());
+        if !own.is_empty() {
+            write!(formatter, ", {own}")?;
+        }
+        match &state.best {
+            Some(best) => {
+                write!(formatter, ", best MRR {:.4} at epoch {}", best.figures.mrr, best.epoch)
+            }
+            None => Ok(()),
+        }
+    }
+}

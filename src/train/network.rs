@@ -1,0 +1,133 @@
+//! What a network supplies to be trained, and what the harness hands it.
+
+use super::TrainError;
+use crate::eval::Figures;
+use crate::progress::{Metric, Progress};
+use crate::tensor::{Gradients, Parameters, Tensor};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// A network that [`train`](super::train()) can train.
+///
+/// Implement it on a struct that borrows the network and holds what training needs besides: examples, rules, the
+/// [`Validation`](super::Validation). What such a struct is made from must be the same whenever the training goes on.
+pub trait Trainable {
+    /// What can go wrong with this network.
+    type Error: From<TrainError>;
+
+    /// What is learnt. All of it goes into checkpoints, and the optimiser's state with it.
+    fn parameters(&self) -> &Parameters;
+
+    /// The same, to be changed.
+    fn parameters_mut(&mut self) -> &mut Parameters;
+
+    /// Puts the examples of an epoch (from 0) in order, as a function of the seed and of `epoch` alone. Called before the
+    /// epoch's first step, and again if the training goes on in the middle of it.
+    fn begin_epoch(&mut self, epoch: usize);
+
+    /// Adds the gradients of one batch to `gradients`, and what the epoch's record is made from to `sums`. Draws random
+    /// numbers by the seed and `place` alone. The harness clips, and lets the optimiser take the step.
+    ///
+    /// # Errors
+    /// Whatever the network meets.
+    fn step(&mut self, place: Place, gradients: &mut Gradients, sums: &mut Sums) -> Result<(), Self::Error>;
+
+    /// How good the network is on the validation split; the weights with the highest MRR are kept. `None` if the user asked
+    /// to stop meanwhile. Not called without [`TrainingPlan::validate_every`](super::TrainingPlan::validate_every).
+    ///
+    /// # Errors
+    /// Whatever the network meets.
+    fn validate(&self, progress: &dyn Progress) -> Result<Option<Look>, Self::Error>;
+
+    /// The figures of an epoch's record. The harness adds `learning_rate` and those of the validation.
+    fn figures(&self, epoch: &EpochEnd<'_>) -> Map<String, Value>;
+
+    /// A few words on how it goes, for the one who waits: from the sums of the epoch under way, or the record of the last.
+    fn line(&self, sums: &Sums, last: Option<&Metric>) -> String;
+}
+
+/// Where a step stands in the training; everything counts from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The epoch.
+    pub epoch: usize,
+    /// The batch within the epoch.
+    pub batch: usize,
+    /// The step, counted over all epochs.
+    pub step: u64,
+}
+
+/// What a look at the validation split saw.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Look {
+    /// The figures; go into the record with `valid_` before their names.
+    pub figures: Figures,
+    /// What else the network found out on the way; goes into the record as it is.
+    pub more: Map<String, Value>,
+}
+
+/// An epoch that is over.
+#[derive(Clone, Copy)]
+pub struct EpochEnd<'a> {
+    /// Steps that were taken in it: fewer than others have if the time was up, or if the last epoch is a fraction.
+    pub steps: usize,
+    /// Seconds that its steps took.
+    pub seconds: f64,
+    /// What its steps added up.
+    pub sums: &'a Sums,
+}
+
+/// Named sums over the steps of an epoch. They are in the checkpoint, so a record is the same wherever the epoch was
+/// interrupted.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Sums {
+    totals: BTreeMap<String, f64>,
+    #[serde(skip)]
+    unread: Vec<(&'static str, Tensor)>,
+}
+
+/// Values that may wait on the device before they are read.
+const UNREAD: usize = 128;
+
+impl Sums {
+    /// The mean loss of a step goes by this name. If it is not finite, training has diverged.
+    pub const LOSS: &'static str = "loss";
+    /// The norm of the gradients before clipping, added by the harness. If it is not finite, training has diverged.
+    pub const GRADIENT_NORM: &'static str = "gradient norm";
+
+    /// Adds a number.
+    pub fn add(&mut self, name: &'static str, value: f64) {
+        match self.totals.get_mut(name) {
+            Some(total) => *total += value,
+            None => drop(self.totals.insert(name.to_owned(), value)),
+        }
+    }
+
+    /// Adds a number that is still on the device. It is read some steps later, so that nobody waits for it.
+    pub fn add_later(&mut self, name: &'static str, value: Tensor) {
+        self.unread.push((name, value));
+    }
+
+    /// What has been added under `name`; 0 if nothing has.
+    pub fn total(&self, name: &str) -> f64 {
+        self.totals.get(name).copied().unwrap_or(0.0)
+    }
+
+    /// Reads what waits on the device if it has become much.
+    pub(super) fn read_some(&mut self, epoch: usize) -> Result<(), TrainError> {
+        if self.unread.len() >= UNREAD { self.read(epoch) } else { Ok(()) }
+    }
+
+    /// Reads what waits on the device.
+    pub(super) fn read(&mut self, epoch: usize) -> Result<(), TrainError> {
+        for (name, value) in std::mem::take(&mut self.unread) {
+            let value = f64::from(value.number()?);
+            if !value.is_finite() && [Self::LOSS, Self::GRADIENT_NORM].contains(&name) {
+                return Err(TrainError::Diverged { epoch: epoch + 1, figure: name.to_owned() });
+            }
+            self.add(name, value);
+        }
+        Ok(())
+    }
+}

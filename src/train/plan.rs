@@ -1,0 +1,102 @@
+//! What the harness is told about a training.
+
+use super::{LearningRate, Place};
+use crate::graph::Triple;
+use crate::tensor::AdamOptions;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+/// How a network is to be trained.
+#[derive(Clone, Debug)]
+pub struct TrainingPlan<'a> {
+    /// The name in records: what [`Metric::stage`](crate::progress::Metric::stage) says.
+    pub stage: &'a str,
+    /// The name on the screen.
+    pub title: String,
+    /// Steps of an epoch.
+    pub epoch_steps: usize,
+    /// Steps in all; the last epoch may be a fraction.
+    pub steps: usize,
+    /// The optimiser; its learning rate is set by `learning_rate` before every step.
+    pub adam: AdamOptions,
+    /// The learning rate of every step.
+    pub learning_rate: LearningRate,
+    /// The largest norm of the gradients; infinite to sum the norms up without clipping. Without, nothing is computed.
+    pub clip: Option<f32>,
+    /// Epochs from one look at the validation split to the next; the last epoch is always looked at. Without, the last
+    /// weights are kept.
+    pub validate_every: Option<usize>,
+    /// Looks without a better MRR after which training ends; 0 for never.
+    pub patience: usize,
+    /// Where checkpoints go, and come from if a training was stopped. Without, nothing is written.
+    pub folder: Option<&'a Path>,
+    /// The longest that training goes without a checkpoint.
+    pub checkpoint_every: Duration,
+    /// What a checkpoint depends on.
+    pub checkpoint_key: CheckpointKey,
+}
+
+impl TrainingPlan<'_> {
+    /// How often a checkpoint is written where nobody says otherwise: what a kill may cost.
+    pub const CHECKPOINT_EVERY: Duration = Duration::from_secs(120);
+
+    /// Epochs in all, the fraction of the last counted as one.
+    pub(super) fn epochs(&self) -> usize {
+        if self.epoch_steps == 0 { 0 } else { self.steps.div_ceil(self.epoch_steps) }
+    }
+
+    /// Steps of one epoch.
+    pub(super) fn steps_of(&self, epoch: usize) -> usize {
+        self.epoch_steps.min(self.steps.saturating_sub(epoch * self.epoch_steps))
+    }
+
+    pub(super) fn place(&self, epoch: usize, batch: usize) -> Place {
+        Place { epoch, batch, step: (epoch * self.epoch_steps + batch) as u64 }
+    }
+}
+
+/// What a training's next step depends on besides its checkpoint: settings, data, seed, each by name. A training goes on
+/// only from a checkpoint with the very same key. Leave out what may change on the way, such as the number of epochs where
+/// the learning rate does not go by it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckpointKey(BTreeMap<String, String>);
+
+impl CheckpointKey {
+    /// With a value called `name`.
+    #[must_use]
+    pub fn value(mut self, name: &str, value: &impl Serialize) -> Self {
+        let text = serde_json::to_string(value).expect("keys are made from plain data");
+        self.0.insert(name.to_owned(), text);
+        self
+    }
+
+    /// With every field of `settings`, each called by its own name after `prefix`.
+    #[must_use]
+    pub fn settings(mut self, prefix: &str, settings: &impl Serialize) -> Self {
+        let Ok(Value::Object(fields)) = serde_json::to_value(settings) else {
+            return self.value(prefix, settings);
+        };
+        self.0.extend(fields.into_iter().map(|(name, value)| (format!("{prefix}{name}"), value.to_string())));
+        self
+    }
+
+    /// With a checksum of `triples`, called `name`.
+    #[must_use]
+    pub fn triples(self, name: &str, triples: &[Triple]) -> Self {
+        let ids = triples.iter().flat_map(|triple| [triple.head.0, triple.relation.0, triple.tail.0]);
+        // FNV-1a: against mistakes, not against malice.
+        let sum = ids.flat_map(u32::to_le_bytes).fold(0xcbf2_9ce4_8422_2325u64, |sum, byte| {
+            (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        self.value(name, &format!("{} triples, {sum:016x}", triples.len()))
+    }
+
+    /// The first name under which `other` says something else.
+    pub(super) fn difference<'a>(&'a self, other: &'a CheckpointKey) -> Option<&'a str> {
+        let names = self.0.keys().chain(other.0.keys());
+        names.filter(|name| self.0.get(*name) != other.0.get(*name)).min().map(String::as_str)
+    }
+}
