@@ -73,6 +73,11 @@ impl OpenOptions {
             Some(device) => device.clone(),
             None => Device::choose(DeviceChoice::Auto, rayon::current_num_threads())?,
         };
+        let stages = Stages::of(&directory)?;
+        for stage in Stage::of(&config) {
+            stages.expect_whole(stage.name())?;
+        }
+        drop(stages);
         let artifacts = Artifacts::new(path, learnable, config, device);
         Model::new(directory, dataset, artifacts, manifest.seed)
     }
@@ -87,18 +92,13 @@ impl Model {
         OpenOptions::DEFAULT.open(path)
     }
 
-    /// The run in `directory`, with what is in memory of it already.
+    /// The run in `directory`, whose stages are finished, with what is in memory of it already.
     pub(super) fn new(
         directory: RunDirectory,
         dataset: Dataset,
         artifacts: Artifacts,
         seed: u64,
     ) -> Result<Self, AskError> {
-        let stages = Stages::of(&directory)?;
-        for stage in Stage::of(&artifacts.config) {
-            stages.expect_whole(stage.name())?;
-        }
-        drop(stages);
         let reasoner = artifacts.reasoner()?;
         // Rules stand beside the paths of answers, whoever gives them.
         artifacts.rules()?;
