@@ -5,6 +5,7 @@
 //! [`evaluate`] asks every distinct query once, in batches, so that no more than one batch of scores exists at
 //! a time. Ranks do not depend on the number of threads or on the size of the batch.
 
+pub mod calibration;
 mod evaluation;
 mod ranking;
 mod reasoner;

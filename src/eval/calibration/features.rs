@@ -1,0 +1,134 @@
+//! What is known of an answer before it is known whether it is true, as numbers that a logistic regression can use.
+//!
+//! Everything about scores goes through `odds`: the log-odds of being true that answers of such a score have in
+//! common. So rule confidences, log-probabilities and logits all come to the same scale. Every feature is either the
+//! same for all answers of a query, or rises and falls with the score; [`SIGNS`] keeps the latter from being used
+//! against the order, so that an answer never gets a higher probability than one that stands before it.
+
+use super::isotonic::Curve;
+use crate::graph::Link;
+
+/// The best answers of one query that are no facts of the graph, as far as probabilities depend on them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RankedScores {
+    /// What was asked.
+    pub link: Link,
+    /// How many answers the graph has already.
+    pub known: usize,
+    /// How many answers the graph has in the mean to such a query that it has any answers to; at least 1.
+    pub usual: f64,
+    /// How many entities were given a score, facts of the graph left out.
+    pub candidates: usize,
+    /// The scores, best first: those of all answers that a probability is wanted for, and of [`COMPARED`] at least
+    /// if there are so many.
+    pub scores: Vec<f64>,
+}
+
+/// So many answers of a query are compared with one another.
+pub const COMPARED: usize = 10;
+
+/// How many features there are.
+pub const FEATURES: usize = 11;
+/// A row of features.
+pub type Row = [f64; FEATURES];
+/// Where the common log-odds of the score stand in a row: what a relation may weigh in its own way.
+pub const ODDS: usize = 0;
+
+/// What sign a feature's weight must have: 1 for those that rise along the order, -1 for those that fall, 0 for those
+/// that are the same for all answers of a query.
+pub const SIGNS: [i8; FEATURES] = [1, -1, -1, 1, -1, 0, 0, 0, 0, 0, 0];
+
+/// No share is trusted beyond this.
+const SURE: f64 = 1e-4;
+
+/// The log-odds of a share.
+pub fn log_odds(share: f64) -> f64 {
+    let share = share.clamp(SURE, 1.0 - SURE);
+    (share / (1.0 - share)).ln()
+}
+
+/// The share of log-odds.
+pub fn share_of(log_odds: f64) -> f64 {
+    1.0 / (1.0 + (-log_odds).exp())
+}
+
+/// What the answers of a query have in common, computed once.
+pub struct Compared<'a> {
+    list: &'a RankedScores,
+    curve: &'a Curve,
+    first: f64,
+    lead: f64,
+    common: [f64; 6],
+}
+
+impl<'a> Compared<'a> {
+    /// The answers of `list`, whose scores `curve` turns into shares.
+    pub fn new(list: &'a RankedScores, curve: &'a Curve) -> Self {
+        let share = |score: &f64| curve.height(*score).unwrap_or(0.0);
+        let best = &list.scores[..list.scores.len().min(COMPARED)];
+        let odds = |place: usize| best.get(place).map_or_else(|| log_odds(0.0), |score| log_odds(share(score)));
+        let mass = best.iter().map(share).sum::<f64>().max(SURE).ln();
+        let (known, usual) = ((1.0 + list.known as f64).ln(), list.usual.max(1.0).ln());
+        // How much there is left to find where a query usually has so many answers.
+        let left = known - (1.0 + list.usual.max(1.0)).ln();
+        let common = [mass, known, usual, left.max(0.0), mass * usual, (1.0 + list.candidates as f64).ln()];
+        Self { list, curve, first: odds(0), lead: odds(0) - odds(1), common }
+    }
+
+    /// The features of an answer with this score.
+    pub fn row(&self, score: f64) -> Row {
+        let odds = log_odds(self.curve.height(score).unwrap_or(0.0));
+        let place = self.place(score);
+        let (leads, follows) = if place == 1.0 { (self.lead, 0.0) } else { (0.0, self.lead) };
+        let [a, b, c, d, e, f] = self.common;
+        [odds, place.ln(), self.first - odds, leads, follows, a, b, c, d, e, f]
+    }
+
+    /// Its place from 1; equals share the middle of theirs.
+    fn place(&self, score: f64) -> f64 {
+        let before = self.list.scores.partition_point(|other| other.total_cmp(&score).is_gt());
+        let up_to = self.list.scores.partition_point(|other| other.total_cmp(&score).is_ge());
+        (before + 1 + up_to.max(before + 1)) as f64 / 2.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::isotonic::Counted;
+    use super::*;
+    use crate::graph::RelationId;
+
+    #[test]
+    fn equals_share_a_place_and_features_follow_the_order() {
+        let points = (0..100).map(|at| Counted { at: f64::from(at), is_true: at > 60, weight: 1.0 });
+        let curve = Curve::of_shares(points.collect());
+        let scores = vec![90.0, 70.0, 70.0, 20.0];
+        let list = RankedScores {
+            link: Link::forward(RelationId(0)),
+            known: 2,
+            usual: 1.5,
+            candidates: 4,
+            scores: scores.clone(),
+        };
+        let compared = Compared::new(&list, &curve);
+        let places: Vec<f64> = scores.iter().map(|&score| compared.place(score)).collect();
+        assert_eq!(places, [1.0, 2.5, 2.5, 4.0]);
+        let rows: Vec<Row> = scores.iter().map(|&score| compared.row(score)).collect();
+        assert_eq!(rows[1], rows[2]);
+        for pair in rows.windows(2) {
+            for ((before, after), sign) in pair[0].iter().zip(&pair[1]).zip(SIGNS) {
+                match sign {
+                    0 => assert_eq!(before, after),
+                    sign => assert!(f64::from(sign) * before >= f64::from(sign) * after),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn odds_and_shares_are_the_reverse_of_each_other() {
+        for share in [0.001, 0.3, 0.5, 0.99] {
+            assert!((share_of(log_odds(share)) - share).abs() < 1e-12);
+        }
+    }
+}

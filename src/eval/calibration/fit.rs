@@ -1,0 +1,146 @@
+//! From queries with known outcomes to a [`Calibration`].
+//!
+//! Five parts of the queries take turns at being put aside: what is said of a part is fitted on the others. By what was
+//! said that way it is chosen how far links may differ, and the last curve is drawn, so that neither profits from
+//! having seen the outcomes it is judged by. The weights that are kept are fitted to all queries.
+
+use super::features::{Compared, FEATURES, ODDS, RankedScores, Row, share_of};
+use super::isotonic::{Counted, Curve};
+use super::logistic::{self, Effect, Sample, Weights, numbered};
+use crate::graph::Link;
+use std::collections::BTreeMap;
+
+/// The best answers of a query, and which of the first of them are true.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The answers.
+    pub list: RankedScores,
+    /// Whether each of the first answers is true; not longer than the scores.
+    pub is_true: Vec<bool>,
+}
+
+/// How many parts take turns.
+const PARTS: usize = 5;
+/// How hard links may be drawn to what they have in common; the best is chosen.
+const PULLS: [f64; 4] = [1.0, 4.0, 16.0, 64.0];
+
+/// The common scale of scores, and the weights of what else is known, as they are.
+#[derive(Clone, Debug, Default)]
+pub struct Fitted {
+    /// From scores to the share of true ones.
+    pub curve: Curve,
+    /// Of the features.
+    pub weights: Row,
+    /// The intercept.
+    pub intercept: f64,
+    /// By link: what it adds to the intercept and to the weight of the score.
+    pub links: BTreeMap<Link, Effect>,
+}
+
+impl Fitted {
+    /// The log-odds of an answer with these features.
+    pub fn log_odds(&self, row: &Row, link: Link) -> f64 {
+        let common: f64 = self.weights.iter().zip(row).map(|(weight, value)| weight * value).sum();
+        let [intercept, slope] = self.links.get(&link).copied().unwrap_or_default();
+        self.intercept + intercept + common + slope * row[ODDS]
+    }
+
+    /// Fits to those of `outcomes` that `used` says, the links drawn together by `pull`.
+    fn to(outcomes: &[Outcome], used: impl Fn(usize) -> bool, pull: f64) -> Self {
+        let chosen = || outcomes.iter().enumerate().filter(|(at, _)| used(*at)).map(|(_, outcome)| outcome);
+        let counted = chosen().flat_map(|outcome| {
+            let seen = outcome.list.scores.iter().zip(&outcome.is_true);
+            seen.map(|(&at, &is_true)| Counted { at, is_true, weight: 1.0 })
+        });
+        let curve = Curve::of_shares(counted.collect());
+        let numbers = numbered(chosen().map(|outcome| outcome.list.link));
+        let mut samples = Vec::new();
+        for outcome in chosen() {
+            let compared = Compared::new(&outcome.list, &curve);
+            let link = numbers[&outcome.list.link];
+            for (&score, &is_true) in outcome.list.scores.iter().zip(&outcome.is_true) {
+                samples.push(Sample { row: compared.row(score), link, is_true, weight: 1.0 });
+            }
+        }
+        let units = to_units(&mut samples);
+        let weights = logistic::fit(&samples, numbers.len(), pull);
+        Self::from_units(curve, &weights, &numbers, &units)
+    }
+
+    /// Weights of features of unit size as weights of the features themselves.
+    fn from_units(curve: Curve, weights: &Weights, numbers: &BTreeMap<Link, usize>, units: &[Unit]) -> Self {
+        let mut common = weights.common;
+        let mut intercept = weights.intercept;
+        for (weight, unit) in common.iter_mut().zip(units) {
+            *weight /= unit.size;
+            intercept -= *weight * unit.mean;
+        }
+        let link = |(&link, &number): (&Link, &usize)| {
+            let [own, slope] = weights.links[number];
+            let slope = slope / units[ODDS].size;
+            (link, [own - slope * units[ODDS].mean, slope])
+        };
+        Self { curve, weights: common, intercept, links: numbers.iter().map(link).collect() }
+    }
+}
+
+/// What a feature has to be divided by, its mean taken off, to be of unit size.
+struct Unit {
+    mean: f64,
+    size: f64,
+}
+
+fn to_units(samples: &mut [Sample]) -> Vec<Unit> {
+    let count = samples.len().max(1) as f64;
+    (0..FEATURES)
+        .map(|feature| {
+            let mean = samples.iter().map(|sample| sample.row[feature]).sum::<f64>() / count;
+            let square = |sample: &Sample| (sample.row[feature] - mean).powi(2);
+            let spread = (samples.iter().map(square).sum::<f64>() / count).sqrt();
+            // What is always the same says nothing and must not be blown up.
+            let size = if spread > 1e-9 { spread } else { 1.0 };
+            samples.iter_mut().for_each(|sample| sample.row[feature] = (sample.row[feature] - mean) / size);
+            Unit { mean, size }
+        })
+        .collect()
+}
+
+/// What was fitted, the last curve from its log-odds to probabilities, and how hard the links are drawn together.
+/// Nothing without any answer.
+pub fn fit(outcomes: &[Outcome]) -> Option<(Fitted, Curve, f64)> {
+    if outcomes.iter().all(|outcome| outcome.is_true.is_empty()) {
+        return None;
+    }
+    let tried = PULLS.map(|pull| {
+        let said = said_apart(outcomes, pull);
+        (log_loss(&said), pull, said)
+    });
+    let (_, pull, said) = tried.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some((Fitted::to(outcomes, |_| true, pull), Curve::of_shares(said), pull))
+}
+
+/// The log-odds of every answer, said by what was fitted to other queries, and its outcome. A single query has to
+/// speak for itself.
+fn said_apart(outcomes: &[Outcome], pull: f64) -> Vec<Counted> {
+    let parts = outcomes.len().min(PARTS);
+    let mut said = Vec::new();
+    for part in 0..parts {
+        let fitted = Fitted::to(outcomes, |at| parts == 1 || at % parts != part, pull);
+        for outcome in outcomes.iter().skip(part).step_by(parts) {
+            let compared = Compared::new(&outcome.list, &fitted.curve);
+            for (&score, &is_true) in outcome.list.scores.iter().zip(&outcome.is_true) {
+                let at = fitted.log_odds(&compared.row(score), outcome.list.link);
+                said.push(Counted { at, is_true, weight: 1.0 });
+            }
+        }
+    }
+    said
+}
+
+fn log_loss(said: &[Counted]) -> f64 {
+    let loss = |one: &Counted| {
+        let share = share_of(if one.is_true { one.at } else { -one.at });
+        -one.weight * share.max(1e-12).ln()
+    };
+    said.iter().map(loss).sum()
+}

@@ -1,0 +1,244 @@
+//! Isotonic regression: the increasing curve that is nearest to what was seen.
+//!
+//! [`pool_adjacent_violators`] solves the problem exactly; [`Curve`] is the smooth form of the solution that is kept.
+//! A pooled block stands at its centre and the curve is straight between centres (centred isotonic regression,
+//! Oron and Flournoy 2017), so that it keeps rising where plain isotonic regression has steps.
+
+use serde::{Deserialize, Serialize};
+
+/// A value that was seen, and how much it counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Weighted {
+    /// What was seen.
+    pub value: f64,
+    /// How much it counts; more than 0.
+    pub weight: f64,
+}
+
+/// The sequence that never falls and has the least weighted squared distance to `points`.
+pub fn pool_adjacent_violators(points: &[Weighted]) -> Vec<f64> {
+    let blocks = pooled(points);
+    blocks.iter().flat_map(|block| std::iter::repeat_n(block.mean.value, block.length)).collect()
+}
+
+/// Points that have one value in the solution.
+struct Block {
+    mean: Weighted,
+    length: usize,
+}
+
+fn pooled(points: &[Weighted]) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::with_capacity(points.len());
+    for &point in points {
+        let mut next = Block { mean: point, length: 1 };
+        while let Some(last) = blocks.pop_if(|last| last.mean.value >= next.mean.value) {
+            let weight = last.mean.weight + next.mean.weight;
+            let sum = last.mean.weight * last.mean.value + next.mean.weight * next.mean.value;
+            next = Block { mean: Weighted { value: sum / weight, weight }, length: last.length + next.length };
+        }
+        blocks.push(next);
+    }
+    blocks
+}
+
+/// Something that was counted: where, whether it was true, how much it counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Counted {
+    /// The place on the axis.
+    pub at: f64,
+    /// Whether it was true.
+    pub is_true: bool,
+    /// How much it counts.
+    pub weight: f64,
+}
+
+/// A curve that never falls: straight between its knots, level beyond them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// Where the knots are, ascending.
+    at: Vec<f64>,
+    /// How high they are, ascending; as many as there are places.
+    height: Vec<f64>,
+}
+
+/// How many true ones a bin should have, so that its share means something.
+const TRUE_IN_A_BIN: f64 = 8.0;
+/// How many knots a curve has at most.
+const BINS: usize = 48;
+/// How many observations at the common share every bin is given before it is counted.
+const PRIOR: f64 = 1.0;
+
+impl Curve {
+    /// The share of true ones along the axis. Equal places are never divided; without any point it is nothing.
+    pub fn of_shares(mut points: Vec<Counted>) -> Self {
+        points.retain(|point| point.weight > 0.0);
+        points.sort_by(|a, b| a.at.total_cmp(&b.at));
+        let total = Bin::of(&points);
+        if total.weight == 0.0 {
+            return Self::default();
+        }
+        let base = total.is_true / total.weight;
+        let bins = binned(&points, total.is_true);
+        let share = |bin: &Bin| Weighted {
+            value: (bin.is_true + PRIOR * base) / (bin.weight + PRIOR),
+            weight: bin.weight,
+        };
+        let shares: Vec<Weighted> = bins.iter().map(share).collect();
+        let mut curve = Self::default();
+        let mut from = 0;
+        for block in pooled(&shares) {
+            let within = &bins[from..from + block.length];
+            let moment: f64 = within.iter().map(|bin| bin.weight * bin.at).sum();
+            curve.at.push(moment / block.mean.weight);
+            curve.height.push(block.mean.value);
+            from += block.length;
+        }
+        curve
+    }
+
+    /// Whether it was made from nothing.
+    pub fn is_empty(&self) -> bool {
+        self.at.is_empty()
+    }
+
+    /// The lowest knot: where it is, and how high.
+    pub fn lowest(&self) -> Option<(f64, f64)> {
+        Some((*self.at.first()?, *self.height.first()?))
+    }
+
+    /// How high it is at `at`; `None` if it was made from nothing.
+    pub fn height(&self, at: f64) -> Option<f64> {
+        let after = self.at.partition_point(|&knot| knot <= at);
+        let last = self.at.len().checked_sub(1)?;
+        if after == 0 || after > last {
+            return Some(self.height[after.min(last)]);
+        }
+        let (left, right) = (self.at[after - 1], self.at[after]);
+        let part = (at - left) / (right - left);
+        Some(self.height[after - 1] + part * (self.height[after] - self.height[after - 1]))
+    }
+}
+
+/// Neighbours that are counted together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bin {
+    at: f64,
+    is_true: f64,
+    weight: f64,
+}
+
+impl Bin {
+    fn of(points: &[Counted]) -> Self {
+        let weight: f64 = points.iter().map(|point| point.weight).sum();
+        let moment: f64 = points.iter().map(|point| point.weight * point.at).sum();
+        let is_true = points.iter().filter(|point| point.is_true).map(|point| point.weight).sum();
+        Self { at: moment / weight, is_true, weight }
+    }
+}
+
+/// `points`, which are sorted, in bins of about as many true ones each, or of as many points where those are scarce.
+fn binned(points: &[Counted], trues: f64) -> Vec<Bin> {
+    let count = ((trues / TRUE_IN_A_BIN) as usize).clamp(2, BINS) as f64;
+    let all: f64 = points.iter().map(|point| point.weight).sum();
+    let mut bins = Vec::new();
+    let (mut from, mut end, mut seen, mut seen_true) = (0, 0, 0.0, 0.0);
+    let (mut at_last, mut true_at_last) = (0.0, 0.0);
+    for group in points.chunk_by(|a, b| a.at == b.at) {
+        end += group.len();
+        seen += group.iter().map(|point| point.weight).sum::<f64>();
+        seen_true += group.iter().filter(|point| point.is_true).map(|point| point.weight).sum::<f64>();
+        // Both halves of the bins: one by what is true, one by what there is, so that neither end is left coarse.
+        let by_true = (seen_true - true_at_last) / trues.max(1.0) * count;
+        let by_all = (seen - at_last) / all * count;
+        if by_true + by_all >= 2.0 || end == points.len() {
+            bins.push(Bin::of(&points[from..end]));
+            (from, at_last, true_at_last) = (end, seen, seen_true);
+        }
+    }
+    bins
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The solution by its definition: the highest of the lowest means of all stretches around a place.
+    fn by_means(points: &[Weighted]) -> Vec<f64> {
+        let mean = |stretch: &[Weighted]| {
+            let weight: f64 = stretch.iter().map(|point| point.weight).sum();
+            stretch.iter().map(|point| point.weight * point.value).sum::<f64>() / weight
+        };
+        (0..points.len())
+            .map(|at| {
+                let lowest = |from: usize| {
+                    let means = (at..points.len()).map(|to| mean(&points[from..=to]));
+                    means.fold(f64::INFINITY, f64::min)
+                };
+                (0..=at).map(lowest).fold(f64::NEG_INFINITY, f64::max)
+            })
+            .collect()
+    }
+
+    fn distance(points: &[Weighted], fitted: &[f64]) -> f64 {
+        points.iter().zip(fitted).map(|(point, height)| point.weight * (point.value - height).powi(2)).sum()
+    }
+
+    proptest! {
+        #[test]
+        fn pooling_is_what_brute_force_finds(
+            seen in prop::collection::vec((0u8..5, 1u8..4), 0..14),
+            other in prop::collection::vec(-1.0f64..6.0, 14),
+        ) {
+            let points: Vec<Weighted> = seen
+                .iter()
+                .map(|&(value, weight)| Weighted { value: f64::from(value), weight: f64::from(weight) })
+                .collect();
+            let fitted = pool_adjacent_violators(&points);
+            prop_assert_eq!(fitted.len(), points.len());
+            for (one, two) in fitted.iter().zip(by_means(&points)) {
+                prop_assert!((one - two).abs() < 1e-9, "{one} {two}");
+            }
+            prop_assert!(fitted.windows(2).all(|pair| pair[0] <= pair[1]));
+            // No other rising sequence is nearer.
+            let mut rising = other[..points.len()].to_vec();
+            rising.sort_by(f64::total_cmp);
+            prop_assert!(distance(&points, &fitted) <= distance(&points, &rising) + 1e-9);
+        }
+
+        #[test]
+        fn a_curve_never_falls_and_stays_between_0_and_1(
+            seen in prop::collection::vec((-3i8..4, any::<bool>()), 0..60),
+        ) {
+            let points = seen.iter().map(|&(at, is_true)| Counted { at: f64::from(at), is_true, weight: 1.0 });
+            let curve = Curve::of_shares(points.collect());
+            prop_assert_eq!(curve.is_empty(), seen.is_empty());
+            let heights: Vec<f64> =
+                (-40..=40).filter_map(|tenth| curve.height(f64::from(tenth) / 10.0)).collect();
+            prop_assert!(heights.windows(2).all(|pair| pair[0] <= pair[1] + 1e-12));
+            prop_assert!(heights.iter().all(|height| (0.0..=1.0).contains(height)));
+        }
+    }
+
+    #[test]
+    fn a_curve_is_straight_between_its_knots_and_level_beyond() {
+        let curve = Curve { at: vec![0.0, 2.0], height: vec![0.25, 0.75] };
+        let heights: Vec<f64> = [-1.0, 0.0, 1.0, 2.0, 9.0].iter().filter_map(|&at| curve.height(at)).collect();
+        assert_eq!(heights, [0.25, 0.25, 0.5, 0.75, 0.75]);
+        assert_eq!(Curve::default().height(0.0), None);
+    }
+
+    #[test]
+    fn a_known_share_is_found() {
+        // At place x of 0..10 a share x / 10 is true.
+        let points = (0..10_000).map(|at| {
+            let x = f64::from(at % 10);
+            Counted { at: x, is_true: (at / 10) % 10 < at % 10, weight: 1.0 }
+        });
+        let curve = Curve::of_shares(points.collect());
+        for x in 0..10 {
+            let found = curve.height(f64::from(x)).unwrap();
+            assert!((found - f64::from(x) / 10.0).abs() < 0.02, "{x}: {found}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Scores become probabilities: the share of such answers that turn out to be facts put aside.
+//!
+//! [`observe`] asks a reasoner the queries of the validation split, [`Calibration::fit`] learns from the outcomes, and a
+//! [`Calibrator`] gives every answer of a query its probability. What is known of an answer is its score, its place,
+//! how far it is behind the first and before the second, how much all the best answers of the query claim together, how
+//! many answers the query has already and usually has, how many candidates there were, and the relation with its
+//! direction. In three steps: isotonic regression brings scores of any scale to a common one, a logistic regression
+//! weighs what is known, with a shrunken intercept and slope for every relation and direction, and isotonic
+//! regression on what it says of queries that it was not fitted to makes probabilities of it.
+//!
+//! Invariant: within a query a higher score never has a lower probability, and equal scores have equal ones. The room
+//! knows no reasoner; the test split is seen by [`Reliability`] alone.
+
+mod features;
+mod fit;
+mod isotonic;
+mod logistic;
+mod observe;
+mod reliability;
+#[cfg(test)]
+mod tests;
+
+pub use features::RankedScores;
+pub use fit::Outcome;
+pub use isotonic::{Weighted, pool_adjacent_violators};
+pub use observe::{Judged, observe, usual_answers};
+pub use reliability::{Reliability, ReliabilityBin, Verdict};
+
+use crate::graph::{Direction, Link, Names, RelationId};
+use features::{Compared, FEATURES, log_odds, share_of};
+use fit::Fitted;
+use isotonic::Curve;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How many of the best answers of a query the probabilities are fitted to and judged by.
+pub const TOP: usize = 10;
+
+/// What relation and direction add: to the log-odds, and to the weight of the score.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkEffect {
+    /// To the log-odds.
+    pub intercept: f64,
+    /// To the weight of the score.
+    pub slope: f64,
+}
+
+/// What was learnt about scores, as it is kept in a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// How many validation queries it was fitted to.
+    pub queries: usize,
+    /// How many answers they have.
+    pub answers: usize,
+    /// How many of those are true.
+    #[serde(rename = "true")]
+    pub is_true: usize,
+    /// From scores to the share of true ones.
+    scores: Curve,
+    /// The weights of what is known of an answer.
+    weights: [f64; FEATURES],
+    /// The intercept.
+    intercept: f64,
+    /// By relation and direction asked (`tail`, `head`).
+    relations: BTreeMap<String, BTreeMap<String, LinkEffect>>,
+    /// From log-odds to probabilities.
+    probabilities: Curve,
+}
+
+impl Calibration {
+    /// Learns from `outcomes`; nothing if they have no answer at all.
+    pub fn fit(outcomes: &[Outcome], names: &Names) -> Option<Self> {
+        let (Fitted { curve, weights, intercept, links }, probabilities, _) = fit::fit(outcomes)?;
+        let mut relations: BTreeMap<String, BTreeMap<String, LinkEffect>> = BTreeMap::new();
+        for (link, [intercept, slope]) in links {
+            let Some(relation) = link.relation() else { continue };
+            let sides = relations.entry(names.relation(relation).to_owned()).or_default();
+            sides.insert(side(link.direction()).to_owned(), LinkEffect { intercept, slope });
+        }
+        let trues = |outcome: &Outcome| outcome.is_true.iter().filter(|&&is_true| is_true).count();
+        Some(Self {
+            queries: outcomes.len(),
+            answers: outcomes.iter().map(|outcome| outcome.is_true.len()).sum(),
+            is_true: outcomes.iter().map(trues).sum(),
+            scores: curve,
+            weights,
+            intercept,
+            relations,
+            probabilities,
+        })
+    }
+}
+
+fn side(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Forward => "tail",
+        Direction::Inverse => "head",
+    }
+}
+
+/// Gives answers their probabilities.
+#[derive(Clone, Debug)]
+pub struct Calibrator {
+    fitted: Fitted,
+    probabilities: Curve,
+}
+
+impl Calibrator {
+    /// By `calibration`, whose relations are found in `names`; those that are not there have nothing of their own.
+    pub fn new(calibration: &Calibration, names: &Names) -> Self {
+        let mut links = BTreeMap::new();
+        for (relation, sides) in &calibration.relations {
+            let Some(id) = names.relations.get(relation) else { continue };
+            for direction in [Direction::Forward, Direction::Inverse] {
+                if let Some(&LinkEffect { intercept, slope }) = sides.get(side(direction)) {
+                    links.insert(Link::new(RelationId(id), direction), [intercept, slope]);
+                }
+            }
+        }
+        let Calibration { scores, weights, intercept, probabilities, .. } = calibration.clone();
+        Self { fitted: Fitted { curve: scores, weights, intercept, links }, probabilities }
+    }
+
+    /// The probability of every score of `list`, in their order.
+    pub fn probabilities(&self, list: &RankedScores) -> Vec<f64> {
+        let compared = Compared::new(list, &self.fitted.curve);
+        list.scores
+            .iter()
+            .map(|&score| self.probability_at(self.fitted.log_odds(&compared.row(score), list.link)))
+            .collect()
+    }
+
+    /// Beyond what was seen downwards, odds go on falling as they were said to; upwards nobody is surer than was seen.
+    fn probability_at(&self, odds: f64) -> f64 {
+        match self.probabilities.lowest() {
+            Some((at, height)) if odds < at && height > 0.0 => share_of(log_odds(height) + odds - at).min(height),
+            _ => self.probabilities.height(odds).unwrap_or(0.0),
+        }
+    }
+
+    /// What is said of `outcomes` beside what is.
+    pub fn reliability(&self, outcomes: &[Outcome], top: usize) -> Reliability {
+        let verdicts = outcomes.iter().flat_map(|outcome| {
+            let said = self.probabilities(&outcome.list);
+            said.into_iter()
+                .zip(&outcome.is_true)
+                .map(|(probability, &is_true)| Verdict { probability, is_true })
+                .collect::<Vec<Verdict>>()
+        });
+        Reliability::of(&verdicts.collect::<Vec<Verdict>>(), outcomes.len(), top)
+    }
+}

@@ -1,0 +1,193 @@
+//! Probabilities that are known, and whether they are found.
+
+use super::*;
+use crate::eval::{Answers, EvalError, Reasoner, ReasonerError, Scored};
+use crate::graph::{Adjacency, EntityId, Graph, Query, Triple};
+use crate::progress::{Impatient, Silent};
+use proptest::prelude::*;
+
+fn names(relations: &[&str]) -> Names {
+    Names { relations: relations.iter().copied().collect(), ..Names::default() }
+}
+
+/// Random numbers of a counter, from 0 to 1.
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let mixed = (self.0 ^ (self.0 >> 31)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (mixed >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// Queries over two relations whose answers' true probabilities are known: a score says half of it, the relation the
+/// rest. `scale` is how a reasoner would write its scores.
+fn world(queries: usize, seed: u64, scale: fn(f64) -> f64) -> (Vec<Outcome>, Vec<Vec<f64>>) {
+    let mut dice = Dice(seed);
+    let mut outcomes = Vec::new();
+    let mut chances = Vec::new();
+    for query in 0..queries {
+        let relation = (query % 2) as u32;
+        let mut scores: Vec<f64> = (0..10).map(|_| (dice.next() * 20.0).floor() / 20.0).collect();
+        scores.sort_by(|a, b| b.total_cmp(a));
+        let own = if relation == 0 { 1.0 } else { -1.5 };
+        let known: Vec<f64> = scores.iter().map(|&score| share_of(4.0 * score - 3.0 + own)).collect();
+        outcomes.push(Outcome {
+            list: RankedScores {
+                link: Link::forward(RelationId(relation)),
+                known: 1,
+                usual: 2.0,
+                candidates: 30,
+                scores: scores.iter().map(|&score| scale(score)).collect(),
+            },
+            is_true: known.iter().map(|&chance| dice.next() < chance).collect(),
+        });
+        chances.push(known);
+    }
+    (outcomes, chances)
+}
+
+const SCALES: [fn(f64) -> f64; 3] = [|score| score, |score| (score + 0.01).ln() * 7.0, |score| 1e6 * score - 4e5];
+
+#[test]
+fn known_probabilities_are_found_on_any_scale() {
+    for scale in SCALES {
+        let (seen, _) = world(2000, 1, scale);
+        let calibrator = Calibrator::new(&Calibration::fit(&seen, &names(&["a", "b"])).unwrap(), &names(&["a", "b"]));
+        let (fresh, chances) = world(2000, 2, scale);
+        let table = calibrator.reliability(&fresh, 10);
+        assert!(table.ece < 0.015, "{table}");
+        let mut off = 0.0;
+        for (outcome, chances) in fresh.iter().zip(&chances) {
+            let said = calibrator.probabilities(&outcome.list);
+            off += said.iter().zip(chances).map(|(said, chance)| (said - chance).abs()).sum::<f64>();
+        }
+        assert!(off / 20_000.0 < 0.03, "in the mean {} off", off / 20_000.0);
+    }
+}
+
+#[test]
+fn a_score_alone_would_be_wrong_about_both_relations() {
+    let (seen, _) = world(2000, 1, |score| score);
+    let both = names(&["a", "b"]);
+    let calibration = Calibration::fit(&seen, &both).unwrap();
+    let calibrator = Calibrator::new(&calibration, &both);
+    let said = |relation| {
+        let mut list = seen[0].list.clone();
+        list.link = Link::forward(RelationId(relation));
+        calibrator.probabilities(&list)[0]
+    };
+    assert!(said(0) > said(1) + 0.2, "{} {}", said(0), said(1));
+    // By name, not by number: in other data the relations may stand the other way round.
+    let turned = Calibrator::new(&calibration, &names(&["b", "a"]));
+    let numbered = |relation| RankedScores { link: Link::forward(RelationId(relation)), ..seen[0].list.clone() };
+    assert_eq!(turned.probabilities(&numbered(0)), calibrator.probabilities(&numbered(1)));
+    assert_eq!(turned.probabilities(&numbered(1)), calibrator.probabilities(&numbered(0)));
+}
+
+#[test]
+fn few_queries_give_rough_probabilities_and_none_give_none() {
+    let (fresh, _) = world(2000, 3, |score| score);
+    for (queries, within) in [(1, 0.5), (12, 0.2), (40, 0.12)] {
+        let (seen, _) = world(queries, 9, |score| score);
+        let both = names(&["a", "b"]);
+        let table = Calibrator::new(&Calibration::fit(&seen, &both).unwrap(), &both).reliability(&fresh, 10);
+        assert!(table.ece < within, "{queries} queries: {table}");
+    }
+    assert_eq!(Calibration::fit(&[], &names(&[])), None);
+    let nothing = Outcome { is_true: Vec::new(), ..fresh[0].clone() };
+    assert_eq!(Calibration::fit(&[nothing], &names(&["a"])), None);
+}
+
+#[test]
+fn where_nothing_was_true_nothing_is_likely() {
+    let (mut seen, _) = world(50, 1, |score| score);
+    seen.iter_mut().for_each(|outcome| outcome.is_true.fill(false));
+    let both = names(&["a", "b"]);
+    let calibrator = Calibrator::new(&Calibration::fit(&seen, &both).unwrap(), &both);
+    let said = calibrator.probabilities(&seen[0].list);
+    assert!(said.iter().all(|&said| said > 0.0 && said < 0.01), "{said:?}");
+}
+
+#[test]
+fn a_file_says_the_same() {
+    let (seen, _) = world(200, 1, |score| -3.0 / (score + 0.1));
+    let both = names(&["a", "b"]);
+    let calibration = Calibration::fit(&seen, &both).unwrap();
+    let text = serde_json::to_string(&calibration).unwrap();
+    assert!(text.len() < 20_000, "{} bytes", text.len());
+    assert_eq!(serde_json::from_str::<Calibration>(&text).unwrap(), calibration);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn a_higher_score_never_has_a_lower_probability(
+        seed in any::<u64>(),
+        queries in 1usize..60,
+        scores in prop::collection::vec(-0.5f64..1.5, 0..30),
+        (known, usual, relation) in (0usize..5, 1.0f64..9.0, 0u32..3),
+    ) {
+        let (mut seen, _) = world(queries, seed, |score| score);
+        // Outcomes that go against the order must not turn it around.
+        if seed % 3 == 0 {
+            seen.iter_mut().for_each(|outcome| outcome.is_true.reverse());
+        }
+        let both = names(&["a", "b"]);
+        let calibrator = Calibrator::new(&Calibration::fit(&seen, &both).unwrap(), &both);
+        let mut scores: Vec<f64> = scores.iter().map(|score| (score * 10.0).round() / 10.0).collect();
+        scores.sort_by(|a, b| b.total_cmp(a));
+        let link = Link::forward(RelationId(relation));
+        let list = RankedScores { link, known, usual, candidates: 40, scores: scores.clone() };
+        let said = calibrator.probabilities(&list);
+        prop_assert!(said.iter().all(|said| (0.0..=1.0).contains(said)), "{:?}", said);
+        for at in 1..scores.len() {
+            prop_assert!(said[at] <= said[at - 1], "{:?} {:?}", scores, said);
+            prop_assert!(scores[at] != scores[at - 1] || said[at] == said[at - 1]);
+        }
+    }
+}
+
+/// Scores every entity by its id, the lowest best, as a list or for all.
+struct ById {
+    dense: bool,
+}
+
+impl Reasoner for ById {
+    fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
+        let row = || (0..20u32).map(|id| Scored { entity: EntityId(id), score: -f64::from(id) });
+        Ok(match self.dense {
+            true => Answers::Dense {
+                scores: queries.iter().flat_map(|_| row().map(|answer| answer.score as f32)).collect(),
+                entities: 20,
+            },
+            false => Answers::Listed(queries.iter().map(|_| row().collect()).collect()),
+        })
+    }
+}
+
+#[test]
+fn facts_are_no_answers_and_a_query_is_asked_once() {
+    let triples = |ids: &[(u32, u32)]| ids.iter().map(|&(h, t)| Triple::new(h, 0, t)).collect::<Vec<Triple>>();
+    let (facts, valid, test) = (triples(&[(0, 1)]), triples(&[(0, 3), (0, 4)]), triples(&[(0, 5)]));
+    let graph = Graph::new(20, 1, &facts);
+    let [earlier, valid_truth, truth] = [&valid, &valid, &test].map(|split| Adjacency::new(20, &[split]));
+    for dense in [true, false] {
+        let judged = Judged { graph: &graph, taken_out: None, truth: &valid_truth };
+        let seen = observe(&ById { dense }, &valid, judged, 4, &Silent).unwrap();
+        assert_eq!(seen.len(), 3, "one tail query and two head queries");
+        let tail = &seen[0];
+        assert_eq!(tail.list.scores[..4], [0.0, -2.0, -3.0, -4.0]);
+        assert_eq!(tail.is_true, [false, false, true, true]);
+        assert_eq!((tail.list.known, tail.list.usual, tail.list.candidates), (1, 1.0, 19));
+        assert_eq!(tail.list.scores.len(), 10, "others are compared with");
+        let judged = Judged { graph: &graph, taken_out: Some(&earlier), truth: &truth };
+        let seen = observe(&ById { dense }, &test, judged, 4, &Silent).unwrap();
+        assert_eq!(seen[0].list.scores[..4], [0.0, -2.0, -5.0, -6.0]);
+        assert_eq!(seen[0].is_true, [false, false, true, false]);
+        let stopped = observe(&ById { dense }, &test, judged, 4, &Impatient);
+        assert!(matches!(stopped, Err(EvalError::Interrupted)));
+    }
+}
