@@ -1,9 +1,10 @@
 //! A few answers worth showing: queries of the test split with their reasons.
 
-use super::answer::{Answer, HeldOut, in_words};
+use super::answer::{Answer, HeldOut, Probability, in_words};
 use super::{AskError, Model};
+use crate::eval::calibration::TOP;
 use crate::graph::{Direction, EntityId, Link, Query};
-use crate::reason::{Reasoned, supported};
+use crate::reason::{Found, Reasoned, supported};
 use crate::rule::UNSEEN;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -50,13 +51,18 @@ impl Model {
             .collect();
         let mut reasoned = Vec::with_capacity(queries.len());
         for batch in queries.chunks(self.reasoner.reasoner().batch().max(1)) {
-            let found = self.reasoner.search(batch, 1)?;
-            reasoned.par_extend(found.par_iter().map(|found| supported(&*self.reasoner, found, 1)));
+            let found = self.reasoner.search(batch, TOP)?;
+            let first = |found: &Found| {
+                let answer = supported(&*self.reasoner, found, 1).pop()?;
+                let probability = self.probabilities(found).of(answer.score);
+                Some((answer, probability))
+            };
+            reasoned.par_extend(found.par_iter().map(first));
         }
-        let mut found: Vec<(Query, Reasoned)> = queries
+        let mut found: Vec<(Query, Reasoned, Probability)> = queries
             .into_iter()
             .zip(reasoned)
-            .filter_map(|(query, answers)| Some((query, answers.into_iter().next()?)))
+            .filter_map(|(query, first)| first.map(|(answer, probability)| (query, answer, probability)))
             .collect();
         // Those that say most first: by a rule that may be trusted, on a path that turns back nowhere, of more hops.
         // Stable, so that among equals the order of the split decides.
@@ -64,7 +70,7 @@ impl Model {
             let confidence = answer.rule.as_ref().map(|rule| rule.counts.confidence(UNSEEN));
             confidence.is_some_and(|confidence| confidence > self.config().rules.threshold)
         };
-        found.sort_by_key(|(query, answer)| {
+        found.sort_by_key(|(query, answer, _)| {
             let mut visited: Vec<EntityId> = vec![query.subject];
             visited.extend(answer.path.iter().filter(|hop| hop.link != Link::NO_OP).map(|hop| hop.target));
             let hops = visited.len();
@@ -72,18 +78,18 @@ impl Model {
             visited.dedup();
             std::cmp::Reverse((trusted(answer), visited.len() == hops, hops))
         });
-        let mut chosen: Vec<(Query, Reasoned)> = Vec::new();
+        let mut chosen: Vec<(Query, Reasoned, Probability)> = Vec::new();
         let mut shown: HashMap<Link, usize> = HashMap::new();
         while chosen.len() < count && !found.is_empty() {
             // Relations take turns: next comes one that has been shown least often.
-            let times = |(query, _): &(Query, Reasoned)| shown.get(&query.link).copied().unwrap_or(0);
+            let times = |(query, ..): &(Query, Reasoned, Probability)| shown.get(&query.link).copied().unwrap_or(0);
             let fewest = found.iter().map(times).min().unwrap_or(0);
             let next = found.iter().position(|one| times(one) == fewest).unwrap_or(0);
             *shown.entry(found[next].0.link).or_default() += 1;
             chosen.push(found.remove(next));
         }
-        let example = |(query, reasoned): (Query, Reasoned)| {
-            let answer = self.named(query, &reasoned);
+        let example = |(query, reasoned, probability): (Query, Reasoned, Probability)| {
+            let answer = self.named(query, &reasoned, probability);
             ExampleAnswer {
                 subject: names.label(query.subject).to_owned(),
                 relation: self.relation_name(query),

@@ -1,6 +1,6 @@
 //! Why a fact is predicted, or why not.
 
-use super::answer::{Answer, HeldOut, PathStep, RuleSummary};
+use super::answer::{Answer, HeldOut, PathStep, Probability, RuleSummary};
 use super::{AskError, Model};
 use crate::graph::{Direction, EntityId, Query};
 use crate::reason::{EmbeddingReward, Found, Reasoned, by_rule, supported};
@@ -83,6 +83,8 @@ impl Model {
         let best = supported(&*self.reasoner, &found, 1).pop();
         let instead = best.filter(|best| best.entity != object);
         let (rank, ways) = self.placed(&found, object);
+        let probabilities = self.probabilities(&found);
+        let said = |way: &Reasoned| self.named(query, way, probabilities.of(way.score));
         Ok(Explanation {
             subject: names.entity(query.subject).to_owned(),
             relation: self.relation_name(query),
@@ -91,8 +93,8 @@ impl Model {
             known: self.graph().contains(query.subject, query.link, object),
             held_out: self.held_out(query, object),
             rank,
-            instead: instead.map(|best| self.named(query, &best)),
-            answers: ways.iter().map(|way| self.named(query, way)).collect(),
+            instead: instead.as_ref().map(said),
+            answers: ways.iter().map(said).collect(),
             rules: self.rules_for(query, object)?,
             embedding: self.embedding_opinion(query, object)?,
         })
@@ -137,7 +139,8 @@ impl Model {
         let applied = self.artifacts.applied()?;
         let fired = applied.rules().explain_briefly(query, object, WAYS);
         let grounded = |reason: &Reason<'_>| {
-            let answer = self.named(query, &by_rule(reason, object, reason.confidence));
+            let reasoned = by_rule(reason, object, reason.confidence);
+            let answer = self.named(query, &reasoned, Probability::default());
             let super::Reason { from, from_id, path, .. } = answer.reason;
             let rule = RuleSummary::new(reason.rule, self.names(), self.naming());
             GroundedRule { rule, from, from_id, path }

@@ -9,6 +9,7 @@ mod many;
 mod model;
 mod names;
 mod predict;
+mod probability;
 mod results;
 
 pub use answer::{Answer, HeldOut, PathStep, Probability, Reason, RuleSummary};

@@ -3,6 +3,7 @@
 use super::{AskError, HeldOut, NameIndex, Naming, RunReport};
 use crate::config::{Config, Layer};
 use crate::embed::Embedding;
+use crate::eval::calibration::Calibrator;
 use crate::eval::{Protocol, Report, Split, evaluate_split};
 use crate::graph::{Dataset, Direction, EntityId, Graph, Known, Link, Names, Query, Triple};
 use crate::plan::Stage;
@@ -25,6 +26,7 @@ pub struct Model {
     pub(super) dataset: Dataset,
     pub(super) artifacts: Artifacts,
     pub(super) reasoner: Arc<dyn Explains>,
+    pub(super) calibrator: Option<Calibrator>,
     seed: u64,
     results: OnceLock<RunReport>,
     // Made when the first question needs them.
@@ -74,11 +76,18 @@ impl OpenOptions {
             None => Device::choose(DeviceChoice::Auto, rayon::current_num_threads())?,
         };
         let stages = Stages::of(&directory)?;
+        // A run that came to its end before there were probabilities can be asked all the same.
+        let older = directory.file(RESULTS).exists() && stages.record(Stage::Calibration.name()).is_none();
         for stage in Stage::of(&config) {
-            stages.expect_whole(stage.name())?;
+            if !(older && stage == Stage::Calibration) {
+                stages.expect_whole(stage.name())?;
+            }
         }
         drop(stages);
-        let artifacts = Artifacts::new(path, learnable, config, device);
+        let mut artifacts = Artifacts::new(path, learnable, config, device);
+        if older {
+            artifacts.put_calibration(None);
+        }
         Model::new(directory, dataset, artifacts, manifest.seed)
     }
 }
@@ -102,11 +111,14 @@ impl Model {
         let reasoner = artifacts.reasoner()?;
         // Rules stand beside the paths of answers, whoever gives them.
         artifacts.rules()?;
+        let calibrator =
+            artifacts.calibration()?.map(|calibration| Calibrator::new(calibration, &dataset.names));
         Ok(Self {
             directory,
             dataset,
             artifacts,
             reasoner,
+            calibrator,
             seed,
             results: OnceLock::new(),
             put_aside: OnceLock::new(),

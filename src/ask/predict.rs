@@ -1,7 +1,8 @@
 //! Answers to queries, each with its reason.
 
-use super::answer::Answer;
+use super::answer::{Answer, Probability};
 use super::{AskError, Model};
+use crate::eval::calibration::TOP;
 use crate::graph::{Direction, Query};
 use crate::reason::{Found, Reasoned, supported};
 use rayon::prelude::*;
@@ -56,7 +57,7 @@ impl Model {
 
     /// The answers to a batch of queries, at most as many as the reasoner likes at once.
     pub(super) fn predict_batch(&self, queries: &[Query], top: usize) -> Result<Vec<Prediction>, AskError> {
-        let found = self.reasoner.search(queries, top)?;
+        let found = self.reasoner.search(queries, top.max(TOP))?;
         Ok(found.par_iter().map(|found| self.prediction(found, top)).collect())
     }
 
@@ -64,18 +65,21 @@ impl Model {
         let (query, names) = (found.query, self.names());
         let known = self.graph().targets(query.subject, query.link);
         let answers = supported(&*self.reasoner, found, top);
+        let probabilities = self.probabilities(found);
+        let said = |answer: &Reasoned| self.named(query, answer, probabilities.of(answer.score));
         Prediction {
             subject: names.entity(query.subject).to_owned(),
             relation: self.relation_name(query),
             inverse: query.link.direction() == Direction::Inverse,
-            answers: answers.iter().map(|answer| self.named(query, answer)).collect(),
+            answers: answers.iter().map(said).collect(),
             known: known.iter().map(|&entity| names.label(entity).to_owned()).collect(),
             known_ids: known.iter().map(|&entity| names.entity(entity).to_owned()).collect(),
         }
     }
 
     /// An answer to `query` with its names.
-    pub(super) fn named(&self, query: Query, reasoned: &Reasoned) -> Answer {
-        Answer::new(reasoned, self.held_out(query, reasoned.entity), self.names(), self.naming())
+    pub(super) fn named(&self, query: Query, reasoned: &Reasoned, probability: Probability) -> Answer {
+        let held_out = self.held_out(query, reasoned.entity);
+        Answer { probability, ..Answer::new(reasoned, held_out, self.names(), self.naming()) }
     }
 }

@@ -2,7 +2,8 @@
 
 use super::{AskError, ExampleAnswer, Model};
 use crate::config::{EvalConfig, System};
-use crate::eval::{Protocol, Report};
+use crate::eval::calibration::Reliability;
+use crate::eval::{Protocol, Report, Split};
 use crate::plan::Stage;
 use crate::progress::Progress;
 use crate::run::directory::RESULTS;
@@ -31,6 +32,9 @@ pub struct RunReport {
     /// For what share of the queries the top answer's path is a rule; in a blend, where the top answer need not be the
     /// walker's, that of its walker on the validation split. Absent where nothing walks.
     pub rule_share: Option<f64>,
+    /// How far the probabilities of test answers can be trusted; absent where there are none.
+    #[serde(default)]
+    pub calibration: Option<Reliability>,
     /// A few answers with their reasons.
     pub examples: Vec<ExampleAnswer>,
 }
@@ -43,7 +47,7 @@ impl Model {
         stages: BTreeMap<String, StageReport>,
         progress: &dyn Progress,
     ) -> Result<(), AskError> {
-        let EvalConfig { direction, ties, examples } = spec.config.eval;
+        let EvalConfig { direction, ties, examples, .. } = spec.config.eval;
         let protocol = Protocol { side: direction, ties, ..Protocol::default() };
         let (report, rule_share) = self.test(protocol, progress)?;
         let of_walker = || stages.get(Stage::Training.name())?.figures["rule_share"].as_f64();
@@ -57,6 +61,7 @@ impl Model {
             seed: spec.seed,
             stages,
             rule_share,
+            calibration: self.reliability(Split::Test, progress)?,
             examples: self.examples(examples)?,
         };
         let text = serde_json::to_vec_pretty(&report).expect("a report is plain data");

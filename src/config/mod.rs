@@ -222,11 +222,14 @@ pub struct EvalConfig {
     pub ties: Ties,
     /// How many answers are shown with their reasons at the end.
     pub examples: usize,
+    /// How many facts of the validation split probabilities are calibrated on at most, and how many of the test split
+    /// they are checked on; 0 for all.
+    pub calibration_queries: usize,
 }
 
 impl Default for EvalConfig {
     fn default() -> Self {
-        Self { direction: Side::Tail, ties: Ties::Realistic, examples: 3 }
+        Self { direction: Side::Tail, ties: Ties::Realistic, examples: 3, calibration_queries: 4000 }
     }
 }
 

@@ -61,6 +61,7 @@ impl Plan {
             (Stage::Pretraining, alone),
             (Stage::Training, together),
             (Stage::Blending, ranking),
+            (Stage::Calibration, ranking),
         ]);
         TimeBudget { resources: self.resources, began, planned, ranking }
     }
@@ -209,7 +210,8 @@ mod tests {
         let Config { system, blend, ref rules, .. } = plan.config;
         assert_eq!((system, blend.with_walker, blend.with_embedding), (System::Blend, false, true));
         assert_eq!((rules.types.len(), rules.min_support), (3, 2));
-        assert_eq!(Stage::of(&plan.config), [Stage::Embeddings, Stage::Rules, Stage::Blending]);
+        let stages = [Stage::Embeddings, Stage::Rules, Stage::Blending, Stage::Calibration];
+        assert_eq!(Stage::of(&plan.config), stages);
         let said = plan.to_string();
         assert!(said.contains("complex of dimension 64") && !said.contains("walker of width"), "{said}");
         assert!(said.contains(" no time for a walker in a graph of this size;"), "{said}");

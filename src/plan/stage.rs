@@ -15,12 +15,20 @@ pub enum Stage {
     Training,
     /// The weights of the blend are fitted.
     Blending,
+    /// Scores are calibrated to probabilities.
+    Calibration,
 }
 
 impl Stage {
     /// All of them, in their order.
-    pub const ALL: [Stage; 5] =
-        [Stage::Embeddings, Stage::Rules, Stage::Pretraining, Stage::Training, Stage::Blending];
+    pub const ALL: [Stage; 6] = [
+        Stage::Embeddings,
+        Stage::Rules,
+        Stage::Pretraining,
+        Stage::Training,
+        Stage::Blending,
+        Stage::Calibration,
+    ];
 
     /// The name in files and on the screen.
     pub fn name(self) -> &'static str {
@@ -30,6 +38,7 @@ impl Stage {
             Stage::Pretraining => "pretraining",
             Stage::Training => "training",
             Stage::Blending => "blending",
+            Stage::Calibration => "calibration",
         }
     }
 
@@ -49,6 +58,7 @@ impl Stage {
             Stage::Pretraining => pretrains,
             Stage::Training => walks,
             Stage::Blending => blends,
+            Stage::Calibration => true,
         };
         Self::ALL.into_iter().filter(wanted).collect()
     }
@@ -63,10 +73,11 @@ mod tests {
     fn a_run_has_the_stages_that_its_walker_learns_from() {
         let mut config = Config::default();
         (config.system, config.walk.soft_reward) = (System::Walker, false);
-        assert_eq!(Stage::of(&config), [Stage::Rules, Stage::Pretraining, Stage::Training]);
+        let wanted = [Stage::Rules, Stage::Pretraining, Stage::Training, Stage::Calibration];
+        assert_eq!(Stage::of(&config), wanted);
         config.walk.start = Start::Embedding;
         assert_eq!(Stage::of(&config)[0], Stage::Embeddings);
         (config.walk.lambda, config.walk.pretrain_epochs) = (0.0, 0.0);
-        assert_eq!(Stage::of(&config), [Stage::Embeddings, Stage::Training]);
+        assert_eq!(Stage::of(&config), [Stage::Embeddings, Stage::Training, Stage::Calibration]);
     }
 }

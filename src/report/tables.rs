@@ -184,8 +184,10 @@ impl Row<'_> {
         let stage = |stage: Stage| self.mean(&|result| result.stage_seconds.get(stage.name()).copied());
         let whole = |seconds: Option<f64>| seconds.map_or_else(|| "–".to_owned(), |s| format!("{s:.0}"));
         let ranking = self.mean(&|result| Some(result.report.seconds));
-        let all = Stage::ALL.into_iter().filter_map(stage).sum::<f64>() + ranking.unwrap_or(0.0);
-        let stages: Vec<String> = Stage::ALL.into_iter().map(|one| whole(stage(one))).collect();
+        // Probabilities are no part of what is compared.
+        let learning = Stage::ALL.into_iter().filter(|&stage| stage != Stage::Calibration);
+        let all = learning.clone().filter_map(stage).sum::<f64>() + ranking.unwrap_or(0.0);
+        let stages: Vec<String> = learning.map(|one| whole(stage(one))).collect();
         let parameters = self.seeds.iter().find_map(|result| result.parameters);
         let parameters = parameters.map_or_else(|| "–".to_owned(), |count| count.to_string());
         let Row { dataset, system, .. } = self;

@@ -1,10 +1,11 @@
 //! What the stages of a run made, in memory: handed on from stage to stage, or loaded from its file, once.
 
-use super::directory::{BLEND, EMBEDDING, RULES, WALKER};
+use super::directory::{BLEND, CALIBRATION, EMBEDDING, RULES, WALKER};
 use super::material::Learnable;
 use super::{RunDirectory, RunError};
 use crate::config::{BlendConfig, Config, System};
 use crate::embed::{Embedding, ModelKind};
+use crate::eval::calibration::Calibration;
 use crate::plan::Stage;
 use crate::reason::{Blend, ByEmbedding, ByRules, ByWalker, Explains, Members, Recipe};
 use crate::rule::{RuleFile, ScoredRule};
@@ -28,6 +29,7 @@ pub struct Artifacts {
     embedding: OnceLock<Arc<Embedding>>,
     walker: OnceLock<Arc<Walker>>,
     recipe: OnceLock<Recipe>,
+    calibration: OnceLock<Option<Calibration>>,
 }
 
 impl Artifacts {
@@ -43,6 +45,7 @@ impl Artifacts {
             embedding: OnceLock::new(),
             walker: OnceLock::new(),
             recipe: OnceLock::new(),
+            calibration: OnceLock::new(),
         }
     }
 
@@ -113,6 +116,23 @@ impl Artifacts {
         })
     }
 
+    /// What scores mean as probabilities; nothing if there was nothing to calibrate on, or nobody has.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn calibration(&self) -> Result<Option<&Calibration>, RunError> {
+        let loaded = once(&self.calibration, || {
+            let directory = RunDirectory::look_at(&self.directory)?;
+            let broken = |error| RunError::Broken {
+                path: directory.file(CALIBRATION),
+                what: format!("is damaged ({error})"),
+            };
+            let text = directory.read(CALIBRATION)?;
+            text.map_or(Ok(None), |text| serde_json::from_str(&text).map_err(broken))
+        });
+        Ok(loaded?.as_ref())
+    }
+
     /// Who answers in this run.
     ///
     /// # Errors
@@ -164,6 +184,11 @@ impl Artifacts {
     /// Hands on the weights that were just fitted.
     pub(super) fn put_recipe(&mut self, recipe: Recipe) {
         self.recipe = OnceLock::from(recipe);
+    }
+
+    /// Hands on the calibration that was just fitted.
+    pub(crate) fn put_calibration(&mut self, calibration: Option<Calibration>) {
+        self.calibration = OnceLock::from(calibration);
     }
 }
 

@@ -26,6 +26,8 @@ pub const PRETRAINED: &str = "pretrained.safetensors";
 pub const WALKER: &str = "walker.safetensors";
 /// The weights of the blend.
 pub const BLEND: &str = "blend.json";
+/// What scores mean as probabilities.
+pub const CALIBRATION: &str = "calibration.json";
 /// Learning curves, one JSON object a line.
 pub const METRICS: &str = "metrics.jsonl";
 /// The figures at the end.

@@ -25,6 +25,11 @@ pub fn settings(stage: Stage, config: &Config) -> Value {
         }
         Stage::Training => json!([value(&config.walk), config.rules.threshold]),
         Stage::Blending => json!([value(&config.blend), config.rules.aggregate, config.rules.top]),
+        // Everything that shows in an answer's score.
+        Stage::Calibration => {
+            let Config { system, rules, walk, blend, eval, .. } = config;
+            json!([value(system), value(rules), value(walk), value(blend), eval.calibration_queries])
+        }
     }
 }
 
@@ -63,7 +68,7 @@ impl Before {
             // Rewarded by rules alone, whatever will reward the ends of walks later.
             Stage::Pretraining if spec.config.walk.start == Start::Random => self.rules.clone(),
             Stage::Pretraining | Stage::Training => [&self.embedding[..], &self.rules].concat(),
-            Stage::Blending => self.blended.clone(),
+            Stage::Blending | Stage::Calibration => self.blended.clone(),
         };
         let data = (&learnable.checksum, learnable.valid_learnt);
         Checksum::of(&(STAGE_VERSION, settings, data, spec.seed, before))

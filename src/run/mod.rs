@@ -5,6 +5,7 @@
 //! whole files behind; [`Stages`] knows which of them still stand. This room answers nothing: that is `ask`.
 
 mod artifacts;
+mod calibrate;
 mod checksum;
 pub mod directory;
 mod embedding;

@@ -1,6 +1,7 @@
 //! A run: the stages in their order, each skipped if it is done.
 
 use super::artifacts::Artifacts;
+use super::calibrate::calibrate;
 use super::directory::{CONFIG, RESULTS, RunDirectory, STAGES};
 use super::inputs::{Before, checkpoint_settings};
 use super::material::{Learnable, Material};
@@ -203,5 +204,6 @@ fn learn_stage(
         Stage::Pretraining => work::pretraining(artifacts, material),
         Stage::Training => work::training(artifacts, material),
         Stage::Blending => work::blending(artifacts, material),
+        Stage::Calibration => calibrate(artifacts, material),
     }
 }

@@ -5,6 +5,7 @@ use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::protocol::{self, Ranking};
 use ruleguider::ask::OpenOptions;
+use ruleguider::eval::calibration::Reliability;
 use ruleguider::eval::{Report, Split};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -38,6 +39,7 @@ pub struct Evaluate {
 struct Evaluated<'a> {
     #[serde(flatten)]
     report: &'a Report,
+    calibration: &'a Option<Reliability>,
     split: Split,
     seed: u64,
     version: &'static str,
@@ -56,9 +58,15 @@ impl Evaluate {
             Err(error) if error.is_interrupted() => return Ok(Outcome::Interrupted),
             Err(error) => return Err(error.into()),
         };
+        let calibration = match model.reliability(split, &console) {
+            Ok(calibration) => calibration,
+            Err(error) if error.is_interrupted() => return Ok(Outcome::Interrupted),
+            Err(error) => return Err(error.into()),
+        };
         if common.json {
             let (seed, version) = (model.seed(), ruleguider::VERSION);
-            console::print_json(&Evaluated { report: &report, split, seed, version })?;
+            let calibration = &calibration;
+            console::print_json(&Evaluated { report: &report, calibration, split, seed, version })?;
         } else {
             let filtered = match self.split {
                 protocol::Split::Test => "Test split, filtered",
@@ -67,6 +75,17 @@ impl Evaluate {
             let (seed, version) = (model.seed(), ruleguider::VERSION);
             console::print(&format_args!("{filtered}, seed {seed}, version {version}:"))?;
             console::print(&report.to_string().trim_end())?;
+            match (&calibration, model.why_no_probability()?) {
+                (Some(calibration), _) => {
+                    let fitted = match self.split {
+                        protocol::Split::Test => "",
+                        protocol::Split::Valid => " (they were fitted to this split)",
+                    };
+                    console::print(&format_args!("\n{}{fitted}", calibration.to_string().trim_end()))?;
+                }
+                (None, Some(why)) => console::print(&format_args!("\n{why}"))?,
+                (None, None) => {}
+            }
         }
         Ok(Outcome::Done)
     }

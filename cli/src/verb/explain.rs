@@ -1,6 +1,6 @@
 //! `explain`: why a fact is predicted, or why not.
 
-use super::predict::aside;
+use super::predict::{aside, say_why_not};
 use crate::arguments::Common;
 use crate::{Outcome, console};
 use ruleguider::ask::answer::path_in_words;
@@ -42,6 +42,7 @@ impl Explain {
         let options =
             OpenOptions { data: self.data.clone(), device: Some(common.device()?), ..OpenOptions::DEFAULT };
         let model = options.open(&self.run)?;
+        say_why_not(&model, common)?;
         let query = model.query(&self.subject, &self.relation)?;
         let object = model.index().entity(&self.object)?;
         let explanation = model.explain_query(query, object)?;
@@ -74,7 +75,12 @@ impl fmt::Display for Explained<'_> {
         write!(f, "{head} —{relation}→ {tail}: ")?;
         match (known, rank, rules.is_empty()) {
             (true, _, _) => write!(f, "a fact of the graph")?,
-            (false, Some(rank), _) => write!(f, "predicted in place {rank}")?,
+            (false, Some(rank), _) => {
+                write!(f, "predicted in place {rank}")?;
+                if let Some(share) = answers.first().and_then(|answer| answer.probability.0) {
+                    write!(f, ", probability {share:.3}")?;
+                }
+            }
             (false, None, true) => write!(f, "not predicted: nothing that was learnt leads there")?,
             (false, None, false) => write!(f, "not predicted: there are too many better answers")?,
         }

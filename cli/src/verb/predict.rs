@@ -22,6 +22,7 @@ const BATCH: usize = 2048;
 #[derive(clap::Args)]
 #[command(
     after_help = "Entities by id or label. The inverse of a relation is written ~RELATION: it asks for heads.
+After its name stand the answer's probability (the share of such answers that turn out to be facts put aside) and its score.
 An answer that the data has and the graph has not, because it was put aside for validation or test, is marked.
 With --file: one query a line, SUBJECT<TAB>RELATION, `-` for stdin; one JSON object a line comes out, with the key
 `error` where a name is not known. Exit code 1 if nothing is predicted.
@@ -66,6 +67,7 @@ impl Predict {
             beam: self.beam.map(|beam| beam as usize),
         };
         let model = options.open(&self.run)?;
+        say_why_not(&model, common)?;
         match (&self.file, &self.subject, &self.relation) {
             (Some(file), _, _) => self.many(file, &model, common),
             (None, Some(subject), Some(relation)) => {
@@ -143,6 +145,14 @@ impl Predict {
             (false, false) => Outcome::Negative,
         })
     }
+}
+
+/// Says why answers have no probability, if they have none.
+pub fn say_why_not(model: &Model, common: &Common) -> anyhow::Result<()> {
+    if let Some(why) = model.why_no_probability()? {
+        Console::new(common).note(&why);
+    }
+    Ok(())
 }
 
 /// What a line of the file gets: its answers, or why there are none.
@@ -245,7 +255,8 @@ impl fmt::Display for Answered<'_> {
         let width = named.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(40);
         for (place, (answer, name)) in answers.iter().zip(named).enumerate() {
             let (place, score, reason) = (place + 1, answer.score, answer.reason_in_words(naming));
-            write!(f, "\n{place:3}  {name:width$}  {score:8.4}  {reason}{}", aside(answer.held_out))?;
+            let likely = answer.probability.0.map_or_else(String::new, |share| format!("{share:5.3}  "));
+            write!(f, "\n{place:3}  {name:width$}  {likely}{score:8.4}  {reason}{}", aside(answer.held_out))?;
         }
         let known = counted(known);
         if !known.is_empty() {

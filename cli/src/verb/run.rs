@@ -7,6 +7,7 @@ use crate::data::{self, Reading};
 use anyhow::bail;
 use ruleguider::Learn;
 use ruleguider::ask::{HeldOut, Learning, RunReport};
+use ruleguider::eval::calibration::Reliability;
 use ruleguider::graph::Dataset;
 use ruleguider::plan::Stage;
 use std::fmt;
@@ -133,6 +134,12 @@ impl fmt::Display for Ending<'_> {
             writeln!(f, "{name}: {:.1} s{memory}{before}", stage.seconds)?;
         }
         writeln!(f, "\nTest split, filtered, seed {seed}, version {version}:\n{report}")?;
+        if let Some(Reliability { ece, top, queries, .. }) = &self.report.calibration {
+            writeln!(
+                f,
+                "Probabilities: expected calibration error {ece:.4} over the {top} best answers of {queries} queries\n"
+            )?;
+        }
         if !examples.is_empty() {
             writeln!(f, "Answers to test queries, with their reasons:")?;
         }

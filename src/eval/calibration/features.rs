@@ -17,10 +17,8 @@ pub struct RankedScores {
     pub known: usize,
     /// How many answers the graph has in the mean to such a query that it has any answers to; at least 1.
     pub usual: f64,
-    /// How many entities were given a score, facts of the graph left out.
-    pub candidates: usize,
-    /// The scores, best first: those of all answers that a probability is wanted for, and of [`COMPARED`] at least
-    /// if there are so many.
+    /// The scores, best first: those of all answers that a probability is wanted for, and of 10 at least if there are
+    /// so many.
     pub scores: Vec<f64>,
 }
 
@@ -71,7 +69,8 @@ impl<'a> Compared<'a> {
         let (known, usual) = ((1.0 + list.known as f64).ln(), list.usual.max(1.0).ln());
         // How much there is left to find where a query usually has so many answers.
         let left = known - (1.0 + list.usual.max(1.0)).ln();
-        let common = [mass, known, usual, left.max(0.0), mass * usual, (1.0 + list.candidates as f64).ln()];
+        let found = (1.0 + best.len() as f64).ln();
+        let common = [mass, known, usual, left.max(0.0), mass * usual, found];
         Self { list, curve, first: odds(0), lead: odds(0) - odds(1), common }
     }
 
@@ -107,7 +106,6 @@ mod tests {
             link: Link::forward(RelationId(0)),
             known: 2,
             usual: 1.5,
-            candidates: 4,
             scores: scores.clone(),
         };
         let compared = Compared::new(&list, &curve);

@@ -96,11 +96,6 @@ impl Curve {
         curve
     }
 
-    /// Whether it was made from nothing.
-    pub fn is_empty(&self) -> bool {
-        self.at.is_empty()
-    }
-
     /// The lowest knot: where it is, and how high.
     pub fn lowest(&self) -> Option<(f64, f64)> {
         Some((*self.at.first()?, *self.height.first()?))
@@ -212,7 +207,7 @@ mod tests {
         ) {
             let points = seen.iter().map(|&(at, is_true)| Counted { at: f64::from(at), is_true, weight: 1.0 });
             let curve = Curve::of_shares(points.collect());
-            prop_assert_eq!(curve.is_empty(), seen.is_empty());
+            prop_assert_eq!(curve.lowest().is_none(), seen.is_empty());
             let heights: Vec<f64> =
                 (-40..=40).filter_map(|tenth| curve.height(f64::from(tenth) / 10.0)).collect();
             prop_assert!(heights.windows(2).all(|pair| pair[0] <= pair[1] + 1e-12));

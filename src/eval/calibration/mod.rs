@@ -3,8 +3,7 @@
 //! [`observe`] asks a reasoner the queries of the validation split, [`Calibration::fit`] learns from the outcomes, and a
 //! [`Calibrator`] gives every answer of a query its probability. What is known of an answer is its score, its place,
 //! how far it is behind the first and before the second, how much all the best answers of the query claim together, how
-//! many answers the query has already and usually has, how many candidates there were, and the relation with its
-//! direction. In three steps: isotonic regression brings scores of any scale to a common one, a logistic regression
+//! many answers the query has already and usually has, how many were found, and the relation with its direction. In three steps: isotonic regression brings scores of any scale to a common one, a logistic regression
 //! weighs what is known, with a shrunken intercept and slope for every relation and direction, and isotonic
 //! regression on what it says of queries that it was not fitted to makes probabilities of it.
 //!
@@ -23,7 +22,7 @@ mod tests;
 pub use features::RankedScores;
 pub use fit::Outcome;
 pub use isotonic::{Weighted, pool_adjacent_violators};
-pub use observe::{Judged, observe, usual_answers};
+pub use observe::{Judged, observe, outcomes_on_test, outcomes_on_valid, usual_answers};
 pub use reliability::{Reliability, ReliabilityBin, Verdict};
 
 use crate::graph::{Direction, Link, Names, RelationId};
@@ -123,11 +122,14 @@ impl Calibrator {
 
     /// The probability of every score of `list`, in their order.
     pub fn probabilities(&self, list: &RankedScores) -> Vec<f64> {
+        let probability = self.within(list);
+        list.scores.iter().map(|&score| probability(score)).collect()
+    }
+
+    /// From a score of `list` to its probability.
+    pub fn within<'a>(&'a self, list: &'a RankedScores) -> impl Fn(f64) -> f64 + 'a {
         let compared = Compared::new(list, &self.fitted.curve);
-        list.scores
-            .iter()
-            .map(|&score| self.probability_at(self.fitted.log_odds(&compared.row(score), list.link)))
-            .collect()
+        move |score| self.probability_at(self.fitted.log_odds(&compared.row(score), list.link))
     }
 
     /// Beyond what was seen downwards, odds go on falling as they were said to; upwards nobody is surer than was seen.

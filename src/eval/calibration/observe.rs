@@ -1,9 +1,10 @@
 //! Asking a reasoner the queries of a split for the outcomes of its best answers.
 
+use super::TOP;
 use super::features::{COMPARED, RankedScores};
 use super::fit::Outcome;
 use crate::eval::{Answers, EvalError, Reasoner, Scored, Side};
-use crate::graph::{Adjacency, Graph, Link, Query, Triple};
+use crate::graph::{Adjacency, Dataset, Graph, Known, Link, Query, Triple};
 use crate::progress::Progress;
 use rayon::prelude::*;
 
@@ -25,18 +26,51 @@ pub fn usual_answers(graph: &Graph, link: Link) -> f64 {
 }
 
 impl RankedScores {
-    /// The scores of `answers` to `query` on `graph`, facts of which are left out already, best first: the first
-    /// `wanted`, and as many more as they are compared with.
-    pub fn of(query: Query, graph: &Graph, answers: &[Scored], candidates: usize, wanted: usize) -> Self {
-        let kept = answers.len().min(wanted.max(COMPARED));
-        Self {
-            link: query.link,
-            known: graph.targets(query.subject, query.link).len(),
-            usual: usual_answers(graph, query.link),
-            candidates,
-            scores: answers[..kept].iter().map(|answer| answer.score).collect(),
-        }
+    /// `scores` of the best answers to `query` on `graph`, facts of which are left out already.
+    pub fn new(query: Query, graph: &Graph, scores: impl Iterator<Item = f64>) -> Self {
+        let mut scores: Vec<f64> = scores.collect();
+        scores.sort_by(|a, b| b.total_cmp(a));
+        let (known, usual) = (graph.targets(query.subject, query.link).len(), usual_answers(graph, query.link));
+        Self { link: query.link, known, usual, scores }
     }
+}
+
+/// The outcomes of the best answers to the queries of `asked`, facts of the validation split of `known`, all of which
+/// count as true. Facts to learn from are not among the answers; of test facts nothing is known.
+///
+/// # Errors
+/// Those of [`observe`].
+pub fn outcomes_on_valid(
+    reasoner: &dyn Reasoner,
+    asked: &[Triple],
+    known: &Known,
+    graph: &Graph,
+    progress: &dyn Progress,
+) -> Result<Vec<Outcome>, EvalError> {
+    let entities = graph.entities();
+    let taken_out = known.has_own_graph().then(|| Adjacency::new(entities, &[&known.queries]));
+    let truth = Adjacency::new(entities, &[&known.valid]);
+    let judged = Judged { graph, taken_out: taken_out.as_ref(), truth: &truth };
+    observe(reasoner, asked, judged, TOP, progress)
+}
+
+/// The outcomes of the best answers to the queries of `asked`, facts of the test split of `dataset`, all of which count
+/// as true. Facts of the other splits are not among the answers.
+///
+/// # Errors
+/// Those of [`observe`].
+pub fn outcomes_on_test(
+    reasoner: &dyn Reasoner,
+    asked: &[Triple],
+    dataset: &Dataset,
+    graph: &Graph,
+    progress: &dyn Progress,
+) -> Result<Vec<Outcome>, EvalError> {
+    let Known { queries, valid, .. } = &dataset.known;
+    let entities = graph.entities();
+    let taken_out = Adjacency::new(entities, &[queries, valid]);
+    let truth = Adjacency::new(entities, &[&dataset.test]);
+    observe(reasoner, asked, Judged { graph, taken_out: Some(&taken_out), truth: &truth }, TOP, progress)
 }
 
 /// The outcomes of the `top` best answers to both queries of every triple of `split`; a query that several triples
@@ -85,19 +119,13 @@ fn outcome(
             || taken_out.is_some_and(|known| known.contains(subject, link, answer.entity))
     };
     let known = graph.targets(subject, link).len() + taken_out.map_or(0, |facts| facts.targets(subject, link).len());
-    let listed = match answers {
-        Answers::Dense { entities, .. } => *entities,
-        Answers::Listed(lists) => lists[row].len(),
-    };
     let mut best = answers.best(row, top.max(COMPARED).saturating_add(known));
     if best.iter().any(|answer| answer.score.is_nan()) {
         return Err(EvalError::NotANumber { subject: subject.0, link: link.0 });
     }
-    let asked = best.len();
     best.retain(|answer| !is_known(answer));
-    // Known ones further down have not been looked for; they are a few of very many.
-    let candidates = listed - (asked - best.len());
-    let list = RankedScores::of(query, graph, &best, candidates, top);
+    best.truncate(top.max(COMPARED));
+    let list = RankedScores::new(query, graph, best.iter().map(|answer| answer.score));
     let is_true = best.iter().take(top).map(|answer| truth.contains(subject, link, answer.entity)).collect();
     Ok(Outcome { list, is_true })
 }

@@ -38,7 +38,6 @@ fn world(queries: usize, seed: u64, scale: fn(f64) -> f64) -> (Vec<Outcome>, Vec
                 link: Link::forward(RelationId(relation)),
                 known: 1,
                 usual: 2.0,
-                candidates: 30,
                 scores: scores.iter().map(|&score| scale(score)).collect(),
             },
             is_true: known.iter().map(|&chance| dice.next() < chance).collect(),
@@ -140,7 +139,7 @@ proptest! {
         let mut scores: Vec<f64> = scores.iter().map(|score| (score * 10.0).round() / 10.0).collect();
         scores.sort_by(|a, b| b.total_cmp(a));
         let link = Link::forward(RelationId(relation));
-        let list = RankedScores { link, known, usual, candidates: 40, scores: scores.clone() };
+        let list = RankedScores { link, known, usual, scores: scores.clone() };
         let said = calibrator.probabilities(&list);
         prop_assert!(said.iter().all(|said| (0.0..=1.0).contains(said)), "{:?}", said);
         for at in 1..scores.len() {
@@ -181,7 +180,7 @@ fn facts_are_no_answers_and_a_query_is_asked_once() {
         let tail = &seen[0];
         assert_eq!(tail.list.scores[..4], [0.0, -2.0, -3.0, -4.0]);
         assert_eq!(tail.is_true, [false, false, true, true]);
-        assert_eq!((tail.list.known, tail.list.usual, tail.list.candidates), (1, 1.0, 19));
+        assert_eq!((tail.list.known, tail.list.usual), (1, 1.0));
         assert_eq!(tail.list.scores.len(), 10, "others are compared with");
         let judged = Judged { graph: &graph, taken_out: Some(&earlier), truth: &truth };
         let seen = observe(&ById { dense }, &test, judged, 4, &Silent).unwrap();

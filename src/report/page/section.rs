@@ -5,6 +5,7 @@ use super::chart::{Line, Room, lines};
 use super::html::{escape, table};
 use crate::ask::{AskError, ExampleAnswer, Naming, PathStep, RunReport};
 use crate::config::{self, Config, System};
+use crate::eval::calibration::{Reliability, ReliabilityBin};
 use crate::plan::Stage;
 use crate::progress::Metric;
 use crate::report::published;
@@ -35,6 +36,7 @@ pub fn section(run: &Shown, answers: usize) -> Result<String, AskError> {
     html.push_str(&rule_share(run));
     html.push_str(&curves(&run.metrics));
     html.push_str(&relations(run));
+    html.push_str(&reliability(run));
     let examples = run.model.examples(answers)?;
     html.push_str(&examples_html(&examples, run.model.naming()));
     Ok(html)
@@ -160,6 +162,36 @@ fn relations(run: &Shown) -> String {
     let mut rows = vec![row("to one", &report.to_one), row("to many", &report.to_many)];
     rows.extend(report.relations.iter().take(12).map(|relation| row(&relation.relation, &relation.figures)));
     table("By relation, the most frequent first", &["relation", "queries", "hits@1", "hits@10", "MRR"], &rows)
+}
+
+/// What was said of test answers beside what is true.
+fn reliability(run: &Shown) -> String {
+    let Some(Reliability { queries, top, answers, ece, bins, .. }) = &run.report.calibration else {
+        return String::new();
+    };
+    let filled: Vec<&ReliabilityBin> = bins.iter().filter(|bin| bin.answers > 0).collect();
+    let drawn = [
+        Line {
+            name: "share that is true".to_owned(),
+            points: filled.iter().map(|bin| (bin.predicted, bin.observed)).collect(),
+        },
+        Line { name: "as it should be".to_owned(), points: vec![(0.0, 0.0), (1.0, 1.0)] },
+    ];
+    let chart = lines("Probabilities beside the share that is true", "probability", Room::Narrow, &drawn);
+    let row = |bin: &&ReliabilityBin| {
+        vec![
+            format!("{:.1} to {:.1}", bin.from, bin.to),
+            bin.answers.to_string(),
+            format!("{:.3}", bin.predicted),
+            format!("{:.3}", bin.observed),
+        ]
+    };
+    let rows: Vec<Vec<String>> = filled.iter().map(row).collect();
+    let caption = format!(
+        "Expected calibration error {ece:.4} over {answers} answers, the {top} best of {queries} test queries"
+    );
+    let table = table(&caption, &["probability", "answers", "mean", "true"], &rows);
+    format!("<h3>Probabilities</h3><div class=\"charts\">{}</div>{table}", chart.unwrap_or_default())
 }
 
 fn examples_html(examples: &[ExampleAnswer], naming: &Naming) -> String {

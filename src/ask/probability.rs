@@ -1,0 +1,77 @@
+//! What the scores of answers mean as probabilities, and how far those can be trusted.
+
+use super::{AskError, Model, Probability};
+use crate::eval::Split;
+use crate::eval::calibration::{Calibrator, RankedScores, Reliability, TOP, outcomes_on_test, outcomes_on_valid};
+use crate::graph::evenly;
+use crate::plan::Stage;
+use crate::progress::Progress;
+use crate::reason::Found;
+use crate::run::Stages;
+
+/// The probabilities of the answers to one query.
+pub(super) struct Probabilities<'a> {
+    calibrator: Option<&'a Calibrator>,
+    list: RankedScores,
+}
+
+impl Probabilities<'_> {
+    /// That of an answer with this score.
+    pub fn of(&self, score: f64) -> Probability {
+        Probability(self.calibrator.map(|calibrator| calibrator.within(&self.list)(score)))
+    }
+}
+
+impl Model {
+    /// The probabilities of the candidates of `found`, of which there are 10 at least if so many were found.
+    pub(super) fn probabilities(&self, found: &Found) -> Probabilities<'_> {
+        let scores = found.candidates.iter().map(|candidate| candidate.score);
+        let list = RankedScores::new(found.query, self.graph(), scores);
+        Probabilities { calibrator: self.calibrator.as_ref(), list }
+    }
+
+    /// Why answers have no probability, and the remedy; `None` if they have one.
+    ///
+    /// # Errors
+    /// If the list of stages cannot be read.
+    pub fn why_no_probability(&self) -> Result<Option<String>, AskError> {
+        if self.calibrator.is_some() {
+            return Ok(None);
+        }
+        let calibrated = Stages::of(self.directory())?.record(Stage::Calibration.name()).is_some();
+        let why = match (calibrated, self.valid_is_learnt()) {
+            (false, _) => {
+                "this run was made before there were probabilities; run the same `ruleguider run` again to add them"
+            }
+            (true, true) => {
+                "this run has learnt its validation facts, so nothing is left to calibrate on; \
+                 run with --set data.learn_valid=never to keep them apart"
+            }
+            (true, false) => "the validation split has no query that is answered, so nothing can be calibrated",
+        };
+        Ok(Some(format!("no probabilities: {why}")))
+    }
+
+    /// What is said of the best answers to the queries of a split beside what is true; `None` where there are no
+    /// probabilities. On the validation split, which they were fitted to, they look better than they are.
+    ///
+    /// # Errors
+    /// If the reasoner fails or the user interrupts.
+    pub fn reliability(
+        &self,
+        split: Split,
+        progress: &dyn Progress,
+    ) -> Result<Option<Reliability>, AskError> {
+        let Some(calibrator) = &self.calibrator else { return Ok(None) };
+        let asked = evenly(split.triples(&self.dataset), self.config().eval.calibration_queries);
+        let (reasoner, graph) = (self.reasoner.reasoner(), self.graph());
+        progress.begin("checking probabilities", "queries", None);
+        let outcomes = match split {
+            Split::Test => outcomes_on_test(reasoner, &asked, &self.dataset, graph, progress)?,
+            _ => outcomes_on_valid(reasoner, &asked, &self.dataset.known, graph, progress)?,
+        };
+        let reliability = calibrator.reliability(&outcomes, TOP);
+        progress.end(&format_args!("expected calibration error {:.4}", reliability.ece));
+        Ok(Some(reliability))
+    }
+}

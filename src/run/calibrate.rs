@@ -1,0 +1,43 @@
+//! The last stage: what scores mean as probabilities, found out on the validation split.
+
+use super::artifacts::Artifacts;
+use super::directory::CALIBRATION;
+use super::material::{Learnable, Material};
+use super::record::Finished;
+use super::RunError;
+use crate::eval::calibration::{Calibration, outcomes_on_valid};
+use crate::graph::evenly;
+use crate::progress::Progress;
+use serde_json::json;
+
+/// Calibrates what answers on the validation split. A split that was learnt, an empty one, or none that is wanted leave
+/// nothing to calibrate on; that is written down as well.
+///
+/// # Errors
+/// If the reasoner fails, the file cannot be written, or the user interrupts.
+pub fn calibrate(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finished, RunError> {
+    let progress = material.progress;
+    let Learnable { known, graph, names, valid_learnt, .. } = &artifacts.learnable;
+    let asked = evenly(&known.valid, artifacts.config.eval.calibration_queries);
+    let calibration = if *valid_learnt || asked.is_empty() {
+        progress.begin("calibration", "", None);
+        progress.end(&"nothing to calibrate on: answers get no probability");
+        None
+    } else {
+        let reasoner = artifacts.reasoner()?;
+        progress.begin("calibration", "queries", None);
+        let outcomes = outcomes_on_valid(reasoner.reasoner(), &asked, known, graph, progress)?;
+        let calibration = Calibration::fit(&outcomes, names);
+        progress.end(&format_args!("{} queries", outcomes.len()));
+        calibration
+    };
+    let text = serde_json::to_vec_pretty(&calibration).expect("a calibration is plain data");
+    material.directory.write(CALIBRATION, &text)?;
+    let figures = calibration.as_ref().map(|calibration| {
+        json!({
+            "queries": calibration.queries, "answers": calibration.answers, "true": calibration.is_true,
+        })
+    });
+    artifacts.put_calibration(calibration);
+    Ok(Finished { files: vec![CALIBRATION.to_owned()], figures: figures.into(), seconds: None })
+}
