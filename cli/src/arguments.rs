@@ -103,6 +103,8 @@ pub enum Verb {
     Predict(verb::predict::Predict),
     /// Say why a fact is predicted, or why not
     Explain(verb::explain::Explain),
+    /// Write the missing facts themselves, best first, each with its probability and reason
+    Complete(verb::complete::Complete),
     /// Run rows of the paper's tables, ours beside the published
     Reproduce(verb::reproduce::Reproduce),
     /// Make one HTML page about runs: tables, curves, answers with their paths

@@ -82,7 +82,8 @@ impl Model {
         let mut shown: HashMap<Link, usize> = HashMap::new();
         while chosen.len() < count && !found.is_empty() {
             // Relations take turns: next comes one that has been shown least often.
-            let times = |(query, ..): &(Query, Reasoned, Probability)| shown.get(&query.link).copied().unwrap_or(0);
+            let times =
+                |(query, ..): &(Query, Reasoned, Probability)| shown.get(&query.link).copied().unwrap_or(0);
             let fewest = found.iter().map(times).min().unwrap_or(0);
             let next = found.iter().position(|one| times(one) == fewest).unwrap_or(0);
             *shown.entry(found[next].0.link).or_default() += 1;

@@ -31,19 +31,16 @@ impl Model {
         order.sort_unstable_by_key(key);
         let mut distinct: Vec<Query> = order.iter().map(|&at| queries[at as usize]).collect();
         distinct.dedup();
-        let answered = AtomicUsize::new(0);
         let answer = |batch: &[Query]| {
             if progress.interrupted() {
                 return Err(RunError::Interrupted.into());
             }
-            let answers = self.predict_batch(batch, top)?;
-            let done = answered.fetch_add(batch.len(), Ordering::Relaxed) + batch.len();
-            progress.advance(before + done as u64, &"");
-            Ok(answers)
+            self.predict_batch(batch, top)
         };
         // As large as the reasoner likes them, whatever the threads: the size of a batch shows in the last digits.
         let batches: Vec<&[Query]> = distinct.chunks(self.reasoner.reasoner().batch().max(1)).collect();
-        let answers = by_workers(&batches, workers, answer)?;
+        let answers = by_workers(&batches, workers, before, answer, progress)?;
+        let answers: Vec<Arc<Prediction>> = answers.into_iter().map(Arc::new).collect();
         let mut place = 0;
         let mut all: Vec<Option<Arc<Prediction>>> = vec![None; queries.len()];
         for at in order {
@@ -55,13 +52,16 @@ impl Model {
     }
 }
 
-/// What `answer` says of each batch, in their order, by `workers` threads; they stop at the first failure.
-fn by_workers(
+/// What `answer` says of each batch, in their order, by `workers` threads; they stop at the first failure. `progress` is
+/// told how many queries are answered, `before` of them before these.
+pub(super) fn by_workers<T: Send>(
     batches: &[&[Query]],
     workers: usize,
-    answer: impl Fn(&[Query]) -> Result<Vec<Prediction>, AskError> + Sync,
-) -> Result<Vec<Arc<Prediction>>, AskError> {
-    let next = AtomicUsize::new(0);
+    before: u64,
+    answer: impl Fn(&[Query]) -> Result<Vec<T>, AskError> + Sync,
+    progress: &dyn Progress,
+) -> Result<Vec<T>, AskError> {
+    let (next, answered) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let done = Mutex::new(Vec::with_capacity(batches.len()));
     let work = || {
         loop {
@@ -69,6 +69,10 @@ fn by_workers(
             let Some(batch) = batches.get(place) else { break };
             let answers = answer(batch);
             let failed = answers.is_err();
+            if !failed {
+                let done = answered.fetch_add(batch.len(), Ordering::Relaxed) + batch.len();
+                progress.advance(before + done as u64, &"");
+            }
             done.lock().unwrap_or_else(PoisonError::into_inner).push((place, answers));
             if failed {
                 next.store(batches.len(), Ordering::Relaxed);
@@ -85,7 +89,7 @@ fn by_workers(
     done.sort_unstable_by_key(|(place, _)| *place);
     let mut all = Vec::new();
     for (_, answers) in done {
-        all.extend(answers?.into_iter().map(Arc::new));
+        all.extend(answers?);
     }
     Ok(all)
 }

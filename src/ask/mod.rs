@@ -1,6 +1,7 @@
 //! What can be asked of a run: [`Model`] answers, explains and ranks; names are looked up as people type them.
 
 pub mod answer;
+mod complete;
 mod error;
 mod examples;
 mod explain;
@@ -13,6 +14,7 @@ mod probability;
 mod results;
 
 pub use answer::{Answer, HeldOut, PathStep, Probability, Reason, RuleSummary};
+pub use complete::{CompleteOptions, Completed, MissingFact, Shard};
 pub use error::AskError;
 pub use examples::ExampleAnswer;
 pub use explain::{EmbeddingOpinion, Explanation, GroundedRule};

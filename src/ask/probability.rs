@@ -2,7 +2,9 @@
 
 use super::{AskError, Model, Probability};
 use crate::eval::Split;
-use crate::eval::calibration::{Calibrator, RankedScores, Reliability, TOP, outcomes_on_test, outcomes_on_valid};
+use crate::eval::calibration::{
+    Calibrator, RankedScores, Reliability, TOP, outcomes_on_test, outcomes_on_valid,
+};
 use crate::graph::evenly;
 use crate::plan::Stage;
 use crate::progress::Progress;
@@ -47,7 +49,9 @@ impl Model {
                 "this run has learnt its validation facts, so nothing is left to calibrate on; \
                  run with --set data.learn_valid=never to keep them apart"
             }
-            (true, false) => "the validation split has no query that is answered, so nothing can be calibrated",
+            (true, false) => {
+                "the validation split has no query that is answered, so nothing can be calibrated"
+            }
         };
         Ok(Some(format!("no probabilities: {why}")))
     }

@@ -1,10 +1,10 @@
 //! The last stage: what scores mean as probabilities, found out on the validation split.
 
+use super::RunError;
 use super::artifacts::Artifacts;
 use super::directory::CALIBRATION;
 use super::material::{Learnable, Material};
 use super::record::Finished;
-use super::RunError;
 use crate::eval::calibration::{Calibration, outcomes_on_valid};
 use crate::graph::evenly;
 use crate::progress::Progress;

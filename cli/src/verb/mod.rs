@@ -1,6 +1,7 @@
 //! One file a verb. A verb reads its arguments, calls the library and prints; it decides nothing.
 
 pub mod apply;
+pub mod complete;
 pub mod convert;
 pub mod embed;
 pub mod evaluate;
@@ -38,6 +39,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         Verb::Evaluate(verb) => verb.run(common),
         Verb::Predict(verb) => verb.run(common),
         Verb::Explain(verb) => verb.run(common),
+        Verb::Complete(verb) => verb.run(common),
         Verb::Reproduce(verb) => verb.run(common),
         Verb::Report(verb) => verb.run(common),
         Verb::Completions(verb) => verb.run(common),

@@ -64,7 +64,8 @@ impl<'a> Compared<'a> {
     pub fn new(list: &'a RankedScores, curve: &'a Curve) -> Self {
         let share = |score: &f64| curve.height(*score).unwrap_or(0.0);
         let best = &list.scores[..list.scores.len().min(COMPARED)];
-        let odds = |place: usize| best.get(place).map_or_else(|| log_odds(0.0), |score| log_odds(share(score)));
+        let odds =
+            |place: usize| best.get(place).map_or_else(|| log_odds(0.0), |score| log_odds(share(score)));
         let mass = best.iter().map(share).sum::<f64>().max(SURE).ln();
         let (known, usual) = ((1.0 + list.known as f64).ln(), list.usual.max(1.0).ln());
         // How much there is left to find where a query usually has so many answers.
@@ -102,12 +103,8 @@ mod tests {
         let points = (0..100).map(|at| Counted { at: f64::from(at), is_true: at > 60, weight: 1.0 });
         let curve = Curve::of_shares(points.collect());
         let scores = vec![90.0, 70.0, 70.0, 20.0];
-        let list = RankedScores {
-            link: Link::forward(RelationId(0)),
-            known: 2,
-            usual: 1.5,
-            scores: scores.clone(),
-        };
+        let list =
+            RankedScores { link: Link::forward(RelationId(0)), known: 2, usual: 1.5, scores: scores.clone() };
         let compared = Compared::new(&list, &curve);
         let places: Vec<f64> = scores.iter().map(|&score| compared.place(score)).collect();
         assert_eq!(places, [1.0, 2.5, 2.5, 4.0]);

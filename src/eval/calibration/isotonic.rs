@@ -34,7 +34,8 @@ fn pooled(points: &[Weighted]) -> Vec<Block> {
         while let Some(last) = blocks.pop_if(|last| last.mean.value >= next.mean.value) {
             let weight = last.mean.weight + next.mean.weight;
             let sum = last.mean.weight * last.mean.value + next.mean.weight * next.mean.value;
-            next = Block { mean: Weighted { value: sum / weight, weight }, length: last.length + next.length };
+            next =
+                Block { mean: Weighted { value: sum / weight, weight }, length: last.length + next.length };
         }
         blocks.push(next);
     }
@@ -218,7 +219,8 @@ mod tests {
     #[test]
     fn a_curve_is_straight_between_its_knots_and_level_beyond() {
         let curve = Curve { at: vec![0.0, 2.0], height: vec![0.25, 0.75] };
-        let heights: Vec<f64> = [-1.0, 0.0, 1.0, 2.0, 9.0].iter().filter_map(|&at| curve.height(at)).collect();
+        let heights: Vec<f64> =
+            [-1.0, 0.0, 1.0, 2.0, 9.0].iter().filter_map(|&at| curve.height(at)).collect();
         assert_eq!(heights, [0.25, 0.25, 0.5, 0.75, 0.75]);
         assert_eq!(Curve::default().height(0.0), None);
     }

@@ -135,7 +135,9 @@ impl Calibrator {
     /// Beyond what was seen downwards, odds go on falling as they were said to; upwards nobody is surer than was seen.
     fn probability_at(&self, odds: f64) -> f64 {
         match self.probabilities.lowest() {
-            Some((at, height)) if odds < at && height > 0.0 => share_of(log_odds(height) + odds - at).min(height),
+            Some((at, height)) if odds < at && height > 0.0 => {
+                share_of(log_odds(height) + odds - at).min(height)
+            }
             _ => self.probabilities.height(odds).unwrap_or(0.0),
         }
     }

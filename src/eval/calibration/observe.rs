@@ -30,7 +30,8 @@ impl RankedScores {
     pub fn new(query: Query, graph: &Graph, scores: impl Iterator<Item = f64>) -> Self {
         let mut scores: Vec<f64> = scores.collect();
         scores.sort_by(|a, b| b.total_cmp(a));
-        let (known, usual) = (graph.targets(query.subject, query.link).len(), usual_answers(graph, query.link));
+        let (known, usual) =
+            (graph.targets(query.subject, query.link).len(), usual_answers(graph, query.link));
         Self { link: query.link, known, usual, scores }
     }
 }
@@ -98,8 +99,10 @@ pub fn observe(
             break;
         }
         let answers = reasoner.answer(batch).map_err(EvalError::Reasoner)?;
-        let seen: Result<Vec<Outcome>, EvalError> =
-            (0..batch.len()).into_par_iter().map(|row| outcome(&answers, row, batch[row], judged, top)).collect();
+        let seen: Result<Vec<Outcome>, EvalError> = (0..batch.len())
+            .into_par_iter()
+            .map(|row| outcome(&answers, row, batch[row], judged, top))
+            .collect();
         outcomes.extend(seen?);
         progress.advance(outcomes.len() as u64, &"");
     }
@@ -118,7 +121,8 @@ fn outcome(
         graph.contains(subject, link, answer.entity)
             || taken_out.is_some_and(|known| known.contains(subject, link, answer.entity))
     };
-    let known = graph.targets(subject, link).len() + taken_out.map_or(0, |facts| facts.targets(subject, link).len());
+    let known =
+        graph.targets(subject, link).len() + taken_out.map_or(0, |facts| facts.targets(subject, link).len());
     let mut best = answers.best(row, top.max(COMPARED).saturating_add(known));
     if best.iter().any(|answer| answer.score.is_nan()) {
         return Err(EvalError::NotANumber { subject: subject.0, link: link.0 });

@@ -115,7 +115,8 @@ mod tests {
 
     #[test]
     fn the_error_is_the_mean_distance_by_answers() {
-        let said = verdicts(&[(0.0, false), (0.05, false), (0.25, true), (0.25, false), (1.0, true), (0.1, false)]);
+        let said =
+            verdicts(&[(0.0, false), (0.05, false), (0.25, true), (0.25, false), (1.0, true), (0.1, false)]);
         let table = Reliability::of(&said, 2, 3);
         let counts: Vec<usize> = table.bins.iter().map(|bin| bin.answers).collect();
         assert_eq!(counts, [2, 1, 2, 0, 0, 0, 0, 0, 0, 1], "0.1 begins the second bin, 1 is in the last");

@@ -47,13 +47,15 @@ fn world(queries: usize, seed: u64, scale: fn(f64) -> f64) -> (Vec<Outcome>, Vec
     (outcomes, chances)
 }
 
-const SCALES: [fn(f64) -> f64; 3] = [|score| score, |score| (score + 0.01).ln() * 7.0, |score| 1e6 * score - 4e5];
+const SCALES: [fn(f64) -> f64; 3] =
+    [|score| score, |score| (score + 0.01).ln() * 7.0, |score| 1e6 * score - 4e5];
 
 #[test]
 fn known_probabilities_are_found_on_any_scale() {
     for scale in SCALES {
         let (seen, _) = world(2000, 1, scale);
-        let calibrator = Calibrator::new(&Calibration::fit(&seen, &names(&["a", "b"])).unwrap(), &names(&["a", "b"]));
+        let calibrator =
+            Calibrator::new(&Calibration::fit(&seen, &names(&["a", "b"])).unwrap(), &names(&["a", "b"]));
         let (fresh, chances) = world(2000, 2, scale);
         let table = calibrator.reliability(&fresh, 10);
         assert!(table.ece < 0.015, "{table}");
@@ -80,7 +82,8 @@ fn a_score_alone_would_be_wrong_about_both_relations() {
     assert!(said(0) > said(1) + 0.2, "{} {}", said(0), said(1));
     // By name, not by number: in other data the relations may stand the other way round.
     let turned = Calibrator::new(&calibration, &names(&["b", "a"]));
-    let numbered = |relation| RankedScores { link: Link::forward(RelationId(relation)), ..seen[0].list.clone() };
+    let numbered =
+        |relation| RankedScores { link: Link::forward(RelationId(relation)), ..seen[0].list.clone() };
     assert_eq!(turned.probabilities(&numbered(0)), calibrator.probabilities(&numbered(1)));
     assert_eq!(turned.probabilities(&numbered(1)), calibrator.probabilities(&numbered(0)));
 }
@@ -169,7 +172,8 @@ impl Reasoner for ById {
 
 #[test]
 fn facts_are_no_answers_and_a_query_is_asked_once() {
-    let triples = |ids: &[(u32, u32)]| ids.iter().map(|&(h, t)| Triple::new(h, 0, t)).collect::<Vec<Triple>>();
+    let triples =
+        |ids: &[(u32, u32)]| ids.iter().map(|&(h, t)| Triple::new(h, 0, t)).collect::<Vec<Triple>>();
     let (facts, valid, test) = (triples(&[(0, 1)]), triples(&[(0, 3), (0, 4)]), triples(&[(0, 5)]));
     let graph = Graph::new(20, 1, &facts);
     let [earlier, valid_truth, truth] = [&valid, &valid, &test].map(|split| Adjacency::new(20, &[split]));

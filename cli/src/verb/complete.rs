@@ -1,0 +1,83 @@
+//! `complete`: the missing facts of a run's graph, best first over all subjects.
+
+use super::predict::say_why_not;
+use crate::Outcome;
+use crate::arguments::Common;
+use crate::console::{self, Console};
+use ruleguider::ask::{CompleteOptions, OpenOptions, Shard};
+use ruleguider::graph::Link;
+use std::path::PathBuf;
+
+/// The least probability of a fact where nothing is said.
+const MIN_PROBABILITY: f64 = 0.1;
+
+/// Arguments of `complete`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Of every relation those entities are asked that are like the entities that have it. Facts come best first: by
+probability, where the run has one, else by score. The ending of FILE names the format: .tsv, .csv, .parquet, .nt (and
+other RDF; probability and reason are comments), .jsonl (everything that is known), each also with .gz or .zst.
+Interrupted or killed, the same command goes on from where it was.
+
+Examples:
+  ruleguider complete runs/demonstration --out missing.tsv
+  ruleguider complete runs/demonstration --relation cousin_of --relation '~parent_of' --top 1000 --out missing.jsonl
+  ruleguider complete runs/demonstration --min-probability 0.9 --shard 1/4 --out missing-1.parquet"
+)]
+pub struct Complete {
+    /// A run directory
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+    /// Only facts of this relation; may be given several times. ~RELATION asks for heads [default: all relations]
+    #[arg(long, value_name = "RELATION")]
+    relation: Vec<String>,
+    /// The best so many facts of all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    top: Option<u64>,
+    /// Only facts at least so likely [default: 0.1, without --top]
+    #[arg(long, value_name = "P", value_parser = share)]
+    min_probability: Option<f64>,
+    /// The i-th of n parts of the work
+    #[arg(long, value_name = "I/N", default_value = "1/1")]
+    shard: Shard,
+    /// The file for the facts
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Where the data of the run is now, if it has moved
+    #[arg(long, value_name = "DATA")]
+    data: Option<PathBuf>,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share: Option<f64> = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| format!("expected a number from 0 to 1, found {text}"))
+}
+
+impl Complete {
+    /// Completes and says what it came to.
+    pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
+        let device = common.device_for_many()?;
+        let workers = if device.is_cuda() { 1 } else { rayon::current_num_threads() };
+        let options = OpenOptions { data: self.data.clone(), device: Some(device), ..OpenOptions::DEFAULT };
+        let model = options.open(&self.run)?;
+        let console = Console::with_interrupt(common);
+        say_why_not(&model, common)?;
+        let links: Result<Vec<Link>, _> = self.relation.iter().map(|name| model.index().link(name)).collect();
+        let likely = model.why_no_probability()?.is_none();
+        let options = CompleteOptions {
+            links: links?,
+            top: self.top.map(|top| usize::try_from(top).unwrap_or(usize::MAX)),
+            min_probability: self
+                .min_probability
+                .or((likely && self.top.is_none()).then_some(MIN_PROBABILITY)),
+            shard: self.shard,
+            workers,
+        };
+        let completed = match model.complete(&options, &self.out, &console) {
+            Err(error) if error.is_interrupted() => return Ok(Outcome::Interrupted),
+            completed => completed?,
+        };
+        if common.json { console::print_json(&completed) } else { console::print(&completed) }?;
+        Ok(if completed.facts == 0 { Outcome::Negative } else { Outcome::Done })
+    }
+}

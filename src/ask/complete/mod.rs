@@ -1,0 +1,299 @@
+//! The missing facts of a graph, best first over all subjects: [`Model::complete`].
+//!
+//! Queries are made link by link for the entities for which the link makes sense, answered in blocks, and the blocks
+//! merged. What a block comes to is on the disk before the next begins, so an interrupted call goes on from
+//! there, and no more than a block is in memory. The order, and the file to the last byte, do not depend on threads or
+//! interruptions.
+
+mod blocks;
+mod row;
+mod subjects;
+
+pub use row::MissingFact;
+
+use super::{AskError, Model};
+use crate::eval::calibration::TOP;
+use crate::graph::{
+    Link, PredictedFact, Query, check_predicted, check_writable, write_packed, write_predicted,
+};
+use crate::progress::Progress;
+use crate::reason::Found;
+use crate::run::{Checksum, RunError, Stages};
+use blocks::Blocks;
+use rayon::prelude::*;
+use row::{Rank, Row};
+use serde::Serialize;
+use std::collections::BinaryHeap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Instant;
+
+/// About how many queries make a block.
+const BLOCK: usize = 4096;
+
+/// Which missing facts are wanted.
+#[derive(Clone, Debug)]
+pub struct CompleteOptions {
+    /// For which links; all relations, asked for their tails, if there are none.
+    pub links: Vec<Link>,
+    /// The best so many of all; all of them where nothing is said.
+    pub top: Option<usize>,
+    /// Only facts at least so likely.
+    pub min_probability: Option<f64>,
+    /// Which part of the work.
+    pub shard: Shard,
+    /// How many threads answer batches of their own.
+    pub workers: usize,
+}
+
+/// A part of the work: the `index`-th of `count`, from 1. Written `2/8`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Shard {
+    index: u64,
+    count: u64,
+}
+
+impl Shard {
+    /// All of the work.
+    pub const WHOLE: Shard = Shard { index: 1, count: 1 };
+
+    fn has(self, block: u64) -> bool {
+        block % self.count == self.index - 1
+    }
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts =
+            text.split_once('/').and_then(|(index, count)| Some((index.parse().ok()?, count.parse().ok()?)));
+        match parts {
+            Some((index, count)) if (1..=count).contains(&index) => Ok(Shard { index, count }),
+            _ => Err(format!("expected i/n with i from 1 to n, such as 2/8, found {text}")),
+        }
+    }
+}
+
+/// What completing came to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Completed {
+    /// How many missing facts were written.
+    pub facts: u64,
+    /// How many queries were asked for them.
+    pub queries: u64,
+    /// How long it took, without earlier sittings.
+    pub seconds: f64,
+    /// Where they are.
+    pub out: PathBuf,
+}
+
+impl fmt::Display for Completed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { facts, queries, seconds, out } = self;
+        write!(f, "{facts} missing facts from {queries} queries in {seconds:.1} s: {}", out.display())
+    }
+}
+
+impl Model {
+    /// Writes the missing facts to `out`, best first over all subjects, each with its probability and its reason, in the
+    /// format that the ending names; `.jsonl` has everything that is known of them. Interrupted, the same call goes on.
+    ///
+    /// # Errors
+    /// If the options do not fit the run, the reasoner fails, a file cannot be written, or the user interrupts.
+    pub fn complete(
+        &self,
+        options: &CompleteOptions,
+        out: &Path,
+        progress: &dyn Progress,
+    ) -> Result<Completed, AskError> {
+        let began = Instant::now();
+        self.check(options, out)?;
+        let all: Vec<Link> = (0..self.graph().relations() as u32)
+            .map(|id| Link::forward(crate::graph::RelationId(id)))
+            .collect();
+        let links = if options.links.is_empty() { &all } else { &options.links };
+        let batch = self.reasoner.reasoner().batch().max(1);
+        // Whole batches, so that the last digits of a score do not depend on how the work is cut.
+        let length = batch * BLOCK.div_ceil(batch);
+        let blocks = Blocks::beside(out, &self.inputs(options, links, length)?)?;
+        progress.begin("completing", "queries", Some(subjects::count(self.graph(), links)));
+        let (done, queries) = self.answer_blocks(options, links, length, &blocks, progress)?;
+        let facts = self.write_missing(&blocks, &done, options.top.unwrap_or(usize::MAX), out)?;
+        blocks.remove()?;
+        let completed =
+            Completed { facts, queries, seconds: began.elapsed().as_secs_f64(), out: out.to_owned() };
+        progress.end(&format_args!("{facts} missing facts"));
+        Ok(completed)
+    }
+
+    fn check(&self, options: &CompleteOptions, out: &Path) -> Result<(), AskError> {
+        if !is_json_lines(out) {
+            check_predicted(out, self.names())?;
+        }
+        check_writable(out)?;
+        if options.min_probability.is_some()
+            && let Some(why) = self.why_no_probability()?
+        {
+            return Err(AskError::Cannot(format!("a least probability cannot be asked for; {why}")));
+        }
+        Ok(())
+    }
+
+    /// The checksum of everything that blocks depend on.
+    fn inputs(&self, options: &CompleteOptions, links: &[Link], length: usize) -> Result<Checksum, AskError> {
+        let stages = Stages::of(self.directory())?;
+        let made: Vec<_> = stages.records().values().map(|record| (&record.inputs, &record.files)).collect();
+        let links: Vec<u32> = links.iter().map(|link| link.0).collect();
+        let CompleteOptions { top, min_probability, shard, .. } = options;
+        let beam = self.config().walk.beam;
+        Ok(Checksum::of(&(
+            crate::VERSION,
+            self.checksum(),
+            made,
+            links,
+            length,
+            top,
+            min_probability,
+            shard,
+            beam,
+        )))
+    }
+
+    /// Answers the blocks of the shard that are not finished; the numbers of all of its blocks, and how many queries
+    /// they have.
+    fn answer_blocks(
+        &self,
+        options: &CompleteOptions,
+        links: &[Link],
+        length: usize,
+        blocks: &Blocks,
+        progress: &dyn Progress,
+    ) -> Result<(Vec<u64>, u64), AskError> {
+        let mut queries = subjects::queries(self.graph(), links);
+        let mut best = Best { most: options.top.unwrap_or(usize::MAX), kept: BinaryHeap::new() };
+        let (mut numbers, mut asked, mut seen) = (Vec::new(), 0, 0);
+        for number in 0.. {
+            let block: Vec<Query> = queries.by_ref().take(length).collect();
+            if block.is_empty() {
+                break;
+            }
+            if options.shard.has(number) {
+                if blocks.has(number) {
+                    best.extend(blocks.ranks(number)?);
+                } else {
+                    let rows = self.block(&block, options, &best, seen, progress)?;
+                    blocks.write(number, &rows)?;
+                    best.extend(rows.into_iter().map(|row| row.0));
+                }
+                numbers.push(number);
+                asked += block.len() as u64;
+            }
+            seen += block.len() as u64;
+            progress.advance(seen, &"");
+        }
+        Ok((numbers, asked))
+    }
+
+    /// The rows of a block, sorted.
+    fn block(
+        &self,
+        queries: &[Query],
+        options: &CompleteOptions,
+        best: &Best,
+        before: u64,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Row>, AskError> {
+        let least = best.least();
+        let answer = |batch: &[Query]| {
+            if progress.interrupted() {
+                return Err(RunError::Interrupted.into());
+            }
+            let found = self.reasoner.search(batch, TOP)?;
+            let rows = found.par_iter().flat_map_iter(|found| self.missing(found, options, least));
+            Ok(rows.collect())
+        };
+        let batches: Vec<&[Query]> = queries.chunks(self.reasoner.reasoner().batch().max(1)).collect();
+        let mut rows = super::many::by_workers(&batches, options.workers, before, answer, progress)?;
+        rows.sort_by_key(|row: &Row| row.0);
+        rows.truncate(best.most);
+        Ok(rows)
+    }
+
+    /// The best answers to a query that have a reason, are likely enough, and do not come after `least`.
+    fn missing(&self, found: &Found, options: &CompleteOptions, least: Option<Rank>) -> Vec<Row> {
+        let query = found.query;
+        let probabilities = self.probabilities(found);
+        let mut rows = Vec::new();
+        for candidate in &found.candidates {
+            let probability = probabilities.of(candidate.score);
+            let ids = [query.link.0, query.subject.0, candidate.entity.0];
+            let rank = Rank { probability: probability.0, score: candidate.score, ids };
+            let unlikely =
+                options.min_probability.is_some_and(|least| probability.0.is_none_or(|p| p < least));
+            // Those after it are no more likely.
+            if rows.len() == TOP || unlikely || least.is_some_and(|least| rank > least) {
+                break;
+            }
+            if let Some(reasoned) = self.reasoner.reasons(query, candidate, 1).into_iter().next() {
+                let answer = self.named(query, &reasoned, probability);
+                let fact = MissingFact::new(query, candidate.entity, answer, self.names(), self.naming());
+                rows.push(Row(rank, fact));
+            }
+        }
+        rows
+    }
+
+    fn write_missing(&self, blocks: &Blocks, done: &[u64], most: usize, out: &Path) -> Result<u64, AskError> {
+        let facts = blocks.merged(done, most, |rows| {
+            if !is_json_lines(out) {
+                let mut facts = rows.map(|row| row.map(|row| PredictedFact::from(row.1)));
+                return Ok(write_predicted(out, &mut facts)?);
+            }
+            let mut facts = 0;
+            let written = write_packed(out, |file| {
+                for row in rows {
+                    serde_json::to_writer(&mut *file, &row?.1)?;
+                    file.write_all(b"\n")?;
+                    facts += 1;
+                }
+                Ok(())
+            });
+            written.map_err(RunError::writing(out)).map(|()| facts)
+        });
+        Ok(facts?)
+    }
+}
+
+/// Whether facts are written as JSON, one a line, packed or not.
+fn is_json_lines(path: &Path) -> bool {
+    let name = path.to_string_lossy();
+    let stem = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
+    stem.ends_with(".jsonl")
+}
+
+/// The ranks of the best facts so far: what comes after the last of so many need not be looked at.
+struct Best {
+    most: usize,
+    kept: BinaryHeap<Rank>,
+}
+
+impl Best {
+    fn extend(&mut self, ranks: impl IntoIterator<Item = Rank>) {
+        // Where all are wanted, none has to be remembered.
+        if self.most == usize::MAX {
+            return;
+        }
+        for rank in ranks {
+            self.kept.push(rank);
+            if self.kept.len() > self.most {
+                self.kept.pop();
+            }
+        }
+    }
+
+    fn least(&self) -> Option<Rank> {
+        if self.kept.len() < self.most { None } else { self.kept.peek().copied() }
+    }
+}

@@ -1,0 +1,94 @@
+//! A missing fact as scripts read it, and the order in which missing facts come.
+
+use crate::ask::{Answer, HeldOut, Naming, Probability, Reason};
+use crate::graph::{Direction, EntityId, Names, PredictedFact, Query};
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+
+/// A fact that the graph does not have and that is predicted. The names of the fields are a contract.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MissingFact {
+    /// Where the relation starts, by id.
+    pub head: String,
+    /// What is said.
+    pub relation: String,
+    /// Where it ends, by id.
+    pub tail: String,
+    /// The label of the head, or its id where it has none.
+    pub head_label: String,
+    /// The label of the tail, or its id where it has none.
+    pub tail_label: String,
+    /// The share of such answers that turn out to be facts that were put aside.
+    pub probability: Probability,
+    /// How good it is; scores of different queries need not compare.
+    pub score: f64,
+    /// Why it is predicted.
+    #[serde(flatten)]
+    pub reason: Reason,
+    /// The same in one line.
+    pub words: String,
+    /// The split that has this fact, if it is one of the data that was put aside.
+    pub held_out: Option<HeldOut>,
+}
+
+impl MissingFact {
+    /// `answer` to `query`, by its entity `object`.
+    pub fn new(query: Query, object: EntityId, answer: Answer, names: &Names, naming: &Naming) -> Self {
+        let (head, tail) = match query.link.direction() {
+            Direction::Forward => (query.subject, object),
+            Direction::Inverse => (object, query.subject),
+        };
+        let relation = query.link.relation().map_or("", |relation| names.relation(relation));
+        Self {
+            head: names.entity(head).to_owned(),
+            relation: relation.to_owned(),
+            tail: names.entity(tail).to_owned(),
+            head_label: names.label(head).to_owned(),
+            tail_label: names.label(tail).to_owned(),
+            probability: answer.probability,
+            score: answer.score,
+            words: answer.reason_in_words(naming),
+            reason: answer.reason,
+            held_out: answer.held_out,
+        }
+    }
+}
+
+impl From<MissingFact> for PredictedFact {
+    fn from(fact: MissingFact) -> Self {
+        let MissingFact { head, relation, tail, probability, score, words, held_out, .. } = fact;
+        let put_aside = held_out.map_or("", HeldOut::purpose);
+        PredictedFact { head, relation, tail, probability: probability.0, score, put_aside, reason: words }
+    }
+}
+
+/// Where a fact stands: by probability, then by score, then by the query and the answer. What is less comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rank {
+    /// The probability, where there are any.
+    pub probability: Option<f64>,
+    /// The score.
+    pub score: f64,
+    /// Link, subject and answer, by their numbers.
+    pub ids: [u32; 3],
+}
+
+impl Eq for Rank {}
+
+impl Ord for Rank {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let likely = |rank: &Self| rank.probability.unwrap_or(0.0);
+        let by_probability = likely(other).total_cmp(&likely(self));
+        by_probability.then(other.score.total_cmp(&self.score)).then(self.ids.cmp(&other.ids))
+    }
+}
+
+impl PartialOrd for Rank {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// A missing fact with its place in the order, as blocks of them are kept on the disk.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row(pub Rank, pub MissingFact);
