@@ -141,6 +141,7 @@ macro_rules! pages {
 }
 
 pages! {
+    complete: "complete.md",
     convert: "convert.md",
     embed: "embed.md",
     evaluate: "evaluate.md",
@@ -149,6 +150,7 @@ pages! {
     guide: "guide.md",
     mine_and_apply: "mine-and-apply.md",
     predict: "predict.md",
+    probabilities: "probabilities.md",
     report: "report.md",
     reproduce: "reproduce.md",
     run: "run.md",

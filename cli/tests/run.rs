@@ -51,7 +51,16 @@ fn a_run_learns_ranks_and_explains() {
         let words = example["words"].as_str().unwrap();
         assert!(words.contains('⇒') && words.contains("rule confidence"), "{words}");
     }
-    for file in ["run.json", "config.toml", "stages.json", "rules.tsv", "results.json", "metrics.jsonl"] {
+    let files = [
+        "run.json",
+        "config.toml",
+        "stages.json",
+        "rules.tsv",
+        "calibration.json",
+        "results.json",
+        "metrics.jsonl",
+    ];
+    for file in files {
         assert!(tool.path("run").join(file).is_file(), "{file}");
     }
     let config = std::fs::read_to_string(tool.path("run/config.toml")).unwrap();

@@ -8,13 +8,15 @@
 mod blocks;
 mod row;
 mod subjects;
+#[cfg(test)]
+mod tests;
 
 pub use row::MissingFact;
 
 use super::{AskError, Model};
 use crate::eval::calibration::TOP;
 use crate::graph::{
-    Link, PredictedFact, Query, check_predicted, check_writable, write_packed, write_predicted,
+    Link, PredictedFact, Query, RelationId, check_predicted, check_writable, write_packed, write_predicted,
 };
 use crate::progress::Progress;
 use crate::reason::Found;
@@ -31,6 +33,17 @@ use std::time::Instant;
 
 /// About how many queries make a block.
 const BLOCK: usize = 4096;
+/// Queries that are answered at once at most.
+const BATCH: usize = 1024;
+
+/// How the work is cut: whole batches make a block, so that the last digits of a score do not depend on shards.
+#[derive(Clone, Copy, Serialize)]
+struct Cut {
+    /// Queries that are answered at once.
+    batch: usize,
+    /// Queries of a block.
+    block: usize,
+}
 
 /// Which missing facts are wanted.
 #[derive(Clone, Debug)]
@@ -108,18 +121,31 @@ impl Model {
         out: &Path,
         progress: &dyn Progress,
     ) -> Result<Completed, AskError> {
+        let batch = self.reasoner.reasoner().batch().clamp(1, BATCH);
+        self.complete_in_blocks(options, Cut { batch, block: batch * BLOCK.div_ceil(batch) }, out, progress)
+    }
+
+    fn complete_in_blocks(
+        &self,
+        options: &CompleteOptions,
+        cut: Cut,
+        out: &Path,
+        progress: &dyn Progress,
+    ) -> Result<Completed, AskError> {
         let began = Instant::now();
         self.check(options, out)?;
-        let all: Vec<Link> = (0..self.graph().relations() as u32)
-            .map(|id| Link::forward(crate::graph::RelationId(id)))
-            .collect();
+        let all: Vec<Link> =
+            (0..self.graph().relations() as u32).map(|id| Link::forward(RelationId(id))).collect();
         let links = if options.links.is_empty() { &all } else { &options.links };
-        let batch = self.reasoner.reasoner().batch().max(1);
-        // Whole batches, so that the last digits of a score do not depend on how the work is cut.
-        let length = batch * BLOCK.div_ceil(batch);
-        let blocks = Blocks::beside(out, &self.inputs(options, links, length)?)?;
+        let blocks = Blocks::beside(out, &self.inputs(options, links, cut)?)?;
         progress.begin("completing", "queries", Some(subjects::count(self.graph(), links)));
-        let (done, queries) = self.answer_blocks(options, links, length, &blocks, progress)?;
+        let (done, queries) = match self.answer_blocks(options, links, cut, &blocks, progress) {
+            Err(error) if error.is_interrupted() => {
+                progress.end(&"interrupted; the same command goes on from here");
+                return Err(error);
+            }
+            answered => answered?,
+        };
         let facts = self.write_missing(&blocks, &done, options.top.unwrap_or(usize::MAX), out)?;
         blocks.remove()?;
         let completed =
@@ -142,7 +168,7 @@ impl Model {
     }
 
     /// The checksum of everything that blocks depend on.
-    fn inputs(&self, options: &CompleteOptions, links: &[Link], length: usize) -> Result<Checksum, AskError> {
+    fn inputs(&self, options: &CompleteOptions, links: &[Link], cut: Cut) -> Result<Checksum, AskError> {
         let stages = Stages::of(self.directory())?;
         let made: Vec<_> = stages.records().values().map(|record| (&record.inputs, &record.files)).collect();
         let links: Vec<u32> = links.iter().map(|link| link.0).collect();
@@ -153,7 +179,7 @@ impl Model {
             self.checksum(),
             made,
             links,
-            length,
+            cut,
             top,
             min_probability,
             shard,
@@ -167,7 +193,7 @@ impl Model {
         &self,
         options: &CompleteOptions,
         links: &[Link],
-        length: usize,
+        cut: Cut,
         blocks: &Blocks,
         progress: &dyn Progress,
     ) -> Result<(Vec<u64>, u64), AskError> {
@@ -175,7 +201,7 @@ impl Model {
         let mut best = Best { most: options.top.unwrap_or(usize::MAX), kept: BinaryHeap::new() };
         let (mut numbers, mut asked, mut seen) = (Vec::new(), 0, 0);
         for number in 0.. {
-            let block: Vec<Query> = queries.by_ref().take(length).collect();
+            let block: Vec<Query> = queries.by_ref().take(cut.block).collect();
             if block.is_empty() {
                 break;
             }
@@ -183,7 +209,7 @@ impl Model {
                 if blocks.has(number) {
                     best.extend(blocks.ranks(number)?);
                 } else {
-                    let rows = self.block(&block, options, &best, seen, progress)?;
+                    let rows = self.block(&block, cut.batch, options, &best, seen, progress)?;
                     blocks.write(number, &rows)?;
                     best.extend(rows.into_iter().map(|row| row.0));
                 }
@@ -200,6 +226,7 @@ impl Model {
     fn block(
         &self,
         queries: &[Query],
+        batch: usize,
         options: &CompleteOptions,
         best: &Best,
         before: u64,
@@ -214,7 +241,7 @@ impl Model {
             let rows = found.par_iter().flat_map_iter(|found| self.missing(found, options, least));
             Ok(rows.collect())
         };
-        let batches: Vec<&[Query]> = queries.chunks(self.reasoner.reasoner().batch().max(1)).collect();
+        let batches: Vec<&[Query]> = queries.chunks(batch).collect();
         let mut rows = super::many::by_workers(&batches, options.workers, before, answer, progress)?;
         rows.sort_by_key(|row: &Row| row.0);
         rows.truncate(best.most);

@@ -128,6 +128,20 @@ mod tests {
 
     #[test]
     fn the_table_is_for_people() {
-        insta::assert_snapshot!(Reliability::of(&verdicts(&[(0.25, true), (0.93, true), (0.95, false)]), 1, 3), @r"");
+        let table = Reliability::of(&verdicts(&[(0.25, true), (0.93, true), (0.95, false)]), 1, 3);
+        insta::assert_snapshot!(table.to_string(), @r"
+        Probabilities of the 3 best answers of 1 queries: 3 answers, 2 true; expected calibration error 0.5433, Brier score 0.4900
+        probability   answers  predicted   true
+        0.0 to 0.1          0          –      –
+        0.1 to 0.2          0          –      –
+        0.2 to 0.3          1      0.250  1.000
+        0.3 to 0.4          0          –      –
+        0.4 to 0.5          0          –      –
+        0.5 to 0.6          0          –      –
+        0.6 to 0.7          0          –      –
+        0.7 to 0.8          0          –      –
+        0.8 to 0.9          0          –      –
+        0.9 to 1.0          2      0.940  0.500
+        ");
     }
 }

@@ -1,0 +1,147 @@
+//! Probabilities, and `complete`, as a user meets them on the demonstration graph.
+
+mod tool;
+
+use serde_json::Value;
+use std::collections::HashSet;
+use tool::Tool;
+
+fn demonstration(tool: &Tool) -> Value {
+    tool.json(&["run", "--out", "run", "--set", "system=rules"])
+}
+
+/// The facts of a file of JSON lines.
+fn facts(tool: &Tool, name: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(tool.path(name)).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn probability(fact: &Value) -> f64 {
+    fact["probability"].as_f64().unwrap()
+}
+
+#[test]
+fn answers_have_probabilities_that_can_be_trusted() {
+    let tool = Tool::new();
+    let report = demonstration(&tool);
+    let calibration = &report["calibration"];
+    assert!(calibration["ece"].as_f64().unwrap() < 0.03, "{calibration}");
+    assert_eq!(calibration["bins"].as_array().unwrap().len(), 10);
+    assert_eq!(tool.json(&["evaluate", "run"])["calibration"], *calibration);
+    let said = tool.done(&["evaluate", "run"]);
+    assert!(said.contains("expected calibration error 0.0") && said.contains("0.9 to 1.0"), "{said}");
+    let prediction = tool.json(&["predict", "run", "Ilse_Hagenthal", "cousin_of"]);
+    let answers = prediction["answers"].as_array().unwrap();
+    assert!(answers.iter().all(|answer| (0.0..=1.0).contains(&probability(answer))), "{prediction}");
+    assert!(answers.windows(2).all(|pair| probability(&pair[0]) >= probability(&pair[1])));
+    let first = answers[0]["entity"].as_str().unwrap();
+    let explanation = tool.json(&["explain", "run", "Ilse_Hagenthal", "cousin_of", first]);
+    assert_eq!(explanation["answers"][0]["probability"], answers[0]["probability"]);
+    assert!(
+        tool.done(&["explain", "run", "Ilse_Hagenthal", "cousin_of", first]).contains(", probability 0.")
+    );
+    tool.done(&["report", "run", "--out", "page"]);
+    let page = std::fs::read_to_string(tool.path("page/index.html")).unwrap();
+    assert!(page.contains("<h3>Probabilities</h3>") && page.contains("Expected calibration error 0.0"));
+}
+
+#[test]
+fn a_run_without_probabilities_says_so_and_gets_them_by_the_same_command() {
+    let tool = Tool::new();
+    demonstration(&tool);
+    let before = std::fs::read(tool.path("run/calibration.json")).unwrap();
+    // As it was before there were probabilities.
+    let stages = std::fs::read_to_string(tool.path("run/stages.json")).unwrap();
+    let mut stages: Value = serde_json::from_str(&stages).unwrap();
+    stages.as_object_mut().unwrap().remove("calibration").unwrap();
+    tool.write("run/stages.json", &stages.to_string());
+    std::fs::remove_file(tool.path("run/calibration.json")).unwrap();
+    let output = tool.run(&["predict", "run", "Ilse_Hagenthal", "cousin_of", "--json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("no probabilities: this run was made before there were probabilities"), "{said}");
+    let prediction: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(prediction["answers"][0]["probability"].is_null());
+    assert!(tool.json(&["evaluate", "run"])["calibration"].is_null());
+    let said = tool.refused(&["complete", "run", "--min-probability", "0.5", "--out", "missing.tsv"]);
+    assert!(said.contains("this run was made before there were probabilities"), "{said}");
+    tool.done(&["complete", "run", "--top", "5", "--out", "missing.jsonl"]);
+    assert!(facts(&tool, "missing.jsonl").iter().all(|fact| fact["probability"].is_null()));
+    demonstration(&tool);
+    assert_eq!(std::fs::read(tool.path("run/calibration.json")).unwrap(), before);
+    // A file that is not what was written is not trusted.
+    tool.write("run/calibration.json", "null");
+    let said = tool.refused(&["predict", "run", "Ilse_Hagenthal", "cousin_of"]);
+    assert!(said.contains("calibration.json: is gone or has changed since it was written"), "{said}");
+}
+
+#[test]
+fn where_the_validation_split_is_learnt_there_is_nothing_to_calibrate_on() {
+    let tool = Tool::new();
+    let learnt = ["run", "--out", "run", "--set", "system=rules", "--set", "data.learn_valid=always"];
+    assert!(tool.json(&learnt)["calibration"].is_null());
+    let said = tool.done(&["evaluate", "run"]);
+    assert!(said.contains("no probabilities: this run has learnt its validation facts"), "{said}");
+}
+
+#[test]
+fn missing_facts_come_best_first_and_the_same_however_the_work_is_cut() {
+    let tool = Tool::new();
+    demonstration(&tool);
+    let complete = |more: &[&str]| tool.json(&[&["complete", "run"], more].concat());
+    let summary = complete(&["--min-probability", "0.2", "--out", "all.jsonl"]);
+    let all = facts(&tool, "all.jsonl");
+    assert!(all.len() > 100, "{summary}");
+    assert_eq!(summary["facts"].as_u64().unwrap(), all.len() as u64);
+    assert!(!tool.path("all.jsonl.blocks").exists());
+    assert!(all.windows(2).all(|pair| probability(&pair[0]) >= probability(&pair[1])));
+    assert!(all.iter().all(|fact| probability(fact) >= 0.2 && fact["words"].is_string()));
+    let key = |fact: &Value| [&fact["head"], &fact["relation"], &fact["tail"]].map(Value::to_string);
+    assert_eq!(all.iter().map(key).collect::<HashSet<_>>().len(), all.len(), "each once");
+    // What was put aside is marked; the first are mostly true.
+    let aside = all[..100].iter().filter(|fact| !fact["held_out"].is_null()).count();
+    assert!(aside > 50, "{aside}");
+    // One thread, or the best of all, or a part: the same facts.
+    complete(&["--min-probability", "0.2", "--out", "one.jsonl", "--threads", "1"]);
+    assert_eq!(facts(&tool, "one.jsonl"), all);
+    complete(&["--top", "40", "--out", "top.jsonl"]);
+    assert_eq!(facts(&tool, "top.jsonl"), all[..40]);
+    let mut parts = Vec::new();
+    for shard in ["1/2", "2/2"] {
+        let out = format!("part-{}.jsonl", &shard[..1]);
+        // A part may have nothing: small work is not divided.
+        tool.run(&["complete", "run", "--min-probability", "0.2", "--shard", shard, "--out", &out]);
+        parts.extend(facts(&tool, &out));
+    }
+    parts.sort_by(|a, b| probability(b).total_cmp(&probability(a)));
+    assert_eq!(parts.iter().map(key).collect::<HashSet<_>>(), all.iter().map(key).collect());
+    // Of one relation, asked from the other end.
+    complete(&["--relation", "~cousin_of", "--min-probability", "0.2", "--out", "cousins.jsonl"]);
+    let cousins = facts(&tool, "cousins.jsonl");
+    assert!(!cousins.is_empty() && cousins.iter().all(|fact| fact["relation"] == "cousin_of"));
+}
+
+#[test]
+fn missing_facts_are_written_in_the_format_of_the_ending() {
+    let tool = Tool::new();
+    demonstration(&tool);
+    let mut counts = HashSet::new();
+    for ending in ["tsv", "csv.gz", "parquet", "nt", "jsonl.zst"] {
+        let out = format!("missing.{ending}");
+        let summary = tool.json(&["complete", "run", "--top", "30", "--out", &out]);
+        counts.insert(summary["facts"].as_u64().unwrap());
+        assert!(tool.path(&out).is_file());
+    }
+    assert_eq!(counts, HashSet::from([30]));
+    let text = std::fs::read_to_string(tool.path("missing.tsv")).unwrap();
+    assert_eq!(text.lines().count(), 31);
+    assert!(text.starts_with("head\trelation\ttail\tprobability\tscore\tput_aside\treason\n"), "{text}");
+    let said = tool.refused(&["complete", "run", "--out", "missing.docx"]);
+    assert!(said.contains("an ending among .tsv"), "{said}");
+    let said = tool.refused(&["complete", "run", "--shard", "3/2", "--out", "missing.tsv"]);
+    assert!(said.contains("expected i/n with i from 1 to n"), "{said}");
+    let said = tool.refused(&["complete", "run", "--min-probability", "2", "--out", "missing.tsv"]);
+    assert!(said.contains("expected a number from 0 to 1"), "{said}");
+    let said = tool.refused(&["complete", "run", "--relation", "cousin", "--out", "missing.tsv"]);
+    assert!(said.contains("cousin_of"), "{said}");
+}
