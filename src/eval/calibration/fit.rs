@@ -17,7 +17,38 @@ pub struct Outcome {
     pub list: RankedScores,
     /// Whether each of the first answers is true; not longer than the scores.
     pub is_true: Vec<bool>,
+    /// Whether each true one stands for another that counts as false, because the split that has it must not be looked
+    /// at. Facts are put aside for validation or test by chance. Had a validation fact been put aside for test instead, it
+    /// would count as false here, as long as its query is asked for another validation fact. So true answers of a query
+    /// that has several stand for as many hidden ones.
+    pub stands_in: bool,
 }
+
+impl Outcome {
+    /// The scores of the answers that are judged, whether they are true, and how many hidden ones they stand for if each
+    /// stands for `share`.
+    fn judged(&self, share: f64) -> impl Iterator<Item = (f64, bool, f64)> + '_ {
+        let hidden = move |is_true: bool| if self.stands_in && is_true { share } else { 0.0 };
+        self.list
+            .scores
+            .iter()
+            .zip(&self.is_true)
+            .map(move |(&score, &is_true)| (score, is_true, hidden(is_true)))
+    }
+}
+
+/// How many hidden ones a true answer that stands in for them stands for: one, but together no more than most of
+/// those that count as false.
+fn share_hidden(outcomes: &[Outcome]) -> f64 {
+    let count = |of: &dyn Fn(&Outcome, bool) -> bool| -> usize {
+        outcomes.iter().map(|outcome| outcome.is_true.iter().filter(|&&one| of(outcome, one)).count()).sum()
+    };
+    let (hidden, falses) = (count(&|outcome, one| one && outcome.stands_in), count(&|_, one| !one));
+    (MOST_HIDDEN * falses as f64 / hidden.max(1) as f64).min(1.0)
+}
+
+/// The largest part of false answers that may be hidden true ones.
+const MOST_HIDDEN: f64 = 0.8;
 
 /// How many parts take turns.
 const PARTS: usize = 5;
@@ -47,10 +78,10 @@ impl Fitted {
 
     /// Fits to those of `outcomes` that `used` says, the links drawn together by `pull`.
     fn to(outcomes: &[Outcome], used: impl Fn(usize) -> bool, pull: f64) -> Self {
+        let share = share_hidden(outcomes);
         let chosen = || outcomes.iter().enumerate().filter(|(at, _)| used(*at)).map(|(_, outcome)| outcome);
         let counted = chosen().flat_map(|outcome| {
-            let seen = outcome.list.scores.iter().zip(&outcome.is_true);
-            seen.map(|(&at, &is_true)| Counted { at, is_true, weight: 1.0 })
+            outcome.judged(share).map(|(at, is_true, hidden)| Counted { at, is_true, hidden })
         });
         let curve = Curve::of_shares(counted.collect());
         let numbers = numbered(chosen().map(|outcome| outcome.list.link));
@@ -58,8 +89,8 @@ impl Fitted {
         for outcome in chosen() {
             let compared = Compared::new(&outcome.list, &curve);
             let link = numbers[&outcome.list.link];
-            for (&score, &is_true) in outcome.list.scores.iter().zip(&outcome.is_true) {
-                samples.push(Sample { row: compared.row(score), link, is_true, weight: 1.0 });
+            for (score, is_true, hidden) in outcome.judged(share) {
+                samples.push(Sample { row: compared.row(score), link, is_true, weight: 1.0, hidden });
             }
         }
         let units = to_units(&mut samples);
@@ -123,14 +154,15 @@ pub fn fit(outcomes: &[Outcome]) -> Option<(Fitted, Curve, f64)> {
 /// speak for itself.
 fn said_apart(outcomes: &[Outcome], pull: f64) -> Vec<Counted> {
     let parts = outcomes.len().min(PARTS);
+    let share = share_hidden(outcomes);
     let mut said = Vec::new();
     for part in 0..parts {
         let fitted = Fitted::to(outcomes, |at| parts == 1 || at % parts != part, pull);
         for outcome in outcomes.iter().skip(part).step_by(parts) {
             let compared = Compared::new(&outcome.list, &fitted.curve);
-            for (&score, &is_true) in outcome.list.scores.iter().zip(&outcome.is_true) {
+            for (score, is_true, hidden) in outcome.judged(share) {
                 let at = fitted.log_odds(&compared.row(score), outcome.list.link);
-                said.push(Counted { at, is_true, weight: 1.0 });
+                said.push(Counted { at, is_true, hidden });
             }
         }
     }
@@ -139,8 +171,8 @@ fn said_apart(outcomes: &[Outcome], pull: f64) -> Vec<Counted> {
 
 fn log_loss(said: &[Counted]) -> f64 {
     let loss = |one: &Counted| {
-        let share = share_of(if one.is_true { one.at } else { -one.at });
-        -one.weight * share.max(1e-12).ln()
+        let loss_of = |odds: f64| -share_of(odds).max(1e-12).ln();
+        loss_of(if one.is_true { one.at } else { -one.at }) - one.hidden * loss_of(-one.at)
     };
     said.iter().map(loss).sum()
 }

@@ -42,15 +42,16 @@ fn pooled(points: &[Weighted]) -> Vec<Block> {
     blocks
 }
 
-/// Something that was counted: where, whether it was true, how much it counts.
+/// Something that was counted: where, whether it was true, and how many that counted as false for all that is known were
+/// true as well.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counted {
     /// The place on the axis.
     pub at: f64,
     /// Whether it was true.
     pub is_true: bool,
-    /// How much it counts.
-    pub weight: f64,
+    /// How many false ones at this place are to be left out of account.
+    pub hidden: f64,
 }
 
 /// A curve that never falls: straight between its knots, level beyond them.
@@ -72,13 +73,13 @@ const PRIOR: f64 = 1.0;
 impl Curve {
     /// The share of true ones along the axis. Equal places are never divided; without any point it is nothing.
     pub fn of_shares(mut points: Vec<Counted>) -> Self {
-        points.retain(|point| point.weight > 0.0);
         points.sort_by(|a, b| a.at.total_cmp(&b.at));
-        let total = Bin::of(&points);
-        if total.weight == 0.0 {
+        if points.is_empty() {
             return Self::default();
         }
-        let base = total.is_true / total.weight;
+        let total = Bin::of(&points);
+        // Never 0 and never 1, whatever was seen.
+        let base = (total.is_true + 0.5) / (total.weight + 1.0);
         let bins = binned(&points, total.is_true);
         let share = |bin: &Bin| Weighted {
             value: (bin.is_true + PRIOR * base) / (bin.weight + PRIOR),
@@ -125,30 +126,28 @@ struct Bin {
 
 impl Bin {
     fn of(points: &[Counted]) -> Self {
-        let weight: f64 = points.iter().map(|point| point.weight).sum();
-        let moment: f64 = points.iter().map(|point| point.weight * point.at).sum();
-        let is_true = points.iter().filter(|point| point.is_true).map(|point| point.weight).sum();
-        Self { at: moment / weight, is_true, weight }
+        let count = points.len() as f64;
+        let at = points.iter().map(|point| point.at).sum::<f64>() / count;
+        let is_true = points.iter().filter(|point| point.is_true).count() as f64;
+        let hidden: f64 = points.iter().map(|point| point.hidden).sum();
+        Self { at, is_true, weight: (count - hidden).max(is_true).max(f64::MIN_POSITIVE) }
     }
 }
 
 /// `points`, which are sorted, in bins of about as many true ones each, or of as many points where those are scarce.
 fn binned(points: &[Counted], trues: f64) -> Vec<Bin> {
     let count = ((trues / TRUE_IN_A_BIN) as usize).clamp(2, BINS) as f64;
-    let all: f64 = points.iter().map(|point| point.weight).sum();
     let mut bins = Vec::new();
-    let (mut from, mut end, mut seen, mut seen_true) = (0, 0, 0.0, 0.0);
-    let (mut at_last, mut true_at_last) = (0.0, 0.0);
+    let (mut from, mut end) = (0, 0);
     for group in points.chunk_by(|a, b| a.at == b.at) {
         end += group.len();
-        seen += group.iter().map(|point| point.weight).sum::<f64>();
-        seen_true += group.iter().filter(|point| point.is_true).map(|point| point.weight).sum::<f64>();
-        // Both halves of the bins: one by what is true, one by what there is, so that neither end is left coarse.
-        let by_true = (seen_true - true_at_last) / trues.max(1.0) * count;
-        let by_all = (seen - at_last) / all * count;
-        if by_true + by_all >= 2.0 || end == points.len() {
-            bins.push(Bin::of(&points[from..end]));
-            (from, at_last, true_at_last) = (end, seen, seen_true);
+        let within = &points[from..end];
+        // Half by what is true, half by what there is, so that neither end is left coarse.
+        let by_true = within.iter().filter(|point| point.is_true).count() as f64 / trues.max(1.0);
+        let by_all = within.len() as f64 / points.len() as f64;
+        if (by_true + by_all) * count >= 2.0 || end == points.len() {
+            bins.push(Bin::of(within));
+            from = end;
         }
     }
     bins
@@ -206,7 +205,7 @@ mod tests {
         fn a_curve_never_falls_and_stays_between_0_and_1(
             seen in prop::collection::vec((-3i8..4, any::<bool>()), 0..60),
         ) {
-            let points = seen.iter().map(|&(at, is_true)| Counted { at: f64::from(at), is_true, weight: 1.0 });
+            let points = seen.iter().map(|&(at, is_true)| Counted { at: f64::from(at), is_true, hidden: 0.0 });
             let curve = Curve::of_shares(points.collect());
             prop_assert_eq!(curve.lowest().is_none(), seen.is_empty());
             let heights: Vec<f64> =
@@ -230,7 +229,7 @@ mod tests {
         // At place x of 0..10 a share x / 10 is true.
         let points = (0..10_000).map(|at| {
             let x = f64::from(at % 10);
-            Counted { at: x, is_true: (at / 10) % 10 < at % 10, weight: 1.0 }
+            Counted { at: x, is_true: (at / 10) % 10 < at % 10, hidden: 0.0 }
         });
         let curve = Curve::of_shares(points.collect());
         for x in 0..10 {

@@ -30,6 +30,9 @@ pub struct Sample {
     pub is_true: bool,
     /// How much it counts.
     pub weight: f64,
+    /// How many false ones like it are to be left out of account. With the true one itself such a sample adds
+    /// no more than a straight line to the loss, which stays convex.
+    pub hidden: f64,
 }
 
 /// What a link adds: to the intercept, and to the weight of the common log-odds.
@@ -60,15 +63,19 @@ impl Weights {
             .iter()
             .map(|sample| {
                 let odds = self.log_odds(&sample.row, Some(sample.link));
-                let towards = if sample.is_true { -odds } else { odds };
-                // ln(1 + e^x) without overflow.
-                sample.weight * (towards.max(0.0) + (-towards.abs()).exp().ln_1p())
+                let own = softplus(if sample.is_true { -odds } else { odds });
+                sample.weight * own - sample.hidden * softplus(odds)
             })
             .sum();
         let common: f64 = self.common.iter().map(|weight| weight * weight).sum();
         let links: f64 = self.links.iter().flatten().map(|effect| effect * effect).sum();
         data + 0.5 * RIDGE * common + 0.5 * pull * links
     }
+}
+
+/// `ln(1 + e^x)` without overflow.
+fn softplus(x: f64) -> f64 {
+    x.max(0.0) + (-x.abs()).exp().ln_1p()
 }
 
 /// Fits the weights to `samples` over `links` links; `pull` draws the links to what they have in common.
@@ -135,7 +142,8 @@ fn shortened(
 fn pressure(weights: &Weights, sample: &Sample) -> (f64, f64) {
     let share = share_of(weights.log_odds(&sample.row, Some(sample.link)));
     let off = share - f64::from(u8::from(sample.is_true));
-    (sample.weight * off, sample.weight * (share * (1.0 - share)).max(1e-6))
+    let bend = (sample.weight - sample.hidden) * share * (1.0 - share);
+    (sample.weight * off - sample.hidden * share, bend.max(1e-6))
 }
 
 /// Newton's step for the common weights, within their signs.
@@ -235,7 +243,8 @@ mod tests {
                 let share = share_of(1.5 * x - 0.5 + if link == 0 { 1.0 } else { -1.0 });
                 let mut row = [0.0; FEATURES];
                 row[ODDS] = x;
-                let sample = |is_true, weight| Sample { row, link, is_true, weight: strength * weight };
+                let sample =
+                    |is_true, weight| Sample { row, link, is_true, weight: strength * weight, hidden: 0.0 };
                 all.extend([sample(true, share), sample(false, 1.0 - share)]);
             }
         }
@@ -276,10 +285,30 @@ mod tests {
         let sample = |x: f64| {
             let mut row = [0.0; FEATURES];
             row[ODDS] = x;
-            Sample { row, link: 0, is_true: x > 0.0, weight: 1.0 }
+            Sample { row, link: 0, is_true: x > 0.0, weight: 1.0, hidden: 0.0 }
         };
         let weights = fit(&[sample(-1.0), sample(-0.5), sample(0.5), sample(1.0)], 1, 1.0);
         assert!(weights.common[ODDS].is_finite() && weights.common[ODDS] > 0.0);
         assert!(fit(&[], 0, 1.0).intercept.abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_is_hidden_among_the_false_ones_is_left_out_of_account() {
+        // Half of what is true counts as false, and each of the others says so.
+        let mut seen = Vec::new();
+        for sample in samples(1000.0) {
+            if sample.is_true {
+                let weight = sample.weight / 2.0;
+                seen.push(Sample { weight, hidden: weight, ..sample });
+                seen.push(Sample { weight, is_true: false, ..sample });
+            } else {
+                seen.push(Sample { weight: sample.weight / 2.0, ..sample });
+            }
+        }
+        let weights = fit(&seen, 2, 1.0);
+        let mut row = [0.0; FEATURES];
+        row[ODDS] = 1.0;
+        let found = weights.log_odds(&row, Some(0));
+        assert!((found - 2.0).abs() < 0.05, "{found}");
     }
 }

@@ -7,6 +7,9 @@
 //! weighs what is known, with a shrunken intercept and slope for every relation and direction, and isotonic
 //! regression on what it says of queries that it was not fitted to makes probabilities of it.
 //!
+//! Facts of the test split are among the answers and must not be looked at; [`Outcome::stands_in`] says how they are kept
+//! from counting against the others.
+//!
 //! Invariant: within a query a higher score never has a lower probability, and equal scores have equal ones. The room
 //! knows no reasoner; the test split is seen by [`Reliability`] alone.
 

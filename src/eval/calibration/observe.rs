@@ -17,6 +17,8 @@ pub struct Judged<'a> {
     pub taken_out: Option<&'a Adjacency>,
     /// The facts that count as true.
     pub truth: &'a Adjacency,
+    /// Whether other facts were put aside that count as false, about as many and by the same chance.
+    pub hides: bool,
 }
 
 /// How many answers a query over `link` that has any answers in `graph` has in the mean; 1 if there are none.
@@ -51,7 +53,7 @@ pub fn outcomes_on_valid(
     let entities = graph.entities();
     let taken_out = known.has_own_graph().then(|| Adjacency::new(entities, &[&known.queries]));
     let truth = Adjacency::new(entities, &[&known.valid]);
-    let judged = Judged { graph, taken_out: taken_out.as_ref(), truth: &truth };
+    let judged = Judged { graph, taken_out: taken_out.as_ref(), truth: &truth, hides: true };
     observe(reasoner, asked, judged, TOP, progress)
 }
 
@@ -71,7 +73,13 @@ pub fn outcomes_on_test(
     let entities = graph.entities();
     let taken_out = Adjacency::new(entities, &[queries, valid]);
     let truth = Adjacency::new(entities, &[&dataset.test]);
-    observe(reasoner, asked, Judged { graph, taken_out: Some(&taken_out), truth: &truth }, TOP, progress)
+    observe(
+        reasoner,
+        asked,
+        Judged { graph, taken_out: Some(&taken_out), truth: &truth, hides: false },
+        TOP,
+        progress,
+    )
 }
 
 /// The outcomes of the `top` best answers to both queries of every triple of `split`; a query that several triples
@@ -113,7 +121,7 @@ fn outcome(
     answers: &Answers,
     row: usize,
     query: Query,
-    Judged { graph, taken_out, truth }: Judged<'_>,
+    Judged { graph, taken_out, truth, hides }: Judged<'_>,
     top: usize,
 ) -> Result<Outcome, EvalError> {
     let Query { subject, link } = query;
@@ -130,6 +138,7 @@ fn outcome(
     best.retain(|answer| !is_known(answer));
     best.truncate(top.max(COMPARED));
     let list = RankedScores::new(query, graph, best.iter().map(|answer| answer.score));
+    let stands_in = hides && truth.targets(subject, link).len() > 1;
     let is_true = best.iter().take(top).map(|answer| truth.contains(subject, link, answer.entity)).collect();
-    Ok(Outcome { list, is_true })
+    Ok(Outcome { list, is_true, stands_in })
 }

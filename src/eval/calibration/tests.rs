@@ -41,6 +41,7 @@ fn world(queries: usize, seed: u64, scale: fn(f64) -> f64) -> (Vec<Outcome>, Vec
                 scores: scores.iter().map(|&score| scale(score)).collect(),
             },
             is_true: known.iter().map(|&chance| dice.next() < chance).collect(),
+            stands_in: false,
         });
         chances.push(known);
     }
@@ -100,6 +101,34 @@ fn few_queries_give_rough_probabilities_and_none_give_none() {
     assert_eq!(Calibration::fit(&[], &names(&[])), None);
     let nothing = Outcome { is_true: Vec::new(), ..fresh[0].clone() };
     assert_eq!(Calibration::fit(&[nothing], &names(&["a"])), None);
+}
+
+#[test]
+fn answers_that_the_test_split_has_do_not_count_against_those_of_validation() {
+    // Every query has answers of both splits, and all of the first half is true; but only validation is known.
+    let mut dice = Dice(5);
+    let mut seen = Vec::new();
+    for query in 0..2000u32 {
+        let valid: Vec<bool> = (0..10).map(|place| place < 5 && dice.next() < 0.5).collect();
+        let trues = valid.iter().filter(|&&is_true| is_true).count();
+        // A query without a validation fact is not asked.
+        if trues > 0 {
+            let list = RankedScores {
+                link: Link::forward(RelationId(query % 2)),
+                known: 9,
+                usual: 9.0,
+                scores: (0..10).map(|place| -f64::from(place)).collect(),
+            };
+            seen.push(Outcome { list, is_true: valid, stands_in: trues > 1 });
+        }
+    }
+    let both = names(&["a", "b"]);
+    let calibrator = Calibrator::new(&Calibration::fit(&seen, &both).unwrap(), &both);
+    let said = calibrator.probabilities(&seen[0].list);
+    assert!(
+        said[..5].iter().all(|&said| said > 0.9) && said[5..].iter().all(|&said| said < 0.05),
+        "{said:?}"
+    );
 }
 
 #[test]
@@ -178,15 +207,16 @@ fn facts_are_no_answers_and_a_query_is_asked_once() {
     let graph = Graph::new(20, 1, &facts);
     let [earlier, valid_truth, truth] = [&valid, &valid, &test].map(|split| Adjacency::new(20, &[split]));
     for dense in [true, false] {
-        let judged = Judged { graph: &graph, taken_out: None, truth: &valid_truth };
+        let judged = Judged { graph: &graph, taken_out: None, truth: &valid_truth, hides: true };
         let seen = observe(&ById { dense }, &valid, judged, 4, &Silent).unwrap();
         assert_eq!(seen.len(), 3, "one tail query and two head queries");
         let tail = &seen[0];
         assert_eq!(tail.list.scores[..4], [0.0, -2.0, -3.0, -4.0]);
         assert_eq!(tail.is_true, [false, false, true, true]);
+        assert_eq!(seen.iter().map(|one| one.stands_in).collect::<Vec<bool>>(), [true, false, false]);
         assert_eq!((tail.list.known, tail.list.usual), (1, 1.0));
         assert_eq!(tail.list.scores.len(), 10, "others are compared with");
-        let judged = Judged { graph: &graph, taken_out: Some(&earlier), truth: &truth };
+        let judged = Judged { graph: &graph, taken_out: Some(&earlier), truth: &truth, hides: false };
         let seen = observe(&ById { dense }, &test, judged, 4, &Silent).unwrap();
         assert_eq!(seen[0].list.scores[..4], [0.0, -2.0, -5.0, -6.0]);
         assert_eq!(seen[0].is_true, [false, false, true, false]);
