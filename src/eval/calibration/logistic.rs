@@ -103,7 +103,7 @@ pub fn fit(samples: &[Sample], links: usize, pull: f64) -> Weights {
             }
             keep_slopes(weights);
         });
-        if before - loss <= ENOUGH * before {
+        if before - loss <= ENOUGH * before.abs() {
             break;
         }
     }
@@ -154,17 +154,9 @@ fn common_step(weights: &Weights, samples: &[Sample]) -> [f64; ALL] {
         let (off, bend) = pressure(weights, sample);
         let mut row = [1.0; ALL];
         row[..FEATURES].copy_from_slice(&sample.row);
-        for i in 0..ALL {
-            gradient[i] += off * row[i];
-            let bent = bend * row[i];
-            for (cell, value) in curvature[i][..=i].iter_mut().zip(&row) {
-                *cell += bent * value;
-            }
-        }
-    }
-    for i in 0..ALL {
-        for j in 0..i {
-            curvature[j][i] = curvature[i][j];
+        for ((slope, line), value) in gradient.iter_mut().zip(&mut curvature).zip(row) {
+            *slope += off * value;
+            line.iter_mut().zip(row).for_each(|(cell, other)| *cell += bend * value * other);
         }
     }
     for i in 0..FEATURES {
