@@ -66,6 +66,8 @@ impl Trainable for Tiny {
         let difference = tape.add(sum, minus)?;
         let loss = tape.row_dot(difference, difference)?;
         sums.add("examples", 1.0);
+        sums.remember("steps", sums.remembered("steps").unwrap_or(0.0) + 1.0);
+        assert_eq!(sums.remembered("steps"), Some(place.step as f64 + 1.0));
         let broken = place.step == self.breaks_at;
         let said = if broken { Tensor::vector(&device, &[f32::INFINITY])? } else { tape.value(loss) };
         sums.add_later(Sums::LOSS, said);
@@ -100,7 +102,12 @@ fn plan(folder: Option<&Path>) -> TrainingPlan<'_> {
         // The last epoch is a fraction.
         steps: 6 * EPOCH_STEPS + 2,
         adam: AdamOptions::default(),
-        learning_rate: LearningRate { initial: 0.3, decay: Decay::Cosine(0.1), epochs: 6, warm_up: 3 },
+        learning_rate: LearningRate {
+            initial: 0.3,
+            decay: Decay::Cosine(0.1),
+            within: Within::Epochs(6),
+            warm_up: 3,
+        },
         clip: Some(5.0),
         validate_every: Some(2),
         patience: 0,
