@@ -28,7 +28,7 @@ const LAW: [Room; 17] = [
     Room { name: "embed", knows: &["graph", "tensor", "eval", "train"] },
     Room { name: "walk", knows: &["graph", "tensor", "eval", "train"] },
     Room { name: "config", knows: &["rule", "embed", "walk", "eval"] },
-    Room { name: "plan", knows: &["config", "graph", "embed", "walk", "eval"] },
+    Room { name: "plan", knows: &["config", "graph", "rule", "embed", "walk", "eval"] },
     Room { name: "reason", knows: &["config", "graph", "tensor", "rule", "embed", "walk", "eval"] },
     Room {
         name: "run",

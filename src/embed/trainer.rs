@@ -14,7 +14,7 @@ use crate::progress::{Metric, Progress};
 use crate::tensor::{AdamOptions, Device, Gradients, Parameters, Tape};
 use crate::train::{
     self, CheckpointKey, Decay, EpochEnd, LearningRate, Look, Place, Sums, Trainable, TrainingPlan,
-    Validation,
+    Validation, Within,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -139,8 +139,12 @@ impl<'a> Lessons<'a> {
             Schedule::Cosine => Decay::Cosine(0.01),
             Schedule::Exponential => Decay::Exponential(settings.decay),
         };
-        let learning_rate =
-            LearningRate { initial: settings.learning_rate, decay, epochs: settings.epochs, warm_up: 0 };
+        let learning_rate = LearningRate {
+            initial: settings.learning_rate,
+            decay,
+            within: Within::Epochs(settings.epochs),
+            warm_up: 0,
+        };
         TrainingPlan {
             stage: STAGE,
             title: format!("training {}", settings.model.name()),

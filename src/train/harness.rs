@@ -202,8 +202,8 @@ impl<'a, N: Trainable> Run<'a, N> {
         self.progress.record(&metric);
         self.state.history.push(metric);
         self.state.step_seconds += self.state.epoch_seconds;
-        (self.state.epoch, self.state.batch) = (done, 0);
-        (self.state.sums, self.state.epoch_seconds) = (Sums::default(), 0.0);
+        (self.state.epoch, self.state.batch, self.state.epoch_seconds) = (done, 0, 0.0);
+        self.state.sums.next_epoch();
         self.unsaved = true;
         Ok(())
     }

@@ -15,6 +15,15 @@ pub enum Decay {
     Exponential(f64),
 }
 
+/// A stretch of a training, from its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Within {
+    /// So many epochs.
+    Epochs(usize),
+    /// So many steps.
+    Steps(usize),
+}
+
 /// The learning rate of every step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LearningRate {
@@ -22,8 +31,8 @@ pub struct LearningRate {
     pub initial: f64,
     /// How it falls.
     pub decay: Decay,
-    /// The epochs in which it falls to its last value; where it does so by epochs, no matter.
-    pub epochs: usize,
+    /// In what time it falls to its last value; of no matter to [`Decay::Exponential`].
+    pub within: Within,
     /// The steps in which it first rises from 0.
     pub warm_up: u64,
 }
@@ -31,7 +40,7 @@ pub struct LearningRate {
 impl LearningRate {
     /// One that stays as it is.
     pub fn constant(initial: f64) -> Self {
-        Self { initial, decay: Decay::Constant, epochs: 0, warm_up: 0 }
+        Self { initial, decay: Decay::Constant, within: Within::Steps(0), warm_up: 0 }
     }
 
     /// The learning rate of the step at `place`, in epochs of `epoch_steps`.
@@ -42,11 +51,18 @@ impl LearningRate {
             Decay::Linear(last) => {
                 // In single precision: the published walkers were trained so, and the last bit counts.
                 let done = epoch as f32 + batch as f32 / epoch_steps.max(1) as f32;
-                let part = (done / self.epochs.max(1) as f32).clamp(0.0, 1.0);
-                f64::from(self.initial as f32 * (1.0 - (1.0 - last) * part))
+                let part = match self.within {
+                    Within::Epochs(epochs) => done / epochs.max(1) as f32,
+                    Within::Steps(steps) => step as f32 / steps.max(1) as f32,
+                };
+                f64::from(self.initial as f32 * (1.0 - (1.0 - last) * part.clamp(0.0, 1.0)))
             }
             Decay::Cosine(last) => {
-                let part = step as f64 / (self.epochs * epoch_steps) as f64;
+                let steps = match self.within {
+                    Within::Epochs(epochs) => epochs * epoch_steps,
+                    Within::Steps(steps) => steps,
+                };
+                let part = step as f64 / steps as f64;
                 let wave = 0.5 + 0.5 * (std::f64::consts::PI * part.min(1.0)).cos();
                 self.initial * (last + (1.0 - last) * wave)
             }
@@ -69,7 +85,7 @@ mod tests {
 
     #[test]
     fn it_falls_as_it_is_told() {
-        let rate = |decay| LearningRate { initial: 0.01, decay, epochs: 4, warm_up: 0 };
+        let rate = |decay, within| LearningRate { initial: 0.01, decay, within, warm_up: 0 };
         for (decay, expected) in [
             (Decay::Constant, [0.01, 0.01, 0.01, 0.01]),
             (Decay::Linear(0.2), [0.01, 0.006, 0.002, 0.002]),
@@ -77,8 +93,10 @@ mod tests {
             (Decay::Exponential(0.5), [0.01, 0.0025, 0.000_625, 0.01 * 0.5f32.powi(9)]),
         ] {
             for (step, expected) in [0, 20, 40, 90].into_iter().zip(expected) {
-                let found = at(rate(decay), step);
-                assert!((found - expected).abs() < 1e-8, "{decay:?} at {step}: {found}");
+                for within in [Within::Epochs(4), Within::Steps(40)] {
+                    let found = at(rate(decay, within), step);
+                    assert!((found - expected).abs() < 1e-8, "{decay:?} {within:?} at {step}: {found}");
+                }
             }
         }
     }

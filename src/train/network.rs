@@ -78,11 +78,12 @@ pub struct EpochEnd<'a> {
     pub sums: &'a Sums,
 }
 
-/// Named sums over the steps of an epoch. They are in the checkpoint, so a record is the same wherever the epoch was
-/// interrupted.
+/// Named sums over the steps of an epoch, and numbers that are remembered from step to step over all epochs. They are in the
+/// checkpoint, so steps and records are the same wherever the training was interrupted.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Sums {
     totals: BTreeMap<String, f64>,
+    remembered: BTreeMap<String, f64>,
     #[serde(skip)]
     unread: Vec<(&'static str, Tensor)>,
 }
@@ -112,6 +113,21 @@ impl Sums {
     /// What has been added under `name`; 0 if nothing has.
     pub fn total(&self, name: &str) -> f64 {
         self.totals.get(name).copied().unwrap_or(0.0)
+    }
+
+    /// Remembers a number for the steps to come, such as a moving average.
+    pub fn remember(&mut self, name: &'static str, value: f64) {
+        self.remembered.insert(name.to_owned(), value);
+    }
+
+    /// What was last remembered under `name`.
+    pub fn remembered(&self, name: &str) -> Option<f64> {
+        self.remembered.get(name).copied()
+    }
+
+    /// Those of the next epoch: nothing is added up yet, everything is remembered.
+    pub(super) fn next_epoch(&mut self) {
+        self.totals.clear();
     }
 
     /// Reads what waits on the device if it has become much.

@@ -17,7 +17,7 @@ use crate::progress::{Metric, Progress};
 use crate::tensor::{AdamOptions, Gradients, Parameters, Tape};
 use crate::train::{
     self, CheckpointKey, Decay, EpochEnd, LearningRate, Look, Place, Sums, Trainable, TrainingPlan,
-    TrainingSummary, Validation,
+    TrainingSummary, Validation, Within,
 };
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -105,8 +105,12 @@ impl<'a> Lessons<'a> {
         };
         let joint = self.options.phase == Phase::Joint;
         let decay = if joint { Decay::Linear(config.final_rate) } else { Decay::Constant };
-        let learning_rate =
-            LearningRate { initial: config.learning_rate.into(), decay, epochs: config.epochs, warm_up: 0 };
+        let learning_rate = LearningRate {
+            initial: config.learning_rate.into(),
+            decay,
+            within: Within::Epochs(config.epochs),
+            warm_up: 0,
+        };
         TrainingPlan {
             stage,
             title: title.to_owned(),
