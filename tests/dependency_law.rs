@@ -12,13 +12,14 @@ struct Room {
     knows: &'static [&'static str],
 }
 
-/// A room may always use itself, `aside`, `progress` and the crate's `VERSION`. Of `eval`, `rule` uses the trait that all
+/// A room may always use itself, what is [`ANYBODYS`] and the crate's `VERSION`. Of `eval`, `rule` uses the trait that all
 /// reasoners share; `train` also stops training by its figures. `walk` takes rules and soft rewards through traits of its
 /// own and knows neither `rule` nor `embed`. Tests of any room may use `generate`, which is made for them.
-const LAW: [Room; 17] = [
+const LAW: [Room; 18] = [
     Room { name: "aside", knows: &[] },
     Room { name: "suggest", knows: &[] },
     Room { name: "progress", knows: &[] },
+    Room { name: "settings", knows: &[] },
     Room { name: "graph", knows: &[] },
     Room { name: "generate", knows: &["graph"] },
     Room { name: "tensor", knows: &[] },
@@ -48,7 +49,7 @@ const LAW: [Room; 17] = [
 ];
 
 /// What every room may use of the crate's root.
-const ANYBODYS: [&str; 5] = ["aside", "progress", "skip", "suggest", "VERSION"];
+const ANYBODYS: [&str; 6] = ["aside", "progress", "settings", "skip", "suggest", "VERSION"];
 
 /// All that `rule` may use of `eval`.
 const REASONER_TRAIT: [&str; 4] = ["Reasoner", "ReasonerError", "Answers", "Scored"];

@@ -3,6 +3,7 @@
 
 use super::EmbedError;
 use super::settings::{Loss, ModelKind, Settings, TrainingExample};
+use crate::settings::Layer;
 
 macro_rules! presets {
     ($($dataset:literal: $($model:literal),+;)+) => {
@@ -25,7 +26,7 @@ pub fn preset(dataset: &str, model: ModelKind) -> Option<&'static str> {
 /// The data sets and models that have settings of their own.
 pub fn presets() -> impl Iterator<Item = (&'static str, ModelKind, Settings)> {
     PRESETS.iter().map(|(dataset, model, text)| {
-        let settings = Settings::from_toml(text, &[]).expect("a test reads every preset");
+        let settings = Settings::from_toml(text, dataset).expect("a test reads every preset");
         (*dataset, model.parse().expect("the table above names models"), settings)
     })
 }
@@ -54,25 +55,26 @@ pub fn suited(model: ModelKind, entities: usize) -> Settings {
     }
 }
 
-/// The settings to train `model` with: those in `text` if somebody has written some, else those of the benchmark graph
-/// called `dataset`, else what suits a graph of so many entities; in each case with `changes`, as
-/// [`Settings::from_toml`] takes them.
+/// The settings to train `model` with: those of `own` if somebody has written some, else those of the benchmark graph
+/// called `dataset`, else what suits a graph of so many entities; in each case with `changes`.
 ///
 /// # Errors
-/// As [`Settings::from_toml`].
+/// As [`Settings::from_layer`].
 pub fn chosen(
     model: ModelKind,
     dataset: &str,
     entities: usize,
-    text: Option<&str>,
-    changes: &[String],
+    own: Option<Layer>,
+    changes: Layer,
 ) -> Result<Settings, EmbedError> {
     let named = format!("model=\"{}\"", model.name());
-    let changes: Vec<String> = std::iter::once(named).chain(changes.iter().cloned()).collect();
-    match text.or_else(|| preset(dataset, model)) {
-        Some(text) => Settings::from_toml(text, &changes),
-        None => Settings::from_toml(&suited(model, entities).to_toml(), &changes),
-    }
+    let changes = Layer::from_pairs([named.as_str()])?.followed_by(changes);
+    let base = match (own, preset(dataset, model)) {
+        (Some(own), _) => own,
+        (None, Some(text)) => Layer::parse(text, dataset)?,
+        (None, None) => Layer::parse(&suited(model, entities).to_toml(), "settings")?,
+    };
+    Settings::from_layer(&base.followed_by(changes))
 }
 
 #[cfg(test)]
@@ -88,6 +90,20 @@ mod tests {
                 assert_eq!((settings.model, settings.loss), (model, Loss::Softmax));
             }
         }
+    }
+
+    #[test]
+    fn what_somebody_wrote_counts_before_presets_and_changes_before_all() {
+        let set = |pairs: &[&str]| Layer::from_pairs(pairs.iter().copied()).unwrap();
+        let model = ModelKind::RotatE;
+        let tuned = chosen(model, "wn18rr", 40_943, None, set(&["epochs=3"])).unwrap();
+        let preset = Settings::from_toml(preset("wn18rr", model).unwrap(), "a").unwrap();
+        assert_eq!(tuned, Settings { epochs: 3, ..preset });
+        let untuned = chosen(model, "mine", 500, None, Layer::default()).unwrap();
+        assert_eq!(untuned, suited(model, 500));
+        let own = Layer::parse("epochs = 5\nbatch = 9", "a").unwrap();
+        let own = chosen(model, "wn18rr", 40_943, Some(own), set(&["batch=7"])).unwrap();
+        assert_eq!(own, Settings { epochs: 5, batch: 7, ..Settings::of(model) });
     }
 
     #[test]

@@ -13,7 +13,6 @@ mod file;
 mod frontier;
 mod ground;
 mod mine;
-mod options;
 mod paths;
 mod reach;
 mod recount;
@@ -27,6 +26,7 @@ pub use mine::{MineOptions, Mined, MiningBudget, mine};
 pub use paths::RulePaths;
 pub use recount::count_rules;
 
+use crate::settings::WrongValue;
 use std::path::PathBuf;
 
 /// A map whose order depends on nothing but what was put in, so that the same seed gives the same result.
@@ -64,13 +64,8 @@ pub enum RuleError {
         message: String,
     },
     /// An option that makes no sense.
-    #[error("{what}: {remedy}")]
-    Option {
-        /// Which one.
-        what: &'static str,
-        /// What to give instead.
-        remedy: String,
-    },
+    #[error(transparent)]
+    Option(#[from] WrongValue),
     /// A name that AnyBURL's format cannot hold.
     #[error(
         "the {what} `{}` cannot stand in a rule file (it holds a tab or a line break): rename it, or mine cyclic rules only",

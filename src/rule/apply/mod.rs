@@ -13,12 +13,11 @@ pub use aggregate::{Aggregate, Ranked, UNPREDICTED};
 pub use explain::Reason;
 pub use predictions::write_predictions;
 
-use super::RuleError;
 use super::clause::{ScoredRule, Shape, UNSEEN};
-use super::options::{at_least_one, check_unseen, share};
 use super::reach::Reach;
 use crate::eval::{Answers, Reasoner, ReasonerError, Scored};
 use crate::graph::{EntityId, Graph, Link, Query};
+use crate::settings::{WrongValue, number, whole};
 use aggregate::Board;
 use base::RuleBase;
 use fire::Firer;
@@ -78,13 +77,13 @@ impl ApplyOptions {
     ///
     /// # Errors
     /// If one does not; the message names it.
-    pub fn check(&self) -> Result<(), RuleError> {
-        at_least_one("noisy-or-rules", self.noisy_or_rules as u64)?;
-        at_least_one("top", self.top as u64)?;
-        check_unseen(self.unseen)?;
-        share("open-weight", self.open_weight)?;
-        share("zero-weight", self.zero_weight)?;
-        share("long-weight", self.long_weight)
+    pub fn check(&self) -> Result<(), WrongValue> {
+        whole("noisy_or_rules", self.noisy_or_rules, 1..)?;
+        whole("top", self.top, 1..)?;
+        number("unseen", self.unseen, 0.0..)?;
+        number("open_weight", self.open_weight, 0.0..=1.0)?;
+        number("zero_weight", self.zero_weight, 0.0..=1.0)?;
+        number("long_weight", self.long_weight, 0.0..=1.0)
     }
 
     /// The confidence with which `scored` is applied: smoothed and weighted by its shape.
