@@ -215,9 +215,9 @@ impl BlendConfig {
     }
 
     /// The weights where none are fitted: none for who does not speak.
-    pub fn weights(&self) -> Weights {
+    pub fn weights(&self) -> BlendWeights {
         let given = |speaks: bool, weight: f64| if speaks { weight } else { 0.0 };
-        Weights {
+        BlendWeights {
             rules: given(self.with_rules, self.rules),
             walker: given(self.with_walker, self.walker),
             embedding: given(self.with_embedding, self.embedding),
@@ -228,7 +228,7 @@ impl BlendConfig {
 /// How much each reasoner counts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Weights {
+pub struct BlendWeights {
     /// The rules.
     pub rules: f64,
     /// The walker.

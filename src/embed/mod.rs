@@ -28,7 +28,7 @@ mod contract;
 pub use embedding::Embedding;
 pub use file::note;
 pub use model::Size;
-pub use preset::{chosen, preset, presets, suited};
+pub use preset::{LARGE, chosen, preset, presets, suited};
 pub use settings::{Loss, ModelKind, Schedule, Settings, TrainingExample};
 pub use trainer::{Stop, Summary, Task, TrainedEmbedding, learn, train};
 

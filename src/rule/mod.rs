@@ -18,7 +18,9 @@ mod reach;
 mod recount;
 mod text;
 
-pub use apply::{Aggregate, ApplyOptions, Ranked, Reason, RuleReasoner, UNPREDICTED, write_predictions};
+pub use apply::{
+    Aggregate, ApplyOptions, FiredRule, RuleAnswer, RuleReasoner, UNPREDICTED, write_predictions,
+};
 pub use clause::{Counts, Rule, RuleType, ScoredRule, Shape, UNSEEN, reversed_path, sort_by_confidence};
 pub use file::{RuleFile, check_names, rule_calling, rule_text, write_lines, write_rules};
 pub use ground::Grounding;

@@ -6,7 +6,6 @@ use crate::console::{self, Console};
 use crate::data::Data;
 use crate::protocol::Ranking;
 use crate::usage;
-use anyhow::Context;
 use ruleguider::embed::{ModelKind, Settings, chosen};
 use ruleguider::eval::Report;
 use ruleguider::report::reproduce::{RowResult, keep};

@@ -9,8 +9,8 @@ mod predictions;
 #[cfg(test)]
 mod tests;
 
-pub use aggregate::{Aggregate, Ranked, UNPREDICTED};
-pub use explain::Reason;
+pub use aggregate::{Aggregate, RuleAnswer, UNPREDICTED};
+pub use explain::FiredRule;
 pub use predictions::write_predictions;
 
 use super::clause::{ScoredRule, Shape, UNSEEN};
@@ -128,7 +128,7 @@ impl RuleReasoner {
     }
 
     /// The answers of one query, best first, each with the rule that speaks loudest for it.
-    pub fn ranked(&self, query: Query) -> Vec<Ranked> {
+    pub fn ranked(&self, query: Query) -> Vec<RuleAnswer> {
         self.answer_beside(query, self.reach.graph().targets(query.subject, query.link))
     }
 
@@ -138,7 +138,7 @@ impl RuleReasoner {
     }
 
     /// The same, if the `known` answers are the facts that stay out.
-    fn answer_beside(&self, query: Query, known: &[EntityId]) -> Vec<Ranked> {
+    fn answer_beside(&self, query: Query, known: &[EntityId]) -> Vec<RuleAnswer> {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = idle().pop();
         let (mut board, mut firer) = waiting.unwrap_or_else(|| self.scratch());
@@ -159,7 +159,7 @@ impl RuleReasoner {
         known: &[EntityId],
         board: &mut Board,
         firer: &mut Firer,
-    ) -> Vec<Ranked> {
+    ) -> Vec<RuleAnswer> {
         board.begin(known);
         firer.fire(&self.base, &self.reach, query, board);
         let frequency = self.options.by_frequency.then(|| &self.frequencies[query.link.index()]);
