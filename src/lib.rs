@@ -44,6 +44,7 @@ pub mod reason;
 pub mod report;
 pub mod rule;
 pub mod run;
+pub mod settings;
 #[cfg(test)]
 #[path = "../tests/skip/mod.rs"]
 mod skip;

@@ -34,6 +34,25 @@ pub fn fold(text: &str) -> String {
 
 /// The names most like `text`, the likest first, if any is.
 pub fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    nearest_by(likeness, text, names)
+}
+
+/// The dotted key most like `key`, as a whole or by its last part alone, if any is.
+pub fn nearest_key<'a>(key: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let last = |key: &'_ str| key.rfind('.').map_or(0, |dot| dot + 1);
+    let key_likeness = |a: &str, b: &str| {
+        let whole = likeness(a, b);
+        // A misplaced key is as likely as a misspelt one, and more so where the rest is like it too.
+        whole.max(0.9 * likeness(&a[last(a)..], &b[last(b)..]) + 0.1 * whole)
+    };
+    nearest_by(key_likeness, key, known).into_iter().next()
+}
+
+fn nearest_by<'a>(
+    likeness: impl Fn(&str, &str) -> f64,
+    text: &str,
+    names: impl Iterator<Item = &'a str>,
+) -> Vec<&'a str> {
     let folded = fold(text);
     let mut alike: Vec<(f64, &str)> = names
         .map(|name| (likeness(&folded, &fold(name)), name))
@@ -84,5 +103,17 @@ mod tests {
         let names = ["Piotr Ożarowski <piotr@debian.org>", "Peter Ustinov", "Ozark"];
         assert_eq!(nearest("Piotr Ozarowski", names.into_iter()), [names[0]]);
         assert!(nearest("Zanzibar", names.into_iter()).is_empty());
+    }
+
+    #[test]
+    fn a_key_is_found_as_a_whole_or_by_its_last_part() {
+        let known = ["embed.batch", "embed.epochs", "rules.threshold", "walk.batch", "walk.lambda"];
+        let near = |key: &str| nearest_key(key, known.into_iter());
+        assert_eq!(near("rules.treshold"), Some("rules.threshold"));
+        assert_eq!(near("lambda"), Some("walk.lambda"));
+        assert_eq!(near("wolk.batch"), Some("walk.batch"));
+        assert_eq!(near("embd.batch"), Some("embed.batch"));
+        assert_eq!(near("walk.epoch"), Some("embed.epochs"));
+        assert_eq!(near("x.qqq"), None);
     }
 }

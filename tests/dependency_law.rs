@@ -1,8 +1,10 @@
-//! Keeps the arrows between the rooms of `src/`, and keeps the library from printing and exiting.
+//! Keeps the arrows between the rooms of `src/`, keeps the library from printing and exiting, and keeps two rooms from
+//! calling different types by the same name.
 //!
 //! The law stands in [`LAW`]. A file is read as tokens (comments and texts left out), and every path that
 //! starts at the crate's root, whether by `crate::` or by enough `super::`, must lead into an allowed room.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,13 +14,14 @@ struct Room {
     knows: &'static [&'static str],
 }
 
-/// A room may always use itself, `aside`, `progress` and the crate's `VERSION`. Of `eval`, `rule` uses the trait that all
+/// A room may always use itself, what is [`ANYBODYS`] and the crate's `VERSION`. Of `eval`, `rule` uses the trait that all
 /// reasoners share; `train` also stops training by its figures. `walk` takes rules and soft rewards through traits of its
 /// own and knows neither `rule` nor `embed`. Tests of any room may use `generate`, which is made for them.
-const LAW: [Room; 17] = [
+const LAW: [Room; 18] = [
     Room { name: "aside", knows: &[] },
     Room { name: "suggest", knows: &[] },
     Room { name: "progress", knows: &[] },
+    Room { name: "settings", knows: &[] },
     Room { name: "graph", knows: &[] },
     Room { name: "generate", knows: &["graph"] },
     Room { name: "tensor", knows: &[] },
@@ -48,7 +51,7 @@ const LAW: [Room; 17] = [
 ];
 
 /// What every room may use of the crate's root.
-const ANYBODYS: [&str; 5] = ["aside", "progress", "skip", "suggest", "VERSION"];
+const ANYBODYS: [&str; 6] = ["aside", "progress", "settings", "skip", "suggest", "VERSION"];
 
 /// All that `rule` may use of `eval`.
 const REASONER_TRAIT: [&str; 4] = ["Reasoner", "ReasonerError", "Answers", "Scored"];
@@ -168,8 +171,7 @@ fn depth(file: &Path) -> usize {
 
 /// Every breach of the law in the text of `file`, a path below `src/`.
 fn breaches(file: &Path, source: &str) -> Vec<String> {
-    let first = file.components().next().map(|part| part.as_os_str().to_string_lossy().into_owned());
-    let room = first.unwrap_or_default().trim_end_matches(".rs").to_owned();
+    let room = room(file);
     let Some(Room { name, knows }) = LAW.iter().find(|entry| entry.name == room) else {
         return vec![format!("src/{}: the law has no room {room}", file.display())];
     };
@@ -249,6 +251,60 @@ fn is_test(file: &Path, tokens: &[Token], at: usize) -> bool {
     in_tests || tokens[..at].windows(3).any(marked)
 }
 
+/// The names of the types that the text of a file declares `pub`, each with its line; those of tests are left out.
+fn public_types(file: &Path, source: &str) -> Vec<(String, usize)> {
+    let tokens = tokens(source);
+    let declared = |at: usize| {
+        let [public, kind, name] = tokens.get(at..at + 3)? else { return None };
+        let is_type =
+            public.text == "pub" && ["struct", "enum", "union", "trait", "type"].contains(&&*kind.text);
+        (is_type && !is_test(file, &tokens, at)).then(|| (name.text.clone(), name.line))
+    };
+    (0..tokens.len()).filter_map(declared).collect()
+}
+
+/// Every name that is a public type of two rooms, with both places.
+fn shared_names(files: &[(PathBuf, String)]) -> Vec<String> {
+    let mut first: HashMap<String, (String, String)> = HashMap::new();
+    let mut found = Vec::new();
+    for (file, source) in files {
+        let room = room(file);
+        for (name, line) in public_types(file, source) {
+            let place = format!("src/{}:{line}", file.display());
+            match first.get(&name) {
+                Some((other, before)) if *other != room => {
+                    found.push(format!("{place}: {name} is already a public type of {other}, {before}"));
+                }
+                Some(_) => {}
+                None => {
+                    first.insert(name, (room.clone(), place));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The room of a file, a path below `src/`.
+fn room(file: &Path) -> String {
+    let first = file.components().next().map(|part| part.as_os_str().to_string_lossy().into_owned());
+    first.unwrap_or_default().trim_end_matches(".rs").to_owned()
+}
+
+/// Every file of the library, as a path below `src/` with its text, in the order of the paths.
+fn library() -> Vec<(PathBuf, String)> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    files.sort();
+    assert!(files.len() > 10, "src/ was not found");
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(&path).expect("src/ can be read");
+        (path.strip_prefix(&src).expect("it was found there").to_owned(), text)
+    };
+    files.into_iter().map(read).collect()
+}
+
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("src/ can be read") {
         let path = entry.expect("src/ can be read").path();
@@ -262,18 +318,32 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 fn the_rooms_keep_the_law() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = Vec::new();
-    sources(&src, &mut files);
-    assert!(files.len() > 10, "src/ was not found");
-    let mut found = Vec::new();
-    for path in files {
-        let file = path.strip_prefix(&src).expect("it was found there");
-        if file != Path::new("lib.rs") {
-            found.extend(breaches(file, &fs::read_to_string(&path).expect("src/ can be read")));
-        }
-    }
+    let files = library().into_iter().filter(|(file, _)| file != Path::new("lib.rs"));
+    let found: Vec<String> = files.flat_map(|(file, text)| breaches(&file, &text)).collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn one_public_name_means_one_thing() {
+    let found = shared_names(&library());
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn a_name_that_two_rooms_share_is_found() {
+    let file = |path: &str, text: &str| (PathBuf::from(path), text.to_owned());
+    let files = [
+        file("graph/a.rs", "pub struct Stage; pub(super) enum Step {} // pub struct Shape;"),
+        file("graph/b.rs", "pub trait Stage {} #[cfg(test)] mod tests { pub struct Answer; }"),
+        file("rule/mod.rs", "struct Stage; pub enum Step {}\npub struct Shape<T>(T); pub enum Answer {}"),
+    ];
+    assert_eq!(shared_names(&files), Vec::<String>::new());
+    let walk = file("walk/x.rs", "\n/// A step.\npub enum Step {}");
+    let files: Vec<_> = files.into_iter().chain([walk]).collect();
+    assert_eq!(
+        shared_names(&files),
+        ["src/walk/x.rs:3: Step is already a public type of rule, src/rule/mod.rs:1"]
+    );
 }
 
 fn check(file: &str, source: &str) -> Vec<String> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Where the data is and how to read it.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Data {
-    /// A folder with train, valid, test (and optionally graph, entity_labels.tsv), or one file of triples
+    /// A folder with train, valid, test (and optionally graph, entity_labels.tsv, relation_labels.tsv), or one file of triples
     #[arg(value_name = "DATA")]
     pub path: PathBuf,
     #[command(flatten)]

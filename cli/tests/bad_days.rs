@@ -28,7 +28,7 @@ fn wrong_paths_and_settings_are_named() {
         "{said}"
     );
     let said = tool.refused(&["run", "--config", "demonstratio"]);
-    assert!(said.ends_with("the nearest is `demonstration`"), "{said}");
+    assert!(said.ends_with("did you mean `demonstration`?"), "{said}");
     // The folder was not made for nothing.
     assert!(!tool.path("runs").exists());
 }

@@ -97,8 +97,8 @@ fn mistakes_end_with_code_2_and_one_line_that_says_what_to_do() {
     fs::write(&damaged, "no weights").unwrap();
     let damaged = damaged.to_str().unwrap();
     let cases: [(&[&str], &str); 4] = [
-        (&["--set", "epoch=3"], "unknown key `epoch`; did you mean `epochs`?"),
-        (&["--set", "batch=none"], "batch: expected a whole number"),
+        (&["--set", "epoch=3"], "epoch=3: unknown setting `epoch`; did you mean `epochs`?"),
+        (&["--set", "batch=none"], "batch=none: `batch`: expected a whole number, 0 or more, found"),
         (&["--model", "transe"], "use distmult, complex, conve or rotate"),
         (&["--config", "nowhere.toml"], "nowhere.toml"),
     ];

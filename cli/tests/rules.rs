@@ -122,14 +122,23 @@ fn mistakes_end_with_code_2_and_one_line_that_says_where() {
         (vec!["apply", data, "--rules", bad], "bad.tsv:1:9: the data has no relation `nobody`"),
         (vec!["apply", data, "--rules", "none.tsv"], "none.tsv: cannot read the rules"),
         (vec!["mine", data, "--out", out, "--heads", "nobody"], "--heads: the data has no relation `nobody`"),
-        (vec!["mine", data, "--out", out, "--max-length", "0"], "max-length: give a length from 1"),
+        (
+            vec!["mine", data, "--out", out, "--max-length", "0"],
+            "`max_length`: expected a whole number from 1 to 5, found 0",
+        ),
         (
             vec!["mine", data, "--out", out, "--min-confidence", "2"],
-            "min-confidence: give a number from 0 to 1",
+            "`min_confidence`: expected a number from 0 to 1, found 2",
         ),
         (vec!["mine", data, "--out", &in_file, "--seconds", "600"], "bad.tsv/rules.tsv: cannot be written"),
-        (vec!["apply", data, "--rules", bad, "--top", "0"], "top: give a number from 1"),
-        (vec!["apply", data, "--rules", bad, "--unseen", "nan"], "unseen: give a number from 0"),
+        (
+            vec!["apply", data, "--rules", bad, "--top", "0"],
+            "`top`: expected a whole number, 1 or more, found 0",
+        ),
+        (
+            vec!["apply", data, "--rules", bad, "--unseen", "nan"],
+            "`unseen`: expected a number, 0 or more, found NaN",
+        ),
         (
             vec!["apply", data, "--rules", bad, "--split", "valid", "--learn-valid"],
             "leave one of the two out",

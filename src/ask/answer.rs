@@ -105,6 +105,9 @@ impl HeldOut {
 pub struct PathStep {
     /// The relation's name.
     pub relation: String,
+    /// Its label, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relation_label: Option<String>,
     /// Whether it was walked from tail to head.
     pub inverse: bool,
     /// Where it led, by id.
@@ -119,6 +122,13 @@ pub struct PathStep {
     pub entity_score: Option<f64>,
 }
 
+impl PathStep {
+    /// What the relation is called where a person reads it: its label, or its name where it has none.
+    pub fn relation_shown(&self) -> &str {
+        self.relation_label.as_deref().unwrap_or(&self.relation)
+    }
+}
+
 /// A rule as scripts read it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RuleSummary {
@@ -130,7 +140,7 @@ pub struct RuleSummary {
     pub correct: u64,
     /// How many predictions it makes in the graph.
     pub predicted: u64,
-    /// The same as `text`, with entities by their labels.
+    /// The same as `text`, with entities and relations by their labels.
     #[serde(default)]
     pub label: String,
     /// Whether it speaks of certain entities: then its path need not lead from the subject to the answer.
@@ -211,8 +221,10 @@ impl Answer {
 pub fn steps(path: &[Hop], names: &Names) -> Vec<PathStep> {
     path.iter()
         .filter_map(|hop| {
+            let relation = hop.link.relation()?;
             Some(PathStep {
-                relation: names.relation(hop.link.relation()?).to_owned(),
+                relation: names.relation(relation).to_owned(),
+                relation_label: names.relation_labels.get(&relation).cloned(),
                 inverse: hop.link.direction() == Direction::Inverse,
                 entity: names.entity(hop.target).to_owned(),
                 label: names.label(hop.target).to_owned(),
@@ -230,10 +242,10 @@ pub fn path_in_words(from: &str, path: &[PathStep], naming: &Naming) -> String {
 
 fn path_line(from: &str, path: &[PathStep], name: &dyn Fn(&str, &str) -> String) -> String {
     let mut line = from.to_owned();
-    for PathStep { relation, inverse, label, entity, .. } in path {
-        let name = name(label, entity);
+    for step in path {
+        let (relation, name) = (step.relation_shown(), name(&step.label, &step.entity));
         // Writing to a string cannot fail.
-        let _ = match inverse {
+        let _ = match step.inverse {
             false => write!(line, " —{relation}→ {name}"),
             true => write!(line, " ←{relation}— {name}"),
         };
@@ -249,7 +261,7 @@ pub fn in_words(query: Query, answer: &Answer, names: &Names, naming: &Naming) -
         true => format!("{subject} ⇒ "),
         false => format!("{} ⇒ ", answer.path_in_words(naming)),
     };
-    let relation = query.link.relation().map_or("?", |relation| names.relation(relation));
+    let relation = query.link.relation().map_or("?", |relation| names.relation_label(relation));
     let _ = match query.link.direction() {
         Direction::Forward => write!(said, "{subject} {relation} {object}"),
         Direction::Inverse => write!(said, "{object} {relation} {subject}"),
@@ -342,6 +354,41 @@ mod tests {
         });
         assert_eq!(json, expected);
     }
+
+    #[test]
+    fn relations_are_shown_by_their_labels_and_keep_their_names_for_scripts() {
+        let mut names = names();
+        names.relation_labels.insert(RelationId(0), "is parent of".to_owned());
+        let [parent, sibling] = [0, 1].map(RelationId);
+        let body = [Link::inverse_of(parent), Link::forward(sibling)];
+        let hop = |link, target| Hop { link, target: EntityId(target), scores: None };
+        let rule =
+            ScoredRule { rule: Rule::cyclic(Link::forward(parent), &body), counts: Counts::exact(15, 10) };
+        let reasoned = Reasoned {
+            entity: EntityId(2),
+            score: 0.5,
+            start: EntityId(0),
+            path: vec![hop(body[0], 1), hop(body[1], 2)],
+            rule: Some(rule),
+        };
+        let naming = Naming::new(&names);
+        let answer = Answer::new(&reasoned, None, &names, &naming);
+        let query = Query { subject: EntityId(0), link: Link::forward(parent) };
+        let path = "Ada ←is parent of— Ben —sibling_of→ Cleo";
+        assert_eq!(
+            in_words(query, &answer, &names, &naming),
+            format!("{path} ⇒ Ada is parent of Cleo is likely, rule confidence 0.50")
+        );
+        assert!(answer.reason.to_string().starts_with(path), "{}", answer.reason);
+        let rule = answer.reason.rule.as_ref().unwrap();
+        assert_eq!(rule.text, "parent_of(X,Y) <= parent_of(A,X), sibling_of(A,Y)");
+        assert_eq!(rule.label, "is parent of(X,Y) <= is parent of(A,X), sibling_of(A,Y)");
+        let json = serde_json::to_value(&answer.reason.path).unwrap();
+        assert_eq!(json[0]["relation"], "parent_of");
+        assert_eq!(json[0]["relation_label"], "is parent of");
+        assert_eq!(json[1].get("relation_label"), None);
+    }
+
     #[test]
     fn a_rule_with_constants_is_said_itself_with_labels() {
         let names = names();

@@ -59,6 +59,7 @@ through_run!(
     crate::eval::EvalError,
     crate::graph::GraphError,
     crate::rule::RuleError,
+    crate::settings::SettingsError,
     crate::tensor::TensorError,
     crate::walk::WalkError,
 );

@@ -17,6 +17,9 @@ pub struct ExampleAnswer {
     pub subject: String,
     /// What is asked.
     pub relation: String,
+    /// The label of that relation, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relation_label: Option<String>,
     /// The top answer.
     pub answer: Answer,
     /// The same in plain words.
@@ -26,6 +29,11 @@ pub struct ExampleAnswer {
 }
 
 impl ExampleAnswer {
+    /// What the relation is called where a person reads it: its label, or its name where it has none.
+    pub fn relation_shown(&self) -> &str {
+        self.relation_label.as_deref().unwrap_or(&self.relation)
+    }
+
     /// The split that has the answer; none if it is not in the data at all.
     pub fn split(&self) -> Option<HeldOut> {
         // Runs of earlier versions have written down no more than this.
@@ -94,6 +102,7 @@ impl Model {
             ExampleAnswer {
                 subject: names.label(query.subject).to_owned(),
                 relation: self.relation_name(query),
+                relation_label: query.link.relation().and_then(|id| names.relation_labels.get(&id).cloned()),
                 words: in_words(query, &answer, names, self.naming()),
                 true_in_test: answer.held_out == Some(HeldOut::Test),
                 answer,

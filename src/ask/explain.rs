@@ -4,7 +4,7 @@ use super::answer::{Answer, HeldOut, PathStep, Probability, RuleSummary};
 use super::{AskError, Model};
 use crate::graph::{Direction, EntityId, Query};
 use crate::reason::{EmbeddingReward, Found, Reasoned, by_rule, supported};
-use crate::rule::Reason;
+use crate::rule::FiredRule;
 use crate::walk::SoftReward;
 use serde::{Deserialize, Serialize};
 
@@ -138,7 +138,7 @@ impl Model {
         }
         let applied = self.artifacts.applied()?;
         let fired = applied.rules().explain_briefly(query, object, WAYS);
-        let grounded = |reason: &Reason<'_>| {
+        let grounded = |reason: &FiredRule<'_>| {
             let reasoned = by_rule(reason, object, reason.confidence);
             let answer = self.named(query, &reasoned, Probability::default());
             let super::Reason { from, from_id, path, .. } = answer.reason;

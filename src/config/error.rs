@@ -1,26 +1,13 @@
-//! What can be wrong with settings.
+//! What can be wrong with a configuration.
 
-use std::path::PathBuf;
+use super::SettingsError;
 
-/// Why settings could not be taken.
+/// Why a configuration could not be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// A setting that is not known, not of the right kind, or out of range.
-    #[error("{place}: {message}")]
-    Setting {
-        /// Where it was given: `file:line`, or `key=value`.
-        place: String,
-        /// What is wrong with it.
-        message: String,
-    },
-    /// A file of settings that cannot be read.
-    #[error("{}: cannot be read", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    /// A setting that cannot be taken, or a file of settings that cannot be read.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
     /// A configuration that does not come with the program.
     #[error("{0}")]
     Unknown(String),

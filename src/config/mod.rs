@@ -4,19 +4,20 @@
 //! [`Config`], layered ([`Layer`]) and named ([`named`]).
 
 mod error;
-mod layer;
 mod named;
 
+pub use crate::settings::{Layer, SettingsError, WrongValue};
 pub use error::ConfigError;
-pub use layer::Layer;
 pub use named::{Named, named, names};
 
 use crate::embed::{ModelKind, Settings};
 use crate::eval::{Side, Ties};
 use crate::rule::{Aggregate, ApplyOptions, MineOptions, MiningBudget, RuleType};
+use crate::settings::{expect, number, whole};
 use crate::walk::WalkConfig;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::ops::Bound;
 
 /// Who answers at the end. Decides which stages a run has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -118,6 +119,20 @@ impl Default for RulesConfig {
 }
 
 impl RulesConfig {
+    /// What is wrong with the values, by the key to blame.
+    ///
+    /// # Errors
+    /// The key, what was expected and what was found.
+    pub fn check(&self) -> Result<(), WrongValue> {
+        number("seconds", self.seconds, (Bound::Excluded(0.0), Bound::Unbounded))?;
+        number("min_confidence", self.min_confidence, 0.0..=1.0)?;
+        number("threshold", self.threshold, 0.0..=1.0)?;
+        whole("max_length", self.max_length, 1..=5)?;
+        whole("max_acyclic_length", self.max_acyclic_length, 1..=5)?;
+        expect(!self.types.is_empty(), "types", "at least one of cyclic, acyclic, zero", "none")?;
+        whole("top", self.top, 1..)
+    }
+
     /// The same as the miner takes it.
     pub fn mine_options(&self, seed: u64) -> MineOptions {
         MineOptions {
@@ -189,10 +204,20 @@ impl Default for BlendConfig {
 }
 
 impl BlendConfig {
+    /// What is wrong with the weights, by the key to blame.
+    ///
+    /// # Errors
+    /// The key, what was expected and what was found.
+    pub fn check(&self) -> Result<(), WrongValue> {
+        number("rules", self.rules, 0.0..)?;
+        number("walker", self.walker, 0.0..)?;
+        number("embedding", self.embedding, 0.0..)
+    }
+
     /// The weights where none are fitted: none for who does not speak.
-    pub fn weights(&self) -> Weights {
+    pub fn weights(&self) -> BlendWeights {
         let given = |speaks: bool, weight: f64| if speaks { weight } else { 0.0 };
-        Weights {
+        BlendWeights {
             rules: given(self.with_rules, self.rules),
             walker: given(self.with_walker, self.walker),
             embedding: given(self.with_embedding, self.embedding),
@@ -203,7 +228,7 @@ impl BlendConfig {
 /// How much each reasoner counts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Weights {
+pub struct BlendWeights {
     /// The rules.
     pub rules: f64,
     /// The walker.
@@ -237,39 +262,15 @@ impl Config {
     /// What is wrong with the values, by the key to blame.
     ///
     /// # Errors
-    /// The key, what was expected and what was found, in one line.
-    pub fn check(&self) -> Result<(), String> {
-        let RulesConfig { seconds, min_confidence, threshold, max_length, max_acyclic_length, .. } =
-            self.rules;
-        let expect = |holds: bool, key: &str, expected: &str, found: &dyn std::fmt::Display| {
-            if holds { Ok(()) } else { Err(format!("`{key}`: expected {expected}, found {found}")) }
-        };
-        expect(seconds > 0.0 && seconds.is_finite(), "rules.seconds", "a number above 0", &seconds)?;
-        for (key, share) in [("rules.min_confidence", min_confidence), ("rules.threshold", threshold)] {
-            expect((0.0..=1.0).contains(&share), key, "a number from 0 to 1", &share)?;
-        }
-        for (key, length) in
-            [("rules.max_length", max_length), ("rules.max_acyclic_length", max_acyclic_length)]
-        {
-            expect((1..=5).contains(&length), key, "a length from 1 to 5", &length)?;
-        }
-        expect(
-            !self.rules.types.is_empty(),
-            "rules.types",
-            "at least one of cyclic, acyclic, zero",
-            &"none",
-        )?;
-        expect(self.rules.top > 0, "rules.top", "a number above 0", &self.rules.top)?;
-        let BlendConfig { rules, walker, embedding, .. } = self.blend;
-        for (key, weight) in
-            [("blend.rules", rules), ("blend.walker", walker), ("blend.embedding", embedding)]
-        {
-            expect(weight >= 0.0 && weight.is_finite(), key, "a number, 0 or more", &weight)?;
-        }
+    /// The key, what was expected and what was found.
+    pub fn check(&self) -> Result<(), WrongValue> {
+        let in_group = |group: &'static str| move |error: WrongValue| error.in_group(group);
+        self.rules.check().map_err(in_group("rules"))?;
+        self.blend.check().map_err(in_group("blend"))?;
         let gives_answers = self.system != System::Blend || self.blend.with_rules || self.blend.with_walker;
-        expect(gives_answers, "blend.with_walker", "true where `blend.with_rules` is false", &false)?;
-        self.embed.check().map_err(|error| format!("embed.{error}"))?;
-        self.walk.check().map_err(|error| error.to_string())
+        expect(gives_answers, "blend.with_walker", "true where `blend.with_rules` is false", false)?;
+        self.embed.check().map_err(in_group("embed"))?;
+        self.walk.check().map_err(in_group("walk"))
     }
 
     /// This configuration with `layer` over it.
@@ -279,10 +280,12 @@ impl Config {
     pub fn with(&self, layer: &Layer) -> Result<Self, ConfigError> {
         // Another model has other defaults.
         let model = layer.text("embed.model").and_then(|name| name.parse::<ModelKind>().ok());
-        match model.filter(|model| *model != self.embed.model) {
-            Some(model) => layer.over(&Config { embed: Settings::of(model), ..self.clone() }, Config::check),
-            None => layer.over(self, Config::check),
-        }
+        Ok(match model.filter(|model| *model != self.embed.model) {
+            Some(model) => {
+                layer.over(&Config { embed: Settings::of(model), ..self.clone() }, Config::check)?
+            }
+            None => layer.over(self, Config::check)?,
+        })
     }
 
     /// The settings that are not as in `other`: the key, the value here, the value there.
@@ -362,7 +365,7 @@ mod tests {
         for (set, said) in [
             ("rules.threshold=2", "`rules.threshold`: expected a number from 0 to 1, found 2"),
             ("rules.types=[]", "`rules.types`: expected at least one of cyclic, acyclic, zero, found none"),
-            ("rules.max_length=0", "`rules.max_length`: expected a length from 1 to 5, found 0"),
+            ("rules.max_length=0", "`rules.max_length`: expected a whole number from 1 to 5, found 0"),
             ("data.learn_valid=true", "`data.learn_valid`: expected a word such as \"auto\", found true"),
             ("blend.walker=-1", "`blend.walker`: expected a number, 0 or more, found -1"),
             ("eval.tie=realistic", "unknown setting `eval.tie`; did you mean `eval.ties`?"),

@@ -2,8 +2,9 @@
 //!
 //! A file may begin from another one: `base = "wn18rr/ruleguider-complex"` takes that file's settings first.
 
-use super::{Config, ConfigError, Layer};
+use super::{Config, ConfigError, Layer, SettingsError};
 use crate::embed::{self, ModelKind, Settings};
+use crate::suggest::nearest;
 use std::path::Path;
 
 /// A configuration that comes with the program.
@@ -95,7 +96,7 @@ pub fn named(name: &str, base: &Config) -> Result<Config, ConfigError> {
     let path = Path::new(name);
     if path.is_file() {
         let text = std::fs::read_to_string(path)
-            .map_err(|source| ConfigError::Io { path: path.to_owned(), source })?;
+            .map_err(|source| SettingsError::Io { path: path.to_owned(), source })?;
         return layered(&text, name, base, 0);
     }
     match ALL.iter().find(|known| known.name == name) {
@@ -115,7 +116,7 @@ fn layered(text: &str, file: &str, base: &Config, depth: usize) -> Result<Config
         None => config.with(&layer),
     };
     let Some((from, place)) = from else { return under(base) };
-    let wrong = |message: String| ConfigError::Setting { place: place.clone(), message };
+    let wrong = |message: String| ConfigError::from(SettingsError::Setting { place: place.clone(), message });
     if depth > 4 {
         return Err(wrong("configurations that begin from one another have no end".to_owned()));
     }
@@ -128,17 +129,17 @@ fn layered(text: &str, file: &str, base: &Config, depth: usize) -> Result<Config
 fn preset_for(dataset: &str, layer: &Layer) -> Option<Settings> {
     let model: ModelKind = layer.text("embed.model")?.parse().ok()?;
     let text = embed::preset(dataset, model)?;
-    Some(Settings::from_toml(text, &[]).expect("a test reads every preset"))
+    Some(Settings::from_toml(text, dataset).expect("a test reads every preset"))
 }
 
 fn unknown(name: &str) -> ConfigError {
-    let likeness = |known: &&Named| strsim::normalized_damerau_levenshtein(name, known.name);
-    let nearest = ALL.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    let nearest = nearest.map_or("none", |known| known.name);
-    ConfigError::Setting {
-        place: name.to_owned(),
-        message: format!("no such file, and no configuration of that name; the nearest is `{nearest}`"),
-    }
+    let nearest = nearest(name, names());
+    let remedy = match nearest.first() {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => "those that there are have names such as `demonstration` and `wn18rr/blend`".to_owned(),
+    };
+    let message = format!("no such file, and no configuration of that name; {remedy}");
+    SettingsError::Setting { place: name.to_owned(), message }.into()
 }
 
 #[cfg(test)]
@@ -173,7 +174,7 @@ mod tests {
     fn an_embedding_model_begins_from_its_own_settings() {
         let config = named("wn18rr/ruleguider-conve", &Config::default()).unwrap();
         let preset = embed::preset("wn18rr", ModelKind::ConvE).unwrap();
-        assert_eq!(config.embed, Settings::from_toml(preset, &[]).unwrap());
+        assert_eq!(config.embed, Settings::from_toml(preset, "wn18rr").unwrap());
         assert_eq!(config.walk.lambda, 0.65);
         let minerva = named("fb15k-237/minerva", &Config::default()).unwrap();
         assert_eq!(
@@ -185,7 +186,9 @@ mod tests {
     #[test]
     fn an_unknown_name_has_a_neighbour() {
         let error = named("demonstratoin", &Config::default()).unwrap_err().to_string();
-        assert!(error.ends_with("the nearest is `demonstration`"), "{error}");
+        assert!(error.ends_with("; did you mean `demonstration`?"), "{error}");
+        let error = named("Zanzibar", &Config::default()).unwrap_err().to_string();
+        assert!(error.ends_with("such as `demonstration` and `wn18rr/blend`"), "{error}");
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl Embedding {
         let archive = Archive::read(path)?;
         let wrong = |why: String| EmbedError::Weights { path: path.to_owned(), why };
         let settings = match archive.metadata(SETTINGS) {
-            Some(text) => Settings::from_toml(text, &[])?,
+            Some(text) => Settings::from_toml(text, &path.display().to_string())?,
             None => guessed(&archive, otherwise).map_err(wrong)?,
         };
         let size = Size { entities: names.entities.len(), relations: names.relations.len() };

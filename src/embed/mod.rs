@@ -28,10 +28,11 @@ mod contract;
 pub use embedding::Embedding;
 pub use file::note;
 pub use model::Size;
-pub use preset::{chosen, preset, presets, suited};
+pub use preset::{LARGE, chosen, preset, presets, suited};
 pub use settings::{Loss, ModelKind, Schedule, Settings, TrainingExample};
 pub use trainer::{Stop, Summary, Task, TrainedEmbedding, learn, train};
 
+use crate::settings::SettingsError;
 use crate::tensor::TensorError;
 use crate::train::TrainError;
 use std::path::PathBuf;
@@ -40,11 +41,8 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum EmbedError {
     /// The settings are wrong.
-    #[error("settings: {why}")]
-    Settings {
-        /// Which one and what about it.
-        why: String,
-    },
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
     /// A computation or a file of weights failed.
     #[error(transparent)]
     Tensor(#[from] TensorError),

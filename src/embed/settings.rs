@@ -2,7 +2,9 @@
 //! from TOML, unknown keys refused.
 
 use super::EmbedError;
+use crate::settings::{Layer, WrongValue, expect, number, whole};
 use serde::{Deserialize, Serialize};
+use std::ops::Bound;
 
 /// The most numbers in an embedding, and examples in a batch: more would not fit into any memory.
 const WIDEST: usize = 1 << 16;
@@ -195,38 +197,23 @@ impl Settings {
         }
     }
 
-    /// Settings from TOML text; keys that are not there keep the defaults of the model, and `changes`
-    /// (`key=value`, the value as in TOML; quotes of a text may be left out) count more than the text.
+    /// Settings from TOML text; keys that are not there keep the defaults of the model. `name` stands for the file in
+    /// messages.
     ///
     /// # Errors
     /// If a key is unknown, a value has the wrong type, or the values do not fit together.
-    pub fn from_toml(text: &str, changes: &[String]) -> Result<Self, EmbedError> {
-        let wrong = |why: String| EmbedError::Settings { why };
-        let mut table: toml::Table =
-            text.parse().map_err(|error: toml::de::Error| wrong(one_line(&error.to_string())))?;
-        for change in changes {
-            let (key, value) = parse_change(change)?;
-            table.insert(key, value);
-        }
-        let model = match table.get("model") {
-            None => ModelKind::default(),
-            Some(name) => name
-                .as_str()
-                .ok_or_else(|| wrong("model: expected a text".to_owned()))?
-                .parse()
-                .map_err(|why| wrong(format!("model: {why}")))?,
-        };
-        let mut whole = toml::Table::try_from(Settings::of(model)).expect("settings are plain values");
-        for (key, value) in table {
-            match whole.get_mut(&key) {
-                Some(place) => *place = fitted(&key, value, place)?,
-                None => return Err(wrong(unknown_key(&key, whole.keys().map(String::as_str)))),
-            }
-        }
-        let settings: Settings =
-            whole.try_into().map_err(|error: toml::de::Error| wrong(one_line(&error.to_string())))?;
-        settings.check().map_err(wrong)?;
-        Ok(settings)
+    pub fn from_toml(text: &str, name: &str) -> Result<Self, EmbedError> {
+        Self::from_layer(&Layer::parse(text, name)?)
+    }
+
+    /// The settings of `layer` over the defaults of the model that it names.
+    ///
+    /// # Errors
+    /// If a key is unknown, a value has the wrong type, or the values do not fit together.
+    pub fn from_layer(layer: &Layer) -> Result<Self, EmbedError> {
+        // What is no model is refused with its place by the layer itself.
+        let model = layer.text("model").and_then(|name| name.parse().ok()).unwrap_or_default();
+        Ok(layer.over(&Settings::of(model), Settings::check)?)
     }
 
     /// The same as TOML text.
@@ -238,155 +225,97 @@ impl Settings {
     ///
     /// # Errors
     /// What does not, by its key.
-    pub fn check(&self) -> Result<(), String> {
-        let at_least_one = [
-            ("dimension", self.dimension),
-            ("batch", self.batch),
-            ("epochs", self.epochs),
-            ("evaluate_every", self.evaluate_every),
-            ("patience", self.patience),
-            ("image_rows", self.image_rows),
-            ("filters", self.filters),
-            ("kernel", self.kernel),
-        ];
-        let shares = [
+    pub fn check(&self) -> Result<(), WrongValue> {
+        for (key, value, most) in [
+            ("dimension", self.dimension, WIDEST),
+            ("batch", self.batch, WIDEST),
+            ("epochs", self.epochs, usize::MAX),
+            ("evaluate_every", self.evaluate_every, usize::MAX),
+            ("patience", self.patience, usize::MAX),
+            ("image_rows", self.image_rows, usize::MAX),
+            ("filters", self.filters, usize::MAX),
+            ("kernel", self.kernel, usize::MAX),
+        ] {
+            whole(key, value, 1..=most)?;
+        }
+        for (key, value) in [
             ("dropout_entity", self.dropout_entity),
             ("dropout_relation", self.dropout_relation),
             ("dropout_hidden", self.dropout_hidden),
             ("dropout_table", self.dropout_table),
             ("dropout_feature", self.dropout_feature),
             ("label_smoothing", self.label_smoothing),
-        ];
-        let mut why = None;
-        for (key, value) in at_least_one {
-            if value == 0 {
-                why = Some(format!("{key}: must be at least 1"));
-            }
+        ] {
+            number(key, value, 0.0..1.0)?;
         }
-        for (key, value) in [("dimension", self.dimension), ("batch", self.batch)] {
-            if value > WIDEST {
-                why = Some(format!("{key}: must be at most {WIDEST}"));
-            }
-        }
-        for (key, value) in shares {
-            if !(0.0..1.0).contains(&value) {
-                why = Some(format!("{key}: {value} is not between 0 and 1"));
-            }
-        }
-        if !(self.learning_rate > 0.0 && self.learning_rate.is_finite()) {
-            why = Some(format!("learning_rate: {} is not above 0", self.learning_rate));
-        }
-        if self.model == ModelKind::ConvE {
-            let width = self.dimension / self.image_rows.max(1);
-            if !self.dimension.is_multiple_of(self.image_rows.max(1)) {
-                why = Some(format!(
-                    "image_rows: {} does not divide dimension {}",
-                    self.image_rows, self.dimension
-                ));
-            } else if self.kernel > width || self.kernel > 2 * self.image_rows {
-                why = Some(format!(
-                    "kernel: {} is larger than the image, {} × {width}",
-                    self.kernel,
-                    2 * self.image_rows
-                ));
-            }
-        }
-        why.map_or(Ok(()), Err)
+        number("learning_rate", self.learning_rate, (Bound::Excluded(0.0), Bound::Unbounded))?;
+        if self.model == ModelKind::ConvE { self.check_image() } else { Ok(()) }
     }
-}
 
-/// `key=value` with the value as TOML, or as a bare text.
-fn parse_change(change: &str) -> Result<(String, toml::Value), EmbedError> {
-    let (key, value) = change
-        .split_once('=')
-        .ok_or_else(|| EmbedError::Settings { why: format!("`{change}`: expected key=value") })?;
-    let (key, value) = (key.trim().to_owned(), value.trim());
-    let parsed =
-        format!("value = {value}").parse::<toml::Table>().ok().and_then(|mut table| table.remove("value"));
-    Ok((key, parsed.unwrap_or_else(|| toml::Value::String(value.to_owned()))))
-}
-
-/// `value` if it is of the same type as the default it replaces; a whole number may stand for a fraction.
-fn fitted(key: &str, value: toml::Value, default: &toml::Value) -> Result<toml::Value, EmbedError> {
-    match (&value, default) {
-        (toml::Value::Integer(whole), toml::Value::Float(_)) => Ok(toml::Value::Float(*whole as f64)),
-        _ if value.same_type(default) => Ok(value),
-        _ => Err(EmbedError::Settings {
-            why: format!("{key}: expected {} (as in {default}), found {value}", kind_of(default)),
-        }),
+    /// Whether ConvE's image can be made, and a filter fits into it.
+    fn check_image(&self) -> Result<(), WrongValue> {
+        let (rows, width) = (2 * self.image_rows, self.dimension / self.image_rows);
+        let divisor = format!("a number that divides dimension {}", self.dimension);
+        expect(self.dimension.is_multiple_of(self.image_rows), "image_rows", &divisor, self.image_rows)?;
+        let within = format!("a number within the image, {rows} × {width}");
+        expect(self.kernel <= width && self.kernel <= rows, "kernel", &within, self.kernel)
     }
-}
-
-fn kind_of(value: &toml::Value) -> &'static str {
-    match value {
-        toml::Value::Integer(_) => "a whole number",
-        toml::Value::Float(_) => "a number",
-        toml::Value::Boolean(_) => "true or false",
-        _ => "a text",
-    }
-}
-
-/// Says that a key is unknown, and which known one was probably meant.
-fn unknown_key<'a>(key: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let nearest = known.max_by(|a, b| strsim::jaro_winkler(key, a).total_cmp(&strsim::jaro_winkler(key, b)));
-    match nearest {
-        Some(nearest) => format!("unknown key `{key}`; did you mean `{nearest}`?"),
-        None => format!("unknown key `{key}`"),
-    }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn complaint(text: &str, changes: &[&str]) -> String {
-        let changes: Vec<String> = changes.iter().map(|change| (*change).to_owned()).collect();
-        Settings::from_toml(text, &changes).unwrap_err().to_string()
+    fn complaint(text: &str) -> String {
+        Settings::from_toml(text, "a.toml").unwrap_err().to_string()
     }
 
     #[test]
     fn what_is_not_said_keeps_the_defaults_of_the_model() {
         for model in ModelKind::ALL {
             let text = format!("model = \"{}\"", model.name());
-            assert_eq!(Settings::from_toml(&text, &[]).unwrap(), Settings::of(model));
+            assert_eq!(Settings::from_toml(&text, "a").unwrap(), Settings::of(model));
             let written = Settings::of(model).to_toml();
-            assert_eq!(Settings::from_toml(&written, &[]).unwrap(), Settings::of(model));
+            assert_eq!(Settings::from_toml(&written, "a").unwrap(), Settings::of(model));
         }
     }
 
     #[test]
     fn changes_count_more_than_the_text() {
-        let changes = ["epochs=7", "loss=softmax", "n3 = 1", "schedule=\"constant\""].map(str::to_owned);
-        let settings = Settings::from_toml("epochs = 3\nbatch = 64", &changes).unwrap();
+        let text = Layer::parse("epochs = 3\nbatch = 64", "a").unwrap();
+        let changes = Layer::from_pairs(["epochs=7", "loss=softmax", "n3 = 1", "schedule=\"constant\""]);
+        let settings = Settings::from_layer(&text.followed_by(changes.unwrap())).unwrap();
         assert_eq!((settings.epochs, settings.batch, settings.n3), (7, 64, 1.0));
         assert_eq!((settings.loss, settings.schedule), (Loss::Softmax, Schedule::Constant));
     }
 
     #[test]
     fn a_wrong_setting_names_itself_and_the_remedy() {
-        assert_eq!(
-            complaint("learningrate = 0.1", &[]),
-            "settings: unknown key `learningrate`; did you mean `learning_rate`?"
-        );
-        assert_eq!(
-            complaint("", &["epochs=many"]),
-            "settings: epochs: expected a whole number (as in 100), found \"many\""
-        );
-        assert_eq!(complaint("", &["epochs"]), "settings: `epochs`: expected key=value");
-        assert_eq!(complaint("batch = 0", &[]), "settings: batch: must be at least 1");
-        assert_eq!(
-            complaint("dropout_table = 1.5", &[]),
-            "settings: dropout_table: 1.5 is not between 0 and 1"
-        );
-        assert!(complaint("model = \"transe\"", &[]).contains("use distmult, complex, conve or rotate"));
-        assert!(complaint("loss = \"hinge\"", &[]).contains("unknown variant `hinge`"));
-        assert!(complaint("epochs = = 3", &[]).contains("line 1"));
-        assert!(
-            complaint("model = \"conve\"\nimage_rows = 7", &[]).contains("does not divide dimension 200")
-        );
+        for (text, said) in [
+            ("learningrate = 0.1", "a.toml:1: unknown setting `learningrate`; did you mean `learning_rate`?"),
+            ("\nbatch = 0", "a.toml:2: `batch`: expected a whole number from 1 to 65536, found 0"),
+            ("kernel = 0", "a.toml:1: `kernel`: expected a whole number, 1 or more, found 0"),
+            ("epochs = 'many'", "a.toml:1: `epochs`: expected a whole number, 0 or more, found \"many\""),
+            (
+                "dropout_table = 1.5",
+                "a.toml:1: `dropout_table`: expected a number from 0 to below 1, found 1.5",
+            ),
+            ("loss = 'hinge'", "a.toml:1: `loss`: expected `binary` or `softmax`, found \"hinge\""),
+            (
+                "model = 'transe'",
+                "a.toml:1: `model`: expected one of `distmult`, `complex`, `conve`, `rotate`, found \"transe\"",
+            ),
+            (
+                "model = 'conve'\nimage_rows = 7",
+                "a.toml:2: `image_rows`: expected a number that divides dimension 200, found 7",
+            ),
+            (
+                "model = 'conve'\nkernel = 30",
+                "a.toml:2: `kernel`: expected a number within the image, 20 × 20, found 30",
+            ),
+        ] {
+            assert_eq!(complaint(text), said);
+        }
+        assert!(complaint("epochs = = 3").starts_with("a.toml:1: "));
     }
 }

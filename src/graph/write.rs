@@ -3,8 +3,8 @@
 
 use super::format::{Compression, FileKind, Format, Out};
 use super::read::{
-    GRAPH, LABELS, TEST, TEST_WITH_UNSEEN, TRAIN, VALID, files_of, named_columns, named_node, node, part_of,
-    term,
+    GRAPH, LABELS, RELATION_LABELS, TEST, TEST_WITH_UNSEEN, TRAIN, VALID, files_of, named_columns,
+    named_node, node, part_of, term,
 };
 use super::{Dataset, GraphError, Names, Triple};
 use crate::aside::{self, write_aside};
@@ -57,9 +57,12 @@ pub fn write_dataset(folder: &Path, ending: &str, dataset: &Dataset) -> Result<(
     if !dataset.test_left_out.is_empty() {
         write(TEST_WITH_UNSEEN, &[&dataset.test[..], &dataset.test_left_out].concat())?;
     }
-    if !dataset.names.labels.is_empty() {
-        written.push(write_labels(folder, &dataset.names)?);
-    }
+    let names = &dataset.names;
+    let entities = names.labels.iter().map(|(&id, label)| (id.0, names.entity(id), label.as_str()));
+    written.extend(write_labels(folder, LABELS, entities.collect())?);
+    let relations =
+        names.relation_labels.iter().map(|(&id, label)| (id.0, names.relation(id), label.as_str()));
+    written.extend(write_labels(folder, RELATION_LABELS, relations.collect())?);
     for path in files_of(folder)? {
         if part_of(&path).is_some() && path.is_file() && !written.contains(&path) {
             std::fs::remove_file(&path).map_err(GraphError::removing(&path))?;
@@ -68,15 +71,22 @@ pub fn write_dataset(folder: &Path, ending: &str, dataset: &Dataset) -> Result<(
     Ok(())
 }
 
-fn write_labels(folder: &Path, names: &Names) -> Result<PathBuf, GraphError> {
-    let mut labels: Vec<_> = names.labels.iter().collect();
+/// Writes labels, each with an id and a name, in the order of the ids. Where it wrote them; nowhere if there are none.
+fn write_labels(
+    folder: &Path,
+    file: &str,
+    mut labels: Vec<(u32, &str, &str)>,
+) -> Result<Option<PathBuf>, GraphError> {
+    if labels.is_empty() {
+        return Ok(None);
+    }
     labels.sort_unstable();
-    let path = folder.join(format!("{LABELS}.tsv"));
+    let path = folder.join(format!("{file}.tsv"));
     let written = write_packed(&path, |out| {
-        labels.iter().try_for_each(|(id, label)| writeln!(out, "{}\t{label}", names.entity(**id)))
+        labels.iter().try_for_each(|(_, name, label)| writeln!(out, "{name}\t{label}"))
     });
     written.map_err(GraphError::writing(&path))?;
-    Ok(path)
+    Ok(Some(path))
 }
 
 /// A name with a tab or a line break cannot stand in a file of tabs: refused before anything is written.
@@ -178,6 +188,8 @@ pub fn check_writable(path: &Path) -> Result<(), GraphError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::{ReadOptions, read};
+    use std::collections::HashMap;
 
     fn names_in(folder: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(folder).unwrap();
@@ -201,6 +213,37 @@ mod tests {
             assert_eq!(std::fs::read(&path).unwrap(), b"old");
         }
         assert_eq!(names_in(folder.path()), ["text.gz", "text.txt", "text.zst"]);
+    }
+
+    #[test]
+    fn labels_of_entities_and_relations_are_written_and_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        std::fs::create_dir(&from).unwrap();
+        for (name, text) in [
+            ("train.tsv", "Q1\tP22\tQ2\nQ2\tP25\tQ3\n"),
+            ("valid.tsv", "Q1\tP25\tQ3\n"),
+            ("test.tsv", "Q3\tP22\tQ1\n"),
+            ("entity_labels.tsv", "Q1\tAda\nQ3\tBen\n"),
+            ("relation_labels.tsv", "P22\tfather\nP25\tmother\n"),
+        ] {
+            std::fs::write(from.join(name), text).unwrap();
+        }
+        let options = ReadOptions::default();
+        let dataset = read(&from, &options).unwrap();
+        write_dataset(&to, "csv.gz", &dataset).unwrap();
+        for file in ["entity_labels.tsv", "relation_labels.tsv"] {
+            let text = |folder: &Path| std::fs::read_to_string(folder.join(file)).unwrap();
+            assert_eq!(text(&to), text(&from), "{file}");
+        }
+        let again = read(&to, &options).unwrap();
+        assert_eq!(again.names.relation_labels, dataset.names.relation_labels);
+        assert_eq!(again.names.relation_labels.len(), 2);
+        // A data set without labels leaves none of another one behind.
+        let bare =
+            Names { labels: HashMap::new(), relation_labels: HashMap::new(), ..(*dataset.names).clone() };
+        write_dataset(&to, "csv.gz", &Dataset { names: Arc::new(bare), ..dataset }).unwrap();
+        assert_eq!(names_in(&to), ["test.csv.gz", "train.csv.gz", "valid.csv.gz"]);
     }
 
     #[test]

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::{Mutex, PoisonError};
 
-/// The most of the time that is put aside for ranking.
+/// The most of the time that is put aside for ranking. Chosen by hand, as is the least: what is not needed for ranking is
+/// lost for learning.
 const MOST_FOR_RANKING: f64 = 0.3;
 /// The least of it: files are read and written between the stages, too.
 const LEAST_FOR_RANKING: f64 = 0.05;

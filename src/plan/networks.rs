@@ -3,34 +3,39 @@
 //! The estimates count multiplications and divide them by what a core does of them in our own code; they are
 //! there to choose sizes and numbers of epochs, and are off by a factor of two easily.
 
-use crate::embed::{self, ModelKind, Settings};
+use crate::embed::{self, LARGE, ModelKind, Settings};
 use crate::eval::Side;
 use crate::graph::Dataset;
 use crate::walk::{Pool, WalkConfig};
 use serde::{Deserialize, Serialize};
 
 /// Multiply-adds that a core does in a second, in thousand millions: what small networks get of one with AVX-512 in training.
+/// By benches/README.md large ones get 47: W2 takes 0.525 s on one thread for 3 × 512 × 40,000 × 400. A stage is cut where
+/// its time is up, so a number that is off costs size or epochs, not minutes.
 const A_CORE: f64 = 20.0;
-/// How many cores an NVIDIA card is worth here.
+/// How many cores an NVIDIA card is worth here. By benches/README.md an H200 trains walkers as fast as 45 to 125 of its
+/// cores and an embedding model as fast as 340: one number between, for all cards.
 const A_CARD: f64 = 150.0;
-/// How many times as fast the products of an embedding model with very many entities are.
+/// How many times as fast the products of an embedding model with very many entities are: 47 (above) to [`A_CORE`], less
+/// what a loaded machine takes.
 const LARGE_PRODUCTS: f64 = 2.0;
-/// From this many entities on a graph is large.
-pub const LARGE: usize = 10_000;
-/// From this mean degree on a graph is walked like FB15k-237, below like WN18RR.
+/// From this mean degree on a graph is walked like FB15k-237, below like WN18RR. Between theirs, which are 37.5 and 4.3
+/// (results/NOTES.md, *Degrees*); no graph between has been tried.
 const DENSE: f64 = 15.0;
-/// The part of the time that the walker gets.
+/// The part of the time that the walker gets. These parts were chosen by hand; results/NOTES.md, *Graphs of one's own*, has
+/// the figures that `run` reaches with them.
 const WALKING: f64 = 0.5;
 /// The part that the embedding model gets.
 const EMBEDDING: f64 = 0.3;
 /// The part that it gets if there is no time for a walker.
 const ALONE: f64 = 0.65;
-/// What an epoch of the relation agent alone costs, an epoch of both being 1.
+/// What an epoch of the relation agent alone costs, an epoch of both being 1: it is one of two agents.
 const PRETRAINING: f64 = 0.5;
 /// Walks may share states better than is assumed here: so many times as fast a walker has been seen.
 const HOPE: f64 = 3.0;
 /// A network is made smaller until the time is enough for so many epochs, and left out if the smallest has not
-/// even the second number of them: one that has hardly been trained says nothing, and rewards at random.
+/// even the second number of them: one that has hardly been trained says nothing, and rewards at random. results/NOTES.md,
+/// *Graphs of one's own*: on WN18RR's facts in 8 minutes 47.3 by small networks, 39.3 by a large one after one epoch.
 const EPOCHS_WANTED: [usize; 2] = [10, 5];
 /// The sizes of walkers, the largest first: for so many entities or more, the width, layers, batch and walks a query.
 const WALKERS: [(usize, [usize; 4]); 3] =
@@ -96,7 +101,7 @@ impl Resources {
 
 /// A network that suits a graph, and whether there is time for it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fitted<T> {
+pub struct FittedNetwork<T> {
     /// Its settings.
     pub settings: T,
     /// Whether there is time enough to train it.
@@ -107,9 +112,9 @@ pub struct Fitted<T> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Networks {
     /// The walker.
-    pub walker: Fitted<WalkConfig>,
+    pub walker: FittedNetwork<WalkConfig>,
     /// The embedding model.
-    pub embedding: Fitted<Settings>,
+    pub embedding: FittedNetwork<Settings>,
 }
 
 impl Networks {
@@ -121,24 +126,24 @@ impl Networks {
         if walker.fits && embedding.settings.epochs >= EPOCHS_WANTED[0] {
             return Self { walker, embedding };
         }
-        let walker = Fitted { fits: false, ..walker };
+        let walker = FittedNetwork { fits: false, ..walker };
         Self { walker, embedding: fitting_embedding(shape, resources, ALONE) }
     }
 }
 
 /// The largest of `sizes`, which come in this order, that gets the epochs it wants; otherwise the smallest.
-fn largest<T>(sizes: impl IntoIterator<Item = T>, epochs: impl Fn(&T) -> usize) -> Fitted<T> {
+fn largest<T>(sizes: impl IntoIterator<Item = T>, epochs: impl Fn(&T) -> usize) -> FittedNetwork<T> {
     let [wanted, least] = EPOCHS_WANTED;
     let mut sizes = sizes.into_iter().peekable();
     loop {
         let size = sizes.next().expect("there is a size for every graph");
         if epochs(&size) >= wanted || sizes.peek().is_none() {
-            return Fitted { fits: epochs(&size) >= least, settings: size };
+            return FittedNetwork { fits: epochs(&size) >= least, settings: size };
         }
     }
 }
 
-fn fitting_walker(shape: &GraphSize, resources: &Resources) -> Fitted<WalkConfig> {
+fn fitting_walker(shape: &GraphSize, resources: &Resources) -> FittedNetwork<WalkConfig> {
     let sizes = WALKERS.iter().filter(|(from, _)| shape.entities >= *from);
     let trained = |(_, size): &(usize, [usize; 4])| {
         let config = walker(shape, *size);
@@ -189,7 +194,7 @@ fn walker(shape: &GraphSize, [width, layers, batch, rollouts]: [usize; 4]) -> Wa
     }
 }
 
-fn fitting_embedding(shape: &GraphSize, resources: &Resources, part: f64) -> Fitted<Settings> {
+fn fitting_embedding(shape: &GraphSize, resources: &Resources, part: f64) -> FittedNetwork<Settings> {
     let suited = embed::suited(ModelKind::ComplEx, shape.entities);
     let trained = |&dimension: &usize| {
         let settings = Settings { dimension, ..suited.clone() };

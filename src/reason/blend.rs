@@ -9,19 +9,20 @@
 //! every relation with enough queries there and one for all others.
 
 use super::{ByRules, ByWalker, Candidate, Evidence, Explains, Found, Reasoned, ranked};
-use crate::config::Weights;
+use crate::config::BlendWeights;
 use crate::embed::Embedding;
 use crate::eval::{Answers, EvalError, Reasoner, ReasonerError, Scored, Side};
 use crate::graph::{Adjacency, Direction, EntityId, Graph, Link, Names, Query, Triple};
 use crate::progress::Progress;
-use crate::rule::{Ranked, UNPREDICTED};
+use crate::rule::{RuleAnswer, UNPREDICTED};
 use crate::walk;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// What an answer gets from a reasoner that does not give it.
+/// What an answer gets from a reasoner that does not give it: what the weakest rule that is kept by default gives, of
+/// confidence 0.01 (`rules.min_confidence`) and without a body (`ApplyOptions::zero_weight`, 0.01).
 const ABSENT: f64 = 1e-4;
 /// The weights that are tried: parts of so many.
 const PARTS: u32 = 10;
@@ -29,24 +30,25 @@ const PARTS: u32 = 10;
 const AT_ONCE: usize = 1024;
 /// Queries that the weights are fitted to at once at most.
 const FITTED_AT_ONCE: usize = 512;
-/// How many queries of all relations a relation's own weights have to outvote.
+/// How many queries of all relations a relation's own weights have to outvote. Chosen by hand, not fitted: with as many
+/// validation queries of its own, a relation has half a say.
 const PULL: f64 = 30.0;
 
 /// The weights of a blend, as they are kept in a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recipe {
     /// For tail queries of relations without weights of their own.
-    pub general: Weights,
+    pub general: BlendWeights,
     /// The same for head queries, for which the walker may not be trained; those of tail queries if there are none.
     #[serde(default)]
-    pub general_head: Option<Weights>,
+    pub general_head: Option<BlendWeights>,
     /// By relation and direction asked (`tail`, `head`).
-    pub relations: BTreeMap<String, BTreeMap<String, Weights>>,
+    pub relations: BTreeMap<String, BTreeMap<String, BlendWeights>>,
 }
 
 impl Recipe {
     /// The same weights for every query.
-    pub fn of(general: Weights) -> Self {
+    pub fn of(general: BlendWeights) -> Self {
         Self { general, general_head: None, relations: BTreeMap::new() }
     }
 }
@@ -63,7 +65,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn score(&self, weights: Weights) -> f64 {
+    fn score(&self, weights: BlendWeights) -> f64 {
         weights.rules * self.rules + weights.walker * self.walker + weights.embedding * self.embedding
     }
 }
@@ -82,8 +84,8 @@ pub struct Members {
 pub struct Blend {
     members: Members,
     graph: Arc<Graph>,
-    general: [Weights; 2],
-    own: HashMap<Link, Weights>,
+    general: [BlendWeights; 2],
+    own: HashMap<Link, BlendWeights>,
 }
 
 impl Blend {
@@ -101,7 +103,7 @@ impl Blend {
         Self { members, graph: Arc::clone(graph), general, own }
     }
 
-    fn weights(&self, link: Link) -> Weights {
+    fn weights(&self, link: Link) -> BlendWeights {
         let general = self.general[usize::from(link.direction() == Direction::Inverse)];
         self.own.get(&link).copied().unwrap_or(general)
     }
@@ -116,7 +118,7 @@ impl Blend {
         self.seen_beside(queries, &self.by_rules(queries), &self.walked(queries)?)
     }
 
-    fn by_rules(&self, queries: &[Query]) -> Vec<Vec<Ranked>> {
+    fn by_rules(&self, queries: &[Query]) -> Vec<Vec<RuleAnswer>> {
         match &self.members.rules {
             Some(rules) => rules.ranked(queries),
             None => vec![Vec::new(); queries.len()],
@@ -134,7 +136,7 @@ impl Blend {
     fn seen_beside(
         &self,
         queries: &[Query],
-        by_rules: &[Vec<Ranked>],
+        by_rules: &[Vec<RuleAnswer>],
         walked: &[Vec<walk::WalkedAnswer>],
     ) -> Result<Vec<Vec<Seen>>, ReasonerError> {
         let embedding = &self.members.embedding;
@@ -191,7 +193,7 @@ impl Blend {
                     let open =
                         |entity| entity == target || !truth.contains(query.subject, query.link, entity);
                     let seen: Vec<Seen> = seen.iter().filter(|one| open(one.entity)).copied().collect();
-                    let brought = |&weights: &Weights| reciprocal_rank(&seen, target, weights);
+                    let brought = |&weights: &BlendWeights| reciprocal_rank(&seen, target, weights);
                     (query.link, choices.iter().map(brought).collect())
                 })
                 .collect();
@@ -206,9 +208,9 @@ impl Blend {
     }
 
     /// The weights that are tried: those that give nothing to who does not speak.
-    fn choices(&self) -> Vec<Weights> {
+    fn choices(&self) -> Vec<BlendWeights> {
         let Members { rules, walker, embedding } = &self.members;
-        let allowed = |weights: &Weights| {
+        let allowed = |weights: &BlendWeights| {
             (rules.is_some() || weights.rules == 0.0)
                 && (walker.is_some() || weights.walker == 0.0)
                 && (embedding.is_some() || weights.embedding == 0.0)
@@ -217,7 +219,7 @@ impl Blend {
     }
 
     /// What `weights` give to those who speak.
-    fn spoken(&self, weights: Weights) -> String {
+    fn spoken(&self, weights: BlendWeights) -> String {
         let Members { rules, walker, embedding } = &self.members;
         let said = [
             rules.as_ref().map(|_| format!("rules {}", weights.rules)),
@@ -229,7 +231,7 @@ impl Blend {
 }
 
 /// What each reasoner says about every answer of `by_rules` and `walked`, `scores` being the embedding's, if it has any.
-fn seen(by_rules: &[Ranked], walked: &[walk::WalkedAnswer], scores: &[f32]) -> Vec<Seen> {
+fn seen(by_rules: &[RuleAnswer], walked: &[walk::WalkedAnswer], scores: &[f32]) -> Vec<Seen> {
     let highest = scores.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
     let sum: f64 = scores.iter().map(|&score| f64::from(score - highest).exp()).sum();
     let embedding = |entity: EntityId| {
@@ -244,7 +246,7 @@ fn seen(by_rules: &[Ranked], walked: &[walk::WalkedAnswer], scores: &[f32]) -> V
         walker: ABSENT.ln(),
         embedding: embedding(entity).max(4.0 * ABSENT.ln()),
     };
-    for Ranked { scored, rule } in by_rules.iter().filter(|ranked| ranked.scored.score > UNPREDICTED) {
+    for RuleAnswer { scored, rule } in by_rules.iter().filter(|ranked| ranked.scored.score > UNPREDICTED) {
         let seen = found.entry(scored.entity).or_insert_with(|| absent(scored.entity));
         (seen.rules, seen.rule) = (scored.score.max(ABSENT).ln(), *rule);
     }
@@ -256,17 +258,17 @@ fn seen(by_rules: &[Ranked], walked: &[walk::WalkedAnswer], scores: &[f32]) -> V
 }
 
 /// All weights that add up to 1, in steps of a part.
-fn grid() -> impl Iterator<Item = Weights> {
+fn grid() -> impl Iterator<Item = BlendWeights> {
     (0..=PARTS).flat_map(|rules| {
         (0..=PARTS - rules).map(move |walker| {
             let part = |parts: u32| f64::from(parts) / f64::from(PARTS);
-            Weights { rules: part(rules), walker: part(walker), embedding: part(PARTS - rules - walker) }
+            BlendWeights { rules: part(rules), walker: part(walker), embedding: part(PARTS - rules - walker) }
         })
     })
 }
 
 /// 1 / rank of the target among `seen`, ties in the middle; 0 if it is not there.
-fn reciprocal_rank(seen: &[Seen], target: EntityId, weights: Weights) -> f64 {
+fn reciprocal_rank(seen: &[Seen], target: EntityId, weights: BlendWeights) -> f64 {
     let Some(own) = seen.iter().find(|one| one.entity == target).map(|one| one.score(weights)) else {
         return 0.0;
     };
@@ -299,7 +301,7 @@ impl Gain {
     }
 
     /// Which of `choices` brought most, of equals the first; `given` if nothing brought anything.
-    fn best(&self, choices: &[Weights], given: Weights) -> Weights {
+    fn best(&self, choices: &[BlendWeights], given: BlendWeights) -> BlendWeights {
         let mut best = (0.0, given);
         for (&weights, &sum) in choices.iter().zip(&self.sums) {
             if sum > best.0 {
@@ -312,7 +314,12 @@ impl Gain {
 
 /// The best weights over all queries of each direction, and for each link those that its own queries and [`PULL`] of
 /// all others of its direction like best together.
-fn recipe(gains: &BTreeMap<Link, Gain>, choices: &[Weights], given: Weights, names: &Names) -> Recipe {
+fn recipe(
+    gains: &BTreeMap<Link, Gain>,
+    choices: &[BlendWeights],
+    given: BlendWeights,
+    names: &Names,
+) -> Recipe {
     let mut recipe = Recipe::of(given);
     for (direction, side) in [(Direction::Forward, "tail"), (Direction::Inverse, "head")] {
         let gains = gains.iter().filter(|(link, _)| link.direction() == direction);
@@ -343,7 +350,7 @@ impl Reasoner for Blend {
     fn answer_for_fact(&self, query: Query, fact: EntityId) -> Result<Option<Vec<Scored>>, ReasonerError> {
         let Some(rules) = &self.members.rules else { return Ok(None) };
         let Some(by_rules) = rules.reasoner().answer_for_fact(query, fact)? else { return Ok(None) };
-        let ranked = by_rules.into_iter().map(|scored| Ranked { scored, rule: None }).collect();
+        let ranked = by_rules.into_iter().map(|scored| RuleAnswer { scored, rule: None }).collect();
         let seen = self.seen_beside(&[query], &[ranked], &self.walked(&[query])?)?.pop();
         Ok(seen.map(|seen| self.scored(query, &seen)))
     }
@@ -421,18 +428,18 @@ mod tests {
 
     #[test]
     fn the_grid_covers_the_corners() {
-        let all: Vec<Weights> = grid().collect();
+        let all: Vec<BlendWeights> = grid().collect();
         assert_eq!(all.len(), 66);
         for corner in [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]] {
             let [rules, walker, embedding] = corner;
-            assert!(all.contains(&Weights { rules, walker, embedding }));
+            assert!(all.contains(&BlendWeights { rules, walker, embedding }));
         }
     }
 
     #[test]
     fn ranks_are_reciprocal_and_ties_in_the_middle() {
         let seen = [one(1, 0.9, 0.1, 0.1), one(2, 0.1, 0.9, 0.1), one(3, 0.1, 0.1, 0.1)];
-        let by_rules = Weights { rules: 1.0, walker: 0.0, embedding: 0.0 };
+        let by_rules = BlendWeights { rules: 1.0, walker: 0.0, embedding: 0.0 };
         assert_eq!(reciprocal_rank(&seen, EntityId(1), by_rules), 1.0);
         assert_eq!(reciprocal_rank(&seen, EntityId(2), by_rules), 1.0 / 2.5);
         assert_eq!(reciprocal_rank(&seen, EntityId(9), by_rules), 0.0);
@@ -441,8 +448,8 @@ mod tests {
     #[test]
     fn a_relation_with_many_queries_gets_its_own_weights() {
         let names = Names { relations: ["a", "b"].into_iter().collect(), ..Names::default() };
-        let choices: Vec<Weights> = grid().collect();
-        let likes = |wanted: &dyn Fn(&Weights) -> bool| -> Vec<f64> {
+        let choices: Vec<BlendWeights> = grid().collect();
+        let likes = |wanted: &dyn Fn(&BlendWeights) -> bool| -> Vec<f64> {
             choices.iter().map(|weights| f64::from(u8::from(wanted(weights)))).collect()
         };
         let (rules, walker) = (likes(&|w| w.rules == 1.0), likes(&|w| w.walker == 1.0));
@@ -450,7 +457,7 @@ mod tests {
         let mut gains: BTreeMap<Link, Gain> = BTreeMap::new();
         (0..100).for_each(|_| gains.entry(links[0]).or_default().add(&rules));
         (0..3).for_each(|_| gains.entry(links[1]).or_default().add(&walker));
-        let given = Weights { rules: 0.4, walker: 0.3, embedding: 0.3 };
+        let given = BlendWeights { rules: 0.4, walker: 0.3, embedding: 0.3 };
         let nothing = recipe(
             &BTreeMap::from([(links[0], Gain { sums: vec![0.0; 66], queries: 9.0 })]),
             &choices,
@@ -467,7 +474,7 @@ mod tests {
 
     #[test]
     fn what_a_reasoner_does_not_give_counts_little() {
-        let scored = |id, score| Ranked { scored: Scored { entity: EntityId(id), score }, rule: Some(7) };
+        let scored = |id, score| RuleAnswer { scored: Scored { entity: EntityId(id), score }, rule: Some(7) };
         // 2 is an entity that no rule predicts.
         let seen = seen(&[scored(0, 0.5), scored(2, 0.9 * UNPREDICTED)], &[], &[0.0, 1.0, 0.0]);
         assert_eq!(seen.len(), 1);

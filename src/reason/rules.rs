@@ -3,7 +3,7 @@
 use super::{Candidate, Evidence, Explains, Found, Hop, Reasoned, ranked};
 use crate::eval::{Reasoner, ReasonerError};
 use crate::graph::{EntityId, Graph, Query};
-use crate::rule::{ApplyOptions, Ranked, Reason, RuleReasoner, ScoredRule};
+use crate::rule::{ApplyOptions, FiredRule, RuleAnswer, RuleReasoner, ScoredRule};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl ByRules {
     }
 
     /// What the rules predict for each of `queries`.
-    pub(super) fn ranked(&self, queries: &[Query]) -> Vec<Vec<Ranked>> {
+    pub(super) fn ranked(&self, queries: &[Query]) -> Vec<Vec<RuleAnswer>> {
         queries.par_iter().with_max_len(64).map(|&query| self.rules.ranked(query)).collect()
     }
 
@@ -47,8 +47,8 @@ impl Explains for ByRules {
     }
 
     fn search(&self, queries: &[Query], _at_least: usize) -> Result<Vec<Found>, ReasonerError> {
-        let found = |(&query, answers): (&Query, Vec<Ranked>)| {
-            let evidence = |answer: Ranked| (answer.scored, Evidence { rule: answer.rule, walk: None });
+        let found = |(&query, answers): (&Query, Vec<RuleAnswer>)| {
+            let evidence = |answer: RuleAnswer| (answer.scored, Evidence { rule: answer.rule, walk: None });
             let candidates = ranked(query, self.rules.graph(), answers.into_iter().map(evidence));
             Found { query, candidates }
         };
@@ -65,7 +65,7 @@ impl Explains for ByRules {
 }
 
 /// An answer that a rule predicts, with the path that grounds the rule.
-pub fn by_rule(reason: &Reason<'_>, entity: EntityId, score: f64) -> Reasoned {
+pub fn by_rule(reason: &FiredRule<'_>, entity: EntityId, score: f64) -> Reasoned {
     let targets = reason.grounding.iter().skip(1);
     let hop = |(&link, &target)| Hop { link, target, scores: None };
     Reasoned {

@@ -44,7 +44,7 @@ pub struct RuleShare {
 #[serde(deny_unknown_fields)]
 pub struct Published {
     /// How it was ranked.
-    pub protocol: Protocol,
+    pub protocol: PublishedProtocol,
     /// The rows.
     #[serde(rename = "row")]
     pub rows: Vec<PublishedRow>,
@@ -53,7 +53,7 @@ pub struct Published {
 /// How published figures came about.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Protocol {
+pub struct PublishedProtocol {
     /// What was ranked.
     pub said: String,
     /// In what it differs from ours.

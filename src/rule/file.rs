@@ -159,7 +159,7 @@ pub fn rule_text(rule: &super::Rule, names: &Names) -> String {
     text
 }
 
-/// The text of a rule for a person, with entities called as `entity` calls them.
+/// The text of a rule for a person, with relations by their labels and entities called as `entity` calls them.
 pub fn rule_calling(rule: &super::Rule, names: &Names, entity: impl Fn(EntityId) -> String) -> String {
     let mut text = String::new();
     text::write_calling(rule, names, entity, &mut text);

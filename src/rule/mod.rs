@@ -13,13 +13,14 @@ mod file;
 mod frontier;
 mod ground;
 mod mine;
-mod options;
 mod paths;
 mod reach;
 mod recount;
 mod text;
 
-pub use apply::{Aggregate, ApplyOptions, Ranked, Reason, RuleReasoner, UNPREDICTED, write_predictions};
+pub use apply::{
+    Aggregate, ApplyOptions, FiredRule, RuleAnswer, RuleReasoner, UNPREDICTED, write_predictions,
+};
 pub use clause::{Counts, Rule, RuleType, ScoredRule, Shape, UNSEEN, reversed_path, sort_by_confidence};
 pub use file::{RuleFile, check_names, rule_calling, rule_text, write_lines, write_rules};
 pub use ground::Grounding;
@@ -27,6 +28,7 @@ pub use mine::{MineOptions, Mined, MiningBudget, mine};
 pub use paths::RulePaths;
 pub use recount::count_rules;
 
+use crate::settings::WrongValue;
 use std::path::PathBuf;
 
 /// A map whose order depends on nothing but what was put in, so that the same seed gives the same result.
@@ -64,13 +66,8 @@ pub enum RuleError {
         message: String,
     },
     /// An option that makes no sense.
-    #[error("{what}: {remedy}")]
-    Option {
-        /// Which one.
-        what: &'static str,
-        /// What to give instead.
-        remedy: String,
-    },
+    #[error(transparent)]
+    Option(#[from] WrongValue),
     /// A name that AnyBURL's format cannot hold.
     #[error(
         "the {what} `{}` cannot stand in a rule file (it holds a tab or a line break): rename it, or mine cyclic rules only",

@@ -250,14 +250,23 @@ fn walk(start: u8, body: &[Atom]) -> Result<(Vec<Link>, Term), Malformed> {
 
 /// Writes `head <= body` at the end of `out`.
 pub(super) fn write(rule: &Rule, names: &Names, out: &mut String) {
-    write_calling(rule, names, |id| constant(id, names), out);
+    write_with(rule, |id| constant(id, names), |id| names.relation(id), out);
 }
 
-/// The same, with entities called as `entity` calls them.
+/// The same for a person, with relations by their labels and entities called as `entity` calls them.
 pub(super) fn write_calling(
     rule: &Rule,
     names: &Names,
     entity: impl Fn(EntityId) -> String,
+    out: &mut String,
+) {
+    write_with(rule, entity, |id| names.relation_label(id), out);
+}
+
+fn write_with<'n>(
+    rule: &Rule,
+    entity: impl Fn(EntityId) -> String,
+    relation: impl Fn(RelationId) -> &'n str,
     out: &mut String,
 ) {
     let inner = |step: usize| -> String {
@@ -272,23 +281,22 @@ pub(super) fn write_calling(
             (start, entity(answer), end.map_or_else(|| inner(last), &entity))
         }
     };
-    write_atom(rule.head, start, &goal, names, out);
+    let write_atom = |link: Link, from: &str, to: &str, out: &mut String| {
+        let relation = relation(link.relation().expect("rules hold no reserved links"));
+        let (left, right) = if link.direction() == Direction::Forward { (from, to) } else { (to, from) };
+        // Writing to a string cannot fail.
+        let _ = write!(out, "{relation}({left},{right})");
+    };
+    write_atom(rule.head, start, &goal, out);
     out.push_str(IMPLIED_BY);
     out.push(' ');
     let mut here = start.to_owned();
     for (step, &link) in rule.body.iter().enumerate() {
         let next = if step == last { end.clone() } else { inner(step) };
         out.push_str(if step == 0 { "" } else { ", " });
-        write_atom(link, &here, &next, names, out);
+        write_atom(link, &here, &next, out);
         here = next;
     }
-}
-
-fn write_atom(link: Link, from: &str, to: &str, names: &Names, out: &mut String) {
-    let relation = names.relation(link.relation().expect("rules hold no reserved links"));
-    let (left, right) = if link.direction() == Direction::Forward { (from, to) } else { (to, from) };
-    // Writing to a string cannot fail.
-    let _ = write!(out, "{relation}({left},{right})");
 }
 
 /// The longest body whose variables can be told apart in text.

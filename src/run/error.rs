@@ -9,6 +9,9 @@ pub enum RunError {
     /// The settings.
     #[error(transparent)]
     Config(#[from] crate::config::ConfigError),
+    /// The settings that were given over those of a configuration.
+    #[error(transparent)]
+    Settings(#[from] crate::settings::SettingsError),
     /// The file system said no.
     #[error("{}: cannot be {action}", path.display())]
     Io {

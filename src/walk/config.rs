@@ -9,9 +9,9 @@
 //! | MultiHop | [`WalkConfig::multihop`]: *Single* with `lambda = 0` |
 //! | MINERVA | [`WalkConfig::minerva`]: MultiHop without soft reward, action dropout and closed ends |
 
-use super::WalkError;
 use super::episode::Phase;
 use crate::eval::Side;
+use crate::settings::{self, WrongValue};
 use serde::{Deserialize, Serialize};
 
 /// The most hops a walk may have.
@@ -238,26 +238,12 @@ impl WalkConfig {
     /// An error that names the first setting that cannot be worked with.
     ///
     /// # Errors
-    /// [`WalkError::Config`] with the key, its value and what it should be.
-    pub fn check(&self) -> Result<(), WalkError> {
-        let whole = |key, value: usize, least: usize, most: usize| {
-            if (least..=most).contains(&value) {
-                return Ok(());
-            }
-            let value = value.to_string();
-            Err(WalkError::Config { key, value, expected: format!("a whole number from {least} to {most}") })
-        };
-        let real = |key, value: f32, least: f32, most: f32| {
-            if value >= least && value <= most {
-                return Ok(());
-            }
-            let value = value.to_string();
-            Err(WalkError::Config { key, value, expected: format!("a number from {least} to {most}") })
-        };
-        if self.start == Start::Embedding && !self.entity_embeddings {
-            let expected = "random where entities have no embeddings".to_owned();
-            return Err(WalkError::Config { key: "start", value: "embedding".to_owned(), expected });
-        }
+    /// The key, what was expected and what was found.
+    pub fn check(&self) -> Result<(), WrongValue> {
+        let whole = |key, value: usize, least, most| settings::whole(key, value, least..=most);
+        let real = |key, value: f32, least, most| settings::number(key, value, least..=most);
+        let embedded = self.start != Start::Embedding || self.entity_embeddings;
+        settings::expect(embedded, "start", "random where entities have no embeddings", "embedding")?;
         whole("hops", self.hops, 1, MOST_HOPS)?;
         whole("dimension", self.dimension, 1, 4096)?;
         whole("history", self.history, 1, 4096)?;
@@ -341,16 +327,19 @@ mod tests {
         let config = WalkConfig { hops: 6, ..WalkConfig::default() };
         assert_eq!(
             config.check().unwrap_err().to_string(),
-            "walk.hops is 6; it should be a whole number from 1 to 5"
+            "`hops`: expected a whole number from 1 to 5, found 6"
         );
         let config =
             WalkConfig { entity_embeddings: false, start: Start::Embedding, ..WalkConfig::default() };
         assert_eq!(
             config.check().unwrap_err().to_string(),
-            "walk.start is embedding; it should be random where entities have no embeddings"
+            "`start`: expected random where entities have no embeddings, found embedding"
         );
         let config = WalkConfig { lambda: f32::NAN, ..WalkConfig::default() };
-        assert!(config.check().unwrap_err().to_string().starts_with("walk.lambda is NaN"));
+        assert_eq!(config.check().unwrap_err().found, "NaN");
+        let config = WalkConfig { clip: -1.0, ..WalkConfig::default() };
+        let said = config.check().unwrap_err().in_group("walk").to_string();
+        assert_eq!(said, "`walk.clip`: expected a number, 0 or more, found -1");
     }
 
     #[test]

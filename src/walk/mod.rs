@@ -39,6 +39,7 @@ pub use train::{TrainOptions, train};
 pub use walker::Walker;
 pub use world::{Ask, World};
 
+use crate::settings::WrongValue;
 use crate::tensor::TensorError;
 use crate::train::TrainError;
 use std::path::PathBuf;
@@ -47,15 +48,8 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum WalkError {
     /// A setting that cannot be worked with.
-    #[error("walk.{key} is {value}; it should be {expected}")]
-    Config {
-        /// Which setting.
-        key: &'static str,
-        /// What it is.
-        value: String,
-        /// What it may be.
-        expected: String,
-    },
+    #[error(transparent)]
+    Config(#[from] WrongValue),
     /// The device or a file of weights failed.
     #[error(transparent)]
     Tensor(#[from] TensorError),

@@ -6,11 +6,11 @@ use crate::console::{self, Console};
 use crate::data::Data;
 use crate::protocol::Ranking;
 use crate::usage;
-use anyhow::Context;
 use ruleguider::embed::{ModelKind, Settings, chosen};
 use ruleguider::eval::Report;
 use ruleguider::report::reproduce::{RowResult, keep};
 use ruleguider::run::{EmbedReport, EmbedSource, EmbedSpec, RunError, embed};
+use ruleguider::settings::Layer;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -98,13 +98,9 @@ impl Embed {
     }
 
     fn settings(&self, entities: usize) -> anyhow::Result<Settings> {
-        let read = |path: &PathBuf| std::fs::read_to_string(path).with_context(|| path.display().to_string());
-        let text = self.config.as_ref().map(read).transpose()?;
-        let settings = chosen(self.model, &self.dataset_name(), entities, text.as_deref(), &self.set);
-        match &self.config {
-            Some(path) => settings.with_context(|| path.display().to_string()),
-            None => Ok(settings?),
-        }
+        let own = self.config.as_deref().map(Layer::read).transpose()?;
+        let changes = Layer::from_pairs(self.set.iter().map(String::as_str))?;
+        Ok(chosen(self.model, &self.dataset_name(), entities, own, changes)?)
     }
 
     /// The options that change settings, as they were given.

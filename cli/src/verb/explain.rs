@@ -51,7 +51,8 @@ impl Explain {
         } else {
             let (names, naming) = (model.names(), model.naming());
             let (subject, object) = (naming.of(query.subject, names), naming.of(object, names));
-            console::print(&Explained { explanation: &explanation, subject, object, naming })?;
+            let relation = query.link.relation().map_or("", |relation| names.relation_label(relation));
+            console::print(&Explained { explanation: &explanation, subject, relation, object, naming })?;
         }
         let found = explanation.known || explanation.rank.is_some();
         Ok(if found { Outcome::Done } else { Outcome::Negative })
@@ -62,15 +63,15 @@ impl Explain {
 struct Explained<'a> {
     explanation: &'a Explanation,
     subject: String,
+    relation: &'a str,
     object: String,
     naming: &'a Naming,
 }
 
 impl fmt::Display for Explained<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { explanation, subject, object, naming } = self;
-        let Explanation { relation, inverse, known, rank, instead, answers, rules, embedding, .. } =
-            explanation;
+        let Self { explanation, subject, relation, object, naming } = self;
+        let Explanation { inverse, known, rank, instead, answers, rules, embedding, .. } = explanation;
         let (head, tail) = if *inverse { (object, subject) } else { (subject, object) };
         write!(f, "{head} —{relation}→ {tail}: ")?;
         match (known, rank, rules.is_empty()) {
@@ -92,8 +93,7 @@ impl fmt::Display for Explained<'_> {
             write!(f, "\n  {:8.4}  {}", answer.score, answer.reason_in_words(naming))?;
             for step in &answer.reason.path {
                 if let (Some(relation), Some(entity)) = (step.relation_score, step.entity_score) {
-                    let link =
-                        if step.inverse { format!("~{}", step.relation) } else { step.relation.clone() };
+                    let link = if step.inverse { "~" } else { "" }.to_owned() + step.relation_shown();
                     write!(f, "\n           {link}: relation agent {:.1} %, ", 100.0 * relation.exp())?;
                     let name = naming.name(&step.label, &step.entity);
                     write!(f, "{name}: entity agent {:.1} %", 100.0 * entity.exp())?;

@@ -88,7 +88,9 @@ impl Predict {
         } else {
             let (naming, connected) = (model.naming(), model.has_facts(query.subject));
             let subject = naming.of(query.subject, model.names());
-            console::print(&Answered { prediction: &prediction, subject, naming, connected })?;
+            let relation = query.link.relation();
+            let relation = relation.map_or("", |relation| model.names().relation_label(relation));
+            console::print(&Answered { prediction: &prediction, subject, relation, naming, connected })?;
         }
         Ok(if prediction.answers.is_empty() { Outcome::Negative } else { Outcome::Done })
     }
@@ -233,6 +235,7 @@ fn query_of(line: &[u8], model: &Model) -> Result<Query, String> {
 struct Answered<'a> {
     prediction: &'a Prediction,
     subject: String,
+    relation: &'a str,
     naming: &'a Naming,
     /// Whether the graph has any fact about the subject.
     connected: bool,
@@ -240,8 +243,8 @@ struct Answered<'a> {
 
 impl fmt::Display for Answered<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { subject, naming, .. } = self;
-        let Prediction { relation, inverse, answers, known, .. } = self.prediction;
+        let Self { subject, relation, naming, .. } = self;
+        let Prediction { inverse, answers, known, .. } = self.prediction;
         match inverse {
             false => write!(f, "{subject} —{relation}→ ?")?,
             true => write!(f, "? —{relation}→ {subject}")?,

@@ -31,7 +31,7 @@ Examples:
   ruleguider run data/wn18rr --config my.toml --json | jq .mrr"
 )]
 pub struct Run {
-    /// A folder with train, valid, test (and optionally graph, entity_labels.tsv), or one file of triples
+    /// A folder with train, valid, test (and optionally graph, entity_labels.tsv, relation_labels.tsv), or one file of triples
     #[arg(value_name = "DATA")]
     data: Option<PathBuf>,
     /// A TOML file of settings, or the name of a configuration that comes with the program

@@ -206,7 +206,7 @@ fn examples_html(examples: &[ExampleAnswer], naming: &Naming) -> String {
             html,
             "<li><strong>{}</strong> {} <strong>{}</strong> <span class=\"{class}\">({verdict})</span>{}",
             escape(&example.subject),
-            escape(&example.relation),
+            escape(example.relation_shown()),
             escape(&answer.name(naming)),
             drawn(&naming.name(&answer.reason.from, &answer.reason.from_id), &answer.reason.path, naming)
         );
@@ -232,10 +232,10 @@ fn drawn(from: &str, path: &[PathStep], naming: &Naming) -> String {
         return String::new();
     }
     let mut html = format!("<div class=\"path\"><span class=\"node\">{}</span>", escape(from));
-    for PathStep { relation, inverse, label, entity, .. } in path {
-        let relation = escape(relation);
-        let name = escape(&naming.name(label, entity));
-        let arrow = if *inverse { format!("←{relation}—") } else { format!("—{relation}→") };
+    for step in path {
+        let relation = escape(step.relation_shown());
+        let name = escape(&naming.name(&step.label, &step.entity));
+        let arrow = if step.inverse { format!("←{relation}—") } else { format!("—{relation}→") };
         let _ = write!(html, "<span class=\"hop\">{arrow}</span><span class=\"node\">{name}</span>");
     }
     html.push_str("</div>");

@@ -56,7 +56,7 @@ struct Cell {
 
 /// An answer as the board ranks it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ranked {
+pub struct RuleAnswer {
     /// The entity and its score.
     pub scored: Scored,
     /// The place of the most confident rule that predicts it; `None` for one that no rule predicts.
@@ -96,7 +96,7 @@ impl Board {
         known: &[EntityId],
         barred: Option<EntityId>,
         frequency: Option<&Frequency>,
-    ) -> Vec<Ranked> {
+    ) -> Vec<RuleAnswer> {
         let mut answers = self.ranked(frequency);
         if let Some(frequency) = frequency {
             let free = |entity: EntityId| self.cells[entity.index()].fired == 0 && Some(entity) != barred;
@@ -109,7 +109,7 @@ impl Board {
         answers
     }
 
-    fn ranked(&self, frequency: Option<&Frequency>) -> Vec<Ranked> {
+    fn ranked(&self, frequency: Option<&Frequency>) -> Vec<RuleAnswer> {
         let rank = |&entity: &EntityId| {
             let cell = &self.cells[entity.index()];
             let score = if self.aggregate == Aggregate::NoisyOr { 1.0 - cell.best } else { cell.best };
@@ -129,7 +129,7 @@ impl Board {
     /// comes before whom, they are lowered by the least amount that does.
     fn list<R: PartialEq>(
         &self,
-        answers: &mut Vec<Ranked>,
+        answers: &mut Vec<RuleAnswer>,
         ranked: impl Iterator<Item = (EntityId, f64, R)>,
     ) {
         let mut last: Option<R> = None;
@@ -145,7 +145,7 @@ impl Board {
             }
             let cell = &self.cells[entity.index()];
             let rule = (cell.fired > 0).then_some(cell.rule);
-            answers.push(Ranked { scored: Scored { entity, score }, rule });
+            answers.push(RuleAnswer { scored: Scored { entity, score }, rule });
             last = Some(rank);
         }
     }

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 /// A rule that predicts an answer, and entities that satisfy its body.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reason<'r> {
+pub struct FiredRule<'r> {
     /// The rule, as it stands in the file.
     pub rule: &'r ScoredRule,
     /// Its smoothed confidence.
@@ -42,13 +42,13 @@ impl Candidate<'_> {
 
 impl RuleReasoner {
     /// The rules that predict `answer` for `query`, the most confident first.
-    pub fn explain(&self, query: Query, answer: EntityId) -> Vec<Reason<'_>> {
+    pub fn explain(&self, query: Query, answer: EntityId) -> Vec<FiredRule<'_>> {
         self.explain_briefly(query, answer, usize::MAX)
     }
 
     /// The `most` most confident of the rules that predict `answer` for `query`. Rules are grounded in the order of
     /// their confidence, so that a few reasons cost little.
-    pub fn explain_briefly(&self, query: Query, answer: EntityId, most: usize) -> Vec<Reason<'_>> {
+    pub fn explain_briefly(&self, query: Query, answer: EntityId, most: usize) -> Vec<FiredRule<'_>> {
         let link = &self.base.links[query.link.index()];
         let mut paths = link.paths.iter().map(|path| Candidate {
             rule: path.rule,
@@ -69,7 +69,7 @@ impl RuleReasoner {
     }
 
     /// How the rule at place `rule` predicts `answer` for `query`; `None` if it does not.
-    pub fn explain_by(&self, query: Query, answer: EntityId, rule: u32) -> Option<Reason<'_>> {
+    pub fn explain_by(&self, query: Query, answer: EntityId, rule: u32) -> Option<FiredRule<'_>> {
         let scored = &self.base.rules[rule as usize];
         let confidence = self.options.confidence(scored);
         let Rule { head, body, shape } = &scored.rule;
@@ -91,7 +91,7 @@ impl RuleReasoner {
         self.grounded(&Candidate { rule, confidence, start, body: (body, None), end })
     }
 
-    fn grounded(&self, candidate: &Candidate<'_>) -> Option<Reason<'_>> {
+    fn grounded(&self, candidate: &Candidate<'_>) -> Option<FiredRule<'_>> {
         let (first, last) = candidate.body;
         let path: Vec<Link> = first.iter().copied().chain(last).collect();
         let mut search = Grounding {
@@ -101,7 +101,7 @@ impl RuleReasoner {
         };
         let grounding = search.find(candidate.start, &path, candidate.end)?;
         let rule = &self.base.rules[candidate.rule as usize];
-        Some(Reason { rule, confidence: candidate.confidence, path, grounding })
+        Some(FiredRule { rule, confidence: candidate.confidence, path, grounding })
     }
 
     /// The rules with constants that would predict `answer` for `query`, the most confident first.

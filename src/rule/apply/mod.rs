@@ -9,16 +9,15 @@ mod predictions;
 #[cfg(test)]
 mod tests;
 
-pub use aggregate::{Aggregate, Ranked, UNPREDICTED};
-pub use explain::Reason;
+pub use aggregate::{Aggregate, RuleAnswer, UNPREDICTED};
+pub use explain::FiredRule;
 pub use predictions::write_predictions;
 
-use super::RuleError;
 use super::clause::{ScoredRule, Shape, UNSEEN};
-use super::options::{at_least_one, check_unseen, share};
 use super::reach::Reach;
 use crate::eval::{Answers, Reasoner, ReasonerError, Scored};
 use crate::graph::{EntityId, Graph, Link, Query};
+use crate::settings::{WrongValue, number, whole};
 use aggregate::Board;
 use base::RuleBase;
 use fire::Firer;
@@ -78,13 +77,13 @@ impl ApplyOptions {
     ///
     /// # Errors
     /// If one does not; the message names it.
-    pub fn check(&self) -> Result<(), RuleError> {
-        at_least_one("noisy-or-rules", self.noisy_or_rules as u64)?;
-        at_least_one("top", self.top as u64)?;
-        check_unseen(self.unseen)?;
-        share("open-weight", self.open_weight)?;
-        share("zero-weight", self.zero_weight)?;
-        share("long-weight", self.long_weight)
+    pub fn check(&self) -> Result<(), WrongValue> {
+        whole("noisy_or_rules", self.noisy_or_rules, 1..)?;
+        whole("top", self.top, 1..)?;
+        number("unseen", self.unseen, 0.0..)?;
+        number("open_weight", self.open_weight, 0.0..=1.0)?;
+        number("zero_weight", self.zero_weight, 0.0..=1.0)?;
+        number("long_weight", self.long_weight, 0.0..=1.0)
     }
 
     /// The confidence with which `scored` is applied: smoothed and weighted by its shape.
@@ -129,7 +128,7 @@ impl RuleReasoner {
     }
 
     /// The answers of one query, best first, each with the rule that speaks loudest for it.
-    pub fn ranked(&self, query: Query) -> Vec<Ranked> {
+    pub fn ranked(&self, query: Query) -> Vec<RuleAnswer> {
         self.answer_beside(query, self.reach.graph().targets(query.subject, query.link))
     }
 
@@ -139,7 +138,7 @@ impl RuleReasoner {
     }
 
     /// The same, if the `known` answers are the facts that stay out.
-    fn answer_beside(&self, query: Query, known: &[EntityId]) -> Vec<Ranked> {
+    fn answer_beside(&self, query: Query, known: &[EntityId]) -> Vec<RuleAnswer> {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = idle().pop();
         let (mut board, mut firer) = waiting.unwrap_or_else(|| self.scratch());
@@ -160,7 +159,7 @@ impl RuleReasoner {
         known: &[EntityId],
         board: &mut Board,
         firer: &mut Firer,
-    ) -> Vec<Ranked> {
+    ) -> Vec<RuleAnswer> {
         board.begin(known);
         firer.fire(&self.base, &self.reach, query, board);
         let frequency = self.options.by_frequency.then(|| &self.frequencies[query.link.index()]);

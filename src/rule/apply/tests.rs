@@ -203,16 +203,16 @@ fn senseless_options_are_refused_by_name() {
     let good = ApplyOptions::default();
     assert!(good.check().is_ok());
     for (options, name) in [
-        (ApplyOptions { noisy_or_rules: 0, ..good.clone() }, "noisy-or-rules"),
+        (ApplyOptions { noisy_or_rules: 0, ..good.clone() }, "noisy_or_rules"),
         (ApplyOptions { top: 0, ..good.clone() }, "top"),
         (ApplyOptions { unseen: f64::NAN, ..good.clone() }, "unseen"),
         (ApplyOptions { unseen: -3.0, ..good.clone() }, "unseen"),
-        (ApplyOptions { open_weight: 1.5, ..good.clone() }, "open-weight"),
-        (ApplyOptions { zero_weight: f64::INFINITY, ..good.clone() }, "zero-weight"),
-        (ApplyOptions { long_weight: -0.1, ..good.clone() }, "long-weight"),
+        (ApplyOptions { open_weight: 1.5, ..good.clone() }, "open_weight"),
+        (ApplyOptions { zero_weight: f64::INFINITY, ..good.clone() }, "zero_weight"),
+        (ApplyOptions { long_weight: -0.1, ..good.clone() }, "long_weight"),
     ] {
         let said = options.check().unwrap_err().to_string();
-        assert!(said.starts_with(&format!("{name}: give a number from")), "{said}");
+        assert!(said.starts_with(&format!("`{name}`: expected a ")), "{said}");
     }
 }
 

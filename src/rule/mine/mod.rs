@@ -16,12 +16,13 @@ mod tests;
 use super::RuleError;
 use super::clause::{RuleType, ScoredRule, UNSEEN, sort_by_confidence};
 use super::count::Worth;
-use super::options::{at_least_one, check_unseen, refuse, share};
 use super::reach::Reach;
 use super::text::LONGEST_BODY;
 use crate::graph::{Direction, Graph, Link, RelationId};
 use crate::progress::Progress;
+use crate::settings::{WrongValue, expect, number, whole};
 use std::fmt;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -89,22 +90,15 @@ impl MineOptions {
     ///
     /// # Errors
     /// If one does not; the message names it.
-    pub fn check(&self) -> Result<(), RuleError> {
-        for (what, length) in
-            [("max-length", self.max_length), ("max-acyclic-length", self.max_acyclic_length)]
-        {
-            if !(1..=LONGEST_BODY).contains(&length) {
-                refuse(what, format!("give a length from 1 to {LONGEST_BODY}, not {length}"))?;
-            }
+    pub fn check(&self) -> Result<(), WrongValue> {
+        whole("max_length", self.max_length, 1..=LONGEST_BODY)?;
+        whole("max_acyclic_length", self.max_acyclic_length, 1..=LONGEST_BODY)?;
+        if let MiningBudget::Seconds(seconds) = self.budget {
+            number("seconds", seconds, (Bound::Excluded(0.0), Bound::Unbounded))?;
         }
-        if let MiningBudget::Seconds(seconds) = self.budget
-            && !(seconds > 0.0 && seconds.is_finite())
-        {
-            refuse("seconds", format!("give a number above 0, not {seconds}"))?;
-        }
-        at_least_one("max-groundings", self.max_groundings)?;
-        check_unseen(self.unseen)?;
-        share("min-confidence", self.min_confidence)
+        whole("max_groundings", self.max_groundings, 1..)?;
+        number("unseen", self.unseen, 0.0..)?;
+        number("min_confidence", self.min_confidence, 0.0..=1.0)
     }
 }
 
@@ -134,7 +128,8 @@ impl Mined {
 pub fn mine(graph: &Arc<Graph>, options: &MineOptions, progress: &dyn Progress) -> Result<Mined, RuleError> {
     options.check()?;
     if let Some(relation) = options.heads.iter().find(|relation| relation.index() >= graph.relations()) {
-        refuse("heads", format!("the graph has no relation number {}", relation.0))?;
+        let expected = format!("numbers of relations, below {}", graph.relations());
+        expect(false, "heads", &expected, relation.0)?;
     }
     let deadline = match options.budget {
         // A time that no clock can show never comes.

@@ -4,15 +4,34 @@
 //! written as TOML: the struct's own fields are the known keys, and a key that is not among them, or a value
 //! that does not fit its field, is an error that names the key, its place and the nearest known key.
 
-use super::ConfigError;
+use super::WrongValue;
+use crate::suggest::nearest_key;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
-/// Names further apart than this share of the longer one are not worth suggesting.
-const ALIKE: f64 = 0.6;
+/// Why settings could not be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// A setting that is not known, not of the right kind, or out of range.
+    #[error("{place}: {message}")]
+    Setting {
+        /// Where it was given: `file:line`, or `key=value`.
+        place: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A file of settings that cannot be read.
+    #[error("{}: cannot be read", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
 
 /// A value with its dotted key and the place where it was given.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,9 +52,9 @@ impl Layer {
     ///
     /// # Errors
     /// If the file cannot be read or is no TOML.
-    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+    pub fn read(path: &Path) -> Result<Self, SettingsError> {
         let text = std::fs::read_to_string(path)
-            .map_err(|source| ConfigError::Io { path: path.to_owned(), source })?;
+            .map_err(|source| SettingsError::Io { path: path.to_owned(), source })?;
         Self::parse(&text, &path.display().to_string())
     }
 
@@ -43,9 +62,9 @@ impl Layer {
     ///
     /// # Errors
     /// If the text is no TOML.
-    pub fn parse(text: &str, name: &str) -> Result<Self, ConfigError> {
+    pub fn parse(text: &str, name: &str) -> Result<Self, SettingsError> {
         let place = |at: usize| format!("{name}:{}", text[..at].matches('\n').count() + 1);
-        let wrong = |error: toml::de::Error| ConfigError::Setting {
+        let wrong = |error: toml::de::Error| SettingsError::Setting {
             place: place(error.span().map_or(0, |span| span.start)),
             message: error.message().replace('\n', ", "),
         };
@@ -60,13 +79,13 @@ impl Layer {
     ///
     /// # Errors
     /// If there is no `=` in one of them.
-    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = &'a str>) -> Result<Self, ConfigError> {
+    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = &'a str>) -> Result<Self, SettingsError> {
         let mut layer = Layer::default();
         for pair in pairs {
             let place = pair.to_owned();
             let Some((key, text)) = pair.split_once('=') else {
                 let message = "expected key=value, such as walk.lambda=0.1".to_owned();
-                return Err(ConfigError::Setting { place, message });
+                return Err(SettingsError::Setting { place, message });
             };
             let text = text.trim();
             let parsed = toml::from_str::<Table>(&format!("value = {text}")).ok();
@@ -79,8 +98,14 @@ impl Layer {
         Ok(layer)
     }
 
+    /// These settings, and then those of `over`, which count more.
+    pub fn followed_by(mut self, over: Layer) -> Self {
+        self.settings.extend(over.settings);
+        self
+    }
+
     /// The text that this layer gives for `key`, if it does.
-    pub(super) fn text(&self, key: &str) -> Option<&str> {
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
         let last = self.settings.iter().rev().find(|setting| setting.key == key)?;
         last.value.as_str()
     }
@@ -89,7 +114,7 @@ impl Layer {
     ///
     /// # Errors
     /// If the value is no text.
-    pub(super) fn split_base(mut self) -> Result<(Self, Option<(String, String)>), ConfigError> {
+    pub(crate) fn split_base(mut self) -> Result<(Self, Option<(String, String)>), SettingsError> {
         let Some(at) = self.settings.iter().position(|setting| setting.key == "base") else {
             return Ok((self, None));
         };
@@ -98,7 +123,7 @@ impl Layer {
             Value::String(base) => Ok((self, Some((base, place)))),
             other => {
                 let message = format!("`base`: expected the name of a configuration, found {other}");
-                Err(ConfigError::Setting { place, message })
+                Err(SettingsError::Setting { place, message })
             }
         }
     }
@@ -131,7 +156,7 @@ impl Layer {
     ///
     /// # Errors
     /// If a key is unknown or a value does not fit.
-    pub fn over<T>(&self, base: &T, check: fn(&T) -> Result<(), String>) -> Result<T, ConfigError>
+    pub fn over<T>(&self, base: &T, check: fn(&T) -> Result<(), WrongValue>) -> Result<T, SettingsError>
     where
         T: Serialize + DeserializeOwned,
     {
@@ -139,7 +164,7 @@ impl Layer {
         let mut all = known.clone();
         let mut blamed = None;
         for Setting { key, value, place } in &self.settings {
-            let wrong = |message: String| ConfigError::Setting { place: place.clone(), message };
+            let wrong = |message: String| SettingsError::Setting { place: place.clone(), message };
             let slot = find(&mut all, key)
                 .ok_or_else(|| wrong(format!("unknown setting `{key}`{}", suggestion(key, &keys(&known)))))?;
             if slot.is_table() {
@@ -148,27 +173,38 @@ impl Layer {
                     members(key, &known)
                 )));
             }
+            let misfit = |expected: &str| {
+                let (key, expected, found) = (key.clone(), expected.to_owned(), value.to_string());
+                wrong(WrongValue { key, expected, found }.to_string())
+            };
             if slot.is_str() && !value.is_str() {
-                return Err(wrong(format!("`{key}`: expected a word such as {slot}, found {value}")));
+                return Err(misfit(&format!("a word such as {slot}")));
             }
             *slot = value.clone();
             let mut alone = known.clone();
             *find(&mut alone, key).expect("found in a table of the same keys") = value.clone();
-            let tried: T = Value::Table(alone)
-                .try_into()
-                .map_err(|error: toml::de::Error| wrong(format!("`{key}`: {}", in_words(error.message()))))?;
-            if let (Err(message), None) = (check(&tried), &blamed) {
-                blamed = Some(wrong(message));
+            let tried: T =
+                Value::Table(alone).try_into().map_err(|error: toml::de::Error| {
+                    match in_words(error.message()).rsplit_once(", expected ") {
+                        Some((_, expected)) => misfit(expected),
+                        None => wrong(format!("`{key}`: {}", in_words(error.message()))),
+                    }
+                })?;
+            if let (Err(error), None) = (check(&tried), &blamed) {
+                blamed = Some(wrong(error.to_string()));
             }
         }
         let result: T = Value::Table(all).try_into().map_err(|error: toml::de::Error| {
             let message = in_words(error.message());
-            ConfigError::Setting { place: "configuration".to_owned(), message }
+            SettingsError::Setting { place: "configuration".to_owned(), message }
         })?;
         let last = || self.settings.last().map_or("configuration", |last| &last.place).to_owned();
         match check(&result) {
             Ok(()) => Ok(result),
-            Err(message) => Err(blamed.unwrap_or_else(|| ConfigError::Setting { place: last(), message })),
+            Err(error) => Err(blamed.unwrap_or_else(|| {
+                let message = error.to_string();
+                SettingsError::Setting { place: last(), message }
+            })),
         }
     }
 }
@@ -201,23 +237,17 @@ fn members(group: &str, known: &Table) -> String {
     format!("it has {}", inside.join(", "))
 }
 
-/// `; did you mean …?` with the nearest known key: as a whole, or by its last part alone.
+/// `; did you mean …?` with the nearest known key, or the groups that there are.
 fn suggestion(key: &str, known: &[String]) -> String {
-    let last = |key: &str| key.rsplit('.').next().unwrap_or_default().to_owned();
-    let likeness = |candidate: &String| {
-        let whole = strsim::normalized_damerau_levenshtein(key, candidate);
-        let part = strsim::normalized_damerau_levenshtein(&last(key), &last(candidate));
-        // A misplaced key is as likely as a misspelt one, but never more likely than one spelt right as a whole.
-        whole.max(0.95 * part)
-    };
-    let best =
-        known.iter().map(|candidate| (likeness(candidate), candidate)).max_by(|a, b| a.0.total_cmp(&b.0));
-    match best {
-        Some((likeness, nearest)) if likeness >= ALIKE => format!("; did you mean `{nearest}`?"),
-        _ => {
+    match nearest_key(key, known.iter().map(String::as_str)) {
+        Some(nearest) => format!("; did you mean `{nearest}`?"),
+        None => {
             let mut groups: Vec<&str> = known.iter().filter_map(|key| Some(key.split_once('.')?.0)).collect();
             groups.dedup();
-            format!("; settings are grouped under {}", groups.join(", "))
+            match groups.is_empty() {
+                true => format!("; the settings are {}", known.join(", ")),
+                false => format!("; settings are grouped under {}", groups.join(", ")),
+            }
         }
     }
 }
@@ -232,8 +262,6 @@ fn in_words(message: &str) -> String {
         ("expected u32", "expected a whole number, 0 or more"),
         ("expected usize", "expected a whole number, 0 or more"),
         ("expected a boolean", "expected true or false"),
-        ("invalid type: ", "found "),
-        ("invalid value: ", "found "),
     ] {
         said = said.replace(kind, words);
     }
@@ -243,6 +271,7 @@ fn in_words(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::number;
     use serde::Deserialize;
 
     #[derive(Serialize, Deserialize, Debug, PartialEq, Clone)]
@@ -269,12 +298,8 @@ mod tests {
         Plain { system: Kind::Walker, walk: Walk { lambda: 0.5, batch: 7, freeze: false } }
     }
 
-    fn check(plain: &Plain) -> Result<(), String> {
-        if plain.walk.lambda > 1.0 {
-            Err(format!("`walk.lambda`: expected at most 1, found {}", plain.walk.lambda))
-        } else {
-            Ok(())
-        }
+    fn check(plain: &Plain) -> Result<(), WrongValue> {
+        number("walk.lambda", plain.walk.lambda, ..=1.0)
     }
 
     #[track_caller]
@@ -297,6 +322,14 @@ mod tests {
     }
 
     #[test]
+    fn of_two_layers_the_later_counts() {
+        let text = Layer::parse("[walk]\nlambda = 2.0\nbatch = 3", "a").unwrap();
+        let both = text.followed_by(Layer::from_pairs(["walk.lambda=0.25"]).unwrap());
+        let taken = both.over(&plain(), check).unwrap();
+        assert_eq!((taken.walk.lambda, taken.walk.batch), (0.25, 3));
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_its_place() {
         refused("\n[walk]\nlamda = 1", "a.toml:3: unknown setting `walk.lamda`; did you mean `walk.lambda`?");
         refused("lambda = 1", "a.toml:1: unknown setting `lambda`; did you mean `walk.lambda`?");
@@ -306,19 +339,10 @@ mod tests {
             "walk = 3",
             "a.toml:1: `walk` is a group of settings, not one; it has walk.batch, walk.freeze, walk.lambda",
         );
-        refused(
-            "[walk]\nlambda = 'high'",
-            "a.toml:2: `walk.lambda`: found string \"high\", expected a number",
-        );
-        refused(
-            "[walk]\nbatch = -1",
-            "a.toml:2: `walk.batch`: found integer `-1`, expected a whole number, 0 or more",
-        );
-        refused("[walk]\nlambda = 2.0", "a.toml:2: `walk.lambda`: expected at most 1, found 2");
-        refused(
-            "system = 'rule'",
-            "a.toml:1: `system`: unknown variant `rule`, expected `rules` or `walker`",
-        );
+        refused("[walk]\nlambda = 'high'", "a.toml:2: `walk.lambda`: expected a number, found \"high\"");
+        refused("[walk]\nbatch = -1", "a.toml:2: `walk.batch`: expected a whole number, 0 or more, found -1");
+        refused("[walk]\nlambda = 2.0", "a.toml:2: `walk.lambda`: expected a number up to 1, found 2");
+        refused("system = 'rule'", "a.toml:1: `system`: expected `rules` or `walker`, found \"rule\"");
         refused("[walk]\nlambda = 1\nlambda = 2", "a.toml:3: duplicate key");
         refused("[walk\n", "a.toml:1: unclosed table, expected `]`");
     }
@@ -328,6 +352,6 @@ mod tests {
         let error = Layer::from_pairs(["walk.lambda"]).unwrap_err();
         assert_eq!(error.to_string(), "walk.lambda: expected key=value, such as walk.lambda=0.1");
         let error = Layer::from_pairs(["walk.lambda=x"]).unwrap().over(&plain(), check).unwrap_err();
-        assert_eq!(error.to_string(), "walk.lambda=x: `walk.lambda`: found string \"x\", expected a number");
+        assert_eq!(error.to_string(), "walk.lambda=x: `walk.lambda`: expected a number, found \"x\"");
     }
 }
