@@ -12,7 +12,7 @@ set -euo pipefail
 plain() { # JSON without what a clock or a place decides
     python3 -c '
 import json, sys
-CLOCK = {"probability", "epoch_seconds", "seconds", "peak_memory_mb", "cpu_seconds", "training_seconds", "skipped", "version"}
+CLOCK = {"probability", "device_memory_mb", "epoch_seconds", "seconds", "peak_memory_mb", "cpu_seconds", "training_seconds", "skipped", "version"}
 def clean(x):
     if isinstance(x, dict): return {k: clean(v) for k, v in x.items() if k not in CLOCK}
     if isinstance(x, list): return [clean(v) for v in x]

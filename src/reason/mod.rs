@@ -6,15 +6,18 @@
 mod blend;
 mod embedding;
 mod evidence;
+mod fit;
 mod joint;
+mod recipe;
 mod reflexive;
 mod rules;
 mod walker;
 
-pub use blend::{Blend, Members, Recipe};
+pub use blend::{Blend, Members};
 pub use embedding::ByEmbedding;
 pub use evidence::{Candidate, Evidence, Found, Hop, Reasoned};
 pub use joint::{EmbeddingReward, path_table};
+pub use recipe::{FeatureWeights, Recipe};
 pub use rules::{ByRules, by_rule};
 pub use walker::ByWalker;
 

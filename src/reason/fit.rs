@@ -1,0 +1,341 @@
+//! How much each member of a blend counts, and each signal about a candidate: weights that make the right answers likely.
+//!
+//! A candidate with features `x` scores `w · x`. The weights maximise the logarithm of the softmax over a query's
+//! candidates at the right one, which is concave, so Newton's method finds the one best set. There is a common set for
+//! tail queries and one for head queries. A relation has its own, held to the common one as if that had been seen in
+//! `κ` queries more; `κ` is chosen by cross-fitting: weights are judged by queries that they were not fitted to.
+
+use crate::graph::Link;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+
+/// How many features a candidate has.
+pub const WIDTH: usize = 9;
+/// The features of a candidate, or their weights.
+pub type Row = [f64; WIDTH];
+
+/// Newton steps at most; a handful is enough.
+const STEPS: usize = 30;
+/// Queries whose sums are added up in one go. Fixed, so that the result does not depend on the threads.
+const CHUNK: usize = 128;
+/// Keeps the weight of a feature that never differs where it is.
+const RIDGE: f64 = 1e-6;
+/// What is tried for `κ`; a relation's own weights are left out where infinity is best.
+const PULLS: [f64; 4] = [f64::INFINITY, 100.0, 30.0, 10.0];
+/// Parts for cross-fitting.
+const FOLDS: usize = 3;
+
+/// A query whose right answer is among its candidates.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// What was asked.
+    pub link: Link,
+    /// The features of each candidate.
+    pub candidates: Vec<[f32; WIDTH]>,
+    /// Which of them is right.
+    pub target: usize,
+}
+
+impl Judged {
+    fn score(&self, candidate: usize, weights: &Row) -> f64 {
+        self.candidates[candidate].iter().zip(weights).map(|(&x, w)| f64::from(x) * w).sum()
+    }
+
+    /// 1 / rank of the right answer, ties in the middle.
+    fn reciprocal_rank(&self, weights: &Row) -> f64 {
+        let own = self.score(self.target, weights);
+        let (mut above, mut beside) = (0.0, -1.0);
+        for candidate in 0..self.candidates.len() {
+            let score = self.score(candidate, weights);
+            above += f64::from(u8::from(score > own));
+            beside += f64::from(u8::from(score == own));
+        }
+        1.0 / (1.0 + above + 0.5 * beside)
+    }
+}
+
+/// What is held to while weights are fitted: `½ κ (w − w₀)ᵀ F (w − w₀)`.
+struct Prior<'a> {
+    weights: &'a Row,
+    /// The mean curvature of a query, by which a distance is measured.
+    curvature: &'a [Row; WIDTH],
+    /// How many queries it counts for.
+    pull: f64,
+}
+
+/// Log-likelihood, gradient and curvature of some queries at some weights.
+#[derive(Clone)]
+struct Local {
+    value: f64,
+    gradient: Row,
+    curvature: [Row; WIDTH],
+}
+
+impl Local {
+    const NONE: Local = Local { value: 0.0, gradient: [0.0; WIDTH], curvature: [[0.0; WIDTH]; WIDTH] };
+
+    fn of(queries: &[&Judged], weights: &Row) -> Local {
+        let parts: Vec<Local> = queries
+            .par_chunks(CHUNK)
+            .map(|chunk| {
+                let mut sum = Local::NONE;
+                chunk.iter().for_each(|query| sum.add_query(query, weights));
+                sum
+            })
+            .collect();
+        parts.into_iter().fold(Local::NONE, |mut all, part| {
+            all.value += part.value;
+            for (i, row) in part.curvature.iter().enumerate() {
+                all.gradient[i] += part.gradient[i];
+                row.iter().zip(&mut all.curvature[i]).for_each(|(x, sum)| *sum += x);
+            }
+            all
+        })
+    }
+
+    fn add_query(&mut self, query: &Judged, weights: &Row) {
+        let scores: Vec<f64> = (0..query.candidates.len()).map(|at| query.score(at, weights)).collect();
+        let highest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let total: f64 = scores.iter().map(|score| (score - highest).exp()).sum();
+        let (mut mean, mut square) = ([0.0; WIDTH], [[0.0; WIDTH]; WIDTH]);
+        for (score, candidate) in scores.iter().zip(&query.candidates) {
+            let probability = (score - highest).exp() / total;
+            for i in 0..WIDTH {
+                let weighted = probability * f64::from(candidate[i]);
+                mean[i] += weighted;
+                for j in 0..=i {
+                    square[i][j] += weighted * f64::from(candidate[j]);
+                }
+            }
+        }
+        self.value += scores[query.target] - highest - total.ln();
+        let right = &query.candidates[query.target];
+        for i in 0..WIDTH {
+            self.gradient[i] += f64::from(right[i]) - mean[i];
+            for j in 0..=i {
+                let covariance = square[i][j] - mean[i] * mean[j];
+                self.curvature[i][j] += covariance;
+                if i != j {
+                    self.curvature[j][i] += covariance;
+                }
+            }
+        }
+    }
+
+    /// Takes off what `prior` holds against `weights`.
+    fn held_to(mut self, prior: &Prior<'_>, weights: &Row) -> Local {
+        for i in 0..WIDTH {
+            let away = weights[i] - prior.weights[i];
+            let mut force = RIDGE * away;
+            for j in 0..WIDTH {
+                let held = prior.pull * prior.curvature[i][j];
+                force += held * (weights[j] - prior.weights[j]);
+                self.curvature[i][j] += held;
+            }
+            self.gradient[i] -= force;
+            self.value -= 0.5 * away * force;
+            self.curvature[i][i] += RIDGE;
+        }
+        self
+    }
+}
+
+/// The weights at which `queries` and `prior` together are happiest.
+fn newton(queries: &[&Judged], prior: &Prior<'_>) -> Row {
+    let mut weights = *prior.weights;
+    let mut here = Local::of(queries, &weights).held_to(prior, &weights);
+    for _ in 0..STEPS {
+        let Some(direction) = solve(here.curvature, here.gradient) else { return weights };
+        let gain: f64 = direction.iter().zip(&here.gradient).map(|(d, g)| d * g).sum();
+        if gain < 1e-9 * (1.0 + here.value.abs()) {
+            return weights;
+        }
+        // The step is halved until it brings something: far from the best the curvature promises too much.
+        let better = (0..20).find_map(|halvings| {
+            let part = 0.5f64.powi(halvings);
+            let there: Row = std::array::from_fn(|i| weights[i] + part * direction[i]);
+            let local = Local::of(queries, &there).held_to(prior, &there);
+            (local.value > here.value).then_some((there, local))
+        });
+        match better {
+            Some((there, local)) => (weights, here) = (there, local),
+            None => return weights,
+        }
+    }
+    weights
+}
+
+/// The solution of `matrix · x = right` for a positive definite matrix, by Cholesky; `None` if it is not.
+fn solve(matrix: [Row; WIDTH], right: Row) -> Option<Row> {
+    let mut lower = [[0.0; WIDTH]; WIDTH];
+    for i in 0..WIDTH {
+        for j in 0..=i {
+            let known: f64 = (0..j).map(|k| lower[i][k] * lower[j][k]).sum();
+            let rest = matrix[i][j] - known;
+            lower[i][j] = if i == j { (rest > 0.0).then(|| rest.sqrt())? } else { rest / lower[j][j] };
+        }
+    }
+    let mut x = right;
+    for i in 0..WIDTH {
+        let known: f64 = (0..i).map(|k| lower[i][k] * x[k]).sum();
+        x[i] = (x[i] - known) / lower[i][i];
+    }
+    for i in (0..WIDTH).rev() {
+        let known: f64 = (i + 1..WIDTH).map(|k| lower[k][i] * x[k]).sum();
+        x[i] = (x[i] - known) / lower[i][i];
+    }
+    Some(x)
+}
+
+/// Weights for queries of one direction: the common ones, and those of the links that have their own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FittedWeights {
+    /// For links without weights of their own.
+    pub common: Row,
+    /// By link.
+    pub own: BTreeMap<Link, Row>,
+}
+
+/// Fits weights to `queries`, all of one direction, beginning from `given`.
+pub fn fit(queries: &[Judged], given: &Row) -> FittedWeights {
+    let all: Vec<&Judged> = queries.iter().collect();
+    let common = fit_common(&all, given);
+    let mut links: BTreeMap<Link, Vec<&Judged>> = BTreeMap::new();
+    all.iter().for_each(|query| links.entry(query.link).or_default().push(query));
+    let pull = best_pull(&all, &links, given);
+    let curvature = mean_curvature(&all, &common);
+    let own = |(link, queries): (Link, Vec<&Judged>)| {
+        let prior = Prior { weights: &common, curvature: &curvature, pull };
+        pull.is_finite().then(|| (link, newton(&queries, &prior)))
+    };
+    FittedWeights { common, own: links.into_iter().filter_map(own).collect() }
+}
+
+/// Weights common to all; `given` counts as much as one query does.
+fn fit_common(queries: &[&Judged], given: &Row) -> Row {
+    let curvature = mean_curvature(queries, given);
+    newton(queries, &Prior { weights: given, curvature: &curvature, pull: 1.0 })
+}
+
+fn mean_curvature(queries: &[&Judged], weights: &Row) -> [Row; WIDTH] {
+    let count = queries.len().max(1) as f64;
+    Local::of(queries, weights).curvature.map(|row| row.map(|x| x / count))
+}
+
+/// The `κ` whose weights rank best what they were not fitted to; of equals the strongest.
+fn best_pull(all: &[&Judged], links: &BTreeMap<Link, Vec<&Judged>>, given: &Row) -> f64 {
+    let mut gains = [0.0; PULLS.len()];
+    for fold in 0..FOLDS {
+        let kept = |queries: &[&Judged], apart: bool| -> Vec<usize> {
+            (0..queries.len()).filter(|at| (at % FOLDS == fold) == apart).collect()
+        };
+        let fitted: Vec<&Judged> = kept(all, false).into_iter().map(|at| all[at]).collect();
+        let common = fit_common(&fitted, given);
+        let curvature = mean_curvature(&fitted, &common);
+        for queries in links.values() {
+            let learnt: Vec<&Judged> = kept(queries, false).into_iter().map(|at| queries[at]).collect();
+            let apart = kept(queries, true);
+            for (gain, &pull) in gains.iter_mut().zip(&PULLS) {
+                let weights = match pull.is_finite() && !learnt.is_empty() {
+                    true => newton(&learnt, &Prior { weights: &common, curvature: &curvature, pull }),
+                    false => common,
+                };
+                *gain += apart.iter().map(|&at| queries[at].reciprocal_rank(&weights)).sum::<f64>();
+            }
+        }
+    }
+    let best = (0..PULLS.len()).fold(0, |best, at| if gains[at] > gains[best] { at } else { best });
+    PULLS[best]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::RelationId;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    /// Queries whose right answer is drawn from the softmax of `truth · x`.
+    fn drawn(truth: &Row, link: Link, count: usize, seed: u64) -> Vec<Judged> {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let mut query = || {
+            let mut row =
+                || std::array::from_fn(|i| if i < 4 { random.random_range(-2.0..2.0) } else { 0.0 });
+            let candidates: Vec<[f32; WIDTH]> = (0..12).map(|_| row()).collect();
+            let mut judged = Judged { link, candidates, target: 0 };
+            let odds: Vec<f64> = (0..12).map(|at| judged.score(at, truth).exp()).collect();
+            let mut left = random.random_range(0.0..odds.iter().sum());
+            judged.target = odds
+                .iter()
+                .position(|odds| {
+                    left -= odds;
+                    left < 0.0
+                })
+                .unwrap_or(11);
+            judged
+        };
+        (0..count).map(|_| query()).collect()
+    }
+
+    fn row(first: [f64; 4]) -> Row {
+        std::array::from_fn(|i| first.get(i).copied().unwrap_or(0.0))
+    }
+
+    #[test]
+    fn the_weights_that_made_the_answers_are_found() {
+        let truth = row([1.0, -0.5, 0.0, 2.0]);
+        let queries = drawn(&truth, Link::forward(RelationId(0)), 4000, 1);
+        let found = fit(&queries, &row([0.3, 0.3, 0.3, 0.3])).common;
+        for (found, truth) in found.iter().zip(&truth).take(4) {
+            assert!((found - truth).abs() < 0.12, "{found} {truth}");
+        }
+        assert!(found[4..].iter().all(|weight| *weight == 0.0), "what never differs stays where it was");
+    }
+
+    #[test]
+    fn the_gradient_is_that_of_the_likelihood() {
+        let queries = drawn(&row([1.0, 1.0, 0.0, 0.0]), Link::forward(RelationId(0)), 20, 2);
+        let queries: Vec<&Judged> = queries.iter().collect();
+        let at = row([0.2, -0.1, 0.5, 0.3]);
+        let local = Local::of(&queries, &at);
+        for i in 0..4 {
+            let moved = |by: f64| std::array::from_fn(|j| if i == j { at[j] + by } else { at[j] });
+            let slope =
+                (Local::of(&queries, &moved(1e-5)).value - Local::of(&queries, &moved(-1e-5)).value) / 2e-5;
+            assert!((slope - local.gradient[i]).abs() < 1e-4, "{slope} {}", local.gradient[i]);
+            for j in 0..4 {
+                let change = Local::of(&queries, &moved(1e-5)).gradient[j] - local.gradient[j];
+                assert!((change / 1e-5 + local.curvature[i][j]).abs() < 1e-2);
+            }
+        }
+    }
+
+    #[test]
+    fn a_relation_of_its_own_kind_gets_its_own_weights_and_a_small_one_is_held() {
+        let [a, b, c] = [0, 1, 2].map(|relation| Link::forward(RelationId(relation)));
+        let mut queries = drawn(&row([2.0, 0.0, 0.0, 0.0]), a, 1500, 3);
+        queries.extend(drawn(&row([0.0, 2.0, 0.0, 0.0]), b, 1500, 4));
+        queries.extend(drawn(&row([1.0, 1.0, 0.0, 0.0]), c, 4, 5));
+        let fitted = fit(&queries, &row([0.5; 4]));
+        assert!(fitted.own[&a][0] > 1.5 && fitted.own[&a][1] < 0.4, "{fitted:?}");
+        assert!(fitted.own[&b][1] > 1.5 && fitted.own[&b][0] < 0.4, "{fitted:?}");
+        let away = |weights: &Row| (0..2).map(|i| (weights[i] - fitted.common[i]).abs()).sum::<f64>();
+        assert!(away(&fitted.own[&c]) < 0.5 * away(&fitted.own[&a]), "{fitted:?}");
+    }
+
+    #[test]
+    fn relations_alike_share_their_weights() {
+        let truth = row([1.0, 0.5, 0.0, 0.0]);
+        let links = (0..40).map(|relation| Link::forward(RelationId(relation)));
+        let queries: Vec<Judged> = links.flat_map(|link| drawn(&truth, link, 6, 7 + link.0 as u64)).collect();
+        let fitted = fit(&queries, &row([0.5; 4]));
+        let far = fitted.own.values().map(|own| (own[0] - fitted.common[0]).abs()).fold(0.0, f64::max);
+        assert!(far < 0.4, "{far}");
+    }
+
+    #[test]
+    fn without_queries_the_given_weights_stay() {
+        let given = row([0.4, 0.3, 0.3, 0.0]);
+        assert_eq!(fit(&[], &given), FittedWeights { common: given, own: BTreeMap::new() });
+    }
+}

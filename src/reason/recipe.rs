@@ -1,0 +1,192 @@
+//! The weights of a blend: what a candidate's features count for, and how they are kept in a file.
+
+use super::fit::{FittedWeights, Row, WIDTH};
+use crate::config::BlendWeights;
+use crate::graph::{Direction, Link, Names, RelationId};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+
+/// The probability that a candidate is given by a member that does not list it, where weights are given and not fitted:
+/// below what rules and walkers list (their hundredth answer has about a hundredth of the mass), above what is impossible.
+pub(super) const ABSENT: f64 = 1e-4;
+
+/// What each feature of a candidate counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Written")]
+pub struct FeatureWeights {
+    /// The logarithm of the rules' score.
+    pub rules: f64,
+    /// That no rule lists it.
+    pub rules_absent: f64,
+    /// The logarithm of the walker's probability among its answers.
+    pub walker: f64,
+    /// That the walker did not reach it.
+    pub walker_absent: f64,
+    /// The logarithm of the embedding model's softmax over all entities.
+    pub embedding: f64,
+    /// The same of the propagator.
+    pub propagator: f64,
+    /// That the graph links it to the subject already, by whatever relation.
+    pub linked: f64,
+    /// That the graph has it as an answer of this relation for another subject.
+    pub taken: f64,
+    /// The logarithm of how often it is such an answer, plus one.
+    pub frequency: f64,
+}
+
+impl FeatureWeights {
+    pub(super) fn row(&self) -> Row {
+        let Self { rules, rules_absent, walker, walker_absent, embedding, propagator, .. } = *self;
+        let Self { linked, taken, frequency, .. } = *self;
+        [rules, rules_absent, walker, walker_absent, embedding, propagator, linked, taken, frequency]
+    }
+
+    pub(super) fn of_row(row: &Row) -> Self {
+        let [rules, rules_absent, walker, walker_absent, embedding, propagator, linked, taken, frequency] =
+            *row;
+        Self { rules, rules_absent, walker, walker_absent, embedding, propagator, linked, taken, frequency }
+    }
+}
+
+impl From<BlendWeights> for FeatureWeights {
+    fn from(given: BlendWeights) -> Self {
+        let BlendWeights { rules, walker, embedding } = given;
+        Self {
+            rules,
+            rules_absent: rules * ABSENT.ln(),
+            walker,
+            walker_absent: walker * ABSENT.ln(),
+            embedding,
+            ..Self::default()
+        }
+    }
+}
+
+/// Weights as a file has them. Runs of version 0.1 have three, and what is absent counts as [`ABSENT`].
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[derive(Default)]
+struct Written {
+    rules: f64,
+    rules_absent: Option<f64>,
+    walker: f64,
+    walker_absent: Option<f64>,
+    embedding: f64,
+    propagator: f64,
+    linked: f64,
+    taken: f64,
+    frequency: f64,
+}
+
+impl From<Written> for FeatureWeights {
+    fn from(written: Written) -> Self {
+        let Written { rules, walker, embedding, propagator, linked, taken, frequency, .. } = written;
+        Self {
+            rules,
+            rules_absent: written.rules_absent.unwrap_or(rules * ABSENT.ln()),
+            walker,
+            walker_absent: written.walker_absent.unwrap_or(walker * ABSENT.ln()),
+            embedding,
+            propagator,
+            linked,
+            taken,
+            frequency,
+        }
+    }
+}
+
+/// The weights of a blend, as they are kept in a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recipe {
+    /// For tail queries of relations without weights of their own.
+    pub general: FeatureWeights,
+    /// The same for head queries; those of tail queries if there are none.
+    #[serde(default)]
+    pub general_head: Option<FeatureWeights>,
+    /// By relation and direction asked (`tail`, `head`).
+    pub relations: BTreeMap<String, BTreeMap<String, FeatureWeights>>,
+}
+
+impl Recipe {
+    /// The same weights for every query.
+    pub fn of(general: BlendWeights) -> Self {
+        Self { general: general.into(), general_head: None, relations: BTreeMap::new() }
+    }
+
+    /// What was fitted to tail and to head queries.
+    pub(super) fn fitted(tail: &FittedWeights, head: &FittedWeights, names: &Names) -> Self {
+        let mut relations: BTreeMap<String, BTreeMap<String, FeatureWeights>> = BTreeMap::new();
+        for (side, fitted) in [("tail", tail), ("head", head)] {
+            for (link, row) in &fitted.own {
+                let Some(relation) = link.relation() else { continue };
+                let place = relations.entry(names.relation(relation).to_owned()).or_default();
+                place.insert(side.to_owned(), FeatureWeights::of_row(row));
+            }
+        }
+        let [general, general_head] = [tail, head].map(|fitted| FeatureWeights::of_row(&fitted.common));
+        Self { general, general_head: Some(general_head), relations }
+    }
+
+    /// The weights by link.
+    pub(super) fn by_link(&self, names: &Names) -> WeightsByLink {
+        let mut own = HashMap::new();
+        for (relation, directions) in &self.relations {
+            let Some(id) = names.relations.get(relation) else { continue };
+            for (direction, weights) in directions {
+                let direction = if direction == "head" { Direction::Inverse } else { Direction::Forward };
+                own.insert(Link::new(RelationId(id), direction), weights.row());
+            }
+        }
+        let head = self.general_head.unwrap_or(self.general);
+        WeightsByLink { general: [self.general.row(), head.row()], own }
+    }
+}
+
+/// The weights of a blend, by what is asked.
+pub(super) struct WeightsByLink {
+    general: [Row; 2],
+    own: HashMap<Link, Row>,
+}
+
+impl WeightsByLink {
+    pub fn of(&self, link: Link) -> &Row {
+        let general = &self.general[usize::from(link.direction() == Direction::Inverse)];
+        self.own.get(&link).unwrap_or(general)
+    }
+}
+
+/// The score of a candidate with these features.
+pub(super) fn score(features: &[f32; WIDTH], weights: &Row) -> f64 {
+    features.iter().zip(weights).map(|(&x, w)| f64::from(x) * w).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_weights_of_earlier_runs_are_still_read() {
+        let old = r#"{"general": {"rules": 0.5, "walker": 0.2, "embedding": 0.3}, "relations": {}}"#;
+        let recipe: Recipe = serde_json::from_str(old).unwrap();
+        let given = BlendWeights { rules: 0.5, walker: 0.2, embedding: 0.3 };
+        assert_eq!(recipe, Recipe::of(given));
+        assert_eq!(recipe.general.rules_absent, 0.5 * 1e-4f64.ln());
+    }
+
+    #[test]
+    fn a_recipe_survives_being_written() {
+        let names = Names { relations: ["a", "b"].into_iter().collect(), ..Names::default() };
+        let row = |first: f64| -> Row { std::array::from_fn(|i| first + i as f64) };
+        let link = Link::inverse_of(RelationId(1));
+        let tail = FittedWeights { common: row(1.0), own: BTreeMap::new() };
+        let head = FittedWeights { common: row(2.0), own: BTreeMap::from([(link, row(3.0))]) };
+        let recipe = Recipe::fitted(&tail, &head, &names);
+        let written = serde_json::to_string(&recipe).unwrap();
+        let read: Recipe = serde_json::from_str(&written).unwrap();
+        assert_eq!(read, recipe);
+        let by_link = read.by_link(&names);
+        assert_eq!(by_link.of(link), &row(3.0));
+        assert_eq!(by_link.of(Link::inverse_of(RelationId(0))), &row(2.0));
+        assert_eq!(by_link.of(Link::forward(RelationId(1))), &row(1.0));
+    }
+}
