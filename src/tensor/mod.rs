@@ -101,6 +101,6 @@ pub use op::sample::{NOTHING, Sampling, run_log_softmax, sample};
 pub use op::update::UpdateWeights;
 pub use parameters::{Kind, ParameterId, Parameters};
 pub use random::{Initial, Key};
-pub use reach::{Ask, Reach, Without};
+pub use reach::{Ask, Reach, Trace, Without};
 pub use tape::{Tape, Var};
 pub use value::{Indices, Segments, Tensor};

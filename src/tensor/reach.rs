@@ -8,6 +8,8 @@
 //! An edge may be taken out for one query alone ([`Ask::without`]). Everything is made on the host, query by query on
 //! all threads, and copied to the device without waiting.
 
+use std::sync::{Arc, Mutex};
+
 use rayon::prelude::*;
 
 use super::device::{Backend, Device};
@@ -15,7 +17,7 @@ use super::draft::Draft;
 use super::error::{Result, TensorError};
 use super::memory::Buffer;
 use super::mesh::{Edges, Mesh};
-use super::value::Indices;
+use super::value::{Indices, Tensor};
 
 /// No row, no node, no slot.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -101,6 +103,8 @@ pub struct Reach {
     /// The row of every (query, node); `NONE` for a node that is not reached.
     pub(crate) places: Indices,
     pub(crate) row_nodes: Indices,
+    /// The same on the host, for a single query.
+    nodes_in_order: Vec<u32>,
     pub(crate) row_queries: Indices,
     /// The first of the row's edges among the edges of all rows, and the same for pieces.
     pub(crate) row_edges: Indices,
@@ -122,6 +126,29 @@ pub struct Reach {
     gone_links: Indices,
     /// On CUDA: where all lists are.
     pub(crate) descriptor: Option<Buffer<u32>>,
+    /// Where the backward pass leaves the slope of every edge, if somebody wants it.
+    pub(crate) trace: Option<Arc<Trace>>,
+}
+
+/// How much each edge of each layer matters: the slope of what a tape runs backward from, in a weight of one that
+/// every message has.
+#[derive(Default)]
+pub struct Trace(Mutex<Vec<(usize, Tensor)>>);
+
+impl Trace {
+    pub(crate) fn put(&self, layer: usize, slopes: Tensor) {
+        self.0.lock().expect("no code panics while it holds the trace").push((layer, slopes));
+    }
+
+    /// The slopes of the edges of each layer, in the order in which [`Reach::each_edge`] visits them.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn by_layer(&self) -> Result<Vec<Vec<f32>>> {
+        let mut layers = self.0.lock().expect("no code panics while it holds the trace").clone();
+        layers.sort_by_key(|(layer, _)| *layer);
+        layers.iter().map(|(_, slopes)| slopes.to_vec()).collect()
+    }
 }
 
 /// What one query reaches: nodes by (steps, node), and how much of the lists each step needs.
@@ -142,6 +169,11 @@ impl Reach {
             return Err(TensorError::Index { operation: "reach", index, position, rows: edges.nodes });
         }
         let reached: Vec<Reached> = asks.par_iter().map(|ask| search(edges, ask, layers)).collect();
+        let total: usize = reached.iter().flat_map(|one| &one.steps).map(|step| step.edges).sum();
+        if total.max(asks.len() * edges.nodes) >= NONE as usize {
+            let why = format!("{} queries at once reach {total} edges; ask fewer at a time", asks.len());
+            return Err(TensorError::Parameter { name: "reach".to_string(), why });
+        }
         Lists::new(mesh, asks, &reached, layers).finish(mesh, asks)
     }
 
@@ -158,6 +190,27 @@ impl Reach {
     /// How many rows have been reached after so many layers.
     pub fn rows(&self, layer: usize) -> usize {
         self.extents[layer].rows
+    }
+
+    /// From now on the backward pass of a tape that propagates over these rows leaves the slope of every edge.
+    pub fn trace(&mut self) -> Arc<Trace> {
+        self.trace.get_or_insert_default().clone()
+    }
+
+    /// Visits the edges along which messages of layer `layer + 1` go, for a reach of one query: the node they leave,
+    /// their kind, the node they come to, and their slope. Edges that are taken out have none.
+    pub fn each_edge(&self, layer: usize, slopes: &[f32], mut visit: impl FnMut(u32, u32, u32, f32)) {
+        let edges = &*self.mesh.0;
+        let mut at = 0;
+        for &node in self.nodes_in_order.iter().take(self.extents[layer].rows) {
+            for edge in edges.edges_of(node as usize) {
+                let (link, other) = (edges.links.host[edge], edges.others.host[edge]);
+                if !self.asks[0].misses(node, link, other) {
+                    visit(node, link, other, slopes[at]);
+                }
+                at += 1;
+            }
+        }
     }
 
     /// How many edges end at the rows of this layer, those included along which nothing comes.
@@ -315,6 +368,7 @@ impl Lists {
             extents: self.extents.clone(),
             places: list(&self.places)?,
             row_nodes: list(row_nodes)?,
+            nodes_in_order: if asks.len() == 1 { row_nodes.to_vec() } else { Vec::new() },
             row_queries: list(row_queries)?,
             row_edges: list(row_edges)?,
             row_pieces: list(row_pieces)?,
@@ -329,6 +383,7 @@ impl Lists {
             gone_nodes: gone(|without| Some(without.node))?,
             gone_links: gone(|without| without.kind)?,
             descriptor: None,
+            trace: None,
         };
         if matches!(device.backend(), Backend::Cuda(_)) {
             reach.descriptor = Some(reach.describe(device)?);

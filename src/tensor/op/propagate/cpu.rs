@@ -339,6 +339,9 @@ pub(super) fn backward(
                 + if bit(1) { row[2 * width + column] } else { 0.0 };
         }
     }
+    if let Some(edges) = &mut slopes.edges {
+        trace(&view, gradient, edge_masks, edges.host_mut());
+    }
     let sums = to_states(cpu, &view, gradient, edge_masks, slopes);
     to_weights(cpu, &view, &sums, slopes);
     cpu.floats().give(sums);
@@ -353,6 +356,34 @@ fn message_slopes(gradient: &mut [f32], output: &[f32], degree: u32, width: usiz
         let factor = if deviation > FREE_DEVIATION { slope / deviation * share } else { 0.0 };
         gradient[3 * width + column] = factor;
         gradient[column] = gradient[column] * share - factor * mean;
+    }
+}
+
+/// The slope of a weight of one that the message of each edge has.
+fn trace(view: &View, gradient: &[f32], masks: &[u32], slopes: &mut [f32]) {
+    let Sizes { width, words, before, after, .. } = view.sizes;
+    for item in (0..before.items).map(|at| view.item(at)) {
+        let weights = &view.weights[item.query * view.sizes.weight_step..];
+        for edge in item.range.clone() {
+            let row = view.places_of(item.query)[view.edges.others.host[edge] as usize] as usize;
+            let out = &mut slopes[view.row_edges[item.row] as usize + edge - item.first];
+            *out = 0.0;
+            if row >= after.rows || view.is_gone(&item, edge) {
+                continue;
+            }
+            let kind = view.edges.links.host[edge] as usize;
+            let back = view.row_edges[row] as usize + view.edges.backs.host[edge] as usize;
+            for column in 0..width {
+                let x = view.state[item.row * width + column] * weights[kind * width + column];
+                let slope = |part: usize| gradient[row * 4 * width + part * width + column];
+                let bit = |which: usize| {
+                    masks[(back * words + column / LANES) * 2 + which] >> (column % LANES) & 1 == 1
+                };
+                let most = if bit(0) { slope(1) } else { 0.0 };
+                let least = if bit(1) { slope(2) } else { 0.0 };
+                *out += x * (slope(0) + slope(3) * x + most + least);
+            }
+        }
     }
 }
 

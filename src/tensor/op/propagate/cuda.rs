@@ -267,6 +267,30 @@ extern "C" __global__ void propagate_big_back(const Net* nets, u32 bigs, u32 wid
     for (u32 s = net.big_slots[big]; s < net.big_slots[big + 1]; s++) sum += parts[(u64)s * width + column];
     slope[(u64)net.big_rows[big] * width + column] = sum;
 }
+// The slope of a weight of one that the message of each edge has; a warp for each item, all columns.
+extern "C" __global__ void propagate_trace(const Net* nets, const float* state, const float* weights, u32 weight_step, const float* gradient,
+                                           const uint2* masks, u32 rows, u32 items, u32 width, u32 words, float* slopes) {
+    u32 item = WARP;
+    if (item >= items) return;
+    const Net& net = *nets;
+    u32 row = net.item_rows[item], id = net.item_ids[item], node = net.row_nodes[row], query = net.row_queries[row], first = net.starts[node];
+    u32 from = net.piece_edges[net.item_pieces[id]], end = net.piece_edges[net.item_pieces[id + 1]];
+    Gap gap = gap_of(net, query, node);
+    for (u32 e = from; e < end; e++) {
+        u32 other = net.others[e], link = net.links[e], i = net.places[(u64)query * net.nodes + other];
+        float sum = 0.0f;
+        if (i < rows && !(gap.to != NONE && is_gone(gap, link, other))) {
+            for (u32 c = LANE; c < width; c += 32) {
+                float x = state[(u64)row * width + c] * weights[(u64)query * weight_step + (u64)link * width + c];
+                const float* slope = gradient + (u64)i * 4 * width + c;
+                uint2 mask = masks[(u64)(net.row_edges[i] + net.backs[e]) * words + c / 32];
+                sum += x * (slope[0] + slope[3 * width] * x + (mask.x >> LANE & 1 ? slope[width] : 0.0f) + (mask.y >> LANE & 1 ? slope[2 * width] : 0.0f));
+            }
+        }
+        sum = warp_sum(sum);
+        if (LANE == 0) slopes[net.row_edges[row] + e - first] = sum;
+    }
+}
 // A warp for each query and chunk of pieces of one kind.
 extern "C" __global__ void propagate_weights(const Net* nets, const float* __restrict__ state, const float* __restrict__ sums, u32 before, u32 width,
                                              float* parts) {
@@ -379,6 +403,13 @@ pub(super) fn backward(
     cuda.threads("propagate_slopes", n, arguments)?;
     let arguments = arguments![queries, width, start, &gradient, &masks.starts, &mut slopes.start];
     cuda.threads("propagate_start_back", queries * width, arguments)?;
+    if let Some(edges) = &mut slopes.edges {
+        let (rows, items, words) = (after.rows, before.items, sizes.words);
+        let arguments = arguments![
+            net, state, weights, weight_step, &gradient, &masks.edges, rows, items, width, words, edges
+        ];
+        cuda.warps("propagate_trace", items, arguments)?;
+    }
     let mut sums = device.allocate::<f32>(before.pieces * width)?;
     let mut parts = device.allocate::<f32>(before.slots * width)?;
     let arguments = arguments![

@@ -36,6 +36,8 @@ const LANES: usize = 32;
 /// The sizes of one aggregation.
 #[derive(Clone, Copy)]
 struct Sizes {
+    /// From 1.
+    layer: usize,
     /// What the layer before had reached, and what this one has.
     before: Extent,
     after: Extent,
@@ -68,6 +70,8 @@ struct Slopes {
     state: Buffer<f32>,
     weights: Buffer<f32>,
     start: Buffer<f32>,
+    /// Those of a weight of one that every message has; only where they are traced.
+    edges: Option<Buffer<f32>>,
 }
 
 impl Tape<'_> {
@@ -100,7 +104,7 @@ impl Tape<'_> {
         let own = shape == [queries, kinds * width];
         expect_shape(own || shape == [kinds, width], NAME, "weights and kinds", &shape, &[kinds, width])?;
         let weight_step = if own { kinds * width } else { 0 };
-        let sizes = Sizes { before, after, width, words: width.div_ceil(LANES), weight_step };
+        let sizes = Sizes { layer, before, after, width, words: width.div_ceil(LANES), weight_step };
         let device = self.device().clone();
         let mut out = device.allocate::<f32>(after.rows * 4 * width)?;
         let inputs = [state, weights, start];
@@ -142,6 +146,10 @@ impl Operation for Propagate {
             state: device.allocate(length(&inputs[0]))?,
             weights: device.allocate(length(&inputs[1]))?,
             start: device.allocate(length(&inputs[2]))?,
+            edges: match self.reach.trace {
+                Some(_) => Some(device.allocate(self.sizes.before.edges)?),
+                None => None,
+            },
         };
         let values = inputs.each_ref().map(Tensor::buffer);
         match device.backend() {
@@ -153,6 +161,10 @@ impl Operation for Propagate {
                 let given = cuda::Given { gradient, output: output.buffer(), masks: &self.masks };
                 cuda::backward(cuda, &self.reach, self.sizes, values, given, &mut slopes)?;
             }
+        }
+        if let (Some(trace), Some(edges)) = (&self.reach.trace, slopes.edges) {
+            let count = edges.len();
+            trace.put(self.sizes.layer, Tensor::of(edges, count, 1));
         }
         flow.add(self.start, slopes.start)?;
         flow.add(self.weights, slopes.weights)?;

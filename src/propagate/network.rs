@@ -1,0 +1,174 @@
+//! The network: its parameters, and how a batch of queries becomes scores of all entities.
+
+use super::PropagateError;
+use super::settings::{Aggregate, Settings};
+use crate::tensor::{
+    Activation, Device, Indices, Initial, ParameterId, Parameters, Reach, Tape, Tensor, UpdateWeights, Var,
+};
+use std::sync::Arc;
+
+/// Aggregates of a row: mean, maximum, minimum, standard deviation.
+const AGGREGATES: usize = 4;
+
+/// The weights of a link in one layer.
+enum LinkWeights {
+    /// `[links, width]`, the same for all queries.
+    Plain(ParameterId),
+    /// From the query: `[width, links × width]` and a bias.
+    OfQuery(ParameterId, ParameterId),
+}
+
+struct Layer {
+    links: LinkWeights,
+    own: ParameterId,
+    mixed: ParameterId,
+    bias: ParameterId,
+    scale: ParameterId,
+    shift: ParameterId,
+}
+
+/// The parameters of a propagator.
+pub(super) struct Network {
+    pub(super) parameters: Parameters,
+    dropout: f32,
+    /// `[links, width]`: what each query starts with.
+    query: ParameterId,
+    layers: Vec<Layer>,
+    /// The perceptron: `[width, hidden]` for states and for queries, a bias, and `[1, hidden]` to the score.
+    of_state: ParameterId,
+    of_query: ParameterId,
+    hidden_bias: ParameterId,
+    to_score: ParameterId,
+}
+
+impl Network {
+    pub(super) fn new(
+        settings: &Settings,
+        relations: usize,
+        device: &Device,
+        seed: u64,
+    ) -> Result<Self, PropagateError> {
+        settings.check()?;
+        let mut parameters = Parameters::new(device, seed);
+        let (width, hidden, links) = (settings.width, settings.hidden, 2 * relations);
+        let of = |inputs: usize| Initial::Uniform((inputs as f32).sqrt().recip());
+        let mixed = match settings.aggregate {
+            Aggregate::Pna => 3 * width,
+            Aggregate::Plain => width,
+        };
+        let query = parameters.dense("query", links, width, Initial::Normal(1.0))?;
+        let mut layers = Vec::new();
+        for layer in 1..=settings.layers {
+            let mut dense = |name: &str, rows: usize, columns: usize, initial: Initial| {
+                parameters.dense(&format!("layer.{layer}.{name}"), rows, columns, initial)
+            };
+            let links = match settings.weights_of_query(relations) {
+                true => LinkWeights::OfQuery(
+                    dense("links", width, links * width, of(width))?,
+                    dense("links_bias", 1, links * width, of(width))?,
+                ),
+                false => LinkWeights::Plain(dense("links", links, width, Initial::Normal(0.5))?),
+            };
+            layers.push(Layer {
+                links,
+                own: dense("own", width, width, of(width))?,
+                mixed: dense("mixed", AGGREGATES * width, mixed, of(AGGREGATES * width))?,
+                bias: dense("bias", 1, width, of(width))?,
+                scale: dense("scale", 1, width, Initial::Ones)?,
+                shift: dense("shift", 1, width, Initial::Zeros)?,
+            });
+        }
+        let of_state = parameters.dense("score.state", width, hidden, of(2 * width))?;
+        let of_query = parameters.dense("score.query", width, hidden, of(2 * width))?;
+        let hidden_bias = parameters.dense("score.bias", 1, hidden, of(2 * width))?;
+        let to_score = parameters.dense("score.weights", 1, hidden, of(hidden))?;
+        let dropout = settings.dropout as f32;
+        Ok(Network { parameters, dropout, query, layers, of_state, of_query, hidden_bias, to_score })
+    }
+
+    /// The queries' embeddings, `[queries, width]`, which are also the states before the first layer: rows begin with
+    /// the queries' subjects.
+    fn start(&self, tape: &mut Tape, links: &Indices) -> Result<Var, PropagateError> {
+        let table = tape.parameter(self.query);
+        Ok(tape.gather(table, links, 0.0)?)
+    }
+
+    /// The states after layer `number` (from 1), `[rows, width]`.
+    fn layer(
+        &self,
+        tape: &mut Tape,
+        number: usize,
+        (state, start): (Var, Var),
+        reach: &Arc<Reach>,
+    ) -> Result<Var, PropagateError> {
+        let layer = &self.layers[number - 1];
+        let links = match layer.links {
+            LinkWeights::Plain(weights) => tape.parameter(weights),
+            LinkWeights::OfQuery(weights, bias) => {
+                let (weights, bias) = (tape.parameter(weights), tape.parameter(bias));
+                tape.linear(&[start], weights, Some(bias), Activation::Identity, 0.0)? // [queries, links × width]
+            }
+        };
+        let aggregates = tape.propagate(state, links, start, reach, number)?; // [rows, 4 width]
+        let weights = UpdateWeights {
+            own: tape.parameter(layer.own),
+            mixed: tape.parameter(layer.mixed),
+            bias: tape.parameter(layer.bias),
+            scale: tape.parameter(layer.scale),
+            shift: tape.parameter(layer.shift),
+        };
+        Ok(tape.update(state, aggregates, weights, (reach, number), self.dropout)?)
+    }
+
+    /// The score of every entity from the last states, `[queries, entities]`.
+    fn score(
+        &self,
+        tape: &mut Tape,
+        (state, start): (Var, Var),
+        reach: &Arc<Reach>,
+    ) -> Result<Var, PropagateError> {
+        let [of_state, of_query, bias, to_score] =
+            [self.of_state, self.of_query, self.hidden_bias, self.to_score].map(|id| tape.parameter(id));
+        let hidden = tape.linear(&[state], of_state, None, Activation::Identity, 0.0)?; // [rows, hidden]
+        let asked = tape.linear(&[start], of_query, Some(bias), Activation::Identity, 0.0)?; // [queries, hidden]
+        let scores = tape.judge(hidden, asked, to_score, reach)?; // [rows + queries]
+        Ok(tape.spread(scores, reach)?)
+    }
+
+    /// The scores of all entities for queries by `links`, on a tape that may train: `[queries, entities]`.
+    pub(super) fn scores(
+        &self,
+        tape: &mut Tape,
+        links: &Indices,
+        reach: &Arc<Reach>,
+    ) -> Result<Var, PropagateError> {
+        let start = self.start(tape, links)?;
+        let mut state = start;
+        for number in 1..=self.layers.len() {
+            state = self.layer(tape, number, (state, start), reach)?;
+        }
+        self.score(tape, (state, start), reach)
+    }
+
+    /// The same without a gradient; what a layer leaves is given up when the next is done.
+    pub(super) fn answers(&self, links: &Indices, reach: &Arc<Reach>) -> Result<Tensor, PropagateError> {
+        let mut tape = Tape::inference(&self.parameters);
+        let start = self.start(&mut tape, links)?;
+        let start = tape.value(start);
+        let mut state = start.clone();
+        for number in 1..=self.layers.len() {
+            let mut tape = Tape::inference(&self.parameters);
+            let vars = (tape.constant(state)?, tape.constant(start.clone())?);
+            let next = self.layer(&mut tape, number, vars, reach)?;
+            state = tape.value(next);
+        }
+        let mut tape = Tape::inference(&self.parameters);
+        let vars = (tape.constant(state)?, tape.constant(start)?);
+        let scores = self.score(&mut tape, vars, reach)?;
+        Ok(tape.value(scores))
+    }
+
+    pub(super) fn depth(&self) -> usize {
+        self.layers.len()
+    }
+}

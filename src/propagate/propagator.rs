@@ -1,0 +1,87 @@
+//! A propagator over a graph: weights and the edges they are used on.
+
+use super::examples::{kind_of, mesh};
+use super::network::Network;
+use super::settings::Settings;
+use super::PropagateError;
+use crate::eval::{Answers, Reasoner, ReasonerError};
+use crate::graph::{Graph, Query};
+use crate::tensor::{Ask, Device, Indices, Mesh, Reach, Tensor};
+use std::sync::Arc;
+
+/// Queries that are answered at once.
+const BATCH: usize = 16;
+/// The most rows of a batch, about: what bounds the memory on large graphs.
+const ROWS: usize = 1 << 22;
+
+/// A trained network on a graph. Answers queries about the graph's entities.
+pub struct Propagator {
+    pub(super) settings: Settings,
+    pub(super) network: Network,
+    pub(super) mesh: Mesh,
+}
+
+impl Propagator {
+    /// A network with first weights over `graph`.
+    ///
+    /// # Errors
+    /// If the settings are wrong or the device fails.
+    pub fn new(settings: &Settings, graph: &Graph, device: &Device, seed: u64) -> Result<Self, PropagateError> {
+        let network = Network::new(settings, graph.relations(), device, seed)?;
+        Propagator::of(settings.clone(), network, graph)
+    }
+
+    /// A network over `graph`.
+    pub(super) fn of(settings: Settings, network: Network, graph: &Graph) -> Result<Self, PropagateError> {
+        let mesh = mesh(network.parameters.device(), graph)?;
+        Ok(Propagator { settings, network, mesh })
+    }
+
+    /// The same weights over another graph with the same relations.
+    ///
+    /// # Errors
+    /// If the other graph has another number of relations, or the device fails.
+    pub fn on(self, graph: &Graph) -> Result<Self, PropagateError> {
+        if self.mesh.kinds() != 2 * graph.relations() {
+            let (ours, theirs) = (self.mesh.kinds() / 2, graph.relations());
+            let why = format!("the network was trained for {ours} relations, the graph has {theirs}");
+            return Err(PropagateError::Settings { why });
+        }
+        let mesh = mesh(self.network.parameters.device(), graph)?;
+        Ok(Propagator { mesh, ..self })
+    }
+
+    /// What was chosen for it.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The number of values that were learnt.
+    pub fn parameters(&self) -> usize {
+        self.network.parameters.len()
+    }
+
+    /// The scores of all entities for each of `queries`: `[queries, entities]`.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn scores(&self, queries: &[Query]) -> Result<Tensor, PropagateError> {
+        let asks: Vec<Ask> =
+            queries.iter().map(|query| Ask { start: query.subject.0, without: None }).collect();
+        let kinds: Vec<u32> = queries.iter().map(|query| kind_of(query.link)).collect();
+        let links = Indices::new(self.network.parameters.device(), &kinds)?;
+        let reach = Arc::new(Reach::new(&self.mesh, &asks, self.network.depth())?);
+        self.network.answers(&links, &reach)
+    }
+}
+
+impl Reasoner for Propagator {
+    fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
+        let scores = self.scores(queries)?.to_vec()?;
+        Ok(Answers::Dense { scores, entities: self.mesh.nodes() })
+    }
+
+    fn batch(&self) -> usize {
+        (ROWS / self.mesh.nodes().max(1)).clamp(1, BATCH)
+    }
+}
