@@ -27,7 +27,7 @@ mod trainer;
 
 pub use examples::linked_share;
 pub use paths::{MessagePath, PathHop};
-pub use propagator::Propagator;
+pub use propagator::{Propagator, StepPart};
 pub use settings::{Aggregate, RelationWeights, Removal, Settings};
 pub use trainer::{PropagateTask, TrainedPropagator, train};
 

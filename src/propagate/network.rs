@@ -1,11 +1,12 @@
 //! The network: its parameters, and how a batch of queries becomes scores of all entities.
 
-use super::PropagateError;
+use super::{PropagateError, StepPart};
 use super::settings::{Aggregate, Settings};
 use crate::tensor::{
-    Activation, Device, Indices, Initial, ParameterId, Parameters, Reach, Tape, Tensor, UpdateWeights, Var,
+    Activation, Device, Gradients, Indices, Initial, ParameterId, Parameters, Reach, Tape, Tensor, UpdateWeights, Var,
 };
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Aggregates of a row: mean, maximum, minimum, standard deviation.
 const AGGREGATES: usize = 4;
@@ -101,23 +102,28 @@ impl Network {
         (state, start): (Var, Var),
         reach: &Arc<Reach>,
     ) -> Result<Var, PropagateError> {
-        let layer = &self.layers[number - 1];
-        let links = match layer.links {
+        let links = self.link_weights(tape, number, start)?;
+        let aggregates = tape.propagate(state, links, start, reach, number)?; // [rows, 4 width]
+        let weights = self.update_weights(tape, number);
+        Ok(tape.update(state, aggregates, weights, (reach, number), self.dropout)?)
+    }
+
+    /// The weights of all links in a layer: `[links, width]`, or `[queries, links × width]`.
+    fn link_weights(&self, tape: &mut Tape, number: usize, start: Var) -> Result<Var, PropagateError> {
+        Ok(match self.layers[number - 1].links {
             LinkWeights::Plain(weights) => tape.parameter(weights),
             LinkWeights::OfQuery(weights, bias) => {
                 let (weights, bias) = (tape.parameter(weights), tape.parameter(bias));
-                tape.linear(&[start], weights, Some(bias), Activation::Identity, 0.0)? // [queries, links × width]
+                tape.linear(&[start], weights, Some(bias), Activation::Identity, 0.0)?
             }
-        };
-        let aggregates = tape.propagate(state, links, start, reach, number)?; // [rows, 4 width]
-        let weights = UpdateWeights {
-            own: tape.parameter(layer.own),
-            mixed: tape.parameter(layer.mixed),
-            bias: tape.parameter(layer.bias),
-            scale: tape.parameter(layer.scale),
-            shift: tape.parameter(layer.shift),
-        };
-        Ok(tape.update(state, aggregates, weights, (reach, number), self.dropout)?)
+        })
+    }
+
+    fn update_weights(&self, tape: &mut Tape, number: usize) -> UpdateWeights {
+        let layer = &self.layers[number - 1];
+        let [own, mixed, bias, scale, shift] =
+            [layer.own, layer.mixed, layer.bias, layer.scale, layer.shift].map(|id| tape.parameter(id));
+        UpdateWeights { own, mixed, bias, scale, shift }
     }
 
     /// The score of every entity from the last states, `[queries, entities]`.
@@ -168,7 +174,93 @@ impl Network {
         Ok(tape.value(scores))
     }
 
+    /// Adds the seconds of the parts of a step: in the forward pass messages and updates of all layers, then each part
+    /// again with its backward pass.
+    pub(super) fn timed(
+        &self,
+        links: &Indices,
+        reach: &Arc<Reach>,
+        seed: u64,
+        parts: &mut Vec<StepPart>,
+    ) -> Result<(), PropagateError> {
+        let device = self.parameters.device();
+        let mut times = [0.0f64; 8];
+        let mut gradients = Gradients::new(&self.parameters);
+        let mut tape = Tape::inference(&self.parameters);
+        let start = self.start(&mut tape, links)?;
+        let start = tape.value(start);
+        let mut state = start.clone();
+        for number in 1..=self.layers.len() {
+            let mut clock = Clock::new(device)?;
+            let mut tape = Tape::training(&self.parameters, seed);
+            let begin = tape.constant(start.clone())?;
+            let weights = self.link_weights(&mut tape, number, begin)?;
+            times[0] += clock.lap(device)?;
+            let old = tape.constant(state.clone())?;
+            let messages = tape.propagate(old, weights, begin, reach, number)?;
+            times[1] += clock.lap(device)?;
+            let values = tape.value(messages);
+            let total = tape.mean(messages)?;
+            clock.lap(device)?;
+            tape.backward(total, &mut gradients)?;
+            times[2] += clock.lap(device)?;
+            let mut tape = Tape::training(&self.parameters, seed);
+            let (old, values) = (tape.constant(state.clone())?, tape.constant(values)?);
+            let update = self.update_weights(&mut tape, number);
+            let next = tape.update(old, values, update, (reach, number), self.dropout)?;
+            times[3] += clock.lap(device)?;
+            state = tape.value(next);
+            let total = tape.mean(next)?;
+            tape.backward(total, &mut gradients)?;
+            times[4] += clock.lap(device)?;
+        }
+        let mut clock = Clock::new(device)?;
+        let mut tape = Tape::training(&self.parameters, seed);
+        let vars = (tape.constant(state)?, tape.constant(start.clone())?);
+        let scores = self.score(&mut tape, vars, reach)?;
+        times[5] += clock.lap(device)?;
+        let none = Indices::new(device, &[])?;
+        let targets = Indices::new(device, &vec![0; links.len()])?;
+        let loss = tape.softmax_loss(scores, &targets, &none)?;
+        tape.backward(loss, &mut gradients)?;
+        times[6] += clock.lap(device)?;
+        let mut tape = Tape::training(&self.parameters, seed);
+        let scores = self.scores(&mut tape, links, reach)?;
+        let loss = tape.softmax_loss(scores, &targets, &none)?;
+        tape.backward(loss, &mut gradients)?;
+        times[7] += clock.lap(device)?;
+        let names = [
+            "weights of the links",
+            "messages",
+            "messages, backward",
+            "update",
+            "update, backward",
+            "scores",
+            "loss, both backward",
+            "all of it, rows apart",
+        ];
+        parts.extend(names.into_iter().zip(times));
+        Ok(())
+    }
+
     pub(super) fn depth(&self) -> usize {
         self.layers.len()
+    }
+}
+
+/// Seconds between two points, the device waited for at each.
+struct Clock(Instant);
+
+impl Clock {
+    fn new(device: &Device) -> Result<Clock, PropagateError> {
+        device.synchronise()?;
+        Ok(Clock(Instant::now()))
+    }
+
+    fn lap(&mut self, device: &Device) -> Result<f64, PropagateError> {
+        device.synchronise()?;
+        let seconds = self.0.elapsed().as_secs_f64();
+        self.0 = Instant::now();
+        Ok(seconds)
     }
 }

@@ -8,6 +8,7 @@ use crate::eval::{Answers, Reasoner, ReasonerError};
 use crate::graph::{Graph, Query};
 use crate::tensor::{Ask, Device, Indices, Mesh, Reach, Tensor};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Queries that are answered at once.
 const BATCH: usize = 16;
@@ -56,6 +57,11 @@ impl Propagator {
         &self.settings
     }
 
+    /// The edges that it is used on.
+    pub fn mesh(&self) -> &Mesh {
+        &self.mesh
+    }
+
     /// The number of values that were learnt.
     pub fn parameters(&self) -> usize {
         self.network.parameters.len()
@@ -72,6 +78,35 @@ impl Propagator {
         let links = Indices::new(self.network.parameters.device(), &kinds)?;
         let reach = Arc::new(Reach::new(&self.mesh, &asks, self.network.depth())?);
         self.network.answers(&links, &reach)
+    }
+}
+
+/// What a part of a step is called, and the seconds it took.
+pub type StepPart = (&'static str, f64);
+
+impl Propagator {
+    /// How long the parts of a training step take, one by one, the device waited for after each: for benches.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn step_parts(&self, queries: &[Query]) -> Result<Vec<StepPart>, PropagateError> {
+        let device = self.network.parameters.device();
+        let asks: Vec<Ask> =
+            queries.iter().map(|query| Ask { start: query.subject.0, without: None }).collect();
+        let kinds: Vec<u32> = queries.iter().map(|query| kind_of(query.link)).collect();
+        let links = Indices::new(device, &kinds)?;
+        let mut parts = Vec::new();
+        for round in 0..2 {
+            parts.clear();
+            device.synchronise()?;
+            let begun = Instant::now();
+            let reach = Arc::new(Reach::new(&self.mesh, &asks, self.network.depth())?);
+            parts.push(("rows, on the host", begun.elapsed().as_secs_f64()));
+            device.synchronise()?;
+            parts.push(("rows, with the copy", begun.elapsed().as_secs_f64()));
+            self.network.timed(&links, &reach, round, &mut parts)?;
+        }
+        Ok(parts)
     }
 }
 

@@ -74,7 +74,9 @@ fn weights_serve_another_graph_and_come_back_from_a_file() {
     let (other, size) = families(9);
     let graph = Graph::new(size.0, size.1, &other.facts);
     let mut names = crate::graph::Names::default();
-    ["parent", "grand", "noise"].into_iter().for_each(|name| drop(names.relations.intern(name)));
+    ["parent", "grand", "noise"].into_iter().for_each(|name| {
+        names.relations.intern(name);
+    });
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("propagator.safetensors");
     made.propagator.save(&path, &names).unwrap();
@@ -91,7 +93,9 @@ fn weights_serve_another_graph_and_come_back_from_a_file() {
     assert_eq!(loaded.scores(&[query]).unwrap().to_vec().unwrap(), before);
     // The same relations in another order: the weights follow their names.
     let mut turned = crate::graph::Names::default();
-    ["noise", "parent", "grand"].into_iter().for_each(|name| drop(turned.relations.intern(name)));
+    ["noise", "parent", "grand"].into_iter().for_each(|name| {
+        turned.relations.intern(name);
+    });
     let renamed: Vec<Triple> =
         other.facts.iter().map(|fact| Triple { relation: RelationId((fact.relation.0 + 1) % 3), ..*fact }).collect();
     let other_graph = Graph::new(size.0, size.1, &renamed);

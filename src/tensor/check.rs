@@ -474,7 +474,9 @@ pub(super) fn devices() -> Vec<Device> {
 
 #[test]
 fn gradients_agree_with_differences() {
-    for case in CASES {
+    // Messages bend (maximum, minimum, a deviation at its least) within a step of the differences: they are checked
+    // beside their operation, in double precision and with a smaller step.
+    for case in CASES.iter().filter(|case| !case.name.starts_with("propagate,")) {
         case.check_gradient().unwrap_or_else(|error| panic!("{}: {error}", case.name));
     }
 }
