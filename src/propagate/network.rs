@@ -3,7 +3,8 @@
 use super::{PropagateError, StepPart};
 use super::settings::{Aggregate, Settings};
 use crate::tensor::{
-    Activation, Device, Gradients, Indices, Initial, ParameterId, Parameters, Reach, Tape, Tensor, UpdateWeights, Var,
+    Activation, Ask, Device, Gradients, Indices, Initial, Mesh, ParameterId, Parameters, Reach, Tape, Tensor,
+    UpdateWeights, Var,
 };
 use std::sync::Arc;
 use std::time::Instant;
@@ -26,12 +27,15 @@ struct Layer {
     bias: ParameterId,
     scale: ParameterId,
     shift: ParameterId,
+    /// Where the frontier is bounded: `[width, 1]` and a bias, the priority of passing on.
+    priority: Option<(ParameterId, ParameterId)>,
 }
 
 /// The parameters of a propagator.
 pub(super) struct Network {
     pub(super) parameters: Parameters,
     dropout: f32,
+    frontier: usize,
     /// `[links, width]`: what each query starts with.
     query: ParameterId,
     layers: Vec<Layer>,
@@ -77,14 +81,18 @@ impl Network {
                 bias: dense("bias", 1, width, of(width))?,
                 scale: dense("scale", 1, width, Initial::Ones)?,
                 shift: dense("shift", 1, width, Initial::Zeros)?,
+                priority: match settings.frontier {
+                    0 => None,
+                    _ => Some((dense("priority", width, 1, of(width))?, dense("priority_bias", 1, 1, Initial::Ones)?)),
+                },
             });
         }
         let of_state = parameters.dense("score.state", width, hidden, of(2 * width))?;
         let of_query = parameters.dense("score.query", width, hidden, of(2 * width))?;
         let hidden_bias = parameters.dense("score.bias", 1, hidden, of(2 * width))?;
         let to_score = parameters.dense("score.weights", 1, hidden, of(hidden))?;
-        let dropout = settings.dropout as f32;
-        Ok(Network { parameters, dropout, query, layers, of_state, of_query, hidden_bias, to_score })
+        let (dropout, frontier) = (settings.dropout as f32, settings.frontier);
+        Ok(Network { parameters, dropout, frontier, query, layers, of_state, of_query, hidden_bias, to_score })
     }
 
     /// The queries' embeddings, `[queries, width]`, which are also the states before the first layer: rows begin with
@@ -100,12 +108,53 @@ impl Network {
         tape: &mut Tape,
         number: usize,
         (state, start): (Var, Var),
-        reach: &Arc<Reach>,
+        reach: &mut Arc<Reach>,
     ) -> Result<Var, PropagateError> {
         let links = self.link_weights(tape, number, start)?;
-        let aggregates = tape.propagate(state, links, start, reach, number)?; // [rows, 4 width]
+        let passed = match self.layers[number - 1].priority {
+            Some(priority) => self.pass_on(tape, priority, state, reach)?,
+            None => state,
+        };
+        let reach = &*reach;
+        let aggregates = tape.propagate(passed, links, start, reach, number)?; // [rows, 4 width]
         let weights = self.update_weights(tape, number);
         Ok(tape.update(state, aggregates, weights, (reach, number), self.dropout)?)
+    }
+
+    /// What the rows pass on where only the most promising ones do: the state times its priority, zero for the others.
+    /// The reach grows by the layer that it is passed on to. Choosing needs the priorities on the host.
+    fn pass_on(
+        &self,
+        tape: &mut Tape,
+        (weights, bias): (ParameterId, ParameterId),
+        state: Var,
+        reach: &mut Arc<Reach>,
+    ) -> Result<Var, PropagateError> {
+        let device = self.parameters.device();
+        let [rows, width] = tape.shape(state);
+        let (weights, bias) = (tape.parameter(weights), tape.parameter(bias));
+        let priority = tape.linear(&[state], weights, Some(bias), Activation::Identity, 0.0)?; // [rows, 1]
+        let priority = tape.sigmoid(priority)?;
+        let passing = most_promising(&tape.value(priority).to_vec()?, reach.row_queries(), self.frontier);
+        let ones = tape.constant(Tensor::new(device, &vec![1.0; width], 1, width)?)?;
+        let factors = tape.linear(&[priority], ones, None, Activation::Identity, 0.0)?; // [rows, width]
+        let mut passed = tape.multiply(state, factors)?;
+        if passing.iter().any(|pass| !pass) {
+            let mask: Vec<f32> =
+                passing.iter().flat_map(|&pass| std::iter::repeat_n(f32::from(u8::from(pass)), width)).collect();
+            let mask = tape.constant(Tensor::new(device, &mask, rows, width)?)?;
+            passed = tape.multiply(passed, mask)?;
+        }
+        *reach = Arc::new(reach.grown(&passing)?);
+        Ok(passed)
+    }
+
+    /// What the queries reach: everything at once, or their subjects, to be gone on from layer by layer.
+    pub(super) fn reach(&self, mesh: &Mesh, asks: &[Ask]) -> Result<Reach, PropagateError> {
+        Ok(match self.frontier {
+            0 => Reach::new(mesh, asks, self.depth())?,
+            _ => Reach::start(mesh, asks)?,
+        })
     }
 
     /// The weights of all links in a layer: `[links, width]`, or `[queries, links × width]`.
@@ -146,7 +195,7 @@ impl Network {
         &self,
         tape: &mut Tape,
         links: &Indices,
-        reach: &Arc<Reach>,
+        reach: &mut Arc<Reach>,
     ) -> Result<Var, PropagateError> {
         let start = self.start(tape, links)?;
         let mut state = start;
@@ -157,7 +206,7 @@ impl Network {
     }
 
     /// The same without a gradient; what a layer leaves is given up when the next is done.
-    pub(super) fn answers(&self, links: &Indices, reach: &Arc<Reach>) -> Result<Tensor, PropagateError> {
+    pub(super) fn answers(&self, links: &Indices, mut reach: Arc<Reach>) -> Result<Tensor, PropagateError> {
         let mut tape = Tape::inference(&self.parameters);
         let start = self.start(&mut tape, links)?;
         let start = tape.value(start);
@@ -165,12 +214,12 @@ impl Network {
         for number in 1..=self.layers.len() {
             let mut tape = Tape::inference(&self.parameters);
             let vars = (tape.constant(state)?, tape.constant(start.clone())?);
-            let next = self.layer(&mut tape, number, vars, reach)?;
+            let next = self.layer(&mut tape, number, vars, &mut reach)?;
             state = tape.value(next);
         }
         let mut tape = Tape::inference(&self.parameters);
         let vars = (tape.constant(state)?, tape.constant(start)?);
-        let scores = self.score(&mut tape, vars, reach)?;
+        let scores = self.score(&mut tape, vars, &reach)?;
         Ok(tape.value(scores))
     }
 
@@ -225,7 +274,7 @@ impl Network {
         tape.backward(loss, &mut gradients)?;
         times[6] += clock.lap(device)?;
         let mut tape = Tape::training(&self.parameters, seed);
-        let scores = self.scores(&mut tape, links, reach)?;
+        let scores = self.scores(&mut tape, links, &mut reach.clone())?;
         let loss = tape.softmax_loss(scores, &targets, &none)?;
         tape.backward(loss, &mut gradients)?;
         times[7] += clock.lap(device)?;
@@ -246,6 +295,27 @@ impl Network {
     pub(super) fn depth(&self) -> usize {
         self.layers.len()
     }
+}
+
+/// Which rows pass on: of each query the `most` with the highest priority, the first of equal ones.
+fn most_promising(priorities: &[f32], queries: &[u32], most: usize) -> Vec<bool> {
+    let count = queries.iter().max().map_or(0, |last| *last as usize + 1);
+    let mut rows: Vec<Vec<u32>> = vec![Vec::new(); count];
+    for (row, &query) in queries[..priorities.len()].iter().enumerate() {
+        rows[query as usize].push(row as u32);
+    }
+    let mut passing = vec![false; priorities.len()];
+    for mut rows in rows {
+        if rows.len() > most {
+            let better = |left: &u32, right: &u32| {
+                priorities[*right as usize].total_cmp(&priorities[*left as usize]).then(left.cmp(right))
+            };
+            rows.select_nth_unstable_by(most, better);
+            rows.truncate(most);
+        }
+        rows.into_iter().for_each(|row| passing[row as usize] = true);
+    }
+    passing
 }
 
 /// Seconds between two points, the device waited for at each.

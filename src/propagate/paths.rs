@@ -62,12 +62,12 @@ impl Propagator {
         let device = self.network.parameters.device();
         let without = without.map(|(entity, link)| Without { node: entity.0, kind: link.map(kind_of) });
         let asks = [Ask { start: query.subject.0, without }];
-        let mut reach = Reach::new(&self.mesh, &asks, self.network.depth())?;
+        let mut reach = self.network.reach(&self.mesh, &asks)?;
         let slopes = reach.trace();
-        let reach = Arc::new(reach);
+        let mut reach = Arc::new(reach);
         let links = Indices::new(device, &[kind_of(query.link)])?;
         let mut tape = Tape::training(&self.network.parameters, 0);
-        let scores = self.network.scores(&mut tape, &links, &reach)?;
+        let scores = self.network.scores(&mut tape, &links, &mut reach)?;
         let mut one = vec![0.0; self.mesh.nodes()];
         one[answer.0 as usize] = 1.0;
         let score = tape.weighted_sum(scores, &Tensor::new(device, &one, 1, one.len())?)?;

@@ -5,7 +5,7 @@ use super::network::Network;
 use super::settings::Settings;
 use super::PropagateError;
 use crate::eval::{Answers, Reasoner, ReasonerError};
-use crate::graph::{Graph, Query};
+use crate::graph::{EntityId, Graph, Link, Query};
 use crate::tensor::{Ask, Device, Indices, Mesh, Reach, Tensor};
 use std::sync::Arc;
 use std::time::Instant;
@@ -67,6 +67,25 @@ impl Propagator {
         self.network.parameters.len()
     }
 
+    /// The score of `answer` where some facts, each (entity, link, entity), are taken out of the graph: whether a reason
+    /// is the reason.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn score_without(
+        &self,
+        query: Query,
+        answer: EntityId,
+        facts: &[(EntityId, Link, EntityId)],
+    ) -> Result<f32, PropagateError> {
+        let gone: Vec<(u32, u32, u32)> =
+            facts.iter().map(|&(from, link, to)| (from.0, kind_of(link), to.0)).collect();
+        let asks = [Ask { start: query.subject.0, without: None }];
+        let reach = Arc::new(self.network.reach(&self.mesh.without(&gone)?, &asks)?);
+        let links = Indices::new(self.network.parameters.device(), &[kind_of(query.link)])?;
+        Ok(self.network.answers(&links, reach)?.to_vec()?[answer.index()])
+    }
+
     /// The scores of all entities for each of `queries`: `[queries, entities]`.
     ///
     /// # Errors
@@ -76,8 +95,8 @@ impl Propagator {
             queries.iter().map(|query| Ask { start: query.subject.0, without: None }).collect();
         let kinds: Vec<u32> = queries.iter().map(|query| kind_of(query.link)).collect();
         let links = Indices::new(self.network.parameters.device(), &kinds)?;
-        let reach = Arc::new(Reach::new(&self.mesh, &asks, self.network.depth())?);
-        self.network.answers(&links, &reach)
+        let reach = Arc::new(self.network.reach(&self.mesh, &asks)?);
+        self.network.answers(&links, reach)
     }
 }
 

@@ -61,6 +61,9 @@ pub struct Settings {
     pub aggregate: Aggregate,
     /// Where the weights of the links come from.
     pub weights: RelationWeights,
+    /// The most entities of a query that pass on in a layer, by a learnt priority; 0 for all. For graphs that are too
+    /// large to be reached whole.
+    pub frontier: usize,
     /// Share of each new state that is dropped in training.
     pub dropout: f64,
     /// What is taken out of the graph for a training query.
@@ -93,6 +96,7 @@ impl Default for Settings {
             hidden: 64,
             aggregate: Aggregate::default(),
             weights: RelationWeights::default(),
+            frontier: 0,
             dropout: 0.0,
             removal: Removal::default(),
             batch: 16,

@@ -52,19 +52,52 @@ fn trained(device: &Device, settings: &Settings, count: u32) -> (TrainedPropagat
 #[test]
 fn a_rule_is_learnt_and_is_the_reason() {
     let device = Device::cpu(2).unwrap();
-    let (made, known, _) = trained(&device, &settings(), 24);
+    let (made, known, size) = trained(&device, &settings(), 24);
     let valid = made.valid.unwrap();
     assert!(valid.mrr > 0.9, "{valid:?}");
     assert!(made.hides_all_links, "no validation pair is linked in this graph");
-    let mut right = 0;
+    let (mut right, mut lower) = (0, 0);
+    let graph = Graph::new(size.0, size.1, &known.facts);
     for &triple in known.valid.iter() {
         let (query, target) = Query::of(triple, Direction::Forward);
         let paths = made.propagator.paths(query, target, 3, None).unwrap();
         let links: Vec<Link> = paths[0].hops.iter().map(|hop| hop.link).collect();
         right += usize::from(links == [Link::forward(RelationId(PARENT)); 2]);
         assert_eq!(paths[0].hops.last().unwrap().entity, target);
+        // Without its path the answer loses more than without another of the same length from the same subject.
+        let score = made.propagator.score_without(query, target, &[]).unwrap();
+        let facts = |hops: &[PathHop]| {
+            let mut from = query.subject;
+            let step = |hop: &PathHop| (std::mem::replace(&mut from, hop.entity), hop.link, hop.entity);
+            hops.iter().map(step).collect::<Vec<_>>()
+        };
+        let without = made.propagator.score_without(query, target, &facts(&paths[0].hops)).unwrap();
+        let other = graph.edges(query.subject).iter().rev().flat_map(|first| {
+            graph.edges(first.target).iter().map(move |second| [first, second].map(|edge| PathHop { link: edge.link, entity: edge.target }))
+        });
+        let other: Vec<_> = other.filter(|hops| hops[..] != paths[0].hops[..]).collect();
+        let other = other[random_place(triple) % other.len()];
+        let beside = made.propagator.score_without(query, target, &facts(&other)).unwrap();
+        lower += usize::from(score - without > score - beside || facts(&other)[0] == facts(&paths[0].hops)[0]);
     }
+    assert!(lower * 10 >= known.valid.len() * 9, "{lower} of {}", known.valid.len());
     assert!(right * 10 >= known.valid.len() * 9, "{right} of {}", known.valid.len());
+}
+
+/// A number that depends on a triple alone.
+fn random_place(triple: Triple) -> usize {
+    (triple.head.0 as usize * 7919 + triple.tail.0 as usize) % 1009
+}
+
+#[test]
+fn a_bounded_frontier_learns_the_rule_too() {
+    let device = Device::cpu(2).unwrap();
+    let bounded = Settings { frontier: 4, ..settings() };
+    let (made, known, _) = trained(&device, &bounded, 24);
+    let valid = made.valid.unwrap();
+    assert!(valid.mrr > 0.8, "{valid:?}");
+    let (query, target) = Query::of(known.valid[0], Direction::Forward);
+    assert!(!made.propagator.paths(query, target, 1, None).unwrap().is_empty());
 }
 
 #[test]

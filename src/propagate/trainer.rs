@@ -9,7 +9,7 @@ use super::{PropagateError, Propagator};
 use crate::eval::{Figures, Protocol, Side, Unseen};
 use crate::graph::{Graph, Known};
 use crate::progress::{Metric, Progress};
-use crate::tensor::{AdamOptions, Device, Gradients, Parameters, Reach, Tape};
+use crate::tensor::{AdamOptions, Device, Gradients, Parameters, Tape};
 use crate::train::{
     self, CheckpointKey, Decay, EpochEnd, LearningRate, Look, Place, Plan, Sums, Trainable, Validation,
 };
@@ -162,10 +162,10 @@ impl Trainable for Lessons<'_> {
         let numbers = &self.order[first..(first + size).min(self.order.len())];
         let Propagator { network, mesh, .. } = &self.propagator;
         let batch = self.examples.batch(device, numbers)?;
-        let reach = Arc::new(Reach::new(mesh, &batch.asks, network.depth())?);
+        let mut reach = Arc::new(network.reach(mesh, &batch.asks)?);
         let seed = self.task.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(place.step);
         let mut tape = Tape::training(&network.parameters, seed);
-        let scores = network.scores(&mut tape, &batch.links, &reach)?;
+        let scores = network.scores(&mut tape, &batch.links, &mut reach)?;
         let loss = tape.softmax_loss(scores, &batch.targets, &batch.closed)?;
         sums.add_later(Sums::LOSS, tape.value(loss));
         tape.backward(loss, gradients)?;

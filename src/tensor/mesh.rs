@@ -111,6 +111,34 @@ impl Mesh {
         })))
     }
 
+    /// The same mesh without some edges, each named by (node, kind, other node) and taken out in both directions. Degrees
+    /// are compared with the same mean as before.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn without(&self, gone: &[(u32, u32, u32)]) -> Result<Mesh> {
+        let edges = &*self.0;
+        let (mut starts, mut links, mut others) = (vec![0], Vec::new(), Vec::new());
+        for node in 0..edges.nodes {
+            for edge in edges.edges_of(node) {
+                let (link, other) = (edges.links.host[edge], edges.others.host[edge]);
+                let is_gone = |&(from, kind, to): &(u32, u32, u32)| {
+                    (from, kind, to) == (node as u32, link, other) || (to, kind ^ 1, from) == (node as u32, link, other)
+                };
+                if !gone.iter().any(is_gone) {
+                    links.push(link);
+                    others.push(other);
+                }
+            }
+            starts.push(links.len() as u32);
+        }
+        let mut mesh = Mesh::new(&edges.device, edges.kinds, starts, links, others)?;
+        if let Some(new) = Arc::get_mut(&mut mesh.0) {
+            new.mean_log = edges.mean_log;
+        }
+        Ok(mesh)
+    }
+
     /// How many nodes there are, with edges or without.
     pub fn nodes(&self) -> usize {
         self.0.nodes

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 
 use super::device::{Backend, Device};
 use super::draft::Draft;
-use super::error::{Result, TensorError};
+use super::error::{Result, TensorError, expect_shape};
 use super::memory::Buffer;
 use super::mesh::{Edges, Mesh};
 use super::value::{Indices, Tensor};
@@ -103,8 +103,11 @@ pub struct Reach {
     /// The row of every (query, node); `NONE` for a node that is not reached.
     pub(crate) places: Indices,
     pub(crate) row_nodes: Indices,
-    /// The same on the host, for a single query.
-    nodes_in_order: Vec<u32>,
+    /// The node and the query of each row, on the host.
+    order: Vec<u32>,
+    order_queries: Vec<u32>,
+    /// How far each query has come, where layers are added one by one.
+    searches: Vec<Search>,
     pub(crate) row_queries: Indices,
     /// The first of the row's edges among the edges of all rows, and the same for pieces.
     pub(crate) row_edges: Indices,
@@ -168,13 +171,60 @@ impl Reach {
             let index = asks[position].start;
             return Err(TensorError::Index { operation: "reach", index, position, rows: edges.nodes });
         }
-        let reached: Vec<Reached> = asks.par_iter().map(|ask| search(edges, ask, layers)).collect();
+        let searches = asks.par_iter().map(|ask| {
+            let mut search = Search::new(edges, ask);
+            (1..=layers).for_each(|step| search.go_on(edges, ask, step, None));
+            search
+        });
+        let searches: Vec<Search> = searches.collect();
+        Reach::of(mesh, asks, &searches, layers)
+    }
+
+    /// The starts alone, of which some are to be gone on from: see [`Reach::grown`].
+    ///
+    /// # Errors
+    /// As [`Reach::new`].
+    pub fn start(mesh: &Mesh, asks: &[Ask]) -> Result<Reach> {
+        let mut reach = Reach::new(mesh, asks, 0)?;
+        reach.searches = asks.iter().map(|ask| Search::new(&mesh.0, ask)).collect();
+        Ok(reach)
+    }
+
+    /// The same with one layer more, reached from the rows of `passing` alone (one flag a row). Rows keep their
+    /// numbers.
+    ///
+    /// # Errors
+    /// If there is not one flag a row, the reach was not begun by [`Reach::start`], or the device fails.
+    pub fn grown(&self, passing: &[bool]) -> Result<Reach> {
+        let (edges, layer) = (&*self.mesh.0, self.layers() + 1);
+        let fits = passing.len() == self.rows(layer - 1) && self.searches.len() == self.queries();
+        expect_shape(fits, "grown", "flags and rows", &[passing.len()], &[self.rows(layer - 1)])?;
+        let mut from: Vec<Vec<u32>> = vec![Vec::new(); self.queries()];
+        for ((&node, &query), _) in self.order.iter().zip(&self.order_queries).zip(passing).filter(|(_, pass)| **pass) {
+            from[query as usize].push(node);
+        }
+        let mut searches = self.searches.clone();
+        let all = searches.par_iter_mut().zip(&self.asks).zip(&from);
+        all.for_each(|((search, ask), from)| search.go_on(edges, ask, layer, Some(from)));
+        let mut reach = Reach::of(&self.mesh, &self.asks, &searches, layer)?;
+        (reach.searches, reach.trace) = (searches, self.trace.clone());
+        Ok(reach)
+    }
+
+    fn of(mesh: &Mesh, asks: &[Ask], searches: &[Search], layers: usize) -> Result<Reach> {
+        let edges = &*mesh.0;
+        let reached: Vec<Reached> = searches.par_iter().map(|search| search.reached(edges, layers)).collect();
         let total: usize = reached.iter().flat_map(|one| &one.steps).map(|step| step.edges).sum();
         if total.max(asks.len() * edges.nodes) >= NONE as usize {
             let why = format!("{} queries at once reach {total} edges; ask fewer at a time", asks.len());
             return Err(TensorError::Parameter { name: "reach".to_string(), why });
         }
         Lists::new(mesh, asks, &reached, layers).finish(mesh, asks)
+    }
+
+    /// The query of every row.
+    pub fn row_queries(&self) -> &[u32] {
+        &self.order_queries
     }
 
     /// How many queries there are.
@@ -202,7 +252,7 @@ impl Reach {
     pub fn each_edge(&self, layer: usize, slopes: &[f32], mut visit: impl FnMut(u32, u32, u32, f32)) {
         let edges = &*self.mesh.0;
         let mut at = 0;
-        for &node in self.nodes_in_order.iter().take(self.extents[layer].rows) {
+        for &node in self.order.iter().take(self.extents[layer].rows) {
             for edge in edges.edges_of(node as usize) {
                 let (link, other) = (edges.links.host[edge], edges.others.host[edge]);
                 if !self.asks[0].misses(node, link, other) {
@@ -219,47 +269,57 @@ impl Reach {
     }
 }
 
-/// A breadth-first search from the query's start.
-fn search(edges: &Edges, ask: &Ask, layers: usize) -> Reached {
-    let mut step_of = vec![u8::MAX; edges.nodes];
-    step_of[ask.start as usize] = 0;
-    let (mut frontier, mut next) = (vec![ask.start], Vec::new());
-    let mut steps = vec![Extent::default(); layers + 1];
-    for step in 1..=layers {
-        for &node in &frontier {
+/// The search of one query: at which step each node was reached.
+#[derive(Clone)]
+struct Search {
+    step_of: Vec<u8>,
+    /// The nodes that were reached last.
+    frontier: Vec<u32>,
+}
+
+impl Search {
+    fn new(edges: &Edges, ask: &Ask) -> Search {
+        let mut step_of = vec![u8::MAX; edges.nodes];
+        step_of[ask.start as usize] = 0;
+        Search { step_of, frontier: vec![ask.start] }
+    }
+
+    /// Goes on from `passing` (or from what was reached last) to the nodes that are reached at `step`.
+    fn go_on(&mut self, edges: &Edges, ask: &Ask, step: usize, passing: Option<&[u32]>) {
+        let mut next = Vec::new();
+        for &node in passing.unwrap_or(&self.frontier) {
             let concerned = ask.concerns(node);
             for edge in edges.edges_of(node as usize) {
                 let other = edges.others.host[edge];
-                if step_of[other as usize] == u8::MAX && !(concerned && ask.misses(node, edges.links.host[edge], other)) {
-                    step_of[other as usize] = step as u8;
+                let gone = || concerned && ask.misses(node, edges.links.host[edge], other);
+                if self.step_of[other as usize] == u8::MAX && !gone() {
+                    self.step_of[other as usize] = step as u8;
                     next.push(other);
                 }
             }
         }
-        frontier.clear();
-        std::mem::swap(&mut frontier, &mut next);
-        if frontier.is_empty() {
-            break;
-        }
+        self.frontier = next;
     }
-    // One pass over the nodes sorts the rows of each step.
-    for (node, &step) in step_of.iter().enumerate() {
-        if step != u8::MAX {
-            steps[step as usize].add(Extent::of_node(edges, node));
+
+    /// The nodes by (step, node): one pass over all nodes counts the rows of each step, and one puts them in order.
+    fn reached(&self, edges: &Edges, layers: usize) -> Reached {
+        let mut steps = vec![Extent::default(); layers + 1];
+        for (node, &step) in self.step_of.iter().enumerate() {
+            if step != u8::MAX {
+                steps[step as usize].add(Extent::of_node(edges, node));
+            }
         }
-    }
-    let mut next: Vec<usize> = steps
-        .iter()
-        .scan(0, |total, step| Some(std::mem::replace(total, *total + step.rows)))
-        .collect();
-    let mut nodes = vec![0; steps.iter().map(|step| step.rows).sum()];
-    for (node, &step) in step_of.iter().enumerate() {
-        if step != u8::MAX {
-            nodes[next[step as usize]] = node as u32;
-            next[step as usize] += 1;
+        let firsts = steps.iter().scan(0, |total, step| Some(std::mem::replace(total, *total + step.rows)));
+        let mut next: Vec<usize> = firsts.collect();
+        let mut nodes = vec![0; steps.iter().map(|step| step.rows).sum()];
+        for (node, &step) in self.step_of.iter().enumerate() {
+            if step != u8::MAX {
+                nodes[next[step as usize]] = node as u32;
+                next[step as usize] += 1;
+            }
         }
+        Reached { nodes, steps }
     }
-    Reached { nodes, steps }
 }
 
 /// The lists in the making.
@@ -368,7 +428,9 @@ impl Lists {
             extents: self.extents.clone(),
             places: list(&self.places)?,
             row_nodes: list(row_nodes)?,
-            nodes_in_order: if asks.len() == 1 { row_nodes.to_vec() } else { Vec::new() },
+            order: row_nodes.to_vec(),
+            order_queries: row_queries.to_vec(),
+            searches: Vec::new(),
             row_queries: list(row_queries)?,
             row_edges: list(row_edges)?,
             row_pieces: list(row_pieces)?,
@@ -536,5 +598,16 @@ mod tests {
         assert_eq!(Reach::new(&mesh, &[all], 3).unwrap().rows(3), 2);
         assert!(Reach::new(&mesh, &[Ask { start: 5, without: None }], 1).is_err());
         assert_eq!(Reach::new(&mesh, &[], 3).unwrap().rows(3), 0);
+        // Layer by layer, from all rows it is the same; from some, what only the others lead to is not reached.
+        let mut grown = Reach::start(&mesh, &asks).unwrap();
+        for _ in 0..2 {
+            grown = grown.grown(&vec![true; grown.rows(grown.layers())]).unwrap();
+        }
+        assert_eq!(list(&grown.row_nodes), list(&reach.row_nodes));
+        assert_eq!(grown.extents, reach.extents);
+        let few = Reach::start(&mesh, &asks).unwrap().grown(&[true; 3]).unwrap();
+        let few = few.grown(&[true, true, true, true, false, true]).unwrap();
+        assert_eq!(list(&few.row_nodes), [1, 1, 4, 0, 2, 0], "node 3 is reached through node 2 alone");
+        assert!(few.grown(&[true]).is_err());
     }
 }
