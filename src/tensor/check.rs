@@ -363,7 +363,7 @@ pub(super) const CASES: &[Case] = &[
         },
     },
     Case {
-        name: "update with degrees",
+        name: "update with degrees, bends",
         inputs: |n| {
             let sizes = crossing_sizes(n);
             vec![(sizes[0], 5), (sizes[1], 8), (5, 5), (8, 15), (1, 5), (1, 5), (1, 5)]
@@ -375,7 +375,7 @@ pub(super) const CASES: &[Case] = &[
         },
     },
     Case {
-        name: "update without degrees",
+        name: "update without degrees, bends",
         inputs: |n| {
             let sizes = crossing_sizes(n);
             vec![(sizes[0], 40), (sizes[1], 8), (40, 40), (8, 40), (1, 40), (1, 40), (1, 40)]
@@ -384,6 +384,20 @@ pub(super) const CASES: &[Case] = &[
             let reach = crossing(tape.device(), n)?;
             let weights = UpdateWeights { own: x[2], mixed: x[3], bias: x[4], scale: x[5], shift: x[6] };
             tape.update(x[0], x[1], weights, (&reach, 2), 0.0)
+        },
+    },
+    Case {
+        name: "update where nothing is cut off",
+        inputs: |n| {
+            let sizes = crossing_sizes(n);
+            vec![(sizes[0], 40), (sizes[1], 8), (40, 40), (8, 120), (1, 40), (1, 40), (1, 40)]
+        },
+        build: |tape, x, n| {
+            let reach = crossing(tape.device(), n)?;
+            let far = tape.constant(Tensor::new(tape.device(), &[20.0; 40], 1, 40)?)?;
+            let shift = tape.add(x[6], far)?;
+            let weights = UpdateWeights { own: x[2], mixed: x[3], bias: x[4], scale: x[5], shift };
+            tape.update(x[0], x[1], weights, (&reach, 2), 0.3)
         },
     },
     Case {
@@ -512,7 +526,9 @@ fn cuda_agrees_with_the_cpu() {
     let cpu = Device::cpu(1).unwrap();
     for (cuda, tolerance) in cuda_devices() {
         let mut failures = Vec::new();
-        for case in CASES {
+        // Rounding to TF32 takes some sums to the other side of a bend, where the slope is another.
+        let exact = tolerance < 1e-3;
+        for case in CASES.iter().filter(|case| exact || !case.name.ends_with("bends")) {
             for scale in [1, 40, 700] {
                 let (left, right) = (case.run(&cpu, scale).unwrap(), case.run(&cuda, scale).unwrap());
                 let again = case.run(&cuda, scale).unwrap();
