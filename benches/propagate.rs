@@ -4,7 +4,8 @@
 //! times the settings of the speed table, 16 queries a step on FB15k-237 and 32 on WN18RR, six layers of width 32.
 //!
 //! `… -- --train SECONDS NAME [key=value …]` trains for about so long (the number of steps is chosen by a few that are
-//! timed first) and ranks the test split in both directions. Settings are those of `propagate::Settings`.
+//! timed first) and ranks the test split in both directions. Settings are those of `propagate::Settings`. With
+//! `--on OTHER` it answers the test split of another data set with the same relations, over that one's facts.
 //!
 //! The floor is the time in which the device copies as many bytes as a step has to touch at least, at the speed of a
 //! large copy: what stays in a cache can go below it.
@@ -30,6 +31,7 @@ struct Options {
     seconds: Option<f64>,
     set: Vec<(String, String)>,
     seed: u64,
+    on: Option<String>,
 }
 
 fn main() -> Outcome<()> {
@@ -53,7 +55,7 @@ fn main() -> Outcome<()> {
 
 fn options() -> Outcome<Options> {
     let (mut names, mut choice, mut threads, mut steps) = (Vec::new(), DeviceChoice::Cpu, 2, 24);
-    let (mut seconds, mut set, mut seed) = (None, Vec::new(), 1);
+    let (mut seconds, mut set, mut seed, mut on) = (None, Vec::new(), 1, None);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
@@ -64,6 +66,7 @@ fn options() -> Outcome<Options> {
             "--steps" => steps = value()?.parse()?,
             "--train" => seconds = Some(value()?.parse()?),
             "--seed" => seed = value()?.parse()?,
+            "--on" => on = Some(value()?),
             word => match word.split_once('=') {
                 Some((key, value)) => set.push((key.to_owned(), value.to_owned())),
                 None => names.push(word.to_owned()),
@@ -74,7 +77,7 @@ fn options() -> Outcome<Options> {
         names = ["wn18rr", "fb15k-237"].map(String::from).to_vec();
     }
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
-    Ok(Options { names, device: Device::choose(choice, threads)?, steps, seconds, set, seed })
+    Ok(Options { names, device: Device::choose(choice, threads)?, steps, seconds, set, seed, on })
 }
 
 fn data() -> PathBuf {
@@ -225,16 +228,31 @@ fn learn(name: &str, dataset: &Dataset, settings: Settings, seconds: f64, option
     let begun = Instant::now();
     let made = train(task, &Printing)?;
     let trained = begun.elapsed().as_secs_f64();
-    let unseen = if dataset.known.has_own_graph() { Unseen::LeaveOut } else { Unseen::Keep };
+    let other = match &options.on {
+        Some(name) => Some(read(&data().join(name), &ReadOptions::default())?),
+        None => None,
+    };
+    let hides_all_links = made.hides_all_links;
+    let asked = other.as_ref().unwrap_or(dataset);
+    let graph = asked.graph_of(&asked.known.for_test());
+    let propagator = match &other {
+        Some(other) => {
+            // Relations may have other numbers there: the file goes by their names.
+            let path = std::env::temp_dir().join(format!("propagator_{}.safetensors", std::process::id()));
+            made.propagator.save(&path, &dataset.names)?;
+            let there = Propagator::load(&path, &other.names, &graph, device);
+            std::fs::remove_file(&path)?;
+            there?
+        }
+        None => made.propagator.on(&graph)?,
+    };
+    let unseen = if asked.known.has_own_graph() { Unseen::LeaveOut } else { Unseen::Keep };
     let protocol = Protocol { side: Side::Both, unseen, ..Protocol::default() };
-    let known = dataset.known.for_test();
-    let graph = dataset.graph_of(&known);
-    let propagator = made.propagator.on(&graph)?;
     let begun = Instant::now();
     let tail = Protocol { side: Side::Tail, ..protocol };
-    let both = evaluate_split(&propagator, dataset, Split::Test, &graph, protocol, &Silent)?;
+    let both = evaluate_split(&propagator, asked, Split::Test, &graph, protocol, &Silent)?;
     let ranking = begun.elapsed().as_secs_f64();
-    let tail = evaluate_split(&propagator, dataset, Split::Test, &graph, tail, &Silent)?;
+    let tail = evaluate_split(&propagator, asked, Split::Test, &graph, tail, &Silent)?;
     println!(
         "TEST {name}: both {:.2} / {:.2} / {:.2} (MRR, H@1, H@10), tail {:.2}; trained {trained:.0} s with looks, ranked {} queries in {ranking:.1} s; hides all links: {}; {:.0} MiB; seed {}; {}",
         100.0 * both.figures.mrr,
@@ -242,7 +260,7 @@ fn learn(name: &str, dataset: &Dataset, settings: Settings, seconds: f64, option
         100.0 * both.figures.hits_at_10,
         100.0 * tail.figures.mrr,
         both.figures.queries,
-        made.hides_all_links,
+        hides_all_links,
         device.peak_bytes() as f64 / f64::from(1 << 20),
         options.seed,
         serde_json::to_string(&settings)?
