@@ -130,12 +130,19 @@ impl Propagator {
 }
 
 impl Reasoner for Propagator {
+    /// Some queries at a time; while a device computes, the host already prepares the next.
     fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
-        let scores = self.scores(queries)?.to_vec()?;
+        let some = (ROWS / self.mesh.nodes().max(1)).clamp(1, BATCH);
+        let parts: Vec<Tensor> =
+            queries.chunks(some).map(|queries| self.scores(queries)).collect::<Result<_, _>>()?;
+        let mut scores = Vec::with_capacity(queries.len() * self.mesh.nodes());
+        for part in parts {
+            scores.extend(part.to_vec()?);
+        }
         Ok(Answers::Dense { scores, entities: self.mesh.nodes() })
     }
 
     fn batch(&self) -> usize {
-        (ROWS / self.mesh.nodes().max(1)).clamp(1, BATCH)
+        (4 * ROWS / self.mesh.nodes().max(1)).clamp(1, 4 * BATCH)
     }
 }
