@@ -12,7 +12,7 @@
 
 #![allow(clippy::print_stdout)]
 
-use ruleguider::eval::{Protocol, Side, Split, Unseen, evaluate_split};
+use ruleguider::eval::{Protocol, Reasoner, Side, Split, Unseen, evaluate_split};
 use ruleguider::graph::{Dataset, Direction, Known, Query, ReadOptions, Triple, read};
 use ruleguider::progress::{Metric, Progress, Silent};
 use ruleguider::propagate::{PropagateTask, Propagator, Removal, Settings, TrainedPropagator, linked_share, train};
@@ -123,7 +123,7 @@ fn measure(name: &str, dataset: &Dataset, settings: Settings, options: &Options)
     println!("\n{name}: {} values learnt, {} queries a step", propagator.parameters(), settings.batch);
     let sides = [Direction::Forward, Direction::Inverse];
     let both = |triple: &Triple| sides.map(|side| Query::of(*triple, side).0);
-    let queries: Vec<Query> = dataset.test.iter().flat_map(both).take(settings.batch * options.steps).collect();
+    let queries: Vec<Query> = dataset.test.iter().flat_map(both).take(32 * options.steps).collect();
     let work = Work::new(&propagator, &queries[..settings.batch], settings.width)?;
     println!(
         "training: {step:.2} ms a step, {:.2} ms a query, {memory:.0} MiB of tensors; {:.2} GB touched, {:.0} GB/s, {:.2} of the floor {:.2} ms",
@@ -137,11 +137,11 @@ fn measure(name: &str, dataset: &Dataset, settings: Settings, options: &Options)
     for part in propagator.step_parts(&queries[..settings.batch])? {
         println!("  {:28} {:8.3} ms", part.0, 1e3 * part.1);
     }
-    propagator.scores(&queries[..settings.batch])?.to_vec()?;
+    propagator.answer(&queries[..propagator.batch().min(queries.len())])?;
     let begun = Instant::now();
     let mut asked = 0;
-    for batch in queries.chunks(settings.batch) {
-        propagator.scores(batch)?.to_vec()?;
+    for batch in queries.chunks(propagator.batch()) {
+        propagator.answer(batch)?;
         asked += batch.len();
         if begun.elapsed().as_secs_f64() > 20.0 {
             break;
@@ -150,8 +150,7 @@ fn measure(name: &str, dataset: &Dataset, settings: Settings, options: &Options)
     let query = 1e3 * begun.elapsed().as_secs_f64() / asked as f64;
     let moved = work.ranking / settings.batch as f64;
     println!(
-        "ranking: {query:.3} ms a query, {} at once, over {asked}; {:.3} GB a query, {:.0} GB/s, {:.2} of the floor {:.3} ms",
-        settings.batch,
+        "ranking: {query:.3} ms a query, over {asked}; {:.3} GB a query, {:.0} GB/s, {:.2} of the floor {:.3} ms",
         moved / 1e9,
         moved / query / 1e6,
         query / (1e3 * copy * moved),
