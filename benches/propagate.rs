@@ -22,7 +22,7 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Instant;
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 struct Options {
     names: Vec<String>,

@@ -59,7 +59,11 @@ impl Propagator {
             let name = network.parameters.name(id).to_owned();
             let [rows, columns] = network.parameters.value(id).shape();
             let values = match () {
-                () if name == "query" || (name.ends_with(".links") && columns == settings.width) => {
+                // A row for each link: queries, plain weights, and what links have to do with gates.
+                () if name == "query"
+                    || name.ends_with(".gate.links")
+                    || (name.ends_with(".links") && columns == settings.width) =>
+                {
                     let all = archive.values(&name, [2 * stored.len(), columns])?;
                     kinds.iter().flat_map(|kind| &all[kind * columns..(kind + 1) * columns]).copied().collect()
                 }

@@ -11,6 +11,8 @@ use std::time::Instant;
 
 /// Aggregates of a row: mean, maximum, minimum, standard deviation.
 const AGGREGATES: usize = 4;
+/// Numbers that a gate is made of.
+const GATE: usize = 5;
 
 /// The weights of a link in one layer.
 enum LinkWeights {
@@ -27,6 +29,8 @@ struct Layer {
     bias: ParameterId,
     scale: ParameterId,
     shift: ParameterId,
+    /// Where messages are gated: `[width, 5]` of the sender and of the query, `[links, 5]`, and `[1, 5]` to the gate.
+    gate: Option<[ParameterId; 4]>,
     /// Where the frontier is bounded: `[width, 1]` and a bias, the priority of passing on.
     priority: Option<(ParameterId, ParameterId)>,
 }
@@ -57,12 +61,13 @@ impl Network {
         let mut parameters = Parameters::new(device, seed);
         let (width, hidden, links) = (settings.width, settings.hidden, 2 * relations);
         let of = |inputs: usize| Initial::Uniform((inputs as f32).sqrt().recip());
-        let mixed = match settings.aggregate {
-            Aggregate::Pna => 3 * width,
-            Aggregate::Plain => width,
+        let (depth, mixed) = match settings.aggregate {
+            Aggregate::Pna => (AGGREGATES * width, 3 * width),
+            Aggregate::Gated => (width, width),
         };
         let query = parameters.dense("query", links, width, Initial::Normal(1.0))?;
         let mut layers = Vec::new();
+        let kinds = links;
         for layer in 1..=settings.layers {
             let mut dense = |name: &str, rows: usize, columns: usize, initial: Initial| {
                 parameters.dense(&format!("layer.{layer}.{name}"), rows, columns, initial)
@@ -77,10 +82,19 @@ impl Network {
             layers.push(Layer {
                 links,
                 own: dense("own", width, width, of(width))?,
-                mixed: dense("mixed", AGGREGATES * width, mixed, of(AGGREGATES * width))?,
+                mixed: dense("mixed", depth, mixed, of(depth))?,
                 bias: dense("bias", 1, width, of(width))?,
                 scale: dense("scale", 1, width, Initial::Ones)?,
                 shift: dense("shift", 1, width, Initial::Zeros)?,
+                gate: match settings.aggregate {
+                    Aggregate::Pna => None,
+                    Aggregate::Gated => Some([
+                        dense("gate.state", width, GATE, of(width))?,
+                        dense("gate.query", width, GATE, of(width))?,
+                        dense("gate.links", kinds, GATE, Initial::Normal(0.5))?,
+                        dense("gate.weights", 1, GATE, of(GATE))?,
+                    ]),
+                },
                 priority: match settings.frontier {
                     0 => None,
                     _ => Some((dense("priority", width, 1, of(width))?, dense("priority_bias", 1, 1, Initial::Ones)?)),
@@ -116,9 +130,27 @@ impl Network {
             None => state,
         };
         let reach = &*reach;
-        let aggregates = tape.propagate(passed, links, start, reach, number)?; // [rows, 4 width]
+        let aggregates = self.aggregates(tape, number, (passed, links, start), reach)?;
         let weights = self.update_weights(tape, number);
         Ok(tape.update(state, aggregates, weights, (reach, number), self.dropout)?)
+    }
+
+    /// What comes in at every row: `[rows, 4 width]`, or `[rows, width]` where messages are gated.
+    fn aggregates(
+        &self,
+        tape: &mut Tape,
+        number: usize,
+        (state, links, start): (Var, Var, Var),
+        reach: &Arc<Reach>,
+    ) -> Result<Var, PropagateError> {
+        let Some(gate) = self.layers[number - 1].gate else {
+            return Ok(tape.propagate(state, links, start, reach, number)?);
+        };
+        let [of_state, of_query, of_links, weights] = gate.map(|id| tape.parameter(id));
+        let of_state = tape.linear(&[state], of_state, None, Activation::Identity, 0.0)?; // [rows, 5]
+        let of_query = tape.linear(&[start], of_query, None, Activation::Identity, 0.0)?; // [queries, 5]
+        let gates = tape.gate(of_state, of_links, of_query, weights, (reach, number))?; // [pieces, 1]
+        Ok(tape.gated_sum(state, links, start, gates, (reach, number))?)
     }
 
     /// What the rows pass on where only the most promising ones do: the state times its priority, zero for the others.
@@ -246,7 +278,7 @@ impl Network {
             let weights = self.link_weights(&mut tape, number, begin)?;
             times[0] += clock.lap(device)?;
             let old = tape.constant(state.clone())?;
-            let messages = tape.propagate(old, weights, begin, reach, number)?;
+            let messages = self.aggregates(&mut tape, number, (old, weights, begin), reach)?;
             times[1] += clock.lap(device)?;
             let values = tape.value(messages);
             let total = tape.mean(messages)?;

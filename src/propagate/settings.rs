@@ -17,8 +17,8 @@ pub enum Aggregate {
     /// Mean, maximum, minimum and standard deviation, each also scaled by the entity's degree.
     #[default]
     Pna,
-    /// The mean, maximum, minimum and standard deviation as they are: cheaper, and nearer to a plain sum.
-    Plain,
+    /// A sum of the messages, each times a gate that its sender, its link and the query decide.
+    Gated,
 }
 
 /// Where the weights of the links come from.

@@ -106,6 +106,15 @@ fn a_bounded_frontier_learns_the_rule_too() {
 }
 
 #[test]
+fn gated_sums_learn_the_rule_too() {
+    let device = Device::cpu(2).unwrap();
+    let gated = Settings { aggregate: Aggregate::Gated, epochs: 12, ..settings() };
+    let (made, ..) = trained(&device, &gated, 24);
+    let valid = made.valid.unwrap();
+    assert!(valid.mrr > 0.8, "{valid:?}");
+}
+
+#[test]
 fn weights_serve_another_graph_and_come_back_from_a_file() {
     let device = Device::cpu(2).unwrap();
     let (made, ..) = trained(&device, &settings(), 24);

@@ -363,6 +363,39 @@ pub(super) const CASES: &[Case] = &[
         },
     },
     Case {
+        name: "gate, bends",
+        inputs: |n| {
+            let sizes = crossing_sizes(n);
+            vec![(sizes[0], 5), (4, 5), (ASKED, 5), (1, 5)]
+        },
+        build: |tape, x, n| {
+            let reach = crossing(tape.device(), n)?;
+            tape.gate(x[0], x[1], x[2], x[3], (&reach, 2))
+        },
+    },
+    Case {
+        name: "gated_sum, weights of the query",
+        inputs: |n| {
+            let sizes = crossing_sizes(n);
+            vec![(sizes[0], 7), (ASKED, 4 * 7), (ASKED, 7), (sizes[2], 1)]
+        },
+        build: |tape, x, n| {
+            let reach = crossing(tape.device(), n)?;
+            tape.gated_sum(x[0], x[1], x[2], x[3], (&reach, 2))
+        },
+    },
+    Case {
+        name: "gated_sum, weights of all",
+        inputs: |n| {
+            let sizes = crossing_sizes(n);
+            vec![(sizes[0], 40), (4, 40), (ASKED, 40), (sizes[2], 1)]
+        },
+        build: |tape, x, n| {
+            let reach = crossing(tape.device(), n)?;
+            tape.gated_sum(x[0], x[1], x[2], x[3], (&reach, 2))
+        },
+    },
+    Case {
         name: "update with degrees, bends",
         inputs: |n| {
             let sizes = crossing_sizes(n);
@@ -453,10 +486,10 @@ fn crossing(device: &Device, n: usize) -> Result<std::sync::Arc<Reach>> {
     Ok(std::sync::Arc::new(Reach::new(&mesh, &asks, 2)?))
 }
 
-/// Rows of [`crossing`] after its first and its second layer.
-fn crossing_sizes(n: usize) -> [usize; 2] {
+/// Rows of [`crossing`] after its first and its second layer, and pieces after its first.
+fn crossing_sizes(n: usize) -> [usize; 3] {
     let reach = crossing(&Device::cpu(1).expect("one thread can be had"), n).expect("the mesh is whole");
-    [reach.rows(1), reach.rows(2)]
+    [reach.rows(1), reach.rows(2), reach.extents[1].pieces]
 }
 
 /// The largest difference, relative to the largest value.

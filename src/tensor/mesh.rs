@@ -50,6 +50,8 @@ pub(crate) struct Edges {
     /// Where the pieces of each node start, and the first edge of each piece; one more each.
     pub(crate) piece_starts: List,
     pub(crate) piece_edges: List,
+    /// The piece of each edge, counted from the first of its node.
+    pub(crate) edge_pieces: List,
     /// Where the items of each node start, and the first piece of each item; one more each.
     pub(crate) item_starts: List,
     pub(crate) item_pieces: List,
@@ -86,6 +88,13 @@ impl Mesh {
         let backs = backs(kinds, &starts, &links, &others)?;
         let (piece_starts, piece_edges) = pieces(&starts, &links);
         let (item_starts, item_pieces) = items(&piece_starts, &piece_edges);
+        let mut edge_pieces = vec![0; edges];
+        for pair in piece_starts.windows(2) {
+            for piece in pair[0]..pair[1] {
+                let range = piece_edges[piece as usize] as usize..piece_edges[piece as usize + 1] as usize;
+                edge_pieces[range].fill(piece - pair[0]);
+            }
+        }
         let by_kind = ByKind::new(kinds, &links, &piece_starts, &piece_edges);
         let logs = starts.windows(2).map(|pair| f64::from(pair[1] - pair[0] + 1).ln());
         let mean_log = (logs.sum::<f64>() / nodes.max(1) as f64).max(1e-6) as f32;
@@ -100,6 +109,7 @@ impl Mesh {
             backs: list(backs)?,
             piece_starts: list(piece_starts)?,
             piece_edges: list(piece_edges)?,
+            edge_pieces: list(edge_pieces)?,
             item_starts: list(item_starts)?,
             item_pieces: list(item_pieces)?,
             kind_nodes: list(by_kind.nodes)?,

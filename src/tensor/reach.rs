@@ -503,7 +503,7 @@ impl Segment<'_> {
 pub(crate) const KERNELS: &str = r#"
 #define NONE 0xffffffffu
 struct Net {
-    const u32 *starts, *links, *others, *backs, *piece_starts, *piece_edges, *item_starts, *item_pieces;
+    const u32 *starts, *links, *others, *backs, *piece_starts, *piece_edges, *edge_pieces, *item_starts, *item_pieces;
     const u32 *kind_nodes, *kind_pieces, *chunk_kinds, *chunk_starts, *kind_chunks;
     const u32 *places, *row_nodes, *row_queries, *row_edges, *row_pieces, *row_degrees;
     const u32 *item_rows, *item_ids, *item_slots, *big_rows, *big_slots, *slot_items, *gone_nodes, *gone_links;
@@ -533,6 +533,7 @@ impl Reach {
             &edges.backs,
             &edges.piece_starts,
             &edges.piece_edges,
+            &edges.edge_pieces,
             &edges.item_starts,
             &edges.item_pieces,
             &edges.kind_nodes,

@@ -50,6 +50,8 @@ pub(crate) const KERNELS: &[&str] = &[
     normalise::KERNELS,
     pick::KERNELS,
     propagate::KERNELS,
+    propagate::gate::KERNELS,
+    propagate::gated::KERNELS,
     query::KERNELS,
     reduce::KERNELS,
     sample::KERNELS,

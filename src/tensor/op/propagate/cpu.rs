@@ -9,7 +9,7 @@ use crate::tensor::mesh::Edges;
 use crate::tensor::reach::{NONE, Reach};
 
 /// Items that a thread takes at once.
-const ITEMS: usize = 32;
+pub(super) const ITEMS: usize = 32;
 /// The place of a maximum that no edge decided: a zero, or the query's start.
 const ZERO: u32 = NONE - 1;
 const START: u32 = NONE;
@@ -22,34 +22,34 @@ pub(super) struct Given<'a> {
 }
 
 /// The lists and inputs, as slices.
-struct View<'a> {
-    edges: &'a Edges,
-    reach: &'a Reach,
-    sizes: Sizes,
-    state: &'a [f32],
-    weights: &'a [f32],
-    start: &'a [f32],
-    places: &'a [u32],
-    row_nodes: &'a [u32],
-    row_queries: &'a [u32],
-    row_edges: &'a [u32],
-    row_pieces: &'a [u32],
-    row_degrees: &'a [u32],
-    item_rows: &'a [u32],
-    item_ids: &'a [u32],
-    item_slots: &'a [u32],
+pub(super) struct View<'a> {
+    pub(super) edges: &'a Edges,
+    pub(super) reach: &'a Reach,
+    pub(super) sizes: Sizes,
+    pub(super) state: &'a [f32],
+    pub(super) weights: &'a [f32],
+    pub(super) start: &'a [f32],
+    pub(super) places: &'a [u32],
+    pub(super) row_nodes: &'a [u32],
+    pub(super) row_queries: &'a [u32],
+    pub(super) row_edges: &'a [u32],
+    pub(super) row_pieces: &'a [u32],
+    pub(super) row_degrees: &'a [u32],
+    pub(super) item_rows: &'a [u32],
+    pub(super) item_ids: &'a [u32],
+    pub(super) item_slots: &'a [u32],
 }
 
 /// One item of a batch.
-struct Item {
-    row: usize,
-    node: usize,
-    query: usize,
-    slot: u32,
-    id: usize,
+pub(super) struct Item {
+    pub(super) row: usize,
+    pub(super) node: usize,
+    pub(super) query: usize,
+    pub(super) slot: u32,
+    pub(super) id: usize,
     /// Its edges, and the first edge of its node.
-    range: std::ops::Range<usize>,
-    first: usize,
+    pub(super) range: std::ops::Range<usize>,
+    pub(super) first: usize,
 }
 
 /// What an item has found in some columns.
@@ -64,7 +64,7 @@ struct Found {
 }
 
 impl<'a> View<'a> {
-    fn new(reach: &'a Reach, sizes: Sizes, [state, weights, start]: [&'a Buffer<f32>; 3]) -> Self {
+    pub(super) fn new(reach: &'a Reach, sizes: Sizes, [state, weights, start]: [&'a Buffer<f32>; 3]) -> Self {
         View {
             edges: &reach.mesh.0,
             reach,
@@ -84,7 +84,7 @@ impl<'a> View<'a> {
         }
     }
 
-    fn item(&self, at: usize) -> Item {
+    pub(super) fn item(&self, at: usize) -> Item {
         let (row, id) = (self.item_rows[at] as usize, self.item_ids[at] as usize);
         let node = self.row_nodes[row] as usize;
         let edge = |item: usize| self.edges.piece_edges.host[self.edges.item_pieces.host[item] as usize] as usize;
@@ -101,13 +101,13 @@ impl<'a> View<'a> {
 
     /// The rows of the nodes for a query.
     #[inline(always)]
-    fn places_of(&self, query: usize) -> &[u32] {
+    pub(super) fn places_of(&self, query: usize) -> &[u32] {
         &self.places[query * self.edges.nodes..(query + 1) * self.edges.nodes]
     }
 
     /// Whether the query has an edge of `node` taken out; asked only where it may be.
     #[inline(always)]
-    fn is_gone(&self, item: &Item, edge: usize) -> bool {
+    pub(super) fn is_gone(&self, item: &Item, edge: usize) -> bool {
         let (link, other) = (self.edges.links.host[edge], self.edges.others.host[edge]);
         self.reach.asks[item.query].misses(item.node as u32, link, other)
     }
@@ -494,7 +494,7 @@ impl View<'_> {
 }
 
 /// The slopes of the weights, from the sums of the messages' slopes.
-fn to_weights(cpu: &Cpu, view: &View, sums: &[f32], slopes: &mut Slopes) {
+pub(super) fn to_weights(cpu: &Cpu, view: &View, sums: &[f32], slopes: &mut Slopes) {
     let Sizes { width, before, weight_step, .. } = view.sizes;
     let (chunks, queries, edges) = (view.edges.chunks(), view.reach.queries(), view.edges);
     let mut parts = cpu.floats().take(queries * chunks * width);

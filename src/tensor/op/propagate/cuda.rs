@@ -342,7 +342,7 @@ extern "C" __global__ void propagate_kinds(const Net* nets, u32 width, const flo
 "#;
 
 /// Blocks of a kernel with a warp for each task and group of columns.
-fn grid(tasks: usize, sizes: Sizes) -> (usize, usize) {
+pub(super) fn grid(tasks: usize, sizes: Sizes) -> (usize, usize) {
     ((tasks * 32).div_ceil(BLOCK), sizes.words)
 }
 
@@ -429,16 +429,30 @@ pub(super) fn backward(
     cuda.blocks("propagate_back", grid(before.items, sizes), BLOCK, arguments)?;
     let arguments = arguments![net, before.bigs, width, &parts, &mut slopes.state];
     cuda.blocks("propagate_big_back", grid(before.bigs, sizes), BLOCK, arguments)?;
+    to_weights(cuda, reach, sizes, state, &sums, &mut slopes.weights)
+}
+
+/// The slopes of the weights, from the sums of the messages' slopes.
+pub(super) fn to_weights(
+    cuda: &Cuda,
+    reach: &Reach,
+    sizes: Sizes,
+    state: &Buffer<f32>,
+    sums: &Buffer<f32>,
+    out: &mut Buffer<f32>,
+) -> Result<()> {
+    let Sizes { before, width, weight_step, .. } = sizes;
+    let (net, device, queries) = (reach.descriptor.as_ref(), state.device(), reach.queries());
     let (chunks, kinds) = (reach.mesh.0.chunks(), reach.mesh.kinds());
     let mut parts = device.allocate::<f32>(queries * chunks * width)?;
-    let arguments = arguments![net, state, &sums, before.rows, width, &mut parts];
+    let arguments = arguments![net, state, sums, before.rows, width, &mut parts];
     cuda.blocks("propagate_weights", grid(queries * chunks, sizes), BLOCK, arguments)?;
     if weight_step > 0 {
-        let arguments = arguments![net, width, &parts, &mut slopes.weights];
+        let arguments = arguments![net, width, &parts, out];
         return cuda.blocks("propagate_kinds", grid(queries * kinds, sizes), BLOCK, arguments);
     }
     let mut each = device.allocate::<f32>(queries * kinds * width)?;
     cuda.blocks("propagate_kinds", grid(queries * kinds, sizes), BLOCK, arguments![net, width, &parts, &mut each])?;
-    let arguments = arguments![&each, queries, kinds * width, &mut slopes.weights, 1.0f32, false];
+    let arguments = arguments![&each, queries, kinds * width, out, 1.0f32, false];
     cuda.threads("sum_parts", kinds * width, arguments)
 }

@@ -12,6 +12,8 @@
 
 mod cpu;
 mod cuda;
+pub(crate) mod gate;
+pub(crate) mod gated;
 #[cfg(test)]
 mod tests;
 
@@ -86,25 +88,8 @@ impl Tape<'_> {
         reach: &Arc<Reach>,
         layer: usize,
     ) -> Result<Var> {
-        const NAME: &str = "propagate";
-        let (queries, kinds) = (reach.queries(), reach.mesh.kinds());
-        expect_shape(
-            layer >= 1 && layer <= reach.layers(),
-            NAME,
-            "layer and layers reached",
-            &[layer],
-            &[reach.layers()],
-        )?;
-        let [rows, width] = self.input(NAME, state)?.shape();
-        let (before, after) = (reach.extents[layer - 1], reach.extents[layer]);
-        expect_shape(rows == before.rows, NAME, "state and rows reached", &[rows, width], &[before.rows])?;
-        let shape = self.input(NAME, start)?.shape();
-        expect_shape(shape == [queries, width], NAME, "start and queries", &shape, &[queries, width])?;
-        let shape = self.input(NAME, weights)?.shape();
-        let own = shape == [queries, kinds * width];
-        expect_shape(own || shape == [kinds, width], NAME, "weights and kinds", &shape, &[kinds, width])?;
-        let weight_step = if own { kinds * width } else { 0 };
-        let sizes = Sizes { layer, before, after, width, words: width.div_ceil(LANES), weight_step };
+        let sizes = self.message_sizes("propagate", [state, weights, start], reach, layer)?;
+        let Sizes { after, width, .. } = sizes;
         let device = self.device().clone();
         let mut out = device.allocate::<f32>(after.rows * 4 * width)?;
         let inputs = [state, weights, start];
@@ -123,6 +108,33 @@ impl Tape<'_> {
             let masks = masks.expect("what is recorded wants a gradient");
             Propagate { state, weights, start, output, reach, sizes, masks }
         }))
+    }
+}
+
+impl Tape<'_> {
+    /// The sizes of an aggregation of layer `layer`, once all shapes are seen to fit.
+    fn message_sizes(
+        &self,
+        name: &'static str,
+        [state, weights, start]: [Var; 3],
+        reach: &Reach,
+        layer: usize,
+    ) -> Result<Sizes> {
+        let (queries, kinds, layers) = (reach.queries(), reach.mesh.kinds(), reach.layers());
+        let there = layer >= 1 && layer <= layers;
+        expect_shape(there, name, "layer and layers reached", &[layer], &[layers])?;
+        let [rows, width] = self.input(name, state)?.shape();
+        let (before, after) = (reach.extents[layer - 1], reach.extents[layer]);
+        expect_shape(rows == before.rows, name, "state and rows reached", &[rows, width], &[before.rows])?;
+        let shape = self.input(name, start)?.shape();
+        expect_shape(shape == [queries, width], name, "start and queries", &shape, &[queries, width])?;
+        let shape = self.input(name, weights)?.shape();
+        // With one query for each kind and a width of one both would fit; the weights of all come first.
+        let own = shape != [kinds, width];
+        let fits = !own || shape == [queries, kinds * width];
+        expect_shape(fits, name, "weights and kinds", &shape, &[kinds, width])?;
+        let weight_step = if own { kinds * width } else { 0 };
+        Ok(Sizes { layer, before, after, width, words: width.div_ceil(LANES), weight_step })
     }
 }
 
