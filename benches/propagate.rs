@@ -15,7 +15,9 @@
 use ruleguider::eval::{Protocol, Reasoner, Side, Split, Unseen, evaluate_split};
 use ruleguider::graph::{Dataset, Direction, Known, Query, ReadOptions, Triple, read};
 use ruleguider::progress::{Metric, Progress, Silent};
-use ruleguider::propagate::{PropagateTask, Propagator, Removal, Settings, TrainedPropagator, linked_share, train};
+use ruleguider::propagate::{
+    PropagateTask, Propagator, Removal, Settings, TrainedPropagator, linked_share, train,
+};
 use ruleguider::tensor::{Ask, Device, DeviceChoice, Reach};
 use std::error::Error;
 use std::fmt::Display;
@@ -97,7 +99,12 @@ fn settings(name: &str, set: &[(String, String)]) -> Outcome<Settings> {
 }
 
 /// A training without looks at the validation split; what is hidden from a query is decided by it all the same.
-fn steps_alone(dataset: &Dataset, settings: &Settings, steps: usize, device: &Device) -> Outcome<(TrainedPropagator, f64)> {
+fn steps_alone(
+    dataset: &Dataset,
+    settings: &Settings,
+    steps: usize,
+    device: &Device,
+) -> Outcome<(TrainedPropagator, f64)> {
     let share = linked_share(&dataset.graph(), &dataset.known.valid);
     let removal = match settings.removal {
         Removal::Auto if share.is_some_and(|share| share < 0.01) => Removal::Pair,
@@ -171,7 +178,8 @@ struct Work {
 impl Work {
     fn new(propagator: &Propagator, queries: &[Query], width: usize) -> Outcome<Work> {
         let layers = propagator.settings().layers;
-        let asks: Vec<Ask> = queries.iter().map(|query| Ask { start: query.subject.0, without: None }).collect();
+        let asks: Vec<Ask> =
+            queries.iter().map(|query| Ask { start: query.subject.0, without: None }).collect();
         let reach = Reach::new(propagator.mesh(), &asks, layers)?;
         let rows: Vec<usize> = (0..=layers).map(|layer| reach.rows(layer)).collect();
         let edges: Vec<usize> = (0..=layers).map(|layer| reach.edges(layer)).collect();
@@ -196,7 +204,8 @@ impl Progress for Printing {
     fn advance(&self, _done: u64, _figures: &dyn Display) {}
     fn end(&self, _summary: &dyn Display) {}
     fn record(&self, metric: &Metric) {
-        let figure = |name: &str| metric.figures.get(name).and_then(serde_json::Value::as_f64).unwrap_or(f64::NAN);
+        let figure =
+            |name: &str| metric.figures.get(name).and_then(serde_json::Value::as_f64).unwrap_or(f64::NAN);
         println!(
             "  epoch {} after {:.0} s: loss {:.3}, {:.2} ms a step, validation MRR {:.2}",
             metric.step,
@@ -220,10 +229,19 @@ fn learn(name: &str, dataset: &Dataset, settings: Settings, seconds: f64, option
         validate_every: 1,
         ..settings
     };
-    println!("\n{name}: {step:.2} ms a step, so {steps} steps, {:.2} passes", (steps * settings.batch) as f64 / examples as f64);
+    println!(
+        "\n{name}: {step:.2} ms a step, so {steps} steps, {:.2} passes",
+        (steps * settings.batch) as f64 / examples as f64
+    );
     let size = (dataset.names.entities.len(), dataset.names.relations.len());
-    let task =
-        PropagateTask { known: &dataset.known, size, settings: &settings, seed: options.seed, device, folder: None };
+    let task = PropagateTask {
+        known: &dataset.known,
+        size,
+        settings: &settings,
+        seed: options.seed,
+        device,
+        folder: None,
+    };
     let begun = Instant::now();
     let made = train(task, &Printing)?;
     let trained = begun.elapsed().as_secs_f64();

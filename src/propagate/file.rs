@@ -38,7 +38,9 @@ impl Propagator {
         let archive = Archive::read(path)?;
         let wrong = |why: String| PropagateError::Weights { path: path.to_owned(), why };
         let note = |key: &str| {
-            archive.metadata(key).ok_or_else(|| wrong(format!("has no `{key}`; was it written by a propagator?")))
+            archive
+                .metadata(key)
+                .ok_or_else(|| wrong(format!("has no `{key}`; was it written by a propagator?")))
         };
         let settings: Settings =
             serde_json::from_str(note(SETTINGS)?).map_err(|error| wrong(error.to_string()))?;
@@ -65,7 +67,11 @@ impl Propagator {
                     || (name.ends_with(".links") && columns == settings.width) =>
                 {
                     let all = archive.values(&name, [2 * stored.len(), columns])?;
-                    kinds.iter().flat_map(|kind| &all[kind * columns..(kind + 1) * columns]).copied().collect()
+                    kinds
+                        .iter()
+                        .flat_map(|kind| &all[kind * columns..(kind + 1) * columns])
+                        .copied()
+                        .collect()
                 }
                 () if name.ends_with(".links") || name.ends_with(".links_bias") => {
                     let width = settings.width;

@@ -1,7 +1,7 @@
 //! The network: its parameters, and how a batch of queries becomes scores of all entities.
 
-use super::{PropagateError, StepPart};
 use super::settings::{Aggregate, Settings};
+use super::{PropagateError, StepPart};
 use crate::tensor::{
     Activation, Ask, Device, Gradients, Indices, Initial, Mesh, ParameterId, Parameters, Reach, Tape, Tensor,
     UpdateWeights, Var,
@@ -97,7 +97,10 @@ impl Network {
                 },
                 priority: match settings.frontier {
                     0 => None,
-                    _ => Some((dense("priority", width, 1, of(width))?, dense("priority_bias", 1, 1, Initial::Ones)?)),
+                    _ => Some((
+                        dense("priority", width, 1, of(width))?,
+                        dense("priority_bias", 1, 1, Initial::Ones)?,
+                    )),
                 },
             });
         }
@@ -106,7 +109,17 @@ impl Network {
         let hidden_bias = parameters.dense("score.bias", 1, hidden, of(2 * width))?;
         let to_score = parameters.dense("score.weights", 1, hidden, of(hidden))?;
         let (dropout, frontier) = (settings.dropout as f32, settings.frontier);
-        Ok(Network { parameters, dropout, frontier, query, layers, of_state, of_query, hidden_bias, to_score })
+        Ok(Network {
+            parameters,
+            dropout,
+            frontier,
+            query,
+            layers,
+            of_state,
+            of_query,
+            hidden_bias,
+            to_score,
+        })
     }
 
     /// The queries' embeddings, `[queries, width]`, which are also the states before the first layer: rows begin with
@@ -172,8 +185,10 @@ impl Network {
         let factors = tape.linear(&[priority], ones, None, Activation::Identity, 0.0)?; // [rows, width]
         let mut passed = tape.multiply(state, factors)?;
         if passing.iter().any(|pass| !pass) {
-            let mask: Vec<f32> =
-                passing.iter().flat_map(|&pass| std::iter::repeat_n(f32::from(u8::from(pass)), width)).collect();
+            let mask: Vec<f32> = passing
+                .iter()
+                .flat_map(|&pass| std::iter::repeat_n(f32::from(u8::from(pass)), width))
+                .collect();
             let mask = tape.constant(Tensor::new(device, &mask, rows, width)?)?;
             passed = tape.multiply(passed, mask)?;
         }

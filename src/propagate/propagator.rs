@@ -1,9 +1,9 @@
 //! A propagator over a graph: weights and the edges they are used on.
 
+use super::PropagateError;
 use super::examples::{kind_of, mesh};
 use super::network::Network;
 use super::settings::Settings;
-use super::PropagateError;
 use crate::eval::{Answers, Reasoner, ReasonerError};
 use crate::graph::{EntityId, Graph, Link, Query};
 use crate::tensor::{Ask, Device, Indices, Mesh, Reach, Tensor};
@@ -27,7 +27,12 @@ impl Propagator {
     ///
     /// # Errors
     /// If the settings are wrong or the device fails.
-    pub fn new(settings: &Settings, graph: &Graph, device: &Device, seed: u64) -> Result<Self, PropagateError> {
+    pub fn new(
+        settings: &Settings,
+        graph: &Graph,
+        device: &Device,
+        seed: u64,
+    ) -> Result<Self, PropagateError> {
         let network = Network::new(settings, graph.relations(), device, seed)?;
         Propagator::of(settings.clone(), network, graph)
     }

@@ -74,7 +74,8 @@ fn a_rule_is_learnt_and_is_the_reason() {
         let without = made.propagator.score_without(query, target, &facts(&paths[0].hops)).unwrap();
         // Paths of as many hops that begin otherwise.
         let others = graph.edges(query.subject).iter().filter(|edge| edge.target != paths[0].hops[0].entity);
-        let others = others.flat_map(|first| graph.edges(first.target).iter().map(move |second| [first, second]));
+        let others =
+            others.flat_map(|first| graph.edges(first.target).iter().map(move |second| [first, second]));
         let others: Vec<_> = others.collect();
         if others.is_empty() {
             continue;
@@ -143,8 +144,11 @@ fn weights_serve_another_graph_and_come_back_from_a_file() {
     ["noise", "parent", "grand"].into_iter().for_each(|name| {
         turned.relations.intern(name);
     });
-    let renamed: Vec<Triple> =
-        other.facts.iter().map(|fact| Triple { relation: RelationId((fact.relation.0 + 1) % 3), ..*fact }).collect();
+    let renamed: Vec<Triple> = other
+        .facts
+        .iter()
+        .map(|fact| Triple { relation: RelationId((fact.relation.0 + 1) % 3), ..*fact })
+        .collect();
     let other_graph = Graph::new(size.0, size.1, &renamed);
     let loaded = Propagator::load(&path, &turned, &other_graph, &device).unwrap();
     let query = Query { subject: EntityId(3), link: Link::forward(RelationId(2)) };
@@ -215,7 +219,13 @@ fn settings_that_cannot_be_used_are_named() {
     let none = Known::default();
     let device = Device::cpu(1).unwrap();
     let settings = Settings::default();
-    let task =
-        PropagateTask { known: &none, size: (3, 1), settings: &settings, seed: 1, device: &device, folder: None };
+    let task = PropagateTask {
+        known: &none,
+        size: (3, 1),
+        settings: &settings,
+        seed: 1,
+        device: &device,
+        folder: None,
+    };
     assert!(matches!(train(task, &Silent), Err(PropagateError::NoFacts)));
 }

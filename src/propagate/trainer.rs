@@ -11,7 +11,8 @@ use crate::graph::{Graph, Known};
 use crate::progress::{Metric, Progress};
 use crate::tensor::{AdamOptions, Device, Gradients, Parameters, Tape};
 use crate::train::{
-    self, CheckpointKey, Decay, EpochEnd, LearningRate, Look, Place, Plan, Sums, Trainable, Validation,
+    self, CheckpointKey, Decay, EpochEnd, LearningRate, Look, Place, Sums, Trainable, TrainingPlan,
+    Validation,
 };
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -102,10 +103,10 @@ impl<'a> Lessons<'a> {
         }
     }
 
-    fn plan(&self) -> Plan<'a> {
+    fn plan(&self) -> TrainingPlan<'a> {
         let PropagateTask { settings, folder, seed, known, size, .. } = self.task;
         let epoch_steps = self.epoch_queries().div_ceil(settings.batch);
-        Plan {
+        TrainingPlan {
             stage: STAGE,
             title: "training the propagator".to_owned(),
             epoch_steps,
@@ -121,7 +122,7 @@ impl<'a> Lessons<'a> {
             validate_every: (!self.validation.is_empty()).then_some(settings.validate_every),
             patience: settings.patience,
             folder,
-            checkpoint_every: Plan::CHECKPOINT_EVERY,
+            checkpoint_every: TrainingPlan::CHECKPOINT_EVERY,
             checkpoint_key: CheckpointKey::default()
                 .settings("propagate.", settings)
                 .value("seed", &seed)
@@ -156,7 +157,12 @@ impl Trainable for Lessons<'_> {
         }
     }
 
-    fn step(&mut self, place: Place, gradients: &mut Gradients, sums: &mut Sums) -> Result<(), PropagateError> {
+    fn step(
+        &mut self,
+        place: Place,
+        gradients: &mut Gradients,
+        sums: &mut Sums,
+    ) -> Result<(), PropagateError> {
         let (device, size) = (self.task.device, self.task.settings.batch);
         let first = place.batch * size;
         let numbers = &self.order[first..(first + size).min(self.order.len())];

@@ -446,7 +446,8 @@ pub(super) const CASES: &[Case] = &[
             let [rows, columns] = tape.shape(all);
             let targets = indices(tape.device(), rows, columns)?;
             let right = targets.to_vec()?;
-            let places = (0..rows * columns).filter(|at| at % 5 == 1 && right[at / columns] as usize != at % columns);
+            let places =
+                (0..rows * columns).filter(|at| at % 5 == 1 && right[at / columns] as usize != at % columns);
             let closed = Indices::new(tape.device(), &places.map(|at| at as u32).collect::<Vec<_>>())?;
             let loss = tape.softmax_loss(all, &targets, &closed)?;
             tape.scale(loss, 20.0)

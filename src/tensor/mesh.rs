@@ -133,7 +133,8 @@ impl Mesh {
             for edge in edges.edges_of(node) {
                 let (link, other) = (edges.links.host[edge], edges.others.host[edge]);
                 let is_gone = |&(from, kind, to): &(u32, u32, u32)| {
-                    (from, kind, to) == (node as u32, link, other) || (to, kind ^ 1, from) == (node as u32, link, other)
+                    (from, kind, to) == (node as u32, link, other)
+                        || (to, kind ^ 1, from) == (node as u32, link, other)
                 };
                 if !gone.iter().any(is_gone) {
                     links.push(link);
@@ -190,7 +191,10 @@ fn backs(kinds: usize, starts: &[u32], links: &[u32], others: &[u32]) -> Result<
         let range = starts[node] as usize..starts[node + 1] as usize;
         for edge in range.clone() {
             let (link, other) = key(edge);
-            if link as usize >= kinds || other as usize >= nodes || (edge > range.start && key(edge - 1) >= key(edge)) {
+            if link as usize >= kinds
+                || other as usize >= nodes
+                || (edge > range.start && key(edge - 1) >= key(edge))
+            {
                 return Err(wrong("the edges of a node must be sorted, none twice, within nodes and kinds"));
             }
             let (mut low, end) = (starts[other as usize] as usize, starts[other as usize + 1] as usize);
@@ -293,9 +297,15 @@ mod tests {
     fn a_hub_is_cut_into_items_and_its_edges_find_their_way_back() {
         let device = Device::cpu(1).unwrap();
         // Node 0 has 1000 edges of kind 0 and one of kind 2; all others have the way back.
-        let others: Vec<u32> = (1..=1000).chain([1000]).chain((1..=1000).flat_map(|node| vec![0; 1 + node / 1000])).collect();
-        let links: Vec<u32> = vec![0; 1000].into_iter().chain([2]).chain((1..=1000).flat_map(|node| if node < 1000 { vec![1] } else { vec![1, 3] })).collect();
-        let starts: Vec<u32> = [0, 1001].into_iter().chain((1..=1000).map(|node| 1001 + node + node / 1000)).collect();
+        let others: Vec<u32> =
+            (1..=1000).chain([1000]).chain((1..=1000).flat_map(|node| vec![0; 1 + node / 1000])).collect();
+        let links: Vec<u32> = vec![0; 1000]
+            .into_iter()
+            .chain([2])
+            .chain((1..=1000).flat_map(|node| if node < 1000 { vec![1] } else { vec![1, 3] }))
+            .collect();
+        let starts: Vec<u32> =
+            [0, 1001].into_iter().chain((1..=1000).map(|node| 1001 + node + node / 1000)).collect();
         let mesh = Mesh::new(&device, 4, starts.clone(), links.clone(), others.clone()).unwrap();
         let edges = &mesh.0;
         assert_eq!(edges.piece_starts.host[1], 5, "four of kind 0 and one of kind 2");
@@ -306,8 +316,14 @@ mod tests {
         }
         assert!(edges.chunk_starts.host.windows(2).all(|pair| pair[1] - pair[0] <= CHUNK as u32));
         let broken = Mesh::new(&device, 4, starts, vec![0; links.len()], others).err().unwrap();
-        assert!(broken.to_string().contains("sorted") || broken.to_string().contains("direction"), "{broken}");
+        assert!(
+            broken.to_string().contains("sorted") || broken.to_string().contains("direction"),
+            "{broken}"
+        );
         let empty = Mesh::new(&device, 2, vec![0; 4], Vec::new(), Vec::new()).unwrap();
-        assert_eq!((empty.nodes(), empty.edges(), empty.0.item_starts.host.clone()), (3, 0, vec![0, 1, 2, 3]));
+        assert_eq!(
+            (empty.nodes(), empty.edges(), empty.0.item_starts.host.clone()),
+            (3, 0, vec![0, 1, 2, 3])
+        );
     }
 }

@@ -200,7 +200,9 @@ impl Reach {
         let fits = passing.len() == self.rows(layer - 1) && self.searches.len() == self.queries();
         expect_shape(fits, "grown", "flags and rows", &[passing.len()], &[self.rows(layer - 1)])?;
         let mut from: Vec<Vec<u32>> = vec![Vec::new(); self.queries()];
-        for ((&node, &query), _) in self.order.iter().zip(&self.order_queries).zip(passing).filter(|(_, pass)| **pass) {
+        for ((&node, &query), _) in
+            self.order.iter().zip(&self.order_queries).zip(passing).filter(|(_, pass)| **pass)
+        {
             from[query as usize].push(node);
         }
         let mut searches = self.searches.clone();
@@ -391,24 +393,32 @@ impl Lists {
                 before,
                 rows: rows.each_mut().map(|list| cut(list, size.rows)),
                 items: items.each_mut().map(|list| cut(list, size.items)),
-                bigs: [cut(&mut bigs[0], size.bigs), cut(&mut bigs[1], size.bigs), cut(&mut bigs[2], size.slots)],
+                bigs: [
+                    cut(&mut bigs[0], size.bigs),
+                    cut(&mut bigs[1], size.bigs),
+                    cut(&mut bigs[2], size.slots),
+                ],
             });
         }
         // The rows of a query begin at these places, step by step.
         let firsts: Vec<Vec<usize>> = (0..asks.len())
-            .map(|query| segments.iter().skip(query).step_by(asks.len()).map(|segment| segment.before.rows).collect())
+            .map(|query| {
+                segments.iter().skip(query).step_by(asks.len()).map(|segment| segment.before.rows).collect()
+            })
             .collect();
         segments.into_par_iter().for_each(|segment| segment.fill(edges, asks));
         let nodes = edges.nodes.max(1);
-        lists.places.values_mut().par_chunks_mut(nodes).zip(reached).zip(firsts).for_each(|((places, one), firsts)| {
-            places.fill(NONE);
-            let mut nodes = one.nodes.iter();
-            for (step, first) in one.steps.iter().zip(firsts) {
-                for (row, &node) in (first..first + step.rows).zip(&mut nodes) {
-                    places[node as usize] = row as u32;
+        lists.places.values_mut().par_chunks_mut(nodes).zip(reached).zip(firsts).for_each(
+            |((places, one), firsts)| {
+                places.fill(NONE);
+                let mut nodes = one.nodes.iter();
+                for (step, first) in one.steps.iter().zip(firsts) {
+                    for (row, &node) in (first..first + step.rows).zip(&mut nodes) {
+                        places[node as usize] = row as u32;
+                    }
                 }
-            }
-        });
+            },
+        );
         lists
     }
 
@@ -558,8 +568,10 @@ impl Reach {
             &self.gone_nodes,
             &self.gone_links,
         ];
-        let pointers =
-            mesh.iter().map(|list| list.buffer.pointer()).chain(own.iter().map(|list| list.buffer().pointer()));
+        let pointers = mesh
+            .iter()
+            .map(|list| list.buffer.pointer())
+            .chain(own.iter().map(|list| list.buffer().pointer()));
         let mut words: Vec<u32> =
             pointers.flat_map(|pointer| [pointer as u32, (pointer >> 32) as u32]).collect();
         words.extend([edges.nodes, edges.kinds, self.queries(), edges.chunks()].map(|size| size as u32));

@@ -212,7 +212,8 @@ impl Judge {
                 let starts = starts.buffer();
                 let Slopes { hidden: to_hidden, asked: to_asked, weights: to_weights, .. } = &mut slopes;
                 let arguments = arguments![
-                    hidden, asked, weights, owners, starts, rows, width, gradient, to_hidden, &mut parts, to_weights
+                    hidden, asked, weights, owners, starts, rows, width, gradient, to_hidden, &mut parts,
+                    to_weights
                 ];
                 cuda.blocks("judge_back", (runs, 1), BLOCK, arguments)?;
                 let arguments = arguments![&parts, owners, starts, runs, rows, count, width, to_asked];

@@ -44,7 +44,13 @@ impl Tape<'_> {
         let (rows, count, nodes) = (reach.rows(reach.layers()), reach.queries(), reach.mesh.nodes());
         let value = self.input("spread", input)?;
         let shape = value.shape();
-        expect_shape(shape == [rows + count, 1], "spread", "values and rows reached", &shape, &[rows + count, 1])?;
+        expect_shape(
+            shape == [rows + count, 1],
+            "spread",
+            "values and rows reached",
+            &shape,
+            &[rows + count, 1],
+        )?;
         let mut out = self.device().allocate::<f32>(count * nodes)?;
         let places = reach.places.buffer();
         match self.device().backend() {

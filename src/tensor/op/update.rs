@@ -221,8 +221,8 @@ impl Tape<'_> {
             Backend::Cuda(cuda) => {
                 let mean_log = sizes.mean_log;
                 let arguments = arguments![
-                    old, &mixed, degrees, mean_log, before, rows, width, parts, bias, scale, shift, dropout, &mut sum,
-                    &mut out
+                    old, &mixed, degrees, mean_log, before, rows, width, parts, bias, scale, shift, dropout,
+                    &mut sum, &mut out
                 ];
                 cuda.warps("update", rows, arguments)?;
             }
@@ -231,7 +231,15 @@ impl Tape<'_> {
         let UpdateWeights { own, mixed, bias, scale, shift } = weights;
         let inputs = [state, aggregates, own, mixed, bias, scale, shift];
         let reach = reach.clone();
-        Ok(self.record(output, &inputs, |output| Update { state, aggregates, weights, output, reach, sizes, sum }))
+        Ok(self.record(output, &inputs, |output| Update {
+            state,
+            aggregates,
+            weights,
+            output,
+            reach,
+            sizes,
+            sum,
+        }))
     }
 }
 
@@ -261,7 +269,9 @@ fn forward(
         simd::vectorise(
             #[inline(always)]
             || {
-                for (index, (sum, out)) in sums.chunks_exact_mut(width).zip(outs.chunks_exact_mut(width)).enumerate() {
+                for (index, (sum, out)) in
+                    sums.chunks_exact_mut(width).zip(outs.chunks_exact_mut(width)).enumerate()
+                {
                     let row = first + index;
                     let mixed = &mixed[row * parts * width..][..parts * width];
                     if row >= before {
@@ -304,13 +314,23 @@ struct Slopes {
 }
 
 impl Update {
-    fn slopes(&self, device: &Device, gradient: &Buffer<f32>, scale: &Tensor, shift: &Tensor) -> Result<Slopes> {
+    fn slopes(
+        &self,
+        device: &Device,
+        gradient: &Buffer<f32>,
+        scale: &Tensor,
+        shift: &Tensor,
+    ) -> Result<Slopes> {
         let Sizes { rows, width, parts, mean_log, dropout, .. } = self.sizes;
         let chunks = if device.is_cuda() { BLOCKS } else { rows.div_ceil(ROWS) };
         let mut slopes = Slopes {
             sum: device.allocate(rows * width)?,
             mixed: device.allocate(rows * parts * width)?,
-            rows: [device.zeros(chunks * width)?, device.zeros(chunks * width)?, device.zeros(chunks * width)?],
+            rows: [
+                device.zeros(chunks * width)?,
+                device.zeros(chunks * width)?,
+                device.zeros(chunks * width)?,
+            ],
             chunks,
         };
         let degrees = self.reach.row_degrees.buffer();
@@ -323,8 +343,8 @@ impl Update {
             Backend::Cuda(cuda) => {
                 let Slopes { sum, mixed, rows: [scales, shifts, biases], .. } = &mut slopes;
                 let arguments = arguments![
-                    &self.sum, gradient, degrees, mean_log, rows, width, parts, scale, shift, dropout, sum, mixed,
-                    scales, shifts, biases
+                    &self.sum, gradient, degrees, mean_log, rows, width, parts, scale, shift, dropout, sum,
+                    mixed, scales, shifts, biases
                 ];
                 cuda.blocks("update_back", (BLOCKS, 1), BLOCK, arguments)?;
             }
@@ -333,7 +353,13 @@ impl Update {
     }
 }
 
-fn backward(cpu: &Cpu, sizes: Sizes, [sum, gradient, scale, shift]: [&[f32]; 4], degrees: &[u32], slopes: &mut Slopes) {
+fn backward(
+    cpu: &Cpu,
+    sizes: Sizes,
+    [sum, gradient, scale, shift]: [&[f32]; 4],
+    degrees: &[u32],
+    slopes: &mut Slopes,
+) {
     let Sizes { rows, width, parts, mean_log, dropout, .. } = sizes;
     let [scales, shifts, biases] = slopes.rows.each_mut().map(|rows| rows.host_mut().chunks_exact_mut(width));
     let sums = slopes.sum.host_mut().chunks_mut(ROWS * width);
@@ -408,7 +434,13 @@ impl Operation for Update {
         if let Some(mut target) = flow.target(self.aggregates)? {
             let weight = flow.value(mixed);
             let right = Side::new(weight.buffer(), depth, parts * width).transposed();
-            product(&mut target.buffer, 0, Side::new(&slopes.mixed, rows, parts * width), right, !target.fresh)?;
+            product(
+                &mut target.buffer,
+                0,
+                Side::new(&slopes.mixed, rows, parts * width),
+                right,
+                !target.fresh,
+            )?;
             flow.put(self.aggregates, target.buffer, None);
         }
         if let Some(mut target) = flow.target(self.state)? {

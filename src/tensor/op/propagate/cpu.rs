@@ -87,7 +87,8 @@ impl<'a> View<'a> {
     pub(super) fn item(&self, at: usize) -> Item {
         let (row, id) = (self.item_rows[at] as usize, self.item_ids[at] as usize);
         let node = self.row_nodes[row] as usize;
-        let edge = |item: usize| self.edges.piece_edges.host[self.edges.item_pieces.host[item] as usize] as usize;
+        let edge =
+            |item: usize| self.edges.piece_edges.host[self.edges.item_pieces.host[item] as usize] as usize;
         Item {
             row,
             node,
@@ -405,7 +406,8 @@ fn to_states(cpu: &Cpu, view: &View, gradient: &[f32], masks: &[u32], slopes: &m
                     let range = view.edges.item_pieces.host[item.id] as usize - node_pieces
                         ..view.edges.item_pieces.host[item.id + 1] as usize - node_pieces;
                     let first = view.row_pieces[item.row] as usize;
-                    let own = unsafe { pieces.part((first + range.start) * width..(first + range.end) * width) };
+                    let own =
+                        unsafe { pieces.part((first + range.start) * width..(first + range.end) * width) };
                     let out = match item.slot {
                         NONE => unsafe { slope.part(item.row * width..(item.row + 1) * width) },
                         slot => unsafe { slots.part(slot as usize * width..(slot as usize + 1) * width) },
@@ -506,14 +508,16 @@ pub(super) fn to_weights(cpu: &Cpu, view: &View, sums: &[f32], slopes: &mut Slop
                     let (query, chunk) = ((first + index) / chunks, (first + index) % chunks);
                     let places = view.places_of(query);
                     part.fill(0.0);
-                    let range = edges.chunk_starts.host[chunk] as usize..edges.chunk_starts.host[chunk + 1] as usize;
+                    let range =
+                        edges.chunk_starts.host[chunk] as usize..edges.chunk_starts.host[chunk + 1] as usize;
                     for at in range {
                         let row = places[edges.kind_nodes.host[at] as usize] as usize;
                         if row >= before.rows {
                             continue;
                         }
                         let piece = view.row_pieces[row] as usize + edges.kind_pieces.host[at] as usize;
-                        let (sum, state) = (&sums[piece * width..][..width], &view.state[row * width..][..width]);
+                        let (sum, state) =
+                            (&sums[piece * width..][..width], &view.state[row * width..][..width]);
                         for column in 0..width {
                             part[column] = sum[column].mul_add(state[column], part[column]);
                         }

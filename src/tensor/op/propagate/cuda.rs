@@ -406,7 +406,17 @@ pub(super) fn backward(
     if let Some(edges) = &mut slopes.edges {
         let (rows, items, words) = (after.rows, before.items, sizes.words);
         let arguments = arguments![
-            net, state, weights, weight_step, &gradient, &masks.edges, rows, items, width, words, edges
+            net,
+            state,
+            weights,
+            weight_step,
+            &gradient,
+            &masks.edges,
+            rows,
+            items,
+            width,
+            words,
+            edges
         ];
         cuda.warps("propagate_trace", items, arguments)?;
     }
@@ -452,7 +462,12 @@ pub(super) fn to_weights(
         return cuda.blocks("propagate_kinds", grid(queries * kinds, sizes), BLOCK, arguments);
     }
     let mut each = device.allocate::<f32>(queries * kinds * width)?;
-    cuda.blocks("propagate_kinds", grid(queries * kinds, sizes), BLOCK, arguments![net, width, &parts, &mut each])?;
+    cuda.blocks(
+        "propagate_kinds",
+        grid(queries * kinds, sizes),
+        BLOCK,
+        arguments![net, width, &parts, &mut each],
+    )?;
     let arguments = arguments![&each, queries, kinds * width, out, 1.0f32, false];
     cuda.threads("sum_parts", kinds * width, arguments)
 }

@@ -123,10 +123,17 @@ impl Tape<'_> {
         match self.device().backend() {
             Backend::Cpu(_) => {
                 let out = out.host_mut();
-                each_piece(reach, before, values.map(Buffer::host), width, |piece, _, _, before_relu, weights| {
-                    let sum: f32 = before_relu.iter().zip(weights).map(|(x, weight)| weight * x.max(0.0)).sum();
-                    out[piece] = simd::sigmoid(sum);
-                });
+                each_piece(
+                    reach,
+                    before,
+                    values.map(Buffer::host),
+                    width,
+                    |piece, _, _, before_relu, weights| {
+                        let sum: f32 =
+                            before_relu.iter().zip(weights).map(|(x, weight)| weight * x.max(0.0)).sum();
+                        out[piece] = simd::sigmoid(sum);
+                    },
+                );
             }
             Backend::Cuda(cuda) => {
                 let [state, kind, query, weights] = values;
@@ -157,8 +164,9 @@ fn each_piece(
         for own in edges.piece_starts.host[node]..edges.piece_starts.host[node + 1] {
             let kind = edges.links.host[edges.piece_edges.host[own as usize] as usize] as usize;
             for column in 0..width {
-                sums[column] =
-                    state[row * width + column] + kinds[kind * width + column] + queries[query * width + column];
+                sums[column] = state[row * width + column]
+                    + kinds[kind * width + column]
+                    + queries[query * width + column];
             }
             visit(piece, row, kind, &sums[..width], weights);
             piece += 1;
@@ -175,7 +183,13 @@ struct Slopes {
 }
 
 impl Gate {
-    fn slopes(&self, device: &Device, values: &[Tensor; 4], output: &Buffer<f32>, gradient: &Buffer<f32>) -> Result<Slopes> {
+    fn slopes(
+        &self,
+        device: &Device,
+        values: &[Tensor; 4],
+        output: &Buffer<f32>,
+        gradient: &Buffer<f32>,
+    ) -> Result<Slopes> {
         let (reach, before, width) = (&*self.reach, self.before, self.width);
         let (kinds, queries) = (reach.mesh.kinds(), reach.queries());
         let mut slopes = Slopes {
@@ -191,18 +205,24 @@ impl Gate {
                 let (output, gradient) = (output.host(), gradient.host());
                 let (of_state, of_kinds) = (slopes.state.host_mut(), slopes.kinds.host_mut());
                 let (of_queries, of_weights) = (slopes.queries.host_mut(), slopes.weights.host_mut());
-                each_piece(reach, before, buffers.map(Buffer::host), width, |piece, row, kind, sums, weights| {
-                    let y = output[piece];
-                    let slope = gradient[piece] * y * (1.0 - y);
-                    let query = owners[row] as usize;
-                    for column in 0..width {
-                        let passed = if sums[column] > 0.0 { slope * weights[column] } else { 0.0 };
-                        of_state[row * width + column] += passed;
-                        of_kinds[kind * width + column] += passed;
-                        of_queries[query * width + column] += passed;
-                        of_weights[row * width + column] += slope * sums[column].max(0.0);
-                    }
-                });
+                each_piece(
+                    reach,
+                    before,
+                    buffers.map(Buffer::host),
+                    width,
+                    |piece, row, kind, sums, weights| {
+                        let y = output[piece];
+                        let slope = gradient[piece] * y * (1.0 - y);
+                        let query = owners[row] as usize;
+                        for column in 0..width {
+                            let passed = if sums[column] > 0.0 { slope * weights[column] } else { 0.0 };
+                            of_state[row * width + column] += passed;
+                            of_kinds[kind * width + column] += passed;
+                            of_queries[query * width + column] += passed;
+                            of_weights[row * width + column] += slope * sums[column].max(0.0);
+                        }
+                    },
+                );
             }
             Backend::Cuda(cuda) => {
                 let (net, rows) = (reach.descriptor.as_ref(), before.rows);
@@ -210,7 +230,18 @@ impl Gate {
                 let [state, kind, query, weights] = buffers;
                 let Slopes { state: of_state, weights: of_weights, .. } = &mut slopes;
                 let arguments = arguments![
-                    net, state, kind, query, weights, output, gradient, rows, width, &mut pieces, of_state, of_weights
+                    net,
+                    state,
+                    kind,
+                    query,
+                    weights,
+                    output,
+                    gradient,
+                    rows,
+                    width,
+                    &mut pieces,
+                    of_state,
+                    of_weights
                 ];
                 cuda.warps("gate_back", rows, arguments)?;
                 let chunks = reach.mesh.0.chunks();
@@ -227,7 +258,8 @@ impl Gate {
                 let arguments = arguments![runs, count, &slopes.state, rows, width, &mut parts];
                 cuda.threads("gate_runs", count * width, arguments)?;
                 let (owners, all) = (reach.row_queries.buffer(), reach.rows(reach.layers()));
-                let arguments = arguments![&parts, owners, runs, count, all, queries, width, &mut slopes.queries];
+                let arguments =
+                    arguments![&parts, owners, runs, count, all, queries, width, &mut slopes.queries];
                 cuda.threads("judge_asked", queries * width, arguments)?;
             }
         }

@@ -123,7 +123,13 @@ impl Tape<'_> {
         let sizes = self.message_sizes("gated_sum", [state, weights, start], reach, layer)?;
         let Sizes { before, after, width, .. } = sizes;
         let shape = self.input("gated_sum", gates)?.shape();
-        expect_shape(shape == [before.pieces, 1], "gated_sum", "gates and pieces", &shape, &[before.pieces, 1])?;
+        expect_shape(
+            shape == [before.pieces, 1],
+            "gated_sum",
+            "gates and pieces",
+            &shape,
+            &[before.pieces, 1],
+        )?;
         let device = self.device().clone();
         let mut out = device.allocate::<f32>(after.rows * width)?;
         let inputs = [state, weights, start];
@@ -135,7 +141,15 @@ impl Tape<'_> {
         }
         let (output, reach) = (Tensor::of(out, after.rows, width), reach.clone());
         let inputs = [state, weights, start, gates];
-        Ok(self.record(output, &inputs, |output| Gated { state, weights, start, gates, output, reach, sizes }))
+        Ok(self.record(output, &inputs, |output| Gated {
+            state,
+            weights,
+            start,
+            gates,
+            output,
+            reach,
+            sizes,
+        }))
     }
 }
 
@@ -218,7 +232,14 @@ fn forward_on_cuda(
 }
 
 /// The slopes of state and gates; gives the sums of the messages' slopes, piece by piece.
-fn backward(cpu: &Cpu, view: &View, gates: &[f32], gradient: &[f32], of_state: &mut [f32], of_gates: &mut [f32]) -> Vec<f32> {
+fn backward(
+    cpu: &Cpu,
+    view: &View,
+    gates: &[f32],
+    gradient: &[f32],
+    of_state: &mut [f32],
+    of_gates: &mut [f32],
+) -> Vec<f32> {
     let Sizes { before, after, width, .. } = view.sizes;
     let mut sums = cpu.floats().take(before.pieces * width);
     let mut parts = vec![0.0f32; before.slots * width];
@@ -240,13 +261,16 @@ fn backward(cpu: &Cpu, view: &View, gates: &[f32], gradient: &[f32], of_state: &
                     let concerned = view.reach.asks[item.query].concerns(item.node as u32);
                     let state = &view.state[item.row * width..][..width];
                     let first = view.edges.piece_starts.host[item.node];
-                    for piece in view.edges.item_pieces.host[item.id]..view.edges.item_pieces.host[item.id + 1] {
+                    for piece in
+                        view.edges.item_pieces.host[item.id]..view.edges.item_pieces.host[item.id + 1]
+                    {
                         let place = (view.row_pieces[item.row] + piece - first) as usize;
                         let sum = unsafe { pieces.part(place * width..(place + 1) * width) };
                         sum.fill(0.0);
                         let bounds = &view.edges.piece_edges.host[piece as usize..piece as usize + 2];
                         for edge in bounds[0] as usize..bounds[1] as usize {
-                            let row = view.places_of(item.query)[view.edges.others.host[edge] as usize] as usize;
+                            let row =
+                                view.places_of(item.query)[view.edges.others.host[edge] as usize] as usize;
                             if row < after.rows && !(concerned && view.is_gone(&item, edge)) {
                                 simd::add(sum, &gradient[row * width..][..width]);
                             }
@@ -285,8 +309,19 @@ impl Gated {
         let mut gate_parts = device.allocate::<f32>(before.pieces * words)?;
         let (rows, items) = (after.rows, before.items);
         let arguments = arguments![
-            net, state, weights, weight_step, gates, gradient, rows, items, width, &mut sums, &mut slopes.state,
-            &mut parts, &mut gate_parts
+            net,
+            state,
+            weights,
+            weight_step,
+            gates,
+            gradient,
+            rows,
+            items,
+            width,
+            &mut sums,
+            &mut slopes.state,
+            &mut parts,
+            &mut gate_parts
         ];
         cuda.blocks("gated_back", grid(items, self.sizes), BLOCK, arguments)?;
         let arguments = arguments![net, before.bigs, width, &parts, &mut slopes.state];

@@ -31,8 +31,9 @@ impl Plain {
     }
 
     fn mesh(&self, device: &Device) -> Mesh {
-        let starts =
-            (0..=self.nodes as u32).map(|node| self.edges.partition_point(|edge| edge.0 < node) as u32).collect();
+        let starts = (0..=self.nodes as u32)
+            .map(|node| self.edges.partition_point(|edge| edge.0 < node) as u32)
+            .collect();
         let (links, others) = self.edges.iter().map(|edge| (edge.1, edge.2)).unzip();
         Mesh::new(device, self.kinds, starts, links, others).unwrap()
     }
@@ -40,7 +41,8 @@ impl Plain {
     fn is_gone(ask: &Ask, (from, kind, to): (u32, u32, u32)) -> bool {
         ask.without.is_some_and(|without| {
             let forward = from == ask.start && to == without.node && without.kind.is_none_or(|it| it == kind);
-            let back = to == ask.start && from == without.node && without.kind.is_none_or(|it| it ^ 1 == kind);
+            let back =
+                to == ask.start && from == without.node && without.kind.is_none_or(|it| it ^ 1 == kind);
             forward || back
         })
     }
@@ -81,7 +83,12 @@ impl Plain {
                 };
                 let most = |at: usize| column(at).fold(f64::NEG_INFINITY, f64::max);
                 let least = |at: usize| column(at).fold(f64::INFINITY, f64::min);
-                (0..width).map(mean).chain((0..width).map(most)).chain((0..width).map(least)).chain((0..width).map(deviation)).collect()
+                (0..width)
+                    .map(mean)
+                    .chain((0..width).map(most))
+                    .chain((0..width).map(least))
+                    .chain((0..width).map(deviation))
+                    .collect()
             })
             .collect()
     }
@@ -125,7 +132,8 @@ impl Problem {
         let loss = tape.weighted_sum(out, &Tensor::new(device, &factors, rows, columns)?)?;
         let output = tape.value(out).to_vec()?;
         tape.backward(loss, &mut gradients)?;
-        let list = |at: usize| -> Result<_> { Ok((gradients.of(ids[at])?, parameters.value(ids[at]).to_vec()?)) };
+        let list =
+            |at: usize| -> Result<_> { Ok((gradients.of(ids[at])?, parameters.value(ids[at]).to_vec()?)) };
         let (a, b, c) = (list(0)?, list(1)?, list(2)?);
         Ok((output, [a.0, b.0, c.0], [a.1, b.1, c.1]))
     }
@@ -171,7 +179,10 @@ impl Problem {
         let expected = self.naive(&rows, before, &exact);
         assert_eq!(output.len(), expected.len());
         for (ours, theirs) in output.iter().zip(&expected) {
-            assert!((f64::from(*ours) - theirs).abs() < 2e-3 * theirs.abs().max(1.0), "{ours} against {theirs}");
+            assert!(
+                (f64::from(*ours) - theirs).abs() < 2e-3 * theirs.abs().max(1.0),
+                "{ours} against {theirs}"
+            );
         }
         let factors = Initial::Uniform(1.0).values(rows.len(), 4 * self.width, 9, "factors");
         let loss = |inputs: &[Vec<f64>; 3]| -> f64 {
@@ -195,7 +206,10 @@ impl Problem {
                 }
                 checked += 1;
                 let ours = f64::from(slopes[at]);
-                assert!((ours - up).abs() < 5e-3 * (1.0 + up.abs()), "input {which}, element {at}: {ours}, not {up}");
+                assert!(
+                    (ours - up).abs() < 5e-3 * (1.0 + up.abs()),
+                    "input {which}, element {at}: {ours}, not {up}"
+                );
             }
         }
         assert!(bent * 5 <= checked, "{bent} of {checked} elements are at a bend");
@@ -292,6 +306,8 @@ fn a_hub_of_a_million_edges_sums_to_what_it_should() {
         assert_eq!(hub[1..3], [7.0, 0.0]);
         let loss = tape.mean(out).unwrap();
         tape.backward(loss, &mut gradients).unwrap();
-        assert!(gradients.of(parameters.find("state").unwrap()).unwrap().iter().all(|slope| slope.is_finite()));
+        assert!(
+            gradients.of(parameters.find("state").unwrap()).unwrap().iter().all(|slope| slope.is_finite())
+        );
     }
 }
