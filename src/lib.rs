@@ -40,6 +40,7 @@ pub mod generate;
 pub mod graph;
 pub mod plan;
 pub mod progress;
+pub mod propagate;
 pub mod reason;
 pub mod report;
 pub mod rule;

@@ -30,6 +30,7 @@ const LAW: [Room; 18] = [
     Room { name: "train", knows: &["graph", "tensor", "eval"] },
     Room { name: "embed", knows: &["graph", "tensor", "eval", "train"] },
     Room { name: "walk", knows: &["graph", "tensor", "eval", "train"] },
+    Room { name: "propagate", knows: &["graph", "tensor", "eval", "train"] },
     Room { name: "config", knows: &["rule", "embed", "walk", "eval"] },
     Room { name: "plan", knows: &["config", "graph", "rule", "embed", "walk", "eval"] },
     Room { name: "reason", knows: &["config", "graph", "tensor", "rule", "embed", "walk", "eval"] },

@@ -100,6 +100,24 @@ impl Device {
         Ok(best)
     }
 
+    /// Seconds that a copy of so many bytes within the device's memory takes, the mean of so many in a row, the best of
+    /// three rounds: what work that only moves memory is measured against.
+    pub fn copy_seconds(&self, bytes: usize, times: usize) -> Result<f64> {
+        let source = self.zeros::<f32>(bytes / 2 / size_of::<f32>())?;
+        let mut best = f64::INFINITY;
+        for _ in 0..3 {
+            self.synchronise()?;
+            let start = std::time::Instant::now();
+            for _ in 0..times {
+                // Half of the bytes are read and half are written.
+                drop(source.duplicate()?);
+            }
+            self.synchronise()?;
+            best = best.min(start.elapsed().as_secs_f64() / times.max(1) as f64);
+        }
+        Ok(best)
+    }
+
     /// The most bytes that tensors on this device ever held together, spare ones included.
     pub fn peak_bytes(&self) -> usize {
         match self.backend() {

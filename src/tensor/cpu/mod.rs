@@ -5,6 +5,7 @@
 //! The numerical parts are in [`simd`] (element-wise, dispatched to the machine's vector units) and
 //! [`product`] (matrix products).
 
+pub(crate) mod disjoint;
 pub(crate) mod product;
 pub(crate) mod simd;
 

@@ -11,17 +11,22 @@ pub(crate) mod distance;
 pub(crate) mod elementwise;
 pub(crate) mod gather;
 pub(crate) mod gather_dot;
+pub(crate) mod judge;
 pub(crate) mod linear;
 pub(crate) mod lstm;
 pub(crate) mod normalise;
 pub(crate) mod pick;
 pub(crate) mod product;
+pub(crate) mod propagate;
 pub(crate) mod query;
 pub(crate) mod reduce;
 pub(crate) mod sample;
 pub(crate) mod scatter;
 pub(crate) mod segment;
 pub(crate) mod softmax;
+pub(crate) mod softmax_loss;
+pub(crate) mod spread;
+pub(crate) mod update;
 
 /// The CUDA text of all operations, compiled together when a device is opened.
 pub(crate) const KERNELS: &[&str] = &[
@@ -30,6 +35,7 @@ pub(crate) const KERNELS: &[&str] = &[
     super::cuda::sort::KERNELS,
     super::gradients::KERNELS,
     super::value::KERNELS,
+    super::reach::KERNELS,
     all::KERNELS,
     choose::KERNELS,
     combine::KERNELS,
@@ -38,14 +44,21 @@ pub(crate) const KERNELS: &[&str] = &[
     elementwise::KERNELS,
     gather::KERNELS,
     gather_dot::KERNELS,
+    judge::KERNELS,
     linear::KERNELS,
     lstm::KERNELS,
     normalise::KERNELS,
     pick::KERNELS,
+    propagate::KERNELS,
+    propagate::gate::KERNELS,
+    propagate::gated::KERNELS,
     query::KERNELS,
     reduce::KERNELS,
     sample::KERNELS,
     scatter::KERNELS,
     segment::KERNELS,
     softmax::KERNELS,
+    softmax_loss::KERNELS,
+    spread::KERNELS,
+    update::KERNELS,
 ];

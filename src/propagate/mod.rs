@@ -1,0 +1,64 @@
+//! Which answers do all paths together speak for? Messages along every edge, from the query's subject to wherever they reach.
+//!
+//! A query's embedding starts at its subject. In every layer each entity passes its state on along all of its edges,
+//! changed by the edge's relation, and aggregates what comes in; after a few layers a small perceptron scores every
+//! entity by the state that has arrived (Zhu et al., *Neural Bellman-Ford networks*, 2021). States depend on the query
+//! and on the graph around it, not on who the entities are, so the same weights answer over another graph with the same
+//! relations ([`Propagator::on`]).
+//!
+//! - [`Settings`] are everything that can be chosen, [`train()`] makes a [`Propagator`], which answers through
+//!   [`Reasoner`](crate::eval::Reasoner) and says by which paths ([`Propagator::paths`]).
+//! - Entities that nothing has reached have the state zero and cost nothing.
+//! - A training query must not see its own answer: its edge is taken out for that query alone, and with it every other
+//!   link between the two where validation pairs are (almost) never linked ([`Removal`]).
+//!
+//! Gradients, devices and the mesh of edges are left to the tensor room, the loop of training to `train`, ranking to
+//! `eval`.
+
+mod examples;
+mod file;
+mod network;
+mod paths;
+mod propagator;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod trainer;
+
+pub use examples::linked_share;
+pub use paths::{MessagePath, PathHop};
+pub use propagator::{Propagator, StepPart};
+pub use settings::{Aggregate, RelationWeights, Removal, Settings};
+pub use trainer::{PropagateTask, TrainedPropagator, train};
+
+use crate::tensor::TensorError;
+use crate::train::TrainError;
+use std::path::PathBuf;
+
+/// What can go wrong with a propagator.
+#[derive(Debug, thiserror::Error)]
+pub enum PropagateError {
+    /// The settings are wrong.
+    #[error("settings: {why}")]
+    Settings {
+        /// Which one and what about it.
+        why: String,
+    },
+    /// A computation failed.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+    /// The training failed or was interrupted.
+    #[error(transparent)]
+    Train(#[from] TrainError),
+    /// A file of weights does not fit what it is to be used for.
+    #[error("{}: {why}", path.display())]
+    Weights {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit, and the remedy.
+        why: String,
+    },
+    /// There is nothing to learn from.
+    #[error("the graph has no facts to learn from")]
+    NoFacts,
+}

@@ -1,0 +1,383 @@
+//! The network: its parameters, and how a batch of queries becomes scores of all entities.
+
+use super::settings::{Aggregate, Settings};
+use super::{PropagateError, StepPart};
+use crate::tensor::{
+    Activation, Ask, Device, Gradients, Indices, Initial, Mesh, ParameterId, Parameters, Reach, Tape, Tensor,
+    UpdateWeights, Var,
+};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Aggregates of a row: mean, maximum, minimum, standard deviation.
+const AGGREGATES: usize = 4;
+/// Numbers that a gate is made of.
+const GATE: usize = 5;
+
+/// The weights of a link in one layer.
+enum LinkWeights {
+    /// `[links, width]`, the same for all queries.
+    Plain(ParameterId),
+    /// From the query: `[width, links × width]` and a bias.
+    OfQuery(ParameterId, ParameterId),
+}
+
+struct Layer {
+    links: LinkWeights,
+    own: ParameterId,
+    mixed: ParameterId,
+    bias: ParameterId,
+    scale: ParameterId,
+    shift: ParameterId,
+    /// Where messages are gated: `[width, 5]` of the sender and of the query, `[links, 5]`, and `[1, 5]` to the gate.
+    gate: Option<[ParameterId; 4]>,
+    /// Where the frontier is bounded: `[width, 1]` and a bias, the priority of passing on.
+    priority: Option<(ParameterId, ParameterId)>,
+}
+
+/// The parameters of a propagator.
+pub(super) struct Network {
+    pub(super) parameters: Parameters,
+    dropout: f32,
+    frontier: usize,
+    /// `[links, width]`: what each query starts with.
+    query: ParameterId,
+    layers: Vec<Layer>,
+    /// The perceptron: `[width, hidden]` for states and for queries, a bias, and `[1, hidden]` to the score.
+    of_state: ParameterId,
+    of_query: ParameterId,
+    hidden_bias: ParameterId,
+    to_score: ParameterId,
+}
+
+impl Network {
+    pub(super) fn new(
+        settings: &Settings,
+        relations: usize,
+        device: &Device,
+        seed: u64,
+    ) -> Result<Self, PropagateError> {
+        settings.check()?;
+        let mut parameters = Parameters::new(device, seed);
+        let (width, hidden, links) = (settings.width, settings.hidden, 2 * relations);
+        let of = |inputs: usize| Initial::Uniform((inputs as f32).sqrt().recip());
+        let (depth, mixed) = match settings.aggregate {
+            Aggregate::Pna => (AGGREGATES * width, 3 * width),
+            Aggregate::Gated => (width, width),
+        };
+        let query = parameters.dense("query", links, width, Initial::Normal(1.0))?;
+        let mut layers = Vec::new();
+        let kinds = links;
+        for layer in 1..=settings.layers {
+            let mut dense = |name: &str, rows: usize, columns: usize, initial: Initial| {
+                parameters.dense(&format!("layer.{layer}.{name}"), rows, columns, initial)
+            };
+            let links = match settings.weights_of_query(relations) {
+                true => LinkWeights::OfQuery(
+                    dense("links", width, links * width, of(width))?,
+                    dense("links_bias", 1, links * width, of(width))?,
+                ),
+                false => LinkWeights::Plain(dense("links", links, width, Initial::Normal(0.5))?),
+            };
+            layers.push(Layer {
+                links,
+                own: dense("own", width, width, of(width))?,
+                mixed: dense("mixed", depth, mixed, of(depth))?,
+                bias: dense("bias", 1, width, of(width))?,
+                scale: dense("scale", 1, width, Initial::Ones)?,
+                shift: dense("shift", 1, width, Initial::Zeros)?,
+                gate: match settings.aggregate {
+                    Aggregate::Pna => None,
+                    Aggregate::Gated => Some([
+                        dense("gate.state", width, GATE, of(width))?,
+                        dense("gate.query", width, GATE, of(width))?,
+                        dense("gate.links", kinds, GATE, Initial::Normal(0.5))?,
+                        dense("gate.weights", 1, GATE, of(GATE))?,
+                    ]),
+                },
+                priority: match settings.frontier {
+                    0 => None,
+                    _ => Some((
+                        dense("priority", width, 1, of(width))?,
+                        dense("priority_bias", 1, 1, Initial::Ones)?,
+                    )),
+                },
+            });
+        }
+        let of_state = parameters.dense("score.state", width, hidden, of(2 * width))?;
+        let of_query = parameters.dense("score.query", width, hidden, of(2 * width))?;
+        let hidden_bias = parameters.dense("score.bias", 1, hidden, of(2 * width))?;
+        let to_score = parameters.dense("score.weights", 1, hidden, of(hidden))?;
+        let (dropout, frontier) = (settings.dropout as f32, settings.frontier);
+        Ok(Network {
+            parameters,
+            dropout,
+            frontier,
+            query,
+            layers,
+            of_state,
+            of_query,
+            hidden_bias,
+            to_score,
+        })
+    }
+
+    /// The queries' embeddings, `[queries, width]`, which are also the states before the first layer: rows begin with
+    /// the queries' subjects.
+    fn start(&self, tape: &mut Tape, links: &Indices) -> Result<Var, PropagateError> {
+        let table = tape.parameter(self.query);
+        Ok(tape.gather(table, links, 0.0)?)
+    }
+
+    /// The states after layer `number` (from 1), `[rows, width]`.
+    fn layer(
+        &self,
+        tape: &mut Tape,
+        number: usize,
+        (state, start): (Var, Var),
+        reach: &mut Arc<Reach>,
+    ) -> Result<Var, PropagateError> {
+        let links = self.link_weights(tape, number, start)?;
+        let passed = match self.layers[number - 1].priority {
+            Some(priority) => self.pass_on(tape, priority, state, reach)?,
+            None => state,
+        };
+        let reach = &*reach;
+        let aggregates = self.aggregates(tape, number, (passed, links, start), reach)?;
+        let weights = self.update_weights(tape, number);
+        Ok(tape.update(state, aggregates, weights, (reach, number), self.dropout)?)
+    }
+
+    /// What comes in at every row: `[rows, 4 width]`, or `[rows, width]` where messages are gated.
+    fn aggregates(
+        &self,
+        tape: &mut Tape,
+        number: usize,
+        (state, links, start): (Var, Var, Var),
+        reach: &Arc<Reach>,
+    ) -> Result<Var, PropagateError> {
+        let Some(gate) = self.layers[number - 1].gate else {
+            return Ok(tape.propagate(state, links, start, reach, number)?);
+        };
+        let [of_state, of_query, of_links, weights] = gate.map(|id| tape.parameter(id));
+        let of_state = tape.linear(&[state], of_state, None, Activation::Identity, 0.0)?; // [rows, 5]
+        let of_query = tape.linear(&[start], of_query, None, Activation::Identity, 0.0)?; // [queries, 5]
+        let gates = tape.gate(of_state, of_links, of_query, weights, (reach, number))?; // [pieces, 1]
+        Ok(tape.gated_sum(state, links, start, gates, (reach, number))?)
+    }
+
+    /// What the rows pass on where only the most promising ones do: the state times its priority, zero for the others.
+    /// The reach grows by the layer that it is passed on to. Choosing needs the priorities on the host.
+    fn pass_on(
+        &self,
+        tape: &mut Tape,
+        (weights, bias): (ParameterId, ParameterId),
+        state: Var,
+        reach: &mut Arc<Reach>,
+    ) -> Result<Var, PropagateError> {
+        let device = self.parameters.device();
+        let [rows, width] = tape.shape(state);
+        let (weights, bias) = (tape.parameter(weights), tape.parameter(bias));
+        let priority = tape.linear(&[state], weights, Some(bias), Activation::Identity, 0.0)?; // [rows, 1]
+        let priority = tape.sigmoid(priority)?;
+        let passing = most_promising(&tape.value(priority).to_vec()?, reach.row_queries(), self.frontier);
+        let ones = tape.constant(Tensor::new(device, &vec![1.0; width], 1, width)?)?;
+        let factors = tape.linear(&[priority], ones, None, Activation::Identity, 0.0)?; // [rows, width]
+        let mut passed = tape.multiply(state, factors)?;
+        if passing.iter().any(|pass| !pass) {
+            let mask: Vec<f32> = passing
+                .iter()
+                .flat_map(|&pass| std::iter::repeat_n(f32::from(u8::from(pass)), width))
+                .collect();
+            let mask = tape.constant(Tensor::new(device, &mask, rows, width)?)?;
+            passed = tape.multiply(passed, mask)?;
+        }
+        *reach = Arc::new(reach.grown(&passing)?);
+        Ok(passed)
+    }
+
+    /// What the queries reach: everything at once, or their subjects, to be gone on from layer by layer.
+    pub(super) fn reach(&self, mesh: &Mesh, asks: &[Ask]) -> Result<Reach, PropagateError> {
+        Ok(match self.frontier {
+            0 => Reach::new(mesh, asks, self.depth())?,
+            _ => Reach::start(mesh, asks)?,
+        })
+    }
+
+    /// The weights of all links in a layer: `[links, width]`, or `[queries, links × width]`.
+    fn link_weights(&self, tape: &mut Tape, number: usize, start: Var) -> Result<Var, PropagateError> {
+        Ok(match self.layers[number - 1].links {
+            LinkWeights::Plain(weights) => tape.parameter(weights),
+            LinkWeights::OfQuery(weights, bias) => {
+                let (weights, bias) = (tape.parameter(weights), tape.parameter(bias));
+                tape.linear(&[start], weights, Some(bias), Activation::Identity, 0.0)?
+            }
+        })
+    }
+
+    fn update_weights(&self, tape: &mut Tape, number: usize) -> UpdateWeights {
+        let layer = &self.layers[number - 1];
+        let [own, mixed, bias, scale, shift] =
+            [layer.own, layer.mixed, layer.bias, layer.scale, layer.shift].map(|id| tape.parameter(id));
+        UpdateWeights { own, mixed, bias, scale, shift }
+    }
+
+    /// The score of every entity from the last states, `[queries, entities]`.
+    fn score(
+        &self,
+        tape: &mut Tape,
+        (state, start): (Var, Var),
+        reach: &Arc<Reach>,
+    ) -> Result<Var, PropagateError> {
+        let [of_state, of_query, bias, to_score] =
+            [self.of_state, self.of_query, self.hidden_bias, self.to_score].map(|id| tape.parameter(id));
+        let hidden = tape.linear(&[state], of_state, None, Activation::Identity, 0.0)?; // [rows, hidden]
+        let asked = tape.linear(&[start], of_query, Some(bias), Activation::Identity, 0.0)?; // [queries, hidden]
+        let scores = tape.judge(hidden, asked, to_score, reach)?; // [rows + queries]
+        Ok(tape.spread(scores, reach)?)
+    }
+
+    /// The scores of all entities for queries by `links`, on a tape that may train: `[queries, entities]`.
+    pub(super) fn scores(
+        &self,
+        tape: &mut Tape,
+        links: &Indices,
+        reach: &mut Arc<Reach>,
+    ) -> Result<Var, PropagateError> {
+        let start = self.start(tape, links)?;
+        let mut state = start;
+        for number in 1..=self.layers.len() {
+            state = self.layer(tape, number, (state, start), reach)?;
+        }
+        self.score(tape, (state, start), reach)
+    }
+
+    /// The same without a gradient; what a layer leaves is given up when the next is done.
+    pub(super) fn answers(&self, links: &Indices, mut reach: Arc<Reach>) -> Result<Tensor, PropagateError> {
+        let mut tape = Tape::inference(&self.parameters);
+        let start = self.start(&mut tape, links)?;
+        let start = tape.value(start);
+        let mut state = start.clone();
+        for number in 1..=self.layers.len() {
+            let mut tape = Tape::inference(&self.parameters);
+            let vars = (tape.constant(state)?, tape.constant(start.clone())?);
+            let next = self.layer(&mut tape, number, vars, &mut reach)?;
+            state = tape.value(next);
+        }
+        let mut tape = Tape::inference(&self.parameters);
+        let vars = (tape.constant(state)?, tape.constant(start)?);
+        let scores = self.score(&mut tape, vars, &reach)?;
+        Ok(tape.value(scores))
+    }
+
+    /// Adds the seconds of the parts of a step: in the forward pass messages and updates of all layers, then each part
+    /// again with its backward pass.
+    pub(super) fn timed(
+        &self,
+        links: &Indices,
+        reach: &Arc<Reach>,
+        seed: u64,
+        parts: &mut Vec<StepPart>,
+    ) -> Result<(), PropagateError> {
+        let device = self.parameters.device();
+        let mut times = [0.0f64; 8];
+        let mut gradients = Gradients::new(&self.parameters);
+        let mut tape = Tape::inference(&self.parameters);
+        let start = self.start(&mut tape, links)?;
+        let start = tape.value(start);
+        let mut state = start.clone();
+        for number in 1..=self.layers.len() {
+            let mut clock = Clock::new(device)?;
+            let mut tape = Tape::training(&self.parameters, seed);
+            let begin = tape.constant(start.clone())?;
+            let weights = self.link_weights(&mut tape, number, begin)?;
+            times[0] += clock.lap(device)?;
+            let old = tape.constant(state.clone())?;
+            let messages = self.aggregates(&mut tape, number, (old, weights, begin), reach)?;
+            times[1] += clock.lap(device)?;
+            let values = tape.value(messages);
+            let total = tape.mean(messages)?;
+            clock.lap(device)?;
+            tape.backward(total, &mut gradients)?;
+            times[2] += clock.lap(device)?;
+            let mut tape = Tape::training(&self.parameters, seed);
+            let (old, values) = (tape.constant(state.clone())?, tape.constant(values)?);
+            let update = self.update_weights(&mut tape, number);
+            let next = tape.update(old, values, update, (reach, number), self.dropout)?;
+            times[3] += clock.lap(device)?;
+            state = tape.value(next);
+            let total = tape.mean(next)?;
+            tape.backward(total, &mut gradients)?;
+            times[4] += clock.lap(device)?;
+        }
+        let mut clock = Clock::new(device)?;
+        let mut tape = Tape::training(&self.parameters, seed);
+        let vars = (tape.constant(state)?, tape.constant(start.clone())?);
+        let scores = self.score(&mut tape, vars, reach)?;
+        times[5] += clock.lap(device)?;
+        let none = Indices::new(device, &[])?;
+        let targets = Indices::new(device, &vec![0; links.len()])?;
+        let loss = tape.softmax_loss(scores, &targets, &none)?;
+        tape.backward(loss, &mut gradients)?;
+        times[6] += clock.lap(device)?;
+        let mut tape = Tape::training(&self.parameters, seed);
+        let scores = self.scores(&mut tape, links, &mut reach.clone())?;
+        let loss = tape.softmax_loss(scores, &targets, &none)?;
+        tape.backward(loss, &mut gradients)?;
+        times[7] += clock.lap(device)?;
+        let names = [
+            "weights of the links",
+            "messages",
+            "messages, backward",
+            "update",
+            "update, backward",
+            "scores",
+            "loss, both backward",
+            "all of it, rows apart",
+        ];
+        parts.extend(names.into_iter().zip(times));
+        Ok(())
+    }
+
+    pub(super) fn depth(&self) -> usize {
+        self.layers.len()
+    }
+}
+
+/// Which rows pass on: of each query the `most` with the highest priority, the first of equal ones.
+fn most_promising(priorities: &[f32], queries: &[u32], most: usize) -> Vec<bool> {
+    let count = queries.iter().max().map_or(0, |last| *last as usize + 1);
+    let mut rows: Vec<Vec<u32>> = vec![Vec::new(); count];
+    for (row, &query) in queries[..priorities.len()].iter().enumerate() {
+        rows[query as usize].push(row as u32);
+    }
+    let mut passing = vec![false; priorities.len()];
+    for mut rows in rows {
+        if rows.len() > most {
+            let better = |left: &u32, right: &u32| {
+                priorities[*right as usize].total_cmp(&priorities[*left as usize]).then(left.cmp(right))
+            };
+            rows.select_nth_unstable_by(most, better);
+            rows.truncate(most);
+        }
+        rows.into_iter().for_each(|row| passing[row as usize] = true);
+    }
+    passing
+}
+
+/// Seconds between two points, the device waited for at each.
+struct Clock(Instant);
+
+impl Clock {
+    fn new(device: &Device) -> Result<Clock, PropagateError> {
+        device.synchronise()?;
+        Ok(Clock(Instant::now()))
+    }
+
+    fn lap(&mut self, device: &Device) -> Result<f64, PropagateError> {
+        device.synchronise()?;
+        let seconds = self.0.elapsed().as_secs_f64();
+        self.0 = Instant::now();
+        Ok(seconds)
+    }
+}

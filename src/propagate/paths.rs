@@ -1,0 +1,144 @@
+//! By which paths an answer was reached: what the score loses, to first order, with each edge of each layer.
+//!
+//! Every message has a weight of one; the slope of the answer's score in that weight says how much the edge matters in
+//! its layer. A beam search over the layers collects the best paths from the subject to the answer; staying at an entity
+//! for a layer is allowed and is no hop. A path counts by the mean slope of its hops.
+
+use super::examples::{kind_of, link_of};
+use super::{PropagateError, Propagator};
+use crate::graph::{EntityId, Link, Query};
+use crate::tensor::{Ask, Indices, Reach, Tape, Tensor, Without};
+use std::sync::Arc;
+
+/// Paths that are kept at an entity from one layer to the next.
+const BEAM: usize = 8;
+
+/// One hop: along `link` to `entity`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PathHop {
+    /// What the hop says.
+    pub link: Link,
+    /// Where it leads.
+    pub entity: EntityId,
+}
+
+/// A path from a query's subject to an answer, every hop a fact of the graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MessagePath {
+    /// The hops in order, at least one.
+    pub hops: Vec<PathHop>,
+    /// The mean slope of the answer's score along the hops; higher is more important.
+    pub weight: f64,
+}
+
+/// A path in the making; `before` is its place among all, shared by those that go on from it.
+#[derive(Clone, Copy)]
+struct Partial {
+    sum: f32,
+    hops: u32,
+    before: u32,
+    hop: Option<PathHop>,
+}
+
+impl Partial {
+    fn mean(&self) -> f32 {
+        self.sum / self.hops.max(1) as f32
+    }
+}
+
+impl Propagator {
+    /// The `count` most important paths from the query's subject to `answer`, the best first. With `without`, some links
+    /// between the subject and an entity are taken out of the graph, as in training.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn paths(
+        &self,
+        query: Query,
+        answer: EntityId,
+        count: usize,
+        without: Option<(EntityId, Option<Link>)>,
+    ) -> Result<Vec<MessagePath>, PropagateError> {
+        let device = self.network.parameters.device();
+        let without = without.map(|(entity, link)| Without { node: entity.0, kind: link.map(kind_of) });
+        let asks = [Ask { start: query.subject.0, without }];
+        let mut reach = self.network.reach(&self.mesh, &asks)?;
+        let slopes = reach.trace();
+        let mut reach = Arc::new(reach);
+        let links = Indices::new(device, &[kind_of(query.link)])?;
+        let mut tape = Tape::training(&self.network.parameters, 0);
+        let scores = self.network.scores(&mut tape, &links, &mut reach)?;
+        let mut one = vec![0.0; self.mesh.nodes()];
+        one[answer.0 as usize] = 1.0;
+        let score = tape.weighted_sum(scores, &Tensor::new(device, &one, 1, one.len())?)?;
+        tape.backward(score, &mut crate::tensor::Gradients::new(&self.network.parameters))?;
+        let slopes = slopes.by_layer()?;
+        Ok(self.search(&reach, &slopes, query.subject, answer, count))
+    }
+
+    /// A beam search over the layers.
+    fn search(
+        &self,
+        reach: &Reach,
+        slopes: &[Vec<f32>],
+        subject: EntityId,
+        answer: EntityId,
+        count: usize,
+    ) -> Vec<MessagePath> {
+        let mut all = vec![Partial { sum: 0.0, hops: 0, before: u32::MAX, hop: None }];
+        let mut beams: Vec<Vec<u32>> = vec![Vec::new(); self.mesh.nodes()];
+        beams[subject.index()].push(0);
+        for (layer, slopes) in slopes.iter().enumerate() {
+            let mut next: Vec<Vec<Partial>> = vec![Vec::new(); self.mesh.nodes()];
+            reach.each_edge(layer, slopes, |from, kind, to, slope| {
+                let hop = Some(PathHop { link: link_of(kind), entity: EntityId(to) });
+                for &before in &beams[from as usize] {
+                    let so_far = all[before as usize];
+                    let sum = so_far.sum + slope;
+                    keep(&mut next[to as usize], Partial { sum, hops: so_far.hops + 1, before, hop });
+                }
+            });
+            for (beam, found) in beams.iter_mut().zip(next) {
+                let mut merged: Vec<(f32, u32)> =
+                    beam.iter().map(|&place| (all[place as usize].mean(), place)).collect();
+                for partial in found {
+                    merged.push((partial.mean(), all.len() as u32));
+                    all.push(partial);
+                }
+                merged.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(&right.1)));
+                merged.truncate(2 * BEAM);
+                *beam = merged.into_iter().map(|(_, place)| place).collect();
+            }
+        }
+        let mut paths: Vec<MessagePath> = Vec::new();
+        for &place in &beams[answer.index()] {
+            let weight = f64::from(all[place as usize].mean());
+            let hops = hops(&all, place);
+            if !hops.is_empty() && !paths.iter().any(|path| path.hops == hops) {
+                paths.push(MessagePath { hops, weight });
+            }
+        }
+        paths.truncate(count);
+        paths
+    }
+}
+
+/// Keeps the best of a beam, best first.
+fn keep(beam: &mut Vec<Partial>, partial: Partial) {
+    let at = beam.partition_point(|other| other.mean() >= partial.mean());
+    if at < BEAM {
+        beam.insert(at, partial);
+        beam.truncate(BEAM);
+    }
+}
+
+/// The hops that led to a partial path.
+fn hops(all: &[Partial], mut place: u32) -> Vec<PathHop> {
+    let mut hops = Vec::new();
+    while let Some(hop) = all[place as usize].hop {
+        hops.push(hop);
+        place = all[place as usize].before;
+    }
+    hops.reverse();
+    hops
+}

@@ -1,0 +1,153 @@
+//! A propagator over a graph: weights and the edges they are used on.
+
+use super::PropagateError;
+use super::examples::{kind_of, mesh};
+use super::network::Network;
+use super::settings::Settings;
+use crate::eval::{Answers, Reasoner, ReasonerError};
+use crate::graph::{EntityId, Graph, Link, Query};
+use crate::tensor::{Ask, Device, Indices, Mesh, Reach, Tensor};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Queries that are answered at once.
+const BATCH: usize = 16;
+/// The most rows of a batch, about: what bounds the memory on large graphs.
+const ROWS: usize = 1 << 22;
+
+/// A trained network on a graph. Answers queries about the graph's entities.
+pub struct Propagator {
+    pub(super) settings: Settings,
+    pub(super) network: Network,
+    pub(super) mesh: Mesh,
+}
+
+impl Propagator {
+    /// A network with first weights over `graph`.
+    ///
+    /// # Errors
+    /// If the settings are wrong or the device fails.
+    pub fn new(
+        settings: &Settings,
+        graph: &Graph,
+        device: &Device,
+        seed: u64,
+    ) -> Result<Self, PropagateError> {
+        let network = Network::new(settings, graph.relations(), device, seed)?;
+        Propagator::of(settings.clone(), network, graph)
+    }
+
+    /// A network over `graph`.
+    pub(super) fn of(settings: Settings, network: Network, graph: &Graph) -> Result<Self, PropagateError> {
+        let mesh = mesh(network.parameters.device(), graph)?;
+        Ok(Propagator { settings, network, mesh })
+    }
+
+    /// The same weights over another graph with the same relations.
+    ///
+    /// # Errors
+    /// If the other graph has another number of relations, or the device fails.
+    pub fn on(self, graph: &Graph) -> Result<Self, PropagateError> {
+        if self.mesh.kinds() != 2 * graph.relations() {
+            let (ours, theirs) = (self.mesh.kinds() / 2, graph.relations());
+            let why = format!("the network was trained for {ours} relations, the graph has {theirs}");
+            return Err(PropagateError::Settings { why });
+        }
+        let mesh = mesh(self.network.parameters.device(), graph)?;
+        Ok(Propagator { mesh, ..self })
+    }
+
+    /// What was chosen for it.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The edges that it is used on.
+    pub fn mesh(&self) -> &Mesh {
+        &self.mesh
+    }
+
+    /// The number of values that were learnt.
+    pub fn parameters(&self) -> usize {
+        self.network.parameters.len()
+    }
+
+    /// The score of `answer` where some facts, each (entity, link, entity), are taken out of the graph: whether a reason
+    /// is the reason.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn score_without(
+        &self,
+        query: Query,
+        answer: EntityId,
+        facts: &[(EntityId, Link, EntityId)],
+    ) -> Result<f32, PropagateError> {
+        let gone: Vec<(u32, u32, u32)> =
+            facts.iter().map(|&(from, link, to)| (from.0, kind_of(link), to.0)).collect();
+        let asks = [Ask { start: query.subject.0, without: None }];
+        let reach = Arc::new(self.network.reach(&self.mesh.without(&gone)?, &asks)?);
+        let links = Indices::new(self.network.parameters.device(), &[kind_of(query.link)])?;
+        Ok(self.network.answers(&links, reach)?.to_vec()?[answer.index()])
+    }
+
+    /// The scores of all entities for each of `queries`: `[queries, entities]`.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn scores(&self, queries: &[Query]) -> Result<Tensor, PropagateError> {
+        let asks: Vec<Ask> =
+            queries.iter().map(|query| Ask { start: query.subject.0, without: None }).collect();
+        let kinds: Vec<u32> = queries.iter().map(|query| kind_of(query.link)).collect();
+        let links = Indices::new(self.network.parameters.device(), &kinds)?;
+        let reach = Arc::new(self.network.reach(&self.mesh, &asks)?);
+        self.network.answers(&links, reach)
+    }
+}
+
+/// What a part of a step is called, and the seconds it took.
+pub type StepPart = (&'static str, f64);
+
+impl Propagator {
+    /// How long the parts of a training step take, one by one, the device waited for after each: for benches.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn step_parts(&self, queries: &[Query]) -> Result<Vec<StepPart>, PropagateError> {
+        let device = self.network.parameters.device();
+        let asks: Vec<Ask> =
+            queries.iter().map(|query| Ask { start: query.subject.0, without: None }).collect();
+        let kinds: Vec<u32> = queries.iter().map(|query| kind_of(query.link)).collect();
+        let links = Indices::new(device, &kinds)?;
+        let mut parts = Vec::new();
+        for round in 0..2 {
+            parts.clear();
+            device.synchronise()?;
+            let begun = Instant::now();
+            let reach = Arc::new(Reach::new(&self.mesh, &asks, self.network.depth())?);
+            parts.push(("rows, on the host", begun.elapsed().as_secs_f64()));
+            device.synchronise()?;
+            parts.push(("rows, with the copy", begun.elapsed().as_secs_f64()));
+            self.network.timed(&links, &reach, round, &mut parts)?;
+        }
+        Ok(parts)
+    }
+}
+
+impl Reasoner for Propagator {
+    /// Some queries at a time; while a device computes, the host already prepares the next.
+    fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
+        let some = (ROWS / self.mesh.nodes().max(1)).clamp(1, BATCH);
+        let parts: Vec<Tensor> =
+            queries.chunks(some).map(|queries| self.scores(queries)).collect::<Result<_, _>>()?;
+        let mut scores = Vec::with_capacity(queries.len() * self.mesh.nodes());
+        for part in parts {
+            scores.extend(part.to_vec()?);
+        }
+        Ok(Answers::Dense { scores, entities: self.mesh.nodes() })
+    }
+
+    fn batch(&self) -> usize {
+        (4 * ROWS / self.mesh.nodes().max(1)).clamp(1, 4 * BATCH)
+    }
+}

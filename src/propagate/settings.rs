@@ -1,0 +1,155 @@
+//! What can be chosen about a propagator and its training: plain values with documented defaults, unknown keys refused.
+
+use super::PropagateError;
+use serde::{Deserialize, Serialize};
+
+/// The widest state that the kernels hold.
+const WIDEST: usize = 256;
+/// The most layers: an entity's distance from the subject is kept in a byte.
+const DEEPEST: usize = 64;
+/// Up to so many relations, each layer has plain weights for every link; beyond, they come from the query.
+const FEW_RELATIONS: usize = 20;
+
+/// How the messages that come in at an entity are put together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Aggregate {
+    /// Mean, maximum, minimum and standard deviation, each also scaled by the entity's degree.
+    #[default]
+    Pna,
+    /// A sum of the messages, each times a gate that its sender, its link and the query decide.
+    Gated,
+}
+
+/// Where the weights of the links come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RelationWeights {
+    /// From the query where relations are many, plain where they are few.
+    #[default]
+    Auto,
+    /// A linear map of the query's embedding in every layer.
+    Query,
+    /// Parameters of every layer, the same for all queries.
+    Plain,
+}
+
+/// What is taken out of the graph for a training query.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Removal {
+    /// All links of the pair if validation pairs are (almost) never linked in the graph, else the fact alone.
+    #[default]
+    Auto,
+    /// The fact that is asked for, in both directions.
+    Fact,
+    /// Every link between subject and answer.
+    Pair,
+}
+
+/// Everything that can be chosen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// How many times messages are passed on: the longest path that counts.
+    pub layers: usize,
+    /// Numbers in the state of an entity, at most 256.
+    pub width: usize,
+    /// Width of the perceptron that scores, at most 256.
+    pub hidden: usize,
+    /// How messages are put together.
+    pub aggregate: Aggregate,
+    /// Where the weights of the links come from.
+    pub weights: RelationWeights,
+    /// The most entities of a query that pass on in a layer, by a learnt priority; 0 for all. For graphs that are too
+    /// large to be reached whole.
+    pub frontier: usize,
+    /// Share of each new state that is dropped in training.
+    pub dropout: f64,
+    /// What is taken out of the graph for a training query.
+    pub removal: Removal,
+    /// Queries in a training step.
+    pub batch: usize,
+    /// Epochs of training.
+    pub epochs: usize,
+    /// Training queries in an epoch; 0 for all facts in both directions.
+    pub epoch_queries: usize,
+    /// The learning rate that the warm-up leads to; it falls along half a cosine to a fiftieth.
+    pub learning_rate: f64,
+    /// Steps in which the learning rate rises.
+    pub warm_up: u64,
+    /// The largest norm of the gradients; 0 for no limit.
+    pub clip: f64,
+    /// Epochs from one look at the validation split to the next.
+    pub validate_every: usize,
+    /// Triples of the validation split that are looked at, in both directions; 0 for all.
+    pub validation_queries: usize,
+    /// Looks without a better MRR after which training ends; 0 for never.
+    pub patience: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            layers: 6,
+            width: 32,
+            hidden: 64,
+            aggregate: Aggregate::default(),
+            weights: RelationWeights::default(),
+            frontier: 0,
+            dropout: 0.0,
+            removal: Removal::default(),
+            batch: 16,
+            epochs: 10,
+            epoch_queries: 0,
+            learning_rate: 2e-3,
+            warm_up: 200,
+            clip: 1.0,
+            validate_every: 1,
+            validation_queries: 1000,
+            patience: 0,
+        }
+    }
+}
+
+impl Settings {
+    /// An error that names the setting which cannot be used.
+    ///
+    /// # Errors
+    /// If a setting is outside its range.
+    pub fn check(&self) -> Result<(), PropagateError> {
+        let wrong = |why: &str| Err(PropagateError::Settings { why: why.to_owned() });
+        let within = |value: usize, most: usize| value >= 1 && value <= most;
+        match self {
+            it if !within(it.layers, DEEPEST) => wrong("layers must be from 1 to 64"),
+            it if !within(it.width, WIDEST) => wrong("width must be from 1 to 256"),
+            it if !within(it.hidden, WIDEST) => wrong("hidden must be from 1 to 256"),
+            it if !(0.0..1.0).contains(&it.dropout) => wrong("dropout must be at least 0 and below 1"),
+            it if it.batch == 0 => wrong("batch must be at least 1"),
+            it if it.validate_every == 0 => wrong("validate_every must be at least 1"),
+            it if !(it.learning_rate > 0.0 && it.learning_rate.is_finite()) => {
+                wrong("learning_rate must be above 0")
+            }
+            it if !(it.clip >= 0.0) => wrong("clip must be at least 0"),
+            _ => Ok(()),
+        }
+    }
+
+    /// The same with the choice between weights of the query and plain ones made for so many relations.
+    pub(super) fn settled(mut self, relations: usize) -> Settings {
+        self.weights = match self.weights_of_query(relations) {
+            true => RelationWeights::Query,
+            false => RelationWeights::Plain,
+        };
+        self
+    }
+
+    /// Whether the weights of the links come from the query, for so many relations.
+    pub fn weights_of_query(&self, relations: usize) -> bool {
+        match self.weights {
+            RelationWeights::Auto => relations > FEW_RELATIONS,
+            RelationWeights::Query => true,
+            RelationWeights::Plain => false,
+        }
+    }
+}

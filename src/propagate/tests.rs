@@ -1,0 +1,231 @@
+//! A propagator on a graph with one known rule: `grand(x, z) ← parent(x, y), parent(y, z)`.
+
+use super::*;
+use crate::eval::{Answers, Protocol, Reasoner, Side, Truth, evaluate};
+use crate::graph::{Adjacency, Direction, EntityId, Graph, Known, Link, Query, RelationId, Triple};
+use crate::progress::Silent;
+use crate::tensor::Device;
+use std::sync::Arc;
+
+const PARENT: u32 = 0;
+const GRAND: u32 = 1;
+const NOISE: u32 = 2;
+
+/// Families of a grandparent, two parents and four children each; half of the `grand` facts are kept for validation.
+fn families(count: u32) -> (Known, (usize, usize)) {
+    let (mut facts, mut valid) = (Vec::new(), Vec::new());
+    for family in 0..count {
+        let person = |number: u32| family * 7 + number;
+        for parent in 1..3 {
+            facts.push(Triple::new(person(parent), PARENT, person(0)));
+            for child in 0..2 {
+                let child = person(3 + (parent - 1) * 2 + child);
+                facts.push(Triple::new(child, PARENT, person(parent)));
+                let grand = Triple::new(child, GRAND, person(0));
+                if (family + child).is_multiple_of(2) { facts.push(grand) } else { valid.push(grand) }
+            }
+        }
+        facts.push(Triple::new(person(6), NOISE, (person(6) * 5 + 1) % (7 * count)));
+    }
+    let facts: Arc<[Triple]> = facts.into();
+    (Known { facts: facts.clone(), queries: facts, valid: valid.into() }, (7 * count as usize, 3))
+}
+
+fn settings() -> Settings {
+    Settings {
+        layers: 3,
+        width: 16,
+        hidden: 16,
+        epochs: 8,
+        learning_rate: 5e-3,
+        warm_up: 20,
+        ..Settings::default()
+    }
+}
+
+fn trained(device: &Device, settings: &Settings, count: u32) -> (TrainedPropagator, Known, (usize, usize)) {
+    let (known, size) = families(count);
+    let task = PropagateTask { known: &known, size, settings, seed: 3, device, folder: None };
+    (train(task, &Silent).unwrap(), known, size)
+}
+
+#[test]
+fn a_rule_is_learnt_and_is_the_reason() {
+    let device = Device::cpu(2).unwrap();
+    let (made, known, size) = trained(&device, &settings(), 24);
+    let valid = made.valid.unwrap();
+    assert!(valid.mrr > 0.9, "{valid:?}");
+    assert!(made.hides_all_links, "no validation pair is linked in this graph");
+    let (mut right, mut lower, mut compared) = (0, 0, 0);
+    let graph = Graph::new(size.0, size.1, &known.facts);
+    for &triple in known.valid.iter() {
+        let (query, target) = Query::of(triple, Direction::Forward);
+        let paths = made.propagator.paths(query, target, 3, None).unwrap();
+        let links: Vec<Link> = paths[0].hops.iter().map(|hop| hop.link).collect();
+        right += usize::from(links == [Link::forward(RelationId(PARENT)); 2]);
+        assert_eq!(paths[0].hops.last().unwrap().entity, target);
+        // Without its path the answer loses more than without another of the same length from the same subject.
+        let score = made.propagator.score_without(query, target, &[]).unwrap();
+        let facts = |hops: &[PathHop]| {
+            let mut from = query.subject;
+            let step = |hop: &PathHop| (std::mem::replace(&mut from, hop.entity), hop.link, hop.entity);
+            hops.iter().map(step).collect::<Vec<_>>()
+        };
+        let without = made.propagator.score_without(query, target, &facts(&paths[0].hops)).unwrap();
+        // Paths of as many hops that begin otherwise.
+        let others = graph.edges(query.subject).iter().filter(|edge| edge.target != paths[0].hops[0].entity);
+        let others =
+            others.flat_map(|first| graph.edges(first.target).iter().map(move |second| [first, second]));
+        let others: Vec<_> = others.collect();
+        if others.is_empty() {
+            continue;
+        }
+        let other = others[random_place(triple) % others.len()];
+        let other = other.map(|edge| PathHop { link: edge.link, entity: edge.target });
+        let beside = made.propagator.score_without(query, target, &facts(&other)).unwrap();
+        compared += 1;
+        lower += usize::from(without < beside && without < score);
+    }
+    assert!(compared > 0 && lower * 10 >= compared * 9, "{lower} of {compared}");
+    assert!(right * 10 >= known.valid.len() * 9, "{right} of {}", known.valid.len());
+}
+
+/// A number that depends on a triple alone.
+fn random_place(triple: Triple) -> usize {
+    (triple.head.0 as usize * 7919 + triple.tail.0 as usize) % 1009
+}
+
+#[test]
+fn a_bounded_frontier_learns_the_rule_too() {
+    let device = Device::cpu(2).unwrap();
+    let bounded = Settings { frontier: 4, ..settings() };
+    let (made, known, _) = trained(&device, &bounded, 24);
+    let valid = made.valid.unwrap();
+    assert!(valid.mrr > 0.8, "{valid:?}");
+    let (query, target) = Query::of(known.valid[0], Direction::Forward);
+    assert!(!made.propagator.paths(query, target, 1, None).unwrap().is_empty());
+}
+
+#[test]
+fn gated_sums_learn_the_rule_too() {
+    let device = Device::cpu(2).unwrap();
+    let gated = Settings { aggregate: Aggregate::Gated, epochs: 12, ..settings() };
+    let (made, ..) = trained(&device, &gated, 24);
+    let valid = made.valid.unwrap();
+    assert!(valid.mrr > 0.8, "{valid:?}");
+}
+
+#[test]
+fn weights_serve_another_graph_and_come_back_from_a_file() {
+    let device = Device::cpu(2).unwrap();
+    let (made, ..) = trained(&device, &settings(), 24);
+    let (other, size) = families(9);
+    let graph = Graph::new(size.0, size.1, &other.facts);
+    let mut names = crate::graph::Names::default();
+    ["parent", "grand", "noise"].into_iter().for_each(|name| {
+        names.relations.intern(name);
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("propagator.safetensors");
+    made.propagator.save(&path, &names).unwrap();
+    let there = made.propagator.on(&graph).unwrap();
+    let answers = Adjacency::new(size.0, &[&other.facts, &other.valid]);
+    let truth = Truth { graph: &graph, answers: &answers };
+    let protocol = Protocol { side: Side::Both, ..Protocol::default() };
+    let found = evaluate(&there, &other.valid, truth, protocol, &Silent).unwrap();
+    assert!(found.mrr() > 0.9, "{}", found.mrr());
+
+    let query = Query { subject: EntityId(3), link: Link::forward(RelationId(GRAND)) };
+    let before = there.scores(&[query]).unwrap().to_vec().unwrap();
+    let loaded = Propagator::load(&path, &names, &graph, &device).unwrap();
+    assert_eq!(loaded.scores(&[query]).unwrap().to_vec().unwrap(), before);
+    // The same relations in another order: the weights follow their names.
+    let mut turned = crate::graph::Names::default();
+    ["noise", "parent", "grand"].into_iter().for_each(|name| {
+        turned.relations.intern(name);
+    });
+    let renamed: Vec<Triple> = other
+        .facts
+        .iter()
+        .map(|fact| Triple { relation: RelationId((fact.relation.0 + 1) % 3), ..*fact })
+        .collect();
+    let other_graph = Graph::new(size.0, size.1, &renamed);
+    let loaded = Propagator::load(&path, &turned, &other_graph, &device).unwrap();
+    let query = Query { subject: EntityId(3), link: Link::forward(RelationId(2)) };
+    let after = loaded.scores(&[query]).unwrap().to_vec().unwrap();
+    for (before, after) in before.iter().zip(&after) {
+        assert!((before - after).abs() < 1e-4 * (1.0 + before.abs()), "{before} and {after}");
+    }
+    turned.relations.intern("unheard of");
+    let bigger = Graph::new(size.0, 4, &renamed);
+    let error = Propagator::load(&path, &turned, &bigger, &device).err().unwrap().to_string();
+    assert!(error.contains("unheard of") && error.contains("propagator.safetensors"), "{error}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bits_on_one_thread_and_on_two() {
+    let few = Settings { epochs: 1, epoch_queries: 64, validation_queries: 4, dropout: 0.1, ..settings() };
+    let scores = |threads: usize, weights: RelationWeights| {
+        let device = Device::cpu(threads).unwrap();
+        let (made, ..) = trained(&device, &Settings { weights, ..few.clone() }, 12);
+        let query = Query { subject: EntityId(3), link: Link::forward(RelationId(GRAND)) };
+        let Answers::Dense { scores, .. } = made.propagator.answer(&[query]).unwrap() else { unreachable!() };
+        scores.into_iter().map(f32::to_bits).collect::<Vec<_>>()
+    };
+    for weights in [RelationWeights::Query, RelationWeights::Plain] {
+        assert_eq!(scores(1, weights), scores(2, weights));
+    }
+}
+
+#[test]
+fn answers_do_not_depend_on_the_other_queries() {
+    let device = Device::cpu(1).unwrap();
+    let (known, size) = families(6);
+    let graph = Graph::new(size.0, size.1, &known.facts);
+    let propagator = Propagator::new(&settings(), &graph, &device, 1).unwrap();
+    let queries: Vec<Query> = (0..5)
+        .map(|number| Query { subject: EntityId(number * 3), link: Link::forward(RelationId(number % 3)) })
+        .collect();
+    let together = propagator.scores(&queries).unwrap().to_vec().unwrap();
+    for (row, query) in queries.iter().enumerate() {
+        let alone = propagator.scores(&[*query]).unwrap().to_vec().unwrap();
+        for (left, right) in alone.iter().zip(&together[row * size.0..]) {
+            assert!((left - right).abs() < 1e-4 * (1.0 + left.abs()), "{left} and {right}");
+        }
+    }
+}
+
+#[test]
+fn the_share_of_linked_pairs_decides_what_is_hidden() {
+    let (known, size) = families(3);
+    let graph = Graph::new(size.0, size.1, &known.facts);
+    assert_eq!(linked_share(&graph, &known.valid), Some(0.0));
+    assert_eq!(linked_share(&graph, &known.facts), Some(1.0));
+    assert_eq!(linked_share(&graph, &[]), None);
+}
+
+#[test]
+fn settings_that_cannot_be_used_are_named() {
+    for (settings, name) in [
+        (Settings { layers: 0, ..Settings::default() }, "layers"),
+        (Settings { width: 300, ..Settings::default() }, "width"),
+        (Settings { dropout: 1.0, ..Settings::default() }, "dropout"),
+        (Settings { learning_rate: f64::NAN, ..Settings::default() }, "learning_rate"),
+    ] {
+        assert!(settings.check().unwrap_err().to_string().contains(name));
+    }
+    let unknown: Result<Settings, _> = serde_json::from_str(r#"{"layer": 3}"#);
+    assert!(unknown.unwrap_err().to_string().contains("layer"));
+    let none = Known::default();
+    let device = Device::cpu(1).unwrap();
+    let settings = Settings::default();
+    let task = PropagateTask {
+        known: &none,
+        size: (3, 1),
+        settings: &settings,
+        seed: 1,
+        device: &device,
+        folder: None,
+    };
+    assert!(matches!(train(task, &Silent), Err(PropagateError::NoFacts)));
+}

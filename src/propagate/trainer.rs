@@ -1,0 +1,199 @@
+//! The training of a propagator, on the harness of [`train`](crate::train).
+//!
+//! An example is a fact in one direction: the loss is that of its answer under a softmax over all entities but the
+//! query's other answers. A training is a function of its task and seed.
+
+use super::examples::Examples;
+use super::settings::Settings;
+use super::{PropagateError, Propagator};
+use crate::eval::{Figures, Protocol, Side, Unseen};
+use crate::graph::{Graph, Known};
+use crate::progress::{Metric, Progress};
+use crate::tensor::{AdamOptions, Device, Gradients, Parameters, Tape};
+use crate::train::{
+    self, CheckpointKey, Decay, EpochEnd, LearningRate, Look, Place, Sums, Trainable, TrainingPlan,
+    Validation,
+};
+use serde_json::{Map, Value};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The name of these trainings in records.
+const STAGE: &str = "propagator";
+/// What is left of the learning rate at the end.
+const LAST_RATE: f64 = 0.02;
+/// Steps after which the host waits for the device, so that the memory of its lists can be used again.
+const WAIT_EVERY: u64 = 8;
+
+/// What is to be trained.
+#[derive(Clone, Copy)]
+pub struct PropagateTask<'a> {
+    /// What may be learnt from and tuned on.
+    pub known: &'a Known,
+    /// How many entities and relations there are, seen or not.
+    pub size: (usize, usize),
+    /// The network and how to train it.
+    pub settings: &'a Settings,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Where to compute.
+    pub device: &'a Device,
+    /// Where checkpoints are written; a training that was stopped goes on from there.
+    pub folder: Option<&'a Path>,
+}
+
+/// A trained propagator and how it came about.
+pub struct TrainedPropagator {
+    /// The propagator, over the graph it was trained on.
+    pub propagator: Propagator,
+    /// How the training went.
+    pub summary: train::TrainingSummary,
+    /// Whether every link between subject and answer was hidden from a training query.
+    pub hides_all_links: bool,
+    /// The figures on the validation split, both directions, of the weights that were kept.
+    pub valid: Option<Figures>,
+}
+
+/// Trains, or goes on training where a checkpoint is.
+///
+/// # Errors
+/// If there is nothing to learn from, the settings are wrong, or as [`train::train`].
+pub fn train(task: PropagateTask<'_>, progress: &dyn Progress) -> Result<TrainedPropagator, PropagateError> {
+    let graph = Graph::new(task.size.0, task.size.1, &task.known.facts);
+    if graph.facts() == 0 || task.known.queries.is_empty() {
+        return Err(PropagateError::NoFacts);
+    }
+    let mut lessons = Lessons::new(task, &graph)?;
+    let plan = lessons.plan();
+    let summary = train::train(&mut lessons, &plan, progress)?;
+    let valid = summary.best.map(|best| best.figures);
+    let hides_all_links = lessons.examples.hides_all_links();
+    Ok(TrainedPropagator { propagator: lessons.propagator, summary, hides_all_links, valid })
+}
+
+/// A propagator and what it is taught.
+struct Lessons<'a> {
+    task: PropagateTask<'a>,
+    propagator: Propagator,
+    examples: Examples,
+    /// The examples of the current epoch, in order.
+    order: Vec<u32>,
+    validation: Validation<'a>,
+}
+
+impl<'a> Lessons<'a> {
+    fn new(task: PropagateTask<'a>, graph: &'a Graph) -> Result<Self, PropagateError> {
+        let unseen = if task.known.has_own_graph() { Unseen::LeaveOut } else { Unseen::Keep };
+        let protocol = Protocol { side: Side::Both, unseen, ..Protocol::default() };
+        let settings = task.settings;
+        Ok(Lessons {
+            task,
+            propagator: Propagator::new(settings, graph, task.device, task.seed)?,
+            examples: Examples::new(graph, task.known, settings.removal, task.seed),
+            order: Vec::new(),
+            validation: Validation::new(graph, task.known, settings.validation_queries, protocol),
+        })
+    }
+
+    /// Examples of an epoch.
+    fn epoch_queries(&self) -> usize {
+        match self.task.settings.epoch_queries {
+            0 => self.examples.len(),
+            queries => queries,
+        }
+    }
+
+    fn plan(&self) -> TrainingPlan<'a> {
+        let PropagateTask { settings, folder, seed, known, size, .. } = self.task;
+        let epoch_steps = self.epoch_queries().div_ceil(settings.batch);
+        TrainingPlan {
+            stage: STAGE,
+            title: "training the propagator".to_owned(),
+            epoch_steps,
+            steps: settings.epochs * epoch_steps,
+            adam: AdamOptions::default(),
+            learning_rate: LearningRate {
+                initial: settings.learning_rate,
+                decay: Decay::Cosine(LAST_RATE),
+                epochs: settings.epochs,
+                warm_up: settings.warm_up,
+            },
+            clip: (settings.clip > 0.0).then_some(settings.clip as f32),
+            validate_every: (!self.validation.is_empty()).then_some(settings.validate_every),
+            patience: settings.patience,
+            folder,
+            checkpoint_every: TrainingPlan::CHECKPOINT_EVERY,
+            checkpoint_key: CheckpointKey::default()
+                .settings("propagate.", settings)
+                .value("seed", &seed)
+                .value("number of entities or relations", &size)
+                .triples("set of facts", &known.facts)
+                .triples("set of training queries", &known.queries)
+                .triples("validation split", &known.valid),
+        }
+    }
+}
+
+impl Trainable for Lessons<'_> {
+    type Error = PropagateError;
+
+    fn parameters(&self) -> &Parameters {
+        &self.propagator.network.parameters
+    }
+
+    fn parameters_mut(&mut self) -> &mut Parameters {
+        &mut self.propagator.network.parameters
+    }
+
+    /// Epochs take up where the one before has left off: passes over all examples, each in an order of its own.
+    fn begin_epoch(&mut self, epoch: usize) {
+        let (all, wanted) = (self.examples.len(), self.epoch_queries());
+        let first = epoch * wanted;
+        self.order.clear();
+        for pass in first / all..=(first + wanted - 1) / all {
+            let order = self.examples.shuffled(pass as u64);
+            let (from, to) = (first.max(pass * all), (first + wanted).min((pass + 1) * all));
+            self.order.extend_from_slice(&order[from - pass * all..to - pass * all]);
+        }
+    }
+
+    fn step(
+        &mut self,
+        place: Place,
+        gradients: &mut Gradients,
+        sums: &mut Sums,
+    ) -> Result<(), PropagateError> {
+        let (device, size) = (self.task.device, self.task.settings.batch);
+        let first = place.batch * size;
+        let numbers = &self.order[first..(first + size).min(self.order.len())];
+        let Propagator { network, mesh, .. } = &self.propagator;
+        let batch = self.examples.batch(device, numbers)?;
+        let mut reach = Arc::new(network.reach(mesh, &batch.asks)?);
+        let seed = self.task.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(place.step);
+        let mut tape = Tape::training(&network.parameters, seed);
+        let scores = network.scores(&mut tape, &batch.links, &mut reach)?;
+        let loss = tape.softmax_loss(scores, &batch.targets, &batch.closed)?;
+        sums.add_later(Sums::LOSS, tape.value(loss));
+        tape.backward(loss, gradients)?;
+        if place.step % WAIT_EVERY == WAIT_EVERY - 1 {
+            device.synchronise()?;
+        }
+        Ok(())
+    }
+
+    fn validate(&self, progress: &dyn Progress) -> Result<Option<Look>, PropagateError> {
+        let figures = self.validation.figures(&self.propagator, progress)?;
+        Ok(figures.map(|figures| Look { figures, more: Map::new() }))
+    }
+
+    fn figures(&self, epoch: &EpochEnd<'_>) -> Map<String, Value> {
+        let loss = epoch.sums.total(Sums::LOSS) / epoch.steps as f64;
+        let step = 1e3 * epoch.seconds / epoch.steps as f64;
+        Map::from_iter([(Sums::LOSS.to_owned(), loss.into()), ("step_ms".to_owned(), step.into())])
+    }
+
+    fn line(&self, _sums: &Sums, last: Option<&Metric>) -> String {
+        let loss = last.and_then(|metric| metric.figures[Sums::LOSS].as_f64());
+        loss.map_or_else(String::new, |loss| format!("loss {loss:.3}"))
+    }
+}

@@ -1,0 +1,239 @@
+//! A score for every row from its hidden layer and its query's: `Σ v relu(hidden[row] + hidden_of_query)`.
+//!
+//! The second half of a perceptron of (state, query): the products with the states and with the few queries are made
+//! apart, so the concatenation is not. After the rows comes one score a query for all nodes that were not reached,
+//! whose state is zero.
+
+use std::sync::Arc;
+
+use crate::tensor::cpu::simd;
+use crate::tensor::cuda::launch::{BLOCK, arguments};
+use crate::tensor::device::{Backend, Device};
+use crate::tensor::error::{Result, expect_shape};
+use crate::tensor::memory::Buffer;
+use crate::tensor::reach::Reach;
+use crate::tensor::tape::{Flow, Operation, Tape, Var};
+use crate::tensor::value::Tensor;
+
+/// The widest hidden layer: a lane of the kernels holds eight columns.
+const WIDEST: usize = 256;
+
+// `runs` are stretches of rows of one query; the last of them are the queries' own rows, behind all others.
+pub(crate) const KERNELS: &str = r#"
+extern "C" __global__ void judge(const float* hidden, const float* asked, const float* weights, const u32* queries, u32 rows, u32 count, u32 width, float* out) {
+    u32 row = WARP;
+    if (row >= rows + count) return;
+    const float* q = asked + (u64)(row < rows ? queries[row] : row - rows) * width;
+    float sum = 0.0f;
+    for (u32 c = LANE; c < width; c += 32)
+        sum += weights[c] * fmaxf((row < rows ? hidden[(u64)row * width + c] : 0.0f) + q[c], 0.0f);
+    sum = warp_sum(sum);
+    if (LANE == 0) out[row] = sum;
+}
+extern "C" __global__ void judge_back(const float* hidden, const float* asked, const float* weights, const u32* queries, const u32* runs, u32 rows, u32 width,
+                                      const float* gradient, float* slope, float* of_asked, float* of_weights) {
+    __shared__ float all[8][2][256];
+    u32 warp = threadIdx.x >> 5, first = runs[blockIdx.x], end = runs[blockIdx.x + 1];
+    const float* q = asked + (u64)(first < rows ? queries[first] : first - rows) * width;
+    float to_asked[8], to_weights[8];
+    #pragma unroll
+    for (u32 u = 0; u < 8; u++) to_asked[u] = to_weights[u] = 0.0f;
+    for (u32 row = first + warp; row < end; row += 8) {
+        float g = gradient[row];
+        #pragma unroll
+        for (u32 u = 0; u < 8; u++) {
+            u32 c = u * 32 + LANE;
+            if (c >= width) continue;
+            float x = (row < rows ? hidden[(u64)row * width + c] : 0.0f) + q[c];
+            float d = x > 0.0f ? g * weights[c] : 0.0f;
+            to_asked[u] += d;
+            to_weights[u] += g * fmaxf(x, 0.0f);
+            if (row < rows) slope[(u64)row * width + c] = d;
+        }
+    }
+    #pragma unroll
+    for (u32 u = 0; u < 8; u++) {
+        all[warp][0][u * 32 + LANE] = to_asked[u];
+        all[warp][1][u * 32 + LANE] = to_weights[u];
+    }
+    __syncthreads();
+    for (u32 c = threadIdx.x; c < width; c += blockDim.x) {
+        float a = 0.0f, b = 0.0f;
+        for (u32 w = 0; w < 8; w++) { a += all[w][0][c]; b += all[w][1][c]; }
+        of_asked[(u64)blockIdx.x * width + c] = a;
+        of_weights[(u64)blockIdx.x * width + c] = b;
+    }
+}
+extern "C" __global__ void judge_asked(const float* parts, const u32* queries, const u32* runs, u32 run_count, u32 rows, u32 count, u32 width, float* out) {
+    u32 i = THREAD;
+    if (i >= count * width) return;
+    u32 query = i / width, c = i % width;
+    float sum = 0.0f;
+    for (u32 run = 0; run < run_count; run++) {
+        u32 first = runs[run], owner = first < rows ? queries[first] : first - rows;
+        if (owner == query) sum += parts[(u64)run * width + c];
+    }
+    out[i] = sum;
+}
+"#;
+
+struct Judge {
+    hidden: Var,
+    asked: Var,
+    weights: Var,
+    output: Var,
+    reach: Arc<Reach>,
+}
+
+/// The gradients of the inputs; those of the weights one row for each run.
+struct Slopes {
+    hidden: Buffer<f32>,
+    asked: Buffer<f32>,
+    weights: Buffer<f32>,
+    runs: usize,
+}
+
+impl Tape<'_> {
+    /// The score of every row of the last layer of `reach`, then of what each query has not reached: a vector.
+    /// `hidden` has the rows, `asked` the queries, and `weights` is one row as wide as both.
+    pub fn judge(&mut self, hidden: Var, asked: Var, weights: Var, reach: &Arc<Reach>) -> Result<Var> {
+        const NAME: &str = "judge";
+        let (rows, count) = (reach.rows(reach.layers()), reach.queries());
+        let [found, width] = self.input(NAME, hidden)?.shape();
+        expect_shape(found == rows, NAME, "hidden layer and rows reached", &[found, width], &[rows])?;
+        expect_shape(width <= WIDEST, NAME, "width and the widest", &[width], &[WIDEST])?;
+        let shape = self.input(NAME, asked)?.shape();
+        expect_shape(shape == [count, width], NAME, "hidden layer of the queries", &shape, &[count, width])?;
+        let shape = self.input(NAME, weights)?.shape();
+        expect_shape(shape == [1, width], NAME, "weights and hidden layer", &shape, &[1, width])?;
+        let mut out = self.device().allocate::<f32>(rows + count)?;
+        let [values, queries, factors] = [hidden, asked, weights].map(|input| self.at(input).buffer());
+        let owners = reach.row_queries.buffer();
+        match self.device().backend() {
+            Backend::Cpu(cpu) => {
+                let (values, queries, factors, owners) =
+                    (values.host(), queries.host(), factors.host(), owners.host());
+                cpu.zip([(out.host_mut(), 1)], 128, |first, [out]| {
+                    simd::vectorise(
+                        #[inline(always)]
+                        || {
+                            let mut sum = vec![0.0f32; width];
+                            for (index, out) in out.iter_mut().enumerate() {
+                                let row = first + index;
+                                let query = if row < rows { owners[row] as usize } else { row - rows };
+                                sum.copy_from_slice(&queries[query * width..][..width]);
+                                if row < rows {
+                                    simd::add(&mut sum, &values[row * width..][..width]);
+                                }
+                                sum.iter_mut().for_each(|x| *x = if *x > 0.0 { *x } else { 0.0 });
+                                *out = simd::dot(&sum, factors);
+                            }
+                        },
+                    )
+                });
+            }
+            Backend::Cuda(cuda) => {
+                let arguments = arguments![values, queries, factors, owners, rows, count, width, &mut out];
+                cuda.warps("judge", rows + count, arguments)?;
+            }
+        }
+        let output = Tensor::of(out, rows + count, 1);
+        let reach = reach.clone();
+        let inputs = [hidden, asked, weights];
+        Ok(self.record(output, &inputs, |output| Judge { hidden, asked, weights, output, reach }))
+    }
+}
+
+impl Judge {
+    fn slopes(&self, device: &Device, values: &[Tensor; 3], gradient: &Buffer<f32>) -> Result<Slopes> {
+        let (rows, width, count) = (values[0].rows(), values[0].columns(), self.reach.queries());
+        let (runs, starts) = (self.reach.runs.len() - 1, &self.reach.runs);
+        let mut slopes = Slopes {
+            hidden: device.allocate(rows * width)?,
+            asked: device.allocate(count * width)?,
+            weights: device.allocate(runs * width)?,
+            runs,
+        };
+        let mut parts = device.allocate::<f32>(runs * width)?;
+        let [hidden, asked, weights] = values.each_ref().map(Tensor::buffer);
+        let owners = self.reach.row_queries.buffer();
+        match device.backend() {
+            Backend::Cpu(cpu) => {
+                let (hidden, asked, weights, owners) =
+                    (hidden.host(), asked.host(), weights.host(), owners.host());
+                let starts = starts.buffer().host();
+                let mut rests = slopes.hidden.host_mut();
+                let tasks: Vec<_> = parts
+                    .host_mut()
+                    .chunks_exact_mut(width)
+                    .zip(slopes.weights.host_mut().chunks_exact_mut(width))
+                    .zip(starts.windows(2))
+                    .map(|((to_asked, to_weights), run)| {
+                        let count = if (run[0] as usize) < rows { (run[1] - run[0]) as usize } else { 0 };
+                        let (own, rest) = std::mem::take(&mut rests).split_at_mut(count * width);
+                        rests = rest;
+                        (to_asked, to_weights, run, own)
+                    })
+                    .collect();
+                cpu.run(tasks, |(to_asked, to_weights, run, own)| {
+                    let first = run[0] as usize;
+                    let query = if first < rows { owners[first] as usize } else { first - rows };
+                    let asked = &asked[query * width..][..width];
+                    to_asked.fill(0.0);
+                    to_weights.fill(0.0);
+                    simd::vectorise(
+                        #[inline(always)]
+                        || {
+                            for row in first..run[1] as usize {
+                                let slope = gradient.host()[row];
+                                for column in 0..width {
+                                    let state = if row < rows { hidden[row * width + column] } else { 0.0 };
+                                    let x = state + asked[column];
+                                    let passed = if x > 0.0 { slope * weights[column] } else { 0.0 };
+                                    to_asked[column] += passed;
+                                    to_weights[column] += if x > 0.0 { slope * x } else { 0.0 };
+                                    if row < rows {
+                                        own[(row - first) * width + column] = passed;
+                                    }
+                                }
+                            }
+                        },
+                    );
+                });
+                let out = slopes.asked.host_mut();
+                out.fill(0.0);
+                for (run, part) in starts.iter().zip(parts.host().chunks_exact(width)) {
+                    let first = *run as usize;
+                    let query = if first < rows { owners[first] as usize } else { first - rows };
+                    simd::add(&mut out[query * width..][..width], part);
+                }
+            }
+            Backend::Cuda(cuda) => {
+                let starts = starts.buffer();
+                let Slopes { hidden: to_hidden, asked: to_asked, weights: to_weights, .. } = &mut slopes;
+                let arguments = arguments![
+                    hidden, asked, weights, owners, starts, rows, width, gradient, to_hidden, &mut parts,
+                    to_weights
+                ];
+                cuda.blocks("judge_back", (runs, 1), BLOCK, arguments)?;
+                let arguments = arguments![&parts, owners, starts, runs, rows, count, width, to_asked];
+                cuda.threads("judge_asked", count * width, arguments)?;
+            }
+        }
+        Ok(slopes)
+    }
+}
+
+impl Operation for Judge {
+    fn backward(&self, flow: &mut Flow) -> Result<()> {
+        let gradient = flow.output(self.output)?;
+        let values = [self.hidden, self.asked, self.weights].map(|input| flow.value(input));
+        let slopes = self.slopes(&flow.device(), &values, &gradient)?;
+        if let Some(mut target) = flow.target(self.weights)? {
+            super::linear::column_sums(&slopes.weights, slopes.runs, values[0].columns(), &mut target)?;
+            flow.put(self.weights, target.buffer, None);
+        }
+        flow.add(self.asked, slopes.asked)?;
+        flow.add(self.hidden, slopes.hidden)
+    }
+}

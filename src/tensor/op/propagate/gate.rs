@@ -1,0 +1,284 @@
+//! How much of each message passes: `σ(Σ v relu(of_state[s] + of_kind[k] + of_query[q]))` for every row, kind and query.
+//!
+//! Messages of one row by one kind are equal and have one gate, so there is a gate for every piece of the mesh.
+
+use std::sync::Arc;
+
+use crate::tensor::cpu::simd;
+use crate::tensor::cuda::launch::arguments;
+use crate::tensor::device::{Backend, Device};
+use crate::tensor::error::{Result, expect_shape};
+use crate::tensor::memory::Buffer;
+use crate::tensor::op::linear::column_sums;
+use crate::tensor::reach::{Extent, Reach};
+use crate::tensor::tape::{Flow, Operation, Tape, Var};
+use crate::tensor::value::Tensor;
+
+/// The most numbers that a gate is made of.
+const WIDEST: usize = 8;
+
+// A warp for each row, a lane for each of its pieces.
+pub(crate) const KERNELS: &str = r#"
+extern "C" __global__ void gate(const Net* nets, const float* of_state, const float* of_kind, const float* of_query, const float* weights,
+                                u32 rows, u32 width, float* out) {
+    u32 row = WARP;
+    if (row >= rows) return;
+    const Net& net = *nets;
+    u32 node = net.row_nodes[row], query = net.row_queries[row], first = net.piece_starts[node], end = net.piece_starts[node + 1];
+    for (u32 piece = first + LANE; piece < end; piece += 32) {
+        u32 kind = net.links[net.piece_edges[piece]];
+        float sum = 0.0f;
+        for (u32 c = 0; c < width; c++)
+            sum += weights[c] * fmaxf(of_state[(u64)row * width + c] + of_kind[kind * width + c] + of_query[query * width + c], 0.0f);
+        out[net.row_pieces[row] + piece - first] = sigmoid_of(sum);
+    }
+}
+// Leaves the slopes before the ReLU for every piece, and their sums, with those of the weights, for every row.
+extern "C" __global__ void gate_back(const Net* nets, const float* of_state, const float* of_kind, const float* of_query, const float* weights,
+                                     const float* out, const float* gradient, u32 rows, u32 width, float* pieces, float* of_rows, float* of_weights) {
+    u32 row = WARP;
+    if (row >= rows) return;
+    const Net& net = *nets;
+    u32 node = net.row_nodes[row], query = net.row_queries[row], first = net.piece_starts[node], end = net.piece_starts[node + 1];
+    float to_row[8], to_weights[8];
+    #pragma unroll
+    for (u32 c = 0; c < 8; c++) to_row[c] = to_weights[c] = 0.0f;
+    for (u32 piece = first + LANE; piece < end; piece += 32) {
+        u32 kind = net.links[net.piece_edges[piece]], at = net.row_pieces[row] + piece - first;
+        float y = out[at], slope = gradient[at] * y * (1.0f - y);
+        #pragma unroll
+        for (u32 c = 0; c < 8; c++) {
+            if (c >= width) continue;
+            float x = of_state[(u64)row * width + c] + of_kind[kind * width + c] + of_query[query * width + c];
+            float d = x > 0.0f ? slope * weights[c] : 0.0f;
+            pieces[(u64)at * width + c] = d;
+            to_row[c] += d;
+            to_weights[c] += slope * fmaxf(x, 0.0f);
+        }
+    }
+    #pragma unroll
+    for (u32 c = 0; c < 8; c++) {
+        if (c >= width) continue;
+        float a = warp_sum(to_row[c]), b = warp_sum(to_weights[c]);
+        if (LANE == 0) {
+            of_rows[(u64)row * width + c] = a;
+            of_weights[(u64)row * width + c] = b;
+        }
+    }
+}
+// A thread for each query, chunk of pieces of one kind and column.
+extern "C" __global__ void gate_chunks(const Net* nets, const float* pieces, u32 before, u32 width, float* parts) {
+    const Net& net = *nets;
+    u32 i = THREAD;
+    if (i >= net.queries * net.chunks * width) return;
+    u32 column = i % width, task = i / width, query = task / net.chunks, chunk = task % net.chunks;
+    float sum = 0.0f;
+    for (u32 at = net.chunk_starts[chunk]; at < net.chunk_starts[chunk + 1]; at++) {
+        u32 row = net.places[(u64)query * net.nodes + net.kind_nodes[at]];
+        if (row < before) sum += pieces[(u64)(net.row_pieces[row] + net.kind_pieces[at]) * width + column];
+    }
+    parts[i] = sum;
+}
+// A thread for each run of rows and column.
+extern "C" __global__ void gate_runs(const u32* runs, u32 run_count, const float* of_rows, u32 rows, u32 width, float* parts) {
+    u32 i = THREAD;
+    if (i >= run_count * width) return;
+    float sum = 0.0f;
+    for (u32 row = runs[i / width]; row < min(runs[i / width + 1], rows); row++) sum += of_rows[(u64)row * width + i % width];
+    parts[i] = sum;
+}
+"#;
+
+struct Gate {
+    inputs: [Var; 4],
+    output: Var,
+    reach: Arc<Reach>,
+    before: Extent,
+    width: usize,
+}
+
+impl Tape<'_> {
+    /// A gate for every piece of the rows of the layer before `layer`, a column. `of_state` has those rows, `of_kind` the
+    /// kinds, `of_query` the queries, all of up to eight columns, and `weights` is one row as wide.
+    pub fn gate(
+        &mut self,
+        of_state: Var,
+        of_kind: Var,
+        of_query: Var,
+        weights: Var,
+        (reach, layer): (&Arc<Reach>, usize),
+    ) -> Result<Var> {
+        const NAME: &str = "gate";
+        let inputs = [of_state, of_kind, of_query, weights];
+        let before = reach.extents[layer - 1];
+        let [_, width] = self.shape(of_state);
+        expect_shape(width <= WIDEST, NAME, "width and the widest", &[width], &[WIDEST])?;
+        let rows = [before.rows, reach.mesh.kinds(), reach.queries(), 1];
+        for (input, rows) in inputs.into_iter().zip(rows) {
+            let shape = self.input(NAME, input)?.shape();
+            expect_shape(shape == [rows, width], NAME, "input and rows reached", &shape, &[rows, width])?;
+        }
+        let mut out = self.device().allocate::<f32>(before.pieces)?;
+        let values = inputs.map(|input| self.at(input).buffer());
+        match self.device().backend() {
+            Backend::Cpu(_) => {
+                let out = out.host_mut();
+                each_piece(
+                    reach,
+                    before,
+                    values.map(Buffer::host),
+                    width,
+                    |piece, _, _, before_relu, weights| {
+                        let sum: f32 =
+                            before_relu.iter().zip(weights).map(|(x, weight)| weight * x.max(0.0)).sum();
+                        out[piece] = simd::sigmoid(sum);
+                    },
+                );
+            }
+            Backend::Cuda(cuda) => {
+                let [state, kind, query, weights] = values;
+                let net = reach.descriptor.as_ref();
+                let arguments = arguments![net, state, kind, query, weights, before.rows, width, &mut out];
+                cuda.warps("gate", before.rows, arguments)?;
+            }
+        }
+        let (output, reach) = (Tensor::of(out, before.pieces, 1), reach.clone());
+        Ok(self.record(output, &inputs, |output| Gate { inputs, output, reach, before, width }))
+    }
+}
+
+/// Visits the pieces of all rows: the piece, its row, its kind, what comes before the ReLU, and the weights.
+fn each_piece(
+    reach: &Reach,
+    before: Extent,
+    [state, kinds, queries, weights]: [&[f32]; 4],
+    width: usize,
+    mut visit: impl FnMut(usize, usize, usize, &[f32], &[f32]),
+) {
+    let edges = &*reach.mesh.0;
+    let mut sums = [0.0f32; WIDEST];
+    let mut piece = 0;
+    for row in 0..before.rows {
+        let node = reach.row_nodes.buffer().host()[row] as usize;
+        let query = reach.row_queries.buffer().host()[row] as usize;
+        for own in edges.piece_starts.host[node]..edges.piece_starts.host[node + 1] {
+            let kind = edges.links.host[edges.piece_edges.host[own as usize] as usize] as usize;
+            for column in 0..width {
+                sums[column] = state[row * width + column]
+                    + kinds[kind * width + column]
+                    + queries[query * width + column];
+            }
+            visit(piece, row, kind, &sums[..width], weights);
+            piece += 1;
+        }
+    }
+}
+
+/// The slopes of the inputs; those of the weights one row for each row.
+struct Slopes {
+    state: Buffer<f32>,
+    kinds: Buffer<f32>,
+    queries: Buffer<f32>,
+    weights: Buffer<f32>,
+}
+
+impl Gate {
+    fn slopes(
+        &self,
+        device: &Device,
+        values: &[Tensor; 4],
+        output: &Buffer<f32>,
+        gradient: &Buffer<f32>,
+    ) -> Result<Slopes> {
+        let (reach, before, width) = (&*self.reach, self.before, self.width);
+        let (kinds, queries) = (reach.mesh.kinds(), reach.queries());
+        let mut slopes = Slopes {
+            state: device.zeros(before.rows * width)?,
+            kinds: device.zeros(kinds * width)?,
+            queries: device.zeros(queries * width)?,
+            weights: device.zeros(before.rows * width)?,
+        };
+        let buffers = values.each_ref().map(Tensor::buffer);
+        match device.backend() {
+            Backend::Cpu(_) => {
+                let owners = reach.row_queries.buffer().host();
+                let (output, gradient) = (output.host(), gradient.host());
+                let (of_state, of_kinds) = (slopes.state.host_mut(), slopes.kinds.host_mut());
+                let (of_queries, of_weights) = (slopes.queries.host_mut(), slopes.weights.host_mut());
+                each_piece(
+                    reach,
+                    before,
+                    buffers.map(Buffer::host),
+                    width,
+                    |piece, row, kind, sums, weights| {
+                        let y = output[piece];
+                        let slope = gradient[piece] * y * (1.0 - y);
+                        let query = owners[row] as usize;
+                        for column in 0..width {
+                            let passed = if sums[column] > 0.0 { slope * weights[column] } else { 0.0 };
+                            of_state[row * width + column] += passed;
+                            of_kinds[kind * width + column] += passed;
+                            of_queries[query * width + column] += passed;
+                            of_weights[row * width + column] += slope * sums[column].max(0.0);
+                        }
+                    },
+                );
+            }
+            Backend::Cuda(cuda) => {
+                let (net, rows) = (reach.descriptor.as_ref(), before.rows);
+                let mut pieces = device.allocate::<f32>(before.pieces * width)?;
+                let [state, kind, query, weights] = buffers;
+                let Slopes { state: of_state, weights: of_weights, .. } = &mut slopes;
+                let arguments = arguments![
+                    net,
+                    state,
+                    kind,
+                    query,
+                    weights,
+                    output,
+                    gradient,
+                    rows,
+                    width,
+                    &mut pieces,
+                    of_state,
+                    of_weights
+                ];
+                cuda.warps("gate_back", rows, arguments)?;
+                let chunks = reach.mesh.0.chunks();
+                let mut parts = device.allocate::<f32>(queries * chunks * width)?;
+                let arguments = arguments![net, &pieces, rows, width, &mut parts];
+                cuda.threads("gate_chunks", queries * chunks * width, arguments)?;
+                let mut each = device.allocate::<f32>(queries * kinds * width)?;
+                let arguments = arguments![net, width, &parts, &mut each];
+                cuda.warps("propagate_kinds", queries * kinds, arguments)?;
+                let arguments = arguments![&each, queries, kinds * width, &mut slopes.kinds, 1.0f32, false];
+                cuda.threads("sum_parts", kinds * width, arguments)?;
+                let (runs, count) = (reach.runs.buffer(), reach.runs.len() - 1);
+                let mut parts = device.allocate::<f32>(count * width)?;
+                let arguments = arguments![runs, count, &slopes.state, rows, width, &mut parts];
+                cuda.threads("gate_runs", count * width, arguments)?;
+                let (owners, all) = (reach.row_queries.buffer(), reach.rows(reach.layers()));
+                let arguments =
+                    arguments![&parts, owners, runs, count, all, queries, width, &mut slopes.queries];
+                cuda.threads("judge_asked", queries * width, arguments)?;
+            }
+        }
+        Ok(slopes)
+    }
+}
+
+impl Operation for Gate {
+    fn backward(&self, flow: &mut Flow) -> Result<()> {
+        let gradient = flow.output(self.output)?;
+        let values = self.inputs.map(|input| flow.value(input));
+        let slopes = self.slopes(&flow.device(), &values, flow.value(self.output).buffer(), &gradient)?;
+        let [of_state, of_kind, of_query, weights] = self.inputs;
+        if let Some(mut target) = flow.target(weights)? {
+            column_sums(&slopes.weights, self.before.rows, self.width, &mut target)?;
+            flow.put(weights, target.buffer, None);
+        }
+        flow.add(of_query, slopes.queries)?;
+        flow.add(of_kind, slopes.kinds)?;
+        flow.add(of_state, slopes.state)
+    }
+}
