@@ -17,7 +17,7 @@ struct Room {
 /// A room may always use itself, what is [`ANYBODYS`] and the crate's `VERSION`. Of `eval`, `rule` uses the trait that all
 /// reasoners share; `train` also stops training by its figures. `walk` takes rules and soft rewards through traits of its
 /// own and knows neither `rule` nor `embed`. Tests of any room may use `generate`, which is made for them.
-const LAW: [Room; 18] = [
+const LAW: [Room; 19] = [
     Room { name: "aside", knows: &[] },
     Room { name: "suggest", knows: &[] },
     Room { name: "progress", knows: &[] },
@@ -31,13 +31,26 @@ const LAW: [Room; 18] = [
     Room { name: "embed", knows: &["graph", "tensor", "eval", "train"] },
     Room { name: "walk", knows: &["graph", "tensor", "eval", "train"] },
     Room { name: "propagate", knows: &["graph", "tensor", "eval", "train"] },
-    Room { name: "config", knows: &["rule", "embed", "walk", "eval"] },
+    Room { name: "config", knows: &["rule", "embed", "walk", "propagate", "eval"] },
     Room { name: "plan", knows: &["config", "graph", "rule", "embed", "walk", "eval"] },
-    Room { name: "reason", knows: &["config", "graph", "tensor", "rule", "embed", "walk", "eval"] },
+    Room {
+        name: "reason",
+        knows: &["config", "graph", "tensor", "rule", "embed", "walk", "propagate", "eval"],
+    },
     Room {
         name: "run",
         knows: &[
-            "config", "plan", "reason", "generate", "graph", "tensor", "rule", "embed", "walk", "train",
+            "config",
+            "plan",
+            "reason",
+            "generate",
+            "graph",
+            "tensor",
+            "rule",
+            "embed",
+            "walk",
+            "propagate",
+            "train",
             "eval",
         ],
     },

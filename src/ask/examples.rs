@@ -60,12 +60,15 @@ impl Model {
         let mut reasoned = Vec::with_capacity(queries.len());
         for batch in queries.chunks(self.reasoner.reasoner().batch().max(1)) {
             let found = self.reasoner.search(batch, TOP)?;
-            let first = |found: &Found| {
-                let answer = supported(&*self.reasoner, found, 1).pop()?;
-                let probability = self.probabilities(found).of(answer.score);
-                Some((answer, probability))
+            let first = |found: &Found| -> Result<_, AskError> {
+                let answer = supported(&*self.reasoner, found, 1)?.pop();
+                Ok(answer.map(|answer| {
+                    let probability = self.probabilities(found).of(answer.score);
+                    (answer, probability)
+                }))
             };
-            reasoned.par_extend(found.par_iter().map(first));
+            let some: Result<Vec<_>, AskError> = found.par_iter().map(first).collect();
+            reasoned.extend(some?);
         }
         let mut found: Vec<(Query, Reasoned, Probability)> = queries
             .into_iter()

@@ -80,9 +80,9 @@ impl Model {
     pub fn explain_query(&self, query: Query, object: EntityId) -> Result<Explanation, AskError> {
         let names = self.names();
         let found = self.reasoner.search(&[query], usize::MAX)?.remove(0);
-        let best = supported(&*self.reasoner, &found, 1).pop();
+        let best = supported(&*self.reasoner, &found, 1)?.pop();
         let instead = best.filter(|best| best.entity != object);
-        let (rank, ways) = self.placed(&found, object);
+        let (rank, ways) = self.placed(&found, object)?;
         let probabilities = self.probabilities(&found);
         let said = |way: &Reasoned| self.named(query, way, probabilities.of(way.score));
         Ok(Explanation {
@@ -101,17 +101,20 @@ impl Model {
     }
 
     /// The place of `object` among the candidates that have a reason, and the ways to it; none if it is unsupported.
-    fn placed(&self, found: &Found, object: EntityId) -> (Option<usize>, Vec<Reasoned>) {
+    fn placed(&self, found: &Found, object: EntityId) -> Result<(Option<usize>, Vec<Reasoned>), AskError> {
         let Found { query, candidates } = found;
         let Some(place) = candidates.iter().position(|candidate| candidate.entity == object) else {
-            return (None, Vec::new());
+            return Ok((None, Vec::new()));
         };
-        let ways = self.reasoner.reasons(*query, &candidates[place], WAYS);
+        let ways = self.reasoner.reasons(*query, &candidates[place], WAYS)?;
         if ways.is_empty() {
-            return (None, ways);
+            return Ok((None, ways));
         }
-        let has_reason = |&candidate: &&_| !self.reasoner.reasons(*query, candidate, 1).is_empty();
-        (Some(candidates[..place].iter().filter(has_reason).count() + 1), ways)
+        let mut rank = 1;
+        for candidate in &candidates[..place] {
+            rank += usize::from(!self.reasoner.reasons(*query, candidate, 1)?.is_empty());
+        }
+        Ok((Some(rank), ways))
     }
 
     fn embedding_opinion(

@@ -58,23 +58,23 @@ impl Model {
     /// The answers to a batch of queries, at most as many as the reasoner likes at once.
     pub(super) fn predict_batch(&self, queries: &[Query], top: usize) -> Result<Vec<Prediction>, AskError> {
         let found = self.reasoner.search(queries, top.max(TOP))?;
-        Ok(found.par_iter().map(|found| self.prediction(found, top)).collect())
+        found.par_iter().map(|found| self.prediction(found, top)).collect()
     }
 
-    fn prediction(&self, found: &Found, top: usize) -> Prediction {
+    fn prediction(&self, found: &Found, top: usize) -> Result<Prediction, AskError> {
         let (query, names) = (found.query, self.names());
         let known = self.graph().targets(query.subject, query.link);
-        let answers = supported(&*self.reasoner, found, top);
+        let answers = supported(&*self.reasoner, found, top)?;
         let probabilities = self.probabilities(found);
         let said = |answer: &Reasoned| self.named(query, answer, probabilities.of(answer.score));
-        Prediction {
+        Ok(Prediction {
             subject: names.entity(query.subject).to_owned(),
             relation: self.relation_name(query),
             inverse: query.link.direction() == Direction::Inverse,
             answers: answers.iter().map(said).collect(),
             known: known.iter().map(|&entity| names.label(entity).to_owned()).collect(),
             known_ids: known.iter().map(|&entity| names.entity(entity).to_owned()).collect(),
-        }
+        })
     }
 
     /// An answer to `query` with its names.

@@ -12,6 +12,7 @@ pub use named::{Named, named, names};
 
 use crate::embed::{ModelKind, Settings};
 use crate::eval::{Side, Ties};
+use crate::propagate;
 use crate::rule::{Aggregate, ApplyOptions, MineOptions, MiningBudget, RuleType};
 use crate::settings::{expect, number, whole};
 use crate::walk::WalkConfig;
@@ -30,7 +31,9 @@ pub enum System {
     Rules,
     /// The embedding model alone.
     Embedding,
-    /// Walker, rules and embedding model together, or those of them that the settings of the blend name.
+    /// The propagator alone.
+    Propagator,
+    /// Rules, walker, embedding model and propagator together, or those of them that the settings of the blend name.
     Blend,
 }
 
@@ -48,6 +51,8 @@ pub struct Config {
     pub embed: Settings,
     /// The walker and its training.
     pub walk: WalkConfig,
+    /// The propagator and its training.
+    pub propagate: propagate::Settings,
     /// How much each reasoner of the blend counts.
     pub blend: BlendConfig,
     /// The ranking at the end.
@@ -180,6 +185,8 @@ pub struct BlendConfig {
     pub with_walker: bool,
     /// Whether the embedding model has a say in the order.
     pub with_embedding: bool,
+    /// Whether the propagator answers too.
+    pub with_propagator: bool,
     /// The weight of the rules.
     pub rules: f64,
     /// The weight of the walker.
@@ -196,6 +203,7 @@ impl Default for BlendConfig {
             with_rules: true,
             with_walker: true,
             with_embedding: true,
+            with_propagator: false,
             rules: 0.4,
             walker: 0.3,
             embedding: 0.3,
@@ -267,9 +275,11 @@ impl Config {
         let in_group = |group: &'static str| move |error: WrongValue| error.in_group(group);
         self.rules.check().map_err(in_group("rules"))?;
         self.blend.check().map_err(in_group("blend"))?;
-        let gives_answers = self.system != System::Blend || self.blend.with_rules || self.blend.with_walker;
+        let BlendConfig { with_rules, with_walker, with_propagator, .. } = self.blend;
+        let gives_answers = self.system != System::Blend || with_rules || with_walker || with_propagator;
         expect(gives_answers, "blend.with_walker", "true where `blend.with_rules` is false", false)?;
         self.embed.check().map_err(in_group("embed"))?;
+        self.propagate.check().map_err(in_group("propagate"))?;
         self.walk.check().map_err(in_group("walk"))
     }
 

@@ -124,7 +124,7 @@ fn seconds(config: &Config, shape: &GraphSize, resources: &Resources) -> [f64; 5
     let ranking = match config.system {
         System::Embedding => 0.0,
         System::Rules => by_rules(shape, resources),
-        System::Walker => searching,
+        System::Walker | System::Propagator => searching,
         System::Blend => BLENDING * searching + OPENING + by_rules(shape, resources),
     };
     [
@@ -167,6 +167,7 @@ impl fmt::Display for Plan {
             System::Rules => " by rules",
             System::Embedding => " by the embedding model",
             System::Walker => " by the walker",
+            System::Propagator => " by the propagator",
             System::Blend => " by what they say together",
         };
         write!(f, " ranking{by}, about {}", about(ranking))

@@ -13,6 +13,8 @@ pub enum Stage {
     Pretraining,
     /// Both agents are trained.
     Training,
+    /// The propagator is trained.
+    Propagation,
     /// The weights of the blend are fitted.
     Blending,
     /// Scores are calibrated to probabilities.
@@ -21,11 +23,12 @@ pub enum Stage {
 
 impl Stage {
     /// All of them, in their order.
-    pub const ALL: [Stage; 6] = [
+    pub const ALL: [Stage; 7] = [
         Stage::Embeddings,
         Stage::Rules,
         Stage::Pretraining,
         Stage::Training,
+        Stage::Propagation,
         Stage::Blending,
         Stage::Calibration,
     ];
@@ -37,6 +40,7 @@ impl Stage {
             Stage::Rules => "rules",
             Stage::Pretraining => "pretraining",
             Stage::Training => "training",
+            Stage::Propagation => "propagation",
             Stage::Blending => "blending",
             Stage::Calibration => "calibration",
         }
@@ -54,9 +58,14 @@ impl Stage {
                 let speaks = config.system == System::Embedding || (blends && blend.with_embedding);
                 speaks || (walks && walk.needs_embedding())
             }
-            Stage::Rules => guided || config.system == System::Rules || (blends && blend.with_rules),
+            Stage::Rules => {
+                // A propagator's paths are shown with the rules that they follow.
+                let named = [System::Rules, System::Propagator].contains(&config.system);
+                guided || named || (blends && blend.with_rules)
+            }
             Stage::Pretraining => pretrains,
             Stage::Training => walks,
+            Stage::Propagation => config.system == System::Propagator || (blends && blend.with_propagator),
             Stage::Blending => blends,
             Stage::Calibration => true,
         };

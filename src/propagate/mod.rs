@@ -38,6 +38,9 @@ use std::path::PathBuf;
 /// What can go wrong with a propagator.
 #[derive(Debug, thiserror::Error)]
 pub enum PropagateError {
+    /// A setting is out of range.
+    #[error(transparent)]
+    Value(#[from] crate::settings::WrongValue),
     /// The settings are wrong.
     #[error("settings: {why}")]
     Settings {

@@ -1,7 +1,8 @@
 //! What can be chosen about a propagator and its training: plain values with documented defaults, unknown keys refused.
 
-use super::PropagateError;
+use crate::settings::{WrongValue, number, whole};
 use serde::{Deserialize, Serialize};
+use std::ops::Bound;
 
 /// The widest state that the kernels hold.
 const WIDEST: usize = 256;
@@ -113,26 +114,21 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// An error that names the setting which cannot be used.
+    /// Whether the values make sense.
     ///
     /// # Errors
-    /// If a setting is outside its range.
-    pub fn check(&self) -> Result<(), PropagateError> {
-        let wrong = |why: &str| Err(PropagateError::Settings { why: why.to_owned() });
-        let within = |value: usize, most: usize| value >= 1 && value <= most;
-        match self {
-            it if !within(it.layers, DEEPEST) => wrong("layers must be from 1 to 64"),
-            it if !within(it.width, WIDEST) => wrong("width must be from 1 to 256"),
-            it if !within(it.hidden, WIDEST) => wrong("hidden must be from 1 to 256"),
-            it if !(0.0..1.0).contains(&it.dropout) => wrong("dropout must be at least 0 and below 1"),
-            it if it.batch == 0 => wrong("batch must be at least 1"),
-            it if it.validate_every == 0 => wrong("validate_every must be at least 1"),
-            it if !(it.learning_rate > 0.0 && it.learning_rate.is_finite()) => {
-                wrong("learning_rate must be above 0")
-            }
-            it if !(it.clip >= 0.0) => wrong("clip must be at least 0"),
-            _ => Ok(()),
-        }
+    /// The key, what was expected and what was found.
+    pub fn check(&self) -> Result<(), WrongValue> {
+        whole("layers", self.layers, 1..=DEEPEST)?;
+        whole("width", self.width, 1..=WIDEST)?;
+        whole("hidden", self.hidden, 1..=WIDEST)?;
+        whole("batch", self.batch, 1..)?;
+        whole("epochs", self.epochs, 1..)?;
+        whole("validate_every", self.validate_every, 1..)?;
+        number("dropout", self.dropout, 0.0..1.0)?;
+        let above_zero = (Bound::Excluded(0.0), Bound::Included(f64::MAX));
+        number("learning_rate", self.learning_rate, above_zero)?;
+        number("clip", self.clip, 0.0..=f64::MAX)
     }
 
     /// The same with the choice between weights of the query and plain ones made for so many relations.

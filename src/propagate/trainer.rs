@@ -12,7 +12,7 @@ use crate::progress::{Metric, Progress};
 use crate::tensor::{AdamOptions, Device, Gradients, Parameters, Tape};
 use crate::train::{
     self, CheckpointKey, Decay, EpochEnd, LearningRate, Look, Place, Sums, Trainable, TrainingPlan,
-    Validation,
+    Validation, Within,
 };
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -115,7 +115,7 @@ impl<'a> Lessons<'a> {
             learning_rate: LearningRate {
                 initial: settings.learning_rate,
                 decay: Decay::Cosine(LAST_RATE),
-                epochs: settings.epochs,
+                within: Within::Epochs(settings.epochs),
                 warm_up: settings.warm_up,
             },
             clip: (settings.clip > 0.0).then_some(settings.clip as f32),

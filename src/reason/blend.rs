@@ -1,7 +1,7 @@
-//! The blend: what rules, walker, embedding model and what is known of a candidate say together.
+//! The blend: what rules, walker, embedding model, propagator and what is known of a candidate say together.
 //!
-//! An answer is listed only if a rule or a path supports it; the embedding model re-scores and adds none. Each member may
-//! be left out, but not both of those that give answers: without rules it is the walker's answers, re-ordered.
+//! Rules, walker and propagator give candidates, each with a rule or a path that supports it; the embedding model re-scores
+//! and adds none. Each member may be left out, but not all of those that give candidates.
 //!
 //! A candidate's score is `w · x`. Its features `x` are the logarithms of what the members give it and three signals
 //! about it ([`FeatureWeights`]); the weights are fitted on the validation split ([`fit`](super::fit)), for every relation
@@ -9,7 +9,7 @@
 
 use super::fit::{Judged, WIDTH, fit};
 use super::recipe::{FeatureWeights, Recipe, WeightsByLink, score};
-use super::{ByRules, ByWalker, Candidate, Evidence, Explains, Found, Reasoned, ranked};
+use super::{ByPropagator, ByRules, ByWalker, Candidate, Evidence, Explains, Found, Reasoned, ranked};
 use crate::embed::Embedding;
 use crate::eval::{Answers, EvalError, Reasoner, ReasonerError, Scored, Side};
 use crate::graph::{Adjacency, Direction, EntityId, Graph, Names, Query, Triple};
@@ -22,6 +22,8 @@ use std::sync::Arc;
 
 /// The lowest probability that is told apart from none, of members that list candidates and of those that score all.
 const LEAST: [f64; 2] = [1e-4, 1e-16];
+/// Candidates that the propagator adds at most: those beyond have hardly any of the mass, and cost the other members time.
+const PROPAGATED: usize = 100;
 /// Queries that are answered at once at most.
 const AT_ONCE: usize = 1024;
 /// Queries that the weights are fitted to at once at most.
@@ -41,7 +43,7 @@ struct Seen {
     features: [f32; WIDTH],
 }
 
-/// The members of a blend. Rules or a walker have to be among them.
+/// The members of a blend. Rules, a walker or a propagator have to be among them.
 pub struct Members {
     /// The rules.
     pub rules: Option<Arc<ByRules>>,
@@ -49,9 +51,11 @@ pub struct Members {
     pub walker: Option<ByWalker>,
     /// The embedding model.
     pub embedding: Option<Arc<Embedding>>,
+    /// The propagator.
+    pub propagator: Option<ByPropagator>,
 }
 
-/// Walker, rules and embedding together.
+/// The members together.
 pub struct Blend {
     members: Members,
     graph: Arc<Graph>,
@@ -95,19 +99,27 @@ impl Blend {
         by_rules: &[Vec<RuleAnswer>],
         walked: &[Vec<walk::WalkedAnswer>],
     ) -> Result<Vec<Vec<Seen>>, ReasonerError> {
-        let embedding = &self.members.embedding;
-        // The embedding's scores of all entities exist for one of its batches at a time.
-        let at_once = embedding.as_ref().map_or(queries.len(), |embedding| embedding.batch()).max(1);
+        let Members { embedding, propagator, .. } = &self.members;
+        // Scores of all entities exist for one batch at a time.
+        let batches = [
+            embedding.as_ref().map(|embedding| embedding.batch()),
+            propagator.as_ref().map(|propagator| propagator.reasoner().batch()),
+        ];
+        let at_once = batches.into_iter().flatten().min().unwrap_or(queries.len()).max(1);
         let mut all = Vec::with_capacity(queries.len());
         for (part, batch) in queries.chunks(at_once).enumerate() {
-            let scores = embedding.as_ref().map(|embedding| embedding.scores(batch)).transpose()?;
+            let embedded = embedding.as_ref().map(|embedding| embedding.scores(batch)).transpose()?;
+            let propagated = propagator.as_ref().map(|propagator| propagator.scores(batch)).transpose()?;
             let rows = batch.par_iter().enumerate().map(|(row, &query)| {
                 let at = part * at_once + row;
-                let scores = scores.as_ref().map(|scores| {
-                    let entities = scores.len() / batch.len();
-                    &scores[row * entities..(row + 1) * entities]
+                let dense = [&embedded, &propagated].map(|scores| match scores {
+                    Some(scores) => {
+                        let entities = scores.len() / batch.len();
+                        Dense::of(&scores[row * entities..(row + 1) * entities])
+                    }
+                    None => Dense::NONE,
                 });
-                let mut seen = seen(&by_rules[at], &walked[at], scores.unwrap_or_default());
+                let mut seen = seen(&by_rules[at], &walked[at], &dense);
                 self.add_signals(query, &mut seen);
                 seen
             });
@@ -189,30 +201,65 @@ impl Blend {
 
     /// What `weights` give to the members.
     fn shown(&self, weights: &FeatureWeights) -> String {
-        let Members { rules, walker, embedding } = &self.members;
+        let Members { rules, walker, embedding, propagator } = &self.members;
         let shown = [
             rules.as_ref().map(|_| format!("rules {:.2}", weights.rules)),
             walker.as_ref().map(|_| format!("walker {:.2}", weights.walker)),
             embedding.as_ref().map(|_| format!("embedding {:.2}", weights.embedding)),
+            propagator.as_ref().map(|_| format!("propagator {:.2}", weights.propagator)),
         ];
         shown.into_iter().flatten().collect::<Vec<String>>().join(", ")
     }
 }
 
-/// What the members say about every answer of `by_rules` and `walked`, `scores` being the embedding's, if it has any.
-fn seen(by_rules: &[RuleAnswer], walked: &[walk::WalkedAnswer], scores: &[f32]) -> Vec<Seen> {
-    let highest = scores.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
-    let sum: f64 = scores.iter().map(|&score| f64::from(score - highest).exp()).sum();
-    let embedding = |entity: EntityId| {
-        scores.get(entity.index()).map_or(0.0, |&score| f64::from(score - highest) - sum.ln())
-    };
+/// The scores of all entities for one query, as a member gives them that scores every one.
+#[derive(Clone, Copy)]
+struct Dense<'a> {
+    scores: &'a [f32],
+    /// The logarithm of the sum of their exponentials.
+    logsumexp: f64,
+}
+
+impl<'a> Dense<'a> {
+    /// Nobody scores all entities.
+    const NONE: Dense<'static> = Dense { scores: &[], logsumexp: 0.0 };
+
+    fn of(scores: &'a [f32]) -> Self {
+        let highest = scores.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
+        let sum: f64 = scores.iter().map(|&score| f64::from(score - highest).exp()).sum();
+        Self { scores, logsumexp: f64::from(highest) + sum.ln() }
+    }
+
+    /// The logarithm of the softmax at `entity`; 0 where nobody scores.
+    fn log_prob(&self, entity: EntityId) -> f64 {
+        let score = self.scores.get(entity.index());
+        score.map_or(0.0, |&score| (f64::from(score) - self.logsumexp).max(LEAST[1].ln()))
+    }
+
+    /// The entities with the highest scores.
+    fn best(&self) -> Vec<EntityId> {
+        let mut all: Vec<u32> = (0..self.scores.len() as u32).collect();
+        let better =
+            |a: &u32, b: &u32| self.scores[*b as usize].total_cmp(&self.scores[*a as usize]).then(a.cmp(b));
+        if all.len() > PROPAGATED {
+            all.select_nth_unstable_by(PROPAGATED, better);
+            all.truncate(PROPAGATED);
+        }
+        all.into_iter().map(EntityId).collect()
+    }
+}
+
+/// What the members say about every candidate of rules, walker and propagator; `dense` are the scores of embedding model
+/// and propagator.
+fn seen(by_rules: &[RuleAnswer], walked: &[walk::WalkedAnswer], dense: &[Dense<'_>; 2]) -> Vec<Seen> {
+    let [embedded, propagated] = dense;
     let total: f64 = walked.iter().map(|answer| f64::from(answer.score).exp()).sum();
     let mut found: BTreeMap<EntityId, Seen> = BTreeMap::new();
     // Nobody lists it yet.
     let absent = |entity: EntityId| {
         let mut features = [0.0; WIDTH];
         (features[1], features[3]) = (1.0, 1.0);
-        features[4] = embedding(entity).max(LEAST[1].ln()) as f32;
+        (features[4], features[5]) = (embedded.log_prob(entity) as f32, propagated.log_prob(entity) as f32);
         Seen { entity, rule: None, features }
     };
     for RuleAnswer { scored, rule } in by_rules.iter().filter(|answer| answer.scored.score > UNPREDICTED) {
@@ -224,6 +271,9 @@ fn seen(by_rules: &[RuleAnswer], walked: &[walk::WalkedAnswer], scores: &[f32]) 
         let share = f64::from(answer.score).exp() / total.max(f64::MIN_POSITIVE);
         let seen = found.entry(answer.entity).or_insert_with(|| absent(answer.entity));
         (seen.features[2], seen.features[3]) = (share.max(LEAST[0]).ln() as f32, 0.0);
+    }
+    for entity in propagated.best() {
+        found.entry(entity).or_insert_with(|| absent(entity));
     }
     found.into_values().collect()
 }
@@ -272,19 +322,33 @@ impl Explains for Blend {
     }
 
     /// The rules that predict it, then the walker's ways, for which places are kept.
-    fn reasons(&self, query: Query, candidate: &Candidate, most: usize) -> Vec<Reasoned> {
-        let Members { rules, walker, .. } = &self.members;
+    fn reasons(
+        &self,
+        query: Query,
+        candidate: &Candidate,
+        most: usize,
+    ) -> Result<Vec<Reasoned>, ReasonerError> {
+        let Members { rules, walker, propagator, .. } = &self.members;
         let by_rules =
             rules.as_ref().map_or_else(Vec::new, |rules| rules.reasons_for(query, candidate, most));
-        let (Some(walker), Some(walk)) = (walker, &candidate.evidence.walk) else { return by_rules };
-        // Where one reason is enough and a rule has given it, the walk need not be looked at.
+        // Where one reason is enough and a rule has given it, no path need be looked for.
         if most == 1 && !by_rules.is_empty() {
-            return by_rules;
+            return Ok(by_rules);
         }
-        let mut ways = walker.ways(query, walk);
+        let mut ways = match (walker, &candidate.evidence.walk) {
+            (Some(walker), Some(walk)) => walker.ways(query, walk),
+            _ => Vec::new(),
+        };
         ways.truncate(most);
         ways.iter_mut().for_each(|way| way.score = candidate.score);
-        together(by_rules, ways, most)
+        let reasons = together(by_rules, ways, most);
+        match propagator {
+            // Its paths cost most, so they are looked for where more is wanted.
+            Some(propagator) if reasons.len() < most => {
+                Ok(together(reasons, propagator.ways(query, candidate, most)?, most))
+            }
+            _ => Ok(reasons),
+        }
     }
 }
 
@@ -308,7 +372,9 @@ mod tests {
     fn what_a_member_does_not_give_is_marked() {
         let scored = |id, score| RuleAnswer { scored: Scored { entity: EntityId(id), score }, rule: Some(7) };
         // 2 is an entity that no rule predicts.
-        let seen = seen(&[scored(0, 0.5), scored(2, 0.9 * UNPREDICTED)], &[], &[0.0, 1.0, 0.0]);
+        let embedded = Dense::of(&[0.0, 1.0, 0.0]);
+        let rules = [scored(0, 0.5), scored(2, 0.9 * UNPREDICTED)];
+        let seen = seen(&rules, &[], &[embedded, Dense::NONE]);
         assert_eq!(seen.len(), 1);
         let Seen { entity, rule, features } = seen[0];
         assert_eq!((entity, rule), (EntityId(0), Some(7)));
@@ -321,7 +387,7 @@ mod tests {
         // 0 -r0-> 1, 2 -r1-> 1, 3 -r1-> 1.
         let facts = [Triple::new(0, 0, 1), Triple::new(2, 1, 1), Triple::new(3, 1, 1)];
         let graph = Arc::new(Graph::new(5, 2, &facts));
-        let members = Members { rules: None, walker: None, embedding: None };
+        let members = Members { rules: None, walker: None, embedding: None, propagator: None };
         let given = crate::config::BlendWeights { rules: 1.0, walker: 0.0, embedding: 0.0 };
         let blend = Blend::new(members, &Recipe::of(given), &graph, &Names::default());
         let bare = |id| Seen { entity: EntityId(id), rule: None, features: [0.0; WIDTH] };

@@ -39,11 +39,16 @@ impl Explains for ByEmbedding {
         Ok(queries.iter().enumerate().map(found).collect())
     }
 
-    fn reasons(&self, query: Query, candidate: &Candidate, _most: usize) -> Vec<Reasoned> {
+    fn reasons(
+        &self,
+        query: Query,
+        candidate: &Candidate,
+        _most: usize,
+    ) -> Result<Vec<Reasoned>, ReasonerError> {
         let &Candidate { entity, score, .. } = candidate;
-        match entity == query.subject {
+        Ok(match entity == query.subject {
             true if !self.reflexive.is(query.link) => Vec::new(),
             _ => vec![Reasoned { entity, score, start: query.subject, path: Vec::new(), rule: None }],
-        }
+        })
     }
 }

@@ -8,6 +8,8 @@ mod embedding;
 mod evidence;
 mod fit;
 mod joint;
+mod path_rules;
+mod propagator;
 mod recipe;
 mod reflexive;
 mod rules;
@@ -17,6 +19,7 @@ pub use blend::{Blend, Members};
 pub use embedding::ByEmbedding;
 pub use evidence::{Candidate, Evidence, Found, Hop, Reasoned};
 pub use joint::{EmbeddingReward, path_table};
+pub use propagator::ByPropagator;
 pub use recipe::{FeatureWeights, Recipe};
 pub use rules::{ByRules, by_rule};
 pub use walker::ByWalker;
@@ -44,13 +47,30 @@ pub trait Explains: Send + Sync {
 
     /// The best reasons for a candidate that [`search`](Self::search) found for `query`, at most `most`; none for one
     /// that is unsupported.
-    fn reasons(&self, query: Query, candidate: &Candidate, most: usize) -> Vec<Reasoned>;
+    ///
+    /// # Errors
+    /// Whatever keeps it from explaining.
+    fn reasons(
+        &self,
+        query: Query,
+        candidate: &Candidate,
+        most: usize,
+    ) -> Result<Vec<Reasoned>, ReasonerError>;
 }
 
 /// The first `top` candidates that have a reason, each with its best one.
-pub fn supported(reasoner: &dyn Explains, found: &Found, top: usize) -> Vec<Reasoned> {
-    let best = |candidate| reasoner.reasons(found.query, candidate, 1).into_iter().next();
-    found.candidates.iter().filter_map(best).take(top).collect()
+///
+/// # Errors
+/// Whatever keeps `reasoner` from explaining.
+pub fn supported(reasoner: &dyn Explains, found: &Found, top: usize) -> Result<Vec<Reasoned>, ReasonerError> {
+    let mut supported = Vec::new();
+    for candidate in &found.candidates {
+        if supported.len() == top {
+            break;
+        }
+        supported.extend(reasoner.reasons(found.query, candidate, 1)?.into_iter().next());
+    }
+    Ok(supported)
 }
 
 /// Sorts candidates of `query` as rankings do, best first and equals by id, and leaves out facts of `graph`.

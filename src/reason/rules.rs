@@ -55,11 +55,16 @@ impl Explains for ByRules {
         Ok(queries.iter().zip(self.ranked(queries)).map(found).collect())
     }
 
-    fn reasons(&self, query: Query, candidate: &Candidate, most: usize) -> Vec<Reasoned> {
+    fn reasons(
+        &self,
+        query: Query,
+        candidate: &Candidate,
+        most: usize,
+    ) -> Result<Vec<Reasoned>, ReasonerError> {
         match candidate.evidence.rule {
-            Some(_) => self.reasons_for(query, candidate, most),
+            Some(_) => Ok(self.reasons_for(query, candidate, most)),
             // Listed for being frequent; no rule predicts it.
-            None => Vec::new(),
+            None => Ok(Vec::new()),
         }
     }
 }

@@ -3,13 +3,13 @@
 //! A walk may come back to where it has been. The variables of a rule stand for different entities, and so its
 //! confidence was counted: a walk that repeats an entity grounds no rule, even if its links are the body of one.
 
+use super::path_rules::{PathRuleIndex, repeats_nobody};
 use super::reflexive::Reflexive;
 use super::{Candidate, Evidence, Explains, Found, Hop, Reasoned};
 use crate::eval::{Reasoner, ReasonerError};
 use crate::graph::{EntityId, Graph, Link, Query};
-use crate::rule::{Grounding, ScoredRule, Shape};
+use crate::rule::{Grounding, ScoredRule};
 use crate::walk::{self, Walker};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Entities that are tried at most for a grounding of the rule whose links were walked.
@@ -19,21 +19,19 @@ const TRIED: usize = 100_000;
 pub struct ByWalker {
     walker: Arc<Walker>,
     graph: Arc<Graph>,
-    /// By query link and relation path without the hops that stay: the rule.
-    rules: HashMap<(Link, Box<[Link]>), ScoredRule>,
+    rules: PathRuleIndex,
     reflexive: Reflexive,
 }
 
 impl ByWalker {
     /// `walker` on `graph`, whose paths may follow `rules`.
     pub fn new(walker: Arc<Walker>, graph: &Arc<Graph>, rules: &[ScoredRule]) -> Self {
-        let mut by_path: HashMap<(Link, Box<[Link]>), ScoredRule> = HashMap::new();
-        for scored in rules.iter().filter(|scored| scored.rule.shape == Shape::Cyclic) {
-            for rule in [scored.rule.clone(), scored.rule.reversed()] {
-                by_path.entry((rule.head, rule.body)).or_insert_with(|| scored.clone());
-            }
+        Self {
+            walker,
+            graph: Arc::clone(graph),
+            rules: PathRuleIndex::new(rules),
+            reflexive: Reflexive::new(graph),
         }
-        Self { walker, graph: Arc::clone(graph), rules: by_path, reflexive: Reflexive::new(graph) }
     }
 
     /// The ways to a walked answer, that with a rule first. None if the walker has only stayed where it was: that
@@ -55,7 +53,7 @@ impl ByWalker {
         if links.is_empty() {
             return if self.reflexive.is(query.link) { vec![walk] } else { Vec::new() };
         }
-        let Some(rule) = self.rules.get(&(query.link, links.clone())) else { return vec![walk] };
+        let Some(rule) = self.rules.with_body(query.link, &links) else { return vec![walk] };
         let rule = Some(rule.clone());
         if repeats_nobody(query.subject, &walk.path) {
             return vec![Reasoned { rule, ..walk }];
@@ -84,16 +82,6 @@ impl ByWalker {
     }
 }
 
-/// Whether all entities of a path from `start`, hops that stay aside, are different.
-fn repeats_nobody(start: EntityId, path: &[Hop]) -> bool {
-    let mut visited = vec![start];
-    path.iter().filter(|hop| hop.link != Link::NO_OP).all(|hop| {
-        let new = !visited.contains(&hop.target);
-        visited.push(hop.target);
-        new
-    })
-}
-
 impl Explains for ByWalker {
     fn reasoner(&self) -> &dyn Reasoner {
         &*self.walker
@@ -118,10 +106,15 @@ impl Explains for ByWalker {
         Ok(queries.iter().zip(self.walked(queries)?).map(found).collect())
     }
 
-    fn reasons(&self, query: Query, candidate: &Candidate, most: usize) -> Vec<Reasoned> {
+    fn reasons(
+        &self,
+        query: Query,
+        candidate: &Candidate,
+        most: usize,
+    ) -> Result<Vec<Reasoned>, ReasonerError> {
         let mut ways = candidate.evidence.walk.as_ref().map_or_else(Vec::new, |walk| self.ways(query, walk));
         ways.truncate(most);
-        ways
+        Ok(ways)
     }
 }
 
@@ -177,7 +170,7 @@ mod tests {
             let found = reasoner.search(&[query], 10).unwrap().remove(0);
             let candidates = &found.candidates;
             assert!(candidates.iter().any(|candidate| candidate.entity == query.subject), "it is ranked");
-            let answers = supported(&reasoner, &found, 10);
+            let answers = supported(&reasoner, &found, 10).unwrap();
             assert_eq!(answers.iter().any(|answer| answer.entity == query.subject), itself);
             assert!(answers.len() > usize::from(itself));
         }

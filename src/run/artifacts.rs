@@ -1,13 +1,14 @@
 //! What the stages of a run made, in memory: handed on from stage to stage, or loaded from its file, once.
 
-use super::directory::{BLEND, CALIBRATION, EMBEDDING, RULES, WALKER};
+use super::directory::{BLEND, CALIBRATION, EMBEDDING, PROPAGATOR, RULES, WALKER};
 use super::material::Learnable;
 use super::{RunDirectory, RunError};
 use crate::config::{BlendConfig, Config, System};
 use crate::embed::{Embedding, ModelKind};
 use crate::eval::calibration::Calibration;
 use crate::plan::Stage;
-use crate::reason::{Blend, ByEmbedding, ByRules, ByWalker, Explains, Members, Recipe};
+use crate::propagate::Propagator;
+use crate::reason::{Blend, ByEmbedding, ByPropagator, ByRules, ByWalker, Explains, Members, Recipe};
 use crate::rule::{RuleFile, ScoredRule};
 use crate::tensor::Device;
 use crate::walk::Walker;
@@ -28,6 +29,7 @@ pub struct Artifacts {
     applied: OnceLock<Arc<ByRules>>,
     embedding: OnceLock<Arc<Embedding>>,
     walker: OnceLock<Arc<Walker>>,
+    propagator: OnceLock<Arc<Propagator>>,
     recipe: OnceLock<Recipe>,
     calibration: OnceLock<Option<Calibration>>,
 }
@@ -44,6 +46,7 @@ impl Artifacts {
             applied: OnceLock::new(),
             embedding: OnceLock::new(),
             walker: OnceLock::new(),
+            propagator: OnceLock::new(),
             recipe: OnceLock::new(),
             calibration: OnceLock::new(),
         }
@@ -103,6 +106,17 @@ impl Artifacts {
         })
     }
 
+    /// The propagator on the graph.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn propagator(&self) -> Result<&Arc<Propagator>, RunError> {
+        once(&self.propagator, || {
+            let Learnable { graph, names, .. } = &self.learnable;
+            Ok(Arc::new(Propagator::load(&self.directory.join(PROPAGATOR), names, graph, &self.device)?))
+        })
+    }
+
     /// The weights of the blend.
     ///
     /// # Errors
@@ -143,6 +157,7 @@ impl Artifacts {
             System::Rules => self.applied()?.clone(),
             System::Embedding => Arc::new(ByEmbedding::new(self.embedding()?.clone(), graph)),
             System::Walker => Arc::new(self.by_walker()?),
+            System::Propagator => Arc::new(self.by_propagator()?),
             System::Blend => Arc::new(self.blend(self.recipe()?)?),
         })
     }
@@ -152,11 +167,12 @@ impl Artifacts {
     /// # Errors
     /// If one of its members cannot be loaded.
     pub fn blend(&self, recipe: &Recipe) -> Result<Blend, RunError> {
-        let BlendConfig { with_rules, with_walker, with_embedding, .. } = self.config.blend;
+        let BlendConfig { with_rules, with_walker, with_embedding, with_propagator, .. } = self.config.blend;
         let members = Members {
             rules: with_rules.then(|| self.applied().cloned()).transpose()?,
             walker: with_walker.then(|| self.by_walker()).transpose()?,
             embedding: with_embedding.then(|| self.embedding().cloned()).transpose()?,
+            propagator: with_propagator.then(|| self.by_propagator()).transpose()?,
         };
         let Learnable { graph, names, .. } = &self.learnable;
         Ok(Blend::new(members, recipe, graph, names))
@@ -164,6 +180,15 @@ impl Artifacts {
 
     fn by_walker(&self) -> Result<ByWalker, RunError> {
         Ok(ByWalker::new(self.walker()?.clone(), &self.learnable.graph, self.rules()?))
+    }
+
+    fn by_propagator(&self) -> Result<ByPropagator, RunError> {
+        Ok(ByPropagator::new(self.propagator()?.clone(), &self.learnable.graph, self.rules()?))
+    }
+
+    /// Hands on the propagator that was just trained.
+    pub(super) fn put_propagator(&mut self, propagator: Propagator) {
+        self.propagator = OnceLock::from(Arc::new(propagator));
     }
 
     /// Hands on the rules that were just mined.

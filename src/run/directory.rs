@@ -24,6 +24,8 @@ pub const EMBEDDING: &str = "embedding.safetensors";
 pub const PRETRAINED: &str = "pretrained.safetensors";
 /// The walker.
 pub const WALKER: &str = "walker.safetensors";
+/// The propagator.
+pub const PROPAGATOR: &str = "propagator.safetensors";
 /// The weights of the blend.
 pub const BLEND: &str = "blend.json";
 /// What scores mean as probabilities.

@@ -87,6 +87,9 @@ pub enum RunError {
     /// The walker.
     #[error(transparent)]
     Walk(crate::walk::WalkError),
+    /// The propagator.
+    #[error(transparent)]
+    Propagate(crate::propagate::PropagateError),
     /// A training, or its records.
     #[error(transparent)]
     Train(crate::train::TrainError),
@@ -138,6 +141,15 @@ impl From<crate::walk::WalkError> for RunError {
         match error {
             crate::walk::WalkError::Train(error) => error.into(),
             other => RunError::Walk(other),
+        }
+    }
+}
+
+impl From<crate::propagate::PropagateError> for RunError {
+    fn from(error: crate::propagate::PropagateError) -> Self {
+        match error {
+            crate::propagate::PropagateError::Train(error) => error.into(),
+            other => RunError::Propagate(other),
         }
     }
 }

@@ -24,6 +24,7 @@ pub fn settings(stage: Stage, config: &Config) -> Value {
             json!([value(&config.walk.checkpoint_settings(Phase::Pretrain)), config.rules.threshold])
         }
         Stage::Training => json!([value(&config.walk), config.rules.threshold]),
+        Stage::Propagation => value(&config.propagate),
         Stage::Blending => json!([value(&config.blend), config.rules.aggregate, config.rules.top]),
         // Everything that shows in an answer's score.
         Stage::Calibration => {
@@ -64,7 +65,7 @@ impl Before {
     /// The checksum of these settings of `stage` and everything else that it depends on.
     pub fn sum(&self, stage: Stage, settings: Value, spec: &RunSpec, learnable: &Learnable) -> Checksum {
         let before = match stage {
-            Stage::Embeddings | Stage::Rules => Vec::new(),
+            Stage::Embeddings | Stage::Rules | Stage::Propagation => Vec::new(),
             // Rewarded by rules alone, whatever will reward the ends of walks later.
             Stage::Pretraining if spec.config.walk.start == Start::Random => self.rules.clone(),
             Stage::Pretraining | Stage::Training => [&self.embedding[..], &self.rules].concat(),

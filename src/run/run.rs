@@ -203,6 +203,7 @@ fn learn_stage(
         Stage::Rules => work::rules(artifacts, material),
         Stage::Pretraining => work::pretraining(artifacts, material),
         Stage::Training => work::training(artifacts, material),
+        Stage::Propagation => work::propagation(artifacts, material),
         Stage::Blending => work::blending(artifacts, material),
         Stage::Calibration => calibrate(artifacts, material),
     }

@@ -1,12 +1,13 @@
 //! The learning stages, each from what may be learnt to files in the run directory.
 
 use super::artifacts::Artifacts;
-use super::directory::{BLEND, EMBEDDING, PRETRAINED, RULES, WALKER, write_whole};
+use super::directory::{BLEND, EMBEDDING, PRETRAINED, PROPAGATOR, RULES, WALKER, write_whole};
 use super::material::Material;
 use super::record::Finished;
 use super::{Checksum, RunError};
 use crate::embed::{self, Size, Stop, Task, TrainedEmbedding};
 use crate::graph::{Known, Query, Triple, evenly};
+use crate::propagate::{self, PropagateTask, TrainedPropagator};
 use crate::reason::{EmbeddingReward, Recipe, path_table};
 use crate::rule::{self, RuleType};
 use crate::train;
@@ -146,6 +147,41 @@ fn walker(
         "rule_share": share,
     });
     Ok((Finished { files: vec![file.to_owned()], figures, seconds: Some(trained.step_seconds) }, walker))
+}
+
+/// Trains the propagator and writes it down; goes on from its checkpoint.
+///
+/// # Errors
+/// If training fails or the user interrupts.
+pub fn propagation(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finished, RunError> {
+    let Artifacts { learnable, config, device, .. } = &*artifacts;
+    // A validation split that is learnt from can choose nothing: the last epoch counts.
+    let known = match learnable.valid_learnt {
+        true => Known { valid: Arc::from([]), ..learnable.known.clone() },
+        false => learnable.known.clone(),
+    };
+    let folder = material.checkpoints("propagation")?;
+    let task = PropagateTask {
+        known: &known,
+        size: (learnable.names.entities.len(), learnable.names.relations.len()),
+        settings: &config.propagate,
+        seed: material.seed,
+        device,
+        folder: Some(&folder),
+    };
+    let TrainedPropagator { propagator, summary, hides_all_links, valid } =
+        propagate::train(task, material.progress)?;
+    propagator.save(&material.directory.file(PROPAGATOR), &learnable.names)?;
+    train::forget(&folder);
+    let figures = json!({
+        "epochs": summary.epochs,
+        "best": summary.best,
+        "parameters": propagator.parameters(),
+        "hides_all_links": hides_all_links,
+        "valid": valid,
+    });
+    artifacts.put_propagator(propagator);
+    Ok(Finished { files: vec![PROPAGATOR.to_owned()], figures, seconds: Some(summary.seconds) })
 }
 
 /// Fits the weights of the blend on the validation split.

@@ -238,8 +238,9 @@ impl Model {
                 return Err(RunError::Interrupted.into());
             }
             let found = self.reasoner.search(batch, TOP)?;
-            let rows = found.par_iter().flat_map_iter(|found| self.missing(found, options, least));
-            Ok(rows.collect())
+            let rows: Result<Vec<Vec<Row>>, AskError> =
+                found.par_iter().map(|found| self.missing(found, options, least)).collect();
+            Ok(rows?.into_iter().flatten().collect())
         };
         let batches: Vec<&[Query]> = queries.chunks(batch).collect();
         let mut rows = super::many::by_workers(&batches, options.workers, before, answer, progress)?;
@@ -249,7 +250,12 @@ impl Model {
     }
 
     /// The best answers to a query that have a reason, are likely enough, and do not come after `least`.
-    fn missing(&self, found: &Found, options: &CompleteOptions, least: Option<Rank>) -> Vec<Row> {
+    fn missing(
+        &self,
+        found: &Found,
+        options: &CompleteOptions,
+        least: Option<Rank>,
+    ) -> Result<Vec<Row>, AskError> {
         let query = found.query;
         let probabilities = self.probabilities(found);
         let mut rows = Vec::new();
@@ -263,13 +269,13 @@ impl Model {
             if rows.len() == TOP || unlikely || least.is_some_and(|least| rank > least) {
                 break;
             }
-            if let Some(reasoned) = self.reasoner.reasons(query, candidate, 1).into_iter().next() {
+            if let Some(reasoned) = self.reasoner.reasons(query, candidate, 1)?.into_iter().next() {
                 let answer = self.named(query, &reasoned, probability);
                 let fact = MissingFact::new(query, candidate.entity, answer, self.names(), self.naming());
                 rows.push(Row(rank, fact));
             }
         }
-        rows
+        Ok(rows)
     }
 
     fn write_missing(&self, blocks: &Blocks, done: &[u64], most: usize, out: &Path) -> Result<u64, AskError> {
