@@ -4,7 +4,7 @@
 //! times the settings of the speed table, 16 queries a step on FB15k-237 and 32 on WN18RR, six layers of width 32.
 //!
 //! `… -- --train SECONDS NAME [key=value …]` trains for about so long (the number of steps is chosen by a few that are
-//! timed first) and ranks the test split in both directions. Settings are those of `propagate::Settings`. With
+//! timed first) and ranks the test split in both directions. Settings are those of `propagate::PropagateSettings`. With
 //! `--on OTHER` it answers the test split of another data set with the same relations, over that one's facts.
 //!
 //! The floor is the time in which the device copies as many bytes as a step has to touch at least, at the speed of a
@@ -16,7 +16,7 @@ use ruleguider::eval::{Protocol, Reasoner, Side, Split, Unseen, evaluate_split};
 use ruleguider::graph::{Dataset, Direction, Known, Query, ReadOptions, Triple, read};
 use ruleguider::progress::{Metric, Progress, Silent};
 use ruleguider::propagate::{
-    PropagateTask, Propagator, Removal, Settings, TrainedPropagator, linked_share, train,
+    PropagateSettings, PropagateTask, Propagator, Removal, TrainedPropagator, linked_share, train,
 };
 use ruleguider::tensor::{Ask, Device, DeviceChoice, Reach};
 use std::error::Error;
@@ -87,9 +87,9 @@ fn data() -> PathBuf {
 }
 
 /// The settings of the speed table, changed as asked.
-fn settings(name: &str, set: &[(String, String)]) -> Outcome<Settings> {
+fn settings(name: &str, set: &[(String, String)]) -> Outcome<PropagateSettings> {
     let batch = if name == "wn18rr" { 32 } else { 16 };
-    let mut fields = serde_json::to_value(Settings { batch, ..Settings::default() })?;
+    let mut fields = serde_json::to_value(PropagateSettings { batch, ..PropagateSettings::default() })?;
     for (key, value) in set {
         let value = serde_json::from_str(value).unwrap_or_else(|_| value.as_str().into());
         let field = fields.get_mut(key).ok_or_else(|| format!("there is no setting `{key}`"))?;
@@ -101,7 +101,7 @@ fn settings(name: &str, set: &[(String, String)]) -> Outcome<Settings> {
 /// A training without looks at the validation split; what is hidden from a query is decided by it all the same.
 fn steps_alone(
     dataset: &Dataset,
-    settings: &Settings,
+    settings: &PropagateSettings,
     steps: usize,
     device: &Device,
 ) -> Outcome<(TrainedPropagator, f64)> {
@@ -111,7 +111,8 @@ fn steps_alone(
         Removal::Auto => Removal::Fact,
         other => other,
     };
-    let settings = Settings { removal, epochs: 3, epoch_queries: steps * settings.batch, ..settings.clone() };
+    let settings =
+        PropagateSettings { removal, epochs: 3, epoch_queries: steps * settings.batch, ..settings.clone() };
     let known = Known { valid: std::sync::Arc::default(), ..dataset.known.clone() };
     let size = (dataset.names.entities.len(), dataset.names.relations.len());
     let task = PropagateTask { known: &known, size, settings: &settings, seed: 1, device, folder: None };
@@ -121,7 +122,7 @@ fn steps_alone(
     Ok((made, best))
 }
 
-fn measure(name: &str, dataset: &Dataset, settings: Settings, options: &Options) -> Outcome<()> {
+fn measure(name: &str, dataset: &Dataset, settings: PropagateSettings, options: &Options) -> Outcome<()> {
     let device = &options.device;
     let copy = device.copy_seconds(1 << 28, 8)? / f64::from(1 << 28);
     let (made, step) = steps_alone(dataset, &settings, options.steps, device)?;
@@ -217,13 +218,19 @@ impl Progress for Printing {
     }
 }
 
-fn learn(name: &str, dataset: &Dataset, settings: Settings, seconds: f64, options: &Options) -> Outcome<()> {
+fn learn(
+    name: &str,
+    dataset: &Dataset,
+    settings: PropagateSettings,
+    seconds: f64,
+    options: &Options,
+) -> Outcome<()> {
     let device = &options.device;
     let (_, step) = steps_alone(dataset, &settings, 12, device)?;
     let looks = 5;
     let steps = (1e3 * seconds / step) as usize;
     let examples = 2 * dataset.known.queries.len();
-    let settings = Settings {
+    let settings = PropagateSettings {
         epochs: looks,
         epoch_queries: (steps / looks).max(1) * settings.batch,
         validate_every: 1,

@@ -4,7 +4,7 @@
 //! The law stands in [`LAW`]. A file is read as tokens (comments and texts left out), and every path that
 //! starts at the crate's root, whether by `crate::` or by enough `super::`, must lead into an allowed room.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ struct Room {
 /// A room may always use itself, what is [`ANYBODYS`] and the crate's `VERSION`. Of `eval`, `rule` uses the trait that all
 /// reasoners share; `train` also stops training by its figures. `walk` takes rules and soft rewards through traits of its
 /// own and knows neither `rule` nor `embed`. Tests of any room may use `generate`, which is made for them.
-const LAW: [Room; 19] = [
+const LAW: &[Room] = &[
     Room { name: "aside", knows: &[] },
     Room { name: "suggest", knows: &[] },
     Room { name: "progress", knows: &[] },
@@ -277,14 +277,49 @@ fn public_types(file: &Path, source: &str) -> Vec<(String, usize)> {
     (0..tokens.len()).filter_map(declared).collect()
 }
 
-/// Every name that is a public type of two rooms, with both places.
+/// Whether other crates can come to the module of a file through modules alone: `pub mod` all the way down.
+fn is_public_module(file: &Path, files: &[(PathBuf, String)]) -> bool {
+    let own = if file.ends_with("mod.rs") { file.parent().unwrap_or(file) } else { file };
+    let (Some(name), Some(parent)) = (own.file_stem(), own.parent()) else { return true };
+    if parent == Path::new("") {
+        return true;
+    }
+    let homes = [parent.join("mod.rs"), parent.with_extension("rs")];
+    files.iter().filter(|(other, _)| homes.contains(other)).any(|(other, source)| {
+        let declared = |three: &[Token]| {
+            three[0].text == "pub" && three[1].text == "mod" && name.to_str() == Some(&three[2].text)
+        };
+        tokens(source).windows(3).any(declared) && is_public_module(other, files)
+    })
+}
+
+/// The names in the `pub use` lines of a text.
+fn handed_on(source: &str) -> Vec<String> {
+    let (tokens, mut names) = (tokens(source), Vec::new());
+    for at in 1..tokens.len() {
+        if tokens[at - 1].text == "pub" && tokens[at].text == "use" {
+            let line = tokens[at..].iter().take_while(|token| token.text != ";");
+            names.extend(line.map(|token| token.text.clone()));
+        }
+    }
+    names
+}
+
+/// Every name by which other crates can call a type of each of two rooms, with both places.
 fn shared_names(files: &[(PathBuf, String)]) -> Vec<String> {
+    let mut exported: HashSet<(String, String)> = HashSet::new();
+    for (file, source) in files {
+        exported.extend(handed_on(source).into_iter().map(|name| (room(file), name)));
+    }
     let mut first: HashMap<String, (String, String)> = HashMap::new();
     let mut found = Vec::new();
     for (file, source) in files {
-        let room = room(file);
+        let (room, reached) = (room(file), is_public_module(file, files));
         for (name, line) in public_types(file, source) {
             let place = format!("src/{}:{line}", file.display());
+            if !reached && !exported.contains(&(room.clone(), name.clone())) {
+                continue;
+            }
             match first.get(&name) {
                 Some((other, before)) if *other != room => {
                     found.push(format!("{place}: {name} is already a public type of {other}, {before}"));
@@ -347,17 +382,36 @@ fn one_public_name_means_one_thing() {
 fn a_name_that_two_rooms_share_is_found() {
     let file = |path: &str, text: &str| (PathBuf::from(path), text.to_owned());
     let files = [
+        file("graph/mod.rs", "mod a; mod b; pub use a::{Stage, Step}; pub use b::Shape;"),
         file("graph/a.rs", "pub struct Stage; pub(super) enum Step {} // pub struct Shape;"),
         file("graph/b.rs", "pub trait Stage {} #[cfg(test)] mod tests { pub struct Answer; }"),
         file("rule/mod.rs", "struct Stage; pub enum Step {}\npub struct Shape<T>(T); pub enum Answer {}"),
+        file("walk/mod.rs", "mod inner; pub mod open;"),
+        file("walk/inner.rs", "pub struct Stage; pub enum Step {}"),
+        file("walk/open/mod.rs", "mod deep;"),
+        file("walk/open/deep.rs", "pub struct Step;"),
     ];
     assert_eq!(shared_names(&files), Vec::<String>::new());
-    let walk = file("walk/x.rs", "\n/// A step.\npub enum Step {}");
-    let files: Vec<_> = files.into_iter().chain([walk]).collect();
-    assert_eq!(
-        shared_names(&files),
-        ["src/walk/x.rs:3: Step is already a public type of rule, src/rule/mod.rs:1"]
-    );
+    for (path, text, said) in [
+        (
+            "eval/mod.rs",
+            "\n/// A step.\npub enum Step {}",
+            "src/eval/mod.rs:3: Step is already a public type of rule",
+        ),
+        (
+            "walk/open/a.rs",
+            "pub type Answer = u8;",
+            "src/walk/open/a.rs:1: Answer is already a public type of rule",
+        ),
+    ] {
+        let mut files = files.to_vec();
+        files[6].1 = "mod deep; pub mod a;".to_owned();
+        files.push(file(path, text));
+        assert_eq!(
+            shared_names(&files),
+            [format!("{said}, src/rule/mod.rs:{}", 1 + usize::from(said.contains("Answer")))]
+        );
+    }
 }
 
 fn check(file: &str, source: &str) -> Vec<String> {

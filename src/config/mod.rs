@@ -52,7 +52,7 @@ pub struct Config {
     /// The walker and its training.
     pub walk: WalkConfig,
     /// The propagator and its training.
-    pub propagate: propagate::Settings,
+    pub propagate: propagate::PropagateSettings,
     /// How much each reasoner of the blend counts.
     pub blend: BlendConfig,
     /// The ranking at the end.

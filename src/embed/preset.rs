@@ -12,7 +12,7 @@ macro_rules! presets {
 }
 
 /// From this many entities on a graph is large. Settings were measured below 3,000 entities (UMLS, Kinship, families) and
-/// from 14,541 on (FB15k-237, WN18RR, NELL-995), see results/NOTES.md, *Graphs of one's own*; between, nobody has looked.
+/// from 14,541 on (FB15k-237, WN18RR, NELL-995), see results/NOTES.md, *Your own graph*; between, nobody has looked.
 pub const LARGE: usize = 10_000;
 /// Below this many entities a graph is small: UMLS, Kinship and a family of 400, on which 64 numbers were enough
 /// (results/NOTES.md, the table of `embed` on graphs of less than 10,000 entities).
@@ -40,7 +40,7 @@ pub fn presets() -> impl Iterator<Item = (&'static str, ModelKind, Settings)> {
 
 /// Settings of a model for a graph of so many entities that nobody has tuned for. A softmax over all entities for every
 /// fact learns better, and in far fewer epochs, than yes and no for every answer, on small graphs and large ones. The
-/// numbers are those that results/NOTES.md compares (*Graphs of one's own*; N3 of RotatE above it).
+/// numbers are those that results/NOTES.md compares (*Your own graph*; N3 of RotatE above it).
 pub fn suited(model: ModelKind, entities: usize) -> Settings {
     let own = match model {
         ModelKind::DistMult | ModelKind::ComplEx => Settings {

@@ -22,7 +22,7 @@ const LARGE_PRODUCTS: f64 = 2.0;
 /// From this mean degree on a graph is walked like FB15k-237, below like WN18RR. Between theirs, which are 37.5 and 4.3
 /// (results/NOTES.md, *Degrees*); no graph between has been tried.
 const DENSE: f64 = 15.0;
-/// The part of the time that the walker gets. These parts were chosen by hand; results/NOTES.md, *Graphs of one's own*, has
+/// The part of the time that the walker gets. These parts were chosen by hand; results/NOTES.md, *Your own graph*, has
 /// the figures that `run` reaches with them.
 const WALKING: f64 = 0.5;
 /// The part that the embedding model gets.
@@ -35,7 +35,7 @@ const PRETRAINING: f64 = 0.5;
 const HOPE: f64 = 3.0;
 /// A network is made smaller until the time is enough for so many epochs, and left out if the smallest has not
 /// even the second number of them: one that has hardly been trained says nothing, and rewards at random. results/NOTES.md,
-/// *Graphs of one's own*: on WN18RR's facts in 8 minutes 47.3 by small networks, 39.3 by a large one after one epoch.
+/// *Your own graph*: on WN18RR's facts in 8 minutes 47.3 by small networks, 39.3 by a large one after one epoch.
 const EPOCHS_WANTED: [usize; 2] = [10, 5];
 /// The sizes of walkers, the largest first: for so many entities or more, the width, layers, batch and walks a query.
 const WALKERS: [(usize, [usize; 4]); 3] =

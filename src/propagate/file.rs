@@ -4,7 +4,7 @@
 //! found by name.
 
 use super::network::Network;
-use super::settings::Settings;
+use super::settings::PropagateSettings;
 use super::{PropagateError, Propagator};
 use crate::graph::{Graph, Names};
 use crate::tensor::{Archive, Device};
@@ -42,7 +42,7 @@ impl Propagator {
                 .metadata(key)
                 .ok_or_else(|| wrong(format!("has no `{key}`; was it written by a propagator?")))
         };
-        let settings: Settings =
+        let settings: PropagateSettings =
             serde_json::from_str(note(SETTINGS)?).map_err(|error| wrong(error.to_string()))?;
         let stored: Vec<String> =
             serde_json::from_str(note(RELATIONS)?).map_err(|error| wrong(error.to_string()))?;

@@ -6,7 +6,7 @@
 //! and on the graph around it, not on who the entities are, so the same weights answer over another graph with the same
 //! relations ([`Propagator::on`]).
 //!
-//! - [`Settings`] are everything that can be chosen, [`train()`] makes a [`Propagator`], which answers through
+//! - [`PropagateSettings`] are everything that can be chosen, [`train()`] makes a [`Propagator`], which answers through
 //!   [`Reasoner`](crate::eval::Reasoner) and says by which paths ([`Propagator::paths`]).
 //! - Entities that nothing has reached have the state zero and cost nothing.
 //! - A training query must not see its own answer: its edge is taken out for that query alone, and with it every other
@@ -28,7 +28,7 @@ mod trainer;
 pub use examples::linked_share;
 pub use paths::{MessagePath, PathHop};
 pub use propagator::{Propagator, StepPart};
-pub use settings::{Aggregate, RelationWeights, Removal, Settings};
+pub use settings::{MessageAggregate, PropagateSettings, RelationWeights, Removal};
 pub use trainer::{PropagateTask, TrainedPropagator, train};
 
 use crate::tensor::TensorError;

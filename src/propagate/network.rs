@@ -1,6 +1,6 @@
 //! The network: its parameters, and how a batch of queries becomes scores of all entities.
 
-use super::settings::{Aggregate, Settings};
+use super::settings::{MessageAggregate, PropagateSettings};
 use super::{PropagateError, StepPart};
 use crate::tensor::{
     Activation, Ask, Device, Gradients, Indices, Initial, Mesh, ParameterId, Parameters, Reach, Tape, Tensor,
@@ -52,7 +52,7 @@ pub(super) struct Network {
 
 impl Network {
     pub(super) fn new(
-        settings: &Settings,
+        settings: &PropagateSettings,
         relations: usize,
         device: &Device,
         seed: u64,
@@ -62,8 +62,8 @@ impl Network {
         let (width, hidden, links) = (settings.width, settings.hidden, 2 * relations);
         let of = |inputs: usize| Initial::Uniform((inputs as f32).sqrt().recip());
         let (depth, mixed) = match settings.aggregate {
-            Aggregate::Pna => (AGGREGATES * width, 3 * width),
-            Aggregate::Gated => (width, width),
+            MessageAggregate::Pna => (AGGREGATES * width, 3 * width),
+            MessageAggregate::Gated => (width, width),
         };
         let query = parameters.dense("query", links, width, Initial::Normal(1.0))?;
         let mut layers = Vec::new();
@@ -87,8 +87,8 @@ impl Network {
                 scale: dense("scale", 1, width, Initial::Ones)?,
                 shift: dense("shift", 1, width, Initial::Zeros)?,
                 gate: match settings.aggregate {
-                    Aggregate::Pna => None,
-                    Aggregate::Gated => Some([
+                    MessageAggregate::Pna => None,
+                    MessageAggregate::Gated => Some([
                         dense("gate.state", width, GATE, of(width))?,
                         dense("gate.query", width, GATE, of(width))?,
                         dense("gate.links", kinds, GATE, Initial::Normal(0.5))?,

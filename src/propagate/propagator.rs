@@ -3,7 +3,7 @@
 use super::PropagateError;
 use super::examples::{kind_of, mesh};
 use super::network::Network;
-use super::settings::Settings;
+use super::settings::PropagateSettings;
 use crate::eval::{Answers, Reasoner, ReasonerError};
 use crate::graph::{EntityId, Graph, Link, Query};
 use crate::tensor::{Ask, Device, Indices, Mesh, Reach, Tensor};
@@ -17,7 +17,7 @@ const ROWS: usize = 1 << 22;
 
 /// A trained network on a graph. Answers queries about the graph's entities.
 pub struct Propagator {
-    pub(super) settings: Settings,
+    pub(super) settings: PropagateSettings,
     pub(super) network: Network,
     pub(super) mesh: Mesh,
 }
@@ -28,7 +28,7 @@ impl Propagator {
     /// # Errors
     /// If the settings are wrong or the device fails.
     pub fn new(
-        settings: &Settings,
+        settings: &PropagateSettings,
         graph: &Graph,
         device: &Device,
         seed: u64,
@@ -38,7 +38,11 @@ impl Propagator {
     }
 
     /// A network over `graph`.
-    pub(super) fn of(settings: Settings, network: Network, graph: &Graph) -> Result<Self, PropagateError> {
+    pub(super) fn of(
+        settings: PropagateSettings,
+        network: Network,
+        graph: &Graph,
+    ) -> Result<Self, PropagateError> {
         let mesh = mesh(network.parameters.device(), graph)?;
         Ok(Propagator { settings, network, mesh })
     }
@@ -58,7 +62,7 @@ impl Propagator {
     }
 
     /// What was chosen for it.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &PropagateSettings {
         &self.settings
     }
 

@@ -14,7 +14,7 @@ const FEW_RELATIONS: usize = 20;
 /// How the messages that come in at an entity are put together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Aggregate {
+pub enum MessageAggregate {
     /// Mean, maximum, minimum and standard deviation, each also scaled by the entity's degree.
     #[default]
     Pna,
@@ -51,7 +51,7 @@ pub enum Removal {
 /// Everything that can be chosen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Settings {
+pub struct PropagateSettings {
     /// How many times messages are passed on: the longest path that counts.
     pub layers: usize,
     /// Numbers in the state of an entity, at most 256.
@@ -59,7 +59,7 @@ pub struct Settings {
     /// Width of the perceptron that scores, at most 256.
     pub hidden: usize,
     /// How messages are put together.
-    pub aggregate: Aggregate,
+    pub aggregate: MessageAggregate,
     /// Where the weights of the links come from.
     pub weights: RelationWeights,
     /// The most entities of a query that pass on in a layer, by a learnt priority; 0 for all. For graphs that are too
@@ -89,13 +89,13 @@ pub struct Settings {
     pub patience: usize,
 }
 
-impl Default for Settings {
+impl Default for PropagateSettings {
     fn default() -> Self {
-        Settings {
+        PropagateSettings {
             layers: 6,
             width: 32,
             hidden: 64,
-            aggregate: Aggregate::default(),
+            aggregate: MessageAggregate::default(),
             weights: RelationWeights::default(),
             frontier: 0,
             dropout: 0.0,
@@ -113,7 +113,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl PropagateSettings {
     /// Whether the values make sense.
     ///
     /// # Errors
@@ -132,7 +132,7 @@ impl Settings {
     }
 
     /// The same with the choice between weights of the query and plain ones made for so many relations.
-    pub(super) fn settled(mut self, relations: usize) -> Settings {
+    pub(super) fn settled(mut self, relations: usize) -> PropagateSettings {
         self.weights = match self.weights_of_query(relations) {
             true => RelationWeights::Query,
             false => RelationWeights::Plain,

@@ -31,19 +31,23 @@ fn families(count: u32) -> (Known, (usize, usize)) {
     (Known { facts: facts.clone(), queries: facts, valid: valid.into() }, (7 * count as usize, 3))
 }
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> PropagateSettings {
+    PropagateSettings {
         layers: 3,
         width: 16,
         hidden: 16,
         epochs: 8,
         learning_rate: 5e-3,
         warm_up: 20,
-        ..Settings::default()
+        ..PropagateSettings::default()
     }
 }
 
-fn trained(device: &Device, settings: &Settings, count: u32) -> (TrainedPropagator, Known, (usize, usize)) {
+fn trained(
+    device: &Device,
+    settings: &PropagateSettings,
+    count: u32,
+) -> (TrainedPropagator, Known, (usize, usize)) {
     let (known, size) = families(count);
     let task = PropagateTask { known: &known, size, settings, seed: 3, device, folder: None };
     (train(task, &Silent).unwrap(), known, size)
@@ -98,7 +102,7 @@ fn random_place(triple: Triple) -> usize {
 #[test]
 fn a_bounded_frontier_learns_the_rule_too() {
     let device = Device::cpu(2).unwrap();
-    let bounded = Settings { frontier: 4, ..settings() };
+    let bounded = PropagateSettings { frontier: 4, ..settings() };
     let (made, known, _) = trained(&device, &bounded, 24);
     let valid = made.valid.unwrap();
     assert!(valid.mrr > 0.8, "{valid:?}");
@@ -109,7 +113,7 @@ fn a_bounded_frontier_learns_the_rule_too() {
 #[test]
 fn gated_sums_learn_the_rule_too() {
     let device = Device::cpu(2).unwrap();
-    let gated = Settings { aggregate: Aggregate::Gated, epochs: 12, ..settings() };
+    let gated = PropagateSettings { aggregate: MessageAggregate::Gated, epochs: 12, ..settings() };
     let (made, ..) = trained(&device, &gated, 24);
     let valid = made.valid.unwrap();
     assert!(valid.mrr > 0.8, "{valid:?}");
@@ -164,10 +168,11 @@ fn weights_serve_another_graph_and_come_back_from_a_file() {
 
 #[test]
 fn the_same_seed_gives_the_same_bits_on_one_thread_and_on_two() {
-    let few = Settings { epochs: 1, epoch_queries: 64, validation_queries: 4, dropout: 0.1, ..settings() };
+    let few =
+        PropagateSettings { epochs: 1, epoch_queries: 64, validation_queries: 4, dropout: 0.1, ..settings() };
     let scores = |threads: usize, weights: RelationWeights| {
         let device = Device::cpu(threads).unwrap();
-        let (made, ..) = trained(&device, &Settings { weights, ..few.clone() }, 12);
+        let (made, ..) = trained(&device, &PropagateSettings { weights, ..few.clone() }, 12);
         let query = Query { subject: EntityId(3), link: Link::forward(RelationId(GRAND)) };
         let Answers::Dense { scores, .. } = made.propagator.answer(&[query]).unwrap() else { unreachable!() };
         scores.into_iter().map(f32::to_bits).collect::<Vec<_>>()
@@ -207,18 +212,18 @@ fn the_share_of_linked_pairs_decides_what_is_hidden() {
 #[test]
 fn settings_that_cannot_be_used_are_named() {
     for (settings, name) in [
-        (Settings { layers: 0, ..Settings::default() }, "layers"),
-        (Settings { width: 300, ..Settings::default() }, "width"),
-        (Settings { dropout: 1.0, ..Settings::default() }, "dropout"),
-        (Settings { learning_rate: f64::NAN, ..Settings::default() }, "learning_rate"),
+        (PropagateSettings { layers: 0, ..PropagateSettings::default() }, "layers"),
+        (PropagateSettings { width: 300, ..PropagateSettings::default() }, "width"),
+        (PropagateSettings { dropout: 1.0, ..PropagateSettings::default() }, "dropout"),
+        (PropagateSettings { learning_rate: f64::NAN, ..PropagateSettings::default() }, "learning_rate"),
     ] {
         assert!(settings.check().unwrap_err().to_string().contains(name));
     }
-    let unknown: Result<Settings, _> = serde_json::from_str(r#"{"layer": 3}"#);
+    let unknown: Result<PropagateSettings, _> = serde_json::from_str(r#"{"layer": 3}"#);
     assert!(unknown.unwrap_err().to_string().contains("layer"));
     let none = Known::default();
     let device = Device::cpu(1).unwrap();
-    let settings = Settings::default();
+    let settings = PropagateSettings::default();
     let task = PropagateTask {
         known: &none,
         size: (3, 1),

@@ -4,7 +4,7 @@
 //! query's other answers. A training is a function of its task and seed.
 
 use super::examples::Examples;
-use super::settings::Settings;
+use super::settings::PropagateSettings;
 use super::{PropagateError, Propagator};
 use crate::eval::{Figures, Protocol, Side, Unseen};
 use crate::graph::{Graph, Known};
@@ -33,7 +33,7 @@ pub struct PropagateTask<'a> {
     /// How many entities and relations there are, seen or not.
     pub size: (usize, usize),
     /// The network and how to train it.
-    pub settings: &'a Settings,
+    pub settings: &'a PropagateSettings,
     /// Seed of every random choice.
     pub seed: u64,
     /// Where to compute.

@@ -16,6 +16,8 @@ mod material;
 pub mod memory;
 mod mirror;
 mod record;
+// The file of the function `run`.
+#[allow(clippy::module_inception)]
 mod run;
 mod stages;
 pub mod tensorboard;

@@ -37,7 +37,7 @@ pub use reasoner::Noting;
 pub use reward::{NoRules, PathRules, SoftReward, SoftRewardError, Teacher};
 pub use train::{TrainOptions, train};
 pub use walker::Walker;
-pub use world::{Ask, World};
+pub use world::World;
 
 use crate::settings::WrongValue;
 use crate::tensor::TensorError;
