@@ -160,6 +160,8 @@ impl RowResult {
             both: None,
             valid: None,
             valid_as_published: None,
+            valid_taught: None,
+            valid_taught_as_published: None,
             parameters: None,
             stage_seconds: seconds.collect(),
             rule_share: None,
