@@ -26,9 +26,9 @@ const SMALL: [&str; 15] = [
 
 /// The model, and the folder that it lives in.
 fn learnt(recipe: &str, more: &[&str]) -> (Model, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("a folder for the run");
     let learn = Learn::demonstration().config(recipe).out(folder.path().join("run"));
-    let learn = learn.device(Device::cpu(1).unwrap());
+    let learn = learn.device(Device::cpu(1).expect("a thread"));
     let learn = SMALL.iter().chain(more).fold(learn, |learn, setting| learn.set(*setting));
     (learn.run().unwrap_or_else(|error| panic!("{recipe}: {error}")), folder)
 }

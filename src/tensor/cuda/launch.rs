@@ -177,7 +177,8 @@ mod tests {
     #[test]
     fn a_size_beyond_32_bits_is_an_error_and_is_not_cut_off() {
         let large = 1usize << 32;
-        assert_eq!(grid("copy", (3, 2), 256, arguments![7usize, large - 1]).unwrap(), [3, 2, 256]);
+        let fitting: &[Argument] = arguments![7usize, large - 1];
+        assert_eq!(grid("copy", (3, 2), 256, fitting).unwrap(), [3, 2, 256]);
         for (blocks, arguments) in [
             ((3, 2), arguments![7usize, large]),
             ((large, 1), arguments![7usize, 7usize]),
