@@ -107,7 +107,7 @@ impl<'a> Lessons<'a> {
         let joint = self.options.phase == Phase::Joint;
         let decay = if joint { Decay::Linear(config.final_rate) } else { Decay::Constant };
         let within = match config.steps {
-            steps if joint && steps > 0 => Within::Steps(steps as u64),
+            steps if joint && steps > 0 => Within::Steps(steps),
             _ => Within::Epochs(config.epochs),
         };
         let learning_rate =
@@ -169,7 +169,6 @@ impl Trainable for Lessons<'_> {
         if let (Some(id), Some(average)) = (network.reward_average(), average) {
             let mean = (tally.reward / tally.walks.max(1.0)) as f32;
             let average = average + config.baseline_weight * (mean - average);
-            drop(tape);
             self.walker.parameters.set(id, &[average])?;
         }
         Ok(())

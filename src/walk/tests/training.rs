@@ -7,7 +7,8 @@ use crate::progress::{Metric, Progress, Silent};
 use crate::tensor::Tensor;
 use crate::train::{Recording, TrainError, TrainingSummary, forget, read_curves};
 use crate::walk::{
-    Agents, Baseline, NoRules, Phase, SoftRewardError, Teacher, TrainOptions, WalkConfig, WalkError, Walker, train,
+    Agents, Baseline, NoRules, Phase, SoftRewardError, Teacher, TrainOptions, WalkConfig, WalkError, Walker,
+    train,
 };
 use std::fmt::Display;
 use std::path::Path;
