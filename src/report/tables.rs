@@ -140,6 +140,13 @@ impl Row<'_> {
         Some(columns?.join(" | "))
     }
 
+    /// What is published for a system stands beside each way to come by it: the settings that its authors published, and
+    /// the ways of a validation figure.
+    fn known_as(&self) -> &str {
+        let (system, _) = self.system.split_once("-valid-").unwrap_or((self.system, ""));
+        system.strip_suffix("-published").unwrap_or(system)
+    }
+
     fn ranking(&self) -> String {
         let last = self.seeds[self.seeds.len() - 1];
         format!(
@@ -148,7 +155,7 @@ impl Row<'_> {
             self.figures(&|result| Some(result.report.figures)).unwrap_or_default(),
             percent(self.spread()),
             percent(self.mean(&|result| result.mrr_published_ties)),
-            theirs(published().row(self.dataset, self.system, self.split)),
+            theirs(published().row(self.dataset, self.known_as(), self.split)),
             last.report.figures.queries,
             last.report.left_out,
             self.seeds(),
@@ -172,9 +179,7 @@ impl Row<'_> {
         filtered: &dyn Fn(&RowResult) -> Option<Figures>,
     ) -> Option<String> {
         let figures = self.figures(of)?;
-        // What is published for a system stands beside each way to come by it.
-        let (known_as, _) = self.system.split_once("-valid-").unwrap_or((self.system, ""));
-        let theirs = theirs(published().row(self.dataset, known_as, "valid"));
+        let theirs = theirs(published().row(self.dataset, self.known_as(), "valid"));
         let queries = self.seeds.iter().find_map(|result| of(result))?.queries;
         let Row { dataset, system, .. } = self;
         let filtered = percent(self.mean(&|result| filtered(result).map(|figures| figures.mrr)));

@@ -110,8 +110,7 @@ impl<'a> Lessons<'a> {
             steps if joint && steps > 0 => Within::Steps(steps),
             _ => Within::Epochs(config.epochs),
         };
-        let learning_rate =
-            LearningRate { initial: config.learning_rate.into(), decay, within, warm_up: 0 };
+        let learning_rate = LearningRate { initial: config.learning_rate.into(), decay, within, warm_up: 0 };
         TrainingPlan {
             stage,
             title: title.to_owned(),
