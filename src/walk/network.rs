@@ -10,7 +10,7 @@
 //!
 //! This module knows no graph and draws nothing: it is given layers of states and lists of candidates.
 
-use super::config::{Agents, Baseline, WalkConfig};
+use super::config::{Agents, WalkConfig};
 use super::layer::Layer;
 use super::world::{Ask, Candidates};
 use crate::tensor::{
@@ -48,8 +48,6 @@ pub(super) struct Network {
     relations: ParameterId,
     relation_agent: Option<Agent>,
     entity_agent: Agent,
-    /// The moving average of rewards, where that is the baseline: no weight, but part of what a training goes on from.
-    reward_average: Option<ParameterId>,
     embedding_dropout: f32,
     hidden_dropout: f32,
 }
@@ -108,13 +106,8 @@ impl Network {
                 (None, agent(parameters, "agent", 2 * width, head, true)?)
             }
         };
-        let reward_average = match config.baseline {
-            Baseline::Moving => Some(parameters.statistic("reward_average", 1, 1, Initial::Zeros)?),
-            Baseline::None | Baseline::Query => None,
-        };
         Ok(Network {
             agents: config.agents,
-            reward_average,
             entities: entity_table,
             relations: relation_table,
             relation_agent,
@@ -127,11 +120,6 @@ impl Network {
     /// The embeddings of the entities.
     pub(super) fn entity_table(&self) -> ParameterId {
         self.entities
-    }
-
-    /// The moving average of rewards, if that is the baseline.
-    pub(super) fn reward_average(&self) -> Option<ParameterId> {
-        self.reward_average
     }
 
     /// The embeddings of the links.

@@ -5,7 +5,7 @@
 //!
 //! Every random number of a batch comes from the seed, the phase, the epoch and the batch's number.
 
-use super::config::WalkConfig;
+use super::config::{Baseline, WalkConfig};
 use super::episode::{Lesson, Moment, Phase};
 use super::measure::Watch;
 use super::reward::Teacher;
@@ -25,6 +25,9 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Map, Value};
 use std::path::Path;
 use std::time::Duration;
+
+/// The moving average of the mean reward of batches goes by this name.
+const AVERAGE: &str = "reward average";
 
 /// How a training is run, beside the walker's own settings.
 #[derive(Clone, Copy, Debug)]
@@ -150,8 +153,8 @@ impl Trainable for Lessons<'_> {
         let TrainOptions { phase, seed, .. } = self.options;
         let first = place.batch * config.batch;
         let asks = &self.order[first..(first + config.batch).min(self.order.len())];
-        let average = network.reward_average().map(|id| parameters.value(id).number()).transpose()?;
-        let moment = Moment::of(config, place.step, average.unwrap_or(0.0));
+        let average = sums.remembered(AVERAGE).unwrap_or(0.0);
+        let moment = Moment::of(config, place.step, average as f32);
         let lesson = Lesson { config, world, network, teacher: self.teacher, phase, moment };
         let mut tape = Tape::training(parameters, number_of(seed, phase, place.epoch, place.batch as u64));
         let episode = lesson.episode(&mut tape, asks, None, &mut Watch::off())?;
@@ -165,10 +168,9 @@ impl Trainable for Lessons<'_> {
         if let Some(entropy) = episode.entropy {
             sums.add_later("entropy", entropy);
         }
-        if let (Some(id), Some(average)) = (network.reward_average(), average) {
-            let mean = (tally.reward / tally.walks.max(1.0)) as f32;
-            let average = average + config.baseline_weight * (mean - average);
-            self.walker.parameters.set(id, &[average])?;
+        if config.baseline == Baseline::Moving {
+            let mean = tally.reward / tally.walks.max(1.0);
+            sums.remember(AVERAGE, average + f64::from(config.baseline_weight) * (mean - average));
         }
         Ok(())
     }

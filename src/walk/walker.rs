@@ -64,9 +64,9 @@ impl Walker {
 
     /// How many numbers it learns.
     pub fn parameter_count(&self) -> usize {
-        let Self { config, world, network, parameters } = self;
+        let Self { config, world, parameters, .. } = self;
         let unlearnt = if config.entity_embeddings { 0 } else { world.entities() * config.dimension };
-        parameters.len() - unlearnt - usize::from(network.reward_average().is_some())
+        parameters.len() - unlearnt
     }
 
     /// Changes how many paths beam search keeps, and how those to one entity make its score.
