@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn rows_are_chosen_by_data_set_and_system() {
         assert_eq!(rows(Some("wn18rr"), Some("minerva")).unwrap().len(), 1);
-        assert_eq!(rows(Some("wn18rr"), None).unwrap().len(), 19);
+        assert_eq!(rows(Some("wn18rr"), None).unwrap().len(), 20);
         assert!(rows(None, None).unwrap().len() >= 42);
         let said = rows(Some("wn18rr"), Some("minerwa")).unwrap_err().to_string();
         assert!(said.contains("no configuration for wn18rr minerwa; data sets:"), "{said}");
