@@ -112,11 +112,7 @@ fn measure(job: &str, path: &Path) -> Result<(), Anything> {
 
 /// The most memory this process has had, as Linux counts it.
 fn peak_bytes() -> Result<u64, Anything> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line =
-        status.lines().find(|line| line.starts_with("VmHWM:")).ok_or("no VmHWM in /proc/self/status")?;
-    let kilobytes: u64 = line.split_whitespace().nth(1).ok_or("no figure beside VmHWM")?.parse()?;
-    Ok(1024 * kilobytes)
+    Ok(ruleguider::memory::peak_bytes().ok_or("no VmHWM in /proc/self/status")?)
 }
 
 /// One row of the table: how to start the process.

@@ -236,7 +236,7 @@ fn complex(device: &Device, steps: usize) -> Result<Figures> {
         let (entity, relation) = (tape.parameter(entities), tape.parameter(relations));
         let (head, link) = (tape.gather(entity, &heads, 0.0)?, tape.gather(relation, &links, 0.0)?);
         let query = tape.complex_product(head, link)?;
-        let loss = tape.binary_loss_against_all(query, entity, None, &labels, 0.1, 0.0)?;
+        let loss = tape.binary_loss_against_all(query, entity, None, &labels, Smoothing::even(0.1), 0.0)?;
         tape.backward(loss, &mut gradients)?;
         adam.step(&mut parameters, &mut gradients)
     })?;
@@ -258,7 +258,5 @@ fn three_products(device: &Device, rows: usize, inner: usize, columns: usize) ->
 }
 
 fn process_peak_mib() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok()).unwrap_or(0) / 1024
+    (ruleguider::memory::peak_bytes().unwrap_or(0) >> 20) as usize
 }

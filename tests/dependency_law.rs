@@ -19,6 +19,8 @@ struct Room {
 /// own and knows neither `rule` nor `embed`. Tests of any room may use `generate`, which is made for them.
 const LAW: &[Room] = &[
     Room { name: "aside", knows: &[] },
+    Room { name: "fnv", knows: &[] },
+    Room { name: "memory", knows: &[] },
     Room { name: "suggest", knows: &[] },
     Room { name: "progress", knows: &[] },
     Room { name: "settings", knows: &[] },
@@ -65,7 +67,7 @@ const LAW: &[Room] = &[
 ];
 
 /// What every room may use of the crate's root.
-const ANYBODYS: [&str; 6] = ["aside", "progress", "settings", "skip", "suggest", "VERSION"];
+const ANYBODYS: [&str; 8] = ["aside", "fnv", "memory", "progress", "settings", "skip", "suggest", "VERSION"];
 
 /// All that `rule` may use of `eval`.
 const REASONER_TRAIT: [&str; 4] = ["Reasoner", "ReasonerError", "Answers", "Scored"];

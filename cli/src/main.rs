@@ -19,7 +19,6 @@ const HELP_INSTEAD: ErrorKind = ErrorKind::DisplayHelpOnMissingArgumentOrSubcomm
 
 /// How a verb that did not fail came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code)]
 enum Outcome {
     /// It did what was asked.
     Done,

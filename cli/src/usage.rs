@@ -16,8 +16,5 @@ pub fn cpu_seconds() -> Option<f64> {
 
 /// The most memory that was in use at once, in megabytes of a million bytes.
 pub fn peak_memory_mb() -> Option<f64> {
-    let status = read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kibibytes: f64 = line.trim().trim_end_matches(" kB").parse().ok()?;
-    Some(kibibytes * 1024.0 / 1e6)
+    Some(ruleguider::memory::peak_bytes()? as f64 / 1e6)
 }

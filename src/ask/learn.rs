@@ -53,7 +53,8 @@ impl Learn {
         }
     }
 
-    /// How long learning and ranking may take; 10 minutes where nothing is said. A configuration has no use for it.
+    /// How long learning and ranking may take. Where nothing is said, 10 minutes without a configuration, and as long as it
+    /// takes with one.
     pub fn minutes(self, minutes: f64) -> Self {
         Self { minutes: Some(minutes), ..self }
     }
@@ -140,7 +141,7 @@ impl Learn {
         };
         let out = self.out.clone().unwrap_or_else(|| self.default_out(&source));
         let plan = match &named {
-            Some(_) => None,
+            Some(config) => self.within(config.with(&set)?, &dataset, &device),
             None => Some(self.plan(&dataset, &device, &out).with(&set)?),
         };
         let spec = RunSpec {
@@ -158,6 +159,13 @@ impl Learn {
             budget: plan.as_ref().map(|plan| plan.budget(began)),
         };
         Ok(Learning { spec, dataset, plan })
+    }
+
+    /// How the time is shared by what a configuration asks for, if there is a limit to it.
+    fn within(&self, config: Config, dataset: &Dataset, device: &Device) -> Option<Plan> {
+        let (threads, cuda) = (rayon::current_num_threads(), device.is_cuda());
+        let resources = self.minutes.map(|minutes| Resources { minutes, threads, cuda })?;
+        Some(Plan::of(config, &GraphSize::of(dataset), &resources))
     }
 
     /// What suits a graph that nobody has tuned for.
@@ -204,7 +212,7 @@ impl Learning {
         &self.dataset
     }
 
-    /// How the time is planned; `None` where a configuration says how long to train.
+    /// How the time is planned; `None` where a configuration says how long to train and nothing limits it.
     pub fn plan(&self) -> Option<&Plan> {
         self.plan.as_ref()
     }

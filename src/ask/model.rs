@@ -1,7 +1,7 @@
 //! [`Model`]: a run that can be asked.
 
 use super::{AskError, HeldOut, NameIndex, Naming, RunReport};
-use crate::config::{Config, Layer};
+use crate::config::{Config, Layer, System};
 use crate::embed::Embedding;
 use crate::eval::calibration::Calibrator;
 use crate::eval::{Protocol, Report, Split, evaluate_split};
@@ -13,7 +13,7 @@ use crate::rule::ScoredRule;
 use crate::run::directory::{CONFIG, RESULTS};
 use crate::run::{Artifacts, Checksum, Learnable, Manifest, RunDirectory, RunError, Stages, recorded};
 use crate::tensor::{Device, DeviceChoice};
-use crate::walk::Noting;
+use crate::walk::{AsTaught, Noting};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -238,6 +238,26 @@ impl Model {
     pub fn query(&self, subject: &str, relation: &str) -> Result<Query, AskError> {
         let index = self.index();
         Ok(Query { subject: index.entity(subject)?, link: index.link(relation)? })
+    }
+
+    /// Ranks the validation facts that the walker was taught, each as while it was taught: filtered without test answers,
+    /// and with them. None where no walker answers alone, or where it was not taught them.
+    ///
+    /// # Errors
+    /// If the walker fails or the user interrupts.
+    pub fn taught(
+        &self,
+        protocol: Protocol,
+        progress: &dyn Progress,
+    ) -> Result<Option<[Report; 2]>, AskError> {
+        let walker = self.reasoner.walker().filter(|_| self.config().system == System::Walker);
+        let Some(walker) = walker.filter(|_| self.valid_is_learnt()) else { return Ok(None) };
+        let tuning = &self.artifacts.learnable.tuning;
+        let taught = AsTaught::new(walker, protocol.side.asked(&tuning.valid))?;
+        // The evaluation asks by name for facts of the graph; what was taught as a query alone counts as one here.
+        let graph = self.dataset.graph_of(&tuning.with_valid_learnt());
+        let figures = |split| evaluate_split(&taught, &self.dataset, split, &graph, protocol, progress);
+        Ok(Some([figures(Split::Valid)?, figures(Split::ValidAsPublished)?]))
     }
 
     /// Ranks the true answers of a split.

@@ -70,6 +70,8 @@ pub enum LearnValid {
     Always,
     /// Never: for tuning.
     Never,
+    /// As training queries of the walker alone: not as facts to walk on, to mine from or to train embeddings on.
+    Queries,
 }
 
 /// What is learnt from.

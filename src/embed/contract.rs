@@ -1,10 +1,11 @@
 //! What every model promises, checked for all of them.
 
+use super::embedding::SCORES_AT_ONCE;
 use super::model::{self, Size};
-use super::settings::{Loss, ModelKind, Settings, TrainingExample};
+use super::settings::{ImageDropout, LabelFloor, Loss, ModelKind, Settings, TrainingExample};
 use super::trainer::epochs_wanted;
 use super::{EmbedError, Embedding, Stop, Task, TrainedEmbedding, train};
-use crate::eval::{Protocol, Reasoner, Truth, evaluate};
+use crate::eval::{Answers, Protocol, Reasoner, Truth, evaluate};
 use crate::graph::{Adjacency, Direction, EntityId, Graph, Known, Link, Names, Query, RelationId, Triple};
 use crate::progress::{Metric, Progress, Silent};
 use crate::tensor::{Device, Gradients, Indices, Labels, Segments, Tape};
@@ -38,6 +39,15 @@ fn every_model() -> Vec<Settings> {
             });
         }
     }
+    // ConvE as MultiHop's authors published it.
+    let published = all.iter().find(|settings| settings.model == ModelKind::ConvE).expect("it is there");
+    all.push(Settings {
+        image_dropout: ImageDropout::Before,
+        feature_norm: false,
+        label_floor: LabelFloor::One,
+        dropout_table: 0.3,
+        ..published.clone()
+    });
     all
 }
 
@@ -378,6 +388,17 @@ fn training_stops_when_validation_no_longer_gets_better() {
 
 #[test]
 fn a_reasoner_keeps_its_scores_within_bounds() {
+    let settings = Settings { dimension: 1, ..every_model()[0].clone() };
+    for entities in [1, 11, 40_000, 1_000_000] {
+        let size = Size { entities, ..SIZE };
+        let embedding = Embedding::new(&settings, size, &Device::cpu(1).unwrap(), 7).unwrap();
+        let batch = embedding.batch();
+        assert!(batch * entities <= SCORES_AT_ONCE, "{batch} queries of {entities} entities");
+        // No smaller than it has to be: one more would be too many, or there are enough.
+        assert!((batch + 1) * entities > SCORES_AT_ONCE || batch == 512, "{batch} of {entities}");
+    }
     let embedding = embedding(&every_model()[0], 1);
-    assert!((1..=512).contains(&embedding.batch()));
+    let query = Query { subject: EntityId(1), link: Link::forward(RelationId(0)) };
+    let answers = embedding.answer(&vec![query; embedding.batch()]).unwrap();
+    assert!(matches!(answers, Answers::Dense { scores, .. } if scores.len() == 512 * SIZE.entities));
 }

@@ -2,9 +2,12 @@
 //! it, a layer maps what they find back to an embedding, and that meets the entities.
 //!
 //! `score(s, r, e) = ReLU(norm(W · vec(ReLU(norm(filters ∗ norm([s; r])))))) · e + bias(e)`
+//!
+//! Two published versions differ in where the image loses numbers and in whether the filters' features are normalised;
+//! both are settings.
 
 use super::model::{Model, Size, Space, Tables, bias, initial};
-use super::settings::Settings;
+use super::settings::{ImageDropout, Settings};
 use crate::tensor::{
     Activation, Image, Indices, Initial, Normalisation, ParameterId, Parameters, Result, Tape, Var,
 };
@@ -18,11 +21,14 @@ pub(super) struct ConvE {
     weight: ParameterId,
     weight_bias: ParameterId,
     of_image: Normalisation,
-    of_features: Normalisation,
+    of_features: Option<Normalisation>,
     of_query: Normalisation,
     filter_count: usize,
     dimension: usize,
-    dropout_entity: f32,
+    /// Dropout of the embeddings, before they are normalised as an image.
+    dropout_embedding: f32,
+    /// Dropout of the normalised image.
+    dropout_image: f32,
     dropout_feature: f32,
     dropout_hidden: f32,
 }
@@ -44,6 +50,11 @@ impl ConvE {
         // The usual start of such layers: uniform within 1 / √inputs.
         let within = |inputs: usize| Initial::Uniform(1.0 / (inputs as f32).sqrt());
         let (taps, features) = (image.taps(), filter_count * image.places());
+        let dropout = settings.dropout_entity as f32;
+        let (dropout_embedding, dropout_image) = match settings.image_dropout {
+            ImageDropout::Before => (dropout, 0.0),
+            ImageDropout::After => (0.0, dropout),
+        };
         Ok(ConvE {
             tables: Tables { entities, relations, bias, space: Space::Product, complex: false },
             image,
@@ -52,11 +63,15 @@ impl ConvE {
             weight: parameters.dense("weight", features, dimension, within(features))?,
             weight_bias: parameters.dense("weight_bias", 1, dimension, within(features))?,
             of_image: normalisation(parameters, "image_norm", 1)?,
-            of_features: normalisation(parameters, "feature_norm", filter_count)?,
+            of_features: match settings.feature_norm {
+                true => Some(normalisation(parameters, "feature_norm", filter_count)?),
+                false => None,
+            },
             of_query: normalisation(parameters, "query_norm", dimension)?,
             filter_count,
             dimension,
-            dropout_entity: settings.dropout_entity as f32,
+            dropout_embedding,
+            dropout_image,
             dropout_feature: settings.dropout_feature as f32,
             dropout_hidden: settings.dropout_hidden as f32,
         })
@@ -81,14 +96,16 @@ impl Model for ConvE {
     fn query(&self, tape: &mut Tape, subjects: &Indices, links: &Indices) -> Result<Var> {
         let (entities, relations) =
             (tape.parameter(self.tables.entities), tape.parameter(self.tables.relations));
-        let subject = tape.gather(entities, subjects, 0.0)?; // [queries, dimension]
-        let relation = tape.gather(relations, links, 0.0)?; // [queries, dimension]
+        let subject = tape.gather(entities, subjects, self.dropout_embedding)?; // [queries, dimension]
+        let relation = tape.gather(relations, links, self.dropout_embedding)?; // [queries, dimension]
         let image = tape.concatenate(&[subject, relation])?; // [queries, 2 rows × columns]
         let image = tape.batch_norm(image, 1, self.of_image)?;
-        let image = tape.dropout(image, self.dropout_entity)?;
+        let image = tape.dropout(image, self.dropout_image)?;
         let (filters, filter_bias) = (tape.parameter(self.filters), tape.parameter(self.filter_bias));
-        let features = tape.convolve(image, filters, Some(filter_bias), self.image)?; // [queries, filters × places]
-        let features = tape.batch_norm(features, self.filter_count, self.of_features)?;
+        let mut features = tape.convolve(image, filters, Some(filter_bias), self.image)?; // [queries, filters × places]
+        if let Some(of_features) = self.of_features {
+            features = tape.batch_norm(features, self.filter_count, of_features)?;
+        }
         let features = tape.relu(features)?;
         let features = tape.dropout(features, self.dropout_feature)?;
         let (weight, bias) = (tape.parameter(self.weight), tape.parameter(self.weight_bias));

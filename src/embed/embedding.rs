@@ -9,7 +9,7 @@ use crate::graph::Query;
 use crate::tensor::{Device, Indices, Parameters, Segments, Tape, Tensor, TensorError, Var};
 
 /// About how many scores are computed at once when answering: 64 MiB of them.
-const SCORES_AT_ONCE: usize = 1 << 24;
+pub(super) const SCORES_AT_ONCE: usize = 1 << 24;
 
 /// What turns scores into log-odds: `scale · x + shift`. Scores that were trained by yes and no are log-odds already
 /// and `x` is the score; those that were trained by a softmax mean something only beside the other entities' of the same

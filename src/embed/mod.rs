@@ -29,7 +29,7 @@ pub use embedding::Embedding;
 pub use file::note;
 pub use model::Size;
 pub use preset::{LARGE, chosen, preset, presets, suited};
-pub use settings::{Loss, ModelKind, Schedule, Settings, TrainingExample};
+pub use settings::{ImageDropout, LabelFloor, Loss, ModelKind, Schedule, Settings, TrainingExample};
 pub use trainer::{Stop, Summary, Task, TrainedEmbedding, learn, train};
 
 use crate::settings::SettingsError;

@@ -4,10 +4,10 @@
 //! all entities, of single triples, and the losses follow from that, the same for all. Head queries are queries
 //! by the inverse link, which has an embedding of its own.
 
-use super::settings::{Loss, ModelKind, Settings};
+use super::settings::{LabelFloor, Loss, ModelKind, Settings};
 use super::{complex, conve, distmult, rotate};
 use crate::graph::Link;
-use crate::tensor::{Indices, Initial, Labels, ParameterId, Parameters, Result, Tape, Var};
+use crate::tensor::{Indices, Initial, Labels, ParameterId, Parameters, Result, Smoothing, Tape, Var};
 
 /// How a query is compared with an entity `e`. If the entities have biases, `e`'s own is added to the score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +147,12 @@ pub(super) fn loss(
     let entities = tape.parameter(model.tables().entities);
     let loss = match settings.loss {
         Loss::Binary => {
-            let smoothing = settings.label_smoothing as f32;
+            let taken = settings.label_smoothing as f32;
+            let floor = match settings.label_floor {
+                LabelFloor::Smoothed => taken,
+                LabelFloor::One => 1.0,
+            };
+            let smoothing = Smoothing { taken, floor };
             tape.binary_loss_against_all(meets, entities, bias, labels, smoothing, dropout)?
         }
         Loss::Softmax => tape.softmax_loss_against_all(meets, entities, bias, labels, dropout)?,

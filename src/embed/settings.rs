@@ -84,6 +84,28 @@ pub enum Schedule {
     Exponential,
 }
 
+/// What every entity gets of a smoothed label (binary loss): targets are `(1 − s) y + floor / entities`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LabelFloor {
+    /// What smoothing took from the labels: the floor is `s`.
+    #[default]
+    Smoothed,
+    /// One, whatever smoothing took, as in MultiHop's published code.
+    One,
+}
+
+/// Where ConvE's image loses a part of its numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ImageDropout {
+    /// After it has been normalised, as ConvE's authors do.
+    #[default]
+    After,
+    /// Before: the embeddings themselves lose it, as in MultiHop's published code.
+    Before,
+}
+
 /// All settings. `Settings::default()` is ComplEx with the published loss, yes and no for every answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -98,6 +120,8 @@ pub struct Settings {
     pub example: TrainingExample,
     /// The part of a label that is spread over all entities (binary loss).
     pub label_smoothing: f64,
+    /// What every entity gets of a smoothed label (binary loss).
+    pub label_floor: LabelFloor,
     /// The weight of the sum of cubed moduli of the embeddings of a batch.
     pub n3: f64,
     /// Dropout of the subject's embedding (ConvE: of the stacked image).
@@ -106,7 +130,7 @@ pub struct Settings {
     pub dropout_relation: f64,
     /// Dropout of the query before it meets the entities.
     pub dropout_hidden: f64,
-    /// Dropout of the entities that the query meets.
+    /// Dropout of the entities that the query meets, by one mask a step.
     pub dropout_table: f64,
     /// Dropout of ConvE's feature maps.
     pub dropout_feature: f64,
@@ -120,6 +144,10 @@ pub struct Settings {
     pub filters: usize,
     /// ConvE: height and width of a filter.
     pub kernel: usize,
+    /// ConvE: whether the image loses numbers after its normalisation or before it.
+    pub image_dropout: ImageDropout,
+    /// ConvE: whether what the filters find is normalised.
+    pub feature_norm: bool,
     /// Examples in a step.
     pub batch: usize,
     /// Epochs at most.
@@ -151,6 +179,7 @@ impl Default for Settings {
             loss: Loss::Binary,
             example: TrainingExample::Query,
             label_smoothing: 0.1,
+            label_floor: LabelFloor::Smoothed,
             n3: 0.0,
             dropout_entity: 0.3,
             dropout_relation: 0.3,
@@ -162,6 +191,8 @@ impl Default for Settings {
             image_rows: 10,
             filters: 32,
             kernel: 3,
+            image_dropout: ImageDropout::After,
+            feature_norm: true,
             batch: 512,
             epochs: 100,
             final_epochs: 0,

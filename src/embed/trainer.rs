@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// How many queries the calibration of the soft reward looks at.
+/// How many queries the calibration of the soft reward looks at. With all entities of a benchmark graph that is a million
+/// scores and more, for two unknowns.
 const CALIBRATION_QUERIES: usize = 64;
 
 /// When a training ends.

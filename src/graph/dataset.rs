@@ -73,16 +73,27 @@ impl Known {
     /// The same with the validation split moved into facts and training queries: what the final figure of
     /// a data set such as NELL-995 is trained on, once every setting has been chosen without it.
     pub fn with_valid_learnt(&self) -> Known {
-        let join = |split: &Arc<[Triple]>| {
-            let mut all = split.to_vec();
-            let known: std::collections::HashSet<Triple> = all.iter().copied().collect();
-            all.extend(self.valid.iter().filter(|triple| !known.contains(triple)));
-            Arc::from(all)
+        let facts: Arc<[Triple]> = self.and_valid(&self.facts);
+        let queries = if Arc::ptr_eq(&self.facts, &self.queries) {
+            facts.clone()
+        } else {
+            self.and_valid(&self.queries)
         };
-        let facts: Arc<[Triple]> = join(&self.facts);
-        let queries =
-            if Arc::ptr_eq(&self.facts, &self.queries) { facts.clone() } else { join(&self.queries) };
         Known { facts, queries, valid: self.valid.clone() }
+    }
+
+    /// The same with the validation split among the training queries alone: the walker is taught its answers, but
+    /// they are no facts to walk on, to mine from or to train embeddings on.
+    pub fn with_valid_as_queries(&self) -> Known {
+        Known { queries: self.and_valid(&self.queries), ..self.clone() }
+    }
+
+    /// `split`, and after it those triples of the validation split that it has not.
+    fn and_valid(&self, split: &[Triple]) -> Arc<[Triple]> {
+        let mut all = split.to_vec();
+        let known: std::collections::HashSet<Triple> = all.iter().copied().collect();
+        all.extend(self.valid.iter().filter(|triple| !known.contains(triple)));
+        Arc::from(all)
     }
 }
 

@@ -40,7 +40,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    fn new(config: Config, shape: &GraphSize, resources: &Resources) -> Self {
+    /// What `config` will cost.
+    pub fn of(config: Config, shape: &GraphSize, resources: &Resources) -> Self {
         let seconds = seconds(&config, shape, resources);
         Self { config, seconds, shape: *shape, resources: *resources, missing: None }
     }
@@ -50,7 +51,7 @@ impl Plan {
     /// # Errors
     /// If a setting is not known or does not fit.
     pub fn with(&self, set: &Layer) -> Result<Self, ConfigError> {
-        let plan = Self::new(self.config.with(set)?, &self.shape, &self.resources);
+        let plan = Self::of(self.config.with(set)?, &self.shape, &self.resources);
         // Who chooses the stages need not be told what there is no time for.
         let missing = self.missing.filter(|_| Stage::of(&plan.config) == Stage::of(&self.config));
         Ok(Self { missing, ..plan })
@@ -106,7 +107,7 @@ pub fn choose(shape: &GraphSize, resources: &Resources) -> Plan {
     config.walk.start = if embedding.fits { Start::Embedding } else { Start::Random };
     config.walk.validation_queries = VALIDATION_QUERIES;
     config.blend.validation_queries = VALIDATION_QUERIES;
-    Plan { missing, ..Plan::new(config, shape, resources) }
+    Plan { missing, ..Plan::of(config, shape, resources) }
 }
 
 /// About how many seconds it takes to rank by rules.

@@ -124,6 +124,8 @@ mod tests {
             both: None,
             valid: None,
             valid_as_published: None,
+            valid_taught: None,
+            valid_taught_as_published: None,
             parameters: None,
             stage_seconds: BTreeMap::new(),
             rule_share: None,

@@ -86,6 +86,12 @@ pub struct RowResult {
     /// The same, filtered by test answers as well, as published figures are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_as_published: Option<Figures>,
+    /// The figures on a validation split that the walker was taught, each fact asked for as while it was taught.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub valid_taught: Option<Figures>,
+    /// The same, filtered by test answers as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub valid_taught_as_published: Option<Figures>,
     /// How many numbers the walker learns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<u64>,
@@ -123,6 +129,8 @@ impl RowResult {
             both: None,
             valid: None,
             valid_as_published: None,
+            valid_taught: None,
+            valid_taught_as_published: None,
             parameters,
             stage_seconds: run.stages.iter().map(|(name, stage)| (name.clone(), stage.seconds)).collect(),
             // A blend's is that of its walker, which has a row of its own.
@@ -152,6 +160,8 @@ impl RowResult {
             both: None,
             valid: None,
             valid_as_published: None,
+            valid_taught: None,
+            valid_taught_as_published: None,
             parameters: None,
             stage_seconds: seconds.collect(),
             rule_share: None,
@@ -252,6 +262,8 @@ mod tests {
             both: Some(figures),
             valid: Some(figures),
             valid_as_published: None,
+            valid_taught: None,
+            valid_taught_as_published: None,
             parameters: Some(7),
             stage_seconds: BTreeMap::from([("rules".to_owned(), 9.0)]),
             rule_share: Some(0.5),
@@ -264,7 +276,7 @@ mod tests {
     #[test]
     fn rows_are_chosen_by_data_set_and_system() {
         assert_eq!(rows(Some("wn18rr"), Some("minerva")).unwrap().len(), 1);
-        assert_eq!(rows(Some("wn18rr"), None).unwrap().len(), 18);
+        assert_eq!(rows(Some("wn18rr"), None).unwrap().len(), 20);
         assert!(rows(None, None).unwrap().len() >= 42);
         let said = rows(Some("wn18rr"), Some("minerwa")).unwrap_err().to_string();
         assert!(said.contains("no configuration for wn18rr minerwa; data sets:"), "{said}");

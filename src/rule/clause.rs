@@ -7,7 +7,7 @@
 use crate::graph::{Direction, EntityId, Link, RelationId};
 use serde::{Deserialize, Serialize};
 
-/// The default of the smoothing constant p_c: predictions that are assumed to have failed unseen.
+/// The default of the smoothing constant p_c: predictions that are assumed to have failed unseen. AnyBURL's default too.
 pub const UNSEEN: f64 = 5.0;
 
 /// `head <= body`, in one of the shapes that the miner knows.

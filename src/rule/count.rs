@@ -14,7 +14,7 @@ use super::reach::Reach;
 use crate::graph::{Direction, EntityId, Link};
 
 /// The steps after which the groundings from one source are too many. Only bodies of four or more links can
-/// come so far; they are then not counted at all.
+/// come so far; they are then not counted at all. Chosen by hand.
 const STEPS_FROM_ONE_SOURCE: u64 = 10_000_000;
 
 /// What one body predicts.

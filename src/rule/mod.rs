@@ -2,7 +2,7 @@
 //!
 //! A [`Rule`] says that a path of links (its body) implies a link (its head). [`mine`] finds rules in a graph
 //! and counts what they predict; [`RuleFile`] reads and writes AnyBURL's format; [`RuleReasoner`] answers
-//! queries by rules alone and [`RulePaths`] is what the walker looks its path up in.
+//! queries by rules alone.
 //!
 //! The room knows the graph, and of evaluation only the trait that reasoners share. It never sees a test split.
 
@@ -13,7 +13,6 @@ mod file;
 mod frontier;
 mod ground;
 mod mine;
-mod paths;
 mod reach;
 mod recount;
 mod text;
@@ -25,7 +24,6 @@ pub use clause::{Counts, Rule, RuleType, ScoredRule, Shape, UNSEEN, reversed_pat
 pub use file::{RuleFile, check_names, rule_calling, rule_text, write_lines, write_rules};
 pub use ground::Grounding;
 pub use mine::{MineOptions, Mined, MiningBudget, mine};
-pub use paths::RulePaths;
 pub use recount::count_rules;
 
 use crate::settings::WrongValue;

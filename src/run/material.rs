@@ -27,13 +27,13 @@ impl Learnable {
     /// The part of `dataset` that may be learnt from, as `config` wants it; `sum` is the checksum of its
     /// [`Known`].
     pub fn of(dataset: &Dataset, config: &Config, sum: Checksum) -> Self {
-        let valid_learnt = match config.data.learn_valid {
-            LearnValid::Auto => dataset.known.has_own_graph(),
-            LearnValid::Always => true,
-            LearnValid::Never => false,
-        };
         let tuning = dataset.known.clone();
-        let known = if valid_learnt { tuning.with_valid_learnt() } else { tuning.clone() };
+        let (known, valid_learnt) = match config.data.learn_valid {
+            LearnValid::Auto => (tuning.for_test(), tuning.has_own_graph()),
+            LearnValid::Always => (tuning.with_valid_learnt(), true),
+            LearnValid::Never => (tuning.clone(), false),
+            LearnValid::Queries => (tuning.with_valid_as_queries(), true),
+        };
         let checksum = if valid_learnt { Checksum::of_known(&dataset.names, &known) } else { sum };
         let graph = dataset.graph_of(&known);
         Self { graph, names: dataset.names.clone(), known, tuning, valid_learnt, checksum }

@@ -13,7 +13,6 @@ mod error;
 mod inputs;
 mod manifest;
 mod material;
-pub mod memory;
 mod mirror;
 mod record;
 // The file of the function `run`.

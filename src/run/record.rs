@@ -4,7 +4,8 @@
 //! is still what it was. Anything else makes it run again; a damaged file is said, not trusted.
 
 use super::directory::{RunDirectory, STAGES};
-use super::{Checksum, RunError, memory};
+use super::{Checksum, RunError};
+use crate::memory;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;

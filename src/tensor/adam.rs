@@ -248,7 +248,7 @@ impl Adam {
                 first: Some(&moments.first),
                 second: Some(&moments.second),
                 last: moments.last.as_ref(),
-            });
+            })?;
         }
         let list = pieces.upload(parameters.device())?;
         let arguments = arguments![

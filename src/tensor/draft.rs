@@ -6,7 +6,7 @@
 use super::device::{Backend, Device};
 use super::error::Result;
 use super::memory::{Buffer, Element};
-use super::value::Indices;
+use super::value::{Indices, largest};
 use crate::tensor::cuda::Pinned;
 
 /// A list of `u32` on the host, made for a device.
@@ -74,7 +74,7 @@ impl Indices {
         if let (Memory::Pinned(Some(block)), Backend::Cuda(cuda)) = (&draft.memory, draft.device.backend()) {
             let buffer: Buffer<u32> = draft.device.allocate(draft.len)?;
             cuda.write_pinned(buffer.pointer(), block, draft.len)?;
-            return Ok(Indices::of(buffer));
+            return Ok(Indices::of(buffer, Some(largest(draft))));
         }
         Indices::new(&draft.device, draft)
     }

@@ -31,7 +31,17 @@ pub enum TensorError {
         /// The shape of the input.
         shape: Vec<usize>,
     },
-    /// An index points outside the table it is used on; looked for on the CPU and in debug builds.
+    /// A list or a matrix is longer than 32 bits can count.
+    #[error(
+        "{operation}: {size} elements are more than 32 bits can count; lower the batch size, the rollouts or the beam"
+    )]
+    TooLarge {
+        /// The operation, or CUDA's kernel, that was asked for.
+        operation: &'static str,
+        /// How many elements, rows or threads it would have had.
+        size: usize,
+    },
+    /// An index points outside the table it is used on.
     #[error("{operation}: index {index} at position {position} is outside a table of {rows} rows")]
     Index {
         /// The operation that was given the index.

@@ -154,7 +154,7 @@ impl Gradients {
                     let (Some(gradient), true) = (&slot.gradient, slot.is_filled()) else { continue };
                     let (rows, columns, touched) = (slot.rows, slot.columns, slot.touched_rows());
                     let (values, first, second, last) = (None, None, None, None);
-                    pieces.push(Piece { rows, columns, gradient, touched, values, first, second, last });
+                    pieces.push(Piece { rows, columns, gradient, touched, values, first, second, last })?;
                 }
                 let list = pieces.upload(&self.device)?;
                 let blocks = pieces.rows().div_ceil(BLOCK_ROWS);

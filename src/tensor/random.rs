@@ -4,6 +4,7 @@
 //! numbers are the same for any number of threads, on any device, and the backward pass can make them
 //! again instead of keeping a mask. First weights come from ChaCha streams, one for each parameter name.
 
+use crate::fnv::fnv;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -100,10 +101,8 @@ pub enum Initial {
 impl Initial {
     /// `rows × columns` values from the stream of `seed` and `name`.
     pub(crate) fn values(self, rows: usize, columns: usize, seed: u64, name: &str) -> Vec<f32> {
-        // FNV-1a of the name keeps the stream of one parameter apart from the others'.
-        let stream = name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
+        // The hash of the name keeps the stream of one parameter apart from the others'.
+        let stream = fnv(name.as_bytes());
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(stream);
         let sides = (rows + columns).max(1) as f32;

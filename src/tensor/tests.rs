@@ -101,10 +101,6 @@ fn empty_batches_and_segments_work() {
         let loss = tape.mean(entropy).unwrap();
         tape.backward(loss, &mut gradients).unwrap();
         assert!(gradients.of(table).unwrap().iter().all(|slope| *slope == 0.0), "{device}");
-        let draws = Segments::from_lengths(&device, [2, 1, 0]).unwrap();
-        let sampling = Sampling { closed: Some(&closed), drop: 0.0, groups: None, key: Key::new(1, 1) };
-        let scores = Tensor::zeros(&device, 2, 1).unwrap();
-        assert_eq!(sample(&scores, &segments, &draws, sampling).unwrap().to_vec().unwrap(), [NOTHING; 3]);
     }
 }
 
@@ -274,55 +270,6 @@ fn clipping_keeps_the_direction_and_frozen_parameters_stay() {
         let table = parameters.value(right).to_vec().unwrap();
         assert!(table[..2] == [1.0; 2] && table[4..] == [1.0; 2] && table[2] < 0.95, "{table:?}");
         assert_eq!(gradients.of(right).unwrap(), [0.0; 6], "the optimiser leaves no gradient behind");
-    }
-}
-
-#[test]
-fn draws_follow_the_softmax_and_drop_rates_hide_but_never_strand() {
-    for device in devices() {
-        let scores = Tensor::vector(&device, &[1.0f32.ln(), 2.0f32.ln(), 5.0f32.ln(), 0.0]).unwrap();
-        let segments = Segments::from_lengths(&device, [3, 1]).unwrap();
-        let draws = Segments::from_lengths(&device, [40_000, 1000]).unwrap();
-        let plain = Sampling { closed: None, drop: 0.0, groups: None, key: Key::new(8, 1) };
-        let drawn = sample(&scores, &segments, &draws, plain).unwrap().to_vec().unwrap();
-        let share = |drawn: &[u32], position| {
-            drawn[..40_000].iter().filter(|&&at| at == position).count() as f64 / 40_000.0
-        };
-        for (position, expected) in [(0, 0.125), (1, 0.25), (2, 0.625)] {
-            let found = share(&drawn, position);
-            assert!((found - expected).abs() < 0.01, "{device}: {found} for {expected}");
-        }
-        assert!(drawn[40_000..].iter().all(|&at| at == 3));
-
-        // With the third closed, half of the rest dropped, and two groups of which half are dropped too.
-        let closed = Indices::new(&device, &[0, 0, 1, 0]).unwrap();
-        let groups = Indices::new(&device, &[7, 8, 7, 7]).unwrap();
-        let sampling = Sampling { closed: Some(&closed), drop: 0.5, groups: Some((&groups, 0.5)), ..plain };
-        let drawn = sample(&scores, &segments, &draws, sampling).unwrap().to_vec().unwrap();
-        assert_eq!(share(&drawn, 2), 0.0);
-        // One of the two is hidden alone with chance 3/16 each, else the odds are 1 : 2.
-        let expected = 3.0 / 16.0 + 10.0 / 16.0 / 3.0;
-        assert!((share(&drawn, 0) - expected).abs() < 0.01, "{device}: {}", share(&drawn, 0));
-        assert!(drawn[40_000..].iter().all(|&at| at == 3), "a single candidate is never dropped");
-    }
-}
-
-#[test]
-fn distances_against_all_are_the_ragged_ones() {
-    for device in devices() {
-        let mut parameters = Parameters::new(&device, 1);
-        let table = parameters.table("table", 70, 38, Initial::Normal(1.0)).unwrap();
-        let mut tape = Tape::inference(&parameters);
-        let table = tape.parameter(table);
-        let queries = tape.gather(table, &Indices::new(&device, &[3, 69]).unwrap(), 0.0).unwrap();
-        let all = tape.distance_against(queries, table).unwrap();
-        let segments = Segments::from_lengths(&device, [70, 70]).unwrap();
-        let every: Vec<u32> = (0..140).map(|index| index % 70).collect();
-        let ragged = tape.gather_distance(queries, table, &Indices::new(&device, &every).unwrap(), &segments);
-        let (all, ragged) = (tape.value(all), tape.value(ragged.unwrap()));
-        for (left, right) in all.to_vec().unwrap().iter().zip(ragged.to_vec().unwrap()) {
-            assert!((left - right).abs() < 1e-4 * right.abs().max(1.0), "{device}: {left} against {right}");
-        }
     }
 }
 

@@ -5,10 +5,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::cuda::launch::arguments;
+use super::cuda::launch::{arguments, fits};
 use super::device::{Backend, Device};
 use super::error::{Result, TensorError, expect_shape};
 use super::memory::Buffer;
+use rayon::prelude::*;
 
 /// A matrix of `f32` on a device, rows one after the other.
 #[derive(Clone)]
@@ -95,6 +96,8 @@ pub struct Indices(Arc<IndexList>);
 
 struct IndexList {
     buffer: Buffer<u32>,
+    /// The largest of them, found while they were on the host; unknown if they were made on the device.
+    largest: Option<u32>,
     groups: OnceLock<Arc<Groups>>,
 }
 
@@ -111,11 +114,12 @@ pub(crate) struct Groups {
 impl Indices {
     /// A copy of `values` on the device.
     pub fn new(device: &Device, values: &[u32]) -> Result<Indices> {
-        Ok(Indices::of(device.upload(values)?))
+        Ok(Indices::of(device.upload(values)?, Some(largest(values))))
     }
 
-    pub(crate) fn of(buffer: Buffer<u32>) -> Indices {
-        Indices(Arc::new(IndexList { buffer, groups: OnceLock::new() }))
+    /// The list in `buffer`, whose largest element is (or is at most) `largest`, if that is known.
+    pub(crate) fn of(buffer: Buffer<u32>, largest: Option<u32>) -> Indices {
+        Indices(Arc::new(IndexList { buffer, largest, groups: OnceLock::new() }))
     }
 
     /// How many there are.
@@ -137,17 +141,16 @@ impl Indices {
         &self.0.buffer
     }
 
-    /// An error unless every index is below `rows`.
+    /// An error unless every index is below `rows`. Costs nothing for lists that came from the host, whose largest index
+    /// is known; one that the device has made is read back, which waits for it.
     pub(crate) fn expect_below(&self, rows: usize, operation: &'static str) -> Result<()> {
-        let look = |values: &[u32]| match values.iter().position(|&index| index as usize >= rows) {
+        if self.is_empty() || self.0.largest.is_some_and(|largest| (largest as usize) < rows) {
+            return Ok(());
+        }
+        let values = self.to_vec()?;
+        match values.iter().position(|&index| index as usize >= rows) {
             Some(position) => Err(TensorError::Index { operation, index: values[position], position, rows }),
             None => Ok(()),
-        };
-        match self.0.buffer.device().backend() {
-            Backend::Cpu(_) => look(self.0.buffer.host()),
-            // Looking would wait for the device, so only debug builds do.
-            Backend::Cuda(_) if cfg!(debug_assertions) => look(&self.0.buffer.read()?),
-            Backend::Cuda(_) => Ok(()),
         }
     }
 
@@ -185,6 +188,18 @@ extern "C" __global__ void owners(const u32* starts, u32 count, u32* out) {
 }
 "#;
 
+/// Elements that one task looks through for the largest; fewer are not worth a second thread.
+const LOOKED_AT: usize = 1 << 16;
+
+/// The largest of some values; 0 if there are none.
+pub(crate) fn largest(values: &[u32]) -> u32 {
+    let of = |part: &[u32]| part.iter().copied().max().unwrap_or(0);
+    if values.len() <= LOOKED_AT {
+        return of(values);
+    }
+    values.par_chunks(LOOKED_AT).map(of).max().unwrap_or(0)
+}
+
 /// A counting sort, which keeps the order of positions within a row.
 fn groups_on_cpu(indices: &Buffer<u32>, rows: usize) -> Result<Groups> {
     let device = indices.device();
@@ -221,11 +236,11 @@ impl Segments {
     /// Segments of these lengths, one after the other.
     pub fn from_lengths(device: &Device, lengths: impl IntoIterator<Item = usize>) -> Result<Segments> {
         let mut starts = vec![0u32];
-        let mut total = 0;
-        starts.extend(lengths.into_iter().map(|length| {
-            total += length;
-            total as u32
-        }));
+        let mut total = 0usize;
+        for length in lengths {
+            total = total.saturating_add(length);
+            starts.push(fits("segments", total)?);
+        }
         Segments::from_starts(device, starts)
     }
 
@@ -279,7 +294,8 @@ impl Segments {
                 cuda.warps("owners", self.len(), arguments![&self.0.starts, self.len(), &mut buffer])?
             }
         }
-        Ok(self.0.owners.get_or_init(|| Indices::of(buffer)).clone())
+        let last = fits("segments", self.len())?.saturating_sub(1);
+        Ok(self.0.owners.get_or_init(|| Indices::of(buffer, Some(last))).clone())
     }
 }
 

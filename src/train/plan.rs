@@ -1,6 +1,7 @@
 //! What the harness is told about a training.
 
 use super::{LearningRate, Place};
+use crate::fnv::Fnv;
 use crate::graph::Triple;
 use crate::tensor::AdamOptions;
 use serde::{Deserialize, Serialize};
@@ -86,12 +87,12 @@ impl CheckpointKey {
     /// With a checksum of `triples`, called `name`.
     #[must_use]
     pub fn triples(self, name: &str, triples: &[Triple]) -> Self {
-        let ids = triples.iter().flat_map(|triple| [triple.head.0, triple.relation.0, triple.tail.0]);
-        // FNV-1a: against mistakes, not against malice.
-        let sum = ids.flat_map(u32::to_le_bytes).fold(0xcbf2_9ce4_8422_2325u64, |sum, byte| {
-            (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
-        self.value(name, &format!("{} triples, {sum:016x}", triples.len()))
+        // Against mistakes, not against malice.
+        let mut sum = Fnv::new();
+        for id in triples.iter().flat_map(|triple| [triple.head.0, triple.relation.0, triple.tail.0]) {
+            sum.add(&id.to_le_bytes());
+        }
+        self.value(name, &format!("{} triples, {:016x}", triples.len(), sum.value()))
     }
 
     /// The first name under which `other` says something else.

@@ -121,8 +121,13 @@ impl Walker {
         queries: &[Query],
     ) -> Result<(Vec<Vec<WalkedAnswer>>, BeamWork), WalkError> {
         let asks: Vec<Ask> = queries.iter().map(|&query| Ask { query, target: None }).collect();
+        self.search(&asks)
+    }
+
+    /// The search for `asks`; one that has a target is searched for as while it was taught.
+    pub(super) fn search(&self, asks: &[Ask]) -> Result<(Vec<Vec<WalkedAnswer>>, BeamWork), WalkError> {
         let mut tape = Tape::inference(&self.parameters);
-        let (mut layer, stands) = Layer::first(&asks);
+        let (mut layer, stands) = Layer::first(asks);
         let mut memory = None;
         let mut work = BeamWork::default();
         let mut all: Vec<Paths> = Vec::with_capacity(self.config.hops);
@@ -130,12 +135,12 @@ impl Walker {
         for hop in 0..self.config.hops {
             let last = hop + 1 == self.config.hops;
             let now = self.network.remember(&mut tape, &layer, memory.as_ref(), true)?;
-            let candidates = self.world.candidates(&asks, &layer, last);
+            let candidates = self.world.candidates(asks, &layer, last);
             work.states += layer.states();
             work.candidates += candidates.total();
             let choices = Choices::new(&tape, &candidates)?;
             let relations = self.network.relation_log_probs(&mut tape, &layer, &now)?;
-            let actions = self.network.action_log_probs(&mut tape, &asks, &layer, &now, &choices)?;
+            let actions = self.network.action_log_probs(&mut tape, asks, &layer, &now, &choices)?;
             let relations = relations.map(|log_probs| tape.value(log_probs).to_vec()).transpose()?;
             let actions = tape.value(actions).to_vec()?;
             let log_probs =
@@ -153,7 +158,7 @@ impl Walker {
                         target: step.entity.0,
                     })
                     .collect();
-                (layer, paths.stands) = layer.after(self.config.agents, &asks, &moves);
+                (layer, paths.stands) = layer.after(self.config.agents, asks, &moves);
                 memory = Some(now);
             }
         }

@@ -40,6 +40,8 @@ pub enum Baseline {
     /// The mean reward of the rollouts of the same query. For one agent without action dropout: elsewhere draws do not
     /// follow the probabilities in the loss, and rewards below 0 push down all that is drawn until nothing is learnt.
     Query,
+    /// A moving average of the mean reward of the batches before, as in MINERVA's published code.
+    Moving,
 }
 
 /// What an answer's score is made of.
@@ -108,8 +110,16 @@ pub struct WalkConfig {
     pub close_subject: bool,
     /// β, the weight of the entity agent's (or single agent's) mean entropy a hop.
     pub entropy: f32,
+    /// What is left of β after every `entropy_steps` joint batches; it falls smoothly. 1 keeps it.
+    pub entropy_decay: f32,
+    /// See `entropy_decay`.
+    pub entropy_steps: usize,
     /// What is subtracted from the reward.
     pub baseline: Baseline,
+    /// How much a batch counts in the moving average that is the baseline.
+    pub baseline_weight: f32,
+    /// Whether rewards, less the baseline, are brought to mean 0 and deviation 1 over the whole batch.
+    pub normalise_rewards: bool,
     /// Dropout of embeddings.
     pub embedding_dropout: f32,
     /// Dropout of the heads' hidden layers.
@@ -126,6 +136,8 @@ pub struct WalkConfig {
     pub freeze_relation_agent: bool,
     /// Passes over the training queries, both agents together.
     pub epochs: usize,
+    /// Batches of joint training in all, whatever `epochs` says; 0 goes by epochs.
+    pub steps: usize,
     /// Epochs from one validation to the next.
     pub validate_every: usize,
     /// Validations without a better MRR after which training stops; 0 for never.
@@ -160,7 +172,11 @@ impl Default for WalkConfig {
             close_answers: true,
             close_subject: true,
             entropy: 0.0,
+            entropy_decay: 1.0,
+            entropy_steps: 200,
             baseline: Baseline::None,
+            baseline_weight: 0.02,
+            normalise_rewards: false,
             embedding_dropout: 0.1,
             hidden_dropout: 0.1,
             relation_dropout: 0.1,
@@ -168,6 +184,7 @@ impl Default for WalkConfig {
             pretrain_epochs: 1.0,
             freeze_relation_agent: false,
             epochs: 30,
+            steps: 0,
             validate_every: 2,
             patience: 10,
             validation_queries: 0,
@@ -253,16 +270,24 @@ impl WalkConfig {
         whole("rollouts", self.rollouts, 1, 4096)?;
         whole("beam", self.beam, 1, WIDEST_BEAM)?;
         whole("validate_every", self.validate_every, 1, usize::MAX)?;
+        whole("entropy_steps", self.entropy_steps, 1, usize::MAX)?;
         real("learning_rate", self.learning_rate, 0.0, 1.0)?;
         real("final_rate", self.final_rate, 0.0, 1.0)?;
         real("clip", self.clip, 0.0, f32::MAX)?;
         real("lambda", self.lambda, 0.0, 1.0)?;
         real("entropy", self.entropy, 0.0, 100.0)?;
+        real("entropy_decay", self.entropy_decay, 0.0, 1.0)?;
+        real("baseline_weight", self.baseline_weight, 0.0, 1.0)?;
         real("pretrain_epochs", self.pretrain_epochs, 0.0, 1e6)?;
         real("embedding_dropout", self.embedding_dropout, 0.0, 0.99)?;
         real("hidden_dropout", self.hidden_dropout, 0.0, 0.99)?;
         real("relation_dropout", self.relation_dropout, 0.0, 1.0)?;
         real("entity_dropout", self.entity_dropout, 0.0, 1.0)
+    }
+
+    /// β when so many joint batches have been learnt from.
+    pub(super) fn entropy_at(&self, step: u64) -> f32 {
+        self.entropy * self.entropy_decay.powf(step as f32 / self.entropy_steps as f32)
     }
 
     /// These settings with those that may change while a walker is in training at fixed values: how to validate and to
@@ -278,9 +303,15 @@ impl WalkConfig {
             ..self.clone()
         };
         match phase {
-            Phase::Joint => Self { epochs: if self.final_rate < 1.0 { self.epochs } else { 0 }, ..shared },
+            Phase::Joint => {
+                let by_epochs = self.steps == 0 && self.final_rate < 1.0;
+                Self { epochs: if by_epochs { self.epochs } else { 0 }, ..shared }
+            }
             Phase::Pretrain => Self {
                 epochs: 0,
+                steps: 0,
+                entropy_decay: 1.0,
+                entropy_steps: 1,
                 final_rate: 1.0,
                 lambda: 1.0,
                 soft_reward: false,
@@ -320,6 +351,17 @@ mod tests {
                 system.check().unwrap();
             }
         }
+    }
+
+    #[test]
+    fn the_weight_of_the_entropy_falls_by_a_factor_every_so_many_batches() {
+        let config =
+            WalkConfig { entropy: 0.2, entropy_decay: 0.9, entropy_steps: 200, ..WalkConfig::default() };
+        for (step, weight) in [(0, 0.2), (200, 0.18), (400, 0.162), (100, 0.2 * 0.9f32.sqrt())] {
+            assert!((config.entropy_at(step) - weight).abs() < 1e-6, "{step}");
+        }
+        let constant = WalkConfig { entropy: 0.3, ..WalkConfig::default() };
+        assert_eq!(constant.entropy_at(12_345), 0.3);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! `K` walks set out for each query. The loss is `−(1/N) Σ (R − b) Σ_t (log P^R + log P^E)` over the `N` walks,
 //! with `log P^R` over all relations and `log P^E` over all open candidates of the state, whatever a draw hid
-//! from itself, less `β/T` times the mean entropy of the entity agent.
+//! from itself, less `β/T` times the mean entropy of the entity agent. `R − b` may be normalised over the batch.
 //!
 //! Walks share states (see [`layer`](super::layer)): each distinct state goes through the networks once. After
 //! every hop the drawn actions come back to the host, which finds the distinct states of the next; nothing else
@@ -86,7 +86,27 @@ pub(super) struct Lesson<'a> {
     pub(super) network: &'a Network,
     pub(super) teacher: Teacher<'a>,
     pub(super) phase: Phase,
+    pub(super) moment: Moment,
 }
+
+/// What changes in the loss as training goes on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Moment {
+    /// The moving average of the mean reward of the batches before.
+    pub(super) average: f32,
+    /// β.
+    pub(super) entropy: f32,
+}
+
+impl Moment {
+    /// When so many joint batches have been learnt from, with rewards of this moving average.
+    pub(super) fn of(config: &WalkConfig, step: u64, average: f32) -> Self {
+        Self { average, entropy: config.entropy_at(step) }
+    }
+}
+
+/// Added to the deviation that rewards are divided by: those of a batch may all be the same.
+const SAME: f32 = 1e-6;
 
 impl Lesson<'_> {
     /// Walks for every ask and records the loss on `tape`.
@@ -286,14 +306,24 @@ impl Lesson<'_> {
     /// `−(R − b) / N` of every walk: what its log-probabilities count in the loss.
     fn weights(&self, rewards: &[f32]) -> Vec<f32> {
         let count = rewards.len().max(1) as f32;
-        let by_query = rewards.chunks(self.config.rollouts).flat_map(|rewards| {
-            let baseline = match self.config.baseline {
-                Baseline::None => 0.0,
-                Baseline::Query => rewards.iter().sum::<f32>() / rewards.len() as f32,
-            };
-            rewards.iter().map(move |reward| -(reward - baseline) / count)
+        let less = rewards.chunks(self.config.rollouts).flat_map(|of_query| {
+            let baseline = self.baseline(of_query);
+            of_query.iter().map(move |reward| reward - baseline)
         });
-        by_query.collect()
+        let mut less: Vec<f32> = less.collect();
+        if self.config.normalise_rewards {
+            normalise(&mut less);
+        }
+        less.iter().map(|less| -less / count).collect()
+    }
+
+    /// What is subtracted from the rewards of a query's walks.
+    fn baseline(&self, of_query: &[f32]) -> f32 {
+        match self.config.baseline {
+            Baseline::None => 0.0,
+            Baseline::Query => of_query.iter().sum::<f32>() / of_query.len() as f32,
+            Baseline::Moving => self.moment.average,
+        }
     }
 
     fn loss(
@@ -320,8 +350,8 @@ impl Lesson<'_> {
                 entropy = Some(tape.add_weighted_sum(entropy, of_states, &crowd)?);
             }
         }
-        if let Some(entropy) = entropy.filter(|_| self.config.entropy > 0.0) {
-            let term = tape.scale(entropy, -self.config.entropy)?;
+        if let Some(entropy) = entropy.filter(|_| self.moment.entropy > 0.0) {
+            let term = tape.scale(entropy, -self.moment.entropy)?;
             loss = Some(match loss {
                 Some(loss) => tape.add(loss, term)?,
                 None => term,
@@ -333,6 +363,15 @@ impl Lesson<'_> {
         };
         Ok((loss, entropy.map(|entropy| tape.value(entropy))))
     }
+}
+
+/// Brings values to mean 0 and deviation 1.
+fn normalise(values: &mut [f32]) {
+    let count = values.len().max(1) as f64;
+    let mean = values.iter().map(|&x| f64::from(x)).sum::<f64>() / count;
+    let variance = values.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum::<f64>() / count;
+    let (mean, deviation) = (mean as f32, variance.sqrt() as f32 + SAME);
+    values.iter_mut().for_each(|x| *x = (*x - mean) / deviation);
 }
 
 /// The places of scripted actions in the lists of the states that walks stand in.

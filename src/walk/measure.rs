@@ -4,7 +4,7 @@
 //! lap, so that work is booked where it was asked for; the sum of the laps is then a little more than the time
 //! of a batch that nobody watches.
 
-use super::episode::{Lesson, Phase};
+use super::episode::{Lesson, Moment, Phase};
 use super::layer::Layer;
 use super::reward::Teacher;
 use super::world::Ask;
@@ -171,7 +171,8 @@ impl<'a> Timing<'a> {
         }
         let asks = &self.asks[self.next..self.next + size];
         self.next += size;
-        let lesson = Lesson { config, world, network, teacher: self.teacher, phase };
+        let moment = Moment::of(config, 0, 0.0);
+        let lesson = Lesson { config, world, network, teacher: self.teacher, phase, moment };
         let mut tape = Tape::training(parameters, self.adam.steps().into());
         let episode = lesson.episode(&mut tape, asks, None, watch)?;
         tape.backward(episode.loss, &mut self.gradients)?;

@@ -33,7 +33,7 @@ pub use config::{Agents, Baseline, MOST_HOPS, Pool, Start, WIDEST_BEAM, WalkConf
 pub use episode::Phase;
 pub use measure::{BatchPart, HopSize, Measured, Timing};
 pub use paths::PathTable;
-pub use reasoner::Noting;
+pub use reasoner::{AsTaught, Noting};
 pub use reward::{NoRules, PathRules, SoftReward, SoftRewardError, Teacher};
 pub use train::{TrainOptions, train};
 pub use walker::Walker;

@@ -5,8 +5,8 @@
 //!
 //! Every random number of a batch comes from the seed, the phase, the epoch and the batch's number.
 
-use super::config::WalkConfig;
-use super::episode::{Lesson, Phase};
+use super::config::{Baseline, WalkConfig};
+use super::episode::{Lesson, Moment, Phase};
 use super::measure::Watch;
 use super::reward::Teacher;
 use super::world::Ask;
@@ -25,6 +25,9 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Map, Value};
 use std::path::Path;
 use std::time::Duration;
+
+/// The moving average of the mean reward of batches goes by this name.
+const AVERAGE: &str = "reward average";
 
 /// How a training is run, beside the walker's own settings.
 #[derive(Clone, Copy, Debug)]
@@ -101,16 +104,16 @@ impl<'a> Lessons<'a> {
                 let epochs = f64::from(config.pretrain_epochs);
                 ("pretraining", "pre-training", (batches as f64 * epochs).ceil() as usize)
             }
+            Phase::Joint if config.steps > 0 => ("training", "training", config.steps),
             Phase::Joint => ("training", "training", batches * config.epochs),
         };
         let joint = self.options.phase == Phase::Joint;
         let decay = if joint { Decay::Linear(config.final_rate) } else { Decay::Constant };
-        let learning_rate = LearningRate {
-            initial: config.learning_rate.into(),
-            decay,
-            within: Within::Epochs(config.epochs),
-            warm_up: 0,
+        let within = match config.steps {
+            steps if joint && steps > 0 => Within::Steps(steps),
+            _ => Within::Epochs(config.epochs),
         };
+        let learning_rate = LearningRate { initial: config.learning_rate.into(), decay, within, warm_up: 0 };
         TrainingPlan {
             stage,
             title: title.to_owned(),
@@ -150,7 +153,9 @@ impl Trainable for Lessons<'_> {
         let TrainOptions { phase, seed, .. } = self.options;
         let first = place.batch * config.batch;
         let asks = &self.order[first..(first + config.batch).min(self.order.len())];
-        let lesson = Lesson { config, world, network, teacher: self.teacher, phase };
+        let average = sums.remembered(AVERAGE).unwrap_or(0.0);
+        let moment = Moment::of(config, place.step, average as f32);
+        let lesson = Lesson { config, world, network, teacher: self.teacher, phase, moment };
         let mut tape = Tape::training(parameters, number_of(seed, phase, place.epoch, place.batch as u64));
         let episode = lesson.episode(&mut tape, asks, None, &mut Watch::off())?;
         tape.backward(episode.loss, gradients)?;
@@ -162,6 +167,10 @@ impl Trainable for Lessons<'_> {
         }
         if let Some(entropy) = episode.entropy {
             sums.add_later("entropy", entropy);
+        }
+        if config.baseline == Baseline::Moving {
+            let mean = tally.reward / tally.walks.max(1.0);
+            sums.remember(AVERAGE, average + f64::from(config.baseline_weight) * (mean - average));
         }
         Ok(())
     }

@@ -43,6 +43,9 @@ pub struct Reproduce {
     /// A setting for all rows, such as walk.epochs=3; results then say so in their configuration
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// How long a row may take: what is trained then ends with the best it has [default: as long as it takes]
+    #[arg(long, value_name = "M", value_parser = super::run::minutes)]
+    minutes: Option<f64>,
     /// Only list the rows
     #[arg(long)]
     list: bool,
@@ -112,11 +115,13 @@ impl Reproduce {
             .siblings(&self.runs)
             .seed(seed)
             .device(common.device()?);
+        let learn = self.minutes.into_iter().fold(learn, Learn::minutes);
         let model = self.set.iter().fold(learn, Learn::set).prepare()?.run(console)?;
         let config = model.config().to_toml();
         let mut result = RowResult::new(row, model.results()?, config, model.device().to_string());
         let set: String = self.set.iter().map(|set| format!(" --set {set}")).collect();
-        result.command = Some(format!("ruleguider reproduce {dataset} {system} --seed {seed}{set}"));
+        let minutes = self.minutes.map_or(String::new(), |minutes| format!(" --minutes {minutes}"));
+        result.command = Some(format!("ruleguider reproduce {dataset} {system} --seed {seed}{minutes}{set}"));
         let figures = |split, protocol| model.evaluate(split, protocol, console).map(|report| report.figures);
         let protocol = Protocol::default();
         let as_published = figures(Split::Test, Protocol { ties: Ties::Published, ..protocol })?;
@@ -125,6 +130,10 @@ impl Reproduce {
         if !model.valid_is_learnt() {
             result.valid = Some(figures(Split::Valid, protocol)?);
             result.valid_as_published = Some(figures(Split::ValidAsPublished, protocol)?);
+        }
+        if let Some([apart, filtered]) = model.taught(protocol, console)? {
+            result.valid_taught = Some(apart.figures);
+            result.valid_taught_as_published = Some(filtered.figures);
         }
         Ok(result)
     }

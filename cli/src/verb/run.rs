@@ -13,7 +13,8 @@ use ruleguider::plan::Stage;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-fn minutes(text: &str) -> Result<f64, String> {
+/// Minutes, as a user gives them.
+pub fn minutes(text: &str) -> Result<f64, String> {
     let minutes = text.parse().ok().filter(|&minutes: &f64| minutes > 0.0 && minutes.is_finite());
     minutes.ok_or_else(|| "expected a number of minutes above 0".to_owned())
 }

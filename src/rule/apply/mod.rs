@@ -25,7 +25,7 @@ use frequency::Frequency;
 use rayon::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The longest body of a cyclic rule that is taken at its word.
+/// The longest body of a cyclic rule that is taken at its word: AnyBURL mines no longer ones unless it is told to.
 const USUAL_LENGTH: usize = 3;
 /// Answers that are listed for the queries of a batch at most: half a gigabyte of them.
 const LISTED: usize = 1 << 25;

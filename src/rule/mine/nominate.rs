@@ -18,7 +18,8 @@ use rayon::prelude::*;
 const WHOLE: u64 = 1 << 16;
 /// Walks that share a stream of random numbers.
 const CHUNK: u64 = 1024;
-/// The weight, in edges looked at, of what is typical against what was seen of one prefix.
+/// The weight, in edges looked at, of what is typical against what was seen of one prefix. Chosen by hand: what a few
+/// walks look at. It decides in which order bodies are counted, not what their counts are.
 const PRIOR: f64 = 2000.0;
 
 /// What the walks say about one prefix.

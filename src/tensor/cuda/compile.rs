@@ -15,6 +15,7 @@ use cudarc::nvrtc::{Ptx, result as nvrtc_result, sys as nvrtc};
 
 use super::{Result, TensorError, failed};
 use crate::aside::write_aside;
+use crate::fnv::fnv;
 use crate::tensor::op::KERNELS;
 
 /// What all kernels share: random bits as in `random.rs`, sums over a warp and over a block.
@@ -164,9 +165,7 @@ fn cache_place(source: &str, architecture: i32) -> Option<PathBuf> {
     let mut driver = 0;
     // SAFETY: the driver was found and initialised; it writes one number.
     unsafe { sys::cuDriverGetVersion(&mut driver) }.result().ok()?;
-    let hash = source.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let hash = fnv(source.as_bytes());
     Some(base.join("ruleguider").join(format!("kernels-{driver}-sm{architecture}-{hash:016x}.cubin")))
 }
 

@@ -10,7 +10,16 @@ use crate::tensor::random::{Dropout, Key};
 
 /// One argument of a kernel.
 #[derive(Clone, Copy)]
-pub(crate) struct Argument([u32; 4]);
+pub(crate) struct Argument {
+    words: [u32; 4],
+    /// A size that does not fit into the 32 bits that kernels take: nothing is launched with it.
+    too_large: Option<usize>,
+}
+
+/// An argument of these words.
+fn words(words: [u32; 4]) -> Argument {
+    Argument { words, too_large: None }
+}
 
 impl<T: Element> From<&Buffer<T>> for Argument {
     fn from(buffer: &Buffer<T>) -> Self {
@@ -37,45 +46,48 @@ impl<T: Element> From<Option<&mut Buffer<T>>> for Argument {
     }
 }
 
-/// Sizes and numbers; kernels take them as 32 bits.
+/// Sizes; kernels take them as 32 bits.
 impl From<usize> for Argument {
     fn from(size: usize) -> Self {
-        Argument([size as u32, 0, 0, 0])
+        match u32::try_from(size) {
+            Ok(size) => size.into(),
+            Err(_) => Argument { words: [0; 4], too_large: Some(size) },
+        }
     }
 }
 
 impl From<u32> for Argument {
     fn from(number: u32) -> Self {
-        Argument([number, 0, 0, 0])
+        words([number, 0, 0, 0])
     }
 }
 
 impl From<bool> for Argument {
     fn from(flag: bool) -> Self {
-        Argument([u32::from(flag), 0, 0, 0])
+        words([u32::from(flag), 0, 0, 0])
     }
 }
 
 impl From<f32> for Argument {
     fn from(number: f32) -> Self {
-        Argument([number.to_bits(), 0, 0, 0])
+        words([number.to_bits(), 0, 0, 0])
     }
 }
 
 impl From<Key> for Argument {
     fn from(key: Key) -> Self {
-        Argument([key.low, key.high, 0, 0])
+        words([key.low, key.high, 0, 0])
     }
 }
 
 impl From<Dropout> for Argument {
     fn from(dropout: Dropout) -> Self {
-        Argument([dropout.key.low, dropout.key.high, dropout.threshold, dropout.scale.to_bits()])
+        words([dropout.key.low, dropout.key.high, dropout.threshold, dropout.scale.to_bits()])
     }
 }
 
 pub(crate) fn pointer(address: u64) -> Argument {
-    Argument([address as u32, (address >> 32) as u32, 0, 0])
+    words([address as u32, (address >> 32) as u32, 0, 0])
 }
 
 /// The arguments of a kernel.
@@ -114,25 +126,68 @@ impl Cuda {
         if blocks.0 == 0 || blocks.1 == 0 {
             return Ok(());
         }
+        let grid = grid(name, blocks, threads, arguments)?;
         let stream = self.bind()?;
         let function = self.functions.get(name).ok_or_else(|| TensorError::Cuda {
             call: format!("kernel {name}"),
             why: "there is no kernel of this name".to_string(),
         })?;
         let mut pointers: Vec<*mut std::ffi::c_void> =
-            arguments.iter_mut().map(|argument| (&raw mut argument.0).cast()).collect();
+            arguments.iter_mut().map(|argument| (&raw mut argument.words).cast()).collect();
         // SAFETY: the arguments are those the kernel's text, in the same file as this call, asks for, and the
         // driver copies them before it returns; buffers outlive the work because it is done in stream order.
         unsafe {
             result::launch_kernel(
                 function.cu_function(),
-                (blocks.0 as u32, blocks.1 as u32, 1),
-                (threads as u32, 1, 1),
+                (grid[0], grid[1], 1),
+                (grid[2], 1, 1),
                 0,
                 stream,
                 &mut pointers,
             )
         }
         .map_err(|error| failed(&format!("kernel {name}"), error))
+    }
+}
+
+/// Blocks in both directions and threads of a block as the driver takes them. An error if the arguments have a size that
+/// a kernel could not be told, or if there are more threads in a row than a kernel can number.
+fn grid(
+    name: &'static str,
+    blocks: (usize, usize),
+    threads: usize,
+    arguments: &[Argument],
+) -> Result<[u32; 3]> {
+    if let Some(size) = arguments.iter().find_map(|argument| argument.too_large) {
+        return Err(TensorError::TooLarge { operation: name, size });
+    }
+    fits(name, blocks.0.saturating_mul(threads))?;
+    Ok([fits(name, blocks.0)?, fits(name, blocks.1)?, fits(name, threads)?])
+}
+
+/// `size` in 32 bits, or an error.
+pub(crate) fn fits(operation: &'static str, size: usize) -> Result<u32> {
+    u32::try_from(size).map_err(|_| TensorError::TooLarge { operation, size })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_beyond_32_bits_is_an_error_and_is_not_cut_off() {
+        let large = 1usize << 32;
+        let fitting: &[Argument] = arguments![7usize, large - 1];
+        assert_eq!(grid("copy", (3, 2), 256, fitting).unwrap(), [3, 2, 256]);
+        for (blocks, arguments) in [
+            ((3, 2), arguments![7usize, large]),
+            ((large, 1), arguments![7usize, 7usize]),
+            ((1, large), arguments![7usize, 7usize]),
+            // 2²⁴ blocks of 256 threads: the last one would count as the first.
+            ((1 << 24, 1), arguments![7usize, 7usize]),
+        ] {
+            let error = grid("copy", blocks, 256, arguments).unwrap_err();
+            assert!(matches!(error, TensorError::TooLarge { operation: "copy", size } if size >= large));
+        }
     }
 }

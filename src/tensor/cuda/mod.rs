@@ -26,22 +26,35 @@ pub(crate) use pinned::Pinned;
 /// Bytes that cuBLAS may use for itself; given once, so that it never allocates.
 const WORKSPACE: usize = 32 << 20;
 
-/// A CUDA device.
+/// A CUDA device. Fields are dropped in their order: memory goes back while the context that it belongs to is there.
 pub(crate) struct Cuda {
-    context: Arc<CudaContext>,
-    stream: Arc<CudaStream>,
     blas: Mutex<Blas>,
     functions: HashMap<&'static str, CudaFunction>,
     arena: Arena,
     stock: pinned::Stock,
     exact: bool,
     name: String,
+    stream: Arc<CudaStream>,
+    context: Arc<CudaContext>,
+}
+
+impl Drop for Cuda {
+    fn drop(&mut self) {
+        // Blocks are freed by whoever drops the last handle, on a thread that may never have used the device; and work
+        // that is still under way may use them. There is nobody to tell about a failure.
+        let _ = self.context.bind_to_thread();
+        let _ = self.stream.synchronize();
+        if let Some(workspace) = self.blas.get_mut().ok().and_then(|blas| blas.workspace.take()) {
+            self.arena.give(workspace);
+        }
+    }
 }
 
 /// The cuBLAS handle with its workspace.
 struct Blas {
     handle: blas::cublasHandle_t,
-    _workspace: Block,
+    /// `None` only while the device is being dropped.
+    workspace: Option<Block>,
 }
 
 // SAFETY: a cuBLAS handle may move between threads; the mutex keeps it to one at a time.
@@ -63,7 +76,8 @@ impl Cuda {
         let name = context.name().unwrap_or_else(|_| "unknown device".to_string());
         let workspace = arena.take(&context, WORKSPACE)?;
         let blas = Mutex::new(Blas::new(&stream, workspace)?);
-        Ok(Cuda { context, stream, blas, functions, arena, stock: pinned::Stock::default(), exact, name })
+        let stock = pinned::Stock::default();
+        Ok(Cuda { blas, functions, arena, stock, exact, name, stream, context })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -143,6 +157,11 @@ impl Cuda {
         if rows == 0 || columns == 0 {
             return Ok(());
         }
+        let size = |size: usize| {
+            i32::try_from(size).map_err(|_| TensorError::TooLarge { operation: "product", size })
+        };
+        let (m, n, k) = (size(columns)?, size(rows)?, size(inner)?);
+        let (right_width, left_width) = (size(right.stored.1.max(1))?, size(left.stored.1.max(1))?);
         self.bind()?;
         let operation = |factor: &Factor| match factor.transposed {
             true => blas::cublasOperation_t::CUBLAS_OP_T,
@@ -162,20 +181,20 @@ impl Cuda {
                 blas_handle.handle,
                 operation(&right),
                 operation(&left),
-                columns as i32,
-                rows as i32,
-                inner as i32,
+                m,
+                n,
+                k,
                 (&raw const one).cast(),
                 right.pointer as *const _,
                 float,
-                right.stored.1.max(1) as i32,
+                right_width,
                 left.pointer as *const _,
                 float,
-                left.stored.1.max(1) as i32,
+                left_width,
                 (&raw const beta).cast(),
                 out as *mut _,
                 float,
-                columns as i32,
+                m,
                 compute,
                 blas::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
             )
@@ -214,7 +233,7 @@ impl Blas {
                 blas::cublasSetWorkspace_v2(handle, workspace.pointer as *mut _, WORKSPACE),
             )?;
         }
-        Ok(Blas { handle, _workspace: workspace })
+        Ok(Blas { handle, workspace: Some(workspace) })
     }
 }
 

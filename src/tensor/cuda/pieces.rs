@@ -4,6 +4,7 @@
 //! would be some thirty launches of a few microseconds each is one upload of a few kilobytes and one launch.
 
 use super::Result;
+use super::launch::fits;
 use crate::tensor::device::Device;
 use crate::tensor::memory::{Buffer, Element};
 
@@ -47,7 +48,7 @@ pub(crate) struct Piece<'a> {
 }
 
 impl Pieces {
-    pub(crate) fn push(&mut self, piece: Piece) {
+    pub(crate) fn push(&mut self, piece: Piece) -> Result<()> {
         let Piece { rows, columns, gradient, touched, values, first, second, last } = piece;
         let pointers = [
             gradient.pointer(),
@@ -58,9 +59,11 @@ impl Pieces {
             address(last),
         ];
         self.words.extend(pointers.iter().flat_map(|pointer| [*pointer as u32, (pointer >> 32) as u32]));
-        self.words.extend([rows as u32, columns as u32, self.rows as u32, 0]);
+        let size = |size| fits("parameters", size);
+        self.words.extend([size(rows)?, size(columns)?, size(self.rows)?, 0]);
         self.count += 1;
         self.rows += rows;
+        Ok(())
     }
 
     /// Rows of all pieces together: the warps that a kernel needs.

@@ -5,7 +5,7 @@
 //! blocks: the scores of a block, their loss and slopes, and both products back are done while the block is
 //! in the cache, and the scores are never kept. Labels are ragged lists; no dense label matrix exists.
 //!
-//! Binary: `mean over all scores of log(1 + eˣ) − x y`, with `y = (1 − s)·label + s / rows` for smoothing `s`.
+//! Binary: `mean over all scores of log(1 + eˣ) − x y`, with `y = (1 − taken)·label + floor / rows` by [`Smoothing`].
 //! Softmax: `mean over queries of log Σ eˣ − mean of its labels' x`.
 
 use super::product::{Side, product};
@@ -30,9 +30,25 @@ pub struct Labels {
     pub segments: Segments,
 }
 
+/// What the binary loss makes of labels: `y = (1 − taken)·label + floor / rows`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Smoothing {
+    /// What is taken from every right answer.
+    pub taken: f32,
+    /// What all rows of the table share.
+    pub floor: f32,
+}
+
+impl Smoothing {
+    /// What is taken from the right answers is spread over all rows.
+    pub fn even(taken: f32) -> Self {
+        Self { taken, floor: taken }
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Loss {
-    Binary { smoothing: f32 },
+    Binary { smoothing: Smoothing },
     Softmax,
 }
 
@@ -71,7 +87,7 @@ impl Tape<'_> {
         table: Var,
         bias: Option<Var>,
         labels: &Labels,
-        smoothing: f32,
+        smoothing: Smoothing,
         dropout: f32,
     ) -> Result<Var> {
         self.loss_against_all(
@@ -202,7 +218,7 @@ impl DeviceProblem<'_> {
         match loss {
             Loss::Binary { smoothing } => {
                 let n = self.count * self.rows;
-                let (everywhere, scale) = (smoothing / self.rows as f32, 1.0 / n.max(1) as f32);
+                let (everywhere, scale) = (smoothing.floor / self.rows as f32, 1.0 / n.max(1) as f32);
                 // The labels' part of loss and slope needs the scores as they were, so it comes first and is kept.
                 let (chunks, total) = (self.rows.div_ceil(BINARY_COLUMNS).max(1), labels.rows.len());
                 let mut parts = device.zeros::<f32>(self.count * chunks + total)?;
@@ -214,14 +230,14 @@ impl DeviceProblem<'_> {
                     total,
                     self.rows,
                     self.bias,
-                    1.0 - smoothing,
+                    1.0 - smoothing.taken,
                     &mut parts
                 ];
                 cuda.threads("binary_labels", total, arguments)?;
                 let arguments =
                     arguments![&mut scores, self.bias, self.rows, total, everywhere, scale, &mut parts];
                 cuda.blocks("binary_slopes", (chunks, self.count), 256, arguments)?;
-                let slope = (1.0 - smoothing) * scale;
+                let slope = (1.0 - smoothing.taken) * scale;
                 let arguments = arguments![&mut scores, label_rows, owners.buffer(), total, self.rows, slope];
                 cuda.threads("binary_label_slopes", total, arguments)?;
                 cuda.sum_all(&parts, None, &mut value, scale)?;
@@ -321,7 +337,14 @@ const BLOCK: usize = 512;
 const RUNS: usize = 8;
 
 impl Problem<'_> {
-    fn binary(&self, cpu: &Cpu, labels: &[u32], starts: &[u32], smoothing: f32, slopes: &mut Slopes) -> f32 {
+    fn binary(
+        &self,
+        cpu: &Cpu,
+        labels: &[u32],
+        starts: &[u32],
+        smoothing: Smoothing,
+        slopes: &mut Slopes,
+    ) -> f32 {
         let by_block = labels_by_block(labels, starts, self.rows);
         let run = self.rows.div_ceil(RUNS).next_multiple_of(BLOCK);
         let runs = self.rows.div_ceil(run.max(1)).max(1);
@@ -398,10 +421,10 @@ impl Problem<'_> {
         &self,
         rows: std::ops::Range<usize>,
         labels: &[(u32, u32)],
-        smoothing: f32,
+        smoothing: Smoothing,
         scores: &mut [f32],
     ) -> f64 {
-        let everywhere = smoothing / self.rows as f32;
+        let everywhere = smoothing.floor / self.rows as f32;
         let scale = 1.0 / (self.count * self.rows) as f32;
         let at = |&(query, row): &(u32, u32)| query as usize * rows.len() + row as usize - rows.start;
         let labelled: f64 = labels.iter().map(|label| f64::from(scores[at(label)])).sum();
@@ -412,8 +435,8 @@ impl Problem<'_> {
                 || binary_slopes(scores, everywhere, scale),
             ));
         }
-        labels.iter().for_each(|label| scores[at(label)] -= (1.0 - smoothing) * scale);
-        sum - f64::from(1.0 - smoothing) * labelled
+        labels.iter().for_each(|label| scores[at(label)] -= (1.0 - smoothing.taken) * scale);
+        sum - f64::from(1.0 - smoothing.taken) * labelled
     }
 
     /// Takes a block's slopes to its rows of the table and adds them to the queries' gradient.

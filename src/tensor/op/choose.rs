@@ -6,13 +6,15 @@
 //! of the elements from itself; where that would leave nothing, it hides nothing. Both steps take the largest
 //! of score plus Gumbel noise. No gradients.
 
-use super::sample::NOTHING;
 use crate::tensor::cpu::simd;
 use crate::tensor::cuda::launch::arguments;
 use crate::tensor::device::Backend;
 use crate::tensor::error::{Result, expect_shape};
 use crate::tensor::random::Key;
 use crate::tensor::value::{Indices, Segments, Tensor};
+
+/// What a draw gives for a segment with nothing in it.
+pub const NOTHING: u32 = u32::MAX;
 
 // A warp for each draw: its lanes first agree on a group, then on an element of it. Of equal scores the one
 // that stands first is taken, as on the CPU.
@@ -176,7 +178,8 @@ pub fn choose(choosing: Choosing, from: &Indices, rows: &Indices) -> Result<Indi
             cuda.warps("choose", n, arguments)?;
         }
     }
-    Ok(Indices::of(out))
+    // An empty segment gives NOTHING, which is no index: whoever uses these as such has them looked at.
+    Ok(Indices::of(out, None))
 }
 
 /// Bits below this are hidden at `rate`.

@@ -7,7 +7,6 @@ pub(crate) mod all;
 pub(crate) mod choose;
 pub(crate) mod combine;
 pub(crate) mod convolution;
-pub(crate) mod distance;
 pub(crate) mod elementwise;
 pub(crate) mod gather;
 pub(crate) mod gather_dot;
@@ -20,7 +19,6 @@ pub(crate) mod product;
 pub(crate) mod propagate;
 pub(crate) mod query;
 pub(crate) mod reduce;
-pub(crate) mod sample;
 pub(crate) mod scatter;
 pub(crate) mod segment;
 pub(crate) mod softmax;
@@ -40,7 +38,6 @@ pub(crate) const KERNELS: &[&str] = &[
     choose::KERNELS,
     combine::KERNELS,
     convolution::KERNELS,
-    distance::KERNELS,
     elementwise::KERNELS,
     gather::KERNELS,
     gather_dot::KERNELS,
@@ -54,7 +51,6 @@ pub(crate) const KERNELS: &[&str] = &[
     propagate::gated::KERNELS,
     query::KERNELS,
     reduce::KERNELS,
-    sample::KERNELS,
     scatter::KERNELS,
     segment::KERNELS,
     softmax::KERNELS,

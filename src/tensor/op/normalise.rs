@@ -13,8 +13,9 @@ use crate::tensor::parameters::ParameterId;
 use crate::tensor::tape::{Flow, Operation, Tape, Var};
 use crate::tensor::value::Tensor;
 
-/// How far the running statistics move towards a batch's.
+/// How far the running statistics move towards a batch's: PyTorch's default, which the published models were trained with.
 pub const MOMENTUM: f32 = 0.1;
+/// Added to variances that are divided by; PyTorch's default too.
 const EPSILON: f32 = 1e-5;
 
 /// What a normalisation learns and keeps: a column with an element for each channel, each.

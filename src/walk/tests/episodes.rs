@@ -4,7 +4,7 @@ use super::slow::{Slow, open};
 use super::{Small, asks, assert_close, plain, rules, small, walker};
 use crate::graph::{Edge, EntityId, Link};
 use crate::tensor::{Gradients, Tape};
-use crate::walk::episode::{Lesson, Phase, Script};
+use crate::walk::episode::{Lesson, Moment, Phase, Script};
 use crate::walk::measure::Watch;
 use crate::walk::world::Ask;
 use crate::walk::{Agents, Baseline, PathRules, SoftRewardError, Teacher, WalkConfig, Walker};
@@ -38,9 +38,13 @@ pub(super) fn random_walks(
     (script, paths)
 }
 
+/// How far training has come, and what walks earned in the mean.
+const STEP: u64 = 300;
+const AVERAGE: f32 = 0.3;
+
 fn lesson<'a>(walker: &'a Walker, teacher: Teacher<'a>, phase: Phase) -> Lesson<'a> {
     let Walker { config, world, network, .. } = walker;
-    Lesson { config, world, network, teacher, phase }
+    Lesson { config, world, network, teacher, phase, moment: Moment::of(config, STEP, AVERAGE) }
 }
 
 /// The loss of an episode and the slow version of it.
@@ -93,17 +97,26 @@ fn losses(config: &WalkConfig, phase: Phase, seed: u64) -> (f64, f64) {
         log_probs.push(total);
     }
     let count = rewards.len() as f64;
-    let mut theirs = 0.0;
-    for (walk, log_prob) in log_probs.iter().enumerate() {
+    let (mut theirs, mut less) = (0.0, Vec::new());
+    for (walk, reward) in rewards.iter().enumerate() {
         let of_query = &rewards[walk / config.rollouts * config.rollouts..][..config.rollouts];
         let baseline = match config.baseline {
             Baseline::None => 0.0,
             Baseline::Query => of_query.iter().sum::<f64>() / of_query.len() as f64,
+            Baseline::Moving => f64::from(AVERAGE),
         };
-        theirs -= (rewards[walk] - baseline) * log_prob / count;
+        less.push(reward - baseline);
+    }
+    if config.normalise_rewards {
+        let mean = less.iter().sum::<f64>() / count;
+        let deviation = (less.iter().map(|x| x * x).sum::<f64>() / count - mean * mean).sqrt();
+        less.iter_mut().for_each(|x| *x = (*x - mean) / deviation);
+    }
+    for (less, log_prob) in less.iter().zip(&log_probs) {
+        theirs -= less * log_prob / count;
     }
     if phase == Phase::Joint {
-        theirs -= f64::from(config.entropy) * entropy / (config.hops as f64 * count);
+        theirs -= f64::from(config.entropy_at(STEP)) * entropy / (config.hops as f64 * count);
         assert_close(
             f64::from(episode.entropy.unwrap().number().unwrap()),
             entropy / (config.hops as f64 * count),
@@ -120,6 +133,9 @@ fn the_loss_is_that_of_one_walk_at_a_time() {
     let configs = [
         two.clone(),
         WalkConfig { entropy: 0.3, baseline: Baseline::Query, lambda: 0.2, ..two.clone() },
+        WalkConfig { baseline: Baseline::Moving, entropy: 0.3, entropy_decay: 0.9, ..two.clone() },
+        WalkConfig { baseline: Baseline::Moving, normalise_rewards: true, ..plain(Agents::Single) },
+        WalkConfig { normalise_rewards: true, entropy: 0.2, entropy_decay: 0.5, ..two.clone() },
         WalkConfig { hops: 1, ..two.clone() },
         WalkConfig { hops: 5, rollouts: 2, ..two.clone() },
         WalkConfig { entropy: 0.1, ..plain(Agents::Single) },

@@ -7,7 +7,8 @@ use crate::progress::{Metric, Progress, Silent};
 use crate::tensor::Tensor;
 use crate::train::{Recording, TrainError, TrainingSummary, forget, read_curves};
 use crate::walk::{
-    Agents, NoRules, Phase, SoftRewardError, Teacher, TrainOptions, WalkConfig, WalkError, Walker, train,
+    Agents, Baseline, NoRules, Phase, SoftRewardError, Teacher, TrainOptions, WalkConfig, WalkError, Walker,
+    train,
 };
 use std::fmt::Display;
 use std::path::Path;
@@ -166,6 +167,54 @@ fn training_from_a_checkpoint_equals_training_without_interruption() {
         timeless(&expected)
     );
     assert_eq!(weights(&again), weights(&whole));
+}
+
+/// MINERVA's way: so many batches, a moving baseline, normalised rewards, an entropy that matters less and less.
+fn by_steps(steps: usize) -> WalkConfig {
+    WalkConfig {
+        steps,
+        baseline: Baseline::Moving,
+        baseline_weight: 0.3,
+        entropy: 0.1,
+        entropy_decay: 0.5,
+        entropy_steps: 2,
+        entity_embeddings: false,
+        ..config().minerva()
+    }
+}
+
+#[test]
+fn a_training_by_steps_ends_after_them_and_goes_on_from_a_checkpoint() {
+    let small = with_valid();
+    let batches = small.known.queries.len().div_ceil(config().batch);
+    assert!(batches > 1, "an epoch can be cut short");
+    let steps = 3 * batches + 1;
+    for normalise_rewards in [false, true] {
+        let config = WalkConfig { normalise_rewards, ..by_steps(steps) };
+        let mut whole = walker(&config, &small);
+        let expected = teach(&mut whole, &small, None, &Silent).unwrap();
+        let taken: Vec<usize> =
+            expected.history.iter().map(|metric| figure(metric, "batches") as usize).collect();
+        assert_eq!(taken, [batches, batches, batches, 1]);
+        assert!(expected.history[3].figures.contains_key("valid_mrr"), "the last look is the last batch's");
+        let folder = tempfile::tempdir().unwrap();
+        let resumed = loop {
+            let mut part = walker(&config, &small);
+            let impatient = Impatient(AtomicUsize::new(2));
+            match teach(&mut part, &small, Some(folder.path()), &impatient) {
+                Ok(trained) => {
+                    assert_eq!(weights(&part), weights(&whole));
+                    break trained;
+                }
+                Err(WalkError::Train(TrainError::Interrupted { .. })) => {}
+                Err(error) => panic!("{error}"),
+            }
+        };
+        assert_eq!(timeless(&resumed), timeless(&expected));
+        let mut longer = walker(&WalkConfig { steps: steps + 1, ..config }, &small);
+        let error = teach(&mut longer, &small, Some(folder.path()), &Silent).unwrap_err();
+        assert!(error.to_string().contains("walk.steps"), "{error}");
+    }
 }
 
 #[test]

@@ -1,4 +1,6 @@
 //! How much memory the process held at most, where the system tells.
+//!
+//! Every room may use this module; it knows none of them.
 
 /// Forgets the peak so far, so that [`peak_mb`] tells of what comes next. Does nothing where that cannot be done.
 pub fn restart_peak() {
@@ -7,12 +9,17 @@ pub fn restart_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// The most resident memory since the start or [`restart_peak`], in MB; `None` where the system does not tell.
-pub fn peak_mb() -> Option<f64> {
+/// The most resident memory since the start or [`restart_peak`], in bytes; `None` where the system does not tell.
+pub fn peak_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some((kib * 1024.0 / 1e6 * 10.0).round() / 10.0)
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(1024 * kibibytes)
+}
+
+/// The same in MB (of a million bytes), to a tenth.
+pub fn peak_mb() -> Option<f64> {
+    Some((peak_bytes()? as f64 / 1e6 * 10.0).round() / 10.0)
 }
 
 #[cfg(test)]
