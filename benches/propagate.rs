@@ -5,7 +5,7 @@
 //!
 //! `… -- --train SECONDS NAME [key=value …]` trains for about so long (the number of steps is chosen by a few that are
 //! timed first) and ranks the test split in both directions. Settings are those of `propagate::Settings`. With
-//! `--on OTHER` it answers the test split of another data set with the same relations, over that one's facts.
+//! `--save FILE` it keeps the weights, with `--on OTHER` it answers the test split of another data set with the same relations, over that one's facts.
 //!
 //! The floor is the time in which the device copies as many bytes as a step has to touch at least, at the speed of a
 //! large copy: what stays in a cache can go below it.
@@ -34,6 +34,7 @@ struct Options {
     set: Vec<(String, String)>,
     seed: u64,
     on: Option<String>,
+    save: Option<PathBuf>,
 }
 
 fn main() -> Outcome<()> {
@@ -57,7 +58,7 @@ fn main() -> Outcome<()> {
 
 fn options() -> Outcome<Options> {
     let (mut names, mut choice, mut threads, mut steps) = (Vec::new(), DeviceChoice::Cpu, 2, 24);
-    let (mut seconds, mut set, mut seed, mut on) = (None, Vec::new(), 1, None);
+    let (mut seconds, mut set, mut seed, mut on, mut save) = (None, Vec::new(), 1, None, None);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
@@ -69,6 +70,7 @@ fn options() -> Outcome<Options> {
             "--train" => seconds = Some(value()?.parse()?),
             "--seed" => seed = value()?.parse()?,
             "--on" => on = Some(value()?),
+            "--save" => save = Some(PathBuf::from(value()?)),
             word => match word.split_once('=') {
                 Some((key, value)) => set.push((key.to_owned(), value.to_owned())),
                 None => names.push(word.to_owned()),
@@ -79,7 +81,7 @@ fn options() -> Outcome<Options> {
         names = ["wn18rr", "fb15k-237"].map(String::from).to_vec();
     }
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
-    Ok(Options { names, device: Device::choose(choice, threads)?, steps, seconds, set, seed, on })
+    Ok(Options { names, device: Device::choose(choice, threads)?, steps, seconds, set, seed, on, save })
 }
 
 fn data() -> PathBuf {
@@ -234,8 +236,13 @@ fn learn(name: &str, dataset: &Dataset, settings: Settings, seconds: f64, option
         (steps * settings.batch) as f64 / examples as f64
     );
     let size = (dataset.names.entities.len(), dataset.names.relations.len());
+    // A data set with a graph of its own hands its validation split over to be learnt from: nothing is chosen by it.
+    let mut known = dataset.known.for_test();
+    if dataset.known.has_own_graph() {
+        known.valid = std::sync::Arc::default();
+    }
     let task = PropagateTask {
-        known: &dataset.known,
+        known: &known,
         size,
         settings: &settings,
         seed: options.seed,
@@ -245,6 +252,9 @@ fn learn(name: &str, dataset: &Dataset, settings: Settings, seconds: f64, option
     let begun = Instant::now();
     let made = train(task, &Printing)?;
     let trained = begun.elapsed().as_secs_f64();
+    if let Some(path) = &options.save {
+        made.propagator.save(path, &dataset.names)?;
+    }
     let other = match &options.on {
         Some(name) => Some(read(&data().join(name), &ReadOptions::default())?),
         None => None,
