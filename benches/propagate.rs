@@ -241,14 +241,8 @@ fn learn(name: &str, dataset: &Dataset, settings: Settings, seconds: f64, option
     if dataset.known.has_own_graph() {
         known.valid = std::sync::Arc::default();
     }
-    let task = PropagateTask {
-        known: &known,
-        size,
-        settings: &settings,
-        seed: options.seed,
-        device,
-        folder: None,
-    };
+    let task =
+        PropagateTask { known: &known, size, settings: &settings, seed: options.seed, device, folder: None };
     let begun = Instant::now();
     let made = train(task, &Printing)?;
     let trained = begun.elapsed().as_secs_f64();

@@ -303,18 +303,18 @@ impl Search {
         // With most nodes reached it is less work to ask the others whether a neighbour is.
         self.frontier = match passing {
             None if outgoing(&self.frontier) > edges.others.host.len() / 4 => {
-                self.from_behind(edges, ask, step)
+                self.look_back(edges, ask, step)
             }
             None => {
                 let frontier = std::mem::take(&mut self.frontier);
-                self.from_before(edges, ask, step, &frontier)
+                self.look_ahead(edges, ask, step, &frontier)
             }
-            Some(passing) => self.from_before(edges, ask, step, passing),
+            Some(passing) => self.look_ahead(edges, ask, step, passing),
         };
     }
 
     /// Visits the edges of nodes that were reached.
-    fn from_before(&mut self, edges: &Edges, ask: &Ask, step: usize, passing: &[u32]) -> Vec<u32> {
+    fn look_ahead(&mut self, edges: &Edges, ask: &Ask, step: usize, passing: &[u32]) -> Vec<u32> {
         let mut next = Vec::new();
         for &node in passing {
             let concerned = ask.concerns(node);
@@ -331,19 +331,19 @@ impl Search {
     }
 
     /// Visits the edges of nodes that were not, each until one leads to a node that was.
-    fn from_behind(&mut self, edges: &Edges, ask: &Ask, step: usize) -> Vec<u32> {
+    fn look_back(&mut self, edges: &Edges, ask: &Ask, step: usize) -> Vec<u32> {
         let mut next = Vec::new();
         for node in 0..edges.nodes {
             if self.step_of[node] != u8::MAX {
                 continue;
             }
             let concerned = ask.concerns(node as u32);
-            let is_from_before = |edge: usize| {
+            let is_look_ahead = |edge: usize| {
                 let other = edges.others.host[edge];
                 (self.step_of[other as usize] as usize) < step
                     && !(concerned && ask.misses(node as u32, edges.links.host[edge], other))
             };
-            if edges.edges_of(node).any(is_from_before) {
+            if edges.edges_of(node).any(is_look_ahead) {
                 self.step_of[node] = step as u8;
                 next.push(node as u32);
             }

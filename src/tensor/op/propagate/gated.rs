@@ -212,7 +212,6 @@ fn forward(cpu: &Cpu, view: &View, gates: &[f32], out: &mut Buffer<f32>) {
             },
         )
     });
-    drop(slots);
     combine(cpu, view.reach, after.bigs, width, &parts, &out);
 }
 
@@ -292,7 +291,6 @@ fn backward(
             },
         )
     });
-    drop((pieces, slots));
     combine(cpu, view.reach, before.bigs, width, &parts, &of_state);
     sums
 }
