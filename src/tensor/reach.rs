@@ -338,12 +338,12 @@ impl Search {
                 continue;
             }
             let concerned = ask.concerns(node as u32);
-            let is_look_ahead = |edge: usize| {
+            let is_reached = |edge: usize| {
                 let other = edges.others.host[edge];
                 (self.step_of[other as usize] as usize) < step
                     && !(concerned && ask.misses(node as u32, edges.links.host[edge], other))
             };
-            if edges.edges_of(node).any(is_look_ahead) {
+            if edges.edges_of(node).any(is_reached) {
                 self.step_of[node] = step as u8;
                 next.push(node as u32);
             }
