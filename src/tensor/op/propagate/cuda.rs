@@ -83,25 +83,27 @@ extern "C" __global__ void propagate(const Net* nets, const float* __restrict__ 
             idle |= j >= before && !gone;
             if (gone || j >= before) j = NONE;
         }
-        u32 count = min(32u, end - e), there = __ballot_sync(0xffffffffu, j != NONE);
+        u32 count = min(32u, end - e);
         for (u32 k = 0; k < count; k += TOGETHER) {
-            // Loads without a branch go out together; where nothing comes, the first row is read and not used.
-            float x[TOGETHER], y[TOGETHER];
+            float x[TOGETHER];
+            u32 there = 0;
             #pragma unroll
             for (u32 u = 0; u < TOGETHER; u++) {
                 u32 from_row = __shfl_sync(0xffffffffu, j, k + u), kind = __shfl_sync(0xffffffffu, link, k + u);
-                x[u] = h[(u64)(from_row == NONE ? 0 : from_row) * width];
-                y[u] = w[kind * width];
+                x[u] = 0.0f;
+                if (from_row != NONE) {
+                    x[u] = h[(u64)from_row * width] * w[kind * width];
+                    there |= 1u << u;
+                }
             }
             #pragma unroll
             for (u32 u = 0; u < TOGETHER; u++) {
-                if (!(there >> (k + u) & 1)) continue;
-                float m = x[u] * y[u];
+                if (!(there >> u & 1)) continue;
                 u32 at = e - first + k + u;
-                found.sum += m;
-                found.squares = fmaf(m, m, found.squares);
-                if (m > found.most) { found.most = m; found.most_at = at; }
-                if (m < found.least) { found.least = m; found.least_at = at; }
+                found.sum += x[u];
+                found.squares = fmaf(x[u], x[u], found.squares);
+                if (x[u] > found.most) { found.most = x[u]; found.most_at = at; }
+                if (x[u] < found.least) { found.least = x[u]; found.least_at = at; }
             }
         }
     }
@@ -214,17 +216,21 @@ extern "C" __global__ void propagate_back(const Net* nets, const float* __restri
             if (i >= rows || (gap.to != NONE && is_gone(gap, link, other))) i = NONE;
             else mask = masks[(u64)(row_edges[i] + backs[e + LANE]) * gridDim.y + blockIdx.y];
         }
-        u32 count = min(32u, end - e), there = __ballot_sync(0xffffffffu, i != NONE);
+        u32 count = min(32u, end - e);
         for (u32 k = 0; k < count; k += TOGETHER) {
-            float a[TOGETHER], b[TOGETHER], most[TOGETHER], least[TOGETHER];
+            float a[TOGETHER], b[TOGETHER];
             #pragma unroll
             for (u32 u = 0; u < TOGETHER; u++) {
                 u32 at = __shfl_sync(0xffffffffu, i, k + u);
-                const float* from_row = gradient + (u64)(at == NONE ? 0 : at) * 4 * width + c;
-                a[u] = from_row[0];
-                b[u] = from_row[3 * width];
-                most[u] = __shfl_sync(0xffffffffu, mask.x, k + u) >> LANE & 1 ? from_row[width] : 0.0f;
-                least[u] = __shfl_sync(0xffffffffu, mask.y, k + u) >> LANE & 1 ? from_row[2 * width] : 0.0f;
+                u32 most = __shfl_sync(0xffffffffu, mask.x, k + u), least = __shfl_sync(0xffffffffu, mask.y, k + u);
+                a[u] = b[u] = 0.0f;
+                if (at != NONE) {
+                    const float* from_row = gradient + (u64)at * 4 * width + c;
+                    a[u] = from_row[0];
+                    b[u] = from_row[3 * width];
+                    if (most >> LANE & 1) a[u] += from_row[width];
+                    if (least >> LANE & 1) a[u] += from_row[2 * width];
+                }
             }
             #pragma unroll
             for (u32 u = 0; u < TOGETHER; u++) {
@@ -241,7 +247,7 @@ extern "C" __global__ void propagate_back(const Net* nets, const float* __restri
                     x = h * weight;
                     sum = 0.0f;
                 }
-                if (there >> (k + u) & 1) sum += fmaf(b[u], x, a[u]) + (most[u] + least[u]);
+                sum += fmaf(b[u], x, a[u]);
             }
         }
     }
