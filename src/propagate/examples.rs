@@ -97,20 +97,27 @@ impl Examples {
         Query::of(self.facts[number as usize / 2], direction)
     }
 
+    /// Where examples start, and what is hidden from them.
+    pub(super) fn asks(&self, numbers: &[u32]) -> Vec<Ask> {
+        let ask = |&number: &u32| {
+            let (query, target) = self.asked(number);
+            let kind = (!self.all_links).then(|| kind_of(query.link));
+            Ask { start: query.subject.0, without: Some(Without { node: target.0, kind }) }
+        };
+        numbers.iter().map(ask).collect()
+    }
+
     pub(super) fn batch(&self, device: &Device, numbers: &[u32]) -> Result<Batch> {
-        let (mut asks, mut links, mut targets, mut closed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut links, mut targets, mut closed) = (Vec::new(), Vec::new(), Vec::new());
         for (row, &number) in numbers.iter().enumerate() {
             let (query, target) = self.asked(number);
-            let kind = kind_of(query.link);
-            let without = Without { node: target.0, kind: (!self.all_links).then_some(kind) };
-            asks.push(Ask { start: query.subject.0, without: Some(without) });
-            links.push(kind);
+            links.push(kind_of(query.link));
             targets.push(target.0);
             let others = self.answers.targets(query.subject, query.link).filter(|other| *other != target);
             closed.extend(others.map(|other| (row * self.entities) as u32 + other.0));
         }
         Ok(Batch {
-            asks,
+            asks: self.asks(numbers),
             links: Indices::new(device, &links)?,
             targets: Indices::new(device, &targets)?,
             closed: Indices::new(device, &closed)?,

@@ -8,6 +8,7 @@ use crate::eval::{Answers, Reasoner, ReasonerError};
 use crate::graph::{EntityId, Graph, Link, Query};
 use crate::tensor::{Ask, Device, Indices, Mesh, Reach, Tensor};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Instant;
 
 /// Queries that are answered at once.
@@ -100,12 +101,39 @@ impl Propagator {
     /// # Errors
     /// If the device fails.
     pub fn scores(&self, queries: &[Query]) -> Result<Tensor, PropagateError> {
-        let asks: Vec<Ask> =
-            queries.iter().map(|query| Ask { start: query.subject.0, without: None }).collect();
+        self.scores_over(queries, self.network.reach(&self.mesh, &asks(queries))?)
+    }
+
+    fn scores_over(&self, queries: &[Query], reach: Reach) -> Result<Tensor, PropagateError> {
         let kinds: Vec<u32> = queries.iter().map(|query| kind_of(query.link)).collect();
         let links = Indices::new(self.network.parameters.device(), &kinds)?;
-        let reach = Arc::new(self.network.reach(&self.mesh, &asks)?);
-        self.network.answers(&links, reach)
+        self.network.answers(&links, Arc::new(reach))
+    }
+}
+
+/// Where queries start; nothing is hidden from them.
+fn asks(queries: &[Query]) -> Vec<Ask> {
+    queries.iter().map(|query| Ask { start: query.subject.0, without: None }).collect()
+}
+
+/// Rows that another thread makes meanwhile.
+pub(super) struct Ahead {
+    pub(super) asks: Vec<Ask>,
+    thread: JoinHandle<crate::tensor::Result<Reach>>,
+}
+
+impl Ahead {
+    pub(super) fn new(mesh: &Mesh, asks: Vec<Ask>, layers: usize) -> Ahead {
+        let (mesh, own) = (mesh.clone(), asks.clone());
+        Ahead { asks, thread: std::thread::spawn(move || Reach::new(&mesh, &own, layers)) }
+    }
+
+    /// The rows, as soon as they are there.
+    pub(super) fn wait(self) -> Result<Reach, PropagateError> {
+        match self.thread.join() {
+            Ok(reach) => Ok(reach?),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
     }
 }
 
@@ -119,8 +147,7 @@ impl Propagator {
     /// If the device fails.
     pub fn step_parts(&self, queries: &[Query]) -> Result<Vec<StepPart>, PropagateError> {
         let device = self.network.parameters.device();
-        let asks: Vec<Ask> =
-            queries.iter().map(|query| Ask { start: query.subject.0, without: None }).collect();
+        let asks = asks(queries);
         let kinds: Vec<u32> = queries.iter().map(|query| kind_of(query.link)).collect();
         let links = Indices::new(device, &kinds)?;
         let mut parts = Vec::new();
@@ -142,8 +169,20 @@ impl Reasoner for Propagator {
     /// Some queries at a time; while a device computes, the host already prepares the next.
     fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
         let some = (ROWS / self.mesh.nodes().max(1)).clamp(1, BATCH);
-        let parts: Vec<Tensor> =
-            queries.chunks(some).map(|queries| self.scores(queries)).collect::<Result<_, _>>()?;
+        let chunks: Vec<&[Query]> = queries.chunks(some).collect();
+        let mut parts: Vec<Tensor> = Vec::new();
+        let mut ahead: Option<Ahead> = None;
+        for (index, chunk) in chunks.iter().enumerate() {
+            let reach = match ahead.take() {
+                Some(ahead) => ahead.wait()?,
+                None => self.network.reach(&self.mesh, &asks(chunk))?,
+            };
+            if !self.network.is_bounded() {
+                let next = chunks.get(index + 1);
+                ahead = next.map(|next| Ahead::new(&self.mesh, asks(next), self.network.depth()));
+            }
+            parts.push(self.scores_over(chunk, reach)?);
+        }
         let mut scores = Vec::with_capacity(queries.len() * self.mesh.nodes());
         for part in parts {
             scores.extend(part.to_vec()?);

@@ -81,7 +81,11 @@ impl Mesh {
     ) -> Result<Mesh> {
         let edges = links.len();
         let rising = starts.first() == Some(&0) && starts.windows(2).all(|pair| pair[0] <= pair[1]);
-        if !rising || starts.last() != Some(&(edges as u32)) || others.len() != edges || kinds % 2 != 0 {
+        if !rising
+            || starts.last() != Some(&(edges as u32))
+            || others.len() != edges
+            || !kinds.is_multiple_of(2)
+        {
             return Err(wrong("starts must rise from 0 to the number of edges, and kinds come in pairs"));
         }
         let nodes = starts.len() - 1;

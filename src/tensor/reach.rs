@@ -166,18 +166,15 @@ impl Reach {
     /// # Errors
     /// If a query starts at no node of the mesh, or the device fails.
     pub fn new(mesh: &Mesh, asks: &[Ask], layers: usize) -> Result<Reach> {
+        expect_starts(mesh, asks)?;
         let edges = &*mesh.0;
-        if let Some(position) = asks.iter().position(|ask| ask.start as usize >= edges.nodes) {
-            let index = asks[position].start;
-            return Err(TensorError::Index { operation: "reach", index, position, rows: edges.nodes });
-        }
         let searches = asks.par_iter().map(|ask| {
             let mut search = Search::new(edges, ask);
             (1..=layers).for_each(|step| search.go_on(edges, ask, step, None));
             search
         });
         let searches: Vec<Search> = searches.collect();
-        Reach::of(mesh, asks, &searches, layers)
+        Reach::of(mesh, asks, &searches, layers, false)
     }
 
     /// The starts alone, of which some are to be gone on from: see [`Reach::grown`].
@@ -185,8 +182,10 @@ impl Reach {
     /// # Errors
     /// As [`Reach::new`].
     pub fn start(mesh: &Mesh, asks: &[Ask]) -> Result<Reach> {
-        let mut reach = Reach::new(mesh, asks, 0)?;
-        reach.searches = asks.iter().map(|ask| Search::new(&mesh.0, ask)).collect();
+        expect_starts(mesh, asks)?;
+        let searches: Vec<Search> = asks.iter().map(|ask| Search::new(&mesh.0, ask)).collect();
+        let mut reach = Reach::of(mesh, asks, &searches, 0, true)?;
+        reach.searches = searches;
         Ok(reach)
     }
 
@@ -208,12 +207,12 @@ impl Reach {
         let mut searches = self.searches.clone();
         let all = searches.par_iter_mut().zip(&self.asks).zip(&from);
         all.for_each(|((search, ask), from)| search.go_on(edges, ask, layer, Some(from)));
-        let mut reach = Reach::of(&self.mesh, &self.asks, &searches, layer)?;
+        let mut reach = Reach::of(&self.mesh, &self.asks, &searches, layer, true)?;
         (reach.searches, reach.trace) = (searches, self.trace.clone());
         Ok(reach)
     }
 
-    fn of(mesh: &Mesh, asks: &[Ask], searches: &[Search], layers: usize) -> Result<Reach> {
+    fn of(mesh: &Mesh, asks: &[Ask], searches: &[Search], layers: usize, keep: bool) -> Result<Reach> {
         let edges = &*mesh.0;
         let reached: Vec<Reached> = searches.par_iter().map(|search| search.reached(edges, layers)).collect();
         let total: usize = reached.iter().flat_map(|one| &one.steps).map(|step| step.edges).sum();
@@ -221,10 +220,10 @@ impl Reach {
             let why = format!("{} queries at once reach {total} edges; ask fewer at a time", asks.len());
             return Err(TensorError::Parameter { name: "reach".to_string(), why });
         }
-        Lists::new(mesh, asks, &reached, layers).finish(mesh, asks)
+        Lists::new(mesh, asks, &reached, layers).finish(mesh, asks, keep || asks.len() == 1)
     }
 
-    /// The query of every row.
+    /// The query of every row, for a reach that grows layer by layer.
     pub fn row_queries(&self) -> &[u32] {
         &self.order_queries
     }
@@ -271,6 +270,17 @@ impl Reach {
     }
 }
 
+/// An error unless every query starts at a node of the mesh.
+fn expect_starts(mesh: &Mesh, asks: &[Ask]) -> Result<()> {
+    let rows = mesh.nodes();
+    match asks.iter().position(|ask| ask.start as usize >= rows) {
+        Some(position) => {
+            Err(TensorError::Index { operation: "reach", index: asks[position].start, position, rows })
+        }
+        None => Ok(()),
+    }
+}
+
 /// The search of one query: at which step each node was reached.
 #[derive(Clone)]
 struct Search {
@@ -286,10 +296,27 @@ impl Search {
         Search { step_of, frontier: vec![ask.start] }
     }
 
-    /// Goes on from `passing` (or from what was reached last) to the nodes that are reached at `step`.
+    /// Goes on from `passing` (or from all that was reached last) to the nodes that are reached at `step`.
     fn go_on(&mut self, edges: &Edges, ask: &Ask, step: usize, passing: Option<&[u32]>) {
+        let outgoing =
+            |nodes: &[u32]| nodes.iter().map(|&node| edges.edges_of(node as usize).len()).sum::<usize>();
+        // With most nodes reached it is less work to ask the others whether a neighbour is.
+        self.frontier = match passing {
+            None if outgoing(&self.frontier) > edges.others.host.len() / 4 => {
+                self.look_back(edges, ask, step)
+            }
+            None => {
+                let frontier = std::mem::take(&mut self.frontier);
+                self.look_ahead(edges, ask, step, &frontier)
+            }
+            Some(passing) => self.look_ahead(edges, ask, step, passing),
+        };
+    }
+
+    /// Visits the edges of nodes that were reached.
+    fn look_ahead(&mut self, edges: &Edges, ask: &Ask, step: usize, passing: &[u32]) -> Vec<u32> {
         let mut next = Vec::new();
-        for &node in passing.unwrap_or(&self.frontier) {
+        for &node in passing {
             let concerned = ask.concerns(node);
             for edge in edges.edges_of(node as usize) {
                 let other = edges.others.host[edge];
@@ -300,7 +327,28 @@ impl Search {
                 }
             }
         }
-        self.frontier = next;
+        next
+    }
+
+    /// Visits the edges of nodes that were not, each until one leads to a node that was.
+    fn look_back(&mut self, edges: &Edges, ask: &Ask, step: usize) -> Vec<u32> {
+        let mut next = Vec::new();
+        for node in 0..edges.nodes {
+            if self.step_of[node] != u8::MAX {
+                continue;
+            }
+            let concerned = ask.concerns(node as u32);
+            let is_reached = |edge: usize| {
+                let other = edges.others.host[edge];
+                (self.step_of[other as usize] as usize) < step
+                    && !(concerned && ask.misses(node as u32, edges.links.host[edge], other))
+            };
+            if edges.edges_of(node).any(is_reached) {
+                self.step_of[node] = step as u8;
+                next.push(node as u32);
+            }
+        }
+        next
     }
 
     /// The nodes by (step, node): one pass over all nodes counts the rows of each step, and one puts them in order.
@@ -422,7 +470,8 @@ impl Lists {
         lists
     }
 
-    fn finish(self, mesh: &Mesh, asks: &[Ask]) -> Result<Reach> {
+    /// Copies the lists to the device; the order of the rows stays on the host too if it is to be kept.
+    fn finish(self, mesh: &Mesh, asks: &[Ask], keep: bool) -> Result<Reach> {
         let device = &mesh.0.device;
         let list = Indices::of_draft;
         let [row_nodes, row_queries, row_edges, row_pieces, row_degrees] = &self.rows;
@@ -438,8 +487,8 @@ impl Lists {
             extents: self.extents.clone(),
             places: list(&self.places)?,
             row_nodes: list(row_nodes)?,
-            order: row_nodes.to_vec(),
-            order_queries: row_queries.to_vec(),
+            order: if keep { row_nodes.to_vec() } else { Vec::new() },
+            order_queries: if keep { row_queries.to_vec() } else { Vec::new() },
             searches: Vec::new(),
             row_queries: list(row_queries)?,
             row_edges: list(row_edges)?,

@@ -47,12 +47,16 @@ extern "C" __global__ void gated(const Net* nets, const float* __restrict__ stat
         }
         u32 count = min(32u, end - e);
         for (u32 k = 0; k < count; k += TOGETHER) {
+            // Where nothing comes the gate is zero, and the first row is read in vain.
+            float x[TOGETHER], y[TOGETHER];
             #pragma unroll
             for (u32 u = 0; u < TOGETHER; u++) {
                 u32 from_row = __shfl_sync(0xffffffffu, j, k + u), kind = __shfl_sync(0xffffffffu, link, k + u);
-                float part = __shfl_sync(0xffffffffu, gate, k + u);
-                if (from_row != NONE) sum = fmaf(part * h[(u64)from_row * width], w[kind * width], sum);
+                x[u] = h[(u64)(from_row == NONE ? 0 : from_row) * width];
+                y[u] = w[kind * width];
             }
+            #pragma unroll
+            for (u32 u = 0; u < TOGETHER; u++) sum = fmaf(__shfl_sync(0xffffffffu, gate, k + u) * x[u], y[u], sum);
         }
     }
     if (column >= width) return;
@@ -208,7 +212,6 @@ fn forward(cpu: &Cpu, view: &View, gates: &[f32], out: &mut Buffer<f32>) {
             },
         )
     });
-    drop(slots);
     combine(cpu, view.reach, after.bigs, width, &parts, &out);
 }
 
@@ -288,7 +291,6 @@ fn backward(
             },
         )
     });
-    drop((pieces, slots));
     combine(cpu, view.reach, before.bigs, width, &parts, &of_state);
     sums
 }

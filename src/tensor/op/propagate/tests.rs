@@ -94,6 +94,9 @@ impl Plain {
     }
 }
 
+/// Output, slopes of the three inputs, and the inputs themselves.
+type Outcome = (Vec<f32>, [Vec<f32>; 3], [Vec<f32>; 3]);
+
 /// A problem: a graph, queries, and the inputs of one layer.
 struct Problem {
     plain: Plain,
@@ -119,7 +122,7 @@ impl Problem {
     }
 
     /// Output, slopes of the three inputs, and the inputs themselves.
-    fn run(&self, device: &Device) -> Result<(Vec<f32>, [Vec<f32>; 3], [Vec<f32>; 3])> {
+    fn run(&self, device: &Device) -> Result<Outcome> {
         let reach = self.reach(device);
         let parameters = self.parameters(device, &reach);
         let ids: Vec<ParameterId> = parameters.ids().collect();
