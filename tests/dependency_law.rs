@@ -17,11 +17,12 @@ struct Room {
 /// A room may always use itself, what is [`ANYBODYS`] and the crate's `VERSION`. Of `eval`, `rule` uses the trait that all
 /// reasoners share; `train` also stops training by its figures. `walk` takes rules and soft rewards through traits of its
 /// own and knows neither `rule` nor `embed`. Tests of any room may use `generate`, which is made for them.
-const LAW: [Room; 19] = [
+const LAW: [Room; 20] = [
     Room { name: "aside", knows: &[] },
     Room { name: "suggest", knows: &[] },
     Room { name: "progress", knows: &[] },
     Room { name: "settings", knows: &[] },
+    Room { name: "shown", knows: &[] },
     Room { name: "graph", knows: &[] },
     Room { name: "generate", knows: &["graph"] },
     Room { name: "tensor", knows: &[] },
@@ -65,7 +66,7 @@ const LAW: [Room; 19] = [
 ];
 
 /// What every room may use of the crate's root.
-const ANYBODYS: [&str; 6] = ["aside", "progress", "settings", "skip", "suggest", "VERSION"];
+const ANYBODYS: [&str; 7] = ["aside", "progress", "settings", "shown", "skip", "suggest", "VERSION"];
 
 /// All that `rule` may use of `eval`.
 const REASONER_TRAIT: [&str; 4] = ["Reasoner", "ReasonerError", "Answers", "Scored"];
