@@ -15,3 +15,6 @@ bench: ## the benchmarks; benches/README.md says what each prints and compares w
 
 deny: ## licences, advisories and sources of the dependencies (needs cargo-deny)
 	cargo deny check
+
+fuzz: ## every fuzz target for FUZZ_SECONDS (60) each; fuzz/README.md says more
+	fuzz/run.sh

@@ -48,6 +48,7 @@ pub mod report;
 pub mod rule;
 pub mod run;
 pub mod settings;
+pub mod shown;
 #[cfg(test)]
 #[path = "../tests/skip/mod.rs"]
 mod skip;

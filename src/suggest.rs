@@ -8,6 +8,9 @@ const SUGGESTED: usize = 5;
 /// Names less alike than this are not worth suggesting.
 const ALIKE: f64 = 0.55;
 
+/// Longer names are alike only if one holds the other: to compare them letter by letter takes too long.
+const COMPARED: usize = 1024;
+
 /// `text` in lower case and without accents: what is compared.
 pub fn fold(text: &str) -> String {
     if text.is_ascii() {
@@ -73,7 +76,7 @@ pub fn likeness(a: &str, b: &str) -> f64 {
     if short >= 4 && (b.contains(a) || (2 * short > long && a.contains(b))) {
         return 0.8 + 0.2 * short as f64 / long as f64;
     }
-    if (short as f64) < ALIKE * long as f64 {
+    if long > COMPARED || (short as f64) < ALIKE * long as f64 {
         return 0.0;
     }
     strsim::normalized_damerau_levenshtein(a, b)

@@ -24,6 +24,7 @@ const LAW: &[Room] = &[
     Room { name: "suggest", knows: &[] },
     Room { name: "progress", knows: &[] },
     Room { name: "settings", knows: &[] },
+    Room { name: "shown", knows: &[] },
     Room { name: "graph", knows: &[] },
     Room { name: "generate", knows: &["graph"] },
     Room { name: "tensor", knows: &[] },
@@ -67,7 +68,8 @@ const LAW: &[Room] = &[
 ];
 
 /// What every room may use of the crate's root.
-const ANYBODYS: [&str; 8] = ["aside", "fnv", "memory", "progress", "settings", "skip", "suggest", "VERSION"];
+const ANYBODYS: [&str; 9] =
+    ["aside", "fnv", "memory", "progress", "settings", "shown", "skip", "suggest", "VERSION"];
 
 /// All that `rule` may use of `eval`.
 const REASONER_TRAIT: [&str; 4] = ["Reasoner", "ReasonerError", "Answers", "Scored"];

@@ -8,10 +8,16 @@ mod targets;
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use std::ops::Range;
 use std::path::Path;
 
-/// How many mutations each target sees.
-const MUTATIONS: u64 = 1500;
+/// Which mutations each target sees: some thousands in every run of the tests, `FUZZ_MUTATIONS=from..to` where more are
+/// wanted and there is no C++ compiler for the real fuzzer.
+fn mutations() -> Range<u64> {
+    let asked = std::env::var("FUZZ_MUTATIONS").ok();
+    let numbers = asked.as_deref().and_then(|asked| asked.split_once(".."));
+    numbers.map_or(0..1500, |(from, to)| from.parse().expect("a number")..to.parse().expect("a number"))
+}
 
 /// Bytes that mean something in one of the formats.
 const TELLING: &[u8] = b"\t\n\r,\"'<>@#._:;()[]{}\\ \0\x80\xef\xff";
@@ -59,7 +65,7 @@ fn run_over_corpus(target: &str) {
     for input in &corpus {
         targets::run(target, input);
     }
-    for mutation in 0..MUTATIONS {
+    for mutation in mutations() {
         let mut random = ChaCha8Rng::seed_from_u64(mutation);
         let mut input = corpus[below(&mut random, corpus.len())].clone();
         let other = &corpus[below(&mut random, corpus.len())];
@@ -70,8 +76,13 @@ fn run_over_corpus(target: &str) {
 }
 
 #[test]
-fn triples() {
-    run_over_corpus("triples");
+fn tabs() {
+    run_over_corpus("tabs");
+}
+
+#[test]
+fn commas() {
+    run_over_corpus("commas");
 }
 
 #[test]
@@ -87,6 +98,26 @@ fn parquet() {
 #[test]
 fn rules() {
     run_over_corpus("rules");
+}
+
+#[test]
+fn weights() {
+    run_over_corpus("weights");
+}
+
+#[test]
+fn manifest() {
+    run_over_corpus("manifest");
+}
+
+#[test]
+fn config() {
+    run_over_corpus("config");
+}
+
+#[test]
+fn queries() {
+    run_over_corpus("queries");
 }
 
 #[test]

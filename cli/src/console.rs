@@ -1,8 +1,10 @@
 //! The only place that writes to the terminal: results on stdout, progress and complaints on stderr.
 
 use crate::arguments::Common;
+use crate::system;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ruleguider::progress::Progress;
+use ruleguider::shown::{Shown, shortened_to};
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -16,23 +18,35 @@ const PLAIN_LINE_EVERY: Duration = Duration::from_secs(5);
 /// Set by Ctrl-C (or a polite kill); every [`Console`] of the process sees it.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Prints a line of results.
+/// The most bytes of a complaint: names and arguments may be as long as they like.
+const LONGEST_COMPLAINT: usize = 2000;
+
+/// Prints a line of results, or several. Names in it are [`Shown`].
 pub fn print(text: &dyn Display) -> anyhow::Result<()> {
-    Ok(writeln!(std::io::stdout().lock(), "{text}")?)
+    writeln!(std::io::stdout().lock(), "{text}").map_err(stdout_fails)
 }
 
 /// Prints a result as one JSON document.
 pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, value).map_err(std::io::Error::from)?;
-    Ok(writeln!(out)?)
+    let written = serde_json::to_writer_pretty(&mut out, value).map_err(std::io::Error::from);
+    written.and_then(|()| writeln!(out)).map_err(stdout_fails)
+}
+
+/// What is said when stdout cannot be written to: a full disk behind it, or nobody who reads.
+pub fn stdout_fails(error: std::io::Error) -> anyhow::Error {
+    anyhow::Error::new(error).context("stdout: cannot be written")
+}
+
+/// Brings what is still held back to stdout.
+pub fn flush() -> anyhow::Result<()> {
+    std::io::stdout().flush().map_err(stdout_fails)
 }
 
 /// Says on stderr what went wrong, as `ruleguider: the chain of causes`, in one line.
 pub fn complain(error: &anyhow::Error) {
     let chain = format!("{error:#}").replace('\n', " ");
-    // Nobody is left to tell if stderr is closed.
-    let _ = writeln!(std::io::stderr().lock(), "ruleguider: {chain}");
+    write_line(&format_args!("ruleguider: {}", shortened_to(&chain, LONGEST_COMPLAINT)));
 }
 
 /// Progress on stderr: a bar with rate and remaining time on a terminal, plain lines elsewhere.
@@ -83,7 +97,7 @@ impl Console {
             return;
         }
         match self.lock().as_ref().and_then(|stage| stage.bar.clone()) {
-            Some(bar) => bar.println(text.to_string()),
+            Some(bar) => bar.println(Shown(text).to_string()),
             None => write_line(text),
         }
     }
@@ -95,6 +109,7 @@ impl Console {
 
 impl Progress for Console {
     fn begin(&self, stage: &str, unit: &str, total: Option<u64>) {
+        system::note_job(stage);
         if self.quiet {
             return;
         }
@@ -189,5 +204,5 @@ fn new_bar(stage: &str, unit: &str, total: Option<u64>) -> ProgressBar {
 
 fn write_line(text: &dyn Display) {
     // Progress is a courtesy: a closed stderr must not end the work.
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", Shown(text));
 }

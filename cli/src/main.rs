@@ -4,9 +4,11 @@
 //! mistake, in one line; 130 interrupted, state saved.
 
 mod arguments;
+mod awaited;
 mod console;
 mod data;
 mod protocol;
+mod system;
 mod usage;
 mod verb;
 
@@ -29,16 +31,23 @@ enum Outcome {
 }
 
 fn main() -> ExitCode {
+    system::prepare();
+    let show = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !ruleguider::graph::panic_is_caught() {
+            show(panic);
+        }
+    }));
     let arguments = match arguments::Arguments::try_parse() {
         Ok(arguments) => arguments,
         // Help and the version are results.
-        Err(asked) if !asked.use_stderr() || asked.kind() == HELP_INSTEAD => asked.exit(),
+        Err(asked) if !asked.use_stderr() || asked.kind() == HELP_INSTEAD => return help(&asked),
         Err(mistake) => {
             console::complain(&anyhow::anyhow!(in_one_line(&mistake)));
             return ExitCode::from(2);
         }
     };
-    match verb::run(&arguments) {
+    match verb::run(&arguments).and_then(|outcome| console::flush().map(|()| outcome)) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Negative) => ExitCode::from(1),
         Ok(Outcome::Interrupted) => ExitCode::from(130),
@@ -47,6 +56,17 @@ fn main() -> ExitCode {
             console::complain(&error);
             ExitCode::from(2)
         }
+    }
+}
+
+/// Prints help or the version.
+fn help(asked: &clap::Error) -> ExitCode {
+    match asked.print().map_err(console::stdout_fails).and_then(|()| console::flush()) {
+        Err(error) if !is_broken_pipe(&error) => {
+            console::complain(&error);
+            ExitCode::from(2)
+        }
+        _ => ExitCode::from(u8::try_from(asked.exit_code()).unwrap_or(2)),
     }
 }
 

@@ -90,9 +90,38 @@ fn damaged_files_are_noticed_and_made_anew() {
         quick(&tool);
         assert!(learnt(&tool.path("run")) == whole);
     }
+    // Other settings would give other answers.
+    let settings = std::fs::read_to_string(tool.path("run/config.toml")).unwrap();
+    for changed in [String::new(), settings.replace("top = ", "top = 1")] {
+        assert_ne!(changed, settings);
+        tool.write("run/config.toml", &changed);
+        let said = tool.refused(&["predict", "run", "x", "uncle_of"]);
+        assert!(said.contains("config.toml: has changed since it was written; run the same"), "{said}");
+    }
+    quick(&tool);
+    assert_eq!(std::fs::read_to_string(tool.path("run/config.toml")).unwrap(), settings);
     std::fs::remove_file(tool.path("run/config.toml")).unwrap();
     let said = tool.refused(&["evaluate", "run"]);
     assert!(said.contains("config.toml: is gone"), "{said}");
+}
+
+#[test]
+fn a_run_that_is_being_made_says_so() {
+    let tool = Tool::new();
+    quick(&tool);
+    let stages = std::fs::read_to_string(tool.path("run/stages.json")).unwrap();
+    tool.write("run/stages.json", "{}");
+    let said = tool.refused(&["predict", "run", "x", "uncle_of"]);
+    assert!(said.contains("run: has no finished stage `rules`"), "{said}");
+    let lock = std::fs::File::open(tool.path("run/lock")).unwrap();
+    lock.try_lock().unwrap();
+    for arguments in [&["predict", "run", "x", "uncle_of"][..], &["evaluate", "run"]] {
+        let said = tool.refused(arguments);
+        assert!(said.contains("run: is being made at this moment; ask again when"), "{said}");
+    }
+    // One that was finished and is gone through again can be asked all the while.
+    tool.write("run/stages.json", &stages);
+    tool.done(&["evaluate", "run", "--quiet"]);
 }
 
 #[test]
@@ -460,7 +489,7 @@ fn odd_graphs() {
     let tool = Tool::new();
     let one_relation: String = (0..60).map(|i| format!("a{}\tr\tb{}\n", i % 12, i % 7)).collect();
     let one_fact = format!("{one_relation}a0\ts\tb0\n");
-    let a_long_name = format!("{one_relation}{}\tr\tb1\n", "x".repeat(50_000_000));
+    let a_long_name = format!("{one_relation}{}\tr\tb1\n", "x".repeat(16_000_000));
     for (name, facts) in [("one_relation", one_relation), ("one_fact", one_fact), ("long", a_long_name)] {
         let path = tool.write(&format!("{name}.tsv"), &facts);
         let out = format!("runs/{name}");
@@ -473,7 +502,7 @@ fn odd_graphs() {
     }
     let no_tabs = tool.write("line.tsv", &"x".repeat(50_000_000));
     let said = tool.refused(&["run", text(&no_tabs)]);
-    assert!(said.contains("line.tsv:1: expected 3") && said.len() < 500, "{}", said.len());
+    assert!(said.contains("line.tsv:1: expected a line of 3") && said.len() < 500, "{}", said.len());
     let path = tool.write("two.tsv", "a\tr\tb\nb\tr\tc\n");
     let said = tool.refused(&["run", text(&path), "--set", "system=rules"]);
     assert!(said.contains("enough facts to put some aside"), "{said}");

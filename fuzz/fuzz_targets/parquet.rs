@@ -3,4 +3,4 @@
 #[path = "../targets.rs"]
 mod targets;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| targets::run("parquet", data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| targets::fuzz("parquet", data));

@@ -3,4 +3,4 @@
 #[path = "../targets.rs"]
 mod targets;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| targets::run("rules", data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| targets::fuzz("rules", data));

@@ -224,10 +224,13 @@ impl Learning {
     /// call goes on from there.
     pub fn run(self, progress: &dyn Progress) -> Result<Model, AskError> {
         let Learning { spec, dataset, .. } = self;
-        let learnt = run::learn(&spec, &dataset, progress)?;
-        let model = Model::new(learnt.directory, dataset, learnt.artifacts, spec.seed)?;
-        model.finish(&spec, learnt.stages, progress)?;
-        Ok(model)
+        let device = spec.device.clone();
+        device.inside(|| {
+            let learnt = run::learn(&spec, &dataset, progress)?;
+            let model = Model::new(learnt.directory, dataset, learnt.artifacts, spec.seed)?;
+            model.finish(&spec, learnt.stages, progress)?;
+            Ok(model)
+        })
     }
 }
 

@@ -56,11 +56,20 @@ impl OpenOptions {
     /// If there is no run, it is unfinished, its files are damaged, or its data has changed.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Model, AskError> {
         let path = path.as_ref();
+        self.open_finished(path).map_err(|error| match error {
+            AskError::Run(RunError::Missing { .. } | RunError::NotARun { .. } | RunError::Broken { .. })
+                if RunDirectory::is_worked_in(path) =>
+            {
+                RunError::BeingMade { path: path.to_owned() }.into()
+            }
+            other => other,
+        })
+    }
+
+    fn open_finished(&self, path: &Path) -> Result<Model, AskError> {
         let directory = RunDirectory::look_at(path)?;
         let manifest = Manifest::read(&directory)?;
-        let text = directory
-            .read(CONFIG)?
-            .ok_or_else(|| RunError::Broken { path: directory.file(CONFIG), what: "is gone".to_owned() })?;
+        let text = manifest.settings(&directory)?;
         let mut config = Config::from_toml(&text, &directory.file(CONFIG).display().to_string())?;
         if let Some(beam) = self.beam {
             if !Stage::of(&config).contains(&Stage::Training) {
@@ -314,12 +323,14 @@ impl Model {
         }
         let (subject, relation) = (self.naming().of(query.subject, self.names()), self.relation_name(query));
         let (end, other) = match query.link.direction() {
-            Direction::Forward => ("head", "~"),
-            Direction::Inverse => ("tail", ""),
+            Direction::Inverse => ("tail", relation.clone()),
+            // A relation of its own may be called so.
+            Direction::Forward if self.names().relations.get(&format!("~{relation}")).is_some() => {
+                ("head", format!("{relation}^-1"))
+            }
+            Direction::Forward => ("head", format!("~{relation}")),
         };
-        Some(format!(
-            "{subject} is never a {end} of `{relation}` in the graph; did you mean `{other}{relation}`?"
-        ))
+        Some(format!("{subject} is never a {end} of `{relation}` in the graph; did you mean `{other}`?"))
     }
 
     pub(super) fn relation_name(&self, query: Query) -> String {

@@ -86,6 +86,10 @@ const STAGE: &str = "embeddings";
 /// # Errors
 /// If there is nothing to learn from, or as [`train::train`].
 pub fn train(task: Task<'_>, progress: &dyn Progress) -> Result<TrainedEmbedding, EmbedError> {
+    task.device.inside(|| train_here(task, progress))
+}
+
+fn train_here(task: Task<'_>, progress: &dyn Progress) -> Result<TrainedEmbedding, EmbedError> {
     let graph = Graph::new(task.size.entities, task.size.relations, &task.known.facts);
     if graph.facts() == 0 {
         return Err(EmbedError::NoFacts);

@@ -2,6 +2,7 @@
 
 use super::{Evaluation, Ranked, Side, Ties, Truth};
 use crate::graph::{Link, Names, RelationId};
+use crate::shown::Shown;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -158,14 +159,14 @@ impl fmt::Display for Report {
             self.seconds
         )?;
         let shown = &self.relations[..self.relations.len().min(SHOWN)];
-        let names = shown.iter().map(|relation| relation.relation.chars().count());
-        let width = names.max().unwrap_or(0).clamp(12, 44);
+        let names: Vec<String> = shown.iter().map(|relation| Shown(&relation.relation).to_string()).collect();
+        let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).clamp(12, 44);
         writeln!(f, "{:width$}  queries   hits@1   hits@3   hits@5  hits@10      MRR  mean rank", "")?;
         write_row(f, width, "all", &self.figures)?;
         write_row(f, width, "to one", &self.to_one)?;
         write_row(f, width, "to many", &self.to_many)?;
-        for relation in shown {
-            write_row(f, width, &shortened(&relation.relation, width), &relation.figures)?;
+        for (relation, name) in shown.iter().zip(&names) {
+            write_row(f, width, &shortened(name, width), &relation.figures)?;
         }
         if self.relations.len() > SHOWN {
             writeln!(f, "… and {} relations more (all of them in the JSON)", self.relations.len() - SHOWN)?;

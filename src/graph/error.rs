@@ -1,5 +1,6 @@
 //! What can be wrong with data, said so that a person can mend it.
 
+use crate::shown::shortened;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -70,11 +71,16 @@ impl GraphError {
         expected: impl Into<String>,
         found: impl Into<String>,
     ) -> GraphError {
-        GraphError::Line { path: path.to_owned(), line, expected: expected.into(), found: found.into() }
+        let (expected, found) = (expected.into(), shortened(&found.into()).into_owned());
+        GraphError::Line { path: path.to_owned(), line, expected, found }
     }
 
     /// `path` as a whole is not what was expected.
     pub(crate) fn file(path: &Path, expected: impl Into<String>, found: impl Into<String>) -> GraphError {
-        GraphError::File { path: path.to_owned(), expected: expected.into(), found: found.into() }
+        GraphError::File {
+            path: path.to_owned(),
+            expected: expected.into(),
+            found: shortened(&found.into()).into_owned(),
+        }
     }
 }

@@ -27,7 +27,7 @@ pub use ids::{Direction, EntityId, Link, Query, RelationId, Triple};
 pub use index::{Graph, LinkPairs};
 pub use pagerank::pagerank;
 pub use predicted::{PredictedFact, check_predicted, write_predicted};
-pub use read::{ReadOptions, read, read_file};
+pub use read::{ReadOptions, panic_is_caught, read, read_file};
 pub use split::{SplitShares, evenly};
 pub use stats::{Spread, Statistics};
 pub use vocabulary::Vocabulary;

@@ -7,6 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use std::collections::HashSet;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What part of a single file of triples becomes train, valid and test.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -109,39 +110,40 @@ pub(super) fn distinct(entities: usize, mut facts: Vec<Triple>) -> (Vec<Triple>,
         *slot += 1;
     }
     drop(next);
-    let repeated: HashSet<u32> = starts
+    let repeated: Vec<AtomicU64> = (0..facts.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+    let count: usize = starts
         .par_windows(2)
         .with_min_len(1024)
-        .flat_map_iter(|row| {
-            let group = &places[row[0] as usize..row[1] as usize];
-            repetitions(group, &facts)
-        })
-        .collect();
-    if !repeated.is_empty() {
+        .map(|row| mark_repetitions(&places[row[0] as usize..row[1] as usize], &facts, &repeated))
+        .sum();
+    drop(places);
+    if count > 0 {
         let mut place = 0;
         facts.retain(|_| {
+            let marks = repeated[place / 64].load(Ordering::Relaxed);
             place += 1;
-            !repeated.contains(&(place - 1))
+            marks >> ((place - 1) % 64) & 1 == 0
         });
     }
-    (facts, repeated.len())
+    (facts, count)
 }
 
-/// Those of `group` (places of facts with one head) whose fact stands at an earlier place too.
-fn repetitions(group: &[u32], facts: &[Triple]) -> Vec<u32> {
+/// Marks those of `group` (places of facts with one head) whose fact stands at an earlier place too; how many there are.
+fn mark_repetitions(group: &[u32], facts: &[Triple], repeated: &[AtomicU64]) -> usize {
     if group.len() < 2 {
-        return Vec::new();
+        return 0;
     }
     let mut sorted: Vec<(RelationId, u32, u32)> = group
         .iter()
         .map(|&place| (facts[place as usize].relation, facts[place as usize].tail.0, place))
         .collect();
     sorted.sort_unstable();
-    sorted
-        .windows(2)
-        .filter(|pair| (pair[0].0, pair[0].1) == (pair[1].0, pair[1].1))
-        .map(|pair| pair[1].2)
-        .collect()
+    let same = |pair: &&[(RelationId, u32, u32)]| (pair[0].0, pair[0].1) == (pair[1].0, pair[1].1);
+    let mark = |pair: &[(RelationId, u32, u32)]| {
+        let place = pair[1].2 as usize;
+        repeated[place / 64].fetch_or(1 << (place % 64), Ordering::Relaxed);
+    };
+    sorted.windows(2).filter(same).map(mark).count()
 }
 
 /// How many of `facts` stand in any of `others` too.

@@ -84,6 +84,12 @@ impl Vocabulary {
         (0..self.len() as u32).map(|id| self.name(id))
     }
 
+    /// How many bytes the longest name has; 0 if there is none.
+    pub fn longest(&self) -> usize {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| (end - start) as usize).max().unwrap_or(0)
+    }
+
     /// Gives back memory that was reserved for names that did not come.
     pub fn shrink(&mut self) {
         self.text.shrink_to_fit();

@@ -5,6 +5,7 @@
 //! [`reversed`](Rule::reversed); its canonical form, the one that is written, has a forward head.
 
 use crate::graph::{Direction, EntityId, Link, RelationId};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// The default of the smoothing constant p_c: predictions that are assumed to have failed unseen. AnyBURL's default too.
@@ -124,7 +125,7 @@ impl Counts {
 
 /// Good rules first: by confidence, then support, then the rule itself, so that the order is total.
 pub fn sort_by_confidence(rules: &mut [ScoredRule], unseen: f64) {
-    rules.sort_unstable_by(|a, b| {
+    rules.par_sort_unstable_by(|a, b| {
         (b.counts.confidence(unseen).total_cmp(&a.counts.confidence(unseen)))
             .then(b.counts.correct.cmp(&a.counts.correct))
             .then_with(|| a.rule.cmp(&b.rule))

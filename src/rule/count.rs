@@ -8,6 +8,7 @@
 //! Where a body has too many groundings, a random part of its sources is walked and the counts are scaled up:
 //! unbiased, and marked as sampled.
 
+use super::Map;
 use super::clause::{Counts, Rule, ScoredRule, reversed_path};
 use super::frontier::{Frontier, Marks, Places};
 use super::reach::Reach;
@@ -17,6 +18,77 @@ use crate::graph::{Direction, EntityId, Link};
 /// come so far; they are then not counted at all. Chosen by hand.
 const STEPS_FROM_ONE_SOURCE: u64 = 10_000_000;
 
+/// With more links than this, those that agree with a body are few among them and are kept in a table.
+const DENSE_LINKS: usize = 1 << 12;
+
+/// Steps after which the clock is looked at: some milliseconds of work.
+const STEPS_BETWEEN_LOOKS: usize = 1 << 17;
+
+/// How often each link was right.
+pub(super) enum Correct {
+    /// One count a link.
+    Dense(Vec<u32>),
+    /// Only the links that were right at all.
+    Sparse(Map<Link, u32>),
+}
+
+impl Correct {
+    fn new(links: usize) -> Self {
+        if links <= DENSE_LINKS { Self::Dense(vec![0; links]) } else { Self::Sparse(Map::default()) }
+    }
+
+    #[inline]
+    fn add(&mut self, link: Link) {
+        match self {
+            Self::Dense(counts) => counts[link.index()] += 1,
+            Self::Sparse(counts) => *counts.entry(link).or_default() += 1,
+        }
+    }
+
+    /// How often `link` was right.
+    pub fn of(&self, link: Link) -> u32 {
+        match self {
+            Self::Dense(counts) => counts[link.index()],
+            Self::Sparse(counts) => counts.get(&link).copied().unwrap_or(0),
+        }
+    }
+
+    /// The links that were right at all, ascending, and how often.
+    fn all(&self) -> Vec<(Link, u32)> {
+        match self {
+            Self::Dense(counts) => {
+                let links = (0..).map(Link).zip(counts.iter().copied());
+                links.filter(|&(_, count)| count > 0).collect()
+            }
+            Self::Sparse(counts) => {
+                let mut all: Vec<(Link, u32)> = counts.iter().map(|(&link, &count)| (link, count)).collect();
+                all.sort_unstable();
+                all
+            }
+        }
+    }
+}
+
+/// Looks at the clock now and then, by the work done in between.
+struct Patience<'a> {
+    over: &'a dyn Fn() -> bool,
+    steps: usize,
+    ended: bool,
+}
+
+impl Patience<'_> {
+    /// Whether it is time to stop, so many steps after the last question.
+    #[inline]
+    fn ends(&mut self, steps: usize) -> bool {
+        self.steps = self.steps.saturating_add(steps);
+        if self.steps >= STEPS_BETWEEN_LOOKS {
+            self.steps = 0;
+            self.ended = self.ended || (self.over)();
+        }
+        self.ended
+    }
+}
+
 /// What one body predicts.
 pub(super) struct Tally {
     /// The last link of the body.
@@ -24,7 +96,7 @@ pub(super) struct Tally {
     /// How many distinct pairs it joins.
     pub predicted: u64,
     /// How many of those pairs each link joins too.
-    pub correct: Vec<u32>,
+    pub correct: Correct,
 }
 
 /// Which last links to count after a prefix.
@@ -67,7 +139,7 @@ impl Part {
 /// Working memory of one thread.
 pub(super) struct Scratch {
     marks: Marks,
-    places: Places,
+    places: Places<'static>,
     neighbours: Neighbours,
     frontier: Frontier,
     /// For the last links of the prefix in hand: where their tally stands, plus one.
@@ -116,13 +188,12 @@ impl Scratch {
             (None, Lasts::These(&[only])) => reach.sources(only),
             (None, _) => &(0..reach.graph().entities() as u32).map(EntityId).collect::<Vec<_>>(),
         };
-        for (place, &source) in sources.iter().filter(|&&source| part.holds(source)).enumerate() {
-            if place % 64 == 63 && over() {
-                break;
-            }
+        let mut patience = Patience { over, steps: 0, ended: false };
+        let mut given_up = false;
+        for &source in sources.iter().filter(|&&source| part.holds(source)) {
             self.frontier.walk(reach, source, prefix, &mut self.places);
-            if self.places.has_given_up() {
-                tallies.clear();
+            given_up = self.places.has_given_up();
+            if given_up || patience.ends(self.places.take_work().saturating_add(64)) {
                 break;
             }
             if self.frontier.is_empty() {
@@ -134,17 +205,22 @@ impl Scratch {
                         self.close(reach, source, last, &mut tallies);
                     }
                 }
-                Lasts::All => self.close_all(reach, source, prefix, &mut tallies),
+                Lasts::All => self.close_all(reach, source, prefix, &mut tallies, &mut patience),
             }
         }
-        self.slots.fill(0);
+        for tally in &tallies {
+            self.slots[tally.last.index()] = 0;
+        }
+        if given_up {
+            tallies.clear();
+        }
         tallies
     }
 
     /// Where the tally of `last` stands among `tallies`.
     fn tally(slots: &mut [u32], tallies: &mut Vec<Tally>, last: Link) -> usize {
         if slots[last.index()] == 0 {
-            tallies.push(Tally { last, predicted: 0, correct: vec![0; slots.len()] });
+            tallies.push(Tally { last, predicted: 0, correct: Correct::new(slots.len()) });
             slots[last.index()] = tallies.len() as u32;
         }
         slots[last.index()] as usize - 1
@@ -165,11 +241,22 @@ impl Scratch {
     }
 
     /// As [`close`](Self::close) for every last link, looking at the rows of the frontier only once.
-    fn close_all(&mut self, reach: &Reach, source: EntityId, prefix: &[Link], tallies: &mut Vec<Tally>) {
+    fn close_all(
+        &mut self,
+        reach: &Reach,
+        source: EntityId,
+        prefix: &[Link],
+        tallies: &mut Vec<Tally>,
+        patience: &mut Patience<'_>,
+    ) {
         let mut touched: Vec<Link> = Vec::new();
         let mut previous = Link::PAD;
         for (place, &node) in self.frontier.nodes().iter().enumerate() {
-            for edge in reach.graph().edges(node) {
+            let edges = reach.graph().edges(node);
+            if patience.ends(edges.len()) {
+                break;
+            }
+            for edge in edges {
                 if edge.link == previous {
                     continue;
                 }
@@ -189,6 +276,10 @@ impl Scratch {
         let edges = reach.neighbours(source);
         for last in touched {
             let mut bucket = std::mem::take(&mut self.buckets[last.index()]);
+            if patience.ends(bucket.len()) {
+                // What is left in the buckets must not be counted for the next source.
+                bucket.clear();
+            }
             let slot = Self::tally(&mut self.slots, tallies, last);
             let tally = &mut tallies[slot];
             self.marks.clear();
@@ -245,11 +336,11 @@ impl Neighbours {
 
     /// Adds one to every link that leads to `target`.
     #[inline]
-    fn note(&self, edges: &[(EntityId, Link)], target: EntityId, correct: &mut [u32]) {
+    fn note(&self, edges: &[(EntityId, Link)], target: EntityId, correct: &mut Correct) {
         if self.is[target.index() / 64] >> (target.0 % 64) & 1 == 1 {
             let from = edges.partition_point(|&(neighbour, _)| neighbour < target);
             for &(_, link) in edges[from..].iter().take_while(|&&(neighbour, _)| neighbour == target) {
-                correct[link.index()] += 1;
+                correct.add(link);
             }
         }
     }
@@ -276,8 +367,7 @@ impl Worth {
         let body: Vec<Link> = prefix.iter().copied().chain([tally.last]).collect();
         let turned = reversed_path(&body);
         let predicted = part.scaled(tally.predicted);
-        for (head, &correct) in tally.correct.iter().enumerate().filter(|&(_, &correct)| correct > 0) {
-            let head = Link(head as u32);
+        for (head, correct) in tally.correct.all() {
             let says_nothing = body == [head];
             let said_forward = turned == body && head.direction() == Direction::Inverse;
             let enough = u64::from(correct) >= self.support;

@@ -7,8 +7,9 @@
 
 use super::RuleError;
 use super::clause::{Counts, ScoredRule};
-use super::text::{self, Malformed, Parsed};
+use super::text::{self, Malformed, Parsed, Vocabularies};
 use crate::graph::{Compression, EntityId, Names, write_packed};
+use crate::shown::shortened;
 use rayon::prelude::*;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -16,6 +17,24 @@ use std::path::Path;
 
 /// Lines that a thread reads at a time.
 const BLOCK: usize = 4096;
+/// How much of a file is in memory at once, as long as its lines end.
+const PIECE: usize = 32 << 20;
+/// A line is not longer than a line of facts may be.
+const LONGEST_LINE: usize = 16 << 20;
+const TOO_LONG: &str = "expected a rule, found a line of more than 16 MB";
+
+/// Where lines stand: the file, and how many lines stand before them.
+struct Place<'a> {
+    path: &'a Path,
+    lines: usize,
+}
+
+impl Place<'_> {
+    /// What is wrong with one of the lines, counted from 0.
+    fn malformed(&self, line: usize, column: usize, message: String) -> RuleError {
+        RuleError::Malformed { path: self.path.to_owned(), line: self.lines + line + 1, column, message }
+    }
+}
 
 /// The rules of a file.
 #[derive(Clone, Debug, Default)]
@@ -35,10 +54,25 @@ impl RuleFile {
     pub fn read(path: &Path, names: &Names) -> Result<Self, RuleError> {
         let unreadable = |source| RuleError::Unreadable { path: path.to_owned(), source };
         let file = File::open(path).map_err(unreadable)?;
-        let mut text = String::new();
-        let mut plain = Compression::of(path).unpack(file).map_err(unreadable)?;
-        plain.read_to_string(&mut text).map_err(unreadable)?;
-        Self::parse(&text, path, names)
+        let mut source = Compression::of(path).unpack(file).map_err(unreadable)?;
+        let known = Vocabularies::new(names);
+        let (mut whole, mut bytes, mut lines) = (RuleFile::default(), Vec::new(), 0);
+        loop {
+            let had = bytes.len();
+            let read = source.by_ref().take(PIECE as u64).read_to_end(&mut bytes).map_err(unreadable)?;
+            // All lines that are whole; at the end of the file the last is.
+            let end = if read == 0 { Some(had) } else { memchr::memrchr(b'\n', &bytes).map(|at| at + 1) };
+            let place = Place { path, lines };
+            match end {
+                Some(end) => lines += whole.add_bytes(&bytes[..end], &place, &known)?,
+                None if bytes.len() > LONGEST_LINE => return Err(place.malformed(0, 1, TOO_LONG.to_owned())),
+                None => continue,
+            }
+            bytes.drain(..end.unwrap_or(0));
+            if read == 0 {
+                return Ok(whole);
+            }
+        }
     }
 
     /// Reads rules from text that is already in memory; `path` stands for the file in error messages.
@@ -46,33 +80,62 @@ impl RuleFile {
     /// # Errors
     /// If a line is malformed; the message names line and column.
     pub fn parse(text: &str, path: &Path, names: &Names) -> Result<Self, RuleError> {
+        let mut whole = RuleFile::default();
+        whole.add_text(text, &Place { path, lines: 0 }, &Vocabularies::new(names))?;
+        Ok(whole)
+    }
+
+    /// Adds the lines of `bytes`; how many there are.
+    fn add_bytes(
+        &mut self,
+        bytes: &[u8],
+        place: &Place<'_>,
+        known: &Vocabularies<'_>,
+    ) -> Result<usize, RuleError> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.add_text(text, place, known),
+            Err(error) => {
+                let valid = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
+                let line_at = valid.rfind('\n').map_or(0, |at| at + 1);
+                // What is wrong further up is said first.
+                let lines = self.add_text(&valid[..line_at], place, known)?;
+                let message = format!("expected UTF-8 text, found the byte 0x{:02x}", bytes[valid.len()]);
+                Err(place.malformed(lines, valid[line_at..].chars().count() + 1, message))
+            }
+        }
+    }
+
+    /// Adds the lines of `text`; how many there are.
+    fn add_text(
+        &mut self,
+        text: &str,
+        place: &Place<'_>,
+        known: &Vocabularies<'_>,
+    ) -> Result<usize, RuleError> {
         let lines: Vec<&str> = text.lines().collect();
         let block = |(number, lines): (usize, &[&str])| {
             let mut rules = RuleFile::default();
             for (at, line) in lines.iter().enumerate() {
-                rules.add_line(line, names).map_err(|Malformed { at: byte, message }| {
-                    RuleError::Malformed {
-                        path: path.to_owned(),
-                        line: number * BLOCK + at + 1,
-                        column: line[..byte].chars().count() + 1,
-                        message,
-                    }
+                rules.add_line(line, known).map_err(|Malformed { at: byte, message }| {
+                    place.malformed(number * BLOCK + at, line[..byte].chars().count() + 1, message)
                 })?;
             }
             Ok(rules)
         };
         let blocks: Vec<Result<Self, RuleError>> = lines.par_chunks(BLOCK).enumerate().map(block).collect();
-        let mut whole = RuleFile::default();
         for block in blocks {
             let RuleFile { rules, reflexive } = block?;
-            whole.rules.extend(rules);
-            whole.reflexive += reflexive;
+            self.rules.extend(rules);
+            self.reflexive += reflexive;
         }
-        Ok(whole)
+        Ok(lines.len())
     }
 
-    fn add_line(&mut self, line: &str, names: &Names) -> Result<(), Malformed> {
+    fn add_line(&mut self, line: &str, known: &Vocabularies<'_>) -> Result<(), Malformed> {
         let line = line.strip_suffix('\r').unwrap_or(line);
+        if line.len() > LONGEST_LINE {
+            return Err(Malformed { at: 0, message: TOO_LONG.to_owned() });
+        }
         if line.is_empty() {
             return Ok(());
         }
@@ -95,11 +158,11 @@ impl RuleFile {
             return Err(Malformed { at: correct_at, message });
         }
         if !confidence.parse::<f64>().is_ok_and(|number| (0.0..=1.0).contains(&number)) {
-            let message = format!("expected a confidence from 0 to 1, found `{confidence}`");
+            let message = format!("expected a confidence from 0 to 1, found `{}`", shortened(confidence));
             return Err(Malformed { at: confidence_at, message });
         }
         let rule_at = confidence_at + confidence.len() + 1;
-        let parsed = text::parse(rule, names)
+        let parsed = text::parse(rule, known)
             .map_err(|Malformed { at, message }| Malformed { at: at + rule_at, message })?;
         match parsed {
             Parsed::Rule(rule) => self.rules.push(ScoredRule { rule, counts }),
@@ -112,7 +175,8 @@ impl RuleFile {
 fn count(field: &str, at: usize, what: &str) -> Result<u64, Malformed> {
     field
         .parse()
-        .map_err(|_| Malformed { at, message: format!("expected the number of {what}, found `{field}`") })
+        .map_err(|_| format!("expected the number of {what}, found `{}`", shortened(field)))
+        .map_err(|message| Malformed { at, message })
 }
 
 /// Writes `rules` to `path`, compressed if the name ends in `.gz` or `.zst`.
@@ -166,25 +230,11 @@ pub fn rule_calling(rule: &super::Rule, names: &Names, entity: impl Fn(EntityId)
     text
 }
 
-/// Checks that rules over `names` can be written and read back; with `constants`, entities too.
-///
-/// # Errors
-/// If a name holds a tab or a line break.
-pub fn check_names(names: &Names, constants: bool) -> Result<(), RuleError> {
-    let bad = text::unwritable_relation(names)
-        .map(|name| ("relation", name))
-        .or_else(|| text::unwritable_entity(names).filter(|_| constants).map(|name| ("entity", name)));
-    match bad {
-        Some((what, name)) => Err(RuleError::Name { what, name: name.to_owned() }),
-        None => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::graph::{Link, RelationId};
-    use crate::rule::Rule;
+    use crate::rule::{Rule, Shape};
 
     fn names() -> Names {
         Names {
@@ -236,6 +286,45 @@ mod tests {
         let reflexive = format!("{good}\r\n\n7\t7\t1.0\tknows(X,me_myself_i) <= likes(me_myself_i,X)");
         let file = RuleFile::parse(&reflexive, Path::new("r.tsv"), &names()).unwrap();
         assert_eq!((file.rules.len(), file.reflexive), (1, 1));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_named_by_their_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rules.tsv");
+        let good = "2\t1\t0.5\tknows(X,Y) <= likes(Y,X)\n".as_bytes();
+        let said = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            RuleFile::read(&path, &names()).unwrap_err().to_string()
+        };
+        let broken = said(&[good, good, b"2\t1\t0.5\tkn\xc3\xb6\xffows(X,Y) <= likes(Y,X)\n", good].concat());
+        assert!(broken.ends_with("rules.tsv:3:12: expected UTF-8 text, found the byte 0xff"), "{broken}");
+        let other = said(&[good, b"worse\n", b"\xff\n"].concat());
+        assert!(other.contains("rules.tsv:2:1: expected 4 tab"), "{other}");
+        let endless = said(&[good, &vec![b'x'; 40 << 20]].concat());
+        assert!(
+            endless.ends_with("rules.tsv:2:1: expected a rule, found a line of more than 16 MB"),
+            "{endless}"
+        );
+    }
+
+    #[test]
+    fn names_with_tabs_and_line_breaks_are_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rules.tsv");
+        let names = Names {
+            entities: ["a\tb", "c\nd", "e\\tf"].into_iter().collect(),
+            relations: ["is\r\nnear", "knows"].into_iter().collect(),
+            ..Names::default()
+        };
+        let near = Link::forward(RelationId(0));
+        let of =
+            |answer: u32| Shape::Constant { answer: EntityId(answer), end: Some(EntityId((answer + 1) % 3)) };
+        let counts = Counts::exact(3, 2);
+        let rule = |answer| Rule { head: near, body: [near.reversed()].into(), shape: of(answer) };
+        let rules: Vec<ScoredRule> = (0..3).map(|a| ScoredRule { rule: rule(a), counts }).collect();
+        write_rules(&path, &rules, &names).unwrap();
+        assert_eq!(RuleFile::read(&path, &names).unwrap().rules, rules);
     }
 
     #[test]

@@ -11,6 +11,9 @@ use crate::graph::{EntityId, Link};
 /// A place in `blocked` that blocks nothing.
 const NOBODY: EntityId = EntityId(u32::MAX);
 
+/// Steps of a walk after which the clock is looked at.
+const STEPS_BETWEEN_LOOKS: u64 = 1 << 20;
+
 /// Marks over all entities that are cleared by changing the epoch.
 pub(super) struct Marks {
     epoch: u32,
@@ -54,7 +57,7 @@ pub(super) struct Frontier {
 
 impl Frontier {
     /// Walks `path` from `source`.
-    pub fn walk(&mut self, reach: &Reach, source: EntityId, path: &[Link], work: &mut Places) {
+    pub fn walk(&mut self, reach: &Reach, source: EntityId, path: &[Link], work: &mut Places<'_>) {
         self.source = source;
         self.nodes.clear();
         self.blocked.clear();
@@ -68,10 +71,12 @@ impl Frontier {
         }
     }
 
-    fn walk_two(&mut self, reach: &Reach, first: Link, second: Link, work: &mut Places) {
+    fn walk_two(&mut self, reach: &Reach, first: Link, second: Link, work: &mut Places<'_>) {
         work.clear();
         for &middle in reach.targets(first, self.source) {
-            for &node in reach.targets(second, middle) {
+            let nodes = reach.targets(second, middle);
+            work.work += 1 + nodes.len() as u64;
+            for &node in nodes {
                 match work.place(node, self.nodes.len()) {
                     _ if node == self.source => {}
                     None => {
@@ -85,14 +90,15 @@ impl Frontier {
         }
     }
 
-    fn walk_distinct(&mut self, reach: &Reach, path: &[Link], work: &mut Places) {
+    fn walk_distinct(&mut self, reach: &Reach, path: &[Link], work: &mut Places<'_>) {
         work.clear();
         work.steps = 0;
         let mut trail = vec![self.source];
         self.follow(reach, path, &mut trail, work);
+        work.work = work.work.saturating_add(work.steps);
     }
 
-    fn follow(&mut self, reach: &Reach, rest: &[Link], trail: &mut Vec<EntityId>, work: &mut Places) {
+    fn follow(&mut self, reach: &Reach, rest: &[Link], trail: &mut Vec<EntityId>, work: &mut Places<'_>) {
         let here = trail[trail.len() - 1];
         let Some((&link, rest)) = rest.split_first() else {
             let between = &trail[1..trail.len() - 1];
@@ -113,6 +119,9 @@ impl Frontier {
         };
         for &next in reach.targets(link, here) {
             work.steps += 1;
+            if work.steps.is_multiple_of(STEPS_BETWEEN_LOOKS) && !work.has_given_up() && (work.over)() {
+                work.steps = u64::MAX;
+            }
             if work.has_given_up() {
                 return;
             }
@@ -124,13 +133,15 @@ impl Frontier {
         }
     }
 
-    fn walk_freely(&mut self, reach: &Reach, path: &[Link], work: &mut Places) {
+    fn walk_freely(&mut self, reach: &Reach, path: &[Link], work: &mut Places<'_>) {
         self.nodes.push(self.source);
         let mut next = Vec::new();
         for &link in path {
             work.clear();
             for &node in &self.nodes {
-                for &target in reach.targets(link, node) {
+                let targets = reach.targets(link, node);
+                work.work += 1 + targets.len() as u64;
+                for &target in targets {
                     if work.place(target, 0).is_none() {
                         next.push(target);
                     }
@@ -173,18 +184,28 @@ impl Frontier {
 }
 
 /// For every entity, where it stands in a frontier that is being built.
-pub(super) struct Places {
+pub(super) struct Places<'w> {
     marks: Marks,
     places: Vec<u32>,
     /// Steps of the last walk of three or more links, and how many are allowed.
     steps: u64,
     limit: u64,
+    /// Steps of all walks of two or more links since somebody asked.
+    work: u64,
+    /// Asked now and then on a walk of three or more links.
+    over: &'w (dyn Fn() -> bool + Sync),
 }
 
-impl Places {
+impl<'w> Places<'w> {
     /// No entity stands anywhere.
     pub fn new(entities: usize) -> Self {
-        Self { marks: Marks::new(entities), places: vec![0; entities], steps: 0, limit: u64::MAX }
+        Self::watched(entities, &|| false)
+    }
+
+    /// The same, but walks of three or more links are given up once `over` says so.
+    pub fn watched(entities: usize, over: &'w (dyn Fn() -> bool + Sync)) -> Self {
+        let (marks, places) = (Marks::new(entities), vec![0; entities]);
+        Self { marks, places, steps: 0, limit: u64::MAX, work: 0, over }
     }
 
     /// The same, but walks of three or more links are given up after `limit` steps: under object identity all
@@ -195,7 +216,12 @@ impl Places {
 
     /// Whether the last such walk was given up, so that its frontier is not complete.
     pub fn has_given_up(&self) -> bool {
-        self.steps > self.limit
+        self.steps > self.limit || self.steps == u64::MAX
+    }
+
+    /// How many steps were walked since this was asked last, about: what a walk has cost.
+    pub fn take_work(&mut self) -> usize {
+        std::mem::take(&mut self.work) as usize
     }
 
     fn clear(&mut self) {

@@ -15,13 +15,14 @@ mod ground;
 mod mine;
 mod reach;
 mod recount;
+mod spelling;
 mod text;
 
 pub use apply::{
     Aggregate, ApplyOptions, FiredRule, RuleAnswer, RuleReasoner, UNPREDICTED, write_predictions,
 };
 pub use clause::{Counts, Rule, RuleType, ScoredRule, Shape, UNSEEN, reversed_path, sort_by_confidence};
-pub use file::{RuleFile, check_names, rule_calling, rule_text, write_lines, write_rules};
+pub use file::{RuleFile, rule_calling, rule_text, write_lines, write_rules};
 pub use ground::Grounding;
 pub use mine::{MineOptions, Mined, MiningBudget, mine};
 pub use recount::count_rules;
@@ -66,15 +67,4 @@ pub enum RuleError {
     /// An option that makes no sense.
     #[error(transparent)]
     Option(#[from] WrongValue),
-    /// A name that AnyBURL's format cannot hold.
-    #[error(
-        "the {what} `{}` cannot stand in a rule file (it holds a tab or a line break): rename it, or mine cyclic rules only",
-        name.escape_debug()
-    )]
-    Name {
-        /// `entity` or `relation`.
-        what: &'static str,
-        /// The name.
-        name: String,
-    },
 }

@@ -13,6 +13,9 @@ use std::sync::Arc;
 /// Bitmaps larger than this are not built.
 const BITMAP_BYTES: usize = 256 << 20;
 
+/// Entities or links that are indexed before the clock is looked at again.
+const BETWEEN_LOOKS: u32 = 1024;
+
 /// Sixty-four entities of one link: which of them have it, and the row of the first that does.
 #[derive(Clone, Copy, Default)]
 struct Block {
@@ -40,6 +43,11 @@ pub(super) struct Reach {
 impl Reach {
     /// Indexes `graph`; `distinct` says that variables bind distinct entities (object identity).
     pub fn new(graph: &Arc<Graph>, distinct: bool) -> Self {
+        Self::unless(graph, distinct, &|| false).expect("nobody stops it")
+    }
+
+    /// The same; none once `over` says so.
+    pub fn unless(graph: &Arc<Graph>, distinct: bool, over: &dyn Fn() -> bool) -> Option<Self> {
         let links = graph.links();
         let stride = graph.entities().div_ceil(64);
         let bitmaps = links * stride * size_of::<Block>() <= BITMAP_BYTES;
@@ -56,6 +64,9 @@ impl Reach {
             neighbours: Vec::with_capacity(graph.adjacency().edge_count()),
         };
         for entity in (0..graph.entities() as u32).map(EntityId) {
+            if entity.0 % BETWEEN_LOOKS == 0 && over() {
+                return None;
+            }
             let first = reach.neighbours.len();
             reach.neighbour_starts.push(first as u32);
             let edges = graph.edges(entity).iter().filter(|edge| !distinct || edge.target != entity);
@@ -64,12 +75,15 @@ impl Reach {
         }
         reach.neighbour_starts.push(reach.neighbours.len() as u32);
         for link in (0..links as u32).map(Link) {
+            if link.0 % BETWEEN_LOOKS == 0 && over() {
+                return None;
+            }
             reach.link_rows.push(reach.sources.len() as u32);
             reach.add_link(link);
         }
         reach.link_rows.push(reach.sources.len() as u32);
         reach.starts.push(u32::try_from(reach.targets.len()).expect("fewer than 2^32 edges"));
-        reach
+        Some(reach)
     }
 
     fn add_link(&mut self, link: Link) {

@@ -1,7 +1,7 @@
 //! Exact counts for rules that come from elsewhere.
 
 use super::clause::{Counts, Rule, Shape};
-use super::count::{Lasts, Part, Scratch};
+use super::count::{Correct, Lasts, Part, Scratch};
 use super::frontier::{Frontier, Marks, Places};
 use super::reach::Reach;
 use crate::graph::{EntityId, Graph, Link};
@@ -35,7 +35,7 @@ struct Counter<'a> {
     reach: &'a Reach,
     body: &'a [Link],
     /// What the body predicts as a cyclic one, and how much of it every link agrees with.
-    pairs: Option<(u64, Vec<u32>)>,
+    pairs: Option<(u64, Option<Correct>)>,
     /// The last end asked for, and the entities that the body leads there from.
     selected: Option<(Option<EntityId>, Vec<EntityId>)>,
 }
@@ -49,9 +49,9 @@ impl Counter<'_> {
                     let tallies =
                         scratch.count(self.reach, prefix, Lasts::These(&[last]), Part::WHOLE, &|| false);
                     let tally = tallies.into_iter().next();
-                    tally.map_or((0, Vec::new()), |tally| (tally.predicted, tally.correct))
+                    tally.map_or((0, None), |tally| (tally.predicted, Some(tally.correct)))
                 });
-                let correct = correct.get(rule.head.index()).copied().unwrap_or(0);
+                let correct = correct.as_ref().map_or(0, |correct| correct.of(rule.head));
                 Counts::exact(*predicted, u64::from(correct))
             }
             (Shape::Constant { answer, .. }, None) => {

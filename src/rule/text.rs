@@ -2,11 +2,13 @@
 //!
 //! Names may hold commas, spaces and parentheses, which the notation does not escape. The parser therefore
 //! asks the vocabulary at every bracket and comma whether what stands there is a name, and goes back if not.
-//! A single capital letter is a variable; an entity called so stands in quotes, `h(X,"A")`, which other readers of the
-//! format take for part of its name. [`unwritable_entity`] finds names that could not be read back.
+//! `spelling` says how a name is written so that it can be told from a variable and from the end of a line.
 
 use super::clause::{Rule, Shape};
+use super::spelling::{self, variable};
 use crate::graph::{Direction, EntityId, Link, Names, RelationId};
+use crate::shown::shortened;
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// AnyBURL's constant for "the same entity again", in rules about facts such as `r(a,a)`.
@@ -43,9 +45,25 @@ struct Atom {
     right: Term,
 }
 
+/// What the text of a rule can name.
+pub(super) struct Vocabularies<'a> {
+    names: &'a Names,
+    /// Beyond so many bytes there is no name: a line of any length is looked through once.
+    longest_relation: usize,
+    longest_term: usize,
+}
+
+impl<'a> Vocabularies<'a> {
+    /// All of `names`.
+    pub(super) fn new(names: &'a Names) -> Self {
+        let longest_relation = spelling::longest(&names.relations);
+        Self { names, longest_relation, longest_term: spelling::longest(&names.entities).max(ITSELF.len()) }
+    }
+}
+
 /// Reads `head <= body`.
-pub(super) fn parse(text: &str, names: &Names) -> Result<Parsed, Malformed> {
-    let mut parser = Parser { text, names, furthest: None, dead: Vec::new(), endless: None };
+pub(super) fn parse(text: &str, known: &Vocabularies<'_>) -> Result<Parsed, Malformed> {
+    let mut parser = Parser { text, known, furthest: None, dead: Vec::new(), endless: None };
     let mut body = Vec::new();
     let head = parser.atom(0, &mut |parser, _, end| {
         let Some(rest) = text[end..].strip_prefix(IMPLIED_BY) else {
@@ -66,7 +84,7 @@ pub(super) fn parse(text: &str, names: &Names) -> Result<Parsed, Malformed> {
 
 struct Parser<'a> {
     text: &'a str,
-    names: &'a Names,
+    known: &'a Vocabularies<'a>,
     /// The complaint that lies furthest to the right: the reading that failed last is most likely the one meant.
     furthest: Option<Malformed>,
     /// Places at which no body can begin, found by going back from them once.
@@ -114,20 +132,24 @@ impl Parser<'_> {
     /// The first reading of an atom at `at` after whose end `goes_on` is content.
     fn atom(&mut self, at: usize, goes_on: &mut dyn FnMut(&mut Self, Atom, usize) -> bool) -> Option<Atom> {
         let (text, bytes) = (self.text, self.text.as_bytes());
-        let places = |from: usize, byte: u8| memchr::memchr_iter(byte, &bytes[from..]).map(move |i| from + i);
-        if places(at, b'(').next().is_none() {
-            self.expect(at, "expected an atom, `relation(X,Y)`");
-        }
-        for open in places(at, b'(') {
-            let name = &text[at..open];
-            let Some(relation) = self.names.relations.get(name).map(RelationId) else {
+        let places = |from: usize, byte: u8, longest: usize| {
+            let to = bytes.len().min(from + longest + 1);
+            memchr::memchr_iter(byte, &bytes[from..to]).map(move |i| from + i)
+        };
+        match memchr::memchr(b'(', &bytes[at..]) {
+            Some(name) if spelling::read_relation(&text[at..at + name], self.known.names).is_none() => {
+                let name = shortened(&text[at..at + name]);
                 self.expect(at, format!("the data has no relation `{name}`"));
-                continue;
-            };
-            self.expect(open + 1, "expected two terms, `(X,Y)`");
-            for comma in places(open + 1, b',') {
+            }
+            Some(_) => {}
+            None => self.expect(at, "expected an atom, `relation(X,Y)`"),
+        }
+        let (longest_relation, longest_term) = (self.known.longest_relation, self.known.longest_term);
+        for open in places(at, b'(', longest_relation) {
+            let Some(relation) = spelling::read_relation(&text[at..open], self.known.names) else { continue };
+            for comma in places(open + 1, b',', longest_term) {
                 let Some(left) = self.term(open + 1, comma) else { continue };
-                for close in places(comma + 1, b')') {
+                for close in places(comma + 1, b')', longest_term) {
                     let Some(right) = self.term(comma + 1, close) else { continue };
                     let atom = Atom { at, relation, left, right };
                     if goes_on(self, atom, close + 1) {
@@ -137,30 +159,39 @@ impl Parser<'_> {
                         return None;
                     }
                 }
+                self.expect_known(comma + 1, b')');
             }
+            self.expect_known(open + 1, b',');
+            self.expect(open + 1, "expected two terms, `(X,Y)`");
         }
         None
     }
 
+    /// Complains of a term that is longer than any name, for which nobody has looked.
+    fn expect_known(&mut self, from: usize, end: u8) {
+        if let Some(length) = memchr::memchr(end, &self.text.as_bytes()[from..])
+            && length > self.known.longest_term
+        {
+            self.unknown_term(from, from + length);
+        }
+    }
+
+    fn unknown_term(&mut self, from: usize, to: usize) {
+        let name = shortened(&self.text[from..to]);
+        self.expect(from, format!("the data has no entity `{name}`, and it is no variable either"));
+    }
+
     fn term(&mut self, from: usize, to: usize) -> Option<Term> {
-        let name = &self.text[from..to];
-        if let Some(letter) = variable(name) {
+        let text = &self.text[from..to];
+        if let Some(letter) = variable(text) {
             return Some(Term::Variable(letter));
         }
-        let entity = |name| self.names.entities.get(name).map(|id| Term::Constant(EntityId(id)));
-        let known = quoted_letter(name).and_then(entity).or_else(|| entity(name));
-        let term = known.or((name == ITSELF).then_some(Term::Itself));
+        let known = spelling::read_entity(text, self.known.names).map(Term::Constant);
+        let term = known.or((text == ITSELF).then_some(Term::Itself));
         if term.is_none() {
-            self.expect(from, format!("the data has no entity `{name}`, and it is no variable either"));
+            self.unknown_term(from, to);
         }
         term
-    }
-}
-
-fn variable(name: &str) -> Option<u8> {
-    match name.as_bytes() {
-        [letter @ b'A'..=b'Z'] => Some(*letter),
-        _ => None,
     }
 }
 
@@ -201,25 +232,6 @@ fn assemble(head: Atom, body: &[Atom]) -> Result<Parsed, Malformed> {
     }))
 }
 
-/// What stands in the outermost quotes of a capital letter in quotes.
-fn quoted_letter(name: &str) -> Option<&str> {
-    let inner = name.strip_prefix('"')?.strip_suffix('"')?;
-    let (middle, odd) = (inner.len() / 2, inner.len() % 2 == 1);
-    let fits = |(place, byte): (usize, u8)| match place == middle {
-        true => byte.is_ascii_uppercase(),
-        false => byte == b'"',
-    };
-    (odd && inner.bytes().enumerate().all(fits)).then_some(inner)
-}
-
-/// The name of an entity as it stands in a rule: in quotes if it would be read as a variable, or if it is in quotes
-/// already and would be read as the entity that is called what they hold.
-fn constant(id: EntityId, names: &Names) -> String {
-    let name = names.entity(id);
-    let taken = quoted_letter(name).is_some_and(|inner| names.entities.get(inner).is_some());
-    if variable(name).is_some() || taken { format!("\"{name}\"") } else { name.to_owned() }
-}
-
 /// The path of links from `start` through all atoms, and the term at its end.
 fn walk(start: u8, body: &[Atom]) -> Result<(Vec<Link>, Term), Malformed> {
     let mut rest: Vec<Atom> = body.to_vec();
@@ -250,7 +262,11 @@ fn walk(start: u8, body: &[Atom]) -> Result<(Vec<Link>, Term), Malformed> {
 
 /// Writes `head <= body` at the end of `out`.
 pub(super) fn write(rule: &Rule, names: &Names, out: &mut String) {
-    write_with(rule, |id| constant(id, names), |id| names.relation(id), out);
+    let calls = Calls {
+        entity: |id| spelling::entity(id, names).into_owned(),
+        relation: |id| spelling::relation(id, names),
+    };
+    write_with(rule, &calls, out);
 }
 
 /// The same for a person, with relations by their labels and entities called as `entity` calls them.
@@ -260,15 +276,20 @@ pub(super) fn write_calling(
     entity: impl Fn(EntityId) -> String,
     out: &mut String,
 ) {
-    write_with(rule, entity, |id| names.relation_label(id), out);
+    write_with(rule, &Calls { entity, relation: |id| names.relation_label(id).into() }, out);
 }
 
-fn write_with<'n>(
-    rule: &Rule,
-    entity: impl Fn(EntityId) -> String,
-    relation: impl Fn(RelationId) -> &'n str,
-    out: &mut String,
-) {
+/// What things are called.
+struct Calls<E, R> {
+    entity: E,
+    relation: R,
+}
+
+fn write_with<'n, E, R>(rule: &Rule, calls: &Calls<E, R>, out: &mut String)
+where
+    E: Fn(EntityId) -> String,
+    R: Fn(RelationId) -> Cow<'n, str>,
+{
     let inner = |step: usize| -> String {
         // A body that is longer than there are letters between A and W could not be read back.
         char::from(b'A' + u8::try_from(step).unwrap_or(u8::MAX).min(22)).into()
@@ -278,11 +299,11 @@ fn write_with<'n>(
         Shape::Cyclic => ("X", "Y".to_owned(), "Y".to_owned()),
         Shape::Constant { answer, end } => {
             let start = if rule.head.direction() == Direction::Forward { "X" } else { "Y" };
-            (start, entity(answer), end.map_or_else(|| inner(last), &entity))
+            (start, (calls.entity)(answer), end.map_or_else(|| inner(last), &calls.entity))
         }
     };
     let write_atom = |link: Link, from: &str, to: &str, out: &mut String| {
-        let relation = relation(link.relation().expect("rules hold no reserved links"));
+        let relation = (calls.relation)(link.relation().expect("rules hold no reserved links"));
         let (left, right) = if link.direction() == Direction::Forward { (from, to) } else { (to, from) };
         // Writing to a string cannot fail.
         let _ = write!(out, "{relation}({left},{right})");
@@ -302,16 +323,6 @@ fn write_with<'n>(
 /// The longest body whose variables can be told apart in text.
 pub(super) const LONGEST_BODY: usize = 22;
 
-/// A relation whose name would break a line of the rule file.
-pub(super) fn unwritable_relation(names: &Names) -> Option<&str> {
-    names.relations.iter().find(|name| name.contains(['\t', '\n', '\r']))
-}
-
-/// An entity whose name would break a line of the rule file.
-pub(super) fn unwritable_entity(names: &Names) -> Option<&str> {
-    names.entities.iter().find(|name| name.contains(['\t', '\n', '\r']))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -323,6 +334,10 @@ mod tests {
             relations: relations.iter().copied().collect(),
             ..Names::default()
         }
+    }
+
+    fn parse(text: &str, names: &Names) -> Result<Parsed, Malformed> {
+        super::parse(text, &Vocabularies::new(names))
     }
 
     fn read(text: &str, names: &Names) -> Rule {
@@ -339,7 +354,10 @@ mod tests {
     }
 
     /// Names that hold everything the notation uses itself.
-    const ENTITIES: [&str; 12] = [
+    const ENTITIES: [&str; 15] = [
+        "tab\tbed",
+        "tab\\tbed",
+        "two\r\nlines",
         "a",
         "b(c,d)",
         "e, f(X,Y)",
@@ -353,7 +371,7 @@ mod tests {
         "X",
         "\"\"X\"\"",
     ];
-    const RELATIONS: [&str; 5] = ["r", "/film/film.x", "s(t", "u, v(X", "w <= z"];
+    const RELATIONS: [&str; 6] = ["r", "/film/film.x", "s(t", "u, v(X", "w <= z", "in\ntwo"];
 
     fn any_rule() -> impl Strategy<Value = Rule> {
         let link = 3u32..3 + 2 * RELATIONS.len() as u32;
@@ -431,6 +449,8 @@ mod tests {
             ("q(X,Y) <= r(X,Y)", 0, "no relation `q`"),
             ("h(X,Y) <= q(X,Y)", 10, "no relation `q`"),
             ("h(X,Y) <= r(X,e)", 14, "no entity `e`"),
+            ("h(02154508,Y) <= r(c,Y)", 2, "no entity `02154508`"),
+            ("h(c,Y) <= r(d,Y)", 12, "no entity `d`"),
             ("h(X,Y)", 6, "` <= `"),
             ("h(X,Y) <= r(X,Y) r(X,Y)", 16, "another atom"),
             ("h(X,Y) <= r(X,Y", 12, "two terms"),
@@ -472,10 +492,21 @@ mod tests {
     }
 
     #[test]
-    fn names_that_cannot_be_read_back_are_found() {
-        assert_eq!(unwritable_entity(&names(&["ab", "Q"], &[])), None);
-        assert_eq!(unwritable_entity(&names(&["ab", "q\tr"], &[])), Some("q\tr"));
-        assert_eq!(unwritable_entity(&names(&["ab", "QQ"], &[])), None);
-        assert_eq!(unwritable_relation(&names(&[], &["R", "s\nt"])), Some("s\nt"));
+    fn a_line_of_megabytes_is_looked_through_once() {
+        let names = names(&["c"], &["h", "r"]);
+        let long = 4 << 20;
+        for (text, at, part) in [
+            (format!("{}(X,Y) <= r(X,Y)", "(".repeat(long)), 0, "no relation ``"),
+            (format!("{}(X,Y) <= r(X,Y)", "h".repeat(long)), 0, "no relation `hhh"),
+            (format!("h(X,Y) <= {}", "q(".repeat(long)), 10, "no relation `q`"),
+            (format!("h(X,Y) <= r({}X,Y)", "c,".repeat(long)), 14, "no entity"),
+            (format!("h(X,Y) <= r({},Y)", "c".repeat(long)), 12, "no entity `ccc"),
+            (format!("h(X,Y) <= r(X,{}", "c)".repeat(long)), 16, "another atom"),
+            (format!("h(X,Y) <= r(X,{})", "c".repeat(long)), 14, "no entity `ccc"),
+        ] {
+            let error = parse(&text, &names).unwrap_err();
+            assert!(error.message.contains(part), "{}…: {error:?}", &text[..20]);
+            assert!(error.at == at && error.message.len() < 600, "{}…: {error:?}", &text[..20]);
+        }
     }
 }

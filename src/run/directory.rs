@@ -72,6 +72,12 @@ impl RunDirectory {
         Ok(Self { path: path.to_owned(), _lock: None })
     }
 
+    /// Whether a process works in it at this moment.
+    pub fn is_worked_in(path: &Path) -> bool {
+        let held = |lock: File| matches!(lock.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock));
+        File::open(path.join(LOCK)).is_ok_and(held)
+    }
+
     /// Takes away what killed runs left half-written.
     ///
     /// # Errors

@@ -28,6 +28,12 @@ pub enum RunError {
         /// The run directory.
         path: PathBuf,
     },
+    /// A question to a run that is not finished, in whose directory another process works.
+    #[error("{}: is being made at this moment; ask again when its `ruleguider run` has ended", path.display())]
+    BeingMade {
+        /// The run directory.
+        path: PathBuf,
+    },
     /// A folder that no run has made.
     #[error("{}: is no run directory (it has no {file}); learning from data makes one", path.display())]
     NotARun {

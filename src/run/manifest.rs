@@ -3,7 +3,7 @@
 //! A directory is only ever continued with the data it was begun with; its settings may change, and then the
 //! stages that depend on them are done again.
 
-use super::directory::{MANIFEST, RunDirectory};
+use super::directory::{CONFIG, MANIFEST, RunDirectory};
 use super::{Checksum, RunError};
 use crate::graph::{self, Dataset, ReadOptions, SplitShares};
 use crate::plan::Resources;
@@ -85,12 +85,29 @@ pub struct Manifest {
     /// What its settings were planned with, where they were.
     #[serde(default, rename = "means", skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
+    /// The checksum of its settings as they were written; runs of older versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<Checksum>,
 }
 
 impl Manifest {
     /// The manifest of a run over the data with this checksum, with this version of the program.
     pub fn new(data: Source, checksum: Checksum, seed: u64) -> Self {
-        Self { layout: LAYOUT, version: crate::VERSION.to_owned(), seed, data, checksum, resources: None }
+        let version = crate::VERSION.to_owned();
+        Self { layout: LAYOUT, version, seed, data, checksum, resources: None, config: None }
+    }
+
+    /// The settings of the run, as they were written.
+    ///
+    /// # Errors
+    /// If the file is gone or has changed since: other settings give other answers.
+    pub fn settings(&self, directory: &RunDirectory) -> Result<String, RunError> {
+        let broken = |what: &str| RunError::Broken { path: directory.file(CONFIG), what: what.to_owned() };
+        let text = directory.read(CONFIG)?.ok_or_else(|| broken("is gone"))?;
+        match &self.config {
+            Some(sum) if *sum != Checksum::of(&text) => Err(broken("has changed since it was written")),
+            _ => Ok(text),
+        }
     }
 
     /// Reads the manifest of a run.

@@ -141,6 +141,7 @@ fn begin<'a>(spec: &RunSpec, data: Checksum, directory: &'a RunDirectory) -> Res
     let mut manifest = Manifest::new(spec.source.clone(), data, spec.seed);
     manifest.resources = spec.budget.as_ref().map(|budget| budget.resources);
     let settings = spec.config.to_toml();
+    manifest.config = Some(Checksum::of(&settings));
     let mut stages = Stages::of(directory)?;
     let other_seed = match manifest.resumes(directory) {
         Ok(before) => before.is_some_and(|before| before.seed != spec.seed),
@@ -180,6 +181,11 @@ fn learn_unless_done(
             return Ok(true);
         }
         Standing::Damaged(file) => Some(format!("{file} is not what was written; making it anew")),
+        Standing::Outdated if stage == Stage::Training && artifacts.config.walk.final_rate < 1.0 => {
+            let why =
+                "a step that falls to the last epoch (walk.final_rate below 1) cannot be made to fall longer";
+            Some(format!("its settings or its inputs have changed; doing it again from the beginning: {why}"))
+        }
         Standing::Outdated => Some("its settings or its inputs have changed; doing it again".to_owned()),
         Standing::Unfinished => None,
     };

@@ -22,8 +22,6 @@ use std::sync::Arc;
 pub fn rules(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finished, RunError> {
     let Material { seed, directory, progress, .. } = *material;
     let Artifacts { learnable, config, .. } = &*artifacts;
-    let with_constants = config.rules.types.iter().any(|&family| family != RuleType::Cyclic);
-    rule::check_names(&learnable.names, with_constants)?;
     let mined = rule::mine(&learnable.graph, &config.rules.mine_options(seed), progress)?;
     if mined.interrupted {
         return Err(RunError::Interrupted);

@@ -56,7 +56,7 @@ where
     let largest = |bound: T| bound.into() >= f64::from(f32::MAX);
     let finite: f64 = value.into();
     if !finite.is_finite() {
-        return expect(false, key, &described("a number", &range, largest), value);
+        return expect(false, key, &described("a finite number", &range, largest), value);
     }
     in_range("a number", key, value, &range, largest)
 }
@@ -131,7 +131,10 @@ mod tests {
         );
         refused(number("share", 1.0, 0.0..1.0), "`share`: expected a number from 0 to below 1, found 1");
         refused(number("rate", 0.0, ABOVE_0), "`rate`: expected a number above 0, found 0");
-        refused(number("rate", f64::INFINITY, ABOVE_0), "`rate`: expected a number above 0, found inf");
+        refused(
+            number("rate", f64::INFINITY, ABOVE_0),
+            "`rate`: expected a finite number above 0, found inf",
+        );
         refused(number("rate", f64::NAN, ..=1.0), "`rate`: expected a number up to 1, found NaN");
     }
 

@@ -48,6 +48,16 @@ impl std::str::FromStr for DeviceChoice {
 }
 
 impl Device {
+    /// Does `work` on one of the device's own threads, if it has several. An operation that is asked for from there is begun
+    /// there; from any other thread each one is handed over and its end waited for, and where other processes want the
+    /// cores too, every such hand-over waits for its turn.
+    pub fn inside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        match self.backend() {
+            Backend::Cpu(cpu) => cpu.inside(work),
+            Backend::Cuda(_) => work(),
+        }
+    }
+
     /// The CPU with so many threads (at least one).
     pub fn cpu(threads: usize) -> Result<Device> {
         Ok(Device(Arc::new(Backend::Cpu(Cpu::new(threads)?))))

@@ -34,11 +34,21 @@ impl Key {
         mixed ^ (mixed >> 16)
     }
 
-    /// A number above 0 and below 1 for `position`; 1 itself, by rounding, once in 2²⁴ draws.
+    /// A number above 0 and below 1 for `position`.
     #[inline(always)]
     pub(crate) fn uniform(self, position: u32) -> f32 {
-        ((self.bits(position) >> 8) as f32 + 0.5) * (1.0 / 16_777_216.0)
+        between_0_and_1(self.bits(position))
     }
+}
+
+/// The largest number below 1.
+const BELOW_1: f32 = 1.0 - f32::EPSILON / 2.0;
+
+/// The number above 0 and below 1 that `bits` stand for. The last of 2²⁴ would be rounded to 1, of which no logarithm of
+/// a logarithm can be taken.
+#[inline(always)]
+fn between_0_and_1(bits: u32) -> f32 {
+    (((bits >> 8) as f32 + 0.5) * (1.0 / 16_777_216.0)).min(BELOW_1)
 }
 
 /// Dropout of one operation: which elements stay, and by how much they grow.
@@ -125,7 +135,7 @@ impl Initial {
 
 fn uniform(random: &mut ChaCha8Rng) -> f64 {
     use rand::Rng;
-    ((random.next_u64() >> 11) as f64 + 0.5) / 9_007_199_254_740_992.0
+    (((random.next_u64() >> 11) as f64 + 0.5) / 9_007_199_254_740_992.0).min(1.0 - f64::EPSILON / 2.0)
 }
 
 /// A normal number by Box and Muller's transform.
@@ -152,6 +162,16 @@ mod tests {
                     .sum();
                 assert!((product / 100_000.0).abs() < 0.002, "{product}");
             }
+        }
+    }
+
+    #[test]
+    fn no_number_is_0_or_1_and_only_the_last_is_not_what_it_was() {
+        for bits in [0, 1 << 8, u32::MAX / 2, u32::MAX - (1 << 8), u32::MAX] {
+            let number = between_0_and_1(bits);
+            assert!(number > 0.0 && number < 1.0, "{bits}: {number}");
+            let rounded = ((bits >> 8) as f32 + 0.5) * (1.0 / 16_777_216.0);
+            assert_eq!(number == rounded, bits != u32::MAX, "{bits}");
         }
     }
 

@@ -1,10 +1,12 @@
 //! `explain`: why a fact is predicted, or why not.
 
 use super::predict::{aside, say_why_not};
+use crate::Outcome;
 use crate::arguments::Common;
-use crate::{Outcome, console};
+use crate::console::{self, Console};
 use ruleguider::ask::answer::path_in_words;
 use ruleguider::ask::{EmbeddingOpinion, Explanation, GroundedRule, Naming, OpenOptions};
+use ruleguider::shown::Shown;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -44,6 +46,9 @@ impl Explain {
         let model = options.open(&self.run)?;
         say_why_not(&model, common)?;
         let query = model.query(&self.subject, &self.relation)?;
+        if let Some(other) = model.index().other_meaning(&self.relation) {
+            Console::new(common).note(&other);
+        }
         let object = model.index().entity(&self.object)?;
         let explanation = model.explain_query(query, object)?;
         if common.json {
@@ -73,7 +78,7 @@ impl fmt::Display for Explained<'_> {
         let Self { explanation, subject, relation, object, naming } = self;
         let Explanation { inverse, known, rank, instead, answers, rules, embedding, .. } = explanation;
         let (head, tail) = if *inverse { (object, subject) } else { (subject, object) };
-        write!(f, "{head} —{relation}→ {tail}: ")?;
+        write!(f, "{}: ", Shown(format_args!("{head} —{relation}→ {tail}")))?;
         match (known, rank, rules.is_empty()) {
             (true, _, _) => write!(f, "a fact of the graph")?,
             (false, Some(rank), _) => {
@@ -90,12 +95,13 @@ impl fmt::Display for Explained<'_> {
         for answer in
             answers.iter().filter(|answer| !rules.iter().any(|rule| rule.path == answer.reason.path))
         {
-            write!(f, "\n  {:8.4}  {}", answer.score, answer.reason_in_words(naming))?;
+            write!(f, "\n  {:8.4}  {}", answer.score, Shown(answer.reason_in_words(naming)))?;
             for step in &answer.reason.path {
                 if let (Some(relation), Some(entity)) = (step.relation_score, step.entity_score) {
                     let link = if step.inverse { "~" } else { "" }.to_owned() + step.relation_shown();
+                    let link = Shown(link);
                     write!(f, "\n           {link}: relation agent {:.1} %, ", 100.0 * relation.exp())?;
-                    let name = naming.name(&step.label, &step.entity);
+                    let name = Shown(naming.name(&step.label, &step.entity));
                     write!(f, "{name}: entity agent {:.1} %", 100.0 * entity.exp())?;
                 }
             }
@@ -107,10 +113,14 @@ impl fmt::Display for Explained<'_> {
             write!(
                 f,
                 "\n  {:.3}  ({} of {})  {}",
-                rule.confidence, rule.correct, rule.predicted, rule.label
+                rule.confidence,
+                rule.correct,
+                rule.predicted,
+                Shown(&rule.label)
             )?;
             if !path.is_empty() {
-                write!(f, "\n         {}", path_in_words(&naming.name(from, from_id), path, naming))?;
+                let words = path_in_words(&naming.name(from, from_id), path, naming);
+                write!(f, "\n         {}", Shown(words))?;
             }
         }
         if let Some(EmbeddingOpinion { plausibility, rank }) = embedding {
@@ -121,7 +131,7 @@ impl fmt::Display for Explained<'_> {
             write!(f, "\nThe embedding model: plausibility {plausibility}, place {rank}")?;
         }
         if let Some(best) = instead {
-            let (name, reason) = (best.name(naming), best.reason_in_words(naming));
+            let (name, reason) = (Shown(best.name(naming)), Shown(best.reason_in_words(naming)));
             write!(f, "\nThe best answer is {name} ({:.4}): {reason}{}", best.score, aside(best.held_out))?;
         }
         Ok(())

@@ -97,8 +97,6 @@ impl Mine {
         }
         let options = self.options(common, &dataset.names)?;
         options.check()?;
-        let constants = self.types.iter().any(|&of| of != RuleType::Cyclic);
-        rule::check_names(&dataset.names, constants)?;
         check_writable(&self.out)?;
         let graph = dataset.graph();
         let mined = rule::mine(&graph, &options, &Console::with_interrupt(common))?;

@@ -17,16 +17,12 @@ pub mod stats;
 
 use crate::Outcome;
 use crate::arguments::{Arguments, Verb};
-use anyhow::Context;
+use crate::system;
+use anyhow::{Context, bail};
 
 /// Runs the verb that was asked for, on as many threads as were asked for.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    if let Some(threads) = arguments.common.threads {
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(usize::from(threads))
-            .build_global()
-            .context("starting the worker threads")?;
-    }
+    start_threads(arguments.common.threads.map(usize::from))?;
     let common = &arguments.common;
     match &arguments.verb {
         Verb::Run(verb) => verb.run(common),
@@ -45,4 +41,22 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         Verb::Completions(verb) => verb.run(common),
         Verb::Manual(verb) => verb.run(common),
     }
+}
+
+/// Starts the worker threads: as many as were asked for, else as many as there are cores, or as can be had.
+fn start_threads(asked: Option<usize>) -> anyhow::Result<()> {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let from_outside =
+        || std::env::var("RAYON_NUM_THREADS").ok()?.parse().ok().filter(|&threads| threads > 0);
+    let wanted = asked.or_else(from_outside).unwrap_or_else(cores);
+    let threads = system::startable_threads(wanted);
+    if threads < wanted && asked.is_some() {
+        bail!(
+            "--threads {wanted}: only {threads} can be started (a limit of memory or processes); give fewer"
+        );
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1));
+    // Where there is room for no other thread, the one that there is does the work.
+    let pool = if threads == 0 { pool.use_current_thread() } else { pool };
+    pool.build_global().context("starting the worker threads")
 }

@@ -2,13 +2,16 @@
 
 use crate::Outcome;
 use crate::arguments::Common;
+use crate::awaited::Awaited;
 use crate::console::{self, Console};
 use anyhow::{Context, bail};
 use rayon::prelude::*;
 use ruleguider::ask::{HeldOut, Model, Naming, OpenOptions, Prediction};
 use ruleguider::graph::{Compression, Query};
 use ruleguider::progress::Progress;
+use ruleguider::shown::Shown;
 use ruleguider::walk::WIDEST_BEAM;
+use serde::Serialize;
 use serde_json::json;
 use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,6 +20,8 @@ use std::sync::Arc;
 
 /// Queries of a file that are answered before they are written: many at once share more of the work.
 const BATCH: usize = 2048;
+/// A line of queries is not longer than a line of facts may be.
+const LONGEST_LINE: u64 = 16 << 20;
 
 /// Arguments of `predict`.
 #[derive(clap::Args)]
@@ -25,7 +30,7 @@ const BATCH: usize = 2048;
 After its name stand the answer's probability (the share of such answers that turn out to be facts put aside) and its score.
 An answer that the data has and the graph has not, because it was put aside for validation or test, is marked.
 With --file: one query a line, SUBJECT<TAB>RELATION, `-` for stdin; one JSON object a line comes out, with the key
-`error` where a name is not known. Exit code 1 if nothing is predicted.
+`line` for the number of its query's line, and `error` where a name is not known. Exit code 1 if nothing is predicted.
 
 Examples:
   ruleguider predict runs/demonstration Ilse_Hagenthal cousin_of
@@ -72,6 +77,9 @@ impl Predict {
             (Some(file), _, _) => self.many(file, &model, common),
             (None, Some(subject), Some(relation)) => {
                 let query = model.query(subject, relation)?;
+                if let Some(other) = model.index().other_meaning(relation) {
+                    Console::new(common).note(&other);
+                }
                 if let Some(other) = model.other_direction(query) {
                     Console::new(common).note(&other);
                 }
@@ -100,7 +108,7 @@ impl Predict {
         // A card is one worker, however many threads there are.
         let card = model.device().is_cuda();
         let workers = if card { 1 } else { rayon::current_num_threads() };
-        let mut input = Lines::of(file)?;
+        let mut input = Lines::of(file, &console)?;
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         console.begin("predicting", "queries", None);
         let (mut done, mut unknown, mut answered) = (0u64, 0u64, false);
@@ -113,7 +121,7 @@ impl Predict {
                 break;
             }
             let asked: Vec<Result<Query, String>> =
-                lines.par_iter().map(|line| query_of(line, model)).collect();
+                lines.par_iter().map(|line| model.index().query(&line.text)).collect();
             let queries: Vec<Query> = asked.iter().filter_map(|query| query.as_ref().ok().copied()).collect();
             let top = self.top as usize;
             let answers = match model.predict_many(&queries, top, workers, done, &console) {
@@ -130,11 +138,9 @@ impl Predict {
                 asked.into_iter().map(|query| query.map(|_| answers.next().expect("one a query"))).collect();
             let texts: Vec<String> =
                 lines.par_iter().zip(said).map(|(line, said)| json_line(line, said)).collect();
-            for text in texts {
-                out.write_all(text.as_bytes())?;
-            }
+            let written = texts.iter().try_for_each(|text| out.write_all(text.as_bytes()));
             // Whoever reads along has them now, and whoever is killed later still has them.
-            out.flush()?;
+            written.and_then(|()| out.flush()).map_err(console::stdout_fails)?;
             done += lines.len() as u64;
             console.advance(done, &"");
         }
@@ -158,15 +164,21 @@ pub fn say_why_not(model: &Model, common: &Common) -> anyhow::Result<()> {
 }
 
 /// What a line of the file gets: its answers, or why there are none.
-fn json_line(line: &[u8], said: Result<Arc<Prediction>, String>) -> String {
+fn json_line(line: &Line, said: Result<Arc<Prediction>, String>) -> String {
+    #[derive(Serialize)]
+    struct Row<'a> {
+        line: u64,
+        #[serde(flatten)]
+        prediction: &'a Prediction,
+    }
     let text = match said {
-        Ok(prediction) => serde_json::to_string(&*prediction),
+        Ok(prediction) => serde_json::to_string(&Row { line: line.number, prediction: &prediction }),
         Err(error) => {
-            let line = String::from_utf8_lossy(line);
-            let (subject, relation) = line.split_once('\t').unwrap_or((&line, ""));
+            let text = String::from_utf8_lossy(&line.text);
+            let (subject, relation) = text.split_once('\t').unwrap_or((&text, ""));
             // As typed: what the mark of an inverse belongs to is not known.
             let said = json!({
-                "subject": subject, "relation": relation, "inverse": false, "error": error,
+                "line": line.number, "subject": subject, "relation": relation, "inverse": false, "error": error,
                 "answers": [], "known": [], "known_ids": [],
             });
             serde_json::to_string(&said)
@@ -178,31 +190,45 @@ fn json_line(line: &[u8], said: Result<Arc<Prediction>, String>) -> String {
 /// The lines of a file of queries, or of stdin.
 struct Lines<'a> {
     file: &'a Path,
-    input: BufReader<Box<dyn Read>>,
+    input: BufReader<Box<dyn Read + 'a>>,
     /// Whether there may be someone who waits for an answer before asking on.
     asked_by_someone: bool,
     /// How many were read, empty ones and all.
     read: u64,
 }
 
+/// A line with its number, counted from 1, and without its end.
+struct Line {
+    number: u64,
+    text: Vec<u8>,
+}
+
 impl<'a> Lines<'a> {
-    fn of(file: &'a Path) -> anyhow::Result<Self> {
+    fn of(file: &'a Path, console: &'a Console) -> anyhow::Result<Self> {
         let asked_by_someone = file == Path::new("-");
-        let input: Box<dyn Read> =
-            if asked_by_someone { Box::new(std::io::stdin()) } else { Compression::of(file).open(file)? };
+        let input: Box<dyn Read> = if asked_by_someone {
+            Box::new(Awaited::stdin(console))
+        } else {
+            Compression::of(file).open(file)?
+        };
         Ok(Self { file, input: BufReader::with_capacity(1 << 16, input), asked_by_someone, read: 0 })
     }
 
     /// The next lines, empty ones left out; of stdin as many as are there without waiting for more, and at least one. None
     /// at the end.
-    fn next_block(&mut self) -> anyhow::Result<Vec<Vec<u8>>> {
+    fn next_block(&mut self) -> anyhow::Result<Vec<Line>> {
         let mut lines = Vec::new();
         let more_is_there = |input: &BufReader<_>| !self.asked_by_someone || input.buffer().contains(&b'\n');
         while lines.is_empty() || (lines.len() < BATCH && more_is_there(&self.input)) {
             let mut line = Vec::new();
             let place = || format!("{}: cannot be read after line {}", self.file.display(), self.read);
-            if self.input.read_until(b'\n', &mut line).with_context(place)? == 0 {
+            let mut limited = (&mut self.input).take(LONGEST_LINE + 1);
+            if limited.read_until(b'\n', &mut line).with_context(place)? == 0 {
                 break;
+            }
+            if line.len() as u64 > LONGEST_LINE {
+                let (file, number) = (self.file.display(), self.read + 1);
+                bail!("{file}:{number}: expected SUBJECT<TAB>RELATION, found a line of more than 16 MB");
             }
             let text = if self.read == 0 {
                 line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&line)
@@ -212,23 +238,11 @@ impl<'a> Lines<'a> {
             self.read += 1;
             let end = text.iter().rposition(|byte| !b"\r\n".contains(byte)).map_or(0, |last| last + 1);
             if end > 0 {
-                lines.push(text[..end].to_vec());
+                lines.push(Line { number: self.read, text: text[..end].to_vec() });
             }
         }
         Ok(lines)
     }
-}
-
-fn query_of(line: &[u8], model: &Model) -> Result<Query, String> {
-    let line = std::str::from_utf8(line).map_err(|_| "expected UTF-8, found other bytes".to_owned())?;
-    let fields: Vec<&str> = line.split('\t').collect();
-    let [subject, relation] = fields[..] else {
-        return Err(match fields.len() {
-            1 => "expected SUBJECT<TAB>RELATION, found no tab".to_owned(),
-            found => format!("expected 2 fields, SUBJECT<TAB>RELATION, found {found}"),
-        });
-    };
-    model.query(subject, relation).map_err(|error| error.to_string())
 }
 
 /// The answers for a person.
@@ -243,8 +257,9 @@ struct Answered<'a> {
 
 impl fmt::Display for Answered<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { subject, relation, naming, .. } = self;
+        let Self { naming, .. } = self;
         let Prediction { inverse, answers, known, .. } = self.prediction;
+        let (subject, relation) = (Shown(&self.subject), Shown(&self.relation));
         match inverse {
             false => write!(f, "{subject} —{relation}→ ?")?,
             true => write!(f, "? —{relation}→ {subject}")?,
@@ -254,10 +269,11 @@ impl fmt::Display for Answered<'_> {
             (true, false) => write!(f, "\n  nothing is predicted: the graph has no fact about {subject}")?,
             (false, _) => {}
         }
-        let named: Vec<String> = answers.iter().map(|answer| answer.name(naming)).collect();
+        let named: Vec<String> =
+            answers.iter().map(|answer| Shown(answer.name(naming)).to_string()).collect();
         let width = named.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(40);
         for (place, (answer, name)) in answers.iter().zip(named).enumerate() {
-            let (place, score, reason) = (place + 1, answer.score, answer.reason_in_words(naming));
+            let (place, score, reason) = (place + 1, answer.score, Shown(answer.reason_in_words(naming)));
             let likely = answer.probability.0.map_or_else(String::new, |share| format!("{share:5.3}  "));
             write!(f, "\n{place:3}  {name:width$}  {likely}{score:8.4}  {reason}{}", aside(answer.held_out))?;
         }
@@ -265,7 +281,7 @@ impl fmt::Display for Answered<'_> {
         if !known.is_empty() {
             let more =
                 if known.len() > 10 { format!(" and {} more", known.len() - 10) } else { String::new() };
-            write!(f, "\n  known already: {}{more}", known[..known.len().min(10)].join(", "))?;
+            write!(f, "\n  known already: {}{more}", Shown(known[..known.len().min(10)].join(", ")))?;
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use ruleguider::ask::{HeldOut, Learning, RunReport};
 use ruleguider::eval::calibration::Reliability;
 use ruleguider::graph::Dataset;
 use ruleguider::plan::Stage;
+use ruleguider::shown::Shown;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -150,7 +151,7 @@ impl fmt::Display for Ending<'_> {
                 Some(split) => format!("true, put aside for {}", split.purpose()),
                 None => "not in the data".to_owned(),
             };
-            writeln!(f, "  {}  [{verdict}]", example.words)?;
+            writeln!(f, "  {}  [{verdict}]", Shown(&example.words))?;
         }
         write!(f, "\nAsk it: ruleguider predict {} SUBJECT RELATION", self.out.display())
     }

@@ -8,7 +8,8 @@ pub use complete::Completion;
 pub use naming::Naming;
 
 use super::AskError;
-use crate::graph::{Direction, EntityId, Graph, Link, Names, RelationId};
+use crate::graph::{Direction, EntityId, Graph, Link, Names, Query, RelationId};
+use crate::shown::shortened;
 use crate::suggest::{fold, nearest};
 use complete::{Sorted, nearly};
 use std::collections::HashMap;
@@ -64,6 +65,7 @@ impl NameIndex {
                 let ids: Vec<&str> =
                     several.iter().take(12).map(|&entity| self.names.entity(entity)).collect();
                 let more = if several.len() > ids.len() { ", …" } else { "" };
+                let text = shortened(text);
                 let message = format!(
                     "`{text}` is the label of {} entities; say which by its id: {}{more}",
                     several.len(),
@@ -122,6 +124,34 @@ impl NameIndex {
         Ok(Link::new(self.relation(name)?, direction))
     }
 
+    /// The query that a line of a file of queries asks, `SUBJECT<TAB>RELATION`.
+    ///
+    /// # Errors
+    /// If it is no such line, or a name in it is not known; why, in words.
+    pub fn query(&self, line: &[u8]) -> Result<Query, String> {
+        let line = std::str::from_utf8(line).map_err(|_| "expected UTF-8, found other bytes".to_owned())?;
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [subject, relation] = fields[..] else {
+            return Err(match fields.len() {
+                1 => "expected SUBJECT<TAB>RELATION, found no tab".to_owned(),
+                found => format!("expected 2 fields, SUBJECT<TAB>RELATION, found {found}"),
+            });
+        };
+        let subject = self.entity(subject).map_err(|error| error.to_string())?;
+        let link = self.link(relation).map_err(|error| error.to_string())?;
+        Ok(Query { subject, link })
+    }
+
+    /// What else `text` may mean as a relation, where one is called like the inverse of another.
+    pub fn other_meaning(&self, text: &str) -> Option<String> {
+        let own = |name: &&str| self.names.relations.get(name).is_some();
+        let relation = text.strip_prefix('~').filter(own)?;
+        own(&text).then(|| {
+            let (text, relation) = (shortened(text), shortened(relation));
+            format!("`{text}` is a relation of its own here; the inverse of `{relation}` is `{relation}^-1`")
+        })
+    }
+
     fn relation(&self, text: &str) -> Result<RelationId, AskError> {
         if let Some(id) = self.names.relations.get(text) {
             return Ok(RelationId(id));
@@ -144,6 +174,7 @@ impl NameIndex {
             [] => Err(self.unknown_relation(text)),
             several => {
                 let names: Vec<&str> = several.iter().take(12).map(|(name, _)| *name).collect();
+                let text = shortened(text);
                 let message =
                     format!("`{text}` could be {} relations; say which: {}", several.len(), names.join(", "));
                 Err(AskError::name(message, &names))
@@ -157,7 +188,7 @@ impl NameIndex {
         let nearest = nearest(text, relation_names(&self.names).map(|(_, name)| name));
         if nearest.is_empty() && (1..=LISTED).contains(&relations.len()) {
             let all: Vec<&str> = relations.iter().collect();
-            let listed = all.join(", ");
+            let (listed, text) = (all.join(", "), shortened(text));
             let message = format!("the graph has never seen a relation `{text}`; its relations are {listed}");
             return AskError::name(message, &all);
         }
@@ -189,10 +220,12 @@ fn cut(mut found: Vec<Completion>, limit: usize) -> (Vec<Completion>, bool) {
 
 /// "There is no such thing", with the `nearest` names there are.
 fn unknown(what: &str, text: &str, nearest: &[&str]) -> AskError {
-    let message = match nearest {
+    let text = shortened(text);
+    let near: Vec<_> = nearest.iter().map(|name| shortened(name)).collect();
+    let message = match &near[..] {
         [] => format!("the graph has never seen {what} `{text}`, nor anything nearly so called"),
         [only] => format!("the graph has never seen {what} `{text}`; did you mean `{only}`?"),
-        _ => format!("the graph has never seen {what} `{text}`; did you mean one of {}?", nearest.join(", ")),
+        _ => format!("the graph has never seen {what} `{text}`; did you mean one of {}?", near.join(", ")),
     };
     AskError::name(message, nearest)
 }
@@ -276,6 +309,31 @@ mod tests {
             false,
             "`place_of_birth` could be 2 relations; say which: /people/person/place_of_birth, /film/film/place_of_birth",
         );
+    }
+
+    #[test]
+    fn a_long_name_is_not_repeated_whole() {
+        let (names, long) = (names(), "x".repeat(100_000));
+        let lookup = NameIndex::new(&names);
+        for said in [lookup.entity(&long).unwrap_err(), lookup.link(&long).unwrap_err()] {
+            let said = said.to_string();
+            assert!(said.starts_with("the graph has never seen") && said.len() < 1000, "{}", said.len());
+        }
+    }
+
+    #[test]
+    fn a_relation_called_like_an_inverse_is_itself_and_that_is_said() {
+        let names =
+            Names { relations: ["inv", "~inv", "~only"].into_iter().collect(), ..Names::default() }.into();
+        let lookup = NameIndex::new(&names);
+        assert_eq!(lookup.link("~inv").unwrap(), Link::forward(RelationId(1)));
+        assert_eq!(lookup.link("inv^-1").unwrap(), Link::inverse_of(RelationId(0)));
+        assert_eq!(lookup.link("~~inv").unwrap(), Link::inverse_of(RelationId(1)));
+        let said = "`~inv` is a relation of its own here; the inverse of `inv` is `inv^-1`";
+        assert_eq!(lookup.other_meaning("~inv").as_deref(), Some(said));
+        for clear in ["inv", "~only", "~~inv", "nothing"] {
+            assert_eq!(lookup.other_meaning(clear), None, "{clear}");
+        }
     }
 
     #[test]

@@ -3,17 +3,24 @@
 //! Nothing is skipped in silence. What is wrong ends the reading with the file and the line; what is merely odd
 //! (duplicates, a fact in two splits, a test entity that the graph lacks) is counted in [`Findings`].
 
+mod bounded;
 mod csv;
+mod entities;
+mod facts;
 mod parquet;
 mod rdf;
+mod records;
 mod tabs;
 
+pub use parquet::panic_is_caught;
 pub(super) use rdf::{named_node, node, term};
 pub(super) use tabs::named_columns;
 
 use super::format::{FileKind, Format};
 use super::split::{self, SplitShares};
 use super::{Dataset, EntityId, Findings, GraphError, Known, Names, RelationId, Triple, Vocabulary};
+use bounded::{LONGEST, LONGEST_IN_WORDS};
+use facts::Facts;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,11 +42,17 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Dataset, GraphError> {
     if path.is_dir() { read_folder(path, options) } else { read_single(path, options) }
 }
 
-/// Reads one file of triples, all of it, unsplit. Duplicates stay.
+/// Reads one file of triples, all of it, unsplit. Duplicates stay, unless they are so many among millions of facts that
+/// they were taken out while reading: then all go, and [`Findings`] has their number.
 pub fn read_file(path: &Path, options: &ReadOptions) -> Result<(Names, Vec<Triple>, Findings), GraphError> {
     let mut builder = Builder::default();
-    let facts = builder.read(path, options)?;
-    Ok((builder.names, facts, Findings { headers: builder.headers, ..Findings::default() }))
+    let mut facts = builder.read(path, options)?;
+    let mut duplicates = builder.copies;
+    if duplicates > 0 {
+        let (distinct, more) = split::distinct(builder.names.entities.len(), facts);
+        (facts, duplicates) = (distinct, duplicates + more);
+    }
+    Ok((builder.names, facts, Findings { headers: builder.headers, duplicates, ..Findings::default() }))
 }
 
 /// The names of the files of a data set, without their endings.
@@ -79,6 +92,7 @@ fn read_folder(folder: &Path, options: &ReadOptions) -> Result<Dataset, GraphErr
     let relation_labels = find(folder, &files, RELATION_LABELS)?;
     let mut dataset = assemble(builder.names, Splits { graph, train, valid, test, test_with_unseen });
     dataset.findings.headers = builder.headers;
+    dataset.findings.duplicates += builder.copies;
     let Dataset { names, findings, .. } = &mut dataset;
     // Nobody else holds them yet, so nothing is copied.
     let names = Arc::make_mut(names);
@@ -107,7 +121,7 @@ fn read_single(path: &Path, options: &ReadOptions) -> Result<Dataset, GraphError
     let mut dataset =
         assemble(builder.names, Splits { graph: None, train, valid, test, test_with_unseen: Vec::new() });
     dataset.findings.headers = builder.headers;
-    dataset.findings.duplicates += duplicates;
+    dataset.findings.duplicates += builder.copies + duplicates;
     Ok(dataset)
 }
 
@@ -186,16 +200,19 @@ pub(super) struct Builder {
     pub(super) names: Names,
     /// First lines that were told to be headers where few files have one.
     headers: usize,
+    /// Copies of facts that were taken out while reading.
+    copies: usize,
     /// The nodes without an id in RDF files, by what the parser calls them, numbered by appearance.
     anonymous: HashMap<u128, usize>,
 }
 
 impl Builder {
-    /// The fact that three names state.
-    fn fact(&mut self, [head, relation, tail]: [&str; 3]) -> Triple {
+    /// Adds the fact that three names state to `facts`.
+    fn take_fact(&mut self, [head, relation, tail]: [&str; 3], facts: &mut Facts) {
         let head = self.names.entities.intern(head);
         let relation = self.names.relations.intern(relation);
-        Triple::new(head, relation, self.names.entities.intern(tail))
+        let fact = Triple::new(head, relation, self.names.entities.intern(tail));
+        facts.push(fact, self.names.entities.len());
     }
 
     fn read(&mut self, path: &Path, options: &ReadOptions) -> Result<Vec<Triple>, GraphError> {
@@ -213,12 +230,15 @@ impl Builder {
             ));
         }
         let open = || kind.compression.open(path);
-        match kind.format {
+        let facts = match kind.format {
             Format::Tabs => tabs::read(path, open()?, options.header, self),
             Format::Commas => csv::read(path, open()?, options.header, self),
             Format::Rdf(format) => rdf::read(path, open()?, format, self),
             Format::Parquet => parquet::read(path, kind.compression, self),
-        }
+        };
+        let (facts, copies) = facts?.into_parts();
+        self.copies += copies;
+        Ok(facts)
     }
 
     /// Like [`read`](Self::read), but a file without a single fact is an error.
@@ -285,16 +305,24 @@ fn read_labels(
     mut insert: impl FnMut(u32, String),
 ) -> Result<usize, GraphError> {
     let mut unused = 0;
-    use std::io::{BufRead, BufReader};
+    use std::io::{BufRead, BufReader, Read};
     let kind = FileKind::expect(path)?;
     let mut reader = BufReader::new(kind.compression.open(path)?);
     let bad = |line: u64, expected: &str, found: String| GraphError::line(path, line, expected, found);
     let mut bytes = Vec::new();
     for line in 1.. {
         bytes.clear();
-        let length = reader
+        let length = (&mut reader)
+            .take(LONGEST as u64 + 1)
             .read_until(b'\n', &mut bytes)
             .map_err(|error| bad(line, "more of the file", format!("trouble: {error}")))?;
+        if length > LONGEST {
+            return Err(bad(
+                line,
+                &format!("{what}, a tab and its label"),
+                format!("a line of more than {LONGEST_IN_WORDS}"),
+            ));
+        }
         if length == 0 {
             break;
         }

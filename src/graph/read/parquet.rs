@@ -2,18 +2,24 @@
 //!
 //! Text and whole numbers are names; a row without a value in one of the three columns is an error.
 
+use super::bounded::{LONGEST, LONGEST_IN_WORDS};
+use super::facts::Facts;
 use super::{Builder, columns_by_role};
-use crate::graph::{Compression, GraphError, Triple};
+use crate::graph::{Compression, GraphError};
 use ::parquet::basic::{ConvertedType, Type};
 use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use ::parquet::data_type::{ByteArray, DataType};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use ::parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
-use bytes::Bytes;
+use std::cell::Cell;
 use std::fs::File;
+use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+
+/// What every file of the format begins with.
+const MAGIC: &[u8] = b"PAR1";
 
 /// Rows that are read at once.
 const ROWS: usize = 8192;
@@ -23,34 +29,70 @@ pub(super) fn read(
     path: &Path,
     compression: Compression,
     builder: &mut Builder,
-) -> Result<Vec<Triple>, GraphError> {
+) -> Result<Facts, GraphError> {
     if compression == Compression::Plain {
         return read_from(path, File::open(path).map_err(GraphError::reading(path))?, builder);
     }
-    // What is packed as a whole has no random access, which the format needs.
-    let mut bytes = Vec::new();
-    compression.open(path)?.read_to_end(&mut bytes).map_err(|error| broken(path, error))?;
-    read_from(path, Bytes::from(bytes), builder)
+    read_from(path, unpacked(path, compression)?, builder)
+}
+
+/// What is packed as a whole has no random access, which the format needs: it is unpacked into a file that goes with
+/// the process.
+fn unpacked(path: &Path, compression: Compression) -> Result<File, GraphError> {
+    let mut source = compression.open(path)?;
+    let mut magic = Vec::new();
+    source.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(|error| broken(path, error))?;
+    if magic != MAGIC {
+        return Err(broken(path, "it does not begin like one"));
+    }
+    let place = std::env::temp_dir();
+    let cannot_unpack = |error: io::Error| GraphError::writing(&place)(error);
+    let mut file = tempfile::tempfile_in(&place).map_err(cannot_unpack)?;
+    let mut buffer = vec![0; 1 << 16];
+    let mut bytes = magic.len();
+    buffer[..bytes].copy_from_slice(&magic);
+    while bytes > 0 {
+        file.write_all(&buffer[..bytes]).map_err(cannot_unpack)?;
+        bytes = loop {
+            match source.read(&mut buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read.map_err(|error| broken(path, error))?,
+            }
+        };
+    }
+    Ok(file)
 }
 
 fn read_from<R: ChunkReader + 'static>(
     path: &Path,
     source: R,
     builder: &mut Builder,
-) -> Result<Vec<Triple>, GraphError> {
+) -> Result<Facts, GraphError> {
     // Files that are wrong on purpose can make the decoder panic instead of failing.
-    catch_unwind(AssertUnwindSafe(|| facts_of(path, source, builder)))
-        .unwrap_or_else(|_| Err(broken(path, "its pages contradict one another")))
+    CAUGHT.set(true);
+    let read = catch_unwind(AssertUnwindSafe(|| facts_of(path, source, builder)));
+    CAUGHT.set(false);
+    read.unwrap_or_else(|_| Err(broken(path, "its pages contradict one another")))
+}
+
+thread_local! {
+    static CAUGHT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a panic of this thread, at this moment, is one of the decoder of Parquet files: it will be told as an error of
+/// the file, and whoever shows panics need not show it.
+pub fn panic_is_caught() -> bool {
+    CAUGHT.get()
 }
 
 fn facts_of<R: ChunkReader + 'static>(
     path: &Path,
     source: R,
     builder: &mut Builder,
-) -> Result<Vec<Triple>, GraphError> {
+) -> Result<Facts, GraphError> {
     let file = SerializedFileReader::new(source).map_err(|error| broken(path, error))?;
     let columns = columns(path, file.metadata().file_metadata().schema_descr())?;
-    let mut facts = Vec::new();
+    let mut facts = Facts::default();
     for group in 0..file.num_row_groups() {
         let group = file.get_row_group(group).map_err(|error| broken(path, error))?;
         let mut readers = Vec::with_capacity(3);
@@ -64,9 +106,9 @@ fn facts_of<R: ChunkReader + 'static>(
             }
             let rows = batch.iter().map(Vec::len).max().unwrap_or(0);
             for row in 0..rows {
-                let line = facts.len() as u64 + 1;
+                let line = facts.read() as u64 + 1;
                 let fields = fields(path, line, &batch, row)?;
-                facts.push(builder.fact(fields));
+                builder.take_fact(fields, &mut facts);
             }
             if rows == 0 {
                 break;
@@ -81,6 +123,10 @@ fn fields<'v>(path: &Path, line: u64, batch: &'v [Names], row: usize) -> Result<
     let mut fields = [""; 3];
     for (field, names) in fields.iter_mut().zip(batch) {
         let bytes = names.get(row).and_then(Option::as_ref).map_or(&[][..], ByteArray::data);
+        if bytes.len() > LONGEST {
+            let expected = format!("names of at most {LONGEST_IN_WORDS}");
+            return Err(GraphError::line(path, line, expected, "a longer one"));
+        }
         *field = std::str::from_utf8(bytes).map_err(|error| {
             GraphError::line(
                 path,

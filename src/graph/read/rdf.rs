@@ -6,7 +6,9 @@
 //! a file leaves without any id (`[]` in Turtle) are numbered in the order of their appearance.
 
 use super::Builder;
-use crate::graph::{GraphError, Triple};
+use super::bounded::{Bounded, Excess, LONGEST, LONGEST_IN_WORDS};
+use super::facts::Facts;
+use crate::graph::GraphError;
 use oxrdf::{BlankNode, Literal, NamedNode, NamedOrBlankNode, Term};
 use oxrdfio::{RdfFormat, RdfParseError, RdfParser};
 use std::io::Read;
@@ -22,12 +24,14 @@ pub(super) fn read(
     source: impl Read,
     format: RdfFormat,
     builder: &mut Builder,
-) -> Result<Vec<Triple>, GraphError> {
-    let mut facts = Vec::new();
+) -> Result<Facts, GraphError> {
+    let mut facts = Facts::default();
+    let (source, place) = Bounded::new(source, format == RdfFormat::RdfXml);
     let statements =
         RdfParser::from_format(format).for_reader(std::io::BufReader::with_capacity(1 << 16, source));
-    for (statement, quad) in (1..).zip(statements) {
-        let quad = quad.map_err(|error| parse_error(path, statement, error))?;
+    for quad in statements {
+        let quad = quad.map_err(|error| parse_error(path, place.line(), error))?;
+        place.statement_ended();
         let subject = match &quad.subject {
             NamedOrBlankNode::NamedNode(node) => iri_name(node),
             NamedOrBlankNode::BlankNode(node) => blank_name(node, format, builder),
@@ -37,19 +41,28 @@ pub(super) fn read(
             Term::BlankNode(node) => blank_name(node, format, builder),
             Term::Literal(literal) => literal.to_string(),
         };
-        facts.push(builder.fact([&subject, &iri_name(&quad.predicate), &object]));
+        let relation = iri_name(&quad.predicate);
+        let fields = [subject.as_str(), &relation, &object];
+        if fields.iter().any(|name| name.len() > LONGEST) {
+            let expected = format!("names of at most {LONGEST_IN_WORDS}");
+            return Err(GraphError::line(path, place.line(), expected, "a longer one"));
+        }
+        builder.take_fact(fields, &mut facts);
     }
     Ok(facts)
 }
 
-/// `statement` stands in for the line where the parser does not know it (a stream that breaks off).
-fn parse_error(path: &Path, statement: u64, error: RdfParseError) -> GraphError {
+/// `line` is how far the file was read, where the parser does not know better (a stream that breaks off).
+fn parse_error(path: &Path, line: u64, error: RdfParseError) -> GraphError {
     let (line, expected, found) = match error {
         RdfParseError::Syntax(error) => {
-            let line = error.location().map_or(statement, |range| range.start.line + 1);
-            (line, "an RDF statement", format!("trouble: {error}"))
+            let line = error.location().map_or(line, |range| range.start.line + 1);
+            (line, "an RDF statement".to_owned(), format!("trouble: {error}"))
         }
-        RdfParseError::Io(error) => (statement, "more of the file", format!("trouble: {error}")),
+        RdfParseError::Io(error) => match error.get_ref().and_then(|inner| inner.downcast_ref::<Excess>()) {
+            Some(excess) => (line, excess.expected.clone(), excess.found.to_owned()),
+            None => (line, "more of the file".to_owned(), format!("trouble: {error}")),
+        },
     };
     GraphError::line(path, line, expected, found.replace('\n', " "))
 }

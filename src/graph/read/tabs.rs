@@ -5,6 +5,8 @@
 //! one table that all threads share is asked once per name and block instead of three times a line, and ids
 //! follow first appearance as if one thread had read the file from top to bottom.
 
+use super::bounded::{LONGEST, LONGEST_IN_WORDS};
+use super::facts::Facts;
 use super::{Builder, columns_by_role};
 use crate::graph::vocabulary::{Vocabulary, hash_name};
 use crate::graph::{GraphError, Triple};
@@ -27,7 +29,7 @@ pub(super) fn read(
     source: Box<dyn Read + Send>,
     header: Option<bool>,
     builder: &mut Builder,
-) -> Result<Vec<Triple>, GraphError> {
+) -> Result<Facts, GraphError> {
     let mut blocks = Blocks { source, rest: Vec::new(), next: 0, ended: false, looked_at: None };
     let mut first = blocks.take();
     let taken = first.as_mut().and_then(|(_, block, _)| {
@@ -40,12 +42,17 @@ pub(super) fn read(
     builder.headers += usize::from(taken.is_some());
     let (lines, columns) = taken.unwrap_or((0, [0, 1, 2]));
     let blocks = Mutex::new(blocks);
-    let merge = Mutex::new(Merge { path, turn: 0, lines, builder, facts: Vec::new(), error: None });
+    let merge = Mutex::new(Merge { path, turn: 0, lines, builder, facts: Facts::default(), error: None });
     let turned = Condvar::new();
     std::thread::scope(|scope| {
-        for _ in 0..rayon::current_num_threads() {
-            scope.spawn(|| work(&blocks, columns, &merge, &turned));
+        for _ in 1..rayon::current_num_threads() {
+            // Where no more threads are to be had, fewer do the same.
+            let work = || work(&blocks, columns, &merge, &turned);
+            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                break;
+            }
         }
+        work(&blocks, columns, &merge, &turned);
     });
     let merge = merge.into_inner().unwrap_or_else(PoisonError::into_inner);
     match merge.error {
@@ -133,6 +140,11 @@ impl Blocks {
             if let Some(newline) = memrchr(b'\n', &block[had..]) {
                 self.rest = block[had + newline + 1..].to_vec();
                 block.truncate(had + newline + 1);
+                break;
+            }
+            if block.len() > LONGEST {
+                // All of it is one line, which is refused for its length.
+                self.ended = true;
                 break;
             }
         }
@@ -243,7 +255,8 @@ impl<'b> ParsedBlock<'b> {
             if line.is_empty() {
                 continue;
             }
-            match split_line(line) {
+            let fields = if line.len() > LONGEST { Err(too_long()) } else { split_line(line) };
+            match fields {
                 Ok(fields) => {
                     let [head, relation, tail] = columns.map(|column| fields[column]);
                     let head = self.entities.number(head);
@@ -257,6 +270,10 @@ impl<'b> ParsedBlock<'b> {
             }
         }
     }
+}
+
+fn too_long() -> (&'static str, String) {
+    ("a line of 3 tab-separated fields", format!("a line of more than {LONGEST_IN_WORDS}"))
 }
 
 /// The three fields of a line, or what was expected and what was found.
@@ -285,7 +302,7 @@ struct Merge<'a> {
     turn: u64,
     lines: u64,
     builder: &'a mut Builder,
-    facts: Vec<Triple>,
+    facts: Facts,
     error: Option<GraphError>,
 }
 
@@ -293,9 +310,10 @@ impl Merge<'_> {
     fn take(&mut self, block: ParsedBlock, trouble: Option<std::io::Error>) {
         let entities = block.entities.global_ids(&mut self.builder.names.entities);
         let relations = block.relations.global_ids(&mut self.builder.names.relations);
-        self.facts.extend(block.facts.iter().map(|&[head, relation, tail]| {
+        let global = |&[head, relation, tail]: &[u32; 3]| {
             Triple::new(entities[head as usize], relations[relation as usize], entities[tail as usize])
-        }));
+        };
+        self.facts.extend(block.facts.iter().map(global), self.builder.names.entities.len());
         let line = |line: u64, expected: &str, found: String| {
             GraphError::line(self.path, self.lines + line, expected, found)
         };

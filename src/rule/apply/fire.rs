@@ -35,7 +35,7 @@ enum Firing {
 /// Working memory of one thread.
 pub(super) struct Firer {
     marks: Marks,
-    places: Places,
+    places: Places<'static>,
     /// Frontiers of the current query by prefix; `None` where the prefix has not been walked yet.
     frontiers: Vec<Frontier>,
     walked: Vec<u32>,

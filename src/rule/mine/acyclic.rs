@@ -16,16 +16,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// A body of a rule with constants: a path from the variable, and the constant at its end if there is one.
 type Body = (Box<[Link]>, Option<EntityId>);
 
-/// Bodies that are counted before the worst of their rules are dropped again.
+/// Bodies that are counted before anybody asks whether their rules are too many.
 const BODIES: usize = 1024;
 /// Walks that share a stream of random numbers.
 const CHUNK: u64 = 1024;
+/// Entities that are looked at before the clock is.
+const BETWEEN_LOOKS: usize = 64;
+/// Rules that may come together before the worst are dropped, at least.
+const ROOM: usize = 1 << 16;
 
 impl Miner<'_> {
-    /// For every link and constant, the rule that predicts the constant always.
-    pub fn zero(&self) -> Vec<ScoredRule> {
+    /// For every link and constant, the rule that predicts the constant always; and for what share of the links.
+    pub fn zero(&self) -> (Vec<ScoredRule>, f64) {
         let mut rules = Vec::new();
-        for head in self.reach.links().filter(|head| self.worth.heads[head.index()]) {
+        let heads: Vec<Link> = self.reach.links().filter(|head| self.worth.heads[head.index()]).collect();
+        let mut counted = 0;
+        for &head in heads.iter().take_while(|_| !self.watch.over()) {
+            counted += 1;
             let predicted = self.reach.pairs(head) as u64;
             for (answer, subjects) in self.reach.rows(head.reversed()) {
                 let counts = Counts::exact(predicted, subjects.len() as u64);
@@ -36,7 +43,7 @@ impl Miner<'_> {
             }
         }
         self.watch.note(RuleType::Zero, rules.len());
-        rules
+        (rules, self.share(counted, heads.len()))
     }
 
     /// For every link and constant, the best rules with a body of one link; and for what share of links and constants.
@@ -54,7 +61,9 @@ impl Miner<'_> {
             .fold(Vec::new, |mut rules, &(head, answer, subjects)| {
                 if !self.watch.over() {
                     let before = rules.len();
-                    self.bodies_of(head, answer, subjects, &mut rules);
+                    if !self.bodies_of(head, answer, subjects, &mut rules) {
+                        return rules;
+                    }
                     self.watch.note(RuleType::Acyclic, rules.len() - before);
                     counted.fetch_add(1, Ordering::Relaxed);
                 }
@@ -64,12 +73,22 @@ impl Miner<'_> {
         (found.into_iter().flatten().collect(), self.share(counted.into_inner(), groups.len()))
     }
 
-    /// The best rules `head(X,answer) <= b(X,·)`; `subjects` are all X of which that is true.
-    fn bodies_of(&self, head: Link, answer: EntityId, subjects: &[EntityId], rules: &mut Vec<ScoredRule>) {
+    /// Adds the best rules `head(X,answer) <= b(X,·)`; `subjects` are all X of which that is true. False if the time was
+    /// up before they were found.
+    fn bodies_of(
+        &self,
+        head: Link,
+        answer: EntityId,
+        subjects: &[EntityId],
+        rules: &mut Vec<ScoredRule>,
+    ) -> bool {
         let distinct = self.reach.distinct();
         let mut edges: Vec<(Link, EntityId)> = Vec::new();
         let mut links: Vec<Link> = Vec::new();
-        for &subject in subjects {
+        for (place, &subject) in subjects.iter().enumerate() {
+            if place % BETWEEN_LOOKS == BETWEEN_LOOKS - 1 && self.watch.over() {
+                return false;
+            }
             let all = self.reach.graph().edges(subject).iter();
             let first = edges.len();
             edges.extend(all.filter(|e| !distinct || e.target != subject).map(|e| (e.link, e.target)));
@@ -102,6 +121,7 @@ impl Miner<'_> {
             let rule = Rule { head, body: [link].into(), shape: Shape::Constant { answer, end } };
             ScoredRule { rule, counts }
         }));
+        true
     }
 
     /// Rules with constants and longer bodies, as random walks nominate them, and the share of the nominated that was
@@ -110,6 +130,8 @@ impl Miner<'_> {
         let mut done: Map<Body, ()> = Map::default();
         let mut counted = 0;
         let mut rules = Vec::new();
+        let mut room = ROOM;
+        let over = || self.watch.over();
         for round in 0.. {
             let walks = match self.options.budget {
                 MiningBudget::Samples(samples) => samples,
@@ -120,17 +142,21 @@ impl Miner<'_> {
             for bodies in bodies.chunks(BODIES) {
                 let found: Vec<Option<Vec<ScoredRule>>> = bodies
                     .par_iter()
-                    .map_init(|| self.workplace(), |work, body| self.count_body(body, work))
+                    .map_init(|| self.workplace(&over), |work, body| self.count_body(body, work))
                     .collect();
                 counted += found.iter().flatten().count();
                 rules.extend(found.into_iter().flatten().flatten());
-                self.keep_the_best(&mut rules);
+                if rules.len() > room {
+                    self.keep_the_best(&mut rules);
+                    room = ROOM.max(2 * rules.len());
+                }
             }
             let once = matches!(self.options.budget, MiningBudget::Samples(_));
             if once || bodies.is_empty() || self.watch.over() {
                 break;
             }
         }
+        self.keep_the_best(&mut rules);
         (rules, self.share(counted, done.len()))
     }
 
@@ -149,9 +175,9 @@ impl Miner<'_> {
         });
     }
 
-    fn workplace(&self) -> (Places, Marks) {
+    fn workplace<'o>(&self, over: &'o (dyn Fn() -> bool + Sync)) -> (Places<'o>, Marks) {
         let entities = self.reach.graph().entities();
-        (Places::new(entities), Marks::new(entities))
+        (Places::watched(entities, over), Marks::new(entities))
     }
 
     /// Bodies that random walks have followed, the most frequent first.
@@ -205,7 +231,7 @@ impl Miner<'_> {
     fn count_body(
         &self,
         (path, end): &Body,
-        (places, marks): &mut (Places, Marks),
+        (places, marks): &mut (Places<'_>, Marks),
     ) -> Option<Vec<ScoredRule>> {
         if self.watch.over() {
             return None;
@@ -217,15 +243,25 @@ impl Miner<'_> {
             Some(end) => {
                 let back = reversed_path(path);
                 frontier.walk(self.reach, *end, &back[..back.len() - 1], places);
+                if places.has_given_up() {
+                    return None;
+                }
                 frontier.step(self.reach, back[back.len() - 1], marks, |subject| subjects.push(subject));
                 subjects.sort_unstable();
             }
-            None => subjects.extend(self.reach.sources(path[0]).iter().filter(|&&subject| {
-                frontier.walk(self.reach, subject, &path[..path.len() - 1], places);
-                let mut any = false;
-                frontier.step(self.reach, path[path.len() - 1], marks, |_| any = true);
-                any
-            })),
+            None => {
+                for (place, &subject) in self.reach.sources(path[0]).iter().enumerate() {
+                    if place % BETWEEN_LOOKS == BETWEEN_LOOKS - 1 && self.watch.over() {
+                        return None;
+                    }
+                    frontier.walk(self.reach, subject, &path[..path.len() - 1], places);
+                    let mut any = false;
+                    frontier.step(self.reach, path[path.len() - 1], marks, |_| any = true);
+                    if any {
+                        subjects.push(subject);
+                    }
+                }
+            }
         }
         self.heads_of(path, *end, &subjects, &mut rules);
         self.watch.note(RuleType::Acyclic, rules.len());

@@ -6,6 +6,7 @@ use crate::graph::{EntityId, Link};
 use crate::rule::Map;
 use crate::rule::clause::{RuleType, ScoredRule};
 use crate::rule::count::{Lasts, Part, Scratch};
+use rayon::prelude::*;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -110,22 +111,37 @@ impl Miner<'_> {
             // The longest first, so that no thread is left with one at the end.
             tasks.sort_by_key(|task| (std::cmp::Reverse(task.cost), task.prefix[0]));
         }
-        let mut rules = self.count_singles(&links);
+        let (mut rules, share) = self.count_singles(&links);
         let (found, counted) = self.count_tasks(&tasks);
         rules.extend(found);
-        (rules, self.share(counted, tasks.len()))
+        (rules, self.share(counted, tasks.len()).min(share))
     }
 
-    fn count_singles(&self, links: &[Link]) -> Vec<ScoredRule> {
+    /// All rules whose body has one link, and the share of links that was counted.
+    fn count_singles(&self, links: &[Link]) -> (Vec<ScoredRule>, f64) {
         let mut scratch = Scratch::new(self.reach);
         let mut rules = Vec::new();
-        for &link in links.iter().filter(|&&link| link < link.reversed()) {
-            for tally in scratch.count(self.reach, &[], Lasts::These(&[link]), Part::WHOLE, &|| false) {
+        let singles: Vec<Link> = links.iter().copied().filter(|&link| link < link.reversed()).collect();
+        let mut counted = 0;
+        for link in &singles {
+            let tallies = scratch.count(
+                self.reach,
+                &[],
+                Lasts::These(std::slice::from_ref(link)),
+                Part::WHOLE,
+                &|| self.watch.over(),
+            );
+            // What was broken off has counts that mean nothing.
+            if self.watch.over() {
+                break;
+            }
+            counted += 1;
+            for tally in tallies {
                 self.worth.rules(&[], &tally, Part::WHOLE, &mut rules);
             }
         }
         self.watch.note(RuleType::Cyclic, rules.len());
-        rules
+        (rules, self.share(counted, singles.len()))
     }
 
     /// Rules whose body has `length` links, three or more.
@@ -146,7 +162,7 @@ impl Miner<'_> {
                 None => self.nominated_tasks(&nominations, &done, costs),
             };
             let typical = nominations.typical();
-            tasks.sort_by(|a, b| {
+            tasks.par_sort_by(|a, b| {
                 let density = |task: &Task| task.promise.density(typical);
                 density(b).total_cmp(&density(a)).then_with(|| a.prefix.cmp(&b.prefix))
             });
@@ -185,6 +201,8 @@ impl Miner<'_> {
         };
         (nominations.iter())
             .filter(|(prefix, _)| !done.contains_key(*prefix))
+            // What is not looked at any more would not be counted either.
+            .take_while(|_| !self.watch.over())
             .map(|(prefix, promise)| Task { prefix: prefix.clone(), cost: cost_of(prefix), promise })
             .collect()
     }

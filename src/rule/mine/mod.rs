@@ -139,7 +139,6 @@ pub fn mine(graph: &Arc<Graph>, options: &MineOptions, progress: &dyn Progress) 
         }
         MiningBudget::Samples(_) => None,
     };
-    let reach = Reach::new(graph, options.distinct);
     let mut heads = vec![options.heads.is_empty(); graph.links()];
     for &relation in &options.heads {
         for direction in [Direction::Forward, Direction::Inverse] {
@@ -154,8 +153,12 @@ pub fn mine(graph: &Arc<Graph>, options: &MineOptions, progress: &dyn Progress) 
     };
     let watch =
         Watch { deadline, progress, found: [const { AtomicU64::new(0) }; 3], counted: AtomicU64::new(0) };
-    let miner = Miner { reach: &reach, options, worth: &worth, watch: &watch };
     progress.begin("mining", "prefixes", None);
+    let Some(reach) = Reach::unless(graph, options.distinct, &|| watch.over()) else {
+        progress.end(&watch.figures(0.0));
+        return Ok(Mined { rules: Vec::new(), saturation: 0.0, interrupted: progress.interrupted() });
+    };
+    let miner = Miner { reach: &reach, options, worth: &worth, watch: &watch };
     let wants = |of: RuleType| options.types.contains(&of);
     let mut rules = Vec::new();
     let mut saturation = 1.0_f64;
@@ -164,7 +167,7 @@ pub fn mine(graph: &Arc<Graph>, options: &MineOptions, progress: &dyn Progress) 
         saturation = saturation.min(share);
     };
     if wants(RuleType::Zero) {
-        take((miner.zero(), 1.0));
+        take(miner.zero());
     }
     if wants(RuleType::Acyclic) {
         take(miner.short_acyclic());

@@ -92,7 +92,7 @@ impl Nominations {
             .fold(Map::default, |mut promises, chunk| {
                 if !over() {
                     let count = CHUNK.min(walks - (chunk - first) * CHUNK);
-                    self.walk_chunk(reach, chunk, count, &mut promises);
+                    self.walk_chunk(reach, chunk, count, &mut promises, over);
                 }
                 promises
             })
@@ -103,11 +103,22 @@ impl Nominations {
         }
     }
 
-    fn walk_chunk(&self, reach: &Reach, chunk: u64, walks: u64, promises: &mut Map<Vec<Link>, Promise>) {
+    fn walk_chunk(
+        &self,
+        reach: &Reach,
+        chunk: u64,
+        walks: u64,
+        promises: &mut Map<Vec<Link>, Promise>,
+        over: &(dyn Fn() -> bool + Sync),
+    ) {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed ^ ((self.length as u64) << 56));
         random.set_stream(chunk);
         let mut body = Vec::with_capacity(self.length);
-        for _ in 0..walks {
+        for walk in 0..walks {
+            // Between hubs a walk may take milliseconds to close.
+            if walk % 32 == 31 && over() {
+                return;
+            }
             body.clear();
             let Some((source, end)) = self.one_walk(reach, &mut random, &mut body) else { continue };
             close(reach, source, end, &body, promises);

@@ -55,6 +55,14 @@ impl Cpu {
         &self.integers
     }
 
+    /// Does `work` on one of the threads.
+    pub(crate) fn inside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        match &self.pool {
+            Some(pool) => pool.install(work),
+            None => work(),
+        }
+    }
+
     /// Runs `task` for every index below `count`, on all threads.
     pub(crate) fn each(&self, count: usize, task: impl Fn(usize) + Sync + Send) {
         match &self.pool {

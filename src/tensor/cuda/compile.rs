@@ -32,7 +32,7 @@ __device__ __forceinline__ u32 bits_of(u32 low, u32 high, u32 position) {
     return x ^ (x >> 16);
 }
 __device__ __forceinline__ float uniform_of(Key key, u32 position) {
-    return ((float)(bits_of(key.low, key.high, position) >> 8) + 0.5f) * (1.0f / 16777216.0f);
+    return fminf(((float)(bits_of(key.low, key.high, position) >> 8) + 0.5f) * (1.0f / 16777216.0f), 0x1.fffffep-1f);
 }
 __device__ __forceinline__ float kept(Dropout d, u32 position) {
     return d.threshold == 0 ? 1.0f : (bits_of(d.low, d.high, position) >= d.threshold ? d.scale : 0.0f);
