@@ -28,7 +28,7 @@ pub const COMPARED: usize = 10;
 /// How many features there are.
 pub const FEATURES: usize = 11;
 /// A row of features.
-pub type Row = [f64; FEATURES];
+pub type FeatureRow = [f64; FEATURES];
 /// Where the common log-odds of the score stand in a row: what a relation may weigh in its own way.
 pub const ODDS: usize = 0;
 
@@ -76,7 +76,7 @@ impl<'a> Compared<'a> {
     }
 
     /// The features of an answer with this score.
-    pub fn row(&self, score: f64) -> Row {
+    pub fn row(&self, score: f64) -> FeatureRow {
         let odds = log_odds(self.curve.height(score).unwrap_or(0.0));
         let place = self.place(score);
         let (leads, follows) = if place == 1.0 { (self.lead, 0.0) } else { (0.0, self.lead) };
@@ -108,7 +108,7 @@ mod tests {
         let compared = Compared::new(&list, &curve);
         let places: Vec<f64> = scores.iter().map(|&score| compared.place(score)).collect();
         assert_eq!(places, [1.0, 2.5, 2.5, 4.0]);
-        let rows: Vec<Row> = scores.iter().map(|&score| compared.row(score)).collect();
+        let rows: Vec<FeatureRow> = scores.iter().map(|&score| compared.row(score)).collect();
         assert_eq!(rows[1], rows[2]);
         for pair in rows.windows(2) {
             for ((before, after), sign) in pair[0].iter().zip(&pair[1]).zip(SIGNS) {

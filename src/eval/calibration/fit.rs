@@ -4,7 +4,7 @@
 //! said that way it is chosen how far links may differ, and the last curve is drawn, so that neither profits from
 //! having seen the outcomes it is judged by. The weights that are kept are fitted to all queries.
 
-use super::features::{Compared, FEATURES, ODDS, RankedScores, Row, share_of};
+use super::features::{Compared, FEATURES, FeatureRow, ODDS, RankedScores, share_of};
 use super::isotonic::{Counted, Curve};
 use super::logistic::{self, Effect, Sample, Weights, numbered};
 use crate::graph::Link;
@@ -61,7 +61,7 @@ pub struct Fitted {
     /// From scores to the share of true ones.
     pub curve: Curve,
     /// Of the features.
-    pub weights: Row,
+    pub weights: FeatureRow,
     /// The intercept.
     pub intercept: f64,
     /// By link: what it adds to the intercept and to the weight of the score.
@@ -70,7 +70,7 @@ pub struct Fitted {
 
 impl Fitted {
     /// The log-odds of an answer with these features.
-    pub fn log_odds(&self, row: &Row, link: Link) -> f64 {
+    pub fn log_odds(&self, row: &FeatureRow, link: Link) -> f64 {
         let common: f64 = self.weights.iter().zip(row).map(|(weight, value)| weight * value).sum();
         let [intercept, slope] = self.links.get(&link).copied().unwrap_or_default();
         self.intercept + intercept + common + slope * row[ODDS]
