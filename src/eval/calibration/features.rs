@@ -17,8 +17,7 @@ pub struct RankedScores {
     pub known: usize,
     /// How many answers the graph has in the mean to such a query that it has any answers to; at least 1.
     pub usual: f64,
-    /// The scores, best first: those of all answers that a probability is wanted for, and of 10 at least if there are
-    /// so many.
+    /// The scores, best first; of 10 answers at least if there are so many.
     pub scores: Vec<f64>,
 }
 
