@@ -85,8 +85,9 @@ impl<'a> Compared<'a> {
 
     /// Its place from 1; equals share the middle of theirs.
     fn place(&self, score: f64) -> f64 {
-        let before = self.list.scores.partition_point(|other| other.total_cmp(&score).is_gt());
-        let up_to = self.list.scores.partition_point(|other| other.total_cmp(&score).is_ge());
+        // By value: 0 and -0 are equals.
+        let before = self.list.scores.partition_point(|&other| other > score);
+        let up_to = self.list.scores.partition_point(|&other| other >= score);
         (before + 1 + up_to.max(before + 1)) as f64 / 2.0
     }
 }

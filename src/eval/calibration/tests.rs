@@ -130,10 +130,9 @@ fn answers_that_the_test_split_has_do_not_count_against_those_of_validation() {
     let both = names(&["a", "b"]);
     let calibrator = Calibrator::new(&Calibration::fit(&seen, &both).unwrap(), &both);
     let said = calibrator.probabilities(&seen[0].list);
-    assert!(
-        said[..5].iter().all(|&said| said > 0.9) && said[5..].iter().all(|&said| said < 0.05),
-        "{said:?}"
-    );
+    // Beside the edge the curve is rounded; elsewhere what is true is likely, and nothing else is.
+    assert!(said[..4].iter().all(|&said| said > 0.9) && said[4] > 0.7, "{said:?}");
+    assert!(said[5] < 0.2 && said[6..].iter().all(|&said| said < 0.01), "{said:?}");
 }
 
 #[test]
