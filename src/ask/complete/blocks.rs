@@ -4,7 +4,7 @@
 //! finds the finished ones and does only the others. Merging reads as many blocks at once as files may be open, in several
 //! rounds if need be, a line of each at a time: memory does not grow with the number of facts.
 
-use super::row::{Rank, Row};
+use super::row::{Rank, RankedFact};
 use crate::aside::write_aside;
 use crate::run::{Checksum, RunError};
 use std::cmp::Reverse;
@@ -58,7 +58,7 @@ impl Blocks {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&self, block: u64, rows: &[Row]) -> Result<(), RunError> {
+    pub fn write(&self, block: u64, rows: &[RankedFact]) -> Result<(), RunError> {
         let path = self.file(block);
         write_rows(&path, rows.iter().cloned().map(Ok)).map_err(RunError::writing(&path))
     }
@@ -82,7 +82,7 @@ impl Blocks {
         &self,
         blocks: &[u64],
         most: usize,
-        take: impl FnOnce(&mut dyn Iterator<Item = io::Result<Row>>) -> Result<T, RunError>,
+        take: impl FnOnce(&mut dyn Iterator<Item = io::Result<RankedFact>>) -> Result<T, RunError>,
     ) -> Result<T, RunError> {
         let mut files: Vec<PathBuf> = blocks.iter().map(|&block| self.file(block)).collect();
         let mut round = 0;
@@ -111,7 +111,7 @@ impl Blocks {
     }
 }
 
-fn write_rows(path: &Path, rows: impl Iterator<Item = io::Result<Row>>) -> io::Result<()> {
+fn write_rows(path: &Path, rows: impl Iterator<Item = io::Result<RankedFact>>) -> io::Result<()> {
     write_aside(path, |out| {
         for row in rows {
             serde_json::to_writer(&mut *out, &row?)?;
@@ -131,7 +131,7 @@ impl Rows {
 }
 
 impl Iterator for Rows {
-    type Item = io::Result<Row>;
+    type Item = io::Result<RankedFact>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let mut line = String::new();
@@ -148,7 +148,7 @@ struct Merged {
     files: Vec<Rows>,
     /// The first row of each file that is left, by its rank; equal ranks are not there twice.
     next: BinaryHeap<Reverse<(Rank, usize)>>,
-    held: Vec<Option<Row>>,
+    held: Vec<Option<RankedFact>>,
     failed: Option<io::Error>,
 }
 
@@ -172,7 +172,7 @@ impl Merged {
 }
 
 impl Iterator for Merged {
-    type Item = io::Result<Row>;
+    type Item = io::Result<RankedFact>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(error) = self.failed.take() {
@@ -193,7 +193,7 @@ mod tests {
     use crate::ask::{Probability, Reason};
     use proptest::prelude::*;
 
-    fn row(probability: u8, id: u32) -> Row {
+    fn row(probability: u8, id: u32) -> RankedFact {
         let probability = Some(f64::from(probability) / 10.0);
         let fact = MissingFact {
             head: format!("h{id}"),
@@ -207,7 +207,7 @@ mod tests {
             words: "why".to_owned(),
             held_out: None,
         };
-        Row(Rank { probability, score: 0.25, ids: [0, id, 0] }, fact)
+        RankedFact(Rank { probability, score: 0.25, ids: [0, id, 0] }, fact)
     }
 
     proptest! {
@@ -220,10 +220,10 @@ mod tests {
         ) {
             let folder = tempfile::tempdir().unwrap();
             let blocks = Blocks::beside(&folder.path().join("facts.tsv"), &Checksum::of(&1)).unwrap();
-            let mut all: Vec<Row> = Vec::new();
+            let mut all: Vec<RankedFact> = Vec::new();
             for (block, seen) in seen.iter().enumerate() {
                 let from = all.len() as u32;
-                let mut rows: Vec<Row> = seen.iter().zip(from..).map(|(&share, id)| row(share, id)).collect();
+                let mut rows: Vec<RankedFact> = seen.iter().zip(from..).map(|(&share, id)| row(share, id)).collect();
                 rows.sort_by_key(|row| row.0);
                 blocks.write(block as u64, &rows).unwrap();
                 prop_assert_eq!(blocks.ranks(block as u64).unwrap().len(), rows.len());
@@ -232,7 +232,7 @@ mod tests {
             all.sort_by_key(|row| row.0);
             all.truncate(most);
             let numbers: Vec<u64> = (0..seen.len() as u64).collect();
-            let merged: Vec<Row> = blocks
+            let merged: Vec<RankedFact> = blocks
                 .merged(&numbers, most, |rows| Ok(rows.collect::<io::Result<_>>().unwrap()))
                 .unwrap();
             prop_assert_eq!(merged, all);

@@ -23,7 +23,7 @@ use crate::reason::Found;
 use crate::run::{Checksum, RunError, Stages};
 use blocks::Blocks;
 use rayon::prelude::*;
-use row::{Rank, Row};
+use row::{Rank, RankedFact};
 use serde::Serialize;
 use std::collections::BinaryHeap;
 use std::fmt;
@@ -231,20 +231,20 @@ impl Model {
         best: &Best,
         before: u64,
         progress: &dyn Progress,
-    ) -> Result<Vec<Row>, AskError> {
+    ) -> Result<Vec<RankedFact>, AskError> {
         let least = best.least();
         let answer = |batch: &[Query]| {
             if progress.interrupted() {
                 return Err(RunError::Interrupted.into());
             }
             let found = self.reasoner.search(batch, TOP)?;
-            let rows: Result<Vec<Vec<Row>>, AskError> =
+            let rows: Result<Vec<Vec<RankedFact>>, AskError> =
                 found.par_iter().map(|found| self.missing(found, options, least)).collect();
             Ok(rows?.into_iter().flatten().collect())
         };
         let batches: Vec<&[Query]> = queries.chunks(batch).collect();
         let mut rows = super::many::by_workers(&batches, options.workers, before, answer, progress)?;
-        rows.sort_by_key(|row: &Row| row.0);
+        rows.sort_by_key(|row: &RankedFact| row.0);
         rows.truncate(best.most);
         Ok(rows)
     }
@@ -255,7 +255,7 @@ impl Model {
         found: &Found,
         options: &CompleteOptions,
         least: Option<Rank>,
-    ) -> Result<Vec<Row>, AskError> {
+    ) -> Result<Vec<RankedFact>, AskError> {
         let query = found.query;
         let probabilities = self.probabilities(found);
         let mut rows = Vec::new();
@@ -272,7 +272,7 @@ impl Model {
             if let Some(reasoned) = self.reasoner.reasons(query, candidate, 1)?.into_iter().next() {
                 let answer = self.named(query, &reasoned, probability);
                 let fact = MissingFact::new(query, candidate.entity, answer, self.names(), self.naming());
-                rows.push(Row(rank, fact));
+                rows.push(RankedFact(rank, fact));
             }
         }
         Ok(rows)

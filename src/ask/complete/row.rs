@@ -91,4 +91,4 @@ impl PartialOrd for Rank {
 
 /// A missing fact with its place in the order, as blocks of them are kept on the disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row(pub Rank, pub MissingFact);
+pub struct RankedFact(pub Rank, pub MissingFact);

@@ -17,8 +17,7 @@ pub struct RankedScores {
     pub known: usize,
     /// How many answers the graph has in the mean to such a query that it has any answers to; at least 1.
     pub usual: f64,
-    /// The scores, best first: those of all answers that a probability is wanted for, and of 10 at least if there are
-    /// so many.
+    /// The scores, best first; of 10 answers at least if there are so many.
     pub scores: Vec<f64>,
 }
 
@@ -28,7 +27,7 @@ pub const COMPARED: usize = 10;
 /// How many features there are.
 pub const FEATURES: usize = 11;
 /// A row of features.
-pub type Row = [f64; FEATURES];
+pub type FeatureRow = [f64; FEATURES];
 /// Where the common log-odds of the score stand in a row: what a relation may weigh in its own way.
 pub const ODDS: usize = 0;
 
@@ -76,7 +75,7 @@ impl<'a> Compared<'a> {
     }
 
     /// The features of an answer with this score.
-    pub fn row(&self, score: f64) -> Row {
+    pub fn row(&self, score: f64) -> FeatureRow {
         let odds = log_odds(self.curve.height(score).unwrap_or(0.0));
         let place = self.place(score);
         let (leads, follows) = if place == 1.0 { (self.lead, 0.0) } else { (0.0, self.lead) };
@@ -86,8 +85,9 @@ impl<'a> Compared<'a> {
 
     /// Its place from 1; equals share the middle of theirs.
     fn place(&self, score: f64) -> f64 {
-        let before = self.list.scores.partition_point(|other| other.total_cmp(&score).is_gt());
-        let up_to = self.list.scores.partition_point(|other| other.total_cmp(&score).is_ge());
+        // By value: 0 and -0 are equals.
+        let before = self.list.scores.partition_point(|&other| other > score);
+        let up_to = self.list.scores.partition_point(|&other| other >= score);
         (before + 1 + up_to.max(before + 1)) as f64 / 2.0
     }
 }
@@ -108,7 +108,7 @@ mod tests {
         let compared = Compared::new(&list, &curve);
         let places: Vec<f64> = scores.iter().map(|&score| compared.place(score)).collect();
         assert_eq!(places, [1.0, 2.5, 2.5, 4.0]);
-        let rows: Vec<Row> = scores.iter().map(|&score| compared.row(score)).collect();
+        let rows: Vec<FeatureRow> = scores.iter().map(|&score| compared.row(score)).collect();
         assert_eq!(rows[1], rows[2]);
         for pair in rows.windows(2) {
             for ((before, after), sign) in pair[0].iter().zip(&pair[1]).zip(SIGNS) {

@@ -4,19 +4,19 @@
 //! said that way it is chosen how far links may differ, and the last curve is drawn, so that neither profits from
 //! having seen the outcomes it is judged by. The weights that are kept are fitted to all queries.
 
-use super::features::{Compared, FEATURES, ODDS, RankedScores, Row, share_of};
+use super::features::{Compared, FEATURES, FeatureRow, ODDS, RankedScores, share_of};
 use super::isotonic::{Counted, Curve};
 use super::logistic::{self, Effect, Sample, Weights, numbered};
 use crate::graph::Link;
 use std::collections::BTreeMap;
 
-/// The best answers of a query, and which of the first of them are true.
+/// The best answers of a query, and which of those that are judged are true.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The answers.
     pub list: RankedScores,
-    /// Whether each of the first answers is true; not longer than the scores.
-    pub is_true: Vec<bool>,
+    /// The scores of those that are judged, best first, and whether each is true.
+    pub judged: Vec<(f64, bool)>,
     /// Whether each true one stands for another that counts as false, because the split that has it must not be looked
     /// at. Facts are put aside for validation or test by chance. Had a validation fact been put aside for test instead, it
     /// would count as false here, as long as its query is asked for another validation fact. So true answers of a query
@@ -25,15 +25,10 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The scores of the answers that are judged, whether they are true, and how many hidden ones they stand for if each
-    /// stands for `share`.
-    fn judged(&self, share: f64) -> impl Iterator<Item = (f64, bool, f64)> + '_ {
+    /// The answers that are judged, and how many hidden ones they stand for if each stands for `share`.
+    fn counted(&self, share: f64) -> impl Iterator<Item = (f64, bool, f64)> + '_ {
         let hidden = move |is_true: bool| if self.stands_in && is_true { share } else { 0.0 };
-        self.list
-            .scores
-            .iter()
-            .zip(&self.is_true)
-            .map(move |(&score, &is_true)| (score, is_true, hidden(is_true)))
+        self.judged.iter().map(move |&(score, is_true)| (score, is_true, hidden(is_true)))
     }
 }
 
@@ -41,7 +36,7 @@ impl Outcome {
 /// those that count as false.
 fn share_hidden(outcomes: &[Outcome]) -> f64 {
     let count = |of: &dyn Fn(&Outcome, bool) -> bool| -> usize {
-        outcomes.iter().map(|outcome| outcome.is_true.iter().filter(|&&one| of(outcome, one)).count()).sum()
+        outcomes.iter().map(|outcome| outcome.judged.iter().filter(|one| of(outcome, one.1)).count()).sum()
     };
     let (hidden, falses) = (count(&|outcome, one| one && outcome.stands_in), count(&|_, one| !one));
     (MOST_HIDDEN * falses as f64 / hidden.max(1) as f64).min(1.0)
@@ -61,7 +56,7 @@ pub struct Fitted {
     /// From scores to the share of true ones.
     pub curve: Curve,
     /// Of the features.
-    pub weights: Row,
+    pub weights: FeatureRow,
     /// The intercept.
     pub intercept: f64,
     /// By link: what it adds to the intercept and to the weight of the score.
@@ -70,7 +65,7 @@ pub struct Fitted {
 
 impl Fitted {
     /// The log-odds of an answer with these features.
-    pub fn log_odds(&self, row: &Row, link: Link) -> f64 {
+    pub fn log_odds(&self, row: &FeatureRow, link: Link) -> f64 {
         let common: f64 = self.weights.iter().zip(row).map(|(weight, value)| weight * value).sum();
         let [intercept, slope] = self.links.get(&link).copied().unwrap_or_default();
         self.intercept + intercept + common + slope * row[ODDS]
@@ -81,7 +76,7 @@ impl Fitted {
         let share = share_hidden(outcomes);
         let chosen = || outcomes.iter().enumerate().filter(|(at, _)| used(*at)).map(|(_, outcome)| outcome);
         let counted = chosen().flat_map(|outcome| {
-            outcome.judged(share).map(|(at, is_true, hidden)| Counted { at, is_true, hidden })
+            outcome.counted(share).map(|(at, is_true, hidden)| Counted { at, is_true, hidden })
         });
         let curve = Curve::of_shares(counted.collect());
         let numbers = numbered(chosen().map(|outcome| outcome.list.link));
@@ -89,7 +84,7 @@ impl Fitted {
         for outcome in chosen() {
             let compared = Compared::new(&outcome.list, &curve);
             let link = numbers[&outcome.list.link];
-            for (score, is_true, hidden) in outcome.judged(share) {
+            for (score, is_true, hidden) in outcome.counted(share) {
                 samples.push(Sample { row: compared.row(score), link, is_true, weight: 1.0, hidden });
             }
         }
@@ -139,7 +134,7 @@ fn to_units(samples: &mut [Sample]) -> Vec<Unit> {
 /// What was fitted, the last curve from its log-odds to probabilities, and how hard the links are drawn together.
 /// Nothing without any answer.
 pub fn fit(outcomes: &[Outcome]) -> Option<(Fitted, Curve, f64)> {
-    if outcomes.iter().all(|outcome| outcome.is_true.is_empty()) {
+    if outcomes.iter().all(|outcome| outcome.judged.is_empty()) {
         return None;
     }
     let tried = PULLS.map(|pull| {
@@ -160,7 +155,7 @@ fn said_apart(outcomes: &[Outcome], pull: f64) -> Vec<Counted> {
         let fitted = Fitted::to(outcomes, |at| parts == 1 || at % parts != part, pull);
         for outcome in outcomes.iter().skip(part).step_by(parts) {
             let compared = Compared::new(&outcome.list, &fitted.curve);
-            for (score, is_true, hidden) in outcome.judged(share) {
+            for (score, is_true, hidden) in outcome.counted(share) {
                 let at = fitted.log_odds(&compared.row(score), outcome.list.link);
                 said.push(Counted { at, is_true, hidden });
             }

@@ -5,7 +5,7 @@
 //! step is halved until the loss falls, so it always ends. Sums are taken in the order of the observations: the same
 //! observations give the same weights to the last digit.
 
-use super::features::{FEATURES, ODDS, Row, SIGNS, share_of};
+use super::features::{FEATURES, FeatureRow, ODDS, SIGNS, share_of};
 use std::collections::BTreeMap;
 
 /// What draws the common weights, of features of unit size, to 0.
@@ -23,7 +23,7 @@ const ALL: usize = FEATURES + 1;
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// The features, of unit size.
-    pub row: Row,
+    pub row: FeatureRow,
     /// Which link it belongs to, as a number from 0.
     pub link: usize,
     /// Whether it was true.
@@ -42,7 +42,7 @@ pub type Effect = [f64; 2];
 #[derive(Clone, Debug, Default)]
 pub struct Weights {
     /// Of the features.
-    pub common: Row,
+    pub common: FeatureRow,
     /// The intercept.
     pub intercept: f64,
     /// Of each link.
@@ -51,7 +51,7 @@ pub struct Weights {
 
 impl Weights {
     /// The log-odds of a sample.
-    pub fn log_odds(&self, row: &Row, link: Option<usize>) -> f64 {
+    pub fn log_odds(&self, row: &FeatureRow, link: Option<usize>) -> f64 {
         let common: f64 = self.common.iter().zip(row).map(|(weight, value)| weight * value).sum();
         let [intercept, slope] = link.map_or([0.0; 2], |link| self.links[link]);
         self.intercept + intercept + common + slope * row[ODDS]
@@ -169,7 +169,7 @@ fn common_step(weights: &Weights, samples: &[Sample]) -> [f64; ALL] {
 
 /// The step that minimises `gradient·step + ½ step·curvature·step` and leaves every weight its sign: coordinate by
 /// coordinate, over and over.
-fn bounded(gradient: &[f64; ALL], curvature: &[[f64; ALL]; ALL], common: &Row) -> [f64; ALL] {
+fn bounded(gradient: &[f64; ALL], curvature: &[[f64; ALL]; ALL], common: &FeatureRow) -> [f64; ALL] {
     let mut step = [0.0f64; ALL];
     for _ in 0..500 {
         let mut moved = 0.0f64;

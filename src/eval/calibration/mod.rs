@@ -79,10 +79,10 @@ impl Calibration {
             let sides = relations.entry(names.relation(relation).to_owned()).or_default();
             sides.insert(side(link.direction()).to_owned(), LinkEffect { intercept, slope });
         }
-        let trues = |outcome: &Outcome| outcome.is_true.iter().filter(|&&is_true| is_true).count();
+        let trues = |outcome: &Outcome| outcome.judged.iter().filter(|one| one.1).count();
         Some(Self {
             queries: outcomes.len(),
-            answers: outcomes.iter().map(|outcome| outcome.is_true.len()).sum(),
+            answers: outcomes.iter().map(|outcome| outcome.judged.len()).sum(),
             is_true: outcomes.iter().map(trues).sum(),
             scores: curve,
             weights,
@@ -148,11 +148,11 @@ impl Calibrator {
     /// What is said of `outcomes` beside what is.
     pub fn reliability(&self, outcomes: &[Outcome], top: usize) -> Reliability {
         let verdicts = outcomes.iter().flat_map(|outcome| {
-            let said = self.probabilities(&outcome.list);
-            said.into_iter()
-                .zip(&outcome.is_true)
-                .map(|(probability, &is_true)| Verdict { probability, is_true })
-                .collect::<Vec<Verdict>>()
+            let probability = self.within(&outcome.list);
+            outcome
+                .judged
+                .iter()
+                .map(move |&(score, is_true)| Verdict { probability: probability(score), is_true })
         });
         Reliability::of(&verdicts.collect::<Vec<Verdict>>(), outcomes.len(), top)
     }

@@ -3,17 +3,20 @@
 use super::TOP;
 use super::features::{COMPARED, RankedScores};
 use super::fit::Outcome;
-use crate::eval::{Answers, EvalError, Reasoner, Scored, Side};
+use crate::eval::{Answers, EvalError, Reasoner, Side};
 use crate::graph::{Adjacency, Dataset, Graph, Known, Link, Query, Triple};
 use crate::progress::Progress;
 use rayon::prelude::*;
+
+/// So many scores of a query are kept at most; whoever comes after them is far behind.
+const LISTED: usize = 1000;
 
 /// Which answers of a query are looked at, and which of them are true.
 #[derive(Clone, Copy)]
 pub struct Judged<'a> {
     /// The graph that is answered on. Its facts are not among the answers.
     pub graph: &'a Graph,
-    /// Other facts that are not among the answers: those of earlier splits, if any.
+    /// Other facts that are not judged: those of earlier splits, if any.
     pub taken_out: Option<&'a Adjacency>,
     /// The facts that count as true.
     pub truth: &'a Adjacency,
@@ -32,6 +35,8 @@ impl RankedScores {
     pub fn new(query: Query, graph: &Graph, scores: impl Iterator<Item = f64>) -> Self {
         let mut scores: Vec<f64> = scores.collect();
         scores.sort_by(|a, b| b.total_cmp(a));
+        scores.truncate(LISTED);
+        scores.shrink_to_fit();
         let (known, usual) =
             (graph.targets(query.subject, query.link).len(), usual_answers(graph, query.link));
         Self { link: query.link, known, usual, scores }
@@ -58,7 +63,7 @@ pub fn outcomes_on_valid(
 }
 
 /// The outcomes of the best answers to the queries of `asked`, facts of the test split of `dataset`, all of which count
-/// as true. Facts of the other splits are not among the answers.
+/// as true. Facts of the other splits are not judged.
 ///
 /// # Errors
 /// Those of [`observe`].
@@ -125,20 +130,30 @@ fn outcome(
     top: usize,
 ) -> Result<Outcome, EvalError> {
     let Query { subject, link } = query;
-    let is_known = |answer: &Scored| {
-        graph.contains(subject, link, answer.entity)
-            || taken_out.is_some_and(|known| known.contains(subject, link, answer.entity))
+    let taken = taken_out.map(|facts| facts.edges_by(subject, link)).unwrap_or_default();
+    let is_taken = |entity| taken.binary_search_by_key(&entity, |edge| edge.target).is_ok();
+    // Of lists everything, for equals share their place; of all entities as many as may be needed.
+    let most = match answers {
+        Answers::Dense { .. } => top.max(COMPARED) + graph.targets(subject, link).len() + taken.len(),
+        Answers::Listed(_) => usize::MAX,
     };
-    let known =
-        graph.targets(subject, link).len() + taken_out.map_or(0, |facts| facts.targets(subject, link).len());
-    let mut best = answers.best(row, top.max(COMPARED).saturating_add(known));
+    let mut best = answers.best(row, most);
     if best.iter().any(|answer| answer.score.is_nan()) {
         return Err(EvalError::NotANumber { subject: subject.0, link: link.0 });
     }
-    best.retain(|answer| !is_known(answer));
-    best.truncate(top.max(COMPARED));
-    let list = RankedScores::new(query, graph, best.iter().map(|answer| answer.score));
+    best.retain(|answer| !graph.contains(subject, link, answer.entity));
+    // What is taken out is not judged, but it stands in the list: nobody who asks has it taken out.
+    let judged: Vec<(f64, bool)> = best
+        .iter()
+        .filter(|answer| !is_taken(answer.entity))
+        .take(top)
+        .map(|answer| (answer.score, truth.contains(subject, link, answer.entity)))
+        .collect();
+    let mut list = RankedScores::new(query, graph, best.iter().map(|answer| answer.score));
+    // Those after the last one that is judged do not matter to it.
+    let last = judged.last().map_or(f64::INFINITY, |last| last.0);
+    let needed = list.scores.partition_point(|score| score.total_cmp(&last).is_ge()).max(COMPARED);
+    list.scores.truncate(needed);
     let stands_in = hides && truth.targets(subject, link).len() > 1;
-    let is_true = best.iter().take(top).map(|answer| truth.contains(subject, link, answer.entity)).collect();
-    Ok(Outcome { list, is_true, stands_in })
+    Ok(Outcome { list, judged, stands_in })
 }

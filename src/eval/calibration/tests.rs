@@ -40,7 +40,11 @@ fn world(queries: usize, seed: u64, scale: fn(f64) -> f64) -> (Vec<Outcome>, Vec
                 usual: 2.0,
                 scores: scores.iter().map(|&score| scale(score)).collect(),
             },
-            is_true: known.iter().map(|&chance| dice.next() < chance).collect(),
+            judged: scores
+                .iter()
+                .zip(&known)
+                .map(|(&score, &chance)| (scale(score), dice.next() < chance))
+                .collect(),
             stands_in: false,
         });
         chances.push(known);
@@ -99,7 +103,7 @@ fn few_queries_give_rough_probabilities_and_none_give_none() {
         assert!(table.ece < within, "{queries} queries: {table}");
     }
     assert_eq!(Calibration::fit(&[], &names(&[])), None);
-    let nothing = Outcome { is_true: Vec::new(), ..fresh[0].clone() };
+    let nothing = Outcome { judged: Vec::new(), ..fresh[0].clone() };
     assert_eq!(Calibration::fit(&[nothing], &names(&["a"])), None);
 }
 
@@ -119,22 +123,22 @@ fn answers_that_the_test_split_has_do_not_count_against_those_of_validation() {
                 usual: 9.0,
                 scores: (0..10).map(|place| -f64::from(place)).collect(),
             };
-            seen.push(Outcome { list, is_true: valid, stands_in: trues > 1 });
+            let judged = list.scores.iter().copied().zip(valid).collect();
+            seen.push(Outcome { list, judged, stands_in: trues > 1 });
         }
     }
     let both = names(&["a", "b"]);
     let calibrator = Calibrator::new(&Calibration::fit(&seen, &both).unwrap(), &both);
     let said = calibrator.probabilities(&seen[0].list);
-    assert!(
-        said[..5].iter().all(|&said| said > 0.9) && said[5..].iter().all(|&said| said < 0.05),
-        "{said:?}"
-    );
+    // Beside the edge the curve is rounded; elsewhere what is true is likely, and nothing else is.
+    assert!(said[..4].iter().all(|&said| said > 0.9) && said[4] > 0.7, "{said:?}");
+    assert!(said[5] < 0.2 && said[6..].iter().all(|&said| said < 0.01), "{said:?}");
 }
 
 #[test]
 fn where_nothing_was_true_nothing_is_likely() {
     let (mut seen, _) = world(50, 1, |score| score);
-    seen.iter_mut().for_each(|outcome| outcome.is_true.fill(false));
+    seen.iter_mut().flat_map(|outcome| &mut outcome.judged).for_each(|one| one.1 = false);
     let both = names(&["a", "b"]);
     let calibrator = Calibrator::new(&Calibration::fit(&seen, &both).unwrap(), &both);
     let said = calibrator.probabilities(&seen[0].list);
@@ -164,7 +168,10 @@ proptest! {
         let (mut seen, _) = world(queries, seed, |score| score);
         // Outcomes that go against the order must not turn it around.
         if seed % 3 == 0 {
-            seen.iter_mut().for_each(|outcome| outcome.is_true.reverse());
+            for outcome in &mut seen {
+                let turned: Vec<bool> = outcome.judged.iter().rev().map(|one| one.1).collect();
+                outcome.judged.iter_mut().zip(turned).for_each(|(one, is_true)| one.1 = is_true);
+            }
         }
         let both = names(&["a", "b"]);
         let calibrator = Calibrator::new(&Calibration::fit(&seen, &both).unwrap(), &both);
@@ -212,14 +219,14 @@ fn facts_are_no_answers_and_a_query_is_asked_once() {
         assert_eq!(seen.len(), 3, "one tail query and two head queries");
         let tail = &seen[0];
         assert_eq!(tail.list.scores[..4], [0.0, -2.0, -3.0, -4.0]);
-        assert_eq!(tail.is_true, [false, false, true, true]);
+        assert_eq!(tail.judged, [(0.0, false), (-2.0, false), (-3.0, true), (-4.0, true)]);
         assert_eq!(seen.iter().map(|one| one.stands_in).collect::<Vec<bool>>(), [true, false, false]);
         assert_eq!((tail.list.known, tail.list.usual), (1, 1.0));
         assert_eq!(tail.list.scores.len(), 10, "others are compared with");
         let judged = Judged { graph: &graph, taken_out: Some(&earlier), truth: &truth, hides: false };
         let seen = observe(&ById { dense }, &test, judged, 4, &Silent).unwrap();
-        assert_eq!(seen[0].list.scores[..4], [0.0, -2.0, -5.0, -6.0]);
-        assert_eq!(seen[0].is_true, [false, false, true, false]);
+        assert_eq!(seen[0].list.scores[..4], [0.0, -2.0, -3.0, -4.0], "validation facts are compared with");
+        assert_eq!(seen[0].judged, [(0.0, false), (-2.0, false), (-5.0, true), (-6.0, false)]);
         let stopped = observe(&ById { dense }, &test, judged, 4, &Impatient);
         assert!(matches!(stopped, Err(EvalError::Interrupted)));
     }
