@@ -1,7 +1,7 @@
-//! Who is linked to whom: compressed rows, one per entity, sorted by (link, target), inverse edges included.
+//! Adjacency: compressed rows, one per entity, sorted by (link, target), inverse edges included.
 //!
-//! The same structure serves as the graph's neighbour lists and, built over several splits, as the answer
-//! sets that filtered ranking takes out: `targets(subject, link)` is a sorted slice either way.
+//! The same structure serves as the graph's neighbour lists and, built over several splits, as the answer sets that
+//! filtered ranking removes: `targets(subject, link)` is a sorted slice either way.
 
 use super::{EntityId, Link, Triple};
 use rayon::prelude::*;
@@ -10,7 +10,7 @@ use rayon::prelude::*;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(C)]
 pub struct Edge {
-    /// What the edge says.
+    /// The link.
     pub link: Link,
     /// Where it leads.
     pub target: EntityId,

@@ -1,4 +1,4 @@
-//! A data set: names, what may be learnt from, and the test split that nothing but evaluation sees.
+//! A data set: names, what may be learnt from, and the test split, which only evaluation sees.
 
 use super::{Adjacency, EntityId, Graph, RelationId, Triple, Vocabulary};
 use serde::Serialize;
@@ -19,12 +19,12 @@ pub struct Names {
 }
 
 impl Names {
-    /// The name of an entity, as it stands in the data.
+    /// The name of an entity, as in the data.
     pub fn entity(&self, id: EntityId) -> &str {
         self.entities.name(id.0)
     }
 
-    /// The name of a relation, as it stands in the data.
+    /// The name of a relation, as in the data.
     pub fn relation(&self, id: RelationId) -> &str {
         self.relations.name(id.0)
     }
@@ -40,7 +40,7 @@ impl Names {
     }
 }
 
-/// What training, mining and tuning may see. The test split is not in here, so no stage can look at it.
+/// What training, mining and tuning may see. It contains no test split, so no stage can use it.
 #[derive(Clone, Default)]
 pub struct Known {
     /// The facts to walk on, to mine rules from and to train embeddings on; distinct.
@@ -53,19 +53,18 @@ pub struct Known {
 }
 
 impl Known {
-    /// Whether the facts to walk on are more than the queries to learn from.
+    /// Whether there are more facts to walk on than queries to learn from.
     pub fn has_own_graph(&self) -> bool {
         !Arc::ptr_eq(&self.facts, &self.queries)
     }
 
-    /// All answers of every query that may be known while something is chosen, among so many entities: what rankings
-    /// for tuning take out.
+    /// All answers of every query that tuning may know, over this many entities: what rankings for tuning filter out.
     pub fn answers(&self, entities: usize) -> Adjacency {
         Adjacency::new(entities, &[&self.facts, &self.queries, &self.valid])
     }
 
-    /// What the figure on the test split is learnt from and answered on: a data set with a graph of its own
-    /// hands over its validation split once everything has been chosen by it; others do not.
+    /// What the figure on the test split is learnt from and answered on: a data set with a graph of its own adds its
+    /// validation split once every setting is chosen; others do not.
     pub fn for_test(&self) -> Known {
         if self.has_own_graph() { self.with_valid_learnt() } else { self.clone() }
     }
@@ -82,8 +81,8 @@ impl Known {
         Known { facts, queries, valid: self.valid.clone() }
     }
 
-    /// The same with the validation split among the training queries alone: the walker is taught its answers, but
-    /// they are no facts to walk on, to mine from or to train embeddings on.
+    /// The same with the validation split among the training queries alone: the walker is taught its answers, but they
+    /// are not facts to walk on, to mine from or to train embeddings on.
     pub fn with_valid_as_queries(&self) -> Known {
         Known { queries: self.and_valid(&self.queries), ..self.clone() }
     }
@@ -97,10 +96,10 @@ impl Known {
     }
 }
 
-/// What was odd in the files of a data set: worth knowing, no reason to stop.
+/// What was odd in the files of a data set: worth knowing, but not an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Findings {
-    /// First lines of files of tabs that name the columns; they are left out.
+    /// First lines of TSV files that name the columns; they are skipped.
     pub headers: usize,
     /// Lines that repeat a fact of the same split; the repetitions are left out.
     pub duplicates: usize,
@@ -128,8 +127,8 @@ pub struct Dataset {
     pub known: Known,
     /// What is evaluated on, and used for nothing else.
     pub test: Arc<[Triple]>,
-    /// Test triples that were put aside because the graph does not have their entities: nobody is asked for
-    /// them, but every figure on the test split says how many there are.
+    /// Test triples left out because the graph does not have their entities: they are not evaluated, but every figure
+    /// on the test split reports how many there are.
     pub test_left_out: Arc<[Triple]>,
     /// What was odd in the files.
     pub findings: Findings,
@@ -147,7 +146,7 @@ impl Dataset {
         Arc::new(Graph::new(self.names.entities.len(), self.names.relations.len(), &known.facts))
     }
 
-    /// All true answers of every query, in any split: what filtered ranking takes out. For evaluation only.
+    /// All true answers of every query, in any split: what filtered ranking removes. For evaluation only.
     pub fn answers(&self) -> Adjacency {
         let Known { facts, queries, valid } = &self.known;
         Adjacency::new(self.names.entities.len(), &[facts, queries, valid, &self.test])

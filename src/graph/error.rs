@@ -1,4 +1,4 @@
-//! What can be wrong with data, said so that a person can mend it.
+//! What can be wrong with data. Messages say how to fix it.
 
 use crate::shown::shortened;
 use std::io;
@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 /// what was expected there.
 #[derive(Debug, thiserror::Error)]
 pub enum GraphError {
-    /// The file system said no.
+    /// An I/O error.
     #[error("{}: cannot be {action}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
         /// `read`, `written`, …
         action: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A line that is not what its format asks for.
@@ -25,9 +25,9 @@ pub enum GraphError {
         path: PathBuf,
         /// The line, counted from 1.
         line: u64,
-        /// What should stand there.
+        /// What was expected there.
         expected: String,
-        /// What does.
+        /// What was found.
         found: String,
     },
     /// A file that is wrong as a whole.
@@ -46,19 +46,19 @@ pub enum GraphError {
 }
 
 impl GraphError {
-    /// The file system said no to reading `path`.
+    /// An I/O error while reading `path`.
     pub(super) fn reading(path: &Path) -> impl FnOnce(io::Error) -> GraphError {
         let path = path.to_owned();
         move |source| GraphError::Io { path, action: "read", source }
     }
 
-    /// The file system said no to writing `path`.
+    /// An I/O error while writing `path`.
     pub(crate) fn writing(path: &Path) -> impl FnOnce(io::Error) -> GraphError {
         let path = path.to_owned();
         move |source| GraphError::Io { path, action: "written", source }
     }
 
-    /// The file system said no to removing `path`.
+    /// An I/O error while removing `path`.
     pub(super) fn removing(path: &Path) -> impl FnOnce(io::Error) -> GraphError {
         let path = path.to_owned();
         move |source| GraphError::Io { path, action: "removed", source }

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
-/// Where a file's text goes.
+/// Where the text of a file is written to.
 pub(super) type Out<'a> = &'a mut (dyn Write + Send);
 
 /// How triples are written down.
@@ -26,15 +26,15 @@ impl Format {
     /// What a file of it is, for messages.
     pub(super) fn words(self) -> &'static str {
         match self {
-            Format::Tabs => "a file of tabs",
-            Format::Commas => "a file of commas",
-            Format::Rdf(_) => "a file of RDF",
+            Format::Tabs => "a TSV file",
+            Format::Commas => "a CSV file",
+            Format::Rdf(_) => "an RDF file",
             Format::Parquet => "a Parquet file",
         }
     }
 }
 
-/// How a file is packed.
+/// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// Not at all.
@@ -54,7 +54,7 @@ pub const ENDINGS: &str =
 pub struct FileKind {
     /// How triples are written down.
     pub format: Format,
-    /// How the file is packed.
+    /// How the file is compressed.
     pub compression: Compression,
 }
 
@@ -98,13 +98,13 @@ impl Compression {
         }
     }
 
-    /// Opens `path` for reading, unpacking on the way.
+    /// Opens `path` for reading, decompressing on the fly.
     pub fn open(self, path: &Path) -> Result<Box<dyn Read + Send>, GraphError> {
         let unpacked = File::open(path).and_then(|file| self.unpack(file));
         unpacked.map_err(GraphError::reading(path))
     }
 
-    /// What is packed in `file`.
+    /// The decompressed content of `file`.
     pub fn unpack(self, file: File) -> std::io::Result<Box<dyn Read + Send>> {
         Ok(match self {
             Compression::Plain => Box::new(file),
@@ -113,7 +113,7 @@ impl Compression {
         })
     }
 
-    /// Lets `fill` write to `out`, packing on the way.
+    /// Lets `fill` write to `out`, compressing on the fly.
     pub(super) fn pack(
         self,
         out: Out<'_>,

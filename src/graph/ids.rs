@@ -45,7 +45,7 @@ pub enum Direction {
 pub struct Triple {
     /// Where the relation starts.
     pub head: EntityId,
-    /// What is said.
+    /// The relation.
     pub relation: RelationId,
     /// Where the relation ends.
     pub tail: EntityId,
@@ -66,7 +66,7 @@ impl Triple {
 pub struct Link(pub u32);
 
 impl Link {
-    /// Fills unused places; never walked.
+    /// Padding; never walked.
     pub const PAD: Link = Link(0);
     /// The "previous relation" of the first hop; never walked.
     pub const START: Link = Link(1);
@@ -124,9 +124,9 @@ impl Link {
 /// A question `(subject, link, ?)`. Head queries `(?, r, o)` are `(o, r⁻¹, ?)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Query {
-    /// The entity asked about.
+    /// The subject of the query.
     pub subject: EntityId,
-    /// What is asked; an inverse link asks for the head.
+    /// The relation; an inverse link asks for the head.
     pub link: Link,
 }
 

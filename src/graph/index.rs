@@ -1,4 +1,4 @@
-//! The graph that everything walks on: neighbour lists, and for every link its pairs grouped by source.
+//! The graph: neighbour lists, and for every link its pairs grouped by source.
 
 use super::{Adjacency, Edge, EntityId, Link, Triple};
 

@@ -1,7 +1,7 @@
 //! What is known: ids, names, triples, splits, and the indexes that every other room walks on.
 //!
-//! This room knows no other. [`Dataset`] is what a folder of files holds; [`Graph`] is the facts of it as
-//! something to walk on. What a stage of training may see is [`Known`], which has no test split.
+//! This room knows no other. [`Dataset`] is what a folder of files contains; [`Graph`] is its facts, indexed. What a
+//! stage of training may see is [`Known`], which has no test split.
 
 mod actions;
 mod adjacency;

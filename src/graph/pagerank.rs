@@ -1,23 +1,23 @@
-//! PageRank on the graph with inverse edges: which neighbours to keep where there are too many.
+//! PageRank on the graph with inverse edges: which neighbours to keep when there are too many.
 
 use super::{Adjacency, EntityId};
 use rayon::prelude::*;
 
-/// How likely the surfer is to follow an edge rather than to jump anywhere.
+/// The damping factor: the probability of following an edge instead of jumping anywhere.
 const DAMPING: f64 = 0.85;
-/// Power iteration stops when an iteration moves less than this in all.
+/// Power iteration stops when the ranks change by less than this in total.
 const TOLERANCE: f64 = 1e-10;
 const MAX_ITERATIONS: usize = 200;
 
-/// The PageRank of every entity; the sum is 1. Entities without edges pass their rank to everybody.
+/// The PageRank of every entity; the sum is 1. Entities without edges spread their rank evenly.
 pub fn pagerank(adjacency: &Adjacency) -> Vec<f64> {
     let entities = adjacency.entities();
     let degree = |entity: u32| adjacency.edges(EntityId(entity)).len() as f64;
     let mut rank = vec![1.0 / entities as f64; entities];
     let mut share = vec![0.0; entities];
     for _ in 0..MAX_ITERATIONS {
-        // Edges are symmetric, so what comes in over an edge is what its target sends out over its reverse:
-        // every entity can gather for itself, and the sum has one order whatever the threads.
+        // Edges are symmetric, so what comes in over an edge is what its target sends out over its reverse: every
+        // entity can gather for itself, and the order of additions does not depend on the threads.
         share.par_iter_mut().enumerate().for_each(|(entity, share)| {
             let degree = degree(entity as u32);
             *share = if degree > 0.0 { rank[entity] / degree } else { 0.0 };

@@ -18,10 +18,10 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Facts that stand together in a Parquet file.
+/// Facts per row group of a Parquet file.
 const ROW_GROUP: usize = 1 << 16;
 /// What the columns are called, in files that name them.
-const COLUMNS: [&str; 7] = ["head", "relation", "tail", "probability", "score", "put_aside", "reason"];
+const COLUMNS: [&str; 7] = ["head", "relation", "tail", "probability", "score", "held_out", "reason"];
 /// The endings of files that such facts can be written to.
 const ENDINGS: &str = ".tsv, .txt, .csv, .parquet, .nt, .ttl, .nq, .trig, .jsonl, each also with .gz or .zst";
 
@@ -30,24 +30,24 @@ const ENDINGS: &str = ".tsv, .txt, .csv, .parquet, .nt, .ttl, .nq, .trig, .jsonl
 pub struct PredictedFact {
     /// Where the relation starts.
     pub head: String,
-    /// What is said.
+    /// The relation.
     pub relation: String,
     /// Where it ends.
     pub tail: String,
     /// How likely it is, where that is known.
     pub probability: Option<f64>,
-    /// The score of the one who predicts it.
+    /// Its score.
     pub score: f64,
-    /// For what the data has it aside already; empty if it has it nowhere.
-    pub put_aside: &'static str,
+    /// The split that holds it out; empty if the data does not have it.
+    pub held_out: &'static str,
     /// Why, in one line.
     pub reason: String,
 }
 
-/// Finds out before the work whether facts of these names can be written to `path`.
+/// Checks before the work that facts with these names can be written to `path`.
 ///
 /// # Errors
-/// If the ending is none that is known, or names cannot stand in such a file.
+/// If the ending is unknown, or names cannot be written to such a file.
 pub fn check_predicted(path: &Path, names: &Names) -> Result<(), GraphError> {
     let kind = kind_of(path)?;
     let breaks = |name: &&str| name.contains(['\t', '\n', '\r']);
@@ -63,7 +63,7 @@ pub fn check_predicted(path: &Path, names: &Names) -> Result<(), GraphError> {
     }
 }
 
-/// RDF in which lines may stand that are comments.
+/// RDF formats that allow comment lines.
 fn kind_of(path: &Path) -> Result<FileKind, GraphError> {
     let lines = [RdfFormat::NTriples, RdfFormat::NQuads, RdfFormat::Turtle, RdfFormat::TriG];
     let fits = |kind: &FileKind| !matches!(kind.format, Format::Rdf(format) if !lines.contains(&format));
@@ -76,7 +76,7 @@ fn kind_of(path: &Path) -> Result<FileKind, GraphError> {
 /// Writes `facts` to `path`, in their order, in the format its ending names; how many there were.
 ///
 /// # Errors
-/// If the file cannot be written, or a fact could not be had.
+/// If the file cannot be written, or the iterator fails.
 pub fn write_predicted(
     path: &Path,
     facts: &mut dyn Iterator<Item = io::Result<PredictedFact>>,
@@ -104,9 +104,9 @@ fn probability_text(probability: Option<f64>) -> String {
 fn tabs(out: Out<'_>, facts: Facts<'_>) -> io::Result<()> {
     writeln!(out, "{}", COLUMNS.join("\t"))?;
     for fact in facts {
-        let PredictedFact { head, relation, tail, probability, score, put_aside, reason } = fact?;
+        let PredictedFact { head, relation, tail, probability, score, held_out, reason } = fact?;
         let (likely, reason) = (probability_text(probability), reason.replace(['\t', '\n', '\r'], " "));
-        writeln!(out, "{head}\t{relation}\t{tail}\t{likely}\t{score}\t{put_aside}\t{reason}")?;
+        writeln!(out, "{head}\t{relation}\t{tail}\t{likely}\t{score}\t{held_out}\t{reason}")?;
     }
     Ok(())
 }
@@ -115,9 +115,9 @@ fn commas(out: Out<'_>, facts: Facts<'_>) -> io::Result<()> {
     let mut writer = ::csv::Writer::from_writer(out);
     writer.write_record(COLUMNS)?;
     for fact in facts {
-        let PredictedFact { head, relation, tail, probability, score, put_aside, reason } = fact?;
+        let PredictedFact { head, relation, tail, probability, score, held_out, reason } = fact?;
         let (likely, score) = (probability_text(probability), score.to_string());
-        writer.write_record([&*head, &relation, &tail, &likely, &score, put_aside, &reason])?;
+        writer.write_record([&*head, &relation, &tail, &likely, &score, held_out, &reason])?;
     }
     writer.flush()
 }
@@ -128,10 +128,10 @@ fn triples(out: Out<'_>, facts: Facts<'_>) -> io::Result<()> {
         let fact = fact?;
         let likely = fact.probability.map_or_else(String::new, |share| format!("probability {share}, "));
         let reason = fact.reason.replace(['\n', '\r'], " ");
-        let aside = if fact.put_aside.is_empty() {
+        let aside = if fact.held_out.is_empty() {
             String::new()
         } else {
-            format!(", put aside for {}", fact.put_aside)
+            format!(", held out for {}", fact.held_out)
         };
         writeln!(out, "# {likely}score {}{aside}: {reason}", fact.score)?;
         let (subject, object) = (node(&fact.head), term(&fact.tail));
@@ -150,7 +150,7 @@ fn columns(out: Out<'_>, facts: Facts<'_>) -> io::Result<()> {
         REQUIRED BYTE_ARRAY tail (STRING);
         OPTIONAL DOUBLE probability;
         REQUIRED DOUBLE score;
-        REQUIRED BYTE_ARRAY put_aside (STRING);
+        REQUIRED BYTE_ARRAY held_out (STRING);
         REQUIRED BYTE_ARRAY reason (STRING);
     }";
     let packing = parquet::basic::Compression::ZSTD(ZstdLevel::default());
@@ -190,7 +190,7 @@ fn row_group(
             2 => column.typed::<ByteArrayType>().write_batch(&text(|fact| &fact.tail), None, None)?,
             3 => column.typed::<DoubleType>().write_batch(&probabilities, Some(&present), None)?,
             4 => column.typed::<DoubleType>().write_batch(&scores, None, None)?,
-            5 => column.typed::<ByteArrayType>().write_batch(&text(|fact| fact.put_aside), None, None)?,
+            5 => column.typed::<ByteArrayType>().write_batch(&text(|fact| fact.held_out), None, None)?,
             _ => column.typed::<ByteArrayType>().write_batch(&text(|fact| &fact.reason), None, None)?,
         };
         column.close()?;
@@ -211,7 +211,7 @@ mod tests {
             tail: tail.to_owned(),
             probability,
             score: -0.5,
-            put_aside: if tail == "ben" { "test" } else { "" },
+            held_out: if tail == "ben" { "test" } else { "" },
             reason: "ada —spouse_of→ cleo".to_owned(),
         };
         vec![fact("ben", Some(0.75)), fact("cleo", None)]
@@ -247,7 +247,7 @@ mod tests {
         let triples = said("facts.nt");
         let comments: Vec<&str> = triples.lines().step_by(2).collect();
         let [likely, unknown] = comments[..] else { panic!("{triples}") };
-        assert_eq!(likely, "# probability 0.75, score -0.5, put aside for test: ada —spouse_of→ cleo");
+        assert_eq!(likely, "# probability 0.75, score -0.5, held out for test: ada —spouse_of→ cleo");
         assert_eq!(unknown, "# score -0.5: ada —spouse_of→ cleo");
     }
 

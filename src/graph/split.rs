@@ -47,9 +47,9 @@ impl FromStr for SplitShares {
 
 /// Divides distinct facts at random into train, valid and test.
 ///
-/// A fact is put aside only if training keeps another fact of its head, of its tail and of its relation: what
-/// training has never seen cannot be predicted, and a split that asks for it measures nothing. So the shares
-/// of valid and test can come out smaller than asked in a sparse graph. Err tells what there is too little of.
+/// A fact is held out only if training keeps another fact of its head, of its tail and of its relation: what training
+/// has never seen cannot be predicted, and evaluating it measures nothing. In a sparse graph valid and test can
+/// therefore be smaller than requested. The error says what there is too little of.
 pub(super) fn divide(facts: &[Triple], shares: &SplitShares, seed: u64) -> Result<[Vec<Triple>; 3], String> {
     let mut order: Vec<u32> = (0..facts.len() as u32).collect();
     order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
@@ -92,7 +92,7 @@ pub(super) fn divide(facts: &[Triple], shares: &SplitShares, seed: u64) -> Resul
     Ok([part(0), part(1), part(2)])
 }
 
-/// The distinct facts in the order of their first appearance, and how many repetitions were taken out.
+/// The distinct facts in the order of first appearance, and how many repetitions were removed.
 pub(super) fn distinct(entities: usize, mut facts: Vec<Triple>) -> (Vec<Triple>, usize) {
     // Facts grouped by head (a counting sort of their places), then each group looked through by itself.
     let mut starts = vec![0u32; entities + 1];
@@ -146,7 +146,7 @@ fn mark_repetitions(group: &[u32], facts: &[Triple], repeated: &[AtomicU64]) -> 
     sorted.windows(2).filter(same).map(mark).count()
 }
 
-/// How many of `facts` stand in any of `others` too.
+/// How many of `facts` are also in any of `others`.
 pub(super) fn shared(facts: &[Triple], others: &[&[Triple]]) -> usize {
     let wanted: HashSet<Triple, foldhash::fast::FixedState> = facts.iter().copied().collect();
     let mut found: HashSet<Triple, foldhash::fast::FixedState> = HashSet::default();
@@ -156,7 +156,7 @@ pub(super) fn shared(facts: &[Triple], others: &[&[Triple]]) -> usize {
     found.len()
 }
 
-/// At most so many of `triples`, evenly spread; 0 for all.
+/// At most this many of `triples`, evenly spread; 0 for all.
 pub fn evenly(triples: &[Triple], most: usize) -> Vec<Triple> {
     let count = triples.len();
     let taken = if most == 0 { count } else { most.min(count) };

@@ -1,4 +1,4 @@
-//! The figures of a data set: sizes, degrees, and how much of the test split the graph already says.
+//! The figures of a data set: sizes, degrees, and how much of the test split the graph already links.
 
 use super::{Dataset, EntityId, Findings, Graph};
 use serde::Serialize;
@@ -40,7 +40,7 @@ pub struct Statistics {
     pub entity_degree: Spread,
     /// Test triples, those left out included, with an entity that is not in the graph.
     pub test_unseen: usize,
-    /// Test triples that were put aside because the graph does not have their entities.
+    /// Test triples left out because the graph does not have their entities.
     pub test_left_out: usize,
     /// Test triples whose two entities some edge of the graph already joins.
     pub test_linked: usize,
@@ -57,7 +57,7 @@ impl Statistics {
         let linked: Vec<EntityId> = linked_entities(&graph).collect();
         let spread = |count: &dyn Fn(EntityId) -> usize| spread(linked.iter().map(|&e| count(e)).collect());
         let joined = |a: EntityId, b: EntityId| {
-            // Either end knows the edge; a hub would be looked through anew for each of its triples.
+            // Both ends have the edge; searching from the hub would scan its row for each of its triples.
             let mut ends = [a, b];
             ends.sort_by_key(|&end| walked.edges(end).len());
             walked.edges(ends[0]).iter().any(|edge| edge.target == ends[1])

@@ -1,4 +1,4 @@
-//! Names and their dense ids: one arena of bytes, one end offset a name, one hash table of ids.
+//! Names and their dense ids: one arena of bytes, one end offset per name, one hash table of ids.
 //!
 //! Ids follow first appearance. A name is stored once, however often it occurs.
 
@@ -90,7 +90,7 @@ impl Vocabulary {
         starts.zip(&self.ends).map(|(start, end)| (end - start) as usize).max().unwrap_or(0)
     }
 
-    /// Gives back memory that was reserved for names that did not come.
+    /// Releases memory that was reserved for names and not used.
     pub fn shrink(&mut self) {
         self.text.shrink_to_fit();
         self.ends.shrink_to_fit();

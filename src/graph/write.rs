@@ -1,5 +1,5 @@
-//! Writes triples and data sets, in any of the formats that can be read. A file is written aside and renamed, so
-//! that one which is there is whole.
+//! Writes triples and data sets, in any of the formats that can be read. A file is written aside and renamed, so that
+//! an existing file is always complete.
 
 use super::format::{Compression, FileKind, Format, Out};
 use super::read::{
@@ -20,7 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Facts that stand together in a Parquet file.
+/// Facts per row group of a Parquet file.
 const ROW_GROUP: usize = 1 << 18;
 
 /// Writes `facts` to `path`, in the format its ending names.
@@ -37,7 +37,7 @@ pub fn write_file(path: &Path, names: &Names, facts: &[Triple]) -> Result<(), Gr
 }
 
 /// Writes all splits of `dataset` into `folder`, each as `split.ENDING`, `ending` being such as `tsv.gz`. Files of
-/// another data set that was there before, which would be read as part of this one, are taken away in the end.
+/// another data set that was there before, which would be read as part of this one, are removed at the end.
 pub fn write_dataset(folder: &Path, ending: &str, dataset: &Dataset) -> Result<(), GraphError> {
     std::fs::create_dir_all(folder).map_err(GraphError::writing(folder))?;
     let mut written = Vec::new();
@@ -89,7 +89,7 @@ fn write_labels(
     Ok(Some(path))
 }
 
-/// A name with a tab or a line break cannot stand in a file of tabs: refused before anything is written.
+/// A name with a tab or a line break cannot be written to a TSV file: refused before anything is written.
 fn check_names(path: &Path, format: Format, names: &Names, facts: &[Triple]) -> Result<(), GraphError> {
     let breaks = |name: &str| name.contains(['\t', '\n', '\r']);
     let culprit =
@@ -110,7 +110,7 @@ fn words(names: &Names, fact: Triple) -> [&str; 3] {
 }
 
 fn write_tabs(out: Out<'_>, names: &Names, facts: &[Triple]) -> io::Result<()> {
-    // A first fact that reads like a header stands behind one.
+    // A first fact that looks like a header is preceded by a real header.
     if facts.first().is_some_and(|&fact| named_columns(words(names, fact)).is_some()) {
         writeln!(out, "head\trelation\ttail")?;
     }
@@ -142,7 +142,7 @@ fn write_rdf(out: Out<'_>, format: RdfFormat, names: &Names, facts: &[Triple]) -
     Ok(())
 }
 
-/// Three columns of text, packed by zstd; what reads Parquet reads it.
+/// Three columns of text, compressed with zstd; any Parquet reader reads it.
 fn write_parquet(out: Out<'_>, names: &Names, facts: &[Triple]) -> Result<(), ParquetError> {
     let schema = "message facts {
         REQUIRED BYTE_ARRAY head (STRING);
@@ -168,16 +168,16 @@ fn write_parquet(out: Out<'_>, names: &Names, facts: &[Triple]) -> Result<(), Pa
     Ok(())
 }
 
-/// Writes the file `path` whole or not at all, by `fill`; packed if its name ends in `.gz` or `.zst`.
+/// Writes the file `path` whole or not at all, by `fill`; compressed if its name ends in `.gz` or `.zst`.
 ///
 /// # Errors
-/// If that fails. Nothing is left of it then, and what stood at `path` stands there still.
+/// If that fails. Nothing partial remains then, and the previous file at `path` is untouched.
 pub fn write_packed(path: &Path, fill: impl FnOnce(Out<'_>) -> io::Result<()>) -> io::Result<()> {
     write_aside(path, |out| Compression::of(path).pack(out, fill))
 }
 
-/// Finds out whether a file can be written at `path` before the work whose result it will hold, and makes the
-/// folders that are missing on the way there.
+/// Checks that a file can be written at `path` before the work whose result it will hold, and creates missing parent
+/// folders.
 ///
 /// # Errors
 /// If it cannot.

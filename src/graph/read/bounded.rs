@@ -17,9 +17,9 @@ pub(super) const LONGEST_IN_WORDS: &str = "16 MB";
 /// What a file asks too much of, as an error of reading it.
 #[derive(Debug)]
 pub(super) struct Excess {
-    /// What should stand there.
+    /// What was expected there.
     pub(super) expected: String,
-    /// What does.
+    /// What was found.
     pub(super) found: &'static str,
 }
 

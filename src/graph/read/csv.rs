@@ -8,7 +8,7 @@ use crate::graph::GraphError;
 use std::io::Read;
 use std::path::Path;
 
-/// Reads all of `source` into `builder`. `header` says whether the first record is one; `None` looks at it.
+/// Reads all of `source` into `builder`. `header` says whether the first record is one; `None` detects it.
 pub(super) fn read(
     path: &Path,
     source: impl Read,
@@ -45,7 +45,7 @@ pub(super) fn read(
     Ok(facts)
 }
 
-/// Where a first record says that head, relation and tail stand, and among how many columns, if it is a header.
+/// The columns of head, relation and tail, and the number of columns, if the first record is a header.
 fn header_of<R: Read>(record: &Records<R>, header: Option<bool>) -> Option<([usize; 3], usize)> {
     let names = (0..record.len()).map(|place| std::str::from_utf8(record.field(place)).ok());
     match names.collect::<Option<Vec<&str>>>().and_then(columns_by_role) {

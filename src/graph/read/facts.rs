@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 /// So many facts are taken before anybody looks for copies among them.
 const FIRST_LOOK: usize = 4 << 20;
-/// One of so many facts is looked at, chosen by its hash: all copies of it or none.
+/// One of this many facts is looked at, chosen by its hash: all copies of it or none.
 const SAMPLED: u64 = 64;
 
 /// Facts in the order of their appearance, with few copies if there are many facts.

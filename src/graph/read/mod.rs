@@ -1,6 +1,6 @@
 //! Reads data sets: a folder of splits, or one file of triples that is split for the user.
 //!
-//! Nothing is skipped in silence. What is wrong ends the reading with the file and the line; what is merely odd
+//! Nothing is skipped silently. Wrong input is an error with the file and the line; input that is merely odd
 //! (duplicates, a fact in two splits, a test entity that the graph lacks) is counted in [`Findings`].
 
 mod bounded;
@@ -32,8 +32,8 @@ pub struct ReadOptions {
     pub shares: SplitShares,
     /// The seed of that division.
     pub seed: u64,
-    /// Whether a file of tabs or commas begins with a header; `None` looks at its first line. Other files have none to
-    /// speak of, and are refused if anything is said of it.
+    /// Whether a TSV or CSV file begins with a header; `None` decides by its first line. Other files have no header,
+    /// and setting this for them is an error.
     pub header: Option<bool>,
 }
 
@@ -94,7 +94,7 @@ fn read_folder(folder: &Path, options: &ReadOptions) -> Result<Dataset, GraphErr
     dataset.findings.headers = builder.headers;
     dataset.findings.duplicates += builder.copies;
     let Dataset { names, findings, .. } = &mut dataset;
-    // Nobody else holds them yet, so nothing is copied.
+    // There is no other reference yet, so nothing is copied.
     let names = Arc::make_mut(names);
     let Names { entities, relations, labels: known, relation_labels: known_relations } = names;
     if let Some(path) = labels {
@@ -116,7 +116,7 @@ fn read_single(path: &Path, options: &ReadOptions) -> Result<Dataset, GraphError
     let all = builder.read_some(path, options)?;
     let (all, duplicates) = split::distinct(builder.names.entities.len(), all);
     let [train, valid, test] = split::divide(&all, &options.shares, options.seed).map_err(|found| {
-        GraphError::file(path, "enough facts to put some aside for validation and test", found)
+        GraphError::file(path, "enough facts to hold some out for validation and test", found)
     })?;
     let mut dataset =
         assemble(builder.names, Splits { graph: None, train, valid, test, test_with_unseen: Vec::new() });
@@ -125,7 +125,7 @@ fn read_single(path: &Path, options: &ReadOptions) -> Result<Dataset, GraphError
     Ok(dataset)
 }
 
-/// What the files of a data set held, as it stood in them.
+/// The content of the files of a data set, as read.
 struct Splits {
     graph: Option<Vec<Triple>>,
     train: Vec<Triple>,
@@ -135,7 +135,7 @@ struct Splits {
     test_with_unseen: Vec<Triple>,
 }
 
-/// Takes duplicates out of every split and counts what is odd between them.
+/// Removes duplicates from every split and counts what is odd between them.
 fn assemble(names: Names, splits: Splits) -> Dataset {
     let entities = names.entities.len();
     let mut duplicates = 0;
@@ -184,8 +184,8 @@ const ROLES: [&[&str]; 3] = [
     &["tail", "object", "target", "to", "t", "o"],
 ];
 
-/// Which of the columns with these names hold head, relation and tail, if all three can be told. Case does not count,
-/// nor an `_id` at the end.
+/// Which of the columns with these names hold head, relation and tail, if all three are recognised. Case and a final
+/// `_id` do not matter.
 fn columns_by_role<'n>(columns: impl IntoIterator<Item = &'n str>) -> Option<[usize; 3]> {
     let role_name = |column: &str| column.trim().to_ascii_lowercase().trim_end_matches("_id").to_owned();
     let columns: Vec<String> = columns.into_iter().map(role_name).collect();
@@ -198,11 +198,11 @@ fn columns_by_role<'n>(columns: impl IntoIterator<Item = &'n str>) -> Option<[us
 #[derive(Default)]
 pub(super) struct Builder {
     pub(super) names: Names,
-    /// First lines that were told to be headers where few files have one.
+    /// First lines recognised as headers in formats that rarely have one.
     headers: usize,
     /// Copies of facts that were taken out while reading.
     copies: usize,
-    /// The nodes without an id in RDF files, by what the parser calls them, numbered by appearance.
+    /// Blank nodes of RDF files, by the parser's name for them, numbered by appearance.
     anonymous: HashMap<u128, usize>,
 }
 
@@ -219,13 +219,13 @@ impl Builder {
         if path.is_dir() {
             return Err(GraphError::file(path, "a file of triples", "a folder"));
         }
-        // Whether the file is there matters more than how it is called.
+        // A missing file is reported before a wrong ending.
         std::fs::metadata(path).map_err(GraphError::reading(path))?;
         let kind = FileKind::expect(path)?;
         if options.header.is_some() && !matches!(kind.format, Format::Tabs | Format::Commas) {
             return Err(GraphError::file(
                 path,
-                "tabs or commas (no other file can have a header)",
+                "a TSV or CSV file (no other file has a header)",
                 kind.format.words(),
             ));
         }
@@ -273,7 +273,7 @@ pub(super) fn part_of(path: &Path) -> Option<&'static str> {
     FileKind::of(path).and(PARTS.into_iter().find(|&name| name == stem))
 }
 
-/// The one file of `files` that is called `name` but for its ending.
+/// The one file of `files` called `name`, whatever its ending.
 fn find(folder: &Path, files: &[PathBuf], name: &str) -> Result<Option<PathBuf>, GraphError> {
     let found: Vec<&PathBuf> = files.iter().filter(|path| part_of(path) == Some(name)).collect();
     match found.as_slice() {
@@ -315,7 +315,7 @@ fn read_labels(
         let length = (&mut reader)
             .take(LONGEST as u64 + 1)
             .read_until(b'\n', &mut bytes)
-            .map_err(|error| bad(line, "more of the file", format!("trouble: {error}")))?;
+            .map_err(|error| bad(line, "more of the file", format!("an error: {error}")))?;
         if length > LONGEST {
             return Err(bad(
                 line,

@@ -145,7 +145,7 @@ fn fields<'v>(path: &Path, line: u64, batch: &'v [Names], row: usize) -> Result<
 }
 
 fn broken(path: &Path, trouble: impl std::fmt::Display) -> GraphError {
-    let found = format!("trouble: {trouble}").replace(['\n', '\r'], " ");
+    let found = format!("an error: {trouble}").replace(['\n', '\r'], " ");
     GraphError::file(path, "a Parquet file", found)
 }
 

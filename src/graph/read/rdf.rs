@@ -57,11 +57,11 @@ fn parse_error(path: &Path, line: u64, error: RdfParseError) -> GraphError {
     let (line, expected, found) = match error {
         RdfParseError::Syntax(error) => {
             let line = error.location().map_or(line, |range| range.start.line + 1);
-            (line, "an RDF statement".to_owned(), format!("trouble: {error}"))
+            (line, "an RDF statement".to_owned(), format!("an error: {error}"))
         }
         RdfParseError::Io(error) => match error.get_ref().and_then(|inner| inner.downcast_ref::<Excess>()) {
             Some(excess) => (line, excess.expected.clone(), excess.found.to_owned()),
-            None => (line, "more of the file".to_owned(), format!("trouble: {error}")),
+            None => (line, "more of the file".to_owned(), format!("an error: {error}")),
         },
     };
     GraphError::line(path, line, expected, found.replace('\n', " "))
@@ -87,7 +87,7 @@ fn iri_name(node: &NamedNode) -> String {
     }
 }
 
-/// The node a name stands for as a relation or a subject.
+/// The node of a name as a relation or a subject.
 pub(in crate::graph) fn node(name: &str) -> NamedOrBlankNode {
     match name.strip_prefix("_:").and_then(|id| BlankNode::new(id).ok()) {
         Some(blank) => blank.into(),
@@ -95,7 +95,7 @@ pub(in crate::graph) fn node(name: &str) -> NamedOrBlankNode {
     }
 }
 
-/// The term a name stands for as an object.
+/// The term of a name as an object.
 pub(in crate::graph) fn term(name: &str) -> Term {
     match name.starts_with('"').then(|| Literal::from_str(name)) {
         Some(Ok(literal)) => literal.into(),
@@ -103,7 +103,7 @@ pub(in crate::graph) fn term(name: &str) -> Term {
     }
 }
 
-/// The IRI a name stands for, escaped under [`NAME_PREFIX`] if it is none itself.
+/// The IRI of a name, escaped under [`NAME_PREFIX`] if it is not an IRI itself.
 pub(in crate::graph) fn named_node(name: &str) -> NamedNode {
     match NamedNode::new(name) {
         Ok(node) if !name.starts_with(NAME_PREFIX) => node,

@@ -46,7 +46,7 @@ impl<R: Read> Records<R> {
                 Ok(bytes) => bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => {
-                    let found = format!("trouble: {error}");
+                    let found = format!("an error: {error}");
                     return Err((self.cutter.line, "more of the file".to_owned(), found));
                 }
             };

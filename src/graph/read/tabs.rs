@@ -1,9 +1,9 @@
 //! Reads `head<TAB>relation<TAB>tail` lines on all cores, with ids that do not depend on the threads.
 //!
-//! The file is cut into blocks of whole lines. A thread takes the next block, numbers the names of that block
-//! among themselves, waits for its turn, and then gives each *distinct* name of the block its global id. So the
-//! one table that all threads share is asked once per name and block instead of three times a line, and ids
-//! follow first appearance as if one thread had read the file from top to bottom.
+//! The file is cut into blocks of whole lines. A thread takes the next block, numbers the names of that block among
+//! themselves, waits for its turn, and then gives each *distinct* name of the block its global id. The shared table is
+//! therefore consulted once per name and block instead of three times per line, and ids follow first appearance as if
+//! one thread had read the file from top to bottom.
 
 use super::bounded::{LONGEST, LONGEST_IN_WORDS};
 use super::facts::Facts;
@@ -19,11 +19,11 @@ use std::sync::{Condvar, Mutex, PoisonError};
 /// Large enough that names repeat inside a block, small enough to stay near the caches.
 const BLOCK: usize = 4 << 20;
 
-/// Where head, relation and tail stand in a line.
+/// The columns of head, relation and tail.
 type Columns = [usize; 3];
 
 /// Reads all of `source` into `builder`; returns the facts in the order of their lines. `header` says whether the first
-/// line is one; `None` looks at it.
+/// line is one; `None` detects it.
 pub(super) fn read(
     path: &Path,
     source: Box<dyn Read + Send>,
@@ -61,7 +61,8 @@ pub(super) fn read(
     }
 }
 
-/// Takes the first line with text in it off `block` if it is a header: how many lines were taken, and which columns it names.
+/// Removes the first non-blank line of `block` if it is a header: how many lines were removed, and which columns it
+/// names.
 fn take_header(block: &mut Vec<u8>, header: Option<bool>) -> Option<(u64, Columns)> {
     let begin = block.iter().position(|byte| !b"\r\n".contains(byte))?;
     let end = memchr(b'\n', &block[begin..]).map_or(block.len(), |newline| begin + newline + 1);
@@ -106,7 +107,7 @@ struct Blocks {
     rest: Vec<u8>,
     next: u64,
     ended: bool,
-    /// The first block, once it was looked at for a mark and a header.
+    /// The first block, once it was checked for a byte order mark and a header.
     looked_at: Option<Block>,
 }
 
@@ -114,7 +115,7 @@ struct Blocks {
 type Block = (u64, Vec<u8>, Option<std::io::Error>);
 
 impl Blocks {
-    /// The next block. What was read before an error is handed on, so that a bad line in it is reported first.
+    /// The next block. What was read before an error is still parsed, so that a bad line in it is reported first.
     fn take(&mut self) -> Option<Block> {
         if self.looked_at.is_some() {
             return self.looked_at.take();
@@ -194,10 +195,10 @@ impl<'b> LocalNames<'b> {
     }
 }
 
-/// What a bad line is like: its place in the block, what was expected, what was found.
+/// A bad line: its place in the block, what was expected, what was found.
 struct BadLine {
     line: u64,
-    /// Whether it has an end, so that nothing of it can be missing.
+    /// Whether it ends with a line break, so that it is complete.
     ended: bool,
     expected: &'static str,
     found: String,
@@ -251,7 +252,7 @@ impl<'b> ParsedBlock<'b> {
             rest = after;
             self.lines += 1;
             let line = line.strip_suffix('\r').unwrap_or(line);
-            // A blank line says nothing, so nothing is lost by passing over it.
+            // Blank lines are skipped: they hold no fact.
             if line.is_empty() {
                 continue;
             }
@@ -318,12 +319,12 @@ impl Merge<'_> {
             GraphError::line(self.path, self.lines + line, expected, found)
         };
         self.error = match (block.bad, trouble) {
-            // A line cut short by the trouble is not the line's fault.
+            // A line truncated by the I/O error is not reported as malformed.
             (Some(bad), trouble) if trouble.is_none() || bad.ended => {
                 Some(line(bad.line, bad.expected, bad.found))
             }
             (_, Some(trouble)) => {
-                Some(line(block.lines.max(1), "more of the file", format!("trouble: {trouble}")))
+                Some(line(block.lines.max(1), "more of the file", format!("an error: {trouble}")))
             }
             (_, None) => None,
         };
