@@ -13,7 +13,7 @@ pub(super) const TOWNS_A_CLAN: usize = 6;
 const MARRIED: u32 = 900;
 /// How many people find a partner.
 const FINDS_PARTNER: u32 = 800;
-/// How many of these look for one in the clan first, and find one if an unrelated one of their age is there.
+/// How many of these look inside the clan first, and find a partner if there is an unrelated one of their age.
 const MARRIES_WITHIN: u32 = 300;
 /// How many people live where their partner does.
 const LIVES_WITH_PARTNER: u32 = 900;

@@ -1,4 +1,4 @@
-//! Chance that falls the same way on every machine: whole numbers only, drawn from one ChaCha8 stream a clan.
+//! Random choices that are the same on every machine: integers only, drawn from one ChaCha8 stream per clan.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 pub(super) struct Dice(ChaCha8Rng);
 
 impl Dice {
-    /// The dice of clan `clan` in the world `seed`.
+    /// The random stream of clan `clan` in the world `seed`.
     pub(super) fn of(seed: u64, clan: u64) -> Self {
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -17,7 +17,7 @@ impl Dice {
         Self(stream)
     }
 
-    /// A number below `sides`.
+    /// A number below `sides`, uniform.
     pub(super) fn below(&mut self, sides: u32) -> u32 {
         ((u64::from(self.0.next_u32()) * u64::from(sides)) >> 32) as u32
     }
@@ -32,7 +32,7 @@ impl Dice {
         choices[self.below(choices.len() as u32) as usize]
     }
 
-    /// Puts `items` in any order.
+    /// Shuffles `items`.
     pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             items.swap(i, self.below(i as u32 + 1) as usize);

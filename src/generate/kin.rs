@@ -99,7 +99,7 @@ impl Pairs {
         }
     }
 
-    /// Makes `targets` further targets of `source`.
+    /// Adds `targets` to the targets of `source`.
     pub(super) fn add_row(&mut self, source: usize, targets: u128) {
         self.0[source] |= targets;
     }
@@ -110,7 +110,7 @@ impl Pairs {
     }
 }
 
-/// The places of the ones in `row`, ascending.
+/// The positions of the ones in `row`, ascending.
 pub(super) fn bits(mut row: u128) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let place = (row != 0).then(|| row.trailing_zeros() as usize)?;

@@ -5,13 +5,13 @@
 //! ([`write`](write())). Of everything that is true, some facts are left out of `train` at random; those of
 //! them that a [`PlantedRule`] derives from `train` become `valid` and `test`, the rest is in no split.
 //!
-//! That choice makes `valid` and `test` easy, and easier than the rules' confidences say: a fact that no rule
-//! predicts is never asked for. In a world of 60,000 people spouses share a town in 0.897 of the training facts
-//! that tell, and in 0.953 of those held out; rules alone put the right answer first for over 0.99 of `test`. So
-//! a high figure on a family shows that the parts work together. It does not tell good reasoners apart, and
-//! says nothing about graphs that nobody made up. Confidences are to be compared with the planted counts.
+//! That choice makes `valid` and `test` easy, and easier than the rules' confidences say: a fact that no rule predicts
+//! is never asked for. In a world of 60,000 people spouses share a town in 0.897 of the training facts that tell, and
+//! in 0.953 of those held out; rules alone put the right answer first for over 0.99 of `test`. So a high figure on a
+//! family shows that the parts work together. It does not tell good reasoners apart, and says nothing about real
+//! graphs. Confidences are to be compared with the planted counts.
 //!
-//! This module invents data; it neither reads any nor mines what it planted.
+//! This module only generates data: it reads none and mines nothing.
 
 mod clan;
 mod dice;
@@ -48,7 +48,7 @@ pub struct Family {
 }
 
 /// The world of `people` people with this seed, in memory. The same facts in the same order as [`write`](write())
-/// puts down.
+/// writes.
 ///
 /// # Panics
 /// If `people` is below [`LEAST_PEOPLE`].

@@ -1,7 +1,7 @@
 //! Names for people and towns: readable, and unique without anyone keeping a list of those in use.
 //!
-//! Every clan has its own eight surnames out of 3,072. When these are used up the clans start again from
-//! the first and everybody gets a number; a number also tells apart namesakes within a clan.
+//! Every clan has its own eight surnames out of 3,072. When they run out, clans reuse them from the first and everybody
+//! gets a number; numbers also distinguish namesakes within a clan.
 
 use super::kin::LIMIT;
 

@@ -1,7 +1,6 @@
-//! Writes a world down, clan by clan, in memory that does not grow with its size.
+//! Writes a world to files, clan by clan, in memory that does not grow with its size.
 //!
-//! Everything is written into a folder beside the one asked for, which takes its place when all is there:
-//! whoever finds the folder finds it whole.
+//! Everything is written to a sibling folder that is renamed at the end, so the folder is either complete or absent.
 
 use super::kin::Kin;
 use super::planted::{self, Counts};
@@ -21,7 +20,7 @@ const CLANS_AT_A_TIME: u64 = 512;
 const FILES: [&str; 4] = ["train.tsv", "valid.tsv", "test.tsv", "entity_labels.tsv"];
 const RULES_FILE: &str = "planted_rules.tsv";
 
-/// What was written down.
+/// What was written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
     /// People in the world.
@@ -202,7 +201,7 @@ impl Output {
     }
 }
 
-/// A folder of its own beside the one asked for; taken away again if it does not take that one's place.
+/// A temporary sibling of the requested folder; removed unless it is renamed to it.
 struct Aside(PathBuf);
 
 impl Aside {
@@ -223,7 +222,7 @@ impl Aside {
 
     /// Becomes `out`, or, where that holds other files already, moves the files there one by one.
     fn take_place_of(self, out: &Path) -> Result<(), GraphError> {
-        // An empty folder gives way; one with files in it stays, which is no failure.
+        // An empty folder is replaced; one with files in it stays, which is not an error.
         let _ = fs::remove_dir(out);
         if !out.exists() {
             return fs::rename(&self.0, out).map_err(GraphError::writing(out));
