@@ -1,4 +1,4 @@
-//! What a rule is, and how far it can be trusted.
+//! What a rule is, and its confidence.
 //!
 //! Every rule is a *body*, a path of links walked from the rule's variable, under a *head*, the link that the
 //! body implies. A head query and a tail query ask the same rule from its two ends, so a cyclic rule can be
@@ -8,7 +8,8 @@ use crate::graph::{Direction, EntityId, Link, RelationId};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// The default of the smoothing constant p_c: predictions that are assumed to have failed unseen. AnyBURL's default too.
+/// The default of the smoothing constant p_c: the number of unseen predictions assumed to be wrong. AnyBURL's default
+/// too.
 pub const UNSEEN: f64 = 5.0;
 
 /// `head <= body`, in one of the shapes that the miner knows.
@@ -18,11 +19,11 @@ pub struct Rule {
     pub head: Link,
     /// The links of the body, as they are walked from that variable.
     pub body: Box<[Link]>,
-    /// What stands at the other end of head and body.
+    /// The term at the other end of head and body.
     pub shape: Shape,
 }
 
-/// What stands at the far ends of head and body.
+/// The terms at the far ends of head and body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Shape {
     /// `h(X,Y) <= b(X,A), …, c(B,Y)`: head and body end in the same variable.
@@ -43,7 +44,7 @@ pub enum Shape {
 pub enum RuleType {
     /// A path that closes on the head.
     Cyclic,
-    /// A path from one variable to a constant or into the open.
+    /// A path from one variable to a constant or to an unbound variable.
     Acyclic,
     /// No body: a constant that is a frequent answer.
     Zero,
@@ -65,12 +66,12 @@ pub struct Counts {
 pub struct ScoredRule {
     /// What is implied by what.
     pub rule: Rule,
-    /// How often, and how often truly.
+    /// How often it predicts, and how often correctly.
     pub counts: Counts,
 }
 
 impl Rule {
-    /// The cyclic rule `head <= body`, turned round if need be so that its head is forward.
+    /// The cyclic rule `head <= body`, turned round if needed so that its head is forward.
     pub fn cyclic(head: Link, body: &[Link]) -> Self {
         let rule = Rule { head, body: body.into(), shape: Shape::Cyclic };
         if head.direction() == Direction::Inverse { rule.reversed() } else { rule }

@@ -14,8 +14,8 @@ use super::frontier::{Frontier, Marks, Places};
 use super::reach::Reach;
 use crate::graph::{Direction, EntityId, Link};
 
-/// The steps after which the groundings from one source are too many. Only bodies of four or more links can
-/// come so far; they are then not counted at all. Chosen by hand.
+/// The steps after which the groundings from one source are too many. Only bodies of four or more links reach it; they
+/// are then not counted at all. Chosen by hand.
 const STEPS_FROM_ONE_SOURCE: u64 = 10_000_000;
 
 /// With more links than this, those that agree with a body are few among them and are kept in a table.
@@ -136,25 +136,25 @@ impl Part {
     }
 }
 
-/// Working memory of one thread.
+/// Scratch memory of one thread.
 pub(super) struct Scratch {
     marks: Marks,
     places: Places<'static>,
     neighbours: Neighbours,
     frontier: Frontier,
-    /// For the last links of the prefix in hand: where their tally stands, plus one.
+    /// For the last links of the current prefix: the index of their tally, plus one.
     slots: Vec<u32>,
     /// Places of the frontier by last link, while all last links are counted.
     buckets: Vec<Vec<u32>>,
 }
 
 impl Scratch {
-    /// Working memory for the graph of `reach`.
+    /// Scratch memory for the graph of `reach`.
     pub fn new(reach: &Reach) -> Self {
         Self::with_limit(reach, STEPS_FROM_ONE_SOURCE)
     }
 
-    /// The same, which never gives up a body.
+    /// The same, without a limit on steps.
     pub fn unbounded(reach: &Reach) -> Self {
         Self::with_limit(reach, u64::MAX)
     }
@@ -173,7 +173,7 @@ impl Scratch {
 
     /// Counts the bodies `prefix` + last for all `lasts`. A last link that never completes a path may be missing.
     ///
-    /// Stops in the middle, with counts that mean nothing, once `over` says so.
+    /// Stops early, with meaningless counts, once `over` returns true.
     pub fn count(
         &mut self,
         reach: &Reach,
@@ -217,7 +217,7 @@ impl Scratch {
         tallies
     }
 
-    /// Where the tally of `last` stands among `tallies`.
+    /// The index of the tally of `last` in `tallies`.
     fn tally(slots: &mut [u32], tallies: &mut Vec<Tally>, last: Link) -> usize {
         if slots[last.index()] == 0 {
             tallies.push(Tally { last, predicted: 0, correct: Correct::new(slots.len()) });
@@ -240,7 +240,7 @@ impl Scratch {
         });
     }
 
-    /// As [`close`](Self::close) for every last link, looking at the rows of the frontier only once.
+    /// As [`close`](Self::close) for every last link, scanning the rows of the frontier only once.
     fn close_all(
         &mut self,
         reach: &Reach,
@@ -318,7 +318,7 @@ impl Neighbours {
         Self { of: None, is: vec![0; entities.div_ceil(64)] }
     }
 
-    /// Turns to the neighbours of `source`.
+    /// Loads the neighbours of `source`.
     fn turn_to(&mut self, source: EntityId, reach: &Reach) {
         if self.of == Some(source) {
             return;

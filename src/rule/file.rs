@@ -1,9 +1,9 @@
-//! Rule files: one rule a line, `predicted<TAB>correct<TAB>confidence<TAB>head <= body`, as AnyBURL and PyClause
+//! Rule files: one rule per line, `predicted<TAB>correct<TAB>confidence<TAB>head <= body`, as AnyBURL and PyClause
 //! write and read them.
 //!
-//! The third field is `correct / predicted`, unsmoothed. Counts that were estimated from a sample are marked
-//! there: their confidence is written with an exponent (`1.25e-1`), which every reader of numbers accepts.
-//! A file is written aside and renamed when it is whole, so that an interruption never leaves half of one.
+//! The third field is `correct / predicted`, unsmoothed. Counts that were estimated from a sample are marked there:
+//! their confidence is written with an exponent (`1.25e-1`), which every reader of numbers accepts. A file is written
+//! to a temporary file and renamed, so that an interruption never leaves a partial one.
 
 use super::RuleError;
 use super::clause::{Counts, ScoredRule};
@@ -75,7 +75,7 @@ impl RuleFile {
         }
     }
 
-    /// Reads rules from text that is already in memory; `path` stands for the file in error messages.
+    /// Reads rules from text that is already in memory; `path` is the file's name in messages.
     ///
     /// # Errors
     /// If a line is malformed; the message names line and column.
@@ -154,7 +154,7 @@ impl RuleFile {
             sampled: confidence.contains('e'),
         };
         if counts.correct > counts.predicted {
-            let message = format!("{correct} correct predictions of {predicted} cannot be");
+            let message = format!("{correct} correct predictions of {predicted} is impossible");
             return Err(Malformed { at: correct_at, message });
         }
         if !confidence.parse::<f64>().is_ok_and(|number| (0.0..=1.0).contains(&number)) {
@@ -182,7 +182,7 @@ fn count(field: &str, at: usize, what: &str) -> Result<u64, Malformed> {
 /// Writes `rules` to `path`, compressed if the name ends in `.gz` or `.zst`.
 ///
 /// # Errors
-/// If the file cannot be written. What stood at `path` before is then still there.
+/// If the file cannot be written. The previous file at `path` is then untouched.
 pub fn write_rules(path: &Path, rules: &[ScoredRule], names: &Names) -> Result<(), RuleError> {
     write_packed(path, |out| write_lines(out, rules, names))
         .map_err(|source| RuleError::Unwritable { path: path.to_owned(), source })
@@ -216,7 +216,7 @@ fn rule_line(ScoredRule { rule, counts }: &ScoredRule, names: &Names, line: &mut
     text::write(rule, names, line);
 }
 
-/// The text of a rule as it stands in rule files, `head <= body`.
+/// The text of a rule as in rule files, `head <= body`.
 pub fn rule_text(rule: &super::Rule, names: &Names) -> String {
     let mut text = String::new();
     text::write(rule, names, &mut text);

@@ -183,7 +183,7 @@ impl Frontier {
     }
 }
 
-/// For every entity, where it stands in a frontier that is being built.
+/// For every entity, its index in the frontier under construction.
 pub(super) struct Places<'w> {
     marks: Marks,
     places: Vec<u32>,
@@ -197,7 +197,7 @@ pub(super) struct Places<'w> {
 }
 
 impl<'w> Places<'w> {
-    /// No entity stands anywhere.
+    /// No entity has an index.
     pub fn new(entities: usize) -> Self {
         Self::watched(entities, &|| false)
     }
@@ -228,7 +228,7 @@ impl<'w> Places<'w> {
         self.marks.clear();
     }
 
-    /// Where `entity` stands; if nowhere yet, it now stands at `next`.
+    /// The index of `entity`; if it has none yet, it gets `next`.
     #[inline]
     fn place(&mut self, entity: EntityId, next: usize) -> Option<usize> {
         if self.marks.mark(entity) {

@@ -14,13 +14,13 @@ pub struct Grounding<F> {
 
 impl<'g, F: Fn(EntityId, Link) -> &'g [EntityId]> Grounding<F> {
     /// The entities along `path` from `start` to `end`, or to anywhere if there is no end, both among them; none if
-    /// there is no way, or none was found soon enough.
+    /// there is no path, or none was found within the limit.
     pub fn find(&mut self, start: EntityId, path: &[Link], end: Option<EntityId>) -> Option<Vec<EntityId>> {
         let mut trail = vec![start];
         self.goes_on(&mut trail, path, end).then_some(trail)
     }
 
-    /// Whether `path` leads on from the end of `trail`; the trail then does, and is as before otherwise.
+    /// Whether `path` can be followed from the end of `trail`; if so the trail is extended, otherwise it is unchanged.
     fn goes_on(&mut self, trail: &mut Vec<EntityId>, path: &[Link], end: Option<EntityId>) -> bool {
         let Some((&link, rest)) = path.split_first() else { return true };
         let targets = (self.targets)(trail[trail.len() - 1], link);
@@ -36,7 +36,7 @@ impl<'g, F: Fn(EntityId, Link) -> &'g [EntityId]> Grounding<F> {
                 return false;
             }
             self.tries -= 1;
-            // Who passes through the end cannot come to it once more.
+            // A path that passes through the end cannot reach it again.
             let early = !rest.is_empty() && end == Some(target);
             if self.distinct && (early || trail.contains(&target)) {
                 continue;

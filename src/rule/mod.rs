@@ -41,7 +41,7 @@ pub enum RuleError {
     Unreadable {
         /// Which file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A file cannot be written.
@@ -49,7 +49,7 @@ pub enum RuleError {
     Unwritable {
         /// Which file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A line of a rule file is not a rule.

@@ -8,8 +8,8 @@ use crate::graph::{EntityId, Graph, Link};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// What each of `rules` predicts in `graph` and how much of it is true, counted anew and exactly. `distinct` says
-/// that variables bind distinct entities (object identity).
+/// What each of `rules` predicts in `graph` and how much of it is true, counted again and exactly. `distinct` says that
+/// variables bind distinct entities (object identity).
 pub fn count_rules(graph: &Arc<Graph>, rules: &[Rule], distinct: bool) -> Vec<Counts> {
     let reach = Reach::new(graph, distinct);
     let mut order: Vec<usize> = (0..rules.len()).collect();

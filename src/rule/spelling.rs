@@ -47,7 +47,7 @@ pub(super) fn variable(text: &str) -> Option<u8> {
     }
 }
 
-/// What stands in the outermost quotes of a capital letter in quotes.
+/// The content of the outermost quotes of a quoted capital letter.
 fn quoted_letter(name: &str) -> Option<&str> {
     let inner = name.strip_prefix('"')?.strip_suffix('"')?;
     let (middle, odd) = (inner.len() / 2, inner.len() % 2 == 1);

@@ -1,8 +1,8 @@
 //! A rule as one line of text, in AnyBURL's notation: `h(X,Y) <= b(X,A), c(Y,A)`.
 //!
-//! Names may hold commas, spaces and parentheses, which the notation does not escape. The parser therefore
-//! asks the vocabulary at every bracket and comma whether what stands there is a name, and goes back if not.
-//! `spelling` says how a name is written so that it can be told from a variable and from the end of a line.
+//! Names may hold commas, spaces and parentheses, which the notation does not escape. The parser therefore checks at
+//! every bracket and comma whether the text is a name in the vocabulary, and backtracks if not. `spelling` says how a
+//! name is written so that it can be told from a variable and from the end of a line.
 
 use super::clause::{Rule, Shape};
 use super::spelling::{self, variable};
@@ -26,7 +26,7 @@ pub(super) struct Malformed {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Parsed {
     Rule(Rule),
-    /// A rule about entities that stand in a relation to themselves, which have no path to walk.
+    /// A rule about entities related to themselves, which has no path to walk.
     Reflexive,
 }
 
@@ -85,11 +85,11 @@ pub(super) fn parse(text: &str, known: &Vocabularies<'_>) -> Result<Parsed, Malf
 struct Parser<'a> {
     text: &'a str,
     known: &'a Vocabularies<'a>,
-    /// The complaint that lies furthest to the right: the reading that failed last is most likely the one meant.
+    /// The error furthest to the right: the parse that got furthest is most likely the intended one.
     furthest: Option<Malformed>,
-    /// Places at which no body can begin, found by going back from them once.
+    /// Positions where parsing a body has already failed.
     dead: Vec<usize>,
-    /// That the body is too long. Other readings of so long a line are not looked for: each would take as long.
+    /// Set if the body is too long. No other parses are tried then: each would take as long.
     endless: Option<Malformed>,
 }
 
@@ -100,7 +100,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads atoms up to the end of the text; `before` of them stand to the left.
+    /// Reads atoms up to the end of the text; `before` of them are to the left.
     fn body(&mut self, at: usize, before: usize, atoms: &mut Vec<Atom>) -> bool {
         if before == LONGEST_BODY {
             let message = format!("expected a body of at most {LONGEST_BODY} atoms");
@@ -129,7 +129,7 @@ impl Parser<'_> {
         found.is_some()
     }
 
-    /// The first reading of an atom at `at` after whose end `goes_on` is content.
+    /// The first parse of an atom at `at` for which `goes_on` accepts the rest.
     fn atom(&mut self, at: usize, goes_on: &mut dyn FnMut(&mut Self, Atom, usize) -> bool) -> Option<Atom> {
         let (text, bytes) = (self.text, self.text.as_bytes());
         let places = |from: usize, byte: u8, longest: usize| {
@@ -203,7 +203,7 @@ fn assemble(head: Atom, body: &[Atom]) -> Result<Parsed, Malformed> {
     }
     let (start, head_link, goal) = match (head.left, head.right) {
         (Term::Variable(left), Term::Variable(right)) if left == right => {
-            // PyClause's way to write that an entity stands in a relation to itself.
+            // PyClause's notation for an entity related to itself.
             if let [only] = body
                 && [only.left, only.right].contains(&head.left)
             {
@@ -248,10 +248,7 @@ fn walk(start: u8, body: &[Atom]) -> Result<(Vec<Link>, Term), Malformed> {
             false => (Direction::Inverse, atom.left),
         };
         if seen.contains(&next) {
-            return Err(Malformed {
-                at: atom.at,
-                message: "the body comes back to where it has been".into(),
-            });
+            return Err(Malformed { at: atom.at, message: "the body visits a variable twice".into() });
         }
         links.push(Link::new(atom.relation, direction));
         seen.push(next);
@@ -457,7 +454,7 @@ mod tests {
             ("h(X,Y) <= ", 0, "does not lead"),
             ("h(X,Y) <= r(X,A)", 10, "does not lead"),
             ("h(X,Y) <= r(X,A), r(B,Y)", 18, "do not form a path"),
-            ("h(X,Y) <= r(X,Y), r(Y,X)", 18, "comes back"),
+            ("h(X,Y) <= r(X,Y), r(Y,X)", 18, "visits a variable twice"),
             ("h(X,X) <= r(A,Y)", 0, "two variables"),
             ("h(X,X) <= r(X,A), r(A,Y)", 0, "two variables"),
             ("h(c,c) <= r(c,Y)", 0, "needs a variable"),

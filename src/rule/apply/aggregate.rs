@@ -23,10 +23,10 @@ pub enum Aggregate {
 const CLASS_BITS: u32 = 32;
 const FREE_BITS: u32 = 128 - CLASS_BITS;
 
-/// Brings the scores of entities that no rule predicts below those of any that a rule does: they are no higher than this.
+/// The upper bound on scores of entities that no rule predicts, so that they rank below every predicted one.
 pub const UNPREDICTED: f64 = 1e-9;
 
-/// The scores of one query while its rules fire. Working memory of one thread.
+/// The scores of one query while its rules fire: scratch memory of one thread.
 pub(super) struct Board {
     aggregate: Aggregate,
     /// How many answers are wanted.
@@ -48,7 +48,7 @@ struct Cell {
     key: u128,
     /// The best confidence; for noisy-or, one minus the score so far.
     best: f64,
-    /// How many rules fired; [`KNOWN`] if the entity is not asked for.
+    /// How many rules fired; [`KNOWN`] if the entity is a known answer.
     fired: u16,
     /// The first of them, which is the most confident.
     rule: u32,
@@ -80,7 +80,7 @@ impl Board {
         }
     }
 
-    /// Makes the board ready for a query, `known` answers of which are not asked for.
+    /// Prepares the board for a query whose `known` answers are excluded.
     pub fn begin(&mut self, known: &[EntityId]) {
         self.shift = FREE_BITS;
         self.since_check = 0;
@@ -124,9 +124,9 @@ impl Board {
         answers
     }
 
-    /// Appends entities that come in the order of their rank, each with its score, until enough are listed.
-    /// Equals are listed together or not at all, and their scores are equal; where scores alone would not say who
-    /// comes before whom, they are lowered by the least amount that does.
+    /// Appends entities that come in the order of their rank, each with its score, until enough are listed. Equals are
+    /// listed together or not at all, and their scores are equal; where scores alone would not decide the order, they
+    /// are lowered by the least amount that does.
     fn list<R: PartialEq>(
         &self,
         answers: &mut Vec<RuleAnswer>,
@@ -171,7 +171,7 @@ impl Board {
         settled
     }
 
-    /// Noisy-or: whether the wanted answers have all their rules and nobody else can come near.
+    /// Noisy-or: whether the wanted answers have all their rules and no other entity can overtake them.
     fn noisy_or_settled(&self) -> bool {
         if self.seen.len() <= self.top {
             return false;

@@ -98,7 +98,7 @@ pub(super) struct RuleBase {
 }
 
 impl RuleBase {
-    /// Arranges `rules` for a graph with so many `links`, with confidences as `options` has them.
+    /// Arranges `rules` for a graph with this many `links`, with confidences as `options` has them.
     pub fn new(rules: Arc<[ScoredRule]>, links: usize, options: &ApplyOptions) -> Self {
         let mut base: Vec<Gathered> = (0..links).map(|_| Gathered::default()).collect();
         let mut prefixes: Map<(Link, Box<[Link]>), u32> = Map::default();
@@ -126,7 +126,7 @@ impl RuleBase {
                         link.bodies.len() as u32 - 1
                     });
                     link.fixed.push(((body, end), Fixed { confidence, rule: id, answer }));
-                    // Without a body every entity would be predicted alike, which says nothing.
+                    // Without a body every entity would be predicted equally, which carries no information.
                     if !rule.body.is_empty() {
                         let about = &mut base[rule.head.reversed().index()].about;
                         about.push((answer, (confidence, id)));

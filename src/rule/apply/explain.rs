@@ -10,14 +10,14 @@ use std::cmp::Ordering;
 /// A rule that predicts an answer, and entities that satisfy its body.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FiredRule<'r> {
-    /// The rule, as it stands in the file.
+    /// The rule, as in the file.
     pub rule: &'r ScoredRule,
     /// Its smoothed confidence.
     pub confidence: f64,
     /// The links of the body, as they are walked along the grounding.
     pub path: Vec<Link>,
-    /// The entities along the path, one more than it has links. For a cyclic rule it leads from the subject of
-    /// the query to the answer; for others from the entity that the rule's variable stands for.
+    /// The entities along the path, one more than it has links. For a cyclic rule it leads from the subject of the
+    /// query to the answer; for others from the entity bound to the rule's variable.
     pub grounding: Vec<EntityId>,
 }
 
@@ -27,7 +27,7 @@ struct Candidate<'b> {
     confidence: f64,
     /// Where the body begins.
     start: EntityId,
-    /// The body; the last link of a cyclic rule stands apart.
+    /// The body; the last link of a cyclic rule is separate.
     body: (&'b [Link], Option<Link>),
     /// Where it has to end; anywhere if there is none.
     end: Option<EntityId>,
@@ -58,7 +58,7 @@ impl RuleReasoner {
             end: Some(answer),
         });
         let mut others = self.with_constants(query, answer).into_iter();
-        // Both are in order: so are they merged, without a look at more of them than it takes.
+        // Both are sorted, so they are merged lazily.
         let (mut path, mut other) = (paths.next(), others.next());
         let candidates = std::iter::from_fn(|| match (&path, &other) {
             (Some(one), Some(two)) if two.order(one).is_lt() => std::mem::replace(&mut other, others.next()),
@@ -121,10 +121,10 @@ impl RuleReasoner {
                 _ => None,
             })
         };
-        // Those that predict the answer of whoever has their body: asked from the other end they are about it.
+        // Those that predict the answer for every entity with their body: asked from the other end they are about it.
         candidates.extend(about(query.link.reversed(), answer, query.subject));
         candidates.extend(about(query.link, query.subject, answer));
-        // Those without a body are about nobody.
+        // Rules without a body have no grounding.
         let empty = (0..).zip(&link.bodies).find(|(_, body)| body.is_empty());
         let zero = empty.map_or(&[][..], |(body, _)| link.fixed.of((body, None)));
         for &Fixed { rule, confidence, .. } in zero.iter().filter(|fixed| fixed.answer == answer) {

@@ -6,14 +6,14 @@ use crate::rule::clause::{Shape, reversed_path};
 use crate::rule::frontier::{Frontier, Marks, Places};
 use crate::rule::reach::Reach;
 
-/// Whether to go on with less confident rules.
+/// Whether to continue with less confident rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Go {
     On,
     Stop,
 }
 
-/// Who is told what the rules predict.
+/// Receives what the rules predict.
 pub(super) trait Listener {
     /// The next `rules` rules all have this confidence. Rules come in falling order of confidence.
     fn confidence(&mut self, confidence: f64, rules: usize) -> Go;
@@ -28,11 +28,11 @@ enum Firing {
     Path(u32),
     /// A rule that predicts one entity.
     One { rule: u32, answer: EntityId },
-    /// A rule about the subject that predicts whoever has its body.
+    /// A rule about the subject that predicts every entity that satisfies its body.
     About(u32),
 }
 
-/// Working memory of one thread.
+/// Scratch memory of one thread.
 pub(super) struct Firer {
     marks: Marks,
     places: Places<'static>,

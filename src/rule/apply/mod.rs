@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The longest body of a cyclic rule that is taken at its word: AnyBURL mines no longer ones unless it is told to.
 const USUAL_LENGTH: usize = 3;
-/// Answers that are listed for the queries of a batch at most: half a gigabyte of them.
+/// The most answers listed for a batch of queries: half a gigabyte.
 const LISTED: usize = 1 << 25;
 
 /// How rules are applied.
@@ -42,12 +42,12 @@ pub struct ApplyOptions {
     pub top: usize,
     /// The smoothing constant p_c of the confidence, `correct / (predicted + p_c)`.
     pub unseen: f64,
-    /// What the confidence of a rule with an open end (AC2) is multiplied by: such rules know little of the subject.
+    /// The factor on the confidence of a rule with an open end (AC2): such rules use little of the subject.
     pub open_weight: f64,
-    /// What the confidence of a zero rule is multiplied by: such rules know nothing of the subject.
+    /// The factor on the confidence of a zero rule: such rules use nothing of the subject.
     pub zero_weight: f64,
-    /// What the confidence of a cyclic rule is multiplied by for every link of its body beyond the third: of so
-    /// many long bodies some hold by chance.
+    /// The factor on the confidence of a cyclic rule for every link of its body beyond the third: among very many long
+    /// bodies some hold by chance.
     pub long_weight: f64,
     /// Whether the variables of a rule bind distinct entities (object identity).
     pub distinct: bool,
@@ -106,9 +106,9 @@ pub struct RuleReasoner {
     reach: Reach,
     base: RuleBase,
     options: ApplyOptions,
-    /// By link: who answers it how often. Empty if that does not matter.
+    /// By link: how often each entity is its answer. Empty if frequencies are not used.
     frequencies: Vec<Frequency>,
-    /// Working memory that no thread uses at the moment.
+    /// Scratch memory that no thread is using.
     idle: Mutex<Vec<(Board, Firer)>>,
 }
 
@@ -127,7 +127,7 @@ impl RuleReasoner {
         self.ranked(query).iter().map(|ranked| ranked.scored).collect()
     }
 
-    /// The answers of one query, best first, each with the rule that speaks loudest for it.
+    /// The answers of one query, best first, each with its most confident rule.
     pub fn ranked(&self, query: Query) -> Vec<RuleAnswer> {
         self.answer_beside(query, self.reach.graph().targets(query.subject, query.link))
     }

@@ -1,4 +1,4 @@
-//! Prediction files as AnyBURL writes them: three lines a triple, with the best answers at both of its ends.
+//! Prediction files as AnyBURL writes them: three lines per triple, with the best answers at both of its ends.
 
 use super::RuleReasoner;
 use crate::eval::Scored;
@@ -13,8 +13,8 @@ use std::path::Path;
 /// Triples that are answered before they are written.
 const BATCH: usize = 2048;
 
-/// Writes the best answers of both queries of every triple: `h r t`, then `Heads: e<TAB>score<TAB>…` and
-/// `Tails: …`. Facts of the graph are not among the answers; other facts are, as nothing else is known here.
+/// Writes the best answers of both queries of every triple: `h r t`, then `Heads: e<TAB>score<TAB>…` and `Tails: …`.
+/// Facts of the graph are not among the answers; held-out facts are, because they are unknown here.
 ///
 /// Returns false, and writes nothing, if the user interrupts.
 ///

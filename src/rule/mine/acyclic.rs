@@ -142,7 +142,7 @@ impl Miner<'_> {
             for bodies in bodies.chunks(BODIES) {
                 let found: Vec<Option<Vec<ScoredRule>>> = bodies
                     .par_iter()
-                    .map_init(|| self.workplace(&over), |work, body| self.count_body(body, work))
+                    .map_init(|| self.scratch(&over), |work, body| self.count_body(body, work))
                     .collect();
                 counted += found.iter().flatten().count();
                 rules.extend(found.into_iter().flatten().flatten());
@@ -175,7 +175,7 @@ impl Miner<'_> {
         });
     }
 
-    fn workplace<'o>(&self, over: &'o (dyn Fn() -> bool + Sync)) -> (Places<'o>, Marks) {
+    fn scratch<'o>(&self, over: &'o (dyn Fn() -> bool + Sync)) -> (Places<'o>, Marks) {
         let entities = self.reach.graph().entities();
         (Places::watched(entities, over), Marks::new(entities))
     }

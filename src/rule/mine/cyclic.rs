@@ -1,4 +1,4 @@
-//! Cyclic rules: short ones all, longer ones in the order of what they promise.
+//! Cyclic rules: all short ones, longer ones in the order of their expected yield.
 
 use super::nominate::{Nominations, Promise};
 use super::{Miner, MiningBudget};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// A prefix whose bodies are to be counted.
 struct Task {
     prefix: Vec<Link>,
-    /// About how many groundings its bodies have.
+    /// The approximate number of groundings of its bodies.
     cost: u64,
     /// What the sample says about it.
     promise: Promise,
@@ -24,7 +24,7 @@ type Costs = Map<(Link, Link), u64>;
 
 /// Walks that a round of nomination makes when time is the limit.
 const ROUND: u64 = 1 << 18;
-/// So many pairs of links are listed at most: about 200 MB. A graph with thousands of relations has more.
+/// This many pairs of links are listed at most: about 200 MB. A graph with thousands of relations has more.
 const PAIRS: usize = 1 << 22;
 
 impl Miner<'_> {
@@ -108,7 +108,7 @@ impl Miner<'_> {
                 cost: ways[link.index()],
                 promise: Promise::default(),
             }));
-            // The longest first, so that no thread is left with one at the end.
+            // The longest first, so that threads finish at about the same time.
             tasks.sort_by_key(|task| (std::cmp::Reverse(task.cost), task.prefix[0]));
         }
         let (mut rules, share) = self.count_singles(&links);
@@ -184,7 +184,7 @@ impl Miner<'_> {
         }
     }
 
-    /// What has been nominated and not been done.
+    /// What has been nominated and not yet counted.
     fn nominated_tasks(
         &self,
         nominations: &Nominations,

@@ -1,11 +1,10 @@
 //! The miner: finds rules and counts what they predict, good ones first.
 //!
-//! Cyclic bodies of one and two links are counted exhaustively. Longer ones are counted prefix by prefix (all
-//! last links and all heads in one pass, see [`count`](super::count)), in the order of what a sample of random
-//! walks promises for the work. Rules with constants are counted body by body, all heads in one pass again.
-//! The work ends when everything has been counted, when the time is up, or when the user has had enough; what
-//! was found until then is kept. With a number of samples instead of seconds the result depends on nothing but
-//! the graph, the options and the seed.
+//! Cyclic bodies of one and two links are counted exhaustively. Longer ones are counted prefix by prefix (all last
+//! links and all heads in one pass, see [`count`](super::count)), in the order of expected yield per work, estimated
+//! from random walks. Rules with constants are counted body by body, all heads in one pass again. Mining ends when
+//! everything has been counted, when the time is up, or when the user interrupts; what was found so far is kept. With a
+//! number of samples instead of seconds the result depends on nothing but the graph, the options and the seed.
 
 mod acyclic;
 mod cyclic;
@@ -30,9 +29,9 @@ use std::time::{Duration, Instant};
 /// How long to mine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MiningBudget {
-    /// Until so many seconds have passed or everything has been counted.
+    /// Until this many seconds have passed or everything has been counted.
     Seconds(f64),
-    /// What so many random walks nominate; repeatable.
+    /// What this many random walks nominate; repeatable.
     Samples(u64),
 }
 
@@ -57,7 +56,7 @@ pub struct MineOptions {
     pub unseen: f64,
     /// Whether the variables of a rule bind distinct entities (object identity).
     pub distinct: bool,
-    /// The relations that rules are wanted for; all if there are none.
+    /// The relations to mine rules for; all if empty.
     pub heads: Vec<RelationId>,
     /// For every link and constant, how many rules with a body of one link are kept, and how many with a longer one:
     /// the most confident.
@@ -102,7 +101,7 @@ impl MineOptions {
     }
 }
 
-/// What mining brought.
+/// The result of mining.
 #[derive(Clone, Debug)]
 pub struct Mined {
     /// The rules, the most confident first.
@@ -132,7 +131,7 @@ pub fn mine(graph: &Arc<Graph>, options: &MineOptions, progress: &dyn Progress) 
         expect(false, "heads", &expected, relation.0)?;
     }
     let deadline = match options.budget {
-        // A time that no clock can show never comes.
+        // A deadline beyond the clock's range is no deadline.
         MiningBudget::Seconds(seconds) => {
             let time = Duration::try_from_secs_f64(seconds).ok();
             time.and_then(|time| Instant::now().checked_add(time))
@@ -202,7 +201,7 @@ impl Miner<'_> {
     }
 }
 
-/// Looks at the clock and the user, and keeps the score.
+/// Checks the deadline and interruption, and counts progress.
 struct Watch<'a> {
     deadline: Option<Instant>,
     progress: &'a dyn Progress,

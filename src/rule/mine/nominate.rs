@@ -1,9 +1,8 @@
 //! What is worth counting: random walks that close on a fact nominate the body they followed.
 //!
-//! A walk takes all but the last link of a body; then all ways to close it are looked at together, as the
-//! common neighbours of its two ends. A closing counts for as much as its last link is to the point: one of
-//! three targets is worth a third. Sums are kept in whole numbers, so that they do not depend on the order in
-//! which threads add them.
+//! A walk takes all but the last link of a body; then all ways to close it are found together, as the common neighbours
+//! of its two ends. A closing is weighted by how specific its last link is: one of three targets counts a third. Sums
+//! are kept in whole numbers, so that they do not depend on the order in which threads add them.
 
 use crate::graph::{EntityId, Link};
 use crate::rule::Map;
@@ -14,12 +13,12 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-/// One closing that is exactly to the point.
+/// The weight of a closing whose last link has one target.
 const WHOLE: u64 = 1 << 16;
 /// Walks that share a stream of random numbers.
 const CHUNK: u64 = 1024;
-/// The weight, in edges looked at, of what is typical against what was seen of one prefix. Chosen by hand: what a few
-/// walks look at. It decides in which order bodies are counted, not what their counts are.
+/// The weight, in edges, of the typical yield against that of one prefix. Chosen by hand: what a few walks look at. It
+/// decides in which order bodies are counted, not what their counts are.
 const PRIOR: f64 = 2000.0;
 
 /// What the walks say about one prefix.
@@ -43,7 +42,7 @@ impl Promise {
         self.edges += other.edges;
     }
 
-    /// Worth for the work. What was seen little of is taken to be like `typical`.
+    /// Yield per work. Prefixes with few observations are shrunk towards `typical`.
     pub fn density(&self, typical: f64) -> f64 {
         (self.worth as f64 + PRIOR * typical) / (self.edges as f64 + PRIOR)
     }
@@ -76,7 +75,7 @@ impl Nominations {
             .map(|(prefix, &promise)| (prefix, promise))
     }
 
-    /// Worth for the work over all walks.
+    /// Yield per work over all walks.
     pub fn typical(&self) -> f64 {
         let mut all = Promise::default();
         self.promises.values().for_each(|&promise| all.add(promise));
