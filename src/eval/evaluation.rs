@@ -1,4 +1,4 @@
-//! Asking a reasoner the queries of a split and ranking the true answers.
+//! Runs the queries of a split through a reasoner and ranks the true answers.
 
 use super::ranking::{rank_dense, rank_listed};
 use super::{Answers, EvalError, Reasoner, Ties};
@@ -31,7 +31,7 @@ impl Side {
         }
     }
 
-    /// What is asked about `triples`, and the answers.
+    /// The queries of `triples`, and their answers.
     pub fn asked(self, triples: &[Triple]) -> impl Iterator<Item = (Query, EntityId)> + Clone + '_ {
         triples
             .iter()
@@ -39,7 +39,7 @@ impl Side {
     }
 }
 
-/// What becomes of triples with an entity that has no edge in the graph that was learnt from.
+/// How to treat triples with an entity that has no edge in the training graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unseen {
@@ -56,9 +56,9 @@ pub enum Unseen {
 pub struct Protocol {
     /// Which end is asked for.
     pub side: Side,
-    /// Where the target stands among its equals.
+    /// How ties are ranked.
     pub ties: Ties,
-    /// What becomes of entities that the graph has never seen.
+    /// How to treat entities that are not in the graph.
     pub unseen: Unseen,
 }
 
@@ -93,7 +93,7 @@ pub struct Ranked {
 /// The rank of every query of a split, in the order of the triples (tail before head where both are asked).
 #[derive(Clone, Debug)]
 pub struct Evaluation {
-    /// One entry a query.
+    /// One entry per query.
     pub ranks: Vec<Ranked>,
     /// How many queries were left out because an entity is nowhere in the graph.
     pub left_out: usize,
@@ -106,8 +106,7 @@ pub struct Evaluation {
 /// Ranks the true answers of `split`. A query that several triples share is asked once.
 ///
 /// # Errors
-/// If the reasoner fails, scores something as not a number, answers other than it was asked, or if the user
-/// interrupts.
+/// If the reasoner fails, returns NaN, answers other queries than asked, or if the user interrupts.
 pub fn evaluate(
     reasoner: &dyn Reasoner,
     split: &[Triple],
@@ -300,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_target_that_the_graph_states_does_not_come_last() {
-        /// Lists what is no fact; asked for a fact, lists it first.
+        /// Lists what is not a fact; asked for a fact, lists it first.
         struct Unknown;
         impl Reasoner for Unknown {
             fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
@@ -321,7 +320,7 @@ mod tests {
         let answers = Adjacency::new(ENTITIES as usize, &[&facts, &split]);
         let truth = Truth { graph: &graph, answers: &answers };
         let found = evaluate(&Unknown, &split, truth, Protocol::default(), &Silent).unwrap();
-        // 4 is no fact and is not listed: behind 3 and beside 0, 5 and 6.
+        // 4 is not a fact and is not listed: behind 3 and beside 0, 5 and 6.
         assert_eq!(found.ranks.iter().map(|ranked| ranked.rank).collect::<Vec<_>>(), [1.0, 3.5]);
     }
 

@@ -24,18 +24,18 @@ pub enum EvalError {
     /// The reasoner itself failed.
     #[error("answering the queries failed")]
     Reasoner(#[source] ReasonerError),
-    /// A score is no number, so nothing can be ranked by it.
+    /// A score is not a number, so nothing can be ranked by it.
     #[error(
         "a score of the query ({subject}, {link}, ?) is not a number: the model has diverged; train it with a lower learning rate"
     )]
     NotANumber {
-        /// The entity asked about, by its id.
+        /// The subject of the query, by its id.
         subject: u32,
         /// The link asked about, by its number.
         link: u32,
     },
     /// The reasoner answered another number of queries than it was asked, or about other entities.
-    #[error("the reasoner gave {found} {what} where {expected} were asked for")]
+    #[error("the reasoner returned {found} {what}, expected {expected}")]
     Shape {
         /// What was counted.
         what: &'static str,

@@ -1,31 +1,31 @@
 //! The filtered rank of a target among all entities, under each rule for ties.
 //!
-//! Filtered: every other true answer of the query is taken out before counting, so that only wrong answers can
-//! stand before the target. `open` below means the entities that remain beside the target.
+//! Filtered: every other true answer of the query is taken out before counting, so that only wrong answers can rank
+//! before the target. `open` below means the entities that remain beside the target.
 
 use super::Scored;
 use crate::graph::{Edge, EntityId};
 use serde::{Deserialize, Serialize};
 
-/// Where a target stands among entities of the same score.
+/// How a target is ranked among entities of the same score.
 ///
 /// Entities that a reasoner did not list are tied with one another, after all listed ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ties {
-    /// In the middle: the mean rank over all orders of the tied. The honest figure.
+    /// The mean rank over all orders of the tied entities. The fair figure.
     #[default]
     Realistic,
     /// Before all that are tied with it.
     Optimistic,
     /// After all that are tied with it.
     Pessimistic,
-    /// As the published implementation of the walkers does it, for comparison only. It writes the scores of the
-    /// reached entities into a vector of zeros over all entities, sets the filtered answers back to zero, sorts
-    /// the vector, and takes the target's place. What is emulated here is that sort, descending and stable, over
-    /// the entities in the order of their ids: tied entities rank by id, and a target that was not reached stands
-    /// among all that were not reached *and* the filtered answers, by id. The published ids and the order that
-    /// an unstable sort on a GPU leaves are not emulated, nor is the cut of the sorted list at the beam's width.
+    /// As the published implementation of the walkers does it, for comparison only. It writes the scores of the reached
+    /// entities into a vector of zeros over all entities, sets the filtered answers back to zero, sorts the vector, and
+    /// takes the target's place. What is emulated here is that sort, descending and stable, over the entities in the
+    /// order of their ids: tied entities rank by id, and a target that was not reached ranks among all that were not
+    /// reached *and* the filtered answers, by id. The published ids and the order that an unstable sort on a GPU leaves
+    /// are not emulated, nor is the cut of the sorted list at the beam's width.
     Published,
 }
 
@@ -139,8 +139,7 @@ mod tests {
         truth.iter().map(|&id| Edge { link: Link(3), target: EntityId(id) }).collect()
     }
 
-    /// Sorts all that is left after filtering and looks where the target stands.
-    /// An entity that is not in `scores` was not listed.
+    /// Sorts all entities left after filtering and finds the target. An entity that is not in `scores` was not listed.
     fn brute_force(scores: &BTreeMap<u32, i8>, truth: &BTreeSet<u32>, target: u32, ties: Ties) -> f64 {
         let score = |id: u32| scores.get(&id).map_or(f64::NEG_INFINITY, |&s| f64::from(s));
         if ties == Ties::Published {

@@ -2,7 +2,7 @@
 
 use crate::graph::{EntityId, Query};
 
-/// Whatever made a reasoner fail; the evaluation passes it on.
+/// Why a reasoner failed; passed on by the evaluation.
 pub type ReasonerError = Box<dyn std::error::Error + Send + Sync>;
 
 /// One entity with its score. Higher is better; scores of different queries need not compare.
@@ -71,20 +71,20 @@ pub trait Reasoner: Sync {
     /// [answer for one](Self::answer_for_fact) when it is asked to.
     ///
     /// # Errors
-    /// Whatever keeps this reasoner from answering.
+    /// Whatever makes the reasoner fail.
     fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError>;
 
-    /// The answers of `query` where `fact`, an answer that the graph states, is to be scored like an entity of which
-    /// nothing is stated; `None` if [`answer`](Self::answer) does so anyway. A triple may stand in two splits, and
-    /// what is asked for must not come last just because it is known.
+    /// The answers of `query` where `fact`, an answer that the graph states, is scored like any other entity; `None` if
+    /// [`answer`](Self::answer) does so anyway. A triple may be in two splits, and a target must not rank last just
+    /// because it is known.
     ///
     /// # Errors
-    /// Whatever keeps this reasoner from answering.
+    /// Whatever makes the reasoner fail.
     fn answer_for_fact(&self, _query: Query, _fact: EntityId) -> Result<Option<Vec<Scored>>, ReasonerError> {
         Ok(None)
     }
 
-    /// How many queries it likes to answer at once. With dense scores this bounds the memory.
+    /// The preferred number of queries per call. With dense scores this bounds the memory.
     fn batch(&self) -> usize {
         256
     }

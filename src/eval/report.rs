@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A link leads to many if its queries have more answers than this in the mean, counted over the graph.
+/// A link leads to many if its queries have more answers than this on average, counted over the graph.
 const MANY: f64 = 1.5;
 
-/// What a set of ranks comes to. Fractions, not per cent; all zero over no queries.
+/// The figures of a set of ranks. Fractions, not per cent; all zero over no queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// How many queries were ranked.
@@ -70,7 +70,7 @@ pub struct RelationFigures {
     pub figures: Figures,
 }
 
-/// Everything an evaluation has to say. As JSON its keys are a contract with scripts; as text it is a table.
+/// The full result of an evaluation. As JSON its keys are a contract with scripts; as text it is a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Over all queries.
@@ -84,9 +84,9 @@ pub struct Report {
     pub ties: Ties,
     /// How long asking and ranking took.
     pub seconds: f64,
-    /// Queries over links that lead to one: in the mean over the graph at most 1.5 answers a query.
+    /// Queries over links that lead to one: on average over the graph at most 1.5 answers a query.
     pub to_one: Figures,
-    /// Queries over links that lead to many: in the mean over the graph more than 1.5 answers a query.
+    /// Queries over links that lead to many: on average over the graph more than 1.5 answers a query.
     pub to_many: Figures,
     /// By relation, most queries first.
     pub relations: Vec<RelationFigures>,

@@ -1,4 +1,4 @@
-//! Which triples of a data set are asked, and which answers count as true meanwhile.
+//! Which triples of a data set are evaluated, and which answers count as true.
 
 use super::{EvalError, Protocol, Reasoner, Report, Truth, evaluate};
 use crate::graph::{Adjacency, Dataset, Graph, Triple};
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Split {
-    /// What nothing was learnt from.
+    /// Nothing was learnt from it.
     #[default]
     Test,
     /// What was tuned on; filtered by what is known without the test split.
     Valid,
-    /// The same, filtered by test answers as well, as published figures are. Nothing may be chosen by it.
+    /// The same, filtered by test answers as well, as published figures are. It must not be used to choose anything.
     ValidAsPublished,
 }
 
@@ -36,8 +36,8 @@ impl Split {
         }
     }
 
-    /// Its triples that were put aside before anyone could be asked.
-    fn put_aside(self, dataset: &Dataset) -> &[Triple] {
+    /// Its triples that were left out when the data was read.
+    fn left_out_before(self, dataset: &Dataset) -> &[Triple] {
         match self {
             Split::Test => &dataset.test_left_out,
             Split::Valid | Split::ValidAsPublished => &[],
@@ -45,8 +45,8 @@ impl Split {
     }
 }
 
-/// The figures of `reasoner` on a split of `dataset`; `graph` is what it answers on. Queries that were put aside
-/// when the data was read count as left out.
+/// The figures of `reasoner` on a split of `dataset`; `graph` is what it answers on. Queries that were left out when
+/// the data was read count as left out.
 ///
 /// # Errors
 /// Those of [`evaluate`].
@@ -61,7 +61,7 @@ pub fn evaluate_split(
     let answers = split.answers(dataset);
     let truth = Truth { graph, answers: &answers };
     let mut evaluation = evaluate(reasoner, split.triples(dataset), truth, protocol, progress)?;
-    evaluation.left_out += split.put_aside(dataset).len() * protocol.side.directions().len();
+    evaluation.left_out += split.left_out_before(dataset).len() * protocol.side.directions().len();
     Ok(evaluation.report(truth, &dataset.names))
 }
 

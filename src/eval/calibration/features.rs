@@ -1,41 +1,41 @@
-//! What is known of an answer before it is known whether it is true, as numbers that a logistic regression can use.
+//! The features of an answer for a logistic regression.
 //!
-//! Everything about scores goes through `odds`: the log-odds of being true that answers of such a score have in
-//! common. So rule confidences, log-probabilities and logits all come to the same scale. Every feature is either the
-//! same for all answers of a query, or rises and falls with the score; [`SIGNS`] keeps the latter from being used
-//! against the order, so that an answer never gets a higher probability than one that stands before it.
+//! Everything about scores goes through `odds`: the log-odds of being true that answers of such a score have in common.
+//! Rule confidences, log-probabilities and logits are thereby on the same scale. Every feature is either the same for
+//! all answers of a query, or rises and falls with the score; [`SIGNS`] fixes the sign of the latter's weights, so that
+//! an answer never gets a higher probability than one ranked before it.
 
 use super::isotonic::Curve;
 use crate::graph::Link;
 
-/// The best answers of one query that are no facts of the graph, as far as probabilities depend on them.
+/// The best answers of one query that are not facts of the graph, as far as probabilities depend on them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RankedScores {
     /// What was asked.
     pub link: Link,
     /// How many answers the graph has already.
     pub known: usize,
-    /// How many answers the graph has in the mean to such a query that it has any answers to; at least 1.
+    /// How many answers the graph has on average to such a query that it has any answers to; at least 1.
     pub usual: f64,
     /// The scores, best first; of 10 answers at least if there are so many.
     pub scores: Vec<f64>,
 }
 
-/// So many answers of a query are compared with one another.
+/// How many answers of a query are compared with one another.
 pub const COMPARED: usize = 10;
 
 /// How many features there are.
 pub const FEATURES: usize = 11;
 /// A row of features.
 pub type FeatureRow = [f64; FEATURES];
-/// Where the common log-odds of the score stand in a row: what a relation may weigh in its own way.
+/// The index of the common log-odds of the score, whose weight may differ by relation.
 pub const ODDS: usize = 0;
 
 /// What sign a feature's weight must have: 1 for those that rise along the order, -1 for those that fall, 0 for those
 /// that are the same for all answers of a query.
 pub const SIGNS: [i8; FEATURES] = [1, -1, -1, 1, -1, 0, 0, 0, 0, 0, 0];
 
-/// No share is trusted beyond this.
+/// Shares are clamped to this distance from 0 and 1.
 const SURE: f64 = 1e-4;
 
 /// The log-odds of a share.
@@ -67,7 +67,7 @@ impl<'a> Compared<'a> {
             |place: usize| best.get(place).map_or_else(|| log_odds(0.0), |score| log_odds(share(score)));
         let mass = best.iter().map(share).sum::<f64>().max(SURE).ln();
         let (known, usual) = ((1.0 + list.known as f64).ln(), list.usual.max(1.0).ln());
-        // How much there is left to find where a query usually has so many answers.
+        // How many answers are left to find, given how many such a query usually has.
         let left = known - (1.0 + list.usual.max(1.0)).ln();
         let found = (1.0 + best.len() as f64).ln();
         let common = [mass, known, usual, left.max(0.0), mass * usual, found];
@@ -83,7 +83,7 @@ impl<'a> Compared<'a> {
         [odds, place.ln(), self.first - odds, leads, follows, a, b, c, d, e, f]
     }
 
-    /// Its place from 1; equals share the middle of theirs.
+    /// Its rank from 1; ties share their mean rank.
     fn place(&self, score: f64) -> f64 {
         // By value: 0 and -0 are equals.
         let before = self.list.scores.partition_point(|&other| other > score);

@@ -1,8 +1,8 @@
 //! From queries with known outcomes to a [`Calibration`].
 //!
-//! Five parts of the queries take turns at being put aside: what is said of a part is fitted on the others. By what was
-//! said that way it is chosen how far links may differ, and the last curve is drawn, so that neither profits from
-//! having seen the outcomes it is judged by. The weights that are kept are fitted to all queries.
+//! Five-fold cross-validation: predictions for a fold are fitted on the others. They choose how far links may differ
+//! and fit the last curve, so that neither is judged on outcomes it has seen. The final weights are fitted to all
+//! queries.
 
 use super::features::{Compared, FEATURES, FeatureRow, ODDS, RankedScores, share_of};
 use super::isotonic::{Counted, Curve};
@@ -17,10 +17,10 @@ pub struct Outcome {
     pub list: RankedScores,
     /// The scores of those that are judged, best first, and whether each is true.
     pub judged: Vec<(f64, bool)>,
-    /// Whether each true one stands for another that counts as false, because the split that has it must not be looked
-    /// at. Facts are put aside for validation or test by chance. Had a validation fact been put aside for test instead, it
-    /// would count as false here, as long as its query is asked for another validation fact. So true answers of a query
-    /// that has several stand for as many hidden ones.
+    /// Whether each true answer stands for a hidden one that counts as false because the test split must not be used.
+    /// Facts are held out for validation or test at random. Had a validation fact been held out for test instead, it
+    /// would count as false here, as long as its query has another validation fact. True answers of a query with
+    /// several validation facts therefore stand for as many hidden ones.
     pub stands_in: bool,
 }
 
@@ -32,8 +32,7 @@ impl Outcome {
     }
 }
 
-/// How many hidden ones a true answer that stands in for them stands for: one, but together no more than most of
-/// those that count as false.
+/// How many hidden answers a true answer stands for: one, but together no more than most of those that count as false.
 fn share_hidden(outcomes: &[Outcome]) -> f64 {
     let count = |of: &dyn Fn(&Outcome, bool) -> bool| -> usize {
         outcomes.iter().map(|outcome| outcome.judged.iter().filter(|one| of(outcome, one.1)).count()).sum()
@@ -45,9 +44,9 @@ fn share_hidden(outcomes: &[Outcome]) -> f64 {
 /// The largest part of false answers that may be hidden true ones.
 const MOST_HIDDEN: f64 = 0.8;
 
-/// How many parts take turns.
+/// The number of folds.
 const PARTS: usize = 5;
-/// How hard links may be drawn to what they have in common; the best is chosen.
+/// The strengths of the penalty that draws links to the common weights; the best is chosen.
 const PULLS: [f64; 4] = [1.0, 4.0, 16.0, 64.0];
 
 /// The common scale of scores, and the weights of what else is known, as they are.
@@ -123,7 +122,7 @@ fn to_units(samples: &mut [Sample]) -> Vec<Unit> {
             let mean = samples.iter().map(|sample| sample.row[feature]).sum::<f64>() / count;
             let square = |sample: &Sample| (sample.row[feature] - mean).powi(2);
             let spread = (samples.iter().map(square).sum::<f64>() / count).sqrt();
-            // What is always the same says nothing and must not be blown up.
+            // A constant feature carries no information and must not be scaled up.
             let size = if spread > 1e-9 { spread } else { 1.0 };
             samples.iter_mut().for_each(|sample| sample.row[feature] = (sample.row[feature] - mean) / size);
             Unit { mean, size }
@@ -138,36 +137,35 @@ pub fn fit(outcomes: &[Outcome]) -> Option<(Fitted, Curve, f64)> {
         return None;
     }
     let tried = PULLS.map(|pull| {
-        let said = said_apart(outcomes, pull);
-        (log_loss(&said), pull, said)
+        let predictions = cross_validated(outcomes, pull);
+        (log_loss(&predictions), pull, predictions)
     });
-    let (_, pull, said) = tried.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
-    Some((Fitted::to(outcomes, |_| true, pull), Curve::of_shares(said), pull))
+    let (_, pull, predictions) = tried.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some((Fitted::to(outcomes, |_| true, pull), Curve::of_shares(predictions), pull))
 }
 
-/// The log-odds of every answer, said by what was fitted to other queries, and its outcome. A single query has to
-/// speak for itself.
-fn said_apart(outcomes: &[Outcome], pull: f64) -> Vec<Counted> {
+/// The cross-validated log-odds of every answer, and its outcome. A single query is fitted to itself.
+fn cross_validated(outcomes: &[Outcome], pull: f64) -> Vec<Counted> {
     let parts = outcomes.len().min(PARTS);
     let share = share_hidden(outcomes);
-    let mut said = Vec::new();
+    let mut predictions = Vec::new();
     for part in 0..parts {
         let fitted = Fitted::to(outcomes, |at| parts == 1 || at % parts != part, pull);
         for outcome in outcomes.iter().skip(part).step_by(parts) {
             let compared = Compared::new(&outcome.list, &fitted.curve);
             for (score, is_true, hidden) in outcome.counted(share) {
                 let at = fitted.log_odds(&compared.row(score), outcome.list.link);
-                said.push(Counted { at, is_true, hidden });
+                predictions.push(Counted { at, is_true, hidden });
             }
         }
     }
-    said
+    predictions
 }
 
-fn log_loss(said: &[Counted]) -> f64 {
+fn log_loss(predictions: &[Counted]) -> f64 {
     let loss = |one: &Counted| {
         let loss_of = |odds: f64| -share_of(odds).max(1e-12).ln();
         loss_of(if one.is_true { one.at } else { -one.at }) - one.hidden * loss_of(-one.at)
     };
-    said.iter().map(loss).sum()
+    predictions.iter().map(loss).sum()
 }

@@ -1,17 +1,17 @@
-//! Isotonic regression: the increasing curve that is nearest to what was seen.
+//! Isotonic regression: the non-decreasing curve nearest to the observations.
 //!
-//! [`pool_adjacent_violators`] solves the problem exactly; [`Curve`] is the smooth form of the solution that is kept.
-//! A pooled block stands at its centre and the curve is straight between centres (centred isotonic regression,
-//! Oron and Flournoy 2017), so that it keeps rising where plain isotonic regression has steps.
+//! [`pool_adjacent_violators`] solves the problem exactly; [`Curve`] is the smooth form of the solution that is kept. A
+//! pooled block is placed at its centre and the curve is straight between centres (centred isotonic regression, Oron
+//! and Flournoy 2017), so that it keeps rising where plain isotonic regression has steps.
 
 use serde::{Deserialize, Serialize};
 
-/// A value that was seen, and how much it counts.
+/// An observed value and its weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weighted {
-    /// What was seen.
+    /// The value.
     pub value: f64,
-    /// How much it counts; more than 0.
+    /// Its weight; more than 0.
     pub weight: f64,
 }
 
@@ -42,15 +42,14 @@ fn pooled(points: &[Weighted]) -> Vec<Block> {
     blocks
 }
 
-/// Something that was counted: where, whether it was true, and how many that counted as false for all that is known were
-/// true as well.
+/// A counted answer: its position, whether it is true, and how many answers counted as false are in fact true.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counted {
     /// The place on the axis.
     pub at: f64,
     /// Whether it was true.
     pub is_true: bool,
-    /// How many false ones at this place are to be left out of account.
+    /// How many false ones at this place are to be ignored.
     pub hidden: f64,
 }
 
@@ -63,7 +62,7 @@ pub struct Curve {
     height: Vec<f64>,
 }
 
-/// How many true ones a bin should have, so that its share means something.
+/// How many true answers a bin needs for a reliable share.
 const TRUE_IN_A_BIN: f64 = 8.0;
 /// How many knots a curve has at most.
 const BINS: usize = 48;
@@ -142,7 +141,7 @@ fn binned(points: &[Counted], trues: f64) -> Vec<Bin> {
     for group in points.chunk_by(|a, b| a.at == b.at) {
         end += group.len();
         let within = &points[from..end];
-        // Half by what is true, half by what there is, so that neither end is left coarse.
+        // Half by true answers, half by all answers, so that neither end is coarse.
         let by_true = within.iter().filter(|point| point.is_true).count() as f64 / trues.max(1.0);
         let by_all = within.len() as f64 / points.len() as f64;
         if (by_true + by_all) * count >= 2.0 || end == points.len() {

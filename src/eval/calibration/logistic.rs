@@ -1,5 +1,5 @@
 //! A logistic regression with a few common features and, for every link, its own intercept and slope, which a penalty
-//! draws to 0 and so to what all links have in common.
+//! shrinks to 0, towards what all links share.
 //!
 //! Weights of features with a sign are held to it. Newton's method, the common weights and the links in turn; each
 //! step is halved until the loss falls, so it always ends. Sums are taken in the order of the observations: the same
@@ -8,11 +8,11 @@
 use super::features::{FEATURES, FeatureRow, ODDS, SIGNS, share_of};
 use std::collections::BTreeMap;
 
-/// What draws the common weights, of features of unit size, to 0.
+/// The penalty on the common weights of standardised features.
 const RIDGE: f64 = 1.0;
 /// Rounds at most.
 const ROUNDS: usize = 30;
-/// Where a round has brought less than this part of the loss, it is enough.
+/// Stops when a round reduces the loss by less than this fraction.
 const ENOUGH: f64 = 1e-7;
 /// The intercept's place.
 const ONE: usize = FEATURES;
@@ -28,10 +28,10 @@ pub struct Sample {
     pub link: usize,
     /// Whether it was true.
     pub is_true: bool,
-    /// How much it counts.
+    /// Its weight.
     pub weight: f64,
-    /// How many false ones like it are to be left out of account. With the true one itself such a sample adds
-    /// no more than a straight line to the loss, which stays convex.
+    /// How many false ones like it are to be ignored. With the true one itself such a sample adds no more than a
+    /// straight line to the loss, which stays convex.
     pub hidden: f64,
 }
 
@@ -110,7 +110,7 @@ pub fn fit(samples: &[Sample], links: usize, pull: f64) -> Weights {
     weights
 }
 
-/// No link may turn the order of scores around.
+/// No link may reverse the order of scores.
 fn keep_slopes(weights: &mut Weights) {
     let lowest = -weights.common[ODDS];
     for effect in &mut weights.links {

@@ -1,4 +1,4 @@
-//! Scores become probabilities: the share of such answers that turn out to be facts put aside.
+//! Turns scores into probabilities: the share of such answers that are held-out facts.
 //!
 //! [`observe`] asks a reasoner the queries of the validation split, [`Calibration::fit`] learns from the outcomes, and a
 //! [`Calibrator`] gives every answer of a query its probability. What is known of an answer is its score, its place,
@@ -7,8 +7,8 @@
 //! weighs what is known, with a shrunken intercept and slope for every relation and direction, and isotonic
 //! regression on what it says of queries that it was not fitted to makes probabilities of it.
 //!
-//! Facts of the test split are among the answers and must not be looked at; [`Outcome::stands_in`] says how they are kept
-//! from counting against the others.
+//! Facts of the test split are among the answers and must not be used; [`Outcome::stands_in`] says how they are
+//! corrected for.
 //!
 //! Invariant: within a query a higher score never has a lower probability, and equal scores have equal ones. The room
 //! knows no reasoner; the test split is seen by [`Reliability`] alone.
@@ -135,7 +135,8 @@ impl Calibrator {
         move |score| self.probability_at(self.fitted.log_odds(&compared.row(score), list.link))
     }
 
-    /// Beyond what was seen downwards, odds go on falling as they were said to; upwards nobody is surer than was seen.
+    /// Below the observed range, odds keep falling with the regression; above it, probabilities are capped at the
+    /// highest observed.
     fn probability_at(&self, odds: f64) -> f64 {
         match self.probabilities.lowest() {
             Some((at, height)) if odds < at && height > 0.0 => {
@@ -145,7 +146,7 @@ impl Calibrator {
         }
     }
 
-    /// What is said of `outcomes` beside what is.
+    /// The predicted probabilities of `outcomes` and their truth.
     pub fn reliability(&self, outcomes: &[Outcome], top: usize) -> Reliability {
         let verdicts = outcomes.iter().flat_map(|outcome| {
             let probability = self.within(&outcome.list);

@@ -1,4 +1,4 @@
-//! Asking a reasoner the queries of a split for the outcomes of its best answers.
+//! Runs the queries of a split and records whether the best answers are true.
 
 use super::TOP;
 use super::features::{COMPARED, RankedScores};
@@ -11,7 +11,7 @@ use rayon::prelude::*;
 /// So many scores of a query are kept at most; whoever comes after them is far behind.
 const LISTED: usize = 1000;
 
-/// Which answers of a query are looked at, and which of them are true.
+/// Which answers of a query are considered, and which of them are true.
 #[derive(Clone, Copy)]
 pub struct Judged<'a> {
     /// The graph that is answered on. Its facts are not among the answers.
@@ -20,11 +20,11 @@ pub struct Judged<'a> {
     pub taken_out: Option<&'a Adjacency>,
     /// The facts that count as true.
     pub truth: &'a Adjacency,
-    /// Whether other facts were put aside that count as false, about as many and by the same chance.
+    /// Whether other facts were held out that count as false, about as many and by the same chance.
     pub hides: bool,
 }
 
-/// How many answers a query over `link` that has any answers in `graph` has in the mean; 1 if there are none.
+/// How many answers a query over `link` that has any answers in `graph` has on average; 1 if there are none.
 pub fn usual_answers(graph: &Graph, link: Link) -> f64 {
     let pairs = graph.pairs(link);
     pairs.len().max(1) as f64 / pairs.sources.len().max(1) as f64

@@ -1,4 +1,4 @@
-//! How far probabilities can be trusted: the reliability table and the expected calibration error.
+//! The reliability of probabilities: the reliability table and the expected calibration error.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -6,12 +6,12 @@ use std::fmt;
 /// How many bins of equal width the probabilities from 0 to 1 are put into.
 pub const BINS: usize = 10;
 
-/// An answer that was given a probability, and whether it is true.
+/// A predicted probability, and whether the answer is true.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
-    /// What was said.
+    /// The prediction.
     pub probability: f64,
-    /// What is.
+    /// The truth.
     pub is_true: bool,
 }
 
@@ -30,12 +30,12 @@ pub struct ReliabilityBin {
     pub observed: f64,
 }
 
-/// What was said beside what is, in ten bins of equal width.
+/// Predicted and observed shares in ten bins of equal width.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reliability {
     /// How many queries were asked; each once, whatever the number of triples it stands for.
     pub queries: usize,
-    /// How many of the best answers of each were looked at.
+    /// How many of the best answers of each were considered.
     pub top: usize,
     /// How many answers that makes.
     pub answers: usize,
