@@ -185,13 +185,13 @@ fn policy(device: &Device, steps: usize) -> Result<Figures> {
             let history = by_relation.walk(&mut tape, last, &mut first)?;
             let wish = by_relation.query(&mut tape, &[history, query])?;
             let scores = tape.against(wish, relation, None, 0.0)?;
-            let chances = tape.log_softmax(scores, 2)?;
-            let chosen_relation = tape.pick_pairs(chances, &rows, link)?;
+            let log_probs = tape.log_softmax(scores, 2)?;
+            let chosen_relation = tape.pick_pairs(log_probs, &rows, link)?;
             let history = by_entity.walk(&mut tape, here, &mut second)?;
             let wish = by_entity.query(&mut tape, &[here, history, source, query])?;
             let scores = tape.gather_dot(wish, entity, candidates, &segments, 0.0)?;
-            let chances = tape.segment_log_softmax(scores, &segments, None)?;
-            let chosen_entity = tape.pick(chances, picked)?;
+            let log_probs = tape.segment_log_softmax(scores, &segments, None)?;
+            let chosen_entity = tape.pick(log_probs, picked)?;
             for chosen in [chosen_relation, chosen_entity] {
                 let part = tape.weighted_sum(chosen, &rewards)?;
                 loss = Some(match loss {

@@ -90,8 +90,8 @@ def policy():
             largest = torch.full((ROWS,), -1e30, device=device)
             largest = largest.scatter_reduce(0, owner, scores.detach(), "amax", include_self=True)
             sums = torch.zeros(ROWS, device=device).index_add(0, owner, torch.exp(scores - largest[owner]))
-            chances = scores - (largest + torch.log(sums))[owner]
-            total = total + chances[row * CANDIDATES + picked]
+            log_probs = scores - (largest + torch.log(sums))[owner]
+            total = total + log_probs[row * CANDIDATES + picked]
         loss = -(rewards * total).mean()
         adam.zero_grad()
         loss.backward()

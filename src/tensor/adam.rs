@@ -3,11 +3,11 @@
 //! For a gradient `g` at step `t`, with `m` and `v` its decaying mean and mean square:
 //! `m = β₁ m + (1 − β₁) g`, `v = β₂ v + (1 − β₂) g²`, `p −= η · (m / (1 − β₁ᵗ)) / (√(v / (1 − β₂ᵗ)) + ε)`.
 //!
-//! Rows of a table that a step did not touch are not visited. When a row is touched again after `k` steps
-//! of rest, its moments first *catch up*: they decay by `β₁ᵏ` and `β₂ᵏ`, exactly as `k` dense steps with a
-//! zero gradient would have left them. What a row does not do is coast: dense Adam would also have moved it
-//! by its old momentum during those steps. For embeddings that is a gain as much as a saving (a rare row is
-//! not pushed on by one old example); where every row is touched in every step, both are the same.
+//! Rows of a table that a step did not touch are not visited. When a row is touched again after `k` untouched steps,
+//! its moments first *catch up*: they decay by `β₁ᵏ` and `β₂ᵏ`, exactly as `k` dense steps with a zero gradient would
+//! have left them. One thing differs: dense Adam would also have moved the row by its old momentum during those steps.
+//! For embeddings skipping that is an advantage as well as a saving (one old example does not keep pushing a rare row).
+//! If every step touches every row, both are the same.
 
 use super::cpu::{Cpu, simd};
 use super::cuda::Cuda;
@@ -56,8 +56,8 @@ pub struct Adam {
     moments: Vec<Option<Moments>>,
 }
 
-// A warp for each row of all parameters. Four elements of a lane are under way at once: waiting for each in turn
-// would take longer than everything else.
+// A warp for each row of all parameters. Each lane has four elements in flight: waiting for each in turn would
+// dominate.
 pub(crate) const KERNELS: &str = r#"
 extern "C" __global__ void adam(const Piece* pieces, u32 count, u32 rows, const float* factor,
                                 u32 step, float rate, float beta1, float beta2, float epsilon, float correction) {
@@ -70,12 +70,12 @@ extern "C" __global__ void adam(const Piece* pieces, u32 count, u32 rows, const 
     float scale = factor ? factor[0] : 1.0f;
     u64 start = (u64)row * piece.columns;
     for (u32 from = LANE; from < piece.columns; from += 128) {
-        float slope[4], m[4], v[4], value[4];
+        float derivative[4], m[4], v[4], value[4];
         #pragma unroll
         for (u32 k = 0; k < 4; k++) {
             u32 c = from + 32 * k;
             if (c >= piece.columns) continue;
-            slope[k] = piece.gradient[start + c] * scale;
+            derivative[k] = piece.gradient[start + c] * scale;
             m[k] = piece.first[start + c];
             v[k] = piece.second[start + c];
             value[k] = piece.values[start + c];
@@ -84,8 +84,8 @@ extern "C" __global__ void adam(const Piece* pieces, u32 count, u32 rows, const 
         for (u32 k = 0; k < 4; k++) {
             u32 c = from + 32 * k;
             if (c >= piece.columns) continue;
-            m[k] = keep1 * m[k] + (1.0f - beta1) * slope[k];
-            v[k] = keep2 * v[k] + (1.0f - beta2) * slope[k] * slope[k];
+            m[k] = keep1 * m[k] + (1.0f - beta1) * derivative[k];
+            v[k] = keep2 * v[k] + (1.0f - beta2) * derivative[k] * derivative[k];
             piece.first[start + c] = m[k];
             piece.second[start + c] = v[k];
             piece.values[start + c] = value[k] - rate * m[k] / (sqrtf(v[k] * correction) + epsilon);
@@ -130,7 +130,7 @@ impl Adam {
         self.options.learning_rate = rate;
     }
 
-    /// η as it stands.
+    /// The current η.
     pub fn learning_rate(&self) -> f32 {
         self.options.learning_rate
     }
@@ -265,7 +265,7 @@ impl Adam {
         ];
         cuda.warps("adam", pieces.rows(), arguments)
     }
-    /// Puts the state into an archive, so that training can go on exactly as it would have.
+    /// Stores the state in an archive, so that training can continue exactly as it would have.
     pub fn store(&self, parameters: &Parameters, archive: &mut Archive) -> Result<()> {
         archive.set_metadata("adam.step", &self.step.to_string());
         for (id, moments) in parameters.ids().zip(&self.moments) {
@@ -280,7 +280,7 @@ impl Adam {
         Ok(())
     }
 
-    /// Takes the state from an archive that [`Adam::store`] filled.
+    /// Restores the state from an archive that [`Adam::store`] filled.
     pub fn load(&mut self, parameters: &Parameters, archive: &Archive) -> Result<()> {
         self.step = archive.number("adam.step")?;
         self.moments.clear();
@@ -322,17 +322,17 @@ fn update_row(
             for ((value, gradient), (first, second)) in
                 values.iter_mut().zip(gradient.iter_mut()).zip(moments)
             {
-                let slope = *gradient * factor;
+                let derivative = *gradient * factor;
                 *gradient = 0.0;
-                *first = keep1.mul_add(*first, new1 * slope);
-                *second = keep2.mul_add(*second, new2 * slope * slope);
+                *first = keep1.mul_add(*first, new1 * derivative);
+                *second = keep2.mul_add(*second, new2 * derivative * derivative);
                 *value -= rate * *first / ((*second * step.second).sqrt() + step.epsilon);
             }
         },
     );
 }
 
-/// Notes the step at every touched row and takes the marks away.
+/// Records the step of every touched row and clears the marks.
 fn mark(last: &mut [u32], touched: Option<&mut [u32]>, step: u32) {
     let Some(touched) = touched else {
         last.fill(step);

@@ -1,4 +1,4 @@
-//! The one harness that every operation passes: gradients against central differences, one thread against two.
+//! The check that every operation passes: gradients against central differences, one thread against two.
 //!
 //! A [`Case`] is an operation with inputs of some size. Small cases are differentiated numerically; large ones
 //! are run on different devices and compared.
@@ -60,7 +60,7 @@ impl Case {
         let device = Device::cpu(1)?;
         let outcome = self.run(&device, 1)?;
         let mut parameters = self.parameters(&device, 1)?;
-        let steep = |gradient: &Vec<f32>| gradient.iter().any(|slope| slope.abs() > 1e-3);
+        let steep = |gradient: &Vec<f32>| gradient.iter().any(|derivative| derivative.abs() > 1e-3);
         assert!(outcome.gradients.iter().any(steep), "{}: the gradient is too small to check", self.name);
         for id in parameters.ids() {
             if parameters.kind(id) == Kind::Statistic {
@@ -77,12 +77,12 @@ impl Case {
                     let loss = tape.value(loss).number()?;
                     Ok(f64::from(loss))
                 };
-                let slope = (at(STEP)? - at(-STEP)?) / f64::from(2.0 * STEP);
+                let derivative = (at(STEP)? - at(-STEP)?) / f64::from(2.0 * STEP);
                 let ours = f64::from(outcome.gradients[id.0 as usize][index]);
-                let error = (slope - ours).abs();
+                let error = (derivative - ours).abs();
                 assert!(
-                    error <= 2e-3 + 1e-2 * slope.abs().max(ours.abs()),
-                    "{}: input {} element {index}: {ours} but differences say {slope}",
+                    error <= 2e-3 + 1e-2 * derivative.abs().max(ours.abs()),
+                    "{}: input {} element {index}: {ours} but differences say {derivative}",
                     self.name,
                     id.0
                 );
@@ -222,8 +222,8 @@ pub(super) const CASES: &[Case] = &[
         build: |tape, x, n| {
             let segments = segments(tape.device(), 9 * n)?;
             let closed = closed(tape.device(), segments.total())?;
-            let chances = tape.segment_log_softmax(x[0], &segments, Some(&closed))?;
-            tape.segment_entropy(chances, &segments)
+            let log_probs = tape.segment_log_softmax(x[0], &segments, Some(&closed))?;
+            tape.segment_entropy(log_probs, &segments)
         },
     },
     Case {
@@ -231,9 +231,9 @@ pub(super) const CASES: &[Case] = &[
         inputs: |n| vec![(total(9 * n), 1)],
         build: |tape, x, n| {
             let segments = segments(tape.device(), 9 * n)?;
-            let chances = tape.segment_log_softmax(x[0], &segments, None)?;
+            let log_probs = tape.segment_log_softmax(x[0], &segments, None)?;
             let positions = indices(tape.device(), 30 * n, segments.total())?;
-            tape.pick(chances, &positions)
+            tape.pick(log_probs, &positions)
         },
     },
     Case {
@@ -257,11 +257,11 @@ pub(super) const CASES: &[Case] = &[
         inputs: |n| vec![(5 * n, 6), (9, 6), (9, 1)],
         build: |tape, x, n| {
             let scores = tape.against(x[0], x[1], Some(x[2]), 0.2)?;
-            let chances = tape.log_softmax(scores, 2)?;
+            let log_probs = tape.log_softmax(scores, 2)?;
             let rows = indices(tape.device(), 14 * n, 5 * n)?;
             let columns: Vec<u32> = (0..14 * n).map(|index| 2 + (index * 3 % 7) as u32).collect();
             let columns = Indices::new(tape.device(), &columns)?;
-            tape.pick_pairs(chances, &rows, &columns)
+            tape.pick_pairs(log_probs, &rows, &columns)
         },
     },
     Case {
@@ -562,7 +562,7 @@ fn cuda_agrees_with_the_cpu() {
     let cpu = Device::cpu(1).unwrap();
     for (cuda, tolerance) in cuda_devices() {
         let mut failures = Vec::new();
-        // Rounding to TF32 takes some sums to the other side of a bend, where the slope is another.
+        // Rounding to TF32 takes some sums to the other side of a bend, where the derivative is another.
         let exact = tolerance < 1e-3;
         for case in CASES.iter().filter(|case| exact || !case.name.ends_with("bends")) {
             for scale in [1, 40, 700] {

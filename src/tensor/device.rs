@@ -1,4 +1,4 @@
-//! Where numbers live and who computes with them.
+//! Devices: where tensors live and what computes with them.
 //!
 //! A [`Device`] is a cheap handle. Model code gets one, makes tensors and parameters on it and never asks
 //! which kind it is; only the operations in this room look inside.
@@ -12,7 +12,7 @@ use super::error::Result;
 use super::memory::{Buffer, Element};
 use super::op::product::{Side, product};
 
-/// A processor with its memory: the CPU with a number of threads, or a CUDA device.
+/// The CPU with a number of threads, or a CUDA device.
 #[derive(Clone)]
 pub struct Device(Arc<Backend>);
 
@@ -42,7 +42,7 @@ impl std::str::FromStr for DeviceChoice {
             "cpu" => Ok(DeviceChoice::Cpu),
             "cuda" => Ok(DeviceChoice::Cuda),
             "auto" => Ok(DeviceChoice::Auto),
-            _ => Err(format!("`{text}` is no device; use cpu, cuda or auto")),
+            _ => Err(format!("unknown device `{text}`; use cpu, cuda or auto")),
         }
     }
 }
@@ -58,7 +58,7 @@ impl Device {
         }
     }
 
-    /// The CPU with so many threads (at least one).
+    /// The CPU with this many threads (at least one).
     pub fn cpu(threads: usize) -> Result<Device> {
         Ok(Device(Arc::new(Backend::Cpu(Cpu::new(threads)?))))
     }
@@ -83,7 +83,7 @@ impl Device {
         }
     }
 
-    /// Waits until everything that was asked of the device is done. Only for measuring time.
+    /// Waits until the device has finished all work. For measuring time only.
     pub fn synchronise(&self) -> Result<()> {
         match self.backend() {
             Backend::Cpu(_) => Ok(()),
@@ -91,8 +91,8 @@ impl Device {
         }
     }
 
-    /// Seconds that a product of a `rows × inner` with an `inner × columns` matrix takes here when so many are
-    /// done in a row, the best of three rounds: what a step is measured against.
+    /// Seconds that a product of a `rows × inner` with an `inner × columns` matrix takes here when so many are done in
+    /// a row, the best of three rounds: the lower bound that a step is compared with.
     pub fn product_seconds(&self, rows: usize, inner: usize, columns: usize, times: usize) -> Result<f64> {
         let (left, right) = (self.zeros::<f32>(rows * inner)?, self.zeros::<f32>(inner * columns)?);
         let mut out = self.allocate::<f32>(rows * columns)?;
@@ -110,8 +110,8 @@ impl Device {
         Ok(best)
     }
 
-    /// Seconds that a copy of so many bytes within the device's memory takes, the mean of so many in a row, the best of
-    /// three rounds: what work that only moves memory is measured against.
+    /// Seconds that a copy of this many bytes within the device's memory takes, the mean of this many in a row, the
+    /// best of three rounds: what work that only moves memory is measured against.
     pub fn copy_seconds(&self, bytes: usize, times: usize) -> Result<f64> {
         let source = self.zeros::<f32>(bytes / 2 / size_of::<f32>())?;
         let mut best = f64::INFINITY;
@@ -136,7 +136,7 @@ impl Device {
         }
     }
 
-    /// Whether it is a card and not the processor.
+    /// Whether it is a GPU.
     pub fn is_cuda(&self) -> bool {
         matches!(self.backend(), Backend::Cuda(_))
     }

@@ -1,7 +1,7 @@
-//! A list in the making: memory of the host that its device can take a copy from without keeping the host waiting.
+//! A list under construction in host memory that the device copies from without blocking the host.
 //!
-//! Long lists that the host makes anew for every step (the candidates of all states) are written into a [`Draft`],
-//! go to the device by [`Indices::of_draft`] and stay readable on the host. The memory is used again.
+//! Long lists that the host makes again for every step (the candidates of all states) are written into a [`Draft`], go
+//! to the device by [`Indices::of_draft`] and stay readable on the host. The memory is used again.
 
 use super::device::{Backend, Device};
 use super::error::Result;

@@ -1,4 +1,4 @@
-//! What can go wrong with tensors, said so that the caller knows which operation and what to do.
+//! What can go wrong with tensors. Messages name the operation and the remedy.
 
 use std::path::PathBuf;
 
@@ -48,7 +48,7 @@ pub enum TensorError {
         operation: &'static str,
         /// The index itself.
         index: u32,
-        /// Where it stands among the indices.
+        /// Its position among the indices.
         position: usize,
         /// Rows of the table.
         rows: usize,
@@ -96,7 +96,7 @@ pub enum TensorError {
     Threads {
         /// How many were asked for.
         threads: usize,
-        /// The system's answer.
+        /// The system's error.
         why: String,
     },
     /// A file of weights cannot be read or written.

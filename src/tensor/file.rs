@@ -1,4 +1,4 @@
-//! Weights in files: the `safetensors` format, with names a person can read and a version.
+//! Weight files: the `safetensors` format, with readable names and a version.
 //!
 //! An [`Archive`] is a set of named matrices and short texts in memory. [`Parameters::store`] and
 //! [`Adam::store`](super::Adam::store) fill it; other rooms may add their own texts (names of entities,
@@ -32,7 +32,7 @@ fn with_ordered_header(data: Vec<u8>) -> Vec<u8> {
 /// The version of the layout that this code writes.
 const VERSION: &str = "1";
 const VERSION_KEY: &str = "ruleguider.version";
-/// What everything else in the file adds up to. Files made elsewhere have none.
+/// The checksum of everything else in the file. Files made elsewhere have none.
 const CHECKSUM_KEY: &str = "ruleguider.checksum";
 
 enum Content {
@@ -56,7 +56,7 @@ impl Archive {
     /// Adds a matrix.
     pub fn insert(&mut self, name: &str, shape: [usize; 2], values: Vec<f32>) -> Result<()> {
         if values.len() != shape[0] * shape[1] {
-            let why = format!("{} values are no {} × {} matrix", values.len(), shape[0], shape[1]);
+            let why = format!("{} values do not make a {} × {} matrix", values.len(), shape[0], shape[1]);
             return Err(TensorError::Parameter { name: name.to_string(), why });
         }
         self.contents.insert(name.to_string(), Content::Values { shape: shape.to_vec(), values });
@@ -131,7 +131,7 @@ impl Archive {
         }
     }
 
-    /// Writes the file, first beside its place and then into it, so that no half file is ever there.
+    /// Writes the file to a temporary file and renames it, so that a partial file is never seen.
     pub fn write(&self, path: &Path) -> Result<()> {
         let bytes: BTreeMap<&str, (Dtype, Vec<usize>, Vec<u8>)> = self
             .contents
@@ -205,7 +205,7 @@ impl Archive {
         }
     }
 
-    /// A number made of every name, text, shape and value, against accidents, not against malice.
+    /// A checksum of every name, text, shape and value, against accidents, not against malice.
     fn checksum(&self) -> String {
         let mut sum = 0x9e37_79b9_7f4a_7c15u64;
         let mut add = |word: u64| sum = (sum ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(29);

@@ -1,7 +1,7 @@
 //! Gradients of parameters between the backward pass and the optimiser.
 //!
-//! One buffer a parameter, kept from step to step. A table remembers which rows were touched; the optimiser
-//! visits only those and leaves them zero, so no step clears a whole table.
+//! One buffer per parameter, kept from step to step. A table remembers which rows were touched; the optimiser visits
+//! only those and leaves them zero, so no step clears a whole table.
 
 use super::cpu::Cpu;
 use super::cuda::launch::arguments;
@@ -41,7 +41,7 @@ extern "C" __global__ void clip(const float* parts, u32 count, float limit, floa
 /// What a gradient buffer holds at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Nothing of worth; must be overwritten or cleared before use.
+    /// Unspecified values; must be overwritten or cleared before use.
     Stale,
     /// Zeros.
     Zero,
@@ -72,7 +72,7 @@ impl Slot {
         self.touched.as_ref().filter(|_| self.state == State::Rows)
     }
 
-    /// Takes note that the gradient is spent: the optimiser left touched rows zero if it `updated` them.
+    /// Marks the gradient as consumed: the optimiser left touched rows zero if it `updated` them.
     pub(super) fn leave(&mut self, updated: bool) {
         if !self.is_filled() {
             return;
@@ -129,7 +129,7 @@ impl Gradients {
         Gradients { device, slots: slots.collect(), statistics: Vec::new(), factor: None }
     }
 
-    /// The gradient of one parameter as it stands, zeros where there is none. For tests and curiosity.
+    /// The current gradient of one parameter, zeros where there is none. For tests and inspection.
     pub fn of(&self, id: ParameterId) -> Result<Vec<f32>> {
         let slot = &self.slots[id.0 as usize];
         match (&slot.gradient, slot.state) {
@@ -169,7 +169,7 @@ impl Gradients {
         Ok(Tensor::of(norm, 1, 1))
     }
 
-    /// Forgets all gradients.
+    /// Clears all gradients.
     pub fn clear(&mut self) {
         self.slots.iter_mut().for_each(|slot| slot.state = State::Stale);
         self.statistics.clear();

@@ -1,4 +1,4 @@
-//! Device memory: a run of elements that goes back to its device's stock when it is dropped.
+//! A device buffer, returned to its device's pool when dropped.
 
 use super::cpu::{Cpu, Shelf};
 use super::cuda::Block;

@@ -14,18 +14,17 @@
 //! - Shapes are checked, and an error names the operation and both shapes. Debug builds also look for values
 //!   that are not numbers.
 //!
-//! Inside: `op/` has one file an operation, with its forward and backward pass for the CPU and its CUDA kernels
-//! beside them; `cpu/` has the threads, the vector arithmetic and the matrix products; `cuda/` the driver,
-//! cuBLAS, the compiler of the kernels and a stable sort. Some decisions that a user meets:
+//! Inside: `op/` has one file per operation, with its forward and backward pass for the CPU and its CUDA kernels beside
+//! them; `cpu/` has the threads, the vector arithmetic and the matrix products; `cuda/` the driver, cuBLAS, the
+//! compiler of the kernels and a stable sort. Decisions that users notice:
 //!
-//! - *Memory* that a tensor gives up is kept for the next one of about its size, on both devices, so a training
-//!   step does not allocate once it has been done a few times.
+//! - *Memory* of dropped tensors is pooled on both devices, so after the first few training steps nothing is allocated.
 //! - *CUDA* does matrix products in TF32 unless the device was opened by [`Device::cuda_exact`]. Everything goes
 //!   to one stream; only reading values back waits. Sums over rows of a table go by a sorted order, never by
 //!   atomic addition, so results repeat bit for bit. Kernels are compiled when a device is first opened (about
 //!   a second) and kept in `$XDG_CACHE_HOME/ruleguider`.
-//! - *Adam* visits only the touched rows of a table; what resting rows miss is said in [`Adam`]'s module.
-//! - *Losses against all entities* make their gradients in the forward pass, while the scores are at hand.
+//! - *Adam* visits only the touched rows of a table; [`Adam`]'s module says how untouched rows differ from dense Adam.
+//! - *Losses against all entities* compute their gradients in the forward pass, while the scores are in cache.
 //!
 //! ```
 //! use ruleguider::tensor::*;
@@ -51,8 +50,8 @@
 //!     let before = tape.gather(table, &first, 0.1)?; // [2, 8], with dropout
 //!     let last = tape.gather(table, &second, 0.1)?; // [2, 8]
 //!     let scores = tape.linear(&[before, last], weight, Some(bias), Activation::Identity, 0.0)?; // [2, 10]
-//!     let chances = tape.log_softmax(scores, 0)?;
-//!     let chosen = tape.pick_pairs(chances, &rows, &next)?; // [2]
+//!     let log_probs = tape.log_softmax(scores, 0)?;
+//!     let chosen = tape.pick_pairs(log_probs, &rows, &next)?; // [2]
 //!     let total = tape.weighted_sum(chosen, &minus_mean)?; // a number
 //!     loss = tape.value(total).number()?;
 //!     tape.backward(total, &mut gradients)?;

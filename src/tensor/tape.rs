@@ -21,14 +21,14 @@ pub struct Var(u32);
 
 /// An operation that was done: what its backward pass needs.
 pub(crate) trait Operation {
-    /// Takes the gradients of the outputs and adds to those of the inputs.
+    /// Reads the gradients of the outputs and adds to those of the inputs.
     fn backward(&self, flow: &mut Flow) -> Result<()>;
 }
 
 struct Node {
     value: Tensor,
     parameter: Option<ParameterId>,
-    /// A gradient is of use: a parameter that learns is among what it came from.
+    /// Whether a gradient is needed: a trainable parameter is among its inputs.
     wanted: bool,
 }
 
@@ -143,7 +143,7 @@ impl<'a> Tape<'a> {
         &self.nodes[var.0 as usize].value
     }
 
-    /// The value of an input of `operation`; in debug builds it is looked over for values that are no numbers.
+    /// The value of an input of `operation`; in debug builds it is looked over for values that are not numbers.
     pub(crate) fn input(&self, operation: &'static str, var: Var) -> Result<&Tensor> {
         let node = &self.nodes[var.0 as usize];
         if node.parameter.is_none() {
@@ -230,7 +230,7 @@ impl Flow<'_> {
         self.take(output).ok_or(TensorError::Backward("an operation ran backward without a gradient"))
     }
 
-    /// The gradient buffer of an input to add to, or none if nobody wants it. Give it back with [`Flow::put`].
+    /// The gradient buffer of an input to add to, or none if it needs no gradient. Return it with [`Flow::put`].
     pub(crate) fn target(&mut self, input: Var) -> Result<Option<Target>> {
         let node = &self.nodes[input.0 as usize];
         if !node.wanted {
@@ -264,7 +264,7 @@ impl Flow<'_> {
         Ok(Some((target, None)))
     }
 
-    /// Gives back a gradient buffer.
+    /// Returns a gradient buffer.
     pub(crate) fn put(&mut self, input: Var, buffer: Buffer<f32>, touched: Option<Buffer<u32>>) {
         match self.nodes[input.0 as usize].parameter {
             Some(id) => self.gradients.put(id, buffer, touched),

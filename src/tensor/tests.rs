@@ -77,11 +77,11 @@ fn empty_batches_and_segments_work() {
         let state = tape.lstm(x, None, None, weights).unwrap();
         let segments = Segments::from_lengths(&device, []).unwrap();
         let scores = tape.gather_dot(state.hidden, table_var, &none, &segments, 0.0).unwrap();
-        let chances = tape.segment_log_softmax(scores, &segments, None).unwrap();
-        let picked = tape.pick(chances, &none).unwrap();
+        let log_probs = tape.segment_log_softmax(scores, &segments, None).unwrap();
+        let picked = tape.pick(log_probs, &none).unwrap();
         let loss = tape.mean(picked).unwrap();
         tape.backward(loss, &mut gradients).unwrap();
-        assert!(gradients.of(input).unwrap().iter().all(|slope| *slope == 0.0), "{device}");
+        assert!(gradients.of(input).unwrap().iter().all(|derivative| *derivative == 0.0), "{device}");
 
         // States without candidates, and one with all candidates closed.
         let mut tape = Tape::training(&parameters, 0);
@@ -92,15 +92,15 @@ fn empty_batches_and_segments_work() {
         let candidates = Indices::new(&device, &[3, 4]).unwrap();
         let scores = tape.gather_dot(states, table_var, &candidates, &segments, 0.0).unwrap();
         let closed = Indices::new(&device, &[1, 1]).unwrap();
-        let chances = tape.segment_log_softmax(scores, &segments, Some(&closed)).unwrap();
-        assert_eq!(tape.value(chances).to_vec().unwrap(), [f32::NEG_INFINITY; 2]);
+        let log_probs = tape.segment_log_softmax(scores, &segments, Some(&closed)).unwrap();
+        assert_eq!(tape.value(log_probs).to_vec().unwrap(), [f32::NEG_INFINITY; 2]);
         let total = tape.segment_log_sum_exp(scores, &segments, Some(&closed)).unwrap();
         assert_eq!(tape.value(total).to_vec().unwrap(), [f32::NEG_INFINITY; 3]);
-        let entropy = tape.segment_entropy(chances, &segments).unwrap();
+        let entropy = tape.segment_entropy(log_probs, &segments).unwrap();
         assert_eq!(tape.value(entropy).to_vec().unwrap(), [0.0; 3]);
         let loss = tape.mean(entropy).unwrap();
         tape.backward(loss, &mut gradients).unwrap();
-        assert!(gradients.of(table).unwrap().iter().all(|slope| *slope == 0.0), "{device}");
+        assert!(gradients.of(table).unwrap().iter().all(|derivative| *derivative == 0.0), "{device}");
     }
 }
 
@@ -115,10 +115,10 @@ struct Reference {
 impl Reference {
     fn step(&mut self, gradient: &[f32], rate: f64) {
         self.step += 1;
-        for (index, slope) in gradient.iter().enumerate() {
-            let slope = f64::from(*slope);
-            self.first[index] = 0.9 * self.first[index] + 0.1 * slope;
-            self.second[index] = 0.999 * self.second[index] + 0.001 * slope * slope;
+        for (index, derivative) in gradient.iter().enumerate() {
+            let derivative = f64::from(*derivative);
+            self.first[index] = 0.9 * self.first[index] + 0.1 * derivative;
+            self.second[index] = 0.999 * self.second[index] + 0.001 * derivative * derivative;
             let mean = self.first[index] / (1.0 - 0.9f64.powi(self.step));
             let square = self.second[index] / (1.0 - 0.999f64.powi(self.step));
             self.values[index] -= rate * mean / (square.sqrt() + 1e-8);

@@ -1,4 +1,4 @@
-//! The things a device holds: matrices of `f32`, lists of indices, and segments of lists.
+//! Values on a device: matrices of `f32`, lists of indices, and segments of lists.
 //!
 //! All three are immutable and cheap to clone. A [`Tensor`] is always a matrix; a vector is a matrix of one
 //! column and a number a matrix of one element, so an operation never asks for a rank.
@@ -168,7 +168,7 @@ impl Indices {
                 Groups { rows, rows_of_order, order }
             }
         });
-        // A list is nearly always used on one table; groups for a second one are made anew each time.
+        // A list is nearly always used on one table; groups for a second one are made again each time.
         Ok(self.0.groups.get_or_init(|| groups.clone()).clone())
             .map(|kept| if kept.rows == rows { kept } else { groups })
     }

@@ -180,13 +180,13 @@ impl Cpu {
     }
 }
 
-/// Vectors that were used and may be used again, so that a training step does not ask the system for memory
-/// (and does not wait for it to clear pages).
+/// A pool of used vectors, so that a training step does not ask the system for memory (and does not wait for it to
+/// clear pages).
 pub(crate) struct Shelf<T> {
     state: Mutex<Stock<T>>,
 }
 
-/// The vectors at hand, the longest unused first, and bytes.
+/// The free vectors, least recently used first, and their bytes.
 struct Stock<T> {
     free: VecDeque<Vec<T>>,
     free_bytes: usize,
@@ -203,7 +203,7 @@ impl<T> Default for Shelf<T> {
 }
 
 impl<T: Copy + Default> Shelf<T> {
-    /// A vector of `len` elements with whatever values it had before.
+    /// A vector of `len` elements with unspecified values.
     pub(crate) fn take(&self, len: usize) -> Vec<T> {
         let mut stock = self.stock();
         let fits = |vector: &Vec<T>| vector.capacity() >= len && vector.capacity() <= len + len / 4 + 64;
@@ -225,8 +225,8 @@ impl<T: Copy + Default> Shelf<T> {
         }
     }
 
-    /// Puts a vector back. Ragged steps need other sizes each time, so what has lain longest goes back to the
-    /// system when there is more than a quarter beyond what was ever in use at once.
+    /// Returns a vector to the pool. Ragged steps need other sizes each time, so the least recently used vectors are
+    /// freed when the pool holds over a quarter more than was ever in use at once.
     pub(crate) fn give(&self, vector: Vec<T>) {
         const ALWAYS: usize = 16 << 20;
         let bytes = vector.capacity() * size_of::<T>();

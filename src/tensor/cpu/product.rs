@@ -21,7 +21,11 @@ pub(crate) struct Matrix<'a> {
 impl<'a> Matrix<'a> {
     /// Rows of `columns` values, one after the other.
     pub(crate) fn new(data: &'a [f32], rows: usize, columns: usize) -> Self {
-        assert!(data.len() >= rows * columns, "{} values are no {rows} × {columns} matrix", data.len());
+        assert!(
+            data.len() >= rows * columns,
+            "{} values do not make a {rows} × {columns} matrix",
+            data.len()
+        );
         Matrix { data, rows, columns, row_step: columns, column_step: 1 }
     }
 
@@ -89,7 +93,7 @@ pub(crate) fn alone(out: &mut [f32], left: Matrix, right: Matrix, accumulate: bo
 /// One part of an output of `width` columns.
 ///
 /// # Safety
-/// `out` must be valid for writing every element of `part` and nobody else may use them meanwhile; `part` must lie
+/// `out` must be valid for writing every element of `part` and no one else may use them meanwhile; `part` must lie
 /// inside `left.rows × right.columns`.
 unsafe fn multiply(
     out: *mut f32,

@@ -1,4 +1,4 @@
-//! Device memory in a few sizes, kept and used again, so that training steps do not allocate.
+//! A pool of device memory in a few size classes, so that training steps do not allocate.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ struct State {
 }
 
 impl Arena {
-    /// A block of at least so many bytes, used before or new.
+    /// A block of at least this many bytes, from the pool or new.
     pub(super) fn take(&self, context: &Arc<CudaContext>, bytes: usize) -> Result<Block> {
         let bytes = rounded(bytes);
         let mut state = self.state.lock().expect("no code panics while it holds the arena");
@@ -49,7 +49,7 @@ impl Arena {
         Ok(Block { pointer, bytes })
     }
 
-    /// Keeps a block for the next one who needs its size. All work is in one stream, so it may be used at once.
+    /// Returns a block to the pool. All work is in one stream, so it can be reused at once.
     pub(super) fn give(&self, block: Block) {
         let mut state = self.state.lock().expect("no code panics while it holds the arena");
         state.free.entry(block.bytes).or_default().push(block.pointer);
@@ -62,7 +62,7 @@ impl Arena {
 }
 
 impl State {
-    /// Gives all unused blocks back to the device.
+    /// Frees all unused blocks.
     fn release(&mut self, context: &Arc<CudaContext>) -> Result<()> {
         context.synchronize().map_err(|error| failed("synchronise", error))?;
         for (bytes, blocks) in std::mem::take(&mut self.free) {

@@ -1,9 +1,8 @@
 //! Compiles the kernels when a device is opened, and keeps the result on disk.
 //!
-//! The kernels are the CUDA text that stands in the operations' files. NVRTC turns them into one binary for
-//! the device at hand; it is stored in the user's cache directory under a name made of the driver's version,
-//! the architecture and a hash of the text. A cache that cannot be read or written costs the compilation and
-//! nothing else.
+//! The kernels are the CUDA sources in the operations' files. NVRTC compiles them into one binary for this device; it
+//! is stored in the user's cache directory under a name made of the driver's version, the architecture and a hash of
+//! the text. If the cache cannot be read or written, the only cost is the compilation.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -169,7 +168,7 @@ fn cache_place(source: &str, architecture: i32) -> Option<PathBuf> {
     Some(base.join("ruleguider").join(format!("kernels-{driver}-sm{architecture}-{hash:016x}.cubin")))
 }
 
-/// Keeps the binary if it can; a cache that cannot be written is no error.
+/// Keeps the binary if it can; a cache that cannot be written is not an error.
 fn keep(place: &std::path::Path, binary: &[u8]) {
     let Some(directory) = place.parent() else { return };
     let _ = std::fs::create_dir_all(directory).and_then(|()| write_aside(place, |out| out.write_all(binary)));

@@ -1,6 +1,6 @@
 //! Launching a kernel: its name, how many threads, and its arguments in order.
 //!
-//! A kernel's text and its launch stand in the same file, so that the arguments can be compared.
+//! A kernel's source and its launch are in the same file, so that the arguments can be compared.
 
 use cudarc::driver::result;
 
@@ -96,7 +96,7 @@ macro_rules! arguments {
 }
 pub(crate) use arguments;
 
-/// Threads of a block where a kernel has no wish of its own.
+/// The default number of threads per block.
 pub(crate) const BLOCK: usize = 256;
 
 impl Cuda {
@@ -115,7 +115,7 @@ impl Cuda {
         self.threads(name, warps * 32, arguments)
     }
 
-    /// Launches a kernel with so many blocks of so many threads; nothing for no blocks.
+    /// Launches a kernel with this many blocks of this many threads; nothing for no blocks.
     pub(crate) fn blocks(
         &self,
         name: &'static str,

@@ -1,8 +1,8 @@
 //! The CUDA side of a device: driver, stream, cuBLAS and our own kernels.
 //!
-//! Nothing of CUDA is needed to build or to start: the libraries are looked for when a device is asked for,
-//! and a missing one is an error with a remedy. All work goes to one stream in order, so nothing waits
-//! except for a read-back, and memory that is given back may be used again at once.
+//! CUDA is not needed to build or to start: the libraries are loaded when a device is opened, and a missing one is an
+//! error with a remedy. All work goes to one stream in order, so only read-backs wait, and freed memory can be reused
+//! at once.
 #![allow(unsafe_code)]
 
 mod arena;
@@ -137,7 +137,7 @@ impl Cuda {
             return Ok(());
         }
         let stream = self.bind()?;
-        // SAFETY: both sides were allocated with at least so many bytes.
+        // SAFETY: both sides were allocated with at least this many bytes.
         unsafe { result::memcpy_dtod_async(target, source, bytes, stream) }
             .map_err(|error| failed("copy on device", error))
     }
@@ -147,7 +147,7 @@ impl Cuda {
             return Ok(());
         }
         let stream = self.bind()?;
-        // SAFETY: the target was allocated with at least so many bytes.
+        // SAFETY: the target was allocated with at least this many bytes.
         unsafe { result::memset_d8_async(target, 0, bytes, stream) }.map_err(|error| failed("clear", error))
     }
 

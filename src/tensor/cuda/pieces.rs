@@ -25,7 +25,7 @@ __device__ __forceinline__ Piece piece_of(const Piece* pieces, u32 count, u32& r
 /// Rows of a block: one for each of its warps.
 pub(crate) const BLOCK_ROWS: usize = super::launch::BLOCK / 32;
 
-/// A list of pieces in the making.
+/// A list of pieces under construction.
 #[derive(Default)]
 pub(crate) struct Pieces {
     words: Vec<u32>,

@@ -1,7 +1,7 @@
-//! Host memory that the device reads by itself while the host goes on ("pinned"), kept and used again.
+//! A pool of pinned host memory, which the device copies from while the host continues.
 //!
-//! Invariant: a block is lent again only when the copies from it are done. Copies are numbered; waiting for the
-//! stream finishes all that were asked for before.
+//! Invariant: a block is reused only when the copies from it are done. Copies are numbered; waiting for the stream
+//! finishes all earlier ones.
 
 use std::ptr::NonNull;
 use std::sync::Mutex;
@@ -27,7 +27,7 @@ unsafe impl Send for Pinned {}
 // SAFETY: as above; through a shared reference it is only read.
 unsafe impl Sync for Pinned {}
 
-/// The blocks of a device that nobody uses at the moment.
+/// The free blocks of a device.
 #[derive(Default)]
 pub(super) struct Stock {
     free: Mutex<Vec<Pinned>>,
@@ -98,7 +98,7 @@ impl Cuda {
         Ok(Pinned { address, capacity, copies: AtomicU64::new(0) })
     }
 
-    /// Keeps a block for the next one who needs its size.
+    /// Returns a block to the pool.
     pub(crate) fn keep_pinned(&self, block: Pinned) {
         self.stock.free.lock().expect("no code panics while it holds the stock").push(block);
     }
@@ -106,7 +106,7 @@ impl Cuda {
     /// Copies the first `len` elements of a block to the device, which reads them some time later.
     pub(crate) fn write_pinned(&self, target: u64, block: &Pinned, len: usize) -> Result<()> {
         self.write(target, block.values(len))?;
-        // Counted after it was asked for: whoever waits for the stream from now on waits for this copy too.
+        // Counted after it was asked for: any later wait for the stream includes this copy.
         block.copies.fetch_max(self.stock.asked.fetch_add(1, Ordering::AcqRel) + 1, Ordering::AcqRel);
         Ok(())
     }

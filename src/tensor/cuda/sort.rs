@@ -12,7 +12,7 @@ use crate::tensor::memory::Buffer;
 
 /// Keys that a block sorts where there are several.
 const TILE: usize = 8192;
-/// So many keys are sorted by one block alone.
+/// This many keys are sorted by one block alone.
 const FEW: usize = 16_384;
 /// Threads of a block that sorts.
 const THREADS: usize = 1024;

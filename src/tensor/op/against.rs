@@ -89,7 +89,7 @@ pub(crate) fn apply(buffer: &mut Buffer<f32>, dropout: Dropout) -> Result<()> {
         }),
         Backend::Cuda(cuda) => {
             let n = buffer.len();
-            // The output is not looked at without ReLU.
+            // The output is not read without ReLU.
             let arguments = arguments![&mut *buffer, None::<&Buffer<f32>>, n, false, dropout];
             cuda.threads("linear_before_finish", n, arguments)?;
         }

@@ -1,8 +1,7 @@
-//! Losses of queries against every row of a table, with the table's and the queries' gradients made in the
-//! same pass.
+//! Losses of queries against every row of a table, with the gradients of both computed in the same pass.
 //!
 //! A table of 40,000 entities against 512 queries has 82 MB of scores. On the CPU the table is taken in
-//! blocks: the scores of a block, their loss and slopes, and both products back are done while the block is
+//! blocks: the scores of a block, their loss and derivatives, and both products back are done while the block is
 //! in the cache, and the scores are never kept. Labels are ragged lists; no dense label matrix exists.
 //!
 //! Binary: `mean over all scores of log(1 + eˣ) − x y`, with `y = (1 − taken)·label + floor / rows` by [`Smoothing`].
@@ -56,7 +55,7 @@ struct AgainstAll {
     queries: Var,
     table: Var,
     bias: Option<Var>,
-    slopes: std::cell::RefCell<Option<Slopes>>,
+    derivatives: std::cell::RefCell<Option<Slopes>>,
     output: Var,
 }
 
@@ -142,7 +141,7 @@ impl Tape<'_> {
         if let Some(bias) = bias_value {
             expect_shape(bias.shape() == [rows, 1], name, "bias and table", &bias.shape(), &right.shape())?;
         }
-        let (value, slopes) = match self.device().backend() {
+        let (value, derivatives) = match self.device().backend() {
             Backend::Cpu(cpu) => {
                 let problem = Problem {
                     queries: left.buffer().host(),
@@ -155,16 +154,18 @@ impl Tape<'_> {
                     train,
                 };
                 let (labels, starts) = (labels.rows.buffer().host(), labels.segments.starts());
-                let mut slopes = Slopes {
+                let mut derivatives = Slopes {
                     queries: self.device().allocate(if train { count * width } else { 0 })?,
                     table: self.device().allocate(if train { rows * width } else { 0 })?,
                     bias: bias.filter(|_| train).map(|_| self.device().allocate(rows)).transpose()?,
                 };
                 let value = match loss {
-                    Loss::Binary { smoothing } => problem.binary(cpu, labels, starts, smoothing, &mut slopes),
-                    Loss::Softmax => problem.softmax(cpu, labels, starts, &mut slopes),
+                    Loss::Binary { smoothing } => {
+                        problem.binary(cpu, labels, starts, smoothing, &mut derivatives)
+                    }
+                    Loss::Softmax => problem.softmax(cpu, labels, starts, &mut derivatives),
                 };
-                (self.device().upload(&[value])?, slopes)
+                (self.device().upload(&[value])?, derivatives)
             }
             Backend::Cuda(cuda) => {
                 let problem = DeviceProblem {
@@ -184,13 +185,13 @@ impl Tape<'_> {
             queries,
             table,
             bias,
-            slopes: std::cell::RefCell::new(Some(slopes)),
+            derivatives: std::cell::RefCell::new(Some(derivatives)),
             output,
         }))
     }
 }
 
-/// One call's inputs on a CUDA device, where the scores are one matrix, used for their slopes too.
+/// One call's inputs on a CUDA device, where the scores are one matrix, used for their derivatives too.
 struct DeviceProblem<'a> {
     queries: &'a Buffer<f32>,
     table: &'a Buffer<f32>,
@@ -219,7 +220,7 @@ impl DeviceProblem<'_> {
             Loss::Binary { smoothing } => {
                 let n = self.count * self.rows;
                 let (everywhere, scale) = (smoothing.floor / self.rows as f32, 1.0 / n.max(1) as f32);
-                // The labels' part of loss and slope needs the scores as they were, so it comes first and is kept.
+                // The labels' part of loss and derivative needs the scores as they were, so it comes first and is kept.
                 let (chunks, total) = (self.rows.div_ceil(BINARY_COLUMNS).max(1), labels.rows.len());
                 let mut parts = device.zeros::<f32>(self.count * chunks + total)?;
                 let owners = labels.segments.owners()?;
@@ -237,8 +238,9 @@ impl DeviceProblem<'_> {
                 let arguments =
                     arguments![&mut scores, self.bias, self.rows, total, everywhere, scale, &mut parts];
                 cuda.blocks("binary_slopes", (chunks, self.count), 256, arguments)?;
-                let slope = (1.0 - smoothing.taken) * scale;
-                let arguments = arguments![&mut scores, label_rows, owners.buffer(), total, self.rows, slope];
+                let derivative = (1.0 - smoothing.taken) * scale;
+                let arguments =
+                    arguments![&mut scores, label_rows, owners.buffer(), total, self.rows, derivative];
                 cuda.threads("binary_label_slopes", total, arguments)?;
                 cuda.sum_all(&parts, None, &mut value, scale)?;
             }
@@ -252,25 +254,25 @@ impl DeviceProblem<'_> {
             }
         }
         let train = |len: usize| device.allocate::<f32>(if self.train { len } else { 0 });
-        let mut slopes = Slopes {
+        let mut derivatives = Slopes {
             queries: train(self.count * self.width)?,
             table: train(self.rows * self.width)?,
             bias: None,
         };
         if self.train {
             let scores_side = Side::new(&scores, self.count, self.rows);
-            product(&mut slopes.table, 0, scores_side.transposed(), queries, false)?;
-            product(&mut slopes.queries, 0, scores_side, table, false)?;
+            product(&mut derivatives.table, 0, scores_side.transposed(), queries, false)?;
+            product(&mut derivatives.queries, 0, scores_side, table, false)?;
             if !self.dropout.is_none() {
-                super::against::apply(&mut slopes.table, self.dropout)?;
+                super::against::apply(&mut derivatives.table, self.dropout)?;
             }
             if self.bias.is_some() {
                 let mut target = Target { buffer: device.allocate(self.rows)?, fresh: true };
                 super::linear::column_sums(&scores, self.count, self.rows, &mut target)?;
-                slopes.bias = Some(target.buffer);
+                derivatives.bias = Some(target.buffer);
             }
         }
-        Ok((value, slopes))
+        Ok((value, derivatives))
     }
 }
 
@@ -297,9 +299,9 @@ extern "C" __global__ void binary_slopes(float* scores, const float* bias, u32 r
     sum = block_sum(sum);
     if (threadIdx.x == 0) parts[offset + blockIdx.y * gridDim.x + blockIdx.x] = sum;
 }
-extern "C" __global__ void binary_label_slopes(float* scores, const u32* labels, const u32* owners, u32 total, u32 rows, float slope) {
+extern "C" __global__ void binary_label_slopes(float* scores, const u32* labels, const u32* owners, u32 total, u32 rows, float derivative) {
     u32 i = THREAD;
-    if (i < total) scores[(u64)owners[i] * rows + labels[i]] -= slope;
+    if (i < total) scores[(u64)owners[i] * rows + labels[i]] -= derivative;
 }
 // A block for each query.
 extern "C" __global__ void softmax_slopes(float* scores, const float* bias, const u32* labels, const u32* starts, u32 rows, float scale, float* parts) {
@@ -343,7 +345,7 @@ impl Problem<'_> {
         labels: &[u32],
         starts: &[u32],
         smoothing: Smoothing,
-        slopes: &mut Slopes,
+        derivatives: &mut Slopes,
     ) -> f32 {
         let by_block = labels_by_block(labels, starts, self.rows);
         let run = self.rows.div_ceil(RUNS).next_multiple_of(BLOCK);
@@ -351,8 +353,8 @@ impl Problem<'_> {
         let mut sums = vec![0.0f64; runs];
         let mut partial = vec![0.0f32; if self.train { runs * self.count * self.width } else { 0 }];
         let whole = if self.train { run * self.width } else { 1 };
-        let mut tables = slopes.table.host_mut().chunks_mut(whole.max(1));
-        let mut biases = slopes.bias.as_mut().map(|bias| bias.host_mut().chunks_mut(run));
+        let mut tables = derivatives.table.host_mut().chunks_mut(whole.max(1));
+        let mut biases = derivatives.bias.as_mut().map(|bias| bias.host_mut().chunks_mut(run));
         let mut partials = partial.chunks_mut((self.count * self.width).max(1));
         let tasks: Vec<_> = sums
             .iter_mut()
@@ -385,7 +387,7 @@ impl Problem<'_> {
         });
         if self.train {
             let (first, rest) = partial.split_at(self.count * self.width);
-            let target = slopes.queries.host_mut();
+            let target = derivatives.queries.host_mut();
             target.copy_from_slice(first);
             rest.chunks_exact((self.count * self.width).max(1)).for_each(|part| simd::add(target, part));
         }
@@ -416,7 +418,7 @@ impl Problem<'_> {
         }
     }
 
-    /// The loss of a block of scores, which become their slopes.
+    /// The loss of a block of scores, which become their derivatives.
     fn binary_block(
         &self,
         rows: std::ops::Range<usize>,
@@ -439,7 +441,7 @@ impl Problem<'_> {
         sum - f64::from(1.0 - smoothing.taken) * labelled
     }
 
-    /// Takes a block's slopes to its rows of the table and adds them to the queries' gradient.
+    /// Takes a block's derivatives to its rows of the table and adds them to the queries' gradient.
     fn block_slopes(
         &self,
         rows: std::ops::Range<usize>,
@@ -448,13 +450,18 @@ impl Problem<'_> {
         to_bias: Option<&mut [f32]>,
         to_queries: &mut [f32],
     ) {
-        let slopes = Matrix::new(&scratch.scores, self.count, rows.len());
-        host::alone(to_table, slopes.transposed(), Matrix::new(self.queries, self.count, self.width), false);
+        let derivatives = Matrix::new(&scratch.scores, self.count, rows.len());
+        host::alone(
+            to_table,
+            derivatives.transposed(),
+            Matrix::new(self.queries, self.count, self.width),
+            false,
+        );
         let table = match self.dropout.is_none() {
             true => &self.table[rows.start * self.width..rows.end * self.width],
             false => &scratch.table,
         };
-        host::alone(to_queries, slopes, Matrix::new(table, rows.len(), self.width), true);
+        host::alone(to_queries, derivatives, Matrix::new(table, rows.len(), self.width), true);
         if !self.dropout.is_none() {
             simd::vectorise(
                 #[inline(always)]
@@ -463,11 +470,11 @@ impl Problem<'_> {
         }
         if let Some(to_bias) = to_bias {
             to_bias.fill(0.0);
-            scratch.scores.chunks_exact(rows.len()).for_each(|slopes| simd::add(to_bias, slopes));
+            scratch.scores.chunks_exact(rows.len()).for_each(|derivatives| simd::add(to_bias, derivatives));
         }
     }
 
-    fn softmax(&self, cpu: &Cpu, labels: &[u32], starts: &[u32], slopes: &mut Slopes) -> f32 {
+    fn softmax(&self, cpu: &Cpu, labels: &[u32], starts: &[u32], derivatives: &mut Slopes) -> f32 {
         let dropped = self.dropped_table(cpu);
         let table = dropped.as_deref().unwrap_or(self.table);
         let mut scores = cpu.floats().take(self.count * self.rows);
@@ -487,14 +494,16 @@ impl Problem<'_> {
         });
         if self.train {
             let slopes_matrix = Matrix::new(&scores, self.count, self.rows);
-            cpu.product(slopes.table.host_mut(), slopes_matrix.transposed(), left, false);
-            cpu.product(slopes.queries.host_mut(), slopes_matrix, right, false);
+            cpu.product(derivatives.table.host_mut(), slopes_matrix.transposed(), left, false);
+            cpu.product(derivatives.queries.host_mut(), slopes_matrix, right, false);
             if !self.dropout.is_none() {
-                cpu.rows(slopes.table.host_mut(), 1, |first, values| self.dropout.apply(values, first));
+                cpu.rows(derivatives.table.host_mut(), 1, |first, values| self.dropout.apply(values, first));
             }
-            if let Some(bias) = &mut slopes.bias {
+            if let Some(bias) = &mut derivatives.bias {
                 bias.host_mut().fill(0.0);
-                scores.chunks_exact(self.rows).for_each(|slopes| simd::add(bias.host_mut(), slopes));
+                scores
+                    .chunks_exact(self.rows)
+                    .for_each(|derivatives| simd::add(bias.host_mut(), derivatives));
             }
         }
         cpu.floats().give(scores);
@@ -543,7 +552,7 @@ fn binary_slopes(scores: &mut [f32], label: f32, scale: f32) -> f32 {
     sums.iter().sum()
 }
 
-/// The loss of one query's scores, which become their slopes.
+/// The loss of one query's scores, which become their derivatives.
 #[inline(always)]
 fn softmax_slopes(scores: &mut [f32], bias: Option<&[f32]>, labels: &[u32], scale: f32) -> f32 {
     if let Some(bias) = bias {
@@ -572,9 +581,9 @@ fn labels_by_block(labels: &[u32], starts: &[u32], rows: usize) -> Vec<Vec<(u32,
 impl Operation for AgainstAll {
     fn backward(&self, flow: &mut Flow) -> Result<()> {
         let gradient = flow.output(self.output)?;
-        let Some(slopes) = self.slopes.take() else { return Ok(()) };
-        let parts = [(self.queries, Some(slopes.queries)), (self.table, Some(slopes.table))];
-        let bias = self.bias.map(|bias| (bias, slopes.bias));
+        let Some(derivatives) = self.derivatives.take() else { return Ok(()) };
+        let parts = [(self.queries, Some(derivatives.queries)), (self.table, Some(derivatives.table))];
+        let bias = self.bias.map(|bias| (bias, derivatives.bias));
         for (input, part) in parts.into_iter().chain(bias) {
             let Some(mut part) = part.filter(|_| flow.wants(input)) else { continue };
             match flow.device().backend() {

@@ -1,4 +1,4 @@
-//! Draws in two steps from shared states: first a group (relation), then an element (action) of that group.
+//! Samples in two steps from shared states: first a group (relation), then an element (action) of that group.
 //!
 //! Every draw names the segment it draws from and the row of `groups` it follows, so many draws can share both.
 //! The group is drawn from the row's softmax over the groups that have an element in the segment, the element
@@ -16,8 +16,8 @@ use crate::tensor::value::{Indices, Segments, Tensor};
 /// What a draw gives for a segment with nothing in it.
 pub const NOTHING: u32 = u32::MAX;
 
-// A warp for each draw: its lanes first agree on a group, then on an element of it. Of equal scores the one
-// that stands first is taken, as on the CPU.
+// A warp for each draw: its lanes first agree on a group, then on an element of it. Of equal scores the first is taken,
+// as on the CPU.
 pub(crate) const KERNELS: &str = r#"
 struct Draw { float score; u32 at; };
 __device__ void draw_better(Draw& best, float score, u32 at) {
@@ -46,11 +46,11 @@ extern "C" __global__ void choose(const float* groups, const float* scores, cons
     const Draw nothing = {NEGATIVE_INFINITY, 0xffffffffu};
     u32 group = 0xffffffffu;
     if (groups) {
-        const float* chances = groups + (u64)rows[draw] * columns;
+        const float* log_probs = groups + (u64)rows[draw] * columns;
         Draw seen = nothing, any = nothing;
         for (u32 i = start + LANE; i < end; i += 32) {
             u32 own = group_of[i];
-            float score = chances[own] + gumbel_of(by_group, own);
+            float score = log_probs[own] + gumbel_of(by_group, own);
             bool visible = (drop == 0 || bits_of(hide.low, hide.high, i - start) >= drop)
                 && (drop_groups == 0 || bits_of(hide_group.low, hide_group.high, own) >= drop_groups);
             if (visible) draw_better(seen, score, own);
@@ -78,7 +78,7 @@ pub struct Choosing<'a> {
     pub groups: Option<&'a Tensor>,
     /// A score for each element; without them all elements of a group are alike.
     pub scores: Option<&'a Tensor>,
-    /// The group of each element; elements of one group stand together within a segment.
+    /// The group of each element; elements of one group are adjacent within a segment.
     pub group_of: &'a Indices,
     /// The elements of each segment.
     pub segments: &'a Segments,
@@ -219,7 +219,7 @@ impl Lists<'_> {
     fn group(
         &self,
         range: std::ops::Range<usize>,
-        chances: &[f32],
+        log_probs: &[f32],
         keys: DrawKeys,
     ) -> std::ops::Range<usize> {
         let (mut seen, mut hidden) = ((f32::NEG_INFINITY, range.clone()), (f32::NEG_INFINITY, range.clone()));
@@ -233,7 +233,7 @@ impl Lists<'_> {
                 visible |= keys.hide.bits((end - range.start) as u32) >= self.drop;
                 end += 1;
             }
-            let score = chances[group as usize] + gumbel(keys.group, group);
+            let score = log_probs[group as usize] + gumbel(keys.group, group);
             visible &= self.drop_groups == 0 || keys.hide_group.bits(group) >= self.drop_groups;
             if visible && (score > seen.0 || !any_seen) {
                 (seen, any_seen) = ((score, start..end), true);
@@ -276,12 +276,12 @@ mod tests {
     /// How often each element is drawn from the second of two segments.
     fn shares(groups: bool, scores: bool, drop_groups: f32, drop: f32, threads: usize) -> Vec<f64> {
         let device = Device::cpu(threads).unwrap();
-        let chances = Tensor::new(&device, &[GROUPS, GROUPS].concat(), 2, 4).unwrap();
+        let log_probs = Tensor::new(&device, &[GROUPS, GROUPS].concat(), 2, 4).unwrap();
         let values = Tensor::vector(&device, &SCORES).unwrap();
         let count = 200_000;
         let drawn = choose(
             Choosing {
-                groups: groups.then_some(&chances),
+                groups: groups.then_some(&log_probs),
                 scores: scores.then_some(&values),
                 group_of: &Indices::new(&device, &GROUP_OF).unwrap(),
                 segments: &Segments::from_lengths(&device, [0, 5, 0]).unwrap(),

@@ -107,8 +107,8 @@ extern "C" __global__ void convolve_filters(const float* gradient, const float* 
     float sum = 0.0f;
     for (u32 i = threadIdx.x; i < (end - first) * places; i += blockDim.x) {
         u32 row = first + i / places, place = i % places, y = place / out_width, x = place % out_width;
-        float slope = gradient[((u64)row * count + filter) * places + place];
-        sum += tap == taps ? slope : slope * images[(((u64)row * channels + channel) * height + y + dy) * width + x + dx];
+        float derivative = gradient[((u64)row * count + filter) * places + place];
+        sum += tap == taps ? derivative : derivative * images[(((u64)row * channels + channel) * height + y + dy) * width + x + dx];
     }
     sum = block_sum(sum);
     if (threadIdx.x == 0) parts[blockIdx.y * gridDim.x + blockIdx.x] = sum;
@@ -241,8 +241,8 @@ impl Operation for Convolution {
                     for (offset, to_image) in to_input.chunks_exact_mut(columns).enumerate() {
                         let row = index * chunk + offset;
                         unroll(&images[row * columns..(row + 1) * columns], image, &mut unrolled);
-                        let slopes = &gradient[row * count * places..(row + 1) * count * places];
-                        image_slopes(slopes, kernel, &unrolled, &mut back, part, taps);
+                        let derivatives = &gradient[row * count * places..(row + 1) * count * places];
+                        image_slopes(derivatives, kernel, &unrolled, &mut back, part, taps);
                         let (_, width) = image.output_size();
                         image.for_rows(|tap, row, start| {
                             let from = tap * places + row * width;
@@ -306,7 +306,7 @@ impl Operation for Convolution {
 
 /// One image's part of the filters' and biases' gradients, and the gradient of what its taps saw.
 fn image_slopes(
-    slopes: &[f32],
+    derivatives: &[f32],
     kernel: &[f32],
     unrolled: &[f32],
     back: &mut [f32],
@@ -319,12 +319,12 @@ fn image_slopes(
         #[inline(always)]
         || {
             back.fill(0.0);
-            for (filter, slopes) in slopes.chunks_exact(places).enumerate() {
-                to_bias[filter] += simd::sum(slopes);
+            for (filter, derivatives) in derivatives.chunks_exact(places).enumerate() {
+                to_bias[filter] += simd::sum(derivatives);
                 for tap in 0..taps {
                     let range = tap * places..(tap + 1) * places;
-                    to_filters[filter * taps + tap] += simd::dot(slopes, &unrolled[range.clone()]);
-                    simd::add_scaled(&mut back[range], kernel[filter * taps + tap], slopes);
+                    to_filters[filter * taps + tap] += simd::dot(derivatives, &unrolled[range.clone()]);
+                    simd::add_scaled(&mut back[range], kernel[filter * taps + tap], derivatives);
                 }
             }
         },

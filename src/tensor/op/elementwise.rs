@@ -146,7 +146,7 @@ impl Operation for Elementwise {
     }
 }
 
-/// Multiplies the gradient by the function's slope, known from its output.
+/// Multiplies the gradient by the function's derivative, known from its output.
 fn backward(function: Function, output: &[f32], first: usize, gradient: &mut [f32]) {
     simd::vectorise(
         #[inline(always)]

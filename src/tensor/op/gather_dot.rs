@@ -183,14 +183,14 @@ impl Operation for GatherDot {
                                     for position in starts[segment] as usize..starts[segment + 1] as usize {
                                         let from = indices[position] as usize * columns;
                                         let row = &table[from..from + columns];
-                                        let slope = gradient[position];
+                                        let derivative = gradient[position];
                                         if self.dropout.is_none() {
-                                            simd::add_scaled(target, slope, row);
+                                            simd::add_scaled(target, derivative, row);
                                         } else {
                                             let first = position * columns;
                                             super::scatter::add_dropped(
                                                 target,
-                                                slope,
+                                                derivative,
                                                 row,
                                                 self.dropout,
                                                 first,

@@ -1,7 +1,7 @@
 //! A linear layer: products with a weight, bias, ReLU and dropout in one operation.
 //!
-//! The inputs are thought of as concatenated, but never copied together: each is multiplied with its own
-//! rows of the weight.
+//! The inputs are concatenated conceptually, but never copied together: each is multiplied with its own rows of the
+//! weight.
 
 use super::product::{Side, product};
 use crate::tensor::cpu::{Cpu, simd};
@@ -207,10 +207,9 @@ fn before_finish(
         #[inline(always)]
         || match activation {
             // An output above zero was neither cut off nor dropped.
-            Activation::Relu => gradient
-                .iter_mut()
-                .zip(output)
-                .for_each(|(slope, value)| *slope = if *value > 0.0 { *slope * dropout.scale } else { 0.0 }),
+            Activation::Relu => gradient.iter_mut().zip(output).for_each(|(derivative, value)| {
+                *derivative = if *value > 0.0 { *derivative * dropout.scale } else { 0.0 }
+            }),
             Activation::Identity => dropout.apply(gradient, first),
         },
     );

@@ -2,9 +2,8 @@
 //!
 //! `[i f g o] = x · Wx + h · Wh + b`, `c' = σ(f) c + σ(i) tanh(g)`, `h' = σ(o) tanh(c')`.
 //!
-//! The previous state may have fewer rows than the step: walks that shared a state until now branch, and
-//! row `i` goes on from row `parents[i]`. The product with `Wh` is done once for each parent, not for each
-//! child.
+//! The previous state may have fewer rows than the step: walks that shared a state until now branch, and row `i`
+//! continues from row `parents[i]`. The product with `Wh` is done once for each parent, not for each child.
 
 use super::linear::{add_product_to_weight, column_sums};
 use super::product::{Side, product};
@@ -58,19 +57,19 @@ extern "C" __global__ void lstm(float* gates, const float* bias, const float* re
     hidden[i] = z[3] * tanh_of(c);
 }
 extern "C" __global__ void lstm_back(const float* gates, const float* cell, const float* memory, const u32* parents,
-                                     const float* from_hidden, const float* from_cell, float* slopes, float* to_memory, u32 n, u32 width) {
+                                     const float* from_hidden, const float* from_cell, float* derivatives, float* to_memory, u32 n, u32 width) {
     u32 i = THREAD;
     if (i >= n) return;
     u32 row = i / width, k = i % width, parent = parents ? parents[row] : row;
     const float* gate = gates + (u64)row * 4 * width + k;
-    float* slope = slopes + (u64)row * 4 * width + k;
+    float* derivative = derivatives + (u64)row * 4 * width + k;
     float enter = gate[0], forget = gate[width], candidate = gate[2 * width], leave = gate[3 * width];
     float h = from_hidden ? from_hidden[i] : 0.0f, c = from_cell ? from_cell[i] : 0.0f, bent = tanh_of(cell[i]);
     c += h * leave * (1.0f - bent * bent);
-    slope[0] = c * candidate * enter * (1.0f - enter);
-    slope[width] = memory ? c * memory[(u64)parent * width + k] * forget * (1.0f - forget) : 0.0f;
-    slope[2 * width] = c * enter * (1.0f - candidate * candidate);
-    slope[3 * width] = h * bent * leave * (1.0f - leave);
+    derivative[0] = c * candidate * enter * (1.0f - enter);
+    derivative[width] = memory ? c * memory[(u64)parent * width + k] * forget * (1.0f - forget) : 0.0f;
+    derivative[2 * width] = c * enter * (1.0f - candidate * candidate);
+    derivative[3 * width] = h * bent * leave * (1.0f - leave);
     to_memory[i] = c * forget;
 }
 // The first of the sorted keys that is not below `key`.
@@ -84,7 +83,7 @@ __device__ u32 lstm_first(const u32* keys, u32 n, u32 key) {
 }
 // A block for each parent and some columns of both gradients: it adds up the rows of its children, `slots` of them
 // at a time.
-extern "C" __global__ void lstm_parents(const u32* keys, const u32* order, u32 n, const float* slopes, const float* memory,
+extern "C" __global__ void lstm_parents(const u32* keys, const u32* order, u32 n, const float* derivatives, const float* memory,
                                         float* to_slopes, float* to_memory, u32 width, u32 slots) {
     __shared__ float sums[256];
     u32 lanes = 256 / slots, slot = threadIdx.x / lanes, c = blockIdx.y * lanes + threadIdx.x % lanes;
@@ -93,7 +92,7 @@ extern "C" __global__ void lstm_parents(const u32* keys, const u32* order, u32 n
     u32 columns = by_gate ? 4 * width : width, column = by_gate ? c : c - 4 * width;
     float sum = 0.0f;
     if (live) {
-        const float* source = (by_gate ? slopes : memory) + column;
+        const float* source = (by_gate ? derivatives : memory) + column;
         #pragma unroll 8
         for (u32 i = first + slot; i < end; i += slots) sum += source[(u64)order[i] * columns];
     }
@@ -117,8 +116,8 @@ struct Lstm {
 }
 
 impl Tape<'_> {
-    /// The state after `input`. Without `previous` the walk begins with a state of zeros; with `parents`, row
-    /// `i` goes on from row `parents[i]` of `previous`, without them from row `i`.
+    /// The state after `input`. Without `previous` the walk begins with a state of zeros; with `parents`, row `i`
+    /// continues from row `parents[i]` of `previous`, without them from row `i`.
     pub fn lstm(
         &mut self,
         input: Var,
@@ -230,7 +229,7 @@ impl Tape<'_> {
         Ok(width)
     }
 
-    /// `h · Wh`: added to the gates right away where rows correspond, else given back by parent.
+    /// `h · Wh`: added to the gates right away where rows correspond, else returned by parent.
     fn recurrent(
         &self,
         gates: &mut Buffer<f32>,
@@ -304,7 +303,7 @@ fn backward_row(
     cell: &[f32],
     memory: Option<&[f32]>,
     reaching: Reaching,
-    slopes: &mut [f32],
+    derivatives: &mut [f32],
     to_memory: &mut [f32],
 ) {
     let width = cell.len();
@@ -314,7 +313,7 @@ fn backward_row(
             let (first, second) = gates.split_at(2 * width);
             let (enter, forget) = first.split_at(width);
             let (candidate, leave) = second.split_at(width);
-            let (first, second) = slopes.split_at_mut(2 * width);
+            let (first, second) = derivatives.split_at_mut(2 * width);
             let (to_enter, to_forget) = first.split_at_mut(width);
             let (to_candidate, to_leave) = second.split_at_mut(width);
             match reaching.cell {
@@ -353,7 +352,7 @@ impl Operation for Lstm {
         let (from_hidden, from_cell) = (flow.take(self.hidden), flow.take(self.cell));
         let cell = flow.value(self.cell);
         let [rows, width] = cell.shape();
-        let mut slopes = flow.device().allocate::<f32>(rows * 4 * width)?;
+        let mut derivatives = flow.device().allocate::<f32>(rows * 4 * width)?;
         let mut to_memory = flow.device().allocate::<f32>(rows * width)?;
         let memory = self.previous.map(|state| flow.value(state.cell));
         match flow.device().backend() {
@@ -362,8 +361,8 @@ impl Operation for Lstm {
                 let parents = self.parents.as_ref().map(|parents| parents.buffer().host());
                 let (gates, cell) = (self.gates.host(), cell.buffer().host());
                 let (from_hidden, from_cell) = (from_hidden.as_ref(), from_cell.as_ref());
-                let arrays = [(slopes.host_mut(), 4 * width), (to_memory.host_mut(), width)];
-                cpu.zip(arrays, Cpu::rows_per_chunk(4 * width), |first, [slopes, to_memory]| {
+                let arrays = [(derivatives.host_mut(), 4 * width), (to_memory.host_mut(), width)];
+                cpu.zip(arrays, Cpu::rows_per_chunk(4 * width), |first, [derivatives, to_memory]| {
                     for index in 0..to_memory.len() / width {
                         let row = first + index;
                         let parent = parents.map_or(row, |parents| parents[row] as usize);
@@ -373,10 +372,10 @@ impl Operation for Lstm {
                             &cell[range.clone()],
                             memory.map(|memory| &memory[parent * width..(parent + 1) * width]),
                             Reaching {
-                                hidden: from_hidden.map(|slope| &slope.host()[range.clone()]),
-                                cell: from_cell.map(|slope| &slope.host()[range]),
+                                hidden: from_hidden.map(|derivative| &derivative.host()[range.clone()]),
+                                cell: from_cell.map(|derivative| &derivative.host()[range]),
                             },
-                            &mut slopes[index * 4 * width..(index + 1) * 4 * width],
+                            &mut derivatives[index * 4 * width..(index + 1) * 4 * width],
                             &mut to_memory[index * width..(index + 1) * width],
                         );
                     }
@@ -392,7 +391,7 @@ impl Operation for Lstm {
                     parents,
                     from_hidden.as_ref(),
                     from_cell.as_ref(),
-                    &mut slopes,
+                    &mut derivatives,
                     &mut to_memory,
                     n,
                     width
@@ -402,19 +401,19 @@ impl Operation for Lstm {
         }
         drop((from_hidden, from_cell));
         if let Some(mut target) = flow.target(self.weights.bias)? {
-            column_sums(&slopes, rows, 4 * width, &mut target)?;
+            column_sums(&derivatives, rows, 4 * width, &mut target)?;
             flow.put(self.weights.bias, target.buffer, None);
         }
-        add_sides(flow, self.input, self.weights.input, &slopes, 4 * width)?;
+        add_sides(flow, self.input, self.weights.input, &derivatives, 4 * width)?;
         let Some(state) = self.previous else { return Ok(()) };
         let Some(parents) = &self.parents else {
             flow.add(state.cell, to_memory)?;
-            return add_sides(flow, state.hidden, self.weights.hidden, &slopes, 4 * width);
+            return add_sides(flow, state.hidden, self.weights.hidden, &derivatives, 4 * width);
         };
         let count = flow.value(state.cell).rows();
-        let (slopes, to_memory) = by_parent(parents, count, &slopes, &to_memory, width)?;
+        let (derivatives, to_memory) = by_parent(parents, count, &derivatives, &to_memory, width)?;
         flow.add(state.cell, to_memory)?;
-        add_sides(flow, state.hidden, self.weights.hidden, &slopes, 4 * width)
+        add_sides(flow, state.hidden, self.weights.hidden, &derivatives, 4 * width)
     }
 }
 
@@ -422,18 +421,18 @@ impl Operation for Lstm {
 fn by_parent(
     parents: &Indices,
     count: usize,
-    slopes: &Buffer<f32>,
+    derivatives: &Buffer<f32>,
     to_memory: &Buffer<f32>,
     width: usize,
 ) -> Result<(Buffer<f32>, Buffer<f32>)> {
-    let device = slopes.device();
+    let device = derivatives.device();
     if let Backend::Cuda(cuda) = device.backend() {
         let mut sums = (device.allocate::<f32>(count * 4 * width)?, device.allocate::<f32>(count * width)?);
         let (groups, n) = (parents.groups(count)?, parents.len());
         let slots = if n > 16 * count { 8 } else { 1usize };
         let (keys, order) = (&groups.rows_of_order, &groups.order);
         let (to_slopes, to_cell) = (&mut sums.0, &mut sums.1);
-        let arguments = arguments![keys, order, n, slopes, to_memory, to_slopes, to_cell, width, slots];
+        let arguments = arguments![keys, order, n, derivatives, to_memory, to_slopes, to_cell, width, slots];
         cuda.blocks("lstm_parents", (count, (5 * width).div_ceil(256 / slots)), 256, arguments)?;
         return Ok(sums);
     }
@@ -444,7 +443,7 @@ fn by_parent(
             .add_to(&mut sums, None, count)?;
         Ok(sums)
     };
-    Ok((sum(slopes, 4 * width)?, sum(to_memory, width)?))
+    Ok((sum(derivatives, 4 * width)?, sum(to_memory, width)?))
 }
 
 /// The gradients of both sides of `input · weight`.

@@ -155,7 +155,7 @@ impl Tape<'_> {
 }
 
 /// On CUDA, two sums of every channel for each chunk of rows: of the values and their squares, or, with a
-/// gradient, of the slopes and of the slopes times the normalised values.
+/// gradient, of the derivatives and of the derivatives times the normalised values.
 fn channel_parts(
     values: &Tensor,
     gradient: Option<&Buffer<f32>>,
@@ -300,12 +300,15 @@ impl Operation for BatchNorm {
         let mut to_input = device.allocate::<f32>(rows * columns)?;
         match device.backend() {
             Backend::Cpu(cpu) => {
-                let (values, slopes) = (input.buffer().host(), gradient.host());
+                let (values, derivatives) = (input.buffer().host(), gradient.host());
                 let (mean, inverse, scale) = (self.mean.host(), self.inverse.host(), scale.buffer().host());
                 let places = columns / channels;
                 let sums = channel_sums(cpu, rows, columns, channels, |position, channel| {
-                    let slope = f64::from(slopes[position]);
-                    (slope, slope * f64::from((values[position] - mean[channel]) * inverse[channel]))
+                    let derivative = f64::from(derivatives[position]);
+                    (
+                        derivative,
+                        derivative * f64::from((values[position] - mean[channel]) * inverse[channel]),
+                    )
                 });
                 for (channel, (sum, product)) in sums.iter().enumerate() {
                     to_shift.host_mut()[channel] = *sum as f32;
@@ -318,7 +321,7 @@ impl Operation for BatchNorm {
                         let (position, channel) = (first * columns + index, index % columns / places);
                         let normal = (values[position] - mean[channel]) * inverse[channel];
                         let centred =
-                            slopes[position] - (to_shift[channel] + normal * to_scale[channel]) / count;
+                            derivatives[position] - (to_shift[channel] + normal * to_scale[channel]) / count;
                         *out = scale[channel] * inverse[channel] * centred;
                     }
                 });

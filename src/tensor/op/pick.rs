@@ -87,7 +87,7 @@ impl Operation for Pick {
             target.buffer.clear()?;
         }
         match flow.device().backend() {
-            // A few thousand additions in order of position: threads would cost more than they bring.
+            // A few thousand additions in order of position: too little work for threads.
             Backend::Cpu(_) => {
                 let (target, gradient) = (target.buffer.host_mut(), gradient.host());
                 let rows = self.rows.as_ref().map(|rows| rows.buffer().host());

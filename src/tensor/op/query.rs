@@ -162,11 +162,11 @@ impl ComplexQuery {
                     for (index, part) in part.chunks_exact_mut(columns).enumerate() {
                         let row = first + index;
                         let relation = &relations[row * width..(row + 1) * width];
-                        let slope = &gradient[row * columns..(row + 1) * columns];
+                        let derivative = &gradient[row * columns..(row + 1) * columns];
                         for k in 0..half {
                             let (real, imaginary) = factor(self.form, relation, half, k);
-                            part[k] = slope[k] * real + slope[half + k] * imaginary;
-                            part[half + k] = slope[half + k] * real - slope[k] * imaginary;
+                            part[k] = derivative[k] * real + derivative[half + k] * imaginary;
+                            part[half + k] = derivative[half + k] * real - derivative[k] * imaginary;
                         }
                     }
                 });
@@ -198,11 +198,12 @@ impl ComplexQuery {
                     for (index, part) in part.chunks_exact_mut(width).enumerate() {
                         let row = first + index;
                         let head = &heads[row * columns..(row + 1) * columns];
-                        let slope = &gradient[row * columns..(row + 1) * columns];
+                        let derivative = &gradient[row * columns..(row + 1) * columns];
                         let relation = &relations[row * width..(row + 1) * width];
                         for k in 0..half {
-                            let to_real = slope[k] * head[k] + slope[half + k] * head[half + k];
-                            let to_imaginary = slope[half + k] * head[k] - slope[k] * head[half + k];
+                            let to_real = derivative[k] * head[k] + derivative[half + k] * head[half + k];
+                            let to_imaginary =
+                                derivative[half + k] * head[k] - derivative[k] * head[half + k];
                             match self.form {
                                 Form::Product => (part[k], part[half + k]) = (to_real, to_imaginary),
                                 Form::Rotation => {

@@ -193,15 +193,15 @@ impl WeightedSum {
         let mut part = flow.device().allocate::<f32>(rows * columns)?;
         match flow.device().backend() {
             Backend::Cpu(cpu) => {
-                let slope = gradient.host()[0] * self.factor;
+                let derivative = gradient.host()[0] * self.factor;
                 let weights = self.weights.as_ref().map(|weights| weights.buffer().host());
                 cpu.rows(part.host_mut(), 1, |first, part| match weights {
                     Some(weights) => {
                         part.iter_mut()
                             .zip(&weights[first..])
-                            .for_each(|(part, weight)| *part = slope * weight);
+                            .for_each(|(part, weight)| *part = derivative * weight);
                     }
-                    None => part.fill(slope),
+                    None => part.fill(derivative),
                 });
             }
             Backend::Cuda(cuda) => {

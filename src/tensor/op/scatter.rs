@@ -16,7 +16,7 @@ use crate::tensor::value::Indices;
 /// only a few blocks busy.
 const TILE: usize = 64;
 const SHORT_TILE: usize = 16;
-/// A list of so many positions is short.
+/// A list of this many positions is short.
 const SHORT: usize = 16_384;
 
 // Positions come sorted by row and are cut into tiles. A run of equal rows inside a tile is added to its row at
@@ -113,7 +113,7 @@ pub(crate) struct Scatter<'a> {
 }
 
 impl Scatter<'_> {
-    /// Adds to `target` of so many rows and marks the rows that got something.
+    /// Adds to `target` of this many rows and marks the rows that got something.
     pub(crate) fn add_to(
         &self,
         target: &mut Buffer<f32>,

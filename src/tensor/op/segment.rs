@@ -57,16 +57,16 @@ extern "C" __global__ void segment_log_sum_exp_back(const float* in, const float
                                                     u32 count, const float* gradient, float* part) {
     u32 segment = WARP;
     if (segment >= count) return;
-    float total = out[segment], slope = gradient[segment];
+    float total = out[segment], derivative = gradient[segment];
     for (u32 i = starts[segment] + LANE; i < starts[segment + 1]; i += 32)
-        part[i] = total == NEGATIVE_INFINITY || (closed && closed[i]) ? 0.0f : slope * expf(in[i] - total);
+        part[i] = total == NEGATIVE_INFINITY || (closed && closed[i]) ? 0.0f : derivative * expf(in[i] - total);
 }
 extern "C" __global__ void segment_entropy_back(const float* in, const u32* starts, u32 count, const float* gradient, float* part) {
     u32 segment = WARP;
     if (segment >= count) return;
-    float slope = gradient[segment];
+    float derivative = gradient[segment];
     for (u32 i = starts[segment] + LANE; i < starts[segment + 1]; i += 32)
-        part[i] = in[i] > NEGATIVE_INFINITY ? -slope * expf(in[i]) * (in[i] + 1.0f) : 0.0f;
+        part[i] = in[i] > NEGATIVE_INFINITY ? -derivative * expf(in[i]) * (in[i] + 1.0f) : 0.0f;
 }
 "#;
 
@@ -136,7 +136,7 @@ impl Tape<'_> {
         Ok(self.record(output, &[input], |output| LogSoftmax { input, segments, output }))
     }
 
-    /// `log Σ eˣ` of each segment: a vector with one element a segment.
+    /// `log Σ eˣ` of each segment: a vector with one element per segment.
     pub fn segment_log_sum_exp(
         &mut self,
         input: Var,
@@ -177,7 +177,7 @@ impl Tape<'_> {
         Ok(self.record(output, &[input], |output| LogSumExp { input, segments, closed, output }))
     }
 
-    /// `−Σ eˣ x` of each segment, for an input of log-probabilities: a vector with one element a segment.
+    /// `−Σ eˣ x` of each segment, for an input of log-probabilities: a vector with one element per segment.
     pub fn segment_entropy(&mut self, input: Var, segments: &Segments) -> Result<Var> {
         let value = self.segmented("segment_entropy", input, segments, None)?;
         let mut out = self.device().allocate::<f32>(segments.len())?;
@@ -341,8 +341,9 @@ impl Operation for Entropy {
                     for segment in range {
                         for position in starts[segment] as usize..starts[segment + 1] as usize {
                             let x = input[position];
-                            let slope = if x > f32::NEG_INFINITY { -simd::exp(x) * (x + 1.0) } else { 0.0 };
-                            part[position - offset] = gradient[segment] * slope;
+                            let derivative =
+                                if x > f32::NEG_INFINITY { -simd::exp(x) * (x + 1.0) } else { 0.0 };
+                            part[position - offset] = gradient[segment] * derivative;
                         }
                     }
                 });

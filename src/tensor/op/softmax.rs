@@ -26,11 +26,11 @@ extern "C" __global__ void row_softmax_back(const float* out, u32 rows, u32 colu
     u32 row = WARP;
     if (row >= rows) return;
     const float* y = out + (u64)row * columns;
-    float* slope = gradient + (u64)row * columns;
+    float* derivative = gradient + (u64)row * columns;
     float sum = 0.0f;
-    for (u32 c = LANE; c < columns; c += 32) if (y[c] > NEGATIVE_INFINITY) sum += slope[c];
+    for (u32 c = LANE; c < columns; c += 32) if (y[c] > NEGATIVE_INFINITY) sum += derivative[c];
     sum = warp_sum(sum);
-    for (u32 c = LANE; c < columns; c += 32) slope[c] = y[c] > NEGATIVE_INFINITY ? slope[c] - expf(y[c]) * sum : 0.0f;
+    for (u32 c = LANE; c < columns; c += 32) derivative[c] = y[c] > NEGATIVE_INFINITY ? derivative[c] - expf(y[c]) * sum : 0.0f;
 }
 "#;
 
