@@ -1,4 +1,4 @@
-//! What every model promises, checked for all of them.
+//! The contract of every model, tested for all of them.
 
 use super::embedding::SCORES_AT_ONCE;
 use super::model::{self, Size};
@@ -162,11 +162,11 @@ fn gradients_are_those_of_finite_differences() {
             embedding.parameters.set(id, &moved(-step)).unwrap();
             let below = loss_of(&embedding, None);
             embedding.parameters.set(id, &values).unwrap();
-            let slope = (above - below) / (2.0 * step);
+            let derivative = (above - below) / (2.0 * step);
             let name = embedding.parameters.name(id).to_owned();
             assert!(
-                (slope - norm).abs() <= 0.03 * norm.abs() + 1e-4,
-                "{} {:?} {name}: {slope} instead of {norm}",
+                (derivative - norm).abs() <= 0.03 * norm.abs() + 1e-4,
+                "{} {:?} {name}: {derivative} instead of {norm}",
                 settings.model.name(),
                 settings.loss
             );
@@ -265,7 +265,7 @@ fn every_model_learns_what_it_is_shown() {
     }
 }
 
-/// Wants to stop after so many questions whether it wants to.
+/// Wants to stop after this many questions whether it wants to.
 struct StopsAfter(AtomicUsize);
 
 impl Progress for StopsAfter {
@@ -277,7 +277,7 @@ impl Progress for StopsAfter {
     }
 }
 
-/// Its time is up after so many steps.
+/// Its time is up after this many steps.
 struct TimeFor(AtomicUsize);
 
 impl Progress for TimeFor {
@@ -368,7 +368,7 @@ fn a_checkpoint_of_another_training_is_refused_by_name() {
         Err(EmbedError::Train(TrainError::Interrupted { epoch: 1 }))
     ));
     let other = train(Task { seed: 6, ..first }, &Silent).err().unwrap().to_string();
-    assert!(other.contains("checkpoint.safetensors: is of a training with another seed"), "{other}");
+    assert!(other.contains("checkpoint.safetensors: belongs to a training with another seed"), "{other}");
     let changed = Settings { clip: 3.0, ..settings.clone() };
     let other = train(Task { settings: &changed, ..first }, &Silent).err().unwrap().to_string();
     assert!(other.contains("another embed.clip"), "{other}");

@@ -1,5 +1,5 @@
-//! ConvE: subject and relation, each folded into rows, stand one above the other as an image; filters run over
-//! it, a layer maps what they find back to an embedding, and that meets the entities.
+//! ConvE: subject and relation, each reshaped into rows, are stacked into an image; filters run over it, a linear layer
+//! maps the feature maps back to an embedding, and that is compared with the entities.
 //!
 //! `score(s, r, e) = ReLU(norm(W · vec(ReLU(norm(filters ∗ norm([s; r])))))) · e + bias(e)`
 //!
@@ -34,7 +34,7 @@ pub(super) struct ConvE {
 }
 
 impl ConvE {
-    /// Adds the tables, the filters and the layer behind them.
+    /// Adds the tables, the filters and the linear layer.
     pub(super) fn new(settings: &Settings, size: Size, parameters: &mut Parameters) -> Result<Self> {
         let &Settings { dimension, image_rows, filters: filter_count, kernel, .. } = settings;
         let entities = parameters.table("entities", size.entities, dimension, initial(settings))?;

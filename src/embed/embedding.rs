@@ -11,9 +11,9 @@ use crate::tensor::{Device, Indices, Parameters, Segments, Tape, Tensor, TensorE
 /// About how many scores are computed at once when answering: 64 MiB of them.
 pub(super) const SCORES_AT_ONCE: usize = 1 << 24;
 
-/// What turns scores into log-odds: `scale · x + shift`. Scores that were trained by yes and no are log-odds already
-/// and `x` is the score; those that were trained by a softmax mean something only beside the other entities' of the same
-/// query, so `x` is the logarithm of the softmax, and the line is fitted to the facts after training.
+/// What turns scores into log-odds: `scale · x + shift`. Scores trained with the binary loss are log-odds already, and
+/// `x` is the score. Scores trained with a softmax are meaningful only relative to the other entities of the same
+/// query, so `x` is the log-softmax, and the line is fitted to the facts after training.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Calibration {
     pub(super) scale: f32,
@@ -72,7 +72,7 @@ impl Embedding {
         self.parameters.value(self.model.tables().entities)
     }
 
-    /// What it has learnt about all links, a row for each, reserved ones included.
+    /// The vectors of all links, a row for each, reserved ones included.
     pub fn link_vectors(&self) -> Tensor {
         self.parameters.value(self.model.tables().relations)
     }
@@ -114,8 +114,8 @@ impl Embedding {
     }
 
     /// `log Σ exp(score)` over all entities, of each query, where the model was trained by a softmax, else 0:
-    /// [`plausibility`](Self::plausibility) subtracts it from the scores. The same queries are asked again and again in
-    /// training, so it is worth keeping.
+    /// [`plausibility`](Self::plausibility) subtracts it from the scores. Training repeats the same queries, so callers
+    /// may cache it.
     ///
     /// # Errors
     /// If the device fails.
@@ -195,7 +195,7 @@ impl Reasoner for Embedding {
 
 /// Logistic regression of the labels on one variable, the score, by Newton's method.
 fn fit(scores: &[f32], labels: &[bool]) -> Calibration {
-    // Standardised scores keep the two unknowns apart.
+    // Standardised scores decorrelate the two parameters.
     let count = scores.len().max(1) as f64;
     let mean = scores.iter().map(|&x| f64::from(x)).sum::<f64>() / count;
     let variance = scores.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum::<f64>() / count;
@@ -220,14 +220,14 @@ fn fit(scores: &[f32], labels: &[bool]) -> Calibration {
         if !(step_intercept.is_finite() && step_slope.is_finite()) {
             break;
         }
-        // A step of more than 2 in either unknown overshoots where the odds are extreme.
+        // A step of more than 2 in either parameter overshoots where the odds are extreme.
         intercept -= step_intercept.clamp(-2.0, 2.0);
         slope -= step_slope.clamp(-2.0, 2.0);
         if step_intercept.abs() + step_slope.abs() < 1e-6 {
             break;
         }
     }
-    // A falling curve would turn the model's opinion round; then the intercept alone is all there is to say.
+    // A negative slope would invert the model's scores; then only the intercept is used.
     let slope = slope.max(0.0);
     Calibration { scale: (slope / deviation) as f32, shift: (intercept - slope * mean / deviation) as f32 }
 }

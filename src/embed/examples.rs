@@ -48,8 +48,8 @@ impl Examples {
         self.subjects.len()
     }
 
-    /// The examples of one epoch in random order, cut into steps of about `batch`, none of them much smaller
-    /// than the others: normalisation over a batch needs rows to go by.
+    /// The examples of one epoch in random order, cut into steps of about `batch`, none of them much smaller than the
+    /// others: batch normalisation needs enough rows.
     pub(super) fn shuffled(&self, batch: usize, seed: u64, epoch: u64) -> Vec<Vec<u32>> {
         let mut order: Vec<u32> = (0..self.len() as u32).collect();
         let mut random = ChaCha8Rng::seed_from_u64(seed);

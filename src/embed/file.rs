@@ -23,7 +23,8 @@ const SHIFT: &str = "calibration.shift";
 const MADE_BY: &str = "made_by";
 
 impl Embedding {
-    /// Writes weights, names and settings, with `notes` (key and text) beside them; aside first, then in place.
+    /// Writes weights, names and settings, with `notes` (key and text) as metadata; to a temporary file that is
+    /// renamed.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -46,8 +47,8 @@ impl Embedding {
     }
 
     /// Makes the model what it is after it has been saved and read again: reserved links, which are never asked about
-    /// and are not kept, all get the first row. A walker that starts from its vectors then comes out the same whether
-    /// the model was handed on in memory or read by a run that was resumed.
+    /// and are not kept, all get the first row. A walker that starts from its vectors is then the same whether the
+    /// model stayed in memory or was read by a resumed run.
     ///
     /// # Errors
     /// If the device fails.
@@ -166,14 +167,14 @@ impl Rows {
             true => Link::forward(RelationId(relation as u32)).index() + inverse,
             false => relation + inverse * count,
         };
-        // Reserved links are never asked about: whatever row comes first does for them.
+        // Reserved links are never queried, so the first row serves for them.
         let reserved = std::iter::repeat_n(0, Link::RESERVED);
         let places = self.relations.iter().flat_map(|&relation| [row_of(relation, 0), row_of(relation, 1)]);
         picked(found, width, reserved.chain(places), RELATIONS)
     }
 }
 
-/// Where each name of `wanted` stands in `list`.
+/// The index of each name of `wanted` in `list`.
 fn places(list: &[String], wanted: &Vocabulary, what: &str) -> Result<Vec<usize>, String> {
     let known: HashMap<&str, usize> =
         list.iter().enumerate().map(|(row, name)| (name.as_str(), row)).collect();

@@ -1,10 +1,9 @@
 //! How plausible is a triple? Embedding models, one file each, and the trainer they share.
 //!
-//! [`train`] makes an [`Embedding`] from what is [`Known`](crate::graph::Known); an `Embedding` answers queries
-//! through [`Reasoner`](crate::eval::Reasoner), gives the walker its soft reward
-//! ([`Embedding::plausibility`]), and goes to and comes from safetensors files that carry the names of their
-//! entities and relations. [`Settings`] are everything that can be chosen; [`preset`] knows good ones for the
-//! benchmark graphs, [`suited`] for others.
+//! [`train`] makes an [`Embedding`] from what is [`Known`](crate::graph::Known); an `Embedding` answers queries through
+//! [`Reasoner`](crate::eval::Reasoner), gives the walker its soft reward ([`Embedding::plausibility`]), and is stored
+//! in safetensors files that carry the names of their entities and relations. [`Settings`] are everything that can be
+//! chosen; [`preset`] has tuned ones for the benchmark graphs, [`suited`] has defaults for others.
 //!
 //! A model is what turns a subject and a link into a query vector (`distmult`, `complex`, `conve`, `rotate`);
 //! everything else, losses included, is common to all of them (`model`). Devices and gradients are left to the
@@ -49,7 +48,7 @@ pub enum EmbedError {
     /// Training failed, or the user interrupted it.
     #[error(transparent)]
     Train(#[from] TrainError),
-    /// A file of weights does not fit what it is to be used for.
+    /// A weight file does not fit the graph or the settings it is used with.
     #[error("{}: {why}", path.display())]
     Weights {
         /// The file.
@@ -62,7 +61,7 @@ pub enum EmbedError {
     File {
         /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: std::io::Error,
     },
     /// There is nothing to learn from.

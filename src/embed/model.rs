@@ -1,8 +1,8 @@
-//! What the models have in common: a query vector meets every entity's vector.
+//! What the models share: a query vector is compared with every entity's vector.
 //!
-//! A model turns `(subject, link)` into a query and says in which space the query meets the entities; scores of
-//! all entities, of single triples, and the losses follow from that, the same for all. Head queries are queries
-//! by the inverse link, which has an embedding of its own.
+//! A model turns `(subject, link)` into a query vector and says how it is compared with entities; scores of all
+//! entities, of single triples, and the losses follow from that, the same for all. Head queries are queries by the
+//! inverse link, which has an embedding of its own.
 
 use super::settings::{LabelFloor, Loss, ModelKind, Settings};
 use super::{complex, conve, distmult, rotate};
@@ -28,7 +28,7 @@ pub(super) struct Tables {
     pub(super) relations: ParameterId,
     /// `[entities, 1]`, if entities have a bias.
     pub(super) bias: Option<ParameterId>,
-    /// How queries meet entities.
+    /// How queries are compared with entities.
     pub(super) space: Space,
     /// Whether a row of `entities` holds complex numbers.
     pub(super) complex: bool,
@@ -89,7 +89,7 @@ pub(super) fn bias(
     }
 }
 
-/// What the query is multiplied with, and what is added for each entity: `([queries, width], [entities, 1])`.
+/// The vector that multiplies the query, and the term added for each entity: `([queries, width], [entities, 1])`.
 fn meeting(model: &dyn Model, tape: &mut Tape, query: Var) -> Result<(Var, Option<Var>)> {
     let tables = model.tables();
     let bias = tables.bias.map(|bias| tape.parameter(bias));

@@ -38,9 +38,9 @@ pub fn presets() -> impl Iterator<Item = (&'static str, ModelKind, Settings)> {
     })
 }
 
-/// Settings of a model for a graph of so many entities that nobody has tuned for. A softmax over all entities for every
-/// fact learns better, and in far fewer epochs, than yes and no for every answer, on small graphs and large ones. The
-/// numbers are those that results/NOTES.md compares (*Your own graph*; N3 of RotatE above it).
+/// Settings of a model for a graph of this many entities that nobody has tuned for. A softmax over all entities for
+/// every fact learns better, and in far fewer epochs, than the binary loss, on small and large graphs. The numbers are
+/// those that results/NOTES.md compares (*Your own graph*; N3 of RotatE above it).
 pub fn suited(model: ModelKind, entities: usize) -> Settings {
     let own = match model {
         ModelKind::DistMult | ModelKind::ComplEx => Settings {
@@ -64,7 +64,7 @@ pub fn suited(model: ModelKind, entities: usize) -> Settings {
 }
 
 /// The settings to train `model` with: those of `own` if somebody has written some, else those of the benchmark graph
-/// called `dataset`, else what suits a graph of so many entities; in each case with `changes`.
+/// called `dataset`, else what suits a graph of this many entities; in each case with `changes`.
 ///
 /// # Errors
 /// As [`Settings::from_layer`].

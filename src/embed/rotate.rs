@@ -1,9 +1,9 @@
-//! RotatE: the relation turns the subject, every complex number of it by an angle of its own, and an answer is
-//! good if it lies near: `score(s, r, e) = |s|² − ‖s ∘ e^(i r) − e‖²`.
+//! RotatE: the relation rotates the subject, each complex coordinate by its own angle, and an answer is good if it is
+//! near: `score(s, r, e) = |s|² − ‖s ∘ e^(i r) − e‖²`.
 //!
-//! The distance is the Euclidean one, squared, so that it opens into products and the queries can meet all
-//! entities at once: `2 q · e − |e|²` for `q = s ∘ e^(i r)`, as a rotation does not change `|s|²`. On graphs with
-//! very popular entities a bias of each entity (`entity_bias`) helps: distances alone can only say it by length.
+//! The distance is squared Euclidean, so that it expands into products and all entities are scored at once: `2 q · e −
+//! |e|²` for `q = s ∘ e^(i r)`, as a rotation does not change `|s|²`. On graphs with very popular entities a bias of
+//! each entity (`entity_bias`) helps: with distances alone, popularity can only be expressed by the norm.
 
 use super::model::{Model, Size, Space, Tables, bias, initial};
 use super::settings::Settings;

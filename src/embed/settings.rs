@@ -6,7 +6,7 @@ use crate::settings::{Layer, WrongValue, expect, number, whole};
 use serde::{Deserialize, Serialize};
 use std::ops::Bound;
 
-/// The most numbers in an embedding, and examples in a batch: more would not fit into any memory.
+/// The largest dimension of an embedding and the largest batch: more would not fit into any memory.
 const WIDEST: usize = 1 << 16;
 
 /// Which model scores a triple.
@@ -20,7 +20,7 @@ pub enum ModelKind {
     ComplEx,
     /// A convolution over head and relation, then a product with the tail.
     ConvE,
-    /// The relation turns the head towards the tail.
+    /// The relation rotates the head towards the tail.
     RotatE,
 }
 
@@ -45,7 +45,7 @@ impl std::str::FromStr for ModelKind {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let known = ModelKind::ALL.into_iter().find(|kind| kind.name() == text);
-        known.ok_or_else(|| format!("`{text}` is no model; use distmult, complex, conve or rotate"))
+        known.ok_or_else(|| format!("unknown model `{text}`; use distmult, complex, conve or rotate"))
     }
 }
 
@@ -53,7 +53,7 @@ impl std::str::FromStr for ModelKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Loss {
-    /// Binary cross-entropy with every entity: each score is a yes or no. Scores are log-odds as they stand.
+    /// Binary cross-entropy with every entity. Scores are log-odds.
     #[default]
     Binary,
     /// Cross-entropy of the softmax over all entities.
@@ -106,7 +106,7 @@ pub enum ImageDropout {
     Before,
 }
 
-/// All settings. `Settings::default()` is ComplEx with the published loss, yes and no for every answer.
+/// All settings. `Settings::default()` is ComplEx with the published loss, binary cross-entropy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
@@ -128,7 +128,7 @@ pub struct Settings {
     pub dropout_entity: f64,
     /// Dropout of the relation's embedding; not for ConvE.
     pub dropout_relation: f64,
-    /// Dropout of the query before it meets the entities.
+    /// Dropout of the query before it is compared with the entities.
     pub dropout_hidden: f64,
     /// Dropout of the entities that the query meets, by one mask a step.
     pub dropout_table: f64,
@@ -152,8 +152,8 @@ pub struct Settings {
     pub batch: usize,
     /// Epochs at most.
     pub epochs: usize,
-    /// The epochs of the training for the test figure of a data set whose validation facts are learnt as well
-    /// then: chosen before, without them. 0 finds the number by a first training that keeps them apart.
+    /// The epochs of the final training of a data set whose validation facts are then learnt as well; chosen without
+    /// them. 0 finds the number by a first training that holds them out.
     pub final_epochs: usize,
     /// Adam's η at the start.
     pub learning_rate: f64,
@@ -161,13 +161,13 @@ pub struct Settings {
     pub schedule: Schedule,
     /// What η is multiplied by after an epoch of the exponential schedule.
     pub decay: f64,
-    /// Adam's ε. The binary loss is a mean over all entities, so its slopes are of this size.
+    /// Adam's ε. The binary loss is a mean over all entities, so its gradients are of this size.
     pub epsilon: f64,
-    /// The norm to which the gradients of a step are cut; 0 does not cut.
+    /// The norm to which the gradients of a step are clipped; 0 for no clipping.
     pub clip: f64,
-    /// Epochs between two looks at the validation split.
+    /// Epochs between two validations.
     pub evaluate_every: usize,
-    /// Looks without a better validation MRR after which training stops.
+    /// Validations without a better MRR after which training stops.
     pub patience: usize,
 }
 
@@ -228,7 +228,7 @@ impl Settings {
         }
     }
 
-    /// Settings from TOML text; keys that are not there keep the defaults of the model. `name` stands for the file in
+    /// Settings from TOML text; keys that are not there keep the defaults of the model. `name` is the file's name in
     /// messages.
     ///
     /// # Errors

@@ -20,20 +20,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// How many queries the calibration of the soft reward looks at. With all entities of a benchmark graph that is a million
-/// scores and more, for two unknowns.
+/// How many queries calibrate the soft reward. With all entities of a benchmark graph that is a million scores and
+/// more, for two unknowns.
 const CALIBRATION_QUERIES: usize = 64;
 
 /// When a training ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// When the validation MRR has not risen for `patience` looks, or after all epochs; the best weights are kept.
+    /// When the validation MRR has not risen for `patience` validations, or after all epochs; the best weights are
+    /// kept.
     Validation,
-    /// After so many epochs, without a look at the validation split; the last weights are kept.
+    /// After this many epochs, without validation; the last weights are kept.
     After(usize),
 }
 
-/// What is to be trained.
+/// What to train.
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
     /// What may be learnt from and tuned on.
@@ -48,8 +49,8 @@ pub struct Task<'a> {
     pub seed: u64,
     /// Where to compute.
     pub device: &'a Device,
-    /// Where checkpoints are written; a training that was stopped goes on from there. [`train::forget`] removes the last
-    /// one when the result is safe.
+    /// Where checkpoints are written; a training that was stopped continues from there. [`train::forget`] removes the
+    /// last one when the result is safe.
     pub folder: Option<&'a Path>,
 }
 
@@ -64,13 +65,13 @@ pub struct Summary {
     pub valid: Option<Figures>,
     /// Seconds of training, validation included.
     pub training_seconds: f64,
-    /// Seconds of an epoch's steps in the mean.
+    /// Seconds of an epoch's steps on average.
     pub epoch_seconds: f64,
     /// The most memory that tensors held on the device, in MiB.
     pub device_memory_mb: f64,
 }
 
-/// A trained model and how it came about.
+/// A trained model and its summary.
 pub struct TrainedEmbedding {
     /// The model.
     pub embedding: Embedding,
@@ -109,7 +110,7 @@ fn train_here(task: Task<'_>, progress: &dyn Progress) -> Result<TrainedEmbeddin
     Ok(TrainedEmbedding { embedding, summary })
 }
 
-/// A model and what it is taught.
+/// A model and its training data.
 struct Lessons<'a> {
     task: Task<'a>,
     embedding: Embedding,
@@ -217,12 +218,12 @@ impl Trainable for Lessons<'_> {
     }
 }
 
-/// Learns from everything that may be learnt. With `whole`, that is more than `task` has: the validation split is among its
-/// facts, so it cannot say when to stop. Unless the settings know the number of epochs, a first training, which keeps the
-/// split apart as `task` does, finds it; its folder is `tuning` in that of the task.
+/// Learns from everything that may be learnt. With `whole`, that is more than `task` has: the validation split is among
+/// its facts, so it cannot be used for early stopping. Unless the settings give the number of epochs, a first training
+/// that holds the split out, as `task` does, finds it; its folder is `tuning` in that of the task.
 ///
 /// # Errors
-/// As [`train`].
+/// As [`train`](train()).
 pub fn learn(
     task: Task<'_>,
     whole: Option<&Known>,
@@ -239,8 +240,8 @@ pub fn learn(
     train(Task { known, stop: Stop::After(epochs), ..task }, progress)
 }
 
-/// What makes this training this one. The learning rate goes by the settings alone, so a training without validation may be
-/// made longer.
+/// What identifies this training. The learning rate depends on the settings alone, so a training without validation can
+/// be extended.
 fn checkpoint_key(task: &Task<'_>) -> CheckpointKey {
     CheckpointKey::default()
         .settings("embed.", task.settings)
@@ -251,8 +252,8 @@ fn checkpoint_key(task: &Task<'_>) -> CheckpointKey {
         .triples("validation split", &task.known.valid)
 }
 
-/// How many epochs a training wants, found by `task`, which keeps its validation facts apart. The number is kept in
-/// the folder: it is not looked for again when what comes after is interrupted.
+/// How many epochs to train, found by `task`, which holds its validation facts out. The number is stored in the folder,
+/// so that it is not searched for again when the final training is interrupted.
 ///
 /// # Errors
 /// As [`train`].
