@@ -1,9 +1,10 @@
 //! Beam search: the best paths of many queries at once.
 //!
-//! A path's score is the sum of both agents' log-probabilities over its hops. After every hop but the last the
-//! best `beam` paths of each query go on; on the last hop the best path of each entity is kept, and the best
-//! `beam` entities are the answers, scored by that path or (`pool = "sum"`) by all paths found to it. Paths of equal score are ordered by the place they were found in, which
-//! depends on the query alone, so batches and threads do not change an answer.
+//! A path's score is the sum of both agents' log-probabilities over its hops. After every hop but the last the best
+//! `beam` paths of each query are kept; on the last hop the best path of each entity is kept, and the best `beam`
+//! entities are the answers, scored by that path or (`pool = "sum"`) by all paths found to it. Paths of equal score
+//! keep the order in which they were found, which depends on the query alone, so batches and threads do not change an
+//! answer.
 //!
 //! As in training, paths share states: an entity state is computed once for all paths that visited the same
 //! entities. Networks run on the device; their log-probabilities come back to the host, which selects.
@@ -38,7 +39,7 @@ pub struct WalkedAnswer {
     pub entity: EntityId,
     /// The sum of the scores of its steps; with pooled paths, the logarithm of the sum over all paths found.
     pub score: f32,
-    /// The path, one step a hop.
+    /// The path, one step per hop.
     pub path: Vec<WalkStep>,
 }
 
@@ -49,7 +50,7 @@ impl WalkedAnswer {
     }
 }
 
-/// How much work a beam search was.
+/// The work of a beam search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BeamWork {
     /// Entity states that went through the networks.
@@ -58,7 +59,7 @@ pub struct BeamWork {
     pub candidates: usize,
 }
 
-/// A path in the making. `before` is its place among the paths of the hop before.
+/// A partial path. `before` is its index among the paths of the previous hop.
 #[derive(Clone, Copy)]
 struct Found {
     score: f32,
@@ -103,8 +104,8 @@ impl LogProbs<'_> {
 }
 
 impl Walker {
-    /// The answers of every query with their best paths, best first. A query's own subject may be among them
-    /// (by staying); known training answers are not, as far as the settings close them.
+    /// The answers of every query with their best paths, best first. A query's own subject may be among them (by
+    /// staying); known training answers are not if the settings mask them.
     ///
     /// # Errors
     /// If the device fails.
@@ -112,7 +113,7 @@ impl Walker {
         self.answers_counted(queries).map(|(answers, _)| answers)
     }
 
-    /// As [`answers`](Self::answers), and how much work it was.
+    /// As [`answers`](Self::answers), with the work it took.
     ///
     /// # Errors
     /// If the device fails.
@@ -238,8 +239,8 @@ fn keep(found: &mut Vec<Found>, count: usize) {
     found.sort_unstable_by(better);
 }
 
-/// The best `count` continuations of some paths. Log-probabilities are at most 0, so a path that is already
-/// behind the `count`-th best continuation is not looked at.
+/// The best `count` continuations of some paths. Log-probabilities are at most 0, so a path that is already behind the
+/// `count`-th best continuation is skipped.
 fn best(paths: &Paths, range: std::ops::Range<usize>, log_probs: &LogProbs, count: usize) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
     let mut bar = f32::NEG_INFINITY;
@@ -311,7 +312,7 @@ impl BestOf {
         let mut best = Vec::with_capacity(self.found.len());
         for (at, (target, mut found)) in self.found.drain(..).enumerate() {
             self.places[target as usize] = NONE;
-            // Paths so unlikely that their sum is no number keep the score of the best.
+            // Where the probabilities underflow, the score of the best path is kept.
             if let Some(sum) = self.sums.as_ref().map(|sums| sums[at]).filter(|sum| *sum > 0.0) {
                 found.score = sum.ln() as f32;
             }

@@ -19,7 +19,7 @@ pub const MOST_HOPS: usize = 5;
 /// The widest beam.
 pub const WIDEST_BEAM: usize = 4096;
 
-/// Who walks.
+/// Which agents walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Agents {
@@ -37,14 +37,15 @@ pub enum Baseline {
     /// Nothing.
     #[default]
     None,
-    /// The mean reward of the rollouts of the same query. For one agent without action dropout: elsewhere draws do not
-    /// follow the probabilities in the loss, and rewards below 0 push down all that is drawn until nothing is learnt.
+    /// The mean reward of the rollouts of the same query. For one agent without action dropout: otherwise samples do
+    /// not follow the probabilities in the loss, and rewards below 0 push down everything sampled until training
+    /// collapses.
     Query,
     /// A moving average of the mean reward of the batches before, as in MINERVA's published code.
     Moving,
 }
 
-/// What an answer's score is made of.
+/// How an answer is scored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pool {
@@ -55,14 +56,14 @@ pub enum Pool {
     Sum,
 }
 
-/// What embeddings are before the walker learns.
+/// How embeddings are initialised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Start {
     /// Random numbers, as published.
     #[default]
     Random,
-    /// Those of the embedding model that gives the soft reward: what is alike begins alike.
+    /// From the embedding model that gives the soft reward, so that similar entities start similar.
     Embedding,
 }
 
@@ -72,9 +73,9 @@ pub enum Start {
 pub struct WalkConfig {
     /// One agent or two.
     pub agents: Agents,
-    /// Whether entities have embeddings. Without, all look alike and actions are told apart by their relations alone.
+    /// Whether entities have embeddings. Without them actions differ by their relations alone.
     pub entity_embeddings: bool,
-    /// What the embeddings of entities and relations begin as.
+    /// How the embeddings of entities and relations are initialised.
     pub start: Start,
     /// Width of the embeddings of entities and relations.
     pub dimension: usize,
@@ -88,13 +89,13 @@ pub struct WalkConfig {
     pub bandwidth: usize,
     /// Which ends of the training facts are asked for. Published walkers learn to find tails alone, and find heads badly.
     pub side: Side,
-    /// Training queries a batch.
+    /// Training queries per batch.
     pub batch: usize,
-    /// Walks a training query.
+    /// Rollouts per training query.
     pub rollouts: usize,
-    /// Adam's step size.
+    /// Adam's learning rate.
     pub learning_rate: f32,
-    /// The part of the step size that is left at the last joint epoch; it falls in a straight line. 1 keeps it, as
+    /// The fraction of the learning rate left at the last joint epoch; it decays linearly. 1 keeps it constant, as
     /// published.
     pub final_rate: f32,
     /// The largest norm of the gradient; 0 for no limit.
@@ -103,10 +104,10 @@ pub struct WalkConfig {
     pub lambda: f32,
     /// Whether a walk that ends elsewhere is rewarded by the embedding's `f(s, q, e)` instead of 0.
     pub soft_reward: bool,
-    /// Whether other known training answers are closed on the last hop.
+    /// Whether other known training answers are masked on the last hop.
     pub close_answers: bool,
-    /// Whether a walk may not end in the subject itself, unless the relation asked for is known to link some
-    /// entity with itself. Not in the published code, whose walkers often return to where they began.
+    /// Whether a walk is kept from ending at its own subject, unless the relation is known to link some entity with
+    /// itself. Not in the published code, whose walkers often return to where they began.
     pub close_subject: bool,
     /// β, the weight of the entity agent's (or single agent's) mean entropy a hop.
     pub entropy: f32,
@@ -124,9 +125,9 @@ pub struct WalkConfig {
     pub embedding_dropout: f32,
     /// Dropout of the heads' hidden layers.
     pub hidden_dropout: f32,
-    /// The part of the relations that a draw does not see.
+    /// The fraction of relations hidden from a sample (action dropout).
     pub relation_dropout: f32,
-    /// The part of the entities (actions) that a draw does not see.
+    /// The fraction of entities (actions) hidden from a sample (action dropout).
     pub entity_dropout: f32,
     /// Passes over the training queries that the relation agent is trained alone on rule rewards; may be a
     /// fraction, and is not used with a single agent.
@@ -142,11 +143,11 @@ pub struct WalkConfig {
     pub validate_every: usize,
     /// Validations without a better MRR after which training stops; 0 for never.
     pub patience: usize,
-    /// At most so many validation triples are asked, evenly spread; 0 for all.
+    /// The most validation triples used, evenly spread; 0 for all.
     pub validation_queries: usize,
     /// Paths kept by beam search at each hop.
     pub beam: usize,
-    /// What an answer's score is made of.
+    /// How an answer is scored.
     pub pool: Pool,
 }
 
@@ -252,7 +253,7 @@ impl WalkConfig {
         }
     }
 
-    /// An error that names the first setting that cannot be worked with.
+    /// An error that names the first invalid setting.
     ///
     /// # Errors
     /// The key, what was expected and what was found.
@@ -290,9 +291,9 @@ impl WalkConfig {
         self.entropy * self.entropy_decay.powf(step as f32 / self.entropy_steps as f32)
     }
 
-    /// These settings with those that may change while a walker is in training at fixed values: how to validate and to
-    /// search, and how long to train unless the step size goes by it; in pre-training all that only joint training looks
-    /// at. Trainings of a phase that agree in the rest go on from one another's checkpoints.
+    /// These settings with everything that may change during training set to fixed values: how to validate and search,
+    /// and how long to train unless the learning rate depends on it; in pre-training everything that only joint
+    /// training uses. Trainings of a phase that agree in the rest share checkpoints.
     pub fn checkpoint_settings(&self, phase: Phase) -> Self {
         let shared = Self {
             patience: 0,

@@ -1,12 +1,12 @@
 //! One batch of REINFORCE: walks, their rewards, and the gradient.
 //!
-//! `K` walks set out for each query. The loss is `−(1/N) Σ (R − b) Σ_t (log P^R + log P^E)` over the `N` walks,
-//! with `log P^R` over all relations and `log P^E` over all open candidates of the state, whatever a draw hid
-//! from itself, less `β/T` times the mean entropy of the entity agent. `R − b` may be normalised over the batch.
+//! Each query has `K` rollouts. The loss is `−(1/N) Σ (R − b) Σ_t (log P^R + log P^E)` over the `N` walks, with `log
+//! P^R` over all relations and `log P^E` over all open candidates of the state, regardless of action dropout, less
+//! `β/T` times the mean entropy of the entity agent. `R − b` may be normalised over the batch.
 //!
-//! Walks share states (see [`layer`](super::layer)): each distinct state goes through the networks once. After
-//! every hop the drawn actions come back to the host, which finds the distinct states of the next; nothing else
-//! leaves the device before the rewards are known.
+//! Walks share states (see [`layer`](super::layer)): each distinct state goes through the networks once. After every
+//! hop the sampled actions are copied to the host, which finds the distinct states of the next hop; nothing else leaves
+//! the device before the rewards are known.
 
 use super::WalkError;
 use super::config::{Baseline, MOST_HOPS, WalkConfig};
@@ -29,10 +29,10 @@ pub enum Phase {
     Joint,
 }
 
-/// Actions to be taken instead of drawn ones: for every hop and walk a link and an entity.
+/// Scripted actions instead of sampled ones: for every hop and walk a link and an entity.
 pub(super) type Script = Vec<Vec<(u32, u32)>>;
 
-/// Marks a walk whose end earns no soft reward.
+/// Marks a walk whose end gets no soft reward.
 const NO_FACT: u32 = u32::MAX;
 
 /// One hop as the loss sees it.
@@ -47,7 +47,7 @@ struct Hop {
     crowd: Vec<f32>,
 }
 
-/// Where all walks stand before a hop, and what the agents remember of the hop before.
+/// The state of all walks before a hop, and the agents' memory of the previous hop.
 struct Scene {
     layer: Layer,
     stands: Vec<Stand>,
@@ -78,7 +78,7 @@ pub(super) struct Episode {
     pub(super) entropy: Option<Tensor>,
 }
 
-/// Everything a batch is made with.
+/// Everything a batch needs.
 #[derive(Clone, Copy)]
 pub(super) struct Lesson<'a> {
     pub(super) config: &'a WalkConfig,
@@ -239,7 +239,7 @@ impl Lesson<'_> {
         let (rollouts, hops) = (self.config.rollouts, self.config.hops);
         let rules = self.teacher.rules;
         let mut by_rules = vec![0.0f32; walks.paths.len()];
-        // Most lookups wait for memory, so several threads do them.
+        // Lookups are bound by memory latency, so several threads do them.
         let queries = by_rules.par_chunks_mut(rollouts).zip(walks.paths.par_chunks(rollouts)).zip(asks);
         queries.with_min_len(16).for_each(|((rewards, paths), ask)| {
             let confidence = |path: &[Link; MOST_HOPS]| rules.confidence(ask.query.link, &path[..hops]);
@@ -280,7 +280,7 @@ impl Lesson<'_> {
                 } else if soft.is_some() {
                     let known = seen.iter().find(|(other, _)| *other == end);
                     let fact = known.map(|&(_, fact)| fact).unwrap_or_else(|| {
-                        // Closed ends are in no list; only a walk that had no choice can have stayed in one.
+                        // Masked ends are in no list; only a walk without an alternative can have stayed in one.
                         let stayed = walks.paths[walk][self.config.hops - 1] == Link::NO_OP;
                         let closed = stayed && self.world.is_closed_end(ask, EntityId(end));
                         let fact = if closed { NO_FACT } else { facts.len() as u32 };
@@ -303,7 +303,7 @@ impl Lesson<'_> {
         Ok((rewards, hits))
     }
 
-    /// `−(R − b) / N` of every walk: what its log-probabilities count in the loss.
+    /// `−(R − b) / N` of every walk: the weight of its log-probabilities in the loss.
     fn weights(&self, rewards: &[f32]) -> Vec<f32> {
         let count = rewards.len().max(1) as f32;
         let less = rewards.chunks(self.config.rollouts).flat_map(|of_query| {
@@ -374,7 +374,7 @@ fn normalise(values: &mut [f32]) {
     values.iter_mut().for_each(|x| *x = (*x - mean) / deviation);
 }
 
-/// The places of scripted actions in the lists of the states that walks stand in.
+/// The places of scripted actions in the action lists of the walks' states.
 fn scripted(actions: &[(u32, u32)], stands: &[Stand], lists: &super::world::Candidates) -> Vec<u32> {
     let place = |(&(link, target), stand): (&(u32, u32), &Stand)| {
         let mut list = lists.list(stand.state);

@@ -1,4 +1,4 @@
-//! The distinct states of one hop, shared by all walks that stand in them.
+//! The distinct states of one hop, shared by all walks that are in them.
 //!
 //! - An *entity state* is a query of the batch and the entities visited for it: what the entity agent's memory
 //!   and candidate list depend on. All rollouts of a query begin in one. For a single agent the links walked
@@ -16,7 +16,7 @@ use super::world::Ask;
 use crate::graph::Link;
 use hashbrown::HashMap;
 
-/// Where one walk stands in a layer.
+/// The states of one walk in a layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stand {
     /// Its entity state.
@@ -43,7 +43,7 @@ pub(super) struct Move {
 pub(super) struct Layer {
     /// For every entity state the query of the batch it belongs to.
     pub(super) items: Vec<u32>,
-    /// … the entity it stands at.
+    /// … its entity.
     pub(super) entities: Vec<u32>,
     /// … the link that led there (of the first walk that reached it).
     pub(super) links: Vec<u32>,
@@ -69,7 +69,7 @@ fn map<K>(capacity: usize) -> Map<K> {
 }
 
 impl Layer {
-    /// The layer before the first hop, in which every query stands at its subject, and where each stands.
+    /// The layer before the first hop, in which every query is at its subject, and the states of each.
     pub(super) fn first(asks: &[Ask]) -> (Layer, Vec<Stand>) {
         let mut layer = Layer { history_links: vec![Link::START.0], ..Layer::default() };
         let mut heads = map(asks.len());

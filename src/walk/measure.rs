@@ -1,8 +1,7 @@
-//! Where the time of a batch goes: for benchmarks.
+//! Profiles a batch by part, for benchmarks.
 //!
-//! A [`Watch`] that is off costs nothing and waits for nothing. One that is on waits for the device at every
-//! lap, so that work is booked where it was asked for; the sum of the laps is then a little more than the time
-//! of a batch that nobody watches.
+//! A [`Watch`] that is off costs nothing. One that is on synchronises with the device at every lap, so that time is
+//! attributed to the right part; the sum of the laps is then a little more than the time of an unprofiled batch.
 
 use super::episode::{Lesson, Moment, Phase};
 use super::layer::Layer;
@@ -63,7 +62,7 @@ pub struct HopSize {
     pub candidates: usize,
 }
 
-/// What a watched batch took.
+/// The profile of a batch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Measured {
     /// Seconds of each part, in the order of [`BatchPart::ALL`].
@@ -72,7 +71,7 @@ pub struct Measured {
     pub hops: Vec<HopSize>,
 }
 
-/// Books time by part, if it is on.
+/// Accumulates time by part, if it is on.
 pub(super) struct Watch {
     device: Option<Device>,
     since: Instant,
@@ -88,7 +87,7 @@ impl Watch {
         Self { device: Some(device.clone()), ..Self::off() }
     }
 
-    /// Books the time since the last lap.
+    /// Adds the time since the last lap to a part.
     pub(super) fn lap(&mut self, part: BatchPart) -> Result<(), WalkError> {
         if let Some(device) = &self.device {
             device.synchronise()?;

@@ -6,9 +6,9 @@
 //! a [`Walker`] is a [`Reasoner`](crate::eval::Reasoner) like any other. One agent instead of two gives MINERVA and
 //! MultiHop: all systems are settings ([`WalkConfig`]) of the same parts.
 //!
-//! Inside, from the ground up: `world` says what a walker may do where it stands; `layer` finds the states that
-//! walks share, which is where the speed comes from; `network` is the policy; `episode` one batch of REINFORCE;
-//! `train` puts both phases on the training harness; `beam` is the search; `measure` says where the time of a batch goes.
+//! Inside, from the ground up: `world` is the environment; `layer` finds the states that walks share, which is where
+//! the speed comes from; `network` is the policy; `episode` one batch of REINFORCE; `train` puts both phases on the
+//! training harness; `beam` is the search; `measure` profiles a batch.
 //!
 //! Rules come in through [`PathRules`] and embeddings through [`SoftReward`]: this room mines nothing and embeds
 //! nothing, and it never sees a test split.
@@ -47,7 +47,7 @@ use std::path::PathBuf;
 /// What can go wrong with a walker.
 #[derive(Debug, thiserror::Error)]
 pub enum WalkError {
-    /// A setting that cannot be worked with.
+    /// An invalid setting.
     #[error(transparent)]
     Config(#[from] WrongValue),
     /// The device or a file of weights failed.
@@ -59,7 +59,7 @@ pub enum WalkError {
     /// Training failed, or the user interrupted it.
     #[error(transparent)]
     Train(#[from] TrainError),
-    /// A file of weights does not fit what it is to be used for.
+    /// A weight file does not fit the graph or the settings it is used with.
     #[error("{}: {why}", path.display())]
     Weights {
         /// The file.

@@ -1,4 +1,4 @@
-//! The policy networks: what the agents know and how likely they find each action.
+//! The policy networks: the agents' parameters and action probabilities.
 //!
 //! Two agents, each with its own LSTM and head:
 //! - relation agent: `h^R = LSTM(h^R, r)`, `log P^R = log softmax(R · W₁ ReLU(W₂ [h^R; r_q]))` over all links,
@@ -8,7 +8,7 @@
 //!
 //! A single agent has one LSTM over `[r; e]` and scores `[R; E]_t · W₃ ReLU(W₄ [e_t; h; r_q])`.
 //!
-//! This module knows no graph and draws nothing: it is given layers of states and lists of candidates.
+//! This module knows no graph and samples nothing: it is given layers of states and lists of candidates.
 
 use super::config::{Agents, WalkConfig};
 use super::layer::Layer;
@@ -56,7 +56,7 @@ pub(super) struct Network {
 pub(super) struct Memory {
     relation: Vec<LstmState>,
     entity: Vec<LstmState>,
-    /// The embedding (with dropout) of the entity each state stands at.
+    /// The embedding (with dropout) of the entity of each state.
     here: Var,
 }
 
@@ -79,7 +79,7 @@ impl Choices {
 }
 
 impl Network {
-    /// Adds the parameters of a walker over so many entities and links.
+    /// Adds the parameters of a walker over this many entities and links.
     pub(super) fn new(
         parameters: &mut Parameters,
         config: &WalkConfig,

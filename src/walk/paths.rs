@@ -1,4 +1,4 @@
-//! Rules as the walker meets them: relation paths of a fixed number of hops, looked up by query.
+//! Rules as the walker uses them: relation paths of a fixed number of hops, looked up by query.
 
 use super::config::MOST_HOPS;
 use super::reward::PathRules;

@@ -26,8 +26,8 @@ fn scored(answers: &[Vec<WalkedAnswer>]) -> Answers {
     Answers::Listed(answers.iter().map(|answers| answers.iter().map(scored).collect()).collect())
 }
 
-/// A walker that notes, while it answers, whether the path to its top answer is a rule: ranking and the share of rules
-/// need one search.
+/// A walker that records, while it answers, whether the path to its top answer is a rule, so that ranking and the rule
+/// share need only one search.
 pub struct Noting<'a> {
     walker: &'a Walker,
     rules: &'a dyn PathRules,
@@ -51,8 +51,8 @@ impl<'a> Noting<'a> {
         Ok(found)
     }
 
-    /// For how many of `queries`, as a share of all, the path to the top answer was a rule. A query that was not asked
-    /// had none. As in the published figure, a path is a rule if its relations are the body of one; whether its
+    /// For how many of `queries`, as a share of all, the path to the top answer was a rule. Queries that were not asked
+    /// count as none. As in the published figure, a path is a rule if its relations are the body of one; whether its
     /// entities are all different, as the counting of rules and the reasons given to a user demand, is not asked.
     pub fn share(&self, queries: &[Query]) -> f64 {
         let by_rule = self.by_rule.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,8 @@
-//! What a finished walk earns: `R = λ R_r + (1 − λ) R_h`.
+//! The reward of a finished walk: `R = λ R_r + (1 − λ) R_h`.
 //!
-//! `R_r` is the confidence of the walked relation path as a rule for the query's link; `R_h` is 1 at the target
-//! and the embedding's `f(s, q, e)` elsewhere. A walk that was left no choice but to end where no
-//! walk for its query may end earns no `R_h`: it is no evidence for this target.
+//! `R_r` is the confidence of the walked relation path as a rule for the query's link; `R_h` is 1 at the target and the
+//! embedding's `f(s, q, e)` elsewhere. A walk that could only end at a masked entity gets no `R_h`: it is not evidence
+//! for this target.
 
 use super::WalkError;
 use crate::graph::{EntityId, Link};
@@ -23,15 +23,15 @@ impl PathRules for NoRules {
     }
 }
 
-/// Whatever keeps a soft reward from being computed.
+/// Why a soft reward could not be computed.
 pub type SoftRewardError = Box<dyn std::error::Error + Send + Sync>;
 
-/// How plausible an embedding model finds facts, each from 0 to 1.
+/// The plausibility of facts by an embedding model, each from 0 to 1.
 pub trait SoftReward: Sync {
-    /// `f(s, q, e)` of each fact. Facts of one query stand together.
+    /// `f(s, q, e)` of each fact. Facts of one query are adjacent.
     ///
     /// # Errors
-    /// Whatever the model meets.
+    /// Whatever makes the model fail.
     fn plausibility(&self, facts: &[(EntityId, Link, EntityId)]) -> Result<Vec<f32>, SoftRewardError>;
 }
 
@@ -44,7 +44,7 @@ where
     }
 }
 
-/// What a walker is taught by.
+/// The rewards that train a walker.
 #[derive(Clone, Copy)]
 pub struct Teacher<'a> {
     /// The rules that reward relation paths.

@@ -1,7 +1,7 @@
 //! Stages 3 and 4: passes over the training queries, on the harness of [`train`](crate::train).
 //!
-//! A training is of one phase. Joint training goes on from the weights that the walker has, so pre-training is shared by
-//! all trainings that differ in what comes after it.
+//! A training has one phase. Joint training starts from the walker's current weights, so trainings that differ only in
+//! later settings share pre-training.
 //!
 //! Every random number of a batch comes from the seed, the phase, the epoch and the batch's number.
 
@@ -36,10 +36,10 @@ pub struct TrainOptions<'a> {
     pub phase: Phase,
     /// Where all random numbers come from.
     pub seed: u64,
-    /// A folder for checkpoints; none are written without. If it holds one, training goes on from there. It stays when the
-    /// training is over, so that a longer one can go on from it; [`train::forget`] removes it.
+    /// The folder for checkpoints; `None` writes none. If it holds one, training resumes from it. It stays when the
+    /// training ends, so that a longer one can continue from it; [`train::forget`] removes it.
     pub folder: Option<&'a Path>,
-    /// The longest that training goes without a checkpoint.
+    /// The longest time between two checkpoints.
     pub checkpoint_every: Duration,
 }
 
@@ -67,7 +67,7 @@ pub fn train(
     train::train(&mut lessons, &plan, progress)
 }
 
-/// A walker and what it is taught.
+/// A walker and its training data.
 struct Lessons<'a> {
     walker: &'a mut Walker,
     asks: Vec<Ask>,

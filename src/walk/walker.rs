@@ -8,9 +8,9 @@ use crate::graph::{Graph, Known};
 use crate::tensor::{Activation, Archive, Device, Initial, Parameters, Tape, Tensor, TensorError};
 use std::path::Path;
 
-/// The root of the mean square of embeddings that come from another model. Large beside Adam's steps, so that what they
-/// say is not washed away before the agents can read it, yet not so large that the first choices are settled by it.
-/// Between 0.1 and 1.0, 0.2 to 0.3 was best on the validation splits of Kinship and FB15k-237 (results/NOTES.md).
+/// The root mean square of embeddings that come from another model. Large compared with Adam's steps, so that they are
+/// not overwritten before the agents learn to use them, yet small enough not to decide the first choices. Between 0.1
+/// and 1.0, 0.2 to 0.3 was best on the validation splits of Kinship and FB15k-237 (results/NOTES.md).
 const START_SIZE: f64 = 0.25;
 
 const CONFIG_KEY: &str = "walk.config";
@@ -43,8 +43,8 @@ impl Walker {
         Ok(Self { config: config.clone(), world, network, parameters })
     }
 
-    /// Begins with what another model has learnt about entities and links, a row for each, instead of with random numbers.
-    /// Directions for vectors of another width are drawn from `seed`.
+    /// Initialises the embeddings of entities and links from another model, a row for each, instead of at random.
+    /// Projections for vectors of another width are drawn from `seed`.
     ///
     /// # Errors
     /// If there are not as many rows as entities or links, or the device fails.
@@ -62,7 +62,7 @@ impl Walker {
         &self.config
     }
 
-    /// How many numbers it learns.
+    /// How many parameters it has.
     pub fn parameter_count(&self) -> usize {
         let Self { config, world, parameters, .. } = self;
         let unlearnt = if config.entity_embeddings { 0 } else { world.entities() * config.dimension };
@@ -120,8 +120,8 @@ impl Walker {
     }
 }
 
-/// `vectors` as rows of `dimension` numbers, as large as suits the agents. Vectors of another width are multiplied with
-/// random directions, which keep products and distances nearly as they are.
+/// `vectors` as rows of `dimension` numbers, as large as suits the agents. Vectors of another width are projected at
+/// random, which nearly preserves products and distances.
 fn carried_over(vectors: &Tensor, dimension: usize, seed: u64) -> Result<Vec<f32>, TensorError> {
     let mut values = if vectors.columns() == dimension {
         vectors.to_vec()?

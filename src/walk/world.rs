@@ -1,4 +1,4 @@
-//! The environment: what a walker may do where it stands.
+//! The environment: the actions available in a state.
 //!
 //! An entity's actions are those of [`graph::Actions`](crate::graph::Actions) less what is *closed*:
 //! - while training on `(s, q, o)`: the edge `(s, q, o)` and its inverse `(o, q⁻¹, s)`, on every hop;
@@ -20,13 +20,13 @@ use rayon::prelude::*;
 /// One query that walks set out for, and in training the answer they should find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// What is asked.
+    /// The relation.
     pub query: Query,
     /// The answer to aim at; none at inference.
     pub target: Option<EntityId>,
 }
 
-/// The graph as the walker meets it.
+/// The graph as the walker sees it.
 pub struct World {
     actions: Actions,
     answers: Adjacency,
@@ -42,7 +42,7 @@ pub struct World {
 pub(super) struct Candidates {
     /// Where each state's list starts; one more than there are states.
     pub(super) starts: Vec<u32>,
-    /// The link of every action; within a list, actions of one link stand together.
+    /// The link of every action; within a list, actions of one link are adjacent.
     pub(super) links: Draft,
     /// The entity that every action leads to.
     pub(super) targets: Draft,
@@ -52,7 +52,7 @@ pub(super) struct Candidates {
 const CHUNK: usize = 64;
 /// Actions that one task lists.
 const PART: usize = 8192;
-/// So many actions are listed faster by one thread than handed to several.
+/// This many actions are listed faster by one thread than handed to several.
 const FEW: usize = 100_000;
 
 impl World {
@@ -196,7 +196,7 @@ impl<'a> Offers<'a> {
             if end - place == actions.len() {
                 (place..end).zip(actions).for_each(|(place, action)| put(place, action));
             } else if place < end {
-                // A closed action is put as well, and the next one takes its place: there is no branch to guess.
+                // A masked action is written too and overwritten by the next one, which avoids a branch.
                 let mut next = place;
                 for action in actions {
                     if next == end {
@@ -205,7 +205,7 @@ impl<'a> Offers<'a> {
                     put(next, action);
                     next += usize::from(is_open(action, forbidden, closed));
                 }
-                // Where nothing is open but a walk has to go on, it stays.
+                // Where nothing is open, a training walk stays.
                 if next == place {
                     put(place, &actions[0]);
                 }

@@ -38,7 +38,7 @@ pub(super) fn random_walks(
     (script, paths)
 }
 
-/// How far training has come, and what walks earned in the mean.
+/// How far training has come, and what walks earned on average.
 const STEP: u64 = 300;
 const AVERAGE: f32 = 0.3;
 

@@ -1,4 +1,4 @@
-//! Training goes on from a checkpoint as if it had not stopped; every system trains.
+//! Training continues from a checkpoint as if it had not stopped; every system trains.
 
 use super::{Small, plain, rules, small, train_all, walker};
 use crate::eval::{Protocol, Side, Truth, evaluate};
@@ -39,7 +39,7 @@ fn with_valid() -> Small {
     small
 }
 
-/// Interrupts after so many batches.
+/// Interrupts after this many batches.
 struct Impatient(AtomicUsize);
 
 impl Progress for Impatient {
@@ -54,7 +54,7 @@ impl Progress for Impatient {
     }
 }
 
-/// Its time is up after so many batches.
+/// Its time is up after this many batches.
 struct Hurried(AtomicUsize);
 
 impl Progress for Hurried {
@@ -225,7 +225,7 @@ fn a_checkpoint_of_another_training_is_refused_by_name() {
     teach(&mut first, &small, Some(folder.path()), &Silent).unwrap();
     for (config, key) in [
         (WalkConfig { epochs: 1, lambda: 0.5, ..config() }, "walk.lambda"),
-        // The step size falls towards the last epoch.
+        // The learning rate falls towards the last epoch.
         (WalkConfig { epochs: 2, ..config() }, "walk.epochs"),
     ] {
         let mut other = walker(&config, &small);
@@ -253,7 +253,7 @@ fn pretraining_is_shared_by_all_that_differ_in_what_comes_after() {
     assert_eq!(weights(&second), weights(&first));
     let mut other = walker(&WalkConfig { rollouts: 3, ..config() }, &small);
     assert!(pretrain(&mut other).unwrap_err().to_string().contains("walk.rollouts"));
-    // Its weights are what a joint training elsewhere goes on from.
+    // Its weights are what a joint training elsewhere continues from.
     let file = folder.path().join("pretrained.safetensors");
     first.save(&file).unwrap();
     let mut fresh = walker(&config(), &small);
