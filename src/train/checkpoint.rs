@@ -1,7 +1,7 @@
-//! Where a training stands, in memory and in its folder.
+//! The state of a training, in memory and in its folder.
 //!
-//! One file, `checkpoint.safetensors`, holds everything (weights, optimiser, best weights, the place in the epoch, sums and
-//! records) and is written aside and renamed, so there is never half of one, nor two that disagree.
+//! One file, `checkpoint.safetensors`, holds everything (weights, optimiser, best weights, the place in the epoch, sums
+//! and records) and is written to a temporary file and renamed, so it is never partial and never inconsistent.
 
 use super::{CheckpointKey, Sums, TrainError, TrainingPlan};
 use crate::aside::{is_leftover, try_lock};
@@ -19,16 +19,16 @@ const DEPENDS_ON: &str = "train.depends_on";
 const STATE: &str = "train.state";
 const BEST: &str = "best.";
 
-/// The best look at the validation split so far.
+/// The best validation so far.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Best {
     /// After how many epochs.
     pub epoch: usize,
-    /// What it saw.
+    /// Its figures.
     pub figures: Figures,
 }
 
-/// How far a training has come.
+/// The progress of a training.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct State {
     /// Steps that were planned, by the process that wrote it.
@@ -43,10 +43,10 @@ pub(super) struct State {
     pub(super) epoch_seconds: f64,
     /// Seconds that the steps of the epochs before took.
     pub(super) step_seconds: f64,
-    /// Seconds of everything, validation included, over all sittings.
+    /// Seconds of everything, validation included, over all invocations.
     pub(super) seconds: f64,
     pub(super) best: Option<Best>,
-    /// Looks at the validation split since the best.
+    /// Validations since the best.
     pub(super) looks_since_best: usize,
     /// The records of all epochs that are over.
     pub(super) history: Vec<Metric>,
@@ -88,9 +88,9 @@ impl Weights {
 pub(super) enum Found {
     /// Nothing yet.
     Nothing,
-    /// A checkpoint that this training cannot go on from, and why.
+    /// A checkpoint that this training cannot resume from, and why.
     Useless(String),
-    /// Where it stands, and its best weights.
+    /// Its state, and its best weights.
     Training(Box<State>, Option<Weights>),
 }
 
@@ -105,14 +105,14 @@ fn checkpoint_in(folder: &Path) -> PathBuf {
     folder.join("checkpoint.safetensors")
 }
 
-/// Removes the checkpoint from the folder of a training that nobody will go on with: its result is safe.
+/// Removes the checkpoint of a training whose result is stored and that will not be resumed.
 pub fn forget(folder: &Path) {
-    // One that cannot be removed is in nobody's way.
+    // Failing to remove it is harmless.
     let _ = std::fs::remove_file(checkpoint_in(folder));
 }
 
 impl Folder {
-    /// Makes the folder if need be, takes its lock, and removes what a killed process was about to write.
+    /// Creates the folder if needed, takes its lock, and removes partial files of a killed process.
     pub(super) fn open(path: &Path, key: &CheckpointKey) -> Result<Self, TrainError> {
         let failed = |source| TrainError::File { path: path.to_owned(), source };
         std::fs::create_dir_all(path).map_err(failed)?;
@@ -148,7 +148,7 @@ impl Folder {
         Ok(archive.write(&checkpoint_in(&self.path))?)
     }
 
-    /// Takes up what [`save`](Self::save) wrote: `parameters` and `adam` are then as they were.
+    /// Loads what [`save`](Self::save) wrote: restores `parameters` and `adam`.
     pub(super) fn load(
         &self,
         parameters: &mut Parameters,
@@ -171,12 +171,12 @@ impl Folder {
             return useless("is damaged");
         };
         if let Some(name) = key.difference(&self.key) {
-            let why = format!("is of a training with another {name}; remove it to start anew");
+            let why = format!("belongs to a training with another {name}; remove it to start over");
             return Err(TrainError::Checkpoint { path, why });
         }
         let Ok(state) = serde_json::from_str::<State>(text(STATE)) else { return useless("is damaged") };
         if state.planned > plan.steps && state.epoch * plan.epoch_steps + state.batch >= plan.steps {
-            return useless("is of a longer training that has gone further");
+            return useless("belongs to a longer training that is further along");
         }
         parameters.load(&archive)?;
         adam.load(parameters, &archive)?;

@@ -1,8 +1,8 @@
-//! Learning curves for machines: `metrics.jsonl`, one JSON object a line, written as training goes.
+//! Learning curves for machines: `metrics.jsonl`, one JSON object per line, written as training goes.
 //!
 //! Every line is a [`Metric`]: `stage`, `step`, `seconds`, and the stage's own figures. [`Curves`] keeps the promise of
 //! [`Progress::record`]: what is told again is not written again, and what was lost with a killed process is taken back when
-//! it comes anew. A line is written in one go; half a line, left by a kill or a full disk, is taken away when the file is
+//! it comes again. A line is written in one go; half a line, left by a kill or a full disk, is removed when the file is
 //! opened again.
 
 use super::TrainError;
@@ -58,8 +58,8 @@ impl Curves {
         Ok(curves)
     }
 
-    /// Writes a record down; whether it was news. One that tells something else than the one of the same stage and step
-    /// takes its place, and the place of all that came after that one.
+    /// Writes a record; returns whether it was new. A different record of the same stage and step replaces the old one
+    /// and everything after it.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -79,7 +79,7 @@ impl Curves {
         Ok(true)
     }
 
-    /// Takes back all that was recorded of `stage` after `step`.
+    /// Removes all records of `stage` after `step`.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -89,7 +89,7 @@ impl Curves {
         if self.lines.len() < before { self.rewrite() } else { Ok(()) }
     }
 
-    /// Writes the file anew, aside: a kill leaves it as it was or as it should be.
+    /// Rewrites the file atomically.
     fn rewrite(&mut self) -> Result<(), TrainError> {
         let written = write_aside(&self.path, |out| {
             self.lines.iter().try_for_each(|line| out.write_all(line.text.as_bytes()))
@@ -100,8 +100,8 @@ impl Curves {
     }
 }
 
-/// The whole lines of a file of learning curves; none where there is no file. Lines that are no metrics are passed over: the
-/// file is for looking at, nothing is learnt from it.
+/// The whole lines of a file of learning curves; none where there is no file. Lines that are not metrics are skipped:
+/// the file is for inspection only.
 ///
 /// # Errors
 /// If the file is there and cannot be read.
@@ -132,7 +132,7 @@ pub struct Recording<'a> {
     state: Mutex<Opened>,
 }
 
-/// The file is opened by the first record: until then the training may still find that its folder is another's.
+/// The file is opened by the first record, because until then the training may find its folder locked.
 enum Opened {
     NotYet,
     Open(Curves),
@@ -238,7 +238,7 @@ mod tests {
             curves.record(&metric(stage, step, 0.5)).unwrap();
         }
         let before = std::fs::read(&path).unwrap();
-        // Killed; the checkpoint knew two epochs. They are told again, then the third comes anew and takes longer.
+        // Killed; the checkpoint knew two epochs. They are told again, then the third comes again and takes longer.
         let mut curves = Curves::open(&path).unwrap();
         for step in [1, 2] {
             assert!(!curves.record(&metric("walk", step, 0.5)).unwrap());

@@ -1,4 +1,4 @@
-//! The loop: epochs of steps, a look at the validation split now and then, the best weights kept.
+//! The training loop: epochs of steps, validation, the best weights kept.
 
 use super::checkpoint::{Best, Folder, Found, State, Weights};
 use super::{EpochEnd, Look, Sums, TrainError, Trainable, TrainingPlan};
@@ -11,14 +11,14 @@ use std::time::Instant;
 /// How a training went.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainingSummary {
-    /// Epochs that were trained; the last may have been cut short by the time.
+    /// Epochs trained; the last may have been cut short by the time limit.
     pub epochs: usize,
-    /// The epoch (from 1) whose weights were kept and what its validation saw; without a validation the last weights are
+    /// The epoch (from 1) whose weights were kept and its validation figures; without validation the last weights are
     /// kept.
     pub best: Option<Best>,
     /// The record of each epoch.
     pub history: Vec<Metric>,
-    /// Seconds over all sittings, validation included.
+    /// Seconds over all invocations, validation included.
     pub seconds: f64,
     /// Seconds of these that the steps took.
     pub step_seconds: f64,
@@ -64,14 +64,14 @@ struct Run<'a, N> {
     gradients: Gradients,
     state: State,
     best_weights: Option<Weights>,
-    /// The epoch under way is the last.
+    /// Whether the current epoch is the last.
     time_is_up: bool,
-    /// The checkpoint is behind.
+    /// Whether the checkpoint is out of date.
     unsaved: bool,
     seconds_before: f64,
     began: Instant,
     saved: Instant,
-    /// Since when the steps under way are timed.
+    /// When timing of the current steps began.
     stepping: Option<Instant>,
 }
 
@@ -89,7 +89,7 @@ impl<'a, N: Trainable> Run<'a, N> {
                 Found::Nothing => {}
                 Found::Useless(why) => {
                     progress.begin(&plan.title, "", None);
-                    progress.end(&format_args!("{why}; beginning anew"));
+                    progress.end(&format_args!("{why}; starting over"));
                 }
                 Found::Training(found, best) => (state, best_weights) = (*found, best),
             }
@@ -120,7 +120,7 @@ impl<'a, N: Trainable> Run<'a, N> {
             self.take_steps()?;
             self.close_epoch()?;
         }
-        // What the time has cut short stays in the checkpoint as it was when the time was up.
+        // An epoch cut short by the time limit stays unfinished in the checkpoint.
         if self.unsaved && !self.time_is_up { Ok(self.save()?) } else { Ok(()) }
     }
 
@@ -172,20 +172,20 @@ impl<'a, N: Trainable> Run<'a, N> {
         self.state.sums.read_some(self.state.epoch)
     }
 
-    /// Keeps what was done and says that the user wants to stop.
+    /// Writes a checkpoint and returns the interruption.
     fn interrupt(&mut self) -> Result<(), N::Error> {
         self.save()?;
         Err(TrainError::Interrupted { epoch: self.state.epoch + 1 }.into())
     }
 
-    /// Looks at the validation split if it is time, records the epoch, and moves on to the next.
+    /// Validates if due, records the epoch, and moves on to the next.
     fn close_epoch(&mut self) -> Result<(), N::Error> {
         let done = self.state.epoch + 1;
         let last = self.time_is_up || done == self.plan.epochs();
         let due = self.plan.validate_every.is_some_and(|every| last || done.is_multiple_of(every));
         let mut look = None;
         if due {
-            // Interrupted here, the epoch stands at its end and is validated when the training goes on.
+            // If interrupted here, the epoch is complete and is validated when the training resumes.
             let Some(seen) = self.network.validate(self.progress)? else { return self.interrupt() };
             self.keep_if_best(Best { epoch: done, figures: seen.figures })?;
             look = Some(seen);
@@ -208,7 +208,7 @@ impl<'a, N: Trainable> Run<'a, N> {
         Ok(())
     }
 
-    /// Remembers the weights if no look before was better.
+    /// Keeps the weights if no earlier validation was better.
     fn keep_if_best(&mut self, look: Best) -> Result<(), TrainError> {
         if self.state.best.is_some_and(|best| best.figures.mrr >= look.figures.mrr) {
             self.state.looks_since_best += 1;
@@ -219,7 +219,7 @@ impl<'a, N: Trainable> Run<'a, N> {
         Ok(())
     }
 
-    /// Reads what still waits on the device: only then the steps so far are really done.
+    /// Reads pending values from the device; only then are the steps really done.
     fn read_sums(&mut self) -> Result<(), TrainError> {
         self.state.sums.read(self.state.epoch)?;
         if let Some(since) = &mut self.stepping {
@@ -238,7 +238,7 @@ impl<'a, N: Trainable> Run<'a, N> {
             folder.save(&self.state, self.best_weights.as_ref(), self.network.parameters(), &self.adam)?;
         }
         (self.saved, self.unsaved) = (Instant::now(), false);
-        // Writing is no step.
+        // Writing is not counted as step time.
         self.stepping = self.stepping.map(|_| self.saved);
         Ok(())
     }
@@ -270,7 +270,7 @@ fn in_record(look: Look) -> Map<String, Value> {
     figures
 }
 
-/// How it goes, for the one who waits; put into words only where somebody reads them.
+/// The progress line, formatted only when it is displayed.
 struct Line<'a, N>(&'a Run<'a, N>);
 
 impl<N: Trainable> fmt::Display for Line<'_, N> {

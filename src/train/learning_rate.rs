@@ -2,14 +2,14 @@
 
 use super::Place;
 
-/// How the learning rate falls.
+/// How the learning rate decays.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Decay {
     /// It does not.
     Constant,
-    /// In a straight line to this part of its first value.
+    /// Linearly, to this fraction of its initial value.
     Linear(f32),
-    /// Along half a cosine to this part of its first value.
+    /// Along half a cosine, to this fraction of its initial value.
     Cosine(f64),
     /// Multiplied by this after every epoch.
     Exponential(f64),
@@ -27,18 +27,18 @@ pub enum Within {
 /// The learning rate of every step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LearningRate {
-    /// What it begins with (what a warm-up leads to).
+    /// The initial value (after warm-up).
     pub initial: f64,
-    /// How it falls.
+    /// How it decays.
     pub decay: Decay,
     /// In what time it falls to its last value; of no matter to [`Decay::Exponential`].
     pub within: Within,
-    /// The steps in which it first rises from 0.
+    /// The warm-up steps, in which it rises from 0.
     pub warm_up: u64,
 }
 
 impl LearningRate {
-    /// One that stays as it is.
+    /// A constant learning rate.
     pub fn constant(initial: f64) -> Self {
         Self { initial, decay: Decay::Constant, within: Within::Steps(0), warm_up: 0 }
     }
@@ -49,7 +49,7 @@ impl LearningRate {
         let fallen = match self.decay {
             Decay::Constant => self.initial,
             Decay::Linear(last) => {
-                // In single precision: the published walkers were trained so, and the last bit counts.
+                // In single precision, as the published walkers were trained: results are bit-identical.
                 let done = epoch as f32 + batch as f32 / epoch_steps.max(1) as f32;
                 let part = match self.within {
                     Within::Epochs(epochs) => done / epochs.max(1) as f32,

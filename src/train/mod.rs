@@ -3,31 +3,30 @@
 //!
 //! **To put a network on it**, implement [`Trainable`]: where its [`Parameters`](crate::tensor::Parameters) are, how an
 //! epoch's examples are put in order, how one batch adds to the gradients, how good it is on the validation split
-//! ([`Validation`] asks and ranks), and what an epoch is worth saying about. Then describe the training in a [`TrainingPlan`]
-//! (how many steps, which [`LearningRate`], how often to validate, where checkpoints go and what they depend on) and call
-//! [`train`]. The network keeps no place, no optimiser and no best weights of its own; afterwards its parameters are those
-//! of the best validation, and the [`TrainingSummary`] says how it went.
+//! ([`Validation`] asks and ranks), and what an epoch reports. Then describe the training in a [`TrainingPlan`] (how
+//! many steps, which [`LearningRate`], how often to validate, where checkpoints go and what they depend on) and call
+//! [`train`]. The network keeps no position, no optimiser and no best weights of its own; afterwards its parameters are
+//! those of the best validation, and the [`TrainingSummary`] says how it went.
 //!
 //! What the harness promises for that:
 //! - *The same seed gives the same bits, however often the training was stopped.* A checkpoint holds everything that the
 //!   next step depends on. So a step may draw random numbers only from the seed and its [`Place`], and an epoch's order only
 //!   from the seed and the epoch's number; nothing may be remembered from step to step outside of parameters and [`Sums`].
-//! - *A kill at any moment* leaves the checkpoint before or the one after, never half of one ([`write_aside`]). Checkpoints
-//!   are written every [`TrainingPlan::checkpoint_every`], when the user interrupts, and at the end; [`forget`] removes the one of a
-//!   training whose result is safe.
+//! - *A kill at any moment* leaves the previous or the next checkpoint, never a partial one.
+//!   Checkpoints are written every [`TrainingPlan::checkpoint_every`], when the user interrupts, and at the end;
+//!   [`forget`] removes the one of a training whose result is safe.
 //! - *A checkpoint of another training* (other settings, data or seed: [`CheckpointKey`]) is an error that names what
-//!   differs. One that is damaged or of another format is of no use to anyone: training begins anew and says so.
-//! - *One training a folder*: it is locked by the operating system as long as the process lives.
-//! - *Records come once*: a [`Metric`](crate::progress::Metric) goes to [`Progress::record`] after every epoch. A training
-//!   that goes on from a checkpoint tells its records again from the first; a listener that has them already ([`Curves`])
-//!   takes no notice, and one that heard of epochs that were lost takes those back.
-//! - *When the time is up* the epoch under way is cut short, validated and recorded as the last. The checkpoint still has it
-//!   unfinished, so with more time the training goes on as if it had not been cut.
+//!   differs. A damaged checkpoint, or one of another format, is discarded: training starts over and says so.
+//! - *One training per folder*: the operating system locks it as long as the process lives.
+//! - *Records come once*: a [`Metric`](crate::progress::Metric) goes to [`Progress::record`] after every epoch. A
+//!   resumed training repeats its records from the first; a listener that has them ([`Curves`]) ignores them, and
+//!   removes those of epochs that were lost.
+//! - *When the time is up* the current epoch is cut short, validated and recorded as the last. In the checkpoint it
+//!   stays unfinished, so with more time the training continues as if it had not been cut.
 //!
 //! The room knows tensors, the ranking of a validation split and the triples that a checkpoint depends on. It knows no
 //! model, no reward and no file but those in the training's folder.
 //!
-//! [`write_aside`]: crate::aside::write_aside
 //! [`Progress::record`]: crate::progress::Progress::record
 
 mod checkpoint;
@@ -70,7 +69,7 @@ pub enum TrainError {
         why: String,
     },
     /// Another process trains in the same folder.
-    #[error("{}: another training is at work here; wait for it, or train in another folder", path.display())]
+    #[error("{}: another training is using this folder; wait for it, or train in another folder", path.display())]
     Locked {
         /// The folder.
         path: PathBuf,
@@ -80,10 +79,10 @@ pub enum TrainError {
     File {
         /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The loss or the gradient is no number any more.
+    /// The loss or the gradient is not finite.
     #[error(
         "training diverged in epoch {epoch}: the {figure} is not a number; lower learning_rate or set clip"
     )]

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// A network that [`train`](super::train()) can train.
 ///
 /// Implement it on a struct that borrows the network and holds what training needs besides: examples, rules, the
-/// [`Validation`](super::Validation). What such a struct is made from must be the same whenever the training goes on.
+/// [`Validation`](super::Validation). It must be built from the same inputs whenever the training is resumed.
 pub trait Trainable {
     /// What can go wrong with this network.
     type Error: From<TrainError>;
@@ -22,32 +22,32 @@ pub trait Trainable {
     /// The same, to be changed.
     fn parameters_mut(&mut self) -> &mut Parameters;
 
-    /// Puts the examples of an epoch (from 0) in order, as a function of the seed and of `epoch` alone. Called before the
-    /// epoch's first step, and again if the training goes on in the middle of it.
+    /// Puts the examples of an epoch (from 0) in order, as a function of the seed and of `epoch` alone. Called before
+    /// the epoch's first step, and again if the training continues in the middle of it.
     fn begin_epoch(&mut self, epoch: usize);
 
     /// Adds the gradients of one batch to `gradients`, and what the epoch's record is made from to `sums`. Draws random
     /// numbers by the seed and `place` alone. The harness clips, and lets the optimiser take the step.
     ///
     /// # Errors
-    /// Whatever the network meets.
+    /// Whatever makes the network fail.
     fn step(&mut self, place: Place, gradients: &mut Gradients, sums: &mut Sums) -> Result<(), Self::Error>;
 
     /// How good the network is on the validation split; the weights with the highest MRR are kept. `None` if the user asked
     /// to stop meanwhile. Not called without [`TrainingPlan::validate_every`](super::TrainingPlan::validate_every).
     ///
     /// # Errors
-    /// Whatever the network meets.
+    /// Whatever makes the network fail.
     fn validate(&self, progress: &dyn Progress) -> Result<Option<Look>, Self::Error>;
 
     /// The figures of an epoch's record. The harness adds `learning_rate` and those of the validation.
     fn figures(&self, epoch: &EpochEnd<'_>) -> Map<String, Value>;
 
-    /// A few words on how it goes, for the one who waits: from the sums of the epoch under way, or the record of the last.
+    /// A short progress line, from the sums of the current epoch or the record of the last.
     fn line(&self, sums: &Sums, last: Option<&Metric>) -> String;
 }
 
-/// Where a step stands in the training; everything counts from 0.
+/// The position of a step in the training; everything counts from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The epoch.
@@ -58,19 +58,19 @@ pub struct Place {
     pub step: u64,
 }
 
-/// What a look at the validation split saw.
+/// The outcome of a validation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Look {
     /// The figures; go into the record with `valid_` before their names.
     pub figures: Figures,
-    /// What else the network found out on the way; goes into the record as it is.
+    /// Further figures of the network; they go into the record unchanged.
     pub more: Map<String, Value>,
 }
 
 /// An epoch that is over.
 #[derive(Clone, Copy)]
 pub struct EpochEnd<'a> {
-    /// Steps that were taken in it: fewer than others have if the time was up, or if the last epoch is a fraction.
+    /// Steps taken: fewer than in other epochs if the time was up, or if the last epoch is a fraction.
     pub steps: usize,
     /// Seconds that its steps took.
     pub seconds: f64,
@@ -105,7 +105,7 @@ impl Sums {
         }
     }
 
-    /// Adds a number that is still on the device. It is read some steps later, so that nobody waits for it.
+    /// Adds a number that is still on the device. It is read some steps later, so that nothing blocks.
     pub fn add_later(&mut self, name: &'static str, value: Tensor) {
         self.unread.push((name, value));
     }
@@ -130,12 +130,12 @@ impl Sums {
         self.totals.clear();
     }
 
-    /// Reads what waits on the device if it has become much.
+    /// Reads pending values from the device if there are many.
     pub(super) fn read_some(&mut self, epoch: usize) -> Result<(), TrainError> {
         if self.unread.len() >= UNREAD { self.read(epoch) } else { Ok(()) }
     }
 
-    /// Reads what waits on the device.
+    /// Reads pending values from the device.
     pub(super) fn read(&mut self, epoch: usize) -> Result<(), TrainError> {
         for (name, value) in std::mem::take(&mut self.unread) {
             let value = f64::from(value.number()?);

@@ -1,4 +1,4 @@
-//! What the harness is told about a training.
+//! The description of a training.
 
 use super::{LearningRate, Place};
 use crate::fnv::Fnv;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// How a network is to be trained.
+/// How a network to train.
 #[derive(Clone, Debug)]
 pub struct TrainingPlan<'a> {
     /// The name in records: what [`Metric::stage`](crate::progress::Metric::stage) says.
@@ -25,23 +25,22 @@ pub struct TrainingPlan<'a> {
     pub adam: AdamOptions,
     /// The learning rate of every step.
     pub learning_rate: LearningRate,
-    /// The largest norm of the gradients; infinite to sum the norms up without clipping. Without, nothing is computed.
+    /// The largest norm of the gradients; infinite to record the norms without clipping. `None` computes nothing.
     pub clip: Option<f32>,
-    /// Epochs from one look at the validation split to the next; the last epoch is always looked at. Without, the last
-    /// weights are kept.
+    /// Epochs between two validations; the last epoch is always validated. `None` keeps the last weights.
     pub validate_every: Option<usize>,
-    /// Looks without a better MRR after which training ends; 0 for never.
+    /// Validations without a better MRR after which training ends; 0 for never.
     pub patience: usize,
-    /// Where checkpoints go, and come from if a training was stopped. Without, nothing is written.
+    /// The folder for checkpoints, from which a stopped training resumes. `None` writes nothing.
     pub folder: Option<&'a Path>,
-    /// The longest that training goes without a checkpoint.
+    /// The longest time between two checkpoints.
     pub checkpoint_every: Duration,
     /// What a checkpoint depends on.
     pub checkpoint_key: CheckpointKey,
 }
 
 impl TrainingPlan<'_> {
-    /// How often a checkpoint is written where nobody says otherwise: what a kill may cost.
+    /// How often a checkpoint is written by default: what a kill may cost.
     pub const CHECKPOINT_EVERY: Duration = Duration::from_secs(120);
 
     /// Epochs in all, the fraction of the last counted as one.
@@ -59,9 +58,9 @@ impl TrainingPlan<'_> {
     }
 }
 
-/// What a training's next step depends on besides its checkpoint: settings, data, seed, each by name. A training goes on
-/// only from a checkpoint with the very same key. Leave out what may change on the way, such as the number of epochs where
-/// the learning rate does not go by it.
+/// What a training's next step depends on besides its checkpoint: settings, data, seed, each by name. A training goes
+/// on only from a checkpoint with the very same key. Leave out what may change, such as the number of epochs where the
+/// learning rate does not depend on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckpointKey(BTreeMap<String, String>);
 
@@ -95,7 +94,7 @@ impl CheckpointKey {
         self.value(name, &format!("{} triples, {:016x}", triples.len(), sum.value()))
     }
 
-    /// The first name under which `other` says something else.
+    /// The first name whose value differs in `other`.
     pub(super) fn difference<'a>(&'a self, other: &'a CheckpointKey) -> Option<&'a str> {
         let names = self.0.keys().chain(other.0.keys());
         names.filter(|name| self.0.get(*name) != other.0.get(*name)).min().map(String::as_str)

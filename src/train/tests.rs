@@ -124,7 +124,7 @@ struct AsSettings {
     width: usize,
 }
 
-/// Listens; dies, interrupts or runs out of time after so many steps of this sitting.
+/// Listens; dies, interrupts or runs out of time after this many steps of this invocation.
 #[derive(Default)]
 struct Listener {
     dies: Option<u64>,
@@ -201,7 +201,7 @@ fn it_learns_and_keeps_the_best() {
 #[test]
 fn killed_and_stopped_again_and_again_it_comes_to_the_same_bits_and_records() {
     let (expected, weights) = whole();
-    // After how many steps of a sitting it is killed, and how many may pass without a checkpoint.
+    // After how many steps of an invocation it is killed, and how many may pass without a checkpoint.
     for (dies, every) in [(1, 0), (2, 0), (7, 0), (9, 1), (3, 1)] {
         let folder = tempfile::tempdir().unwrap();
         let plan =
@@ -267,9 +267,9 @@ fn a_checkpoint_that_is_no_use_is_said_to_be_so_and_training_begins_anew() {
     of_before.write(&folder.path().join("before")).unwrap();
     let of_before = std::fs::read(folder.path().join("before")).unwrap();
     for (bytes, said) in [
-        (good[..good.len() / 2].to_vec(), "checkpoint.safetensors is damaged; beginning anew"),
-        (flipped, "checkpoint.safetensors is damaged; beginning anew"),
-        (of_before, "was written by another version of the program; beginning anew"),
+        (good[..good.len() / 2].to_vec(), "checkpoint.safetensors is damaged; starting over"),
+        (flipped, "checkpoint.safetensors is damaged; starting over"),
+        (of_before, "was written by another version of the program; starting over"),
     ] {
         std::fs::write(&path, bytes).unwrap();
         let listener = Listener::default();
@@ -289,7 +289,7 @@ fn a_checkpoint_that_is_no_use_is_said_to_be_so_and_training_begins_anew() {
         let other = TrainingPlan { checkpoint_key: key, ..plan.clone() };
         let error = sitting(&other, 1, &Listener::default()).unwrap().0.unwrap_err().to_string();
         assert!(
-            error.ends_with(&format!("of a training with another {name}; remove it to start anew")),
+            error.ends_with(&format!("belongs to a training with another {name}; remove it to start over")),
             "{error}"
         );
         assert_eq!(std::fs::read(&path).unwrap(), before);

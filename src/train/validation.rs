@@ -1,4 +1,4 @@
-//! A look at the validation split.
+//! Validation: ranking the validation split.
 
 use super::TrainError;
 use crate::eval::{EvalError, Figures, Protocol, Reasoner, Truth, evaluate};
