@@ -1,4 +1,4 @@
-//! Settings as they are given: TOML text or `key=value`, one layer over another, each setting with its place.
+//! Settings as given: TOML text or `key=value`, one layer over another, each setting with its place.
 //!
 //! A layer knows nothing of what the settings mean. [`Layer::over`] puts it over any plain struct that can be
 //! written as TOML: the struct's own fields are the known keys, and a key that is not among them, or a value
@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
-/// Why settings could not be taken.
+/// Why settings were rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// A setting that is not known, not of the right kind, or out of range.
+    /// An unknown setting, or a value of the wrong type or out of range.
     #[error("{place}: {message}")]
     Setting {
         /// Where it was given: `file:line`, or `key=value`.
@@ -28,7 +28,7 @@ pub enum SettingsError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }
@@ -51,17 +51,17 @@ impl Layer {
     /// The settings of a TOML file.
     ///
     /// # Errors
-    /// If the file cannot be read or is no TOML.
+    /// If the file cannot be read or is not valid TOML.
     pub fn read(path: &Path) -> Result<Self, SettingsError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| SettingsError::Io { path: path.to_owned(), source })?;
         Self::parse(&text, &path.display().to_string())
     }
 
-    /// The settings of TOML text; `name` stands for its file in messages.
+    /// The settings of TOML text; `name` is the file's name in messages.
     ///
     /// # Errors
-    /// If the text is no TOML.
+    /// If the text is not valid TOML.
     pub fn parse(text: &str, name: &str) -> Result<Self, SettingsError> {
         let place = |at: usize| format!("{name}:{}", text[..at].matches('\n').count() + 1);
         let wrong = |error: toml::de::Error| SettingsError::Setting {
@@ -75,7 +75,7 @@ impl Layer {
         Ok(layer)
     }
 
-    /// `key=value` settings. A value that is no TOML is taken as text, so that quotes are not needed.
+    /// `key=value` settings. A value that is not valid TOML is taken as text, so that quotes are not needed.
     ///
     /// # Errors
     /// If there is no `=` in one of them.
@@ -110,7 +110,7 @@ impl Layer {
         last.value.as_str()
     }
 
-    /// Takes out the setting `base`, by which a file begins from another one: its value and its place.
+    /// Removes the setting `base`, with which a file inherits from another one: its value and its place.
     ///
     /// # Errors
     /// If the value is no text.
@@ -151,8 +151,8 @@ impl Layer {
         }
     }
 
-    /// `base` with this layer's settings in place of its own. Every setting is also tried alone, so that the one
-    /// to blame is known if `check` has something against all of them together.
+    /// `base` with this layer's settings in place of its own. Every setting is also tried alone, so that the error
+    /// names the offending one if `check` rejects all of them together.
     ///
     /// # Errors
     /// If a key is unknown or a value does not fit.
@@ -252,9 +252,9 @@ fn suggestion(key: &str, known: &[String]) -> String {
     }
 }
 
-/// What the deserialiser says, with the names of Rust's types put in words.
+/// The deserialiser's message, with the names of Rust's types in words.
 fn in_words(message: &str) -> String {
-    let mut said = message.trim().replace('\n', ", ");
+    let mut plain = message.trim().replace('\n', ", ");
     for (kind, words) in [
         ("expected f64", "expected a number"),
         ("expected f32", "expected a number"),
@@ -263,9 +263,9 @@ fn in_words(message: &str) -> String {
         ("expected usize", "expected a whole number, 0 or more"),
         ("expected a boolean", "expected true or false"),
     ] {
-        said = said.replace(kind, words);
+        plain = plain.replace(kind, words);
     }
-    said
+    plain
 }
 
 #[cfg(test)]
