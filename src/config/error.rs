@@ -8,7 +8,7 @@ pub enum ConfigError {
     /// A setting that cannot be taken, or a file of settings that cannot be read.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// A configuration that does not come with the program.
+    /// An unknown configuration.
     #[error("{0}")]
     Unknown(String),
 }

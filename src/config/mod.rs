@@ -20,11 +20,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::ops::Bound;
 
-/// Who answers at the end. Decides which stages a run has.
+/// Which reasoner answers. Decides which stages a run has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum System {
-    /// The walker: RuleGuider, or, by its settings, MultiHop or MINERVA.
+    /// The walker: RuleGuider, or, depending on its settings, MultiHop or MINERVA.
     #[default]
     Walker,
     /// The rules alone.
@@ -41,7 +41,7 @@ pub enum System {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Who answers at the end.
+    /// Which reasoner answers.
     pub system: System,
     /// What is learnt from.
     pub data: DataConfig,
@@ -53,7 +53,7 @@ pub struct Config {
     pub walk: WalkConfig,
     /// The propagator and its training.
     pub propagate: propagate::PropagateSettings,
-    /// How much each reasoner of the blend counts.
+    /// The weights of the reasoners in the blend.
     pub blend: BlendConfig,
     /// The ranking at the end.
     pub eval: EvalConfig,
@@ -66,7 +66,7 @@ pub enum LearnValid {
     /// Where the data set has a graph larger than its set of training queries, as published for NELL-995.
     #[default]
     Auto,
-    /// Always. Figures on the validation split then say nothing.
+    /// Always. Figures on the validation split are then meaningless.
     Always,
     /// Never: for tuning.
     Never,
@@ -126,7 +126,7 @@ impl Default for RulesConfig {
 }
 
 impl RulesConfig {
-    /// What is wrong with the values, by the key to blame.
+    /// What is wrong with the values, by key.
     ///
     /// # Errors
     /// The key, what was expected and what was found.
@@ -140,7 +140,7 @@ impl RulesConfig {
         whole("top", self.top, 1..)
     }
 
-    /// The same as the miner takes it.
+    /// The same as the miner's options.
     pub fn mine_options(&self, seed: u64) -> MineOptions {
         MineOptions {
             types: self.types.clone(),
@@ -158,34 +158,34 @@ impl RulesConfig {
         }
     }
 
-    /// These settings with those that mining does not look at at fixed values.
+    /// These settings with those that mining ignores set to fixed values.
     pub fn mined(&self) -> Self {
         let Self { threshold, aggregate, top, seconds, .. } = Self::default();
         let seconds = if self.samples > 0 { seconds } else { self.seconds };
         Self { threshold, aggregate, top, seconds, ..self.clone() }
     }
 
-    /// The same as the application of rules takes it.
+    /// The same as options for applying rules.
     pub fn apply_options(&self) -> ApplyOptions {
         ApplyOptions { aggregate: self.aggregate, top: self.top, ..ApplyOptions::default() }
     }
 }
 
-/// How much each reasoner of the blend counts.
+/// The weights of the reasoners in the blend.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BlendConfig {
-    /// Whether the weights are fitted on the validation split. Where that is learnt from, it cannot tell any more,
-    /// and the weights below count.
+    /// Whether the weights are fitted on the validation split. Where that split is learnt from, the weights below are
+    /// used.
     pub fit: bool,
-    /// At most so many validation triples are asked for that, evenly spread; 0 for all.
+    /// The most validation triples used for that, evenly spread; 0 for all.
     pub validation_queries: usize,
     /// Whether rules answer too. Without them the blend is the walker's answers in the order that walker and
     /// embedding model together give them.
     pub with_rules: bool,
-    /// Whether the walker answers too. Without it only what a rule speaks for is answered.
+    /// Whether the walker answers too. Without it only candidates that a rule supports are answers.
     pub with_walker: bool,
-    /// Whether the embedding model has a say in the order.
+    /// Whether the embedding model takes part in the ordering.
     pub with_embedding: bool,
     /// Whether the propagator answers too.
     pub with_propagator: bool,
@@ -224,7 +224,7 @@ impl BlendConfig {
         number("embedding", self.embedding, 0.0..)
     }
 
-    /// The weights where none are fitted: none for who does not speak.
+    /// The weights where none are fitted: 0 for members that are left out.
     pub fn weights(&self) -> BlendWeights {
         let given = |speaks: bool, weight: f64| if speaks { weight } else { 0.0 };
         BlendWeights {
@@ -235,7 +235,7 @@ impl BlendConfig {
     }
 }
 
-/// How much each reasoner counts.
+/// The weight of each reasoner.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BlendWeights {
@@ -253,7 +253,7 @@ pub struct BlendWeights {
 pub struct EvalConfig {
     /// Which end of the test triples is asked for.
     pub direction: Side,
-    /// Where a target stands among its equals.
+    /// How ties are ranked.
     pub ties: Ties,
     /// How many answers are shown with their reasons at the end.
     pub examples: usize,
@@ -269,7 +269,7 @@ impl Default for EvalConfig {
 }
 
 impl Config {
-    /// What is wrong with the values, by the key to blame.
+    /// What is wrong with the values, by key.
     ///
     /// # Errors
     /// The key, what was expected and what was found.
@@ -325,7 +325,7 @@ impl Config {
         toml::to_string(self).expect("a configuration is plain fields, which TOML can hold")
     }
 
-    /// Reads what [`to_toml`](Self::to_toml) wrote; `name` stands for the file in messages.
+    /// Reads what [`to_toml`](Self::to_toml) wrote; `name` is the file's name in messages.
     ///
     /// # Errors
     /// If it has a key that is not known or a value that does not fit.

@@ -1,13 +1,13 @@
-//! The configurations that come with the program: the files of `configs/`, one for each system and data set.
+//! The built-in configurations: the files of `configs/`, one for each system and data set.
 //!
-//! A file may begin from another one: `base = "wn18rr/ruleguider-complex"` takes that file's settings first.
+//! A file may inherit from another one: `base = "wn18rr/ruleguider-complex"` starts from that file's settings.
 
 use super::{Config, ConfigError, Layer, SettingsError};
 use crate::embed::{self, ModelKind, Settings};
 use crate::suggest::nearest;
 use std::path::Path;
 
-/// A configuration that comes with the program.
+/// A built-in configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Named {
     /// `dataset/system`, or one word.
@@ -96,12 +96,12 @@ const ALL: &[Named] = files![
     "kinship/rules-cyclic",
 ];
 
-/// The names of all configurations that come with the program.
+/// The names of all built-in configurations.
 pub fn names() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|named| named.name)
 }
 
-/// The configuration called `name`: a file, or one that comes with the program.
+/// The configuration called `name`: a file, or a built-in one.
 ///
 /// # Errors
 /// If there is neither, with the nearest name; or if it cannot be read.
@@ -131,7 +131,7 @@ fn layered(text: &str, file: &str, base: &Config, depth: usize) -> Result<Config
     let Some((from, place)) = from else { return under(base) };
     let wrong = |message: String| ConfigError::from(SettingsError::Setting { place: place.clone(), message });
     if depth > 4 {
-        return Err(wrong("configurations that begin from one another have no end".to_owned()));
+        return Err(wrong("these configurations inherit from each other in a cycle".to_owned()));
     }
     let known = ALL.iter().find(|known| known.name == from);
     let known = known.ok_or_else(|| wrong(unknown(&from).to_string()))?;
