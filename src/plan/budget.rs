@@ -1,8 +1,8 @@
 //! The time that a run may take, and how its stages share it.
 //!
-//! A stage gets its planned part of what is left when it begins, after what the ranking at the end needs is put
-//! aside. So a stage that ends early leaves its time to those after it, and one that was planned too short does not
-//! take theirs. A stage whose time is up ends with the best it has; it is finished, not interrupted.
+//! A stage gets its planned share of the time left when it begins, after reserving what the ranking at the end needs. A
+//! stage that ends early leaves its time to later ones, and one that was planned too short does not take theirs. A
+//! stage that runs out of time ends with the best it has; it is finished, not interrupted.
 
 use super::{Resources, Stage};
 use crate::progress::{Metric, Progress};
@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::{Mutex, PoisonError};
 
-/// The most of the time that is put aside for ranking. Chosen by hand, as is the least: what is not needed for ranking is
-/// lost for learning.
+/// The largest share of the time reserved for ranking. Chosen by hand, as is the least: what is not needed for ranking
+/// is lost for learning.
 const MOST_FOR_RANKING: f64 = 0.3;
 /// The least of it: files are read and written between the stages, too.
 const LEAST_FOR_RANKING: f64 = 0.05;
-/// Estimates are off by this factor easily.
+/// Estimates are easily off by this factor.
 const DOUBT: f64 = 2.0;
 
 /// How long a run may take, and what was planned.
@@ -23,7 +23,7 @@ const DOUBT: f64 = 2.0;
 pub struct TimeBudget {
     /// What it was planned with, the time for everything among it.
     pub resources: Resources,
-    /// When it began, from where the run's clock counts: reading the data may have come before.
+    /// When it began, on the run's clock: reading the data may have come before.
     pub began: std::time::Instant,
     /// About how many seconds each stage takes.
     pub planned: BTreeMap<Stage, f64>,
@@ -53,11 +53,11 @@ pub struct Timed<'a> {
 
 #[derive(Default)]
 struct State {
-    /// Seconds that finished stages took in earlier sittings.
+    /// Seconds that finished stages took in earlier invocations.
     before: f64,
     /// When the current stage has to end, by the clock.
     until: Option<f64>,
-    /// Whether the stage has been told so.
+    /// Whether the stage has been told to end.
     told: bool,
 }
 
@@ -87,7 +87,7 @@ impl<'a> Timed<'a> {
         state.told
     }
 
-    /// A stage was finished in an earlier sitting and took so long.
+    /// A stage was finished in an earlier invocation and took so long.
     pub fn taken_before(&self, seconds: f64) {
         self.lock().before += seconds;
     }

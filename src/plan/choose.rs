@@ -1,4 +1,4 @@
-//! Settings that suit a graph which nobody has tuned for, within a budget of time, and what they will cost.
+//! Settings for a graph that nobody has tuned for, within a time budget, and what they will cost.
 
 use super::networks::{GraphSize, Networks, Resources, embed_epoch, searching, walking};
 use super::{Stage, TimeBudget};
@@ -10,18 +10,18 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Instant;
 
-/// What ranking by a blend costs, by the walker alone being 1. This and [`OPENING`] are rough: twice the estimate is put
-/// aside for ranking.
+/// The cost of ranking by a blend, relative to the walker alone. This and [`OPENING`] are rough: twice the estimate is
+/// held out for ranking.
 const BLENDING: f64 = 3.0;
 /// Queries that a thread ranks by rules in a second. By benches/README.md 1,800 by FB15k-237's 1,464,654 rules of all types
 /// (20,466 in 5.7 s on two cores), 15,500 by 17,367 cyclic ones.
 const RANKED: f64 = 3500.0;
 /// Seconds that it takes to open a blend with some hundred thousand rules.
 const OPENING: f64 = 2.5;
-/// Among so many facts there are millions of rules about single entities that were right only twice. Chosen by hand, above
-/// the 310,116 facts of FB15k-237 and below the 674,228 of the smaller large family in results/NOTES.md.
+/// From this many facts on, there are millions of rules about single entities that were right only twice. Chosen by
+/// hand, above the 310,116 facts of FB15k-237 and below the 674,228 of the smaller large family in results/NOTES.md.
 const MANY_FACTS: usize = 500_000;
-/// So many validation triples tell enough, and cost little: the standard error of their MRR is about 0.01.
+/// This many validation triples tell enough, and cost little: the standard error of their MRR is about 0.01.
 const VALIDATION_QUERIES: usize = 2000;
 
 /// What will be done, and about how long each stage will take.
@@ -31,11 +31,11 @@ pub struct Plan {
     pub config: Config,
     /// Seconds of mining, of the embedding model, of pre-training, of joint training, of ranking.
     pub seconds: [f64; 5],
-    /// For which graph.
+    /// The graph it was made for.
     pub shape: GraphSize,
-    /// By what resources.
+    /// The resources it was made for.
     pub resources: Resources,
-    /// For which networks there is no time, if for any.
+    /// The networks for which there is no time.
     pub missing: Option<&'static str>,
 }
 
@@ -46,18 +46,18 @@ impl Plan {
         Self { config, seconds, shape: *shape, resources: *resources, missing: None }
     }
 
-    /// The plan with settings of the user's over it.
+    /// The plan with the user's settings applied.
     ///
     /// # Errors
     /// If a setting is not known or does not fit.
     pub fn with(&self, set: &Layer) -> Result<Self, ConfigError> {
         let plan = Self::of(self.config.with(set)?, &self.shape, &self.resources);
-        // Who chooses the stages need not be told what there is no time for.
+        // Whoever sets the system explicitly does not need this hint.
         let missing = self.missing.filter(|_| Stage::of(&plan.config) == Stage::of(&self.config));
         Ok(Self { missing, ..plan })
     }
 
-    /// The same for the run that holds to it; `began` is when its time began.
+    /// The time budget of the plan; `began` is when its time began.
     pub fn budget(&self, began: Instant) -> TimeBudget {
         let [mining, embedding, alone, together, ranking] = self.seconds;
         let planned = BTreeMap::from([
@@ -72,12 +72,12 @@ impl Plan {
     }
 }
 
-/// Settings for a graph of this shape with these resources: what rules and the networks that there is time for say together.
+/// Settings for a graph of this shape with these resources: a blend of rules and the networks that there is time for.
 pub fn choose(shape: &GraphSize, resources: &Resources) -> Plan {
     let budget = resources.seconds();
     let mut config = Config { system: System::Blend, ..Config::default() };
     let Networks { walker, embedding } = Networks::within(shape, resources);
-    // Rules with constants bring much on large graphs; on small ones those that are paths say it all.
+    // Rules with constants help much on large graphs; on small ones cyclic rules suffice.
     if shape.entities >= LARGE || !walker.fits {
         config.rules.types = vec![RuleType::Cyclic, RuleType::Acyclic, RuleType::Zero];
     }
@@ -95,7 +95,7 @@ pub fn choose(shape: &GraphSize, resources: &Resources) -> Plan {
             Some("a walker")
         }
         (false, false) => {
-            // Too large for any of the networks: rules scale.
+            // Too large for any network; rules scale.
             config.system = System::Rules;
             let left = 0.9 * budget - by_rules(shape, resources);
             config.rules.seconds = left.clamp(0.2 * budget, 0.8 * budget).max(1.0);
@@ -169,7 +169,7 @@ impl fmt::Display for Plan {
             System::Embedding => " by the embedding model",
             System::Walker => " by the walker",
             System::Propagator => " by the propagator",
-            System::Blend => " by what they say together",
+            System::Blend => " by their blend",
         };
         write!(f, " ranking{by}, about {}", about(ranking))
     }

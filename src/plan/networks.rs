@@ -1,7 +1,7 @@
-//! The networks that a graph wants and the time allows: their sizes, and what training them costs.
+//! The networks for a graph within the time: their sizes, and what training them costs.
 //!
-//! The estimates count multiplications and divide them by what a core does of them in our own code; they are
-//! there to choose sizes and numbers of epochs, and are off by a factor of two easily.
+//! The estimates count multiply-adds and divide by the measured throughput of a core; they choose sizes and numbers of
+//! epochs, and are easily off by a factor of two.
 
 use crate::embed::{self, LARGE, ModelKind, Settings};
 use crate::eval::Side;
@@ -9,11 +9,11 @@ use crate::graph::Dataset;
 use crate::walk::{Pool, WalkConfig};
 use serde::{Deserialize, Serialize};
 
-/// Multiply-adds that a core does in a second, in thousand millions: what small networks get of one with AVX-512 in training.
-/// By benches/README.md large ones get 47: W2 takes 0.525 s on one thread for 3 × 512 × 40,000 × 400. A stage is cut where
+/// Giga multiply-adds per second and core: what small networks reach in training on a core with AVX-512. By
+/// benches/README.md large ones get 47: W2 takes 0.525 s on one thread for 3 × 512 × 40,000 × 400. A stage is cut where
 /// its time is up, so a number that is off costs size or epochs, not minutes.
 const A_CORE: f64 = 20.0;
-/// How many cores an NVIDIA card is worth here. By benches/README.md an H200 trains walkers as fast as 45 to 125 of its
+/// How many such cores one NVIDIA GPU is worth. By benches/README.md an H200 trains walkers as fast as 45 to 125 of its
 /// cores and an embedding model as fast as 340: one number between, for all cards.
 const A_CARD: f64 = 150.0;
 /// How many times as fast the products of an embedding model with very many entities are: 47 (above) to [`A_CORE`], less
@@ -22,28 +22,29 @@ const LARGE_PRODUCTS: f64 = 2.0;
 /// From this mean degree on a graph is walked like FB15k-237, below like WN18RR. Between theirs, which are 37.5 and 4.3
 /// (results/NOTES.md, *Degrees*); no graph between has been tried.
 const DENSE: f64 = 15.0;
-/// The part of the time that the walker gets. These parts were chosen by hand; results/NOTES.md, *Your own graph*, has
-/// the figures that `run` reaches with them.
+/// The walker's share of the time. These parts were chosen by hand; results/NOTES.md, *Your own graph*, has the figures
+/// that `run` reaches with them.
 const WALKING: f64 = 0.5;
-/// The part that the embedding model gets.
+/// The embedding model's share.
 const EMBEDDING: f64 = 0.3;
-/// The part that it gets if there is no time for a walker.
+/// Its share if there is no time for a walker.
 const ALONE: f64 = 0.65;
 /// What an epoch of the relation agent alone costs, an epoch of both being 1: it is one of two agents.
 const PRETRAINING: f64 = 0.5;
-/// Walks may share states better than is assumed here: so many times as fast a walker has been seen.
+/// Walks may share states better than assumed: a walker has been this many times as fast.
 const HOPE: f64 = 3.0;
-/// A network is made smaller until the time is enough for so many epochs, and left out if the smallest has not
-/// even the second number of them: one that has hardly been trained says nothing, and rewards at random. results/NOTES.md,
-/// *Your own graph*: on WN18RR's facts in 8 minutes 47.3 by small networks, 39.3 by a large one after one epoch.
+/// A network is made smaller until there is time for this many epochs, and left out if the smallest gets fewer than the
+/// second number: a barely trained network is no help, and its rewards are random. results/NOTES.md, *Your own graph*:
+/// on WN18RR's facts in 8 minutes 47.3 by small networks, 39.3 by a large one after one epoch.
 const EPOCHS_WANTED: [usize; 2] = [10, 5];
-/// The sizes of walkers, the largest first: for so many entities or more, the width, layers, batch and walks a query.
+/// The sizes of walkers, the largest first: from this many entities on, the width, layers, batch and rollouts per
+/// query.
 const WALKERS: [(usize, [usize; 4]); 3] =
     [(LARGE, [200, 3, 256, 20]), (1000, [100, 2, 128, 20]), (0, [64, 1, 128, 10])];
 /// The dimensions of embedding models, the largest first.
 const DIMENSIONS: [usize; 3] = [200, 100, 64];
 
-/// What matters of a graph.
+/// The size of a graph, as far as planning needs it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GraphSize {
     /// How many entities there are.
@@ -76,14 +77,14 @@ impl GraphSize {
     }
 }
 
-/// What there is to compute with.
+/// The available resources.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Resources {
     /// The budget.
     pub minutes: f64,
     /// Threads of the CPU.
     pub threads: usize,
-    /// Whether tensors live on a card.
+    /// Whether tensors are on a GPU.
     pub cuda: bool,
 }
 
@@ -118,8 +119,8 @@ pub struct Networks {
 }
 
 impl Networks {
-    /// Those for a graph of this shape with these resources. The embedding model goes first: beside rules it says more,
-    /// and a walker that starts without it learns too little in a time that is too short for the other.
+    /// Those for a graph of this shape with these resources. The embedding model goes first: beside rules it helps
+    /// more, and if there is no time for it, a walker without it would learn too little.
     pub fn within(shape: &GraphSize, resources: &Resources) -> Self {
         let walker = fitting_walker(shape, resources);
         let embedding = fitting_embedding(shape, resources, EMBEDDING);
@@ -131,7 +132,7 @@ impl Networks {
     }
 }
 
-/// The largest of `sizes`, which come in this order, that gets the epochs it wants; otherwise the smallest.
+/// The first of `sizes`, largest first, that gets its epochs; otherwise the smallest.
 fn largest<T>(sizes: impl IntoIterator<Item = T>, epochs: impl Fn(&T) -> usize) -> FittedNetwork<T> {
     let [wanted, least] = EPOCHS_WANTED;
     let mut sizes = sizes.into_iter().peekable();
@@ -150,7 +151,7 @@ fn fitting_walker(shape: &GraphSize, resources: &Resources) -> FittedNetwork<Wal
         let in_time = WALKING * resources.seconds() / walk_epoch(shape, resources, &config);
         // Pre-training takes its part of the walker's time, at most half of it.
         let alone = (f64::from(config.pretrain_epochs) * PRETRAINING).min(0.5 * in_time);
-        // The step size is constant, so a training that comes out slower than hoped for is cut where its time is up.
+        // The learning rate is constant, so a training that is slower than estimated can be cut when its time is up.
         let epochs = (HOPE * (in_time - alone)).clamp(1.0, 40.0) as usize;
         let validate_every = (epochs / 8).max(1);
         WalkConfig { pretrain_epochs: (alone / PRETRAINING) as f32, epochs, validate_every, ..config }
@@ -161,18 +162,18 @@ fn fitting_walker(shape: &GraphSize, resources: &Resources) -> FittedNetwork<Wal
 fn walker(shape: &GraphSize, [width, layers, batch, rollouts]: [usize; 4]) -> WalkConfig {
     let dense = shape.is_dense();
     let published = if dense { WalkConfig::fb15k_237() } else { WalkConfig::wn18rr() };
-    // A small graph leaves no room for as many batches as make the published step safe.
+    // A small graph has too few batches for the published learning rate.
     let learning_rate = if shape.training < 20_000 { 0.003 } else { published.learning_rate };
     let beam = if shape.entities < 1000 { 64 } else { 128 };
     let lambda = if dense { 0.1 } else { 0.3 };
-    // A user asks for either end.
+    // Users ask for heads as well as tails.
     let side = Side::Both;
-    // The relation agent wants about a thousand batches alone, which is many passes over few queries.
+    // The relation agent needs about a thousand batches alone, which is many epochs over few queries.
     let batches = (shape.training * side.directions().len()).div_ceil(batch).max(1);
     let pretrain_epochs = (1000 / batches).clamp(1, 15) as f32;
     // On graphs as dense as FB15k-237 less of it, and of the dropout of embeddings, than published learnt faster.
     let entropy = if dense { 0.01 } else { published.entropy };
-    // Small graphs are explored soon enough without hiding much of them.
+    // Small graphs are explored fast enough with little action dropout.
     let hidden = if shape.entities < LARGE { 0.1 } else { published.relation_dropout };
     WalkConfig {
         side,
@@ -200,7 +201,7 @@ fn fitting_embedding(shape: &GraphSize, resources: &Resources, part: f64) -> Fit
         let settings = Settings { dimension, ..suited.clone() };
         let in_time = part * resources.seconds() / embed_epoch(shape, resources, &settings);
         let epochs = in_time.clamp(1.0, suited.epochs as f64) as usize;
-        // Few epochs want large steps.
+        // Few epochs need a large learning rate.
         let learning_rate = if epochs < suited.epochs { 0.01 } else { suited.learning_rate };
         // Where the validation split is learnt from there is no time to find the number of epochs without it first.
         let (final_epochs, evaluate_every) = (epochs, (epochs / 8).max(1));
@@ -227,7 +228,7 @@ pub fn walk_epoch(shape: &GraphSize, resources: &Resources, config: &WalkConfig)
     (cost / resources.rate()).max(1e-3)
 }
 
-/// Seconds of pre-training and of joint training, which is cut where its part of the time is up.
+/// Seconds of pre-training and of joint training, which is cut when its time is up.
 pub fn walking(shape: &GraphSize, resources: &Resources, config: &WalkConfig) -> [f64; 2] {
     let epoch = walk_epoch(shape, resources, config);
     let pretrained = if config.pretrains() { config.pretrain_epochs } else { 0.0 };
