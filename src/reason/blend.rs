@@ -20,7 +20,7 @@ use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// The lowest probability that is told apart from none, of members that list candidates and of those that score all.
+/// The floor on probabilities, of members that list candidates and of those that score all.
 const LEAST: [f64; 2] = [1e-4, 1e-16];
 /// Candidates that the propagator adds at most: those beyond have hardly any of the mass, and cost the other members time.
 const PROPAGATED: usize = 100;
@@ -28,12 +28,12 @@ const PROPAGATED: usize = 100;
 const AT_ONCE: usize = 1024;
 /// Queries that the weights are fitted to at once at most.
 const FITTED_AT_ONCE: usize = 512;
-/// Candidates of a query that the weights are fitted to at most: the right one and the best of the others.
+/// The most candidates per query for fitting: the right one and the best of the others.
 const FITTED_CANDIDATES: usize = 128;
-/// Fewer queries than this fit no weights: what was given counts.
+/// With fewer queries than this the given weights are used.
 const FEWEST: usize = 20;
 
-/// An answer as the members see it.
+/// An answer with the scores of the members.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Seen {
     entity: EntityId,
@@ -73,7 +73,7 @@ impl Blend {
         seen.iter().map(|one| Scored { entity: one.entity, score: score(&one.features, weights) }).collect()
     }
 
-    /// What the members say about the candidates of rules and walker.
+    /// The scores of the members for the candidates of rules and walker.
     fn seen(&self, queries: &[Query]) -> Result<Vec<Vec<Seen>>, ReasonerError> {
         self.seen_beside(queries, &self.by_rules(queries), &self.walked(queries)?)
     }
@@ -92,7 +92,7 @@ impl Blend {
         }
     }
 
-    /// What the members say, if rules and walker give these answers to each of `queries`.
+    /// The scores of the members, given the answers of rules and walker to each of `queries`.
     fn seen_beside(
         &self,
         queries: &[Query],
@@ -128,7 +128,7 @@ impl Blend {
         Ok(all)
     }
 
-    /// What the graph says about each candidate.
+    /// Features of each candidate from the graph.
     fn add_signals(&self, query: Query, seen: &mut [Seen]) {
         let mut linked: Vec<EntityId> =
             self.graph.edges(query.subject).iter().map(|edge| edge.target).collect();
@@ -255,7 +255,7 @@ fn seen(by_rules: &[RuleAnswer], walked: &[walk::WalkedAnswer], dense: &[Dense<'
     let [embedded, propagated] = dense;
     let total: f64 = walked.iter().map(|answer| f64::from(answer.score).exp()).sum();
     let mut found: BTreeMap<EntityId, Seen> = BTreeMap::new();
-    // Nobody lists it yet.
+    // No member has listed it yet.
     let absent = |entity: EntityId| {
         let mut features = [0.0; WIDTH];
         (features[1], features[3]) = (1.0, 1.0);
@@ -293,7 +293,7 @@ impl Reasoner for Blend {
         Ok(seen.map(|seen| self.scored(query, &seen)))
     }
 
-    /// What is seen of the answers of rules takes three times their memory.
+    /// Scoring the answers of rules takes three times their memory.
     fn batch(&self) -> usize {
         let rules = self.members.rules.as_ref();
         rules.map_or(AT_ONCE, |rules| rules.reasoner().batch() / 3).clamp(16, AT_ONCE)
@@ -321,7 +321,7 @@ impl Explains for Blend {
         Ok(queries.iter().zip(seen).zip(walked).map(found).collect())
     }
 
-    /// The rules that predict it, then the walker's ways, for which places are kept.
+    /// The rules that predict it, then the walker's paths, for which slots are reserved.
     fn reasons(
         &self,
         query: Query,
@@ -352,8 +352,8 @@ impl Explains for Blend {
     }
 }
 
-/// At most `most` reasons: the best of the rules', then the walker's ways that are not among them. Of several places
-/// the first is the rules' and the walker's ways have the last, so that an explanation shows both.
+/// At most `most` reasons: the best rules, then the walker's paths that are not among them. With several slots the
+/// first goes to a rule and the last to a path of the walker, so that an explanation shows both.
 fn together(mut by_rules: Vec<Reasoned>, mut ways: Vec<Reasoned>, most: usize) -> Vec<Reasoned> {
     ways.retain(|way| by_rules.iter().all(|reason| reason.path != way.path));
     by_rules.truncate(most.saturating_sub(ways.len()).max(1));

@@ -1,5 +1,5 @@
-//! The embedding model as a reasoner. It gives scores and no paths: its answers are the only ones without a reason.
-//! That an entity is its own answer is left out where facts are seldom like that.
+//! The embedding model as a reasoner. It gives scores and no paths: its answers are the only ones without a reason. An
+//! entity is its own answer only for relations that often link entities to themselves.
 
 use super::reflexive::Reflexive;
 use super::{Candidate, Evidence, Explains, Found, Reasoned, ranked};

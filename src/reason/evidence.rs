@@ -30,7 +30,7 @@ pub struct Reasoned {
     pub rule: Option<ScoredRule>,
 }
 
-/// What the search that ranked a candidate knows of the reasons for it.
+/// What the search that ranked a candidate found in support of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
     /// The most confident rule that predicts it, by its place among the rules.
@@ -55,6 +55,6 @@ pub struct Candidate {
 pub struct Found {
     /// The query.
     pub query: Query,
-    /// The candidates, whether or not anything but a score supports them.
+    /// The candidates, including those that only a score supports.
     pub candidates: Vec<Candidate>,
 }

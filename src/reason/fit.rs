@@ -1,4 +1,4 @@
-//! How much each member of a blend counts, and each signal about a candidate: weights that make the right answers likely.
+//! Fits the weights of a blend's members and features so that the right answers become likely.
 //!
 //! A candidate with features `x` scores `w · x`. The weights maximise the logarithm of the softmax over a query's
 //! candidates at the right one, which is concave, so Newton's method finds the one best set. There is a common set for
@@ -14,9 +14,9 @@ pub const WIDTH: usize = 9;
 /// The features of a candidate, or their weights.
 pub type Row = [f64; WIDTH];
 
-/// Newton steps at most; a handful is enough.
+/// The most Newton steps; a handful is enough.
 const STEPS: usize = 30;
-/// Queries whose sums are added up in one go. Fixed, so that the result does not depend on the threads.
+/// Queries per partial sum. Fixed, so that the result does not depend on the threads.
 const CHUNK: usize = 128;
 /// Keeps the weight of a feature that never differs where it is.
 const RIDGE: f64 = 1e-6;
@@ -54,12 +54,12 @@ impl Judged {
     }
 }
 
-/// What is held to while weights are fitted: `½ κ (w − w₀)ᵀ F (w − w₀)`.
+/// The prior of a fit: `½ κ (w − w₀)ᵀ F (w − w₀)`.
 struct Prior<'a> {
     weights: &'a Row,
     /// The mean curvature of a query, by which a distance is measured.
     curvature: &'a [Row; WIDTH],
-    /// How many queries it counts for.
+    /// Its strength, in queries.
     pull: f64,
 }
 
@@ -122,7 +122,7 @@ impl Local {
         }
     }
 
-    /// Takes off what `prior` holds against `weights`.
+    /// Subtracts the prior's penalty at `weights`.
     fn held_to(mut self, prior: &Prior<'_>, weights: &Row) -> Local {
         for i in 0..WIDTH {
             let away = weights[i] - prior.weights[i];
@@ -140,7 +140,7 @@ impl Local {
     }
 }
 
-/// The weights at which `queries` and `prior` together are happiest.
+/// The weights that maximise the penalised likelihood of `queries`.
 fn newton(queries: &[&Judged], prior: &Prior<'_>) -> Row {
     let mut weights = *prior.weights;
     let mut here = Local::of(queries, &weights).held_to(prior, &weights);
@@ -150,7 +150,7 @@ fn newton(queries: &[&Judged], prior: &Prior<'_>) -> Row {
         if gain < 1e-9 * (1.0 + here.value.abs()) {
             return weights;
         }
-        // The step is halved until it brings something: far from the best the curvature promises too much.
+        // The step is halved until the likelihood rises: far from the optimum a full Newton step overshoots.
         let better = (0..20).find_map(|halvings| {
             let part = 0.5f64.powi(halvings);
             let there: Row = std::array::from_fn(|i| weights[i] + part * direction[i]);
@@ -300,9 +300,9 @@ mod tests {
         let local = Local::of(&queries, &at);
         for i in 0..4 {
             let moved = |by: f64| std::array::from_fn(|j| if i == j { at[j] + by } else { at[j] });
-            let slope =
+            let derivative =
                 (Local::of(&queries, &moved(1e-5)).value - Local::of(&queries, &moved(-1e-5)).value) / 2e-5;
-            assert!((slope - local.gradient[i]).abs() < 1e-4, "{slope} {}", local.gradient[i]);
+            assert!((derivative - local.gradient[i]).abs() < 1e-4, "{derivative} {}", local.gradient[i]);
             for j in 0..4 {
                 let change = Local::of(&queries, &moved(1e-5)).gradient[j] - local.gradient[j];
                 assert!((change / 1e-5 + local.curvature[i][j]).abs() < 1e-2);

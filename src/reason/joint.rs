@@ -1,4 +1,4 @@
-//! The joints between the rooms: the embedding as the walker's soft reward, the rules as its path table.
+//! The adapters between rooms: the embedding as the walker's soft reward, the rules as its path table.
 
 use crate::embed::{EmbedError, Embedding};
 use crate::graph::{EntityId, Link, Query};
@@ -11,16 +11,16 @@ use std::sync::Arc;
 /// Facts that are scored at once; bounds the memory that scoring takes.
 const AT_ONCE: usize = 1 << 15;
 
-/// An embedding model that tells the walker how plausible the end of a walk is.
+/// An embedding model as the soft reward of a walker.
 pub struct EmbeddingReward {
     embedding: Arc<Embedding>,
     logsumexp: HashMap<Query, f32>,
 }
 
 impl EmbeddingReward {
-    /// What `embedding` says of the ends of walks for `queries`. Their `logsumexp` is computed here, for all together:
-    /// the last digits of a product depend on how many rows it has, and a training that goes on from a checkpoint must
-    /// not meet another than one that was never stopped.
+    /// The soft reward of walks for `queries`. Their `logsumexp` is computed here for all together: the last digits of
+    /// a matrix product depend on its number of rows, and a resumed training must see the same values as one that was
+    /// never stopped.
     ///
     /// # Errors
     /// If the device fails.

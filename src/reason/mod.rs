@@ -1,6 +1,6 @@
-//! Reasoners that explain: what the questions of a user need beyond ranking.
+//! Reasoners that explain their answers.
 //!
-//! A reasoner [searches](Explains::search) once a query. What ranks a candidate also hands over its
+//! A reasoner [searches](Explains::search) once per query. The search returns candidates with their
 //! [evidence](Evidence), and [reasons](Explains::reasons) are made from that without another search.
 
 mod blend;
@@ -30,7 +30,7 @@ use crate::walk::Walker;
 
 /// A reasoner that can explain its answers.
 pub trait Explains: Send + Sync {
-    /// The same as ranking sees it.
+    /// The same as a plain [`Reasoner`], for ranking.
     fn reasoner(&self) -> &dyn Reasoner;
 
     /// The walker, if it alone answers.
@@ -39,10 +39,10 @@ pub trait Explains: Send + Sync {
     }
 
     /// The candidates of each of `queries`, at most [`batch`](Reasoner::batch) of them. Where every entity is a
-    /// candidate, `at_least` so many of the best are enough.
+    /// candidate, the best `at_least` are enough.
     ///
     /// # Errors
-    /// Whatever keeps it from answering.
+    /// Whatever makes the reasoner fail.
     fn search(&self, queries: &[Query], at_least: usize) -> Result<Vec<Found>, ReasonerError>;
 
     /// The best reasons for a candidate that [`search`](Self::search) found for `query`, at most `most`; none for one
@@ -73,7 +73,7 @@ pub fn supported(reasoner: &dyn Explains, found: &Found, top: usize) -> Result<V
     Ok(supported)
 }
 
-/// Sorts candidates of `query` as rankings do, best first and equals by id, and leaves out facts of `graph`.
+/// Sorts candidates of `query` as rankings do, best first and ties by id, and leaves out facts of `graph`.
 fn ranked(
     query: Query,
     graph: &Graph,

@@ -1,4 +1,4 @@
-//! The weights of a blend: what a candidate's features count for, and how they are kept in a file.
+//! The weights of a blend and their file format.
 
 use super::fit::{FittedWeights, Row, WIDTH};
 use crate::config::BlendWeights;
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 /// below what rules and walkers list (their hundredth answer has about a hundredth of the mass), above what is impossible.
 pub(super) const ABSENT: f64 = 1e-4;
 
-/// What each feature of a candidate counts.
+/// The weight of each feature of a candidate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Written")]
 pub struct FeatureWeights {

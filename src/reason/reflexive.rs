@@ -4,15 +4,15 @@ use crate::graph::{Graph, Link};
 use crate::rule::{Counts, UNSEEN};
 use std::sync::{Arc, OnceLock};
 
-/// From this confidence on, that an entity is linked to itself counts as a rule of its own. Far below the confidence
-/// that rewards a walker (0.15 by default): it keeps out single odd facts, and only those.
+/// From this confidence on, a link from an entity to itself counts as a rule. Far below the confidence that rewards a
+/// walker (0.15 by default): it keeps out single odd facts, and only those.
 const REFLEXIVE: f64 = 0.1;
 
-/// Knows for which links an entity may well be its own answer. For others, that takes more of a reason than a score:
-/// a single odd fact is none.
+/// Knows for which links an entity is plausibly its own answer. For others a score is not enough: a single odd fact
+/// does not count.
 pub(super) struct Reflexive {
     graph: Arc<Graph>,
-    /// By link, once it was asked.
+    /// By link, computed on first use.
     found: Vec<OnceLock<bool>>,
 }
 

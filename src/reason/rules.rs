@@ -63,7 +63,7 @@ impl Explains for ByRules {
     ) -> Result<Vec<Reasoned>, ReasonerError> {
         match candidate.evidence.rule {
             Some(_) => Ok(self.reasons_for(query, candidate, most)),
-            // Listed for being frequent; no rule predicts it.
+            // Listed because it is frequent; no rule predicts it.
             None => Ok(Vec::new()),
         }
     }

@@ -1,7 +1,7 @@
 //! The walker as a reasoner that says why: its path, and the rule that the path follows.
 //!
-//! A walk may come back to where it has been. The variables of a rule stand for different entities, and so its
-//! confidence was counted: a walk that repeats an entity grounds no rule, even if its links are the body of one.
+//! A walk may revisit an entity. The variables of a rule stand for different entities, and its confidence was counted
+//! that way: a walk that repeats an entity grounds no rule, even if its links are the body of one.
 
 use super::path_rules::{PathRuleIndex, repeats_nobody};
 use super::reflexive::Reflexive;
@@ -12,7 +12,7 @@ use crate::rule::{Grounding, ScoredRule};
 use crate::walk::{self, Walker};
 use std::sync::Arc;
 
-/// Entities that are tried at most for a grounding of the rule whose links were walked.
+/// The most entities tried to ground the rule whose links were walked.
 const TRIED: usize = 100_000;
 
 /// The walker and the rules that its paths may follow.
@@ -34,8 +34,8 @@ impl ByWalker {
         }
     }
 
-    /// The ways to a walked answer, that with a rule first. None if the walker has only stayed where it was: that
-    /// is no reason, unless the relation asked for often leads from an entity to itself.
+    /// The paths to a walked answer, the one with a rule first. None if the walker only stayed at the subject: that is
+    /// no reason, unless the relation often links an entity to itself.
     pub(super) fn ways(&self, query: Query, answer: &walk::WalkedAnswer) -> Vec<Reasoned> {
         let hop = |step: &walk::WalkStep| Hop {
             link: step.link,
@@ -64,7 +64,7 @@ impl ByWalker {
         }
     }
 
-    /// A path along `links` from `start` to `end` whose entities are all different, if one is found soon enough.
+    /// A path along `links` from `start` to `end` whose entities are all different, if one is found within the limit.
     fn grounding(&self, start: EntityId, links: &[Link], end: EntityId) -> Option<Vec<Hop>> {
         let targets = |entity, link| self.graph.targets(entity, link);
         let found = Grounding { targets, distinct: true, tries: TRIED }.find(start, links, Some(end))?;
