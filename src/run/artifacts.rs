@@ -1,4 +1,4 @@
-//! What the stages of a run made, in memory: handed on from stage to stage, or loaded from its file, once.
+//! The artifacts of a run, in memory: passed from stage to stage, or loaded from a file once.
 
 use super::directory::{BLEND, CALIBRATION, EMBEDDING, PROPAGATOR, RULES, WALKER};
 use super::material::Learnable;
@@ -15,15 +15,15 @@ use crate::walk::Walker;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// The artifacts of one run. What a stage of this process made is put in; what an earlier one made is loaded when it is
-/// first asked for.
+/// The artifacts of one run. What a stage of this process made is stored here; what an earlier process made is loaded
+/// on first use.
 pub struct Artifacts {
     directory: PathBuf,
     /// What was learnt from.
     pub learnable: Learnable,
     /// The settings.
     pub config: Config,
-    /// Where tensors live.
+    /// The device of its tensors.
     pub device: Device,
     rules: OnceLock<Arc<[ScoredRule]>>,
     applied: OnceLock<Arc<ByRules>>,
@@ -130,7 +130,7 @@ impl Artifacts {
         })
     }
 
-    /// What scores mean as probabilities; nothing if there was nothing to calibrate on, or nobody has.
+    /// The calibration; `None` if there was nothing to calibrate on, or no stage has run.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -147,10 +147,10 @@ impl Artifacts {
         Ok(loaded?.as_ref())
     }
 
-    /// Who answers in this run.
+    /// The reasoner of this run.
     ///
     /// # Errors
-    /// If what was learnt cannot be loaded.
+    /// If an artifact cannot be loaded.
     pub fn reasoner(&self) -> Result<Arc<dyn Explains>, RunError> {
         let graph = &self.learnable.graph;
         Ok(match self.config.system {
@@ -191,22 +191,22 @@ impl Artifacts {
         self.propagator = OnceLock::from(Arc::new(propagator));
     }
 
-    /// Hands on the rules that were just mined.
+    /// Stores the rules that were just mined.
     pub(super) fn put_rules(&mut self, rules: Arc<[ScoredRule]>) {
         (self.rules, self.applied) = (OnceLock::from(rules), OnceLock::new());
     }
 
-    /// Hands on the embedding model that was just trained.
+    /// Stores the embedding model that was just trained.
     pub(super) fn put_embedding(&mut self, embedding: Embedding) {
         self.embedding = OnceLock::from(Arc::new(embedding));
     }
 
-    /// Hands on the walker that was just trained.
+    /// Stores the walker that was just trained.
     pub(super) fn put_walker(&mut self, walker: Walker) {
         self.walker = OnceLock::from(Arc::new(walker));
     }
 
-    /// Hands on the weights that were just fitted.
+    /// Stores the weights that were just fitted.
     pub(super) fn put_recipe(&mut self, recipe: Recipe) {
         self.recipe = OnceLock::from(recipe);
     }

@@ -1,4 +1,4 @@
-//! The last stage: what scores mean as probabilities, found out on the validation split.
+//! The last stage: fits probabilities on the validation split.
 
 use super::RunError;
 use super::artifacts::Artifacts;

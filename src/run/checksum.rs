@@ -1,7 +1,7 @@
 //! Checksums: of data as it was understood, of files, and of whatever a stage depends on.
 //!
-//! The checksum of data is taken over names and triples, not over the bytes of the files, so that compressing
-//! a file or converting its format does not make it other data.
+//! The checksum of data is taken over names and triples, not over the bytes of the files, so that compressing or
+//! converting a file does not change it.
 
 use super::RunError;
 use crate::graph::{Dataset, Known, Names, Triple};
@@ -63,7 +63,7 @@ impl Checksum {
         Self::finish(sum)
     }
 
-    /// The first digits: enough to tell two apart by eye.
+    /// The first digits, enough to distinguish two by eye.
     pub fn short(&self) -> &str {
         self.0.get(..12).unwrap_or(&self.0)
     }

@@ -1,8 +1,8 @@
-//! A run directory: who may work in it, where its files are, and how they are written.
+//! A run directory: its lock, its files, and how they are written.
 //!
-//! Invariant: a file under its own name is whole. Everything is written aside, brought to the disk and then
-//! renamed; what a kill leaves behind is a `.partial` file that nobody reads and the next one to work here takes away.
-//! The directory knows no stage and no model, only names of files.
+//! Invariant: a file under its own name is complete. Everything is written to a temporary file, synced and renamed; a
+//! kill leaves a `.partial` file that is never read and that the next run removes. The directory knows no stage and no
+//! model, only names of files.
 
 use super::RunError;
 use crate::aside::{is_leftover, sweep, try_lock, write_aside};
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Says that a directory is a run, of what and by which version.
+/// The manifest: marks a directory as a run, with its data and version.
 pub const MANIFEST: &str = "run.json";
 /// The settings, resolved.
 pub const CONFIG: &str = "config.toml";
@@ -30,22 +30,22 @@ pub const PROPAGATOR: &str = "propagator.safetensors";
 pub const BLEND: &str = "blend.json";
 /// What scores mean as probabilities.
 pub const CALIBRATION: &str = "calibration.json";
-/// Learning curves, one JSON object a line.
+/// Learning curves, one JSON object per line.
 pub const METRICS: &str = "metrics.jsonl";
 /// The figures at the end.
 pub const RESULTS: &str = "results.json";
 const LOCK: &str = "lock";
 
-/// A run directory. Holding one that was opened for work keeps everybody else from working in it.
+/// A run directory. One that was opened for work holds the lock.
 #[derive(Debug)]
 pub struct RunDirectory {
     path: PathBuf,
-    /// Locked by the operating system, so that even a killed process leaves no lock behind.
+    /// Held by the operating system, so that even a killed process leaves no lock behind.
     _lock: Option<File>,
 }
 
 impl RunDirectory {
-    /// Opens `path` to work in it; makes it if it is not there.
+    /// Opens `path` to work in it; creates it if needed.
     ///
     /// # Errors
     /// If it cannot be made or written to, holds other things than a run, or another process works in it.
@@ -61,7 +61,7 @@ impl RunDirectory {
         }
     }
 
-    /// Opens the finished or unfinished run at `path` to read from it. Takes no lock: what is there is whole.
+    /// Opens the finished or unfinished run at `path` to read from it. Takes no lock: files are always complete.
     ///
     /// # Errors
     /// If there is no run.
@@ -78,7 +78,7 @@ impl RunDirectory {
         File::open(path.join(LOCK)).is_ok_and(held)
     }
 
-    /// Takes away what killed runs left half-written.
+    /// Removes partial files of killed runs.
     ///
     /// # Errors
     /// If that cannot be done.
@@ -106,7 +106,7 @@ impl RunDirectory {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-                Err(RunError::Broken { path, what: "is not text any more".to_owned() })
+                Err(RunError::Broken { path, what: "is not valid UTF-8".to_owned() })
             }
             Err(error) => Err(RunError::reading(&path)(error)),
         }
@@ -115,12 +115,12 @@ impl RunDirectory {
     /// Writes a file whole or not at all.
     ///
     /// # Errors
-    /// If the disk is full or the folder cannot be written to; what stood there before is then still there.
+    /// If the disk is full or the folder cannot be written to; the previous file is then untouched.
     pub fn write(&self, name: &str, content: &[u8]) -> Result<(), RunError> {
         write_whole(&self.file(name), |out| out.write_all(content))
     }
 
-    /// Takes a file away, if it is there.
+    /// Removes a file, if it exists.
     ///
     /// # Errors
     /// If it is there and cannot be removed.
@@ -138,7 +138,7 @@ impl RunDirectory {
 /// Writes the file `path` whole or not at all, by `fill`.
 ///
 /// # Errors
-/// If that fails; what stood at `path` before is then still there, and nothing is left beside it.
+/// If that fails; the previous file at `path` is then untouched, and no temporary file remains.
 pub fn write_whole(
     path: &Path,
     fill: impl FnOnce(&mut (dyn Write + Send)) -> std::io::Result<()>,
@@ -170,7 +170,7 @@ mod tests {
         assert!(
             second
                 .to_string()
-                .ends_with("another run is working here; wait for it, or choose another folder")
+                .ends_with("another run is using this folder; wait for it, or choose another folder")
         );
         drop(first);
         RunDirectory::work_in(&path).unwrap();
@@ -183,7 +183,7 @@ mod tests {
         let error = RunDirectory::work_in(folder.path()).unwrap_err();
         assert!(matches!(error, RunError::Occupied { .. }), "{error}");
         let error = RunDirectory::look_at(folder.path()).unwrap_err();
-        assert!(error.to_string().contains("is no run directory (it has no run.json)"), "{error}");
+        assert!(error.to_string().contains("not a run directory (it has no run.json)"), "{error}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! An embedding model by itself, without a run directory: learnt or loaded, written down, and evaluated.
+//! An embedding model by itself, without a run directory: trained or loaded, saved, and evaluated.
 
 use super::RunError;
 use crate::embed::{self, Embedding, ModelKind, Settings, Size, Stop, Summary, Task, TrainedEmbedding};
@@ -18,23 +18,23 @@ pub enum EmbedSource {
     Weights(PathBuf, ModelKind),
 }
 
-/// What is asked for.
+/// What to do.
 #[derive(Clone, Debug)]
 pub struct EmbedSpec {
     /// Where the model comes from.
     pub source: EmbedSource,
-    /// Where it is written. While it is trained, checkpoint and learning curves (`metrics.jsonl`) stand in a folder of this
-    /// name and `.training`; a training that was stopped goes on from there.
+    /// Where it is written. During training, checkpoint and learning curves (`metrics.jsonl`) are in a folder of this
+    /// name plus `.training`, from which a stopped training resumes.
     pub out: Option<PathBuf>,
     /// The seed of every random choice.
     pub seed: u64,
-    /// Where tensors live.
+    /// The device of its tensors.
     pub device: Device,
     /// How the test split is asked and ranked.
     pub protocol: Protocol,
 }
 
-/// What it came to.
+/// The result.
 pub struct EmbedReport {
     /// The model.
     pub embedding: Embedding,
@@ -44,11 +44,11 @@ pub struct EmbedReport {
     pub report: Report,
 }
 
-/// Does what `spec` asks for, with what may be learnt of `dataset`: a data set with a graph of its own hands over its
+/// Does what `spec` asks for, with what may be learnt of `dataset`: a data set with a graph of its own adds its
 /// validation facts once the number of epochs is found without them.
 ///
 /// # Errors
-/// If training or loading fails, a file cannot be written, or the user interrupts; then the same call goes on from there.
+/// If training or loading fails, a file cannot be written, or the user interrupts; then the same call resumes.
 pub fn embed(spec: &EmbedSpec, dataset: &Dataset, progress: &dyn Progress) -> Result<EmbedReport, RunError> {
     let known = dataset.known.for_test();
     let folder = spec.out.as_deref().map(training_folder);

@@ -1,9 +1,9 @@
-//! What can go wrong in a run, said so that a person can mend it.
+//! What can go wrong in a run. Messages say how to fix it.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a run could not go on.
+/// Why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The settings.
@@ -12,18 +12,18 @@ pub enum RunError {
     /// The settings that were given over those of a configuration.
     #[error(transparent)]
     Settings(#[from] crate::settings::SettingsError),
-    /// The file system said no.
+    /// An I/O error.
     #[error("{}: cannot be {action}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
         /// `read`, `written`, …
         action: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Another process works in the run directory.
-    #[error("{}: another run is working here; wait for it, or choose another folder", path.display())]
+    #[error("{}: another run is using this folder; wait for it, or choose another folder", path.display())]
     Locked {
         /// The run directory.
         path: PathBuf,
@@ -34,8 +34,8 @@ pub enum RunError {
         /// The run directory.
         path: PathBuf,
     },
-    /// A folder that no run has made.
-    #[error("{}: is no run directory (it has no {file}); learning from data makes one", path.display())]
+    /// A folder that is not a run directory.
+    #[error("{}: not a run directory (it has no {file}); learning from data creates one", path.display())]
     NotARun {
         /// The folder.
         path: PathBuf,
@@ -61,7 +61,7 @@ pub enum RunError {
         remedy: &'static str,
     },
     /// A file of a run that is not what a stage wrote.
-    #[error("{}: {what}; run the same `ruleguider run` again to make it anew", path.display())]
+    #[error("{}: {what}; run the same `ruleguider run` again to recreate it", path.display())]
     Broken {
         /// The file.
         path: PathBuf,
@@ -78,8 +78,8 @@ pub enum RunError {
         /// How to get it.
         remedy: String,
     },
-    /// The user stopped it; what is done stays done.
-    #[error("interrupted; the same command goes on from here")]
+    /// The user interrupted; finished work is kept.
+    #[error("interrupted; run the same command again to resume")]
     Interrupted,
     /// The data.
     #[error(transparent)]
@@ -111,13 +111,13 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// The file system said no to reading `path`.
+    /// An I/O error while reading `path`.
     pub(crate) fn reading(path: &Path) -> impl FnOnce(io::Error) -> RunError {
         let path = path.to_owned();
         move |source| RunError::Io { path, action: "read", source }
     }
 
-    /// The file system said no to writing `path`.
+    /// An I/O error while writing `path`.
     pub(crate) fn writing(path: &Path) -> impl FnOnce(io::Error) -> RunError {
         let path = path.to_owned();
         move |source| RunError::Io { path, action: "written", source }

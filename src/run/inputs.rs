@@ -1,4 +1,4 @@
-//! What a stage is made from: data, settings, seed, and the files of the stages before it, as one checksum.
+//! The inputs of a stage: data, settings, seed, and the files of earlier stages, as one checksum.
 
 use super::Checksum;
 use super::material::Learnable;
@@ -9,7 +9,7 @@ use crate::walk::{Phase, Start};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Raised when a stage of an older version of the program would have come out otherwise.
+/// Increased when a stage would give another result than in an older version.
 const STAGE_VERSION: u32 = 2;
 
 /// The settings that `stage` depends on.
@@ -34,7 +34,7 @@ pub fn settings(stage: Stage, config: &Config) -> Value {
     }
 }
 
-/// The settings by which checkpoints of the stage are told apart: a training may be made longer.
+/// The settings that identify checkpoints of the stage: a training may be extended.
 pub fn checkpoint_settings(stage: Stage, config: &Config) -> Value {
     match stage {
         Stage::Training => json!([config.walk.checkpoint_settings(Phase::Joint), config.rules.threshold]),
@@ -55,8 +55,8 @@ pub struct Before {
 }
 
 impl Before {
-    /// The checksum of everything that `stage` depends on. A stage that may have been cut short by a budget is not
-    /// the one of a longer budget.
+    /// The checksum of everything that `stage` depends on. A stage that a time budget may have cut short differs from
+    /// one with a longer budget.
     pub fn inputs(&self, stage: Stage, spec: &RunSpec, learnable: &Learnable) -> Checksum {
         let seconds = spec.budget.as_ref().map(|budget| budget.resources.seconds());
         self.sum(stage, json!([stage.name(), settings(stage, &spec.config), seconds]), spec, learnable)
@@ -66,7 +66,7 @@ impl Before {
     pub fn sum(&self, stage: Stage, settings: Value, spec: &RunSpec, learnable: &Learnable) -> Checksum {
         let before = match stage {
             Stage::Embeddings | Stage::Rules | Stage::Propagation => Vec::new(),
-            // Rewarded by rules alone, whatever will reward the ends of walks later.
+            // Pre-training is rewarded by rules alone.
             Stage::Pretraining if spec.config.walk.start == Start::Random => self.rules.clone(),
             Stage::Pretraining | Stage::Training => [&self.embedding[..], &self.rules].concat(),
             Stage::Blending | Stage::Calibration => self.blended.clone(),

@@ -1,7 +1,7 @@
-//! What a run directory says about itself: the data it was made from, the seed, the version.
+//! The manifest of a run directory: its data, seed and version.
 //!
-//! A directory is only ever continued with the data it was begun with; its settings may change, and then the
-//! stages that depend on them are done again.
+//! A run is only ever resumed with the data it was started with; its settings may change, and then the stages that
+//! depend on them run again.
 
 use super::directory::{CONFIG, MANIFEST, RunDirectory};
 use super::{Checksum, RunError};
@@ -33,8 +33,8 @@ pub enum Source {
 }
 
 impl Source {
-    /// The data at `path`, read with `options`. The path is kept absolute, so that the run can be asked from
-    /// anywhere.
+    /// The data at `path`, read with `options`. The path is stored as absolute, so that the run can be used from any
+    /// folder.
     ///
     /// # Errors
     /// If there is nothing at `path`.
@@ -82,7 +82,7 @@ pub struct Manifest {
     pub data: Source,
     /// The checksum of the data, as it was understood.
     pub checksum: Checksum,
-    /// What its settings were planned with, where they were.
+    /// The resources its settings were planned with, if they were planned.
     #[serde(default, rename = "means", skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
     /// The checksum of its settings as they were written; runs of older versions have none.
@@ -145,7 +145,7 @@ impl Manifest {
         Self::read(&RunDirectory::look_at(path).ok()?).ok()?.resources
     }
 
-    /// The manifest of the run in `directory` that this one goes on with, if there is one.
+    /// The manifest of the run in `directory` that this one continues with, if there is one.
     ///
     /// # Errors
     /// If the run there was made from other data or by an incompatible version.
@@ -188,7 +188,7 @@ impl Manifest {
         {
             return Err(RunError::Missing {
                 path: directory.to_owned(),
-                what: format!("data any more, which was at {}", path.display()),
+                what: format!("data at {} any more", path.display()),
                 remedy: "say where it is now".to_owned(),
             });
         }

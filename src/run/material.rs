@@ -1,4 +1,4 @@
-//! What a learning stage may see. There is no test split in here, so no stage can look at it.
+//! What a learning stage may see. It contains no test split, so no stage can use it.
 
 use super::mirror::Mirror;
 use super::{Checksum, RunDirectory, RunError};
@@ -13,19 +13,18 @@ pub struct Learnable {
     pub names: Arc<Names>,
     /// Facts, training queries, validation split.
     pub known: Known,
-    /// The same with the validation split apart, by which everything that has to be chosen is chosen.
+    /// The same with the validation split held out, for choosing settings.
     pub tuning: Known,
     /// The facts as a graph.
     pub graph: Arc<Graph>,
-    /// Whether the validation split is among the facts, so that it can choose nothing any more.
+    /// Whether the validation split is among the facts, so that nothing can be chosen by it.
     pub valid_learnt: bool,
     /// The checksum of all of it.
     pub checksum: Checksum,
 }
 
 impl Learnable {
-    /// The part of `dataset` that may be learnt from, as `config` wants it; `sum` is the checksum of its
-    /// [`Known`].
+    /// The part of `dataset` that may be learnt from, according to `config`; `sum` is the checksum of its [`Known`].
     pub fn of(dataset: &Dataset, config: &Config, sum: Checksum) -> Self {
         let tuning = dataset.known.clone();
         let (known, valid_learnt) = match config.data.learn_valid {
@@ -47,15 +46,15 @@ pub struct Material<'a> {
     pub seed: u64,
     /// Where the stage leaves its files.
     pub directory: &'a RunDirectory,
-    /// What a checkpoint must have been made from for the stage to go on from it.
+    /// What a checkpoint must have been made from for the stage to continue from it.
     pub inputs: &'a Checksum,
-    /// Who is told how it goes, and listens to the records of trainings.
+    /// Receives progress and training records.
     pub progress: &'a Mirror<'a>,
 }
 
 impl Material<'_> {
-    /// The folder for checkpoints of the stage called `name`, made if need be. Checkpoints that were made from
-    /// other inputs are of no use to anyone and are taken away.
+    /// The folder for checkpoints of the stage called `name`, made if needed. Checkpoints made from other inputs are
+    /// useless and are removed.
     ///
     /// # Errors
     /// If the folder cannot be made.

@@ -21,7 +21,7 @@ struct State {
     events: Option<EventFile>,
     /// What kept a record from being written.
     failure: Option<RunError>,
-    /// Whether the current stage has nothing to do and is not worth a word.
+    /// Whether the current stage has nothing to do and is not shown.
     idle: bool,
 }
 
@@ -36,7 +36,7 @@ impl<'a> Mirror<'a> {
         Ok(Self { inner, state: Mutex::new(State { curves, events, failure: None, idle: false }) })
     }
 
-    /// Takes over what the run at `from` has recorded of `stage`.
+    /// Copies the records of `stage` from the run at `from`.
     ///
     /// # Errors
     /// If it cannot be read, or not be written here.
@@ -73,7 +73,7 @@ pub fn recorded(directory: &RunDirectory) -> Result<Vec<Metric>, RunError> {
 
 impl State {
     fn record(&mut self, metric: &Metric) -> Result<(), RunError> {
-        // What has been told before stands in the event file of an earlier sitting.
+        // Repeated records are already in the event file of an earlier invocation.
         if !self.curves.record(metric)? {
             return Ok(());
         }
@@ -168,7 +168,7 @@ mod tests {
         let directory = RunDirectory::work_in(folder.path()).unwrap();
         let mirror = Mirror::new(&directory, false, &Silent).unwrap();
         mirror.record(&metric(1, 0.5));
-        // A folder where the file was: it cannot be written anew.
+        // A folder where the file was: it cannot be written again.
         std::fs::remove_file(directory.file(METRICS)).unwrap();
         std::fs::create_dir(directory.file(METRICS)).unwrap();
         mirror.record(&metric(1, 0.25));

@@ -1,7 +1,7 @@
 //! Stages as resumable steps: which are finished, from which inputs, with which files.
 //!
-//! A stage is skipped when a record says that it was finished from the very same inputs and every file it made
-//! is still what it was. Anything else makes it run again; a damaged file is said, not trusted.
+//! A stage is skipped if its record has the same inputs and every file it made is unchanged. Otherwise it runs again; a
+//! damaged file is reported, never trusted.
 
 use super::directory::{RunDirectory, STAGES};
 use super::{Checksum, RunError};
@@ -19,15 +19,16 @@ pub struct StageRecord {
     pub inputs: Checksum,
     /// The files it made, with their checksums.
     pub files: BTreeMap<String, Checksum>,
-    /// How long it took, all sittings together.
+    /// How long it took, over all invocations.
     pub seconds: f64,
-    /// The most memory the process held during its last sitting; absent where the system does not tell.
+    /// The most memory the process held during its last invocation; absent where the system does not tell.
     pub peak_memory_mb: Option<f64>,
-    /// What the stage has to say about its result.
+    /// The stage's own figures.
     pub figures: Value,
-    /// Whether the run was begun again since with something changed, and has not come by this stage yet.
+    /// Whether the stage is stale: the run was restarted with other settings and has not revalidated it yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub doubtful: bool,
+    #[serde(alias = "doubtful")]
+    pub stale: bool,
 }
 
 /// The stages of one run directory.
@@ -49,19 +50,19 @@ pub enum Standing {
     Damaged(String),
 }
 
-/// What a stage hands over when it is finished.
+/// What a finished stage returns.
 #[derive(Clone, Debug, Default)]
 pub struct Finished {
     /// The names of the files it made in the run directory.
     pub files: Vec<String>,
-    /// What it has to say about its result.
+    /// Its figures.
     pub figures: Value,
-    /// Seconds that all sittings of this stage took together, where the stage keeps count.
+    /// Seconds that all invocations of this stage took together, where the stage keeps count.
     pub seconds: Option<f64>,
 }
 
 impl<'a> Stages<'a> {
-    /// The stages of `directory`. A damaged list counts as an empty one: the stages are then done again.
+    /// The stages of `directory`. A damaged list counts as empty: the stages then run again.
     ///
     /// # Errors
     /// If the list cannot be read.
@@ -97,27 +98,27 @@ impl<'a> Stages<'a> {
         Ok(Standing::Finished)
     }
 
-    /// Something has changed from which the stages `names` may have been made: until the run has come by them, their
-    /// files stand for nothing. They are kept, should it turn out that they need not be made anew.
+    /// Marks the stages `names` as stale, because some of their inputs may have changed: their files are not used until
+    /// the run has revalidated them. They are kept, in case they are still valid.
     ///
     /// # Errors
     /// If the list cannot be written.
-    pub fn doubt<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) -> Result<(), RunError> {
+    pub fn mark_stale<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) -> Result<(), RunError> {
         for name in names {
             if let Some(record) = self.records.get_mut(name) {
-                record.doubtful = true;
+                record.stale = true;
             }
         }
         self.write()
     }
 
-    /// The run has come by `stage` and found it finished.
+    /// Marks `stage` as revalidated: the run found it finished.
     ///
     /// # Errors
     /// If the list cannot be written.
     pub fn confirm(&mut self, stage: &str) -> Result<(), RunError> {
-        let doubted = self.records.get_mut(stage).is_some_and(|record| std::mem::take(&mut record.doubtful));
-        if doubted { self.write() } else { Ok(()) }
+        let was_stale = self.records.get_mut(stage).is_some_and(|record| std::mem::take(&mut record.stale));
+        if was_stale { self.write() } else { Ok(()) }
     }
 
     /// Runs `work` as `stage` and remembers that it is finished.
@@ -130,7 +131,7 @@ impl<'a> Stages<'a> {
         inputs: &Checksum,
         work: impl FnOnce() -> Result<Finished, RunError>,
     ) -> Result<&StageRecord, RunError> {
-        // Forgotten first: should the work be killed halfway, its old record must not stand for its new files.
+        // The old record is removed first: if the work is killed halfway, it must not vouch for new files.
         if self.records.remove(stage).is_some() {
             self.write()?;
         }
@@ -147,15 +148,15 @@ impl<'a> Stages<'a> {
             seconds: seconds.unwrap_or(0.0).max(began.elapsed().as_secs_f64()),
             peak_memory_mb: memory::peak_mb(),
             figures,
-            doubtful: false,
+            stale: false,
         };
         self.records.insert(stage.to_owned(), record);
         self.write()?;
         Ok(&self.records[stage])
     }
 
-    /// Takes `stage` over from a run in the folder `siblings` that finished it from the very same inputs, unless it
-    /// is finished here; the run it was taken from. What is wrong with other runs is no concern of this one.
+    /// Takes `stage` over from a run in the folder `siblings` that finished it from the very same inputs, unless it is
+    /// finished here; the run it was taken from. Errors in other runs are ignored.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -176,8 +177,8 @@ impl<'a> Stages<'a> {
             for (file, content) in &files {
                 self.directory.write(file, content)?;
             }
-            self.records.insert(stage.to_owned(), StageRecord { doubtful: false, ..record });
-            // The other run may have been at work on these files.
+            self.records.insert(stage.to_owned(), StageRecord { stale: false, ..record });
+            // The other run may have been changing these files.
             if self.standing(stage, inputs)? == Standing::Finished {
                 self.write()?;
                 return Ok(Some(path));
@@ -192,7 +193,7 @@ impl<'a> Stages<'a> {
     /// # Errors
     /// If the stage is not finished or one of its files is gone or not what the stage wrote.
     pub fn expect_whole(&self, stage: &str) -> Result<&StageRecord, RunError> {
-        let Some(record) = self.records.get(stage).filter(|record| !record.doubtful) else {
+        let Some(record) = self.records.get(stage).filter(|record| !record.stale) else {
             return Err(RunError::Missing {
                 path: self.directory.path().to_owned(),
                 what: format!("finished stage `{stage}`"),
@@ -263,13 +264,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_doubt_cannot_be_used_and_is_not_lost() {
+    fn stale_stages_cannot_be_used_and_is_not_lost() {
         let folder = tempfile::tempdir().unwrap();
         let directory = RunDirectory::work_in(folder.path()).unwrap();
         let inputs = Checksum::of(&"these");
         let mut stages = Stages::of(&directory).unwrap();
         stages.run("rules", &inputs, || Ok(Finished::default())).unwrap();
-        stages.doubt(["rules", "training"]).unwrap();
+        stages.mark_stale(["rules", "training"]).unwrap();
         let mut read_again = Stages::of(&directory).unwrap();
         let said = read_again.expect_whole("rules").unwrap_err().to_string();
         assert!(said.contains("finished stage `rules`"), "{said}");

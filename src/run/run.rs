@@ -1,4 +1,4 @@
-//! A run: the stages in their order, each skipped if it is done.
+//! A run: the stages in order, each skipped if it is done.
 
 use super::artifacts::Artifacts;
 use super::calibrate::calibrate;
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// What is asked for.
+/// What to do.
 #[derive(Clone, Debug)]
 pub struct RunSpec {
     /// Where the data comes from.
@@ -30,13 +30,13 @@ pub struct RunSpec {
     pub config: Config,
     /// The seed of every random choice.
     pub seed: u64,
-    /// Where tensors live.
+    /// The device of its tensors.
     pub device: Device,
     /// Whether event files for TensorBoard are written.
     pub tensorboard: bool,
     /// The name of the configuration, where it has one: `ruleguider-complex`.
     pub name: Option<String>,
-    /// A folder of other runs, from which finished stages with the very same inputs are taken over.
+    /// A folder of other runs, from which finished stages with the same inputs are reused.
     pub siblings: Option<PathBuf>,
     /// How long it may take; without one, as long as the settings say.
     pub budget: Option<TimeBudget>,
@@ -45,17 +45,17 @@ pub struct RunSpec {
 /// How long a stage took, and whether it took it now.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StageReport {
-    /// How long it took, all sittings together.
+    /// How long it took, over all invocations.
     pub seconds: f64,
     /// The most memory the process held during it.
     pub peak_memory_mb: Option<f64>,
     /// Whether it was finished before and not done again.
     pub skipped: bool,
-    /// What it has to say about its result.
+    /// Its figures.
     pub figures: Value,
 }
 
-/// What the stages of a run came to.
+/// The outcome of the stages of a run.
 pub struct Learnt {
     /// The run directory, still held.
     pub directory: RunDirectory,
@@ -68,8 +68,8 @@ pub struct Learnt {
 /// Does what `spec` asks for. `dataset` is what its source holds.
 ///
 /// # Errors
-/// If a stage fails, the directory cannot be worked in, or the user interrupts; what is finished stays, and the
-/// same spec goes on from there.
+/// If a stage fails, the directory cannot be worked in, or the user interrupts; finished stages are kept, and the same
+/// spec resumes.
 pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Result<Learnt, RunError> {
     let directory = RunDirectory::work_in(&spec.out)?;
     let sum = Checksum::of_known(&dataset.names, &dataset.known);
@@ -105,7 +105,7 @@ pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Resu
         let record = &stages.records()[stage.name()];
         if timed.end_stage() {
             progress.begin(stage.name(), "", None);
-            progress.end(&"its time was up; the best so far is kept");
+            progress.end(&"out of time; keeping the best so far");
         }
         if skipped {
             timed.taken_before(record.seconds);
@@ -135,8 +135,8 @@ pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Resu
     Ok(Learnt { directory, artifacts, stages: said })
 }
 
-/// Begins the run, or goes on with the one that is there. If that had another seed or other settings, nothing of it
-/// counts until this one has come by it, so that what is interrupted before is not taken for what was asked for.
+/// Starts the run, or resumes the existing one. If that had another seed or other settings, its stages are stale until
+/// revalidated, so that an early interruption cannot leave old results under new settings.
 fn begin<'a>(spec: &RunSpec, data: Checksum, directory: &'a RunDirectory) -> Result<Stages<'a>, RunError> {
     let mut manifest = Manifest::new(spec.source.clone(), data, spec.seed);
     manifest.resources = spec.budget.as_ref().map(|budget| budget.resources);
@@ -145,14 +145,14 @@ fn begin<'a>(spec: &RunSpec, data: Checksum, directory: &'a RunDirectory) -> Res
     let mut stages = Stages::of(directory)?;
     let other_seed = match manifest.resumes(directory) {
         Ok(before) => before.is_some_and(|before| before.seed != spec.seed),
-        // What it was about nobody knows; stages know by themselves what they were made from. Without any, it may be a
-        // file of another program.
+        // The manifest is lost, but stages know their own inputs. If there are no stages, it may be a file of another
+        // program.
         Err(RunError::Broken { .. }) if directory.file(STAGES).exists() => true,
         Err(error) => return Err(error),
     };
     directory.sweep()?;
     if other_seed || directory.read(CONFIG)?.is_some_and(|before| before != settings) {
-        stages.doubt(Stage::ALL.map(Stage::name))?;
+        stages.mark_stale(Stage::ALL.map(Stage::name))?;
         directory.remove(RESULTS)?;
     }
     manifest.write(directory)?;
@@ -180,20 +180,20 @@ fn learn_unless_done(
             material.progress.end(&"already done");
             return Ok(true);
         }
-        Standing::Damaged(file) => Some(format!("{file} is not what was written; making it anew")),
+        Standing::Damaged(file) => Some(format!("{file} has changed since it was written; making it again")),
         Standing::Outdated if stage == Stage::Training && artifacts.config.walk.final_rate < 1.0 => {
             let why =
                 "a step that falls to the last epoch (walk.final_rate below 1) cannot be made to fall longer";
-            Some(format!("its settings or its inputs have changed; doing it again from the beginning: {why}"))
+            Some(format!("its settings or inputs have changed; running it again from the beginning: {why}"))
         }
-        Standing::Outdated => Some("its settings or its inputs have changed; doing it again".to_owned()),
+        Standing::Outdated => Some("its settings or inputs have changed; running it again".to_owned()),
         Standing::Unfinished => None,
     };
     if let Some(why) = why {
         material.progress.begin(name, "", None);
         material.progress.end(&why);
     }
-    stages.doubt(ahead.iter().map(|stage| stage.name()))?;
+    stages.mark_stale(ahead.iter().map(|stage| stage.name()))?;
     material.directory.remove(RESULTS)?;
     stages.run(name, inputs, || learn_stage(stage, artifacts, material))?;
     Ok(false)

@@ -15,7 +15,7 @@ use crate::walk::{self, Phase, SoftReward, Start, Teacher, TrainOptions, Walker}
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Mines rules and writes them down.
+/// Mines rules and saves them.
 ///
 /// # Errors
 /// If mining fails, its file cannot be written, or the user interrupts.
@@ -40,7 +40,7 @@ pub fn rules(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finis
     Ok(Finished { files: vec![RULES.to_owned()], figures, seconds: None })
 }
 
-/// Trains the embedding model and writes it down; goes on from its checkpoint.
+/// Trains the embedding model and saves it; resumes from its checkpoint.
 ///
 /// # Errors
 /// If training fails or the user interrupts.
@@ -96,7 +96,7 @@ fn walker(
     let Artifacts { learnable, config, device, .. } = artifacts;
     let settings = &config.walk;
     let rules = path_table(artifacts.rules()?, settings.hops, config.rules.threshold);
-    // Pre-training looks at rules alone, and joint training after it begins where it ended.
+    // Pre-training uses rules alone, and joint training starts from its weights.
     let goes_on = phase == Phase::Joint && settings.pretrains();
     let starts = settings.start == Start::Embedding && !goes_on;
     let rewards = settings.soft_reward && phase == Phase::Joint;
@@ -108,7 +108,7 @@ fn walker(
         .map(|embedding| EmbeddingReward::new(embedding, asked(&learnable.known.queries)))
         .transpose()?;
     let soft = reward.as_ref().map(|reward| reward as &dyn SoftReward);
-    // A validation split that is learnt from can choose nothing: the last epoch counts.
+    // A validation split that is learnt from cannot choose anything, so the last epoch is kept.
     let known = match learnable.valid_learnt {
         true => Known { valid: Arc::from([]), ..learnable.known.clone() },
         false => learnable.known.clone(),
@@ -147,13 +147,13 @@ fn walker(
     Ok((Finished { files: vec![file.to_owned()], figures, seconds: Some(trained.step_seconds) }, walker))
 }
 
-/// Trains the propagator and writes it down; goes on from its checkpoint.
+/// Trains the propagator and writes it down; continues from its checkpoint.
 ///
 /// # Errors
 /// If training fails or the user interrupts.
 pub fn propagation(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finished, RunError> {
     let Artifacts { learnable, config, device, .. } = &*artifacts;
-    // A validation split that is learnt from can choose nothing: the last epoch counts.
+    // A validation split that is learnt from cannot choose anything, so the last epoch is kept.
     let known = match learnable.valid_learnt {
         true => Known { valid: Arc::from([]), ..learnable.known.clone() },
         false => learnable.known.clone(),

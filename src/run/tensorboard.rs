@@ -19,7 +19,7 @@ pub struct EventFile {
 }
 
 impl EventFile {
-    /// Makes a new event file in `folder`, which is made if need be. Every sitting of a run has its own.
+    /// Makes a new event file in `folder`, which is made if needed. Every invocation of a run has its own.
     ///
     /// # Errors
     /// If it cannot be written.
