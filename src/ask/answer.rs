@@ -8,7 +8,7 @@ use crate::rule::{ScoredRule, Shape, UNSEEN, rule_calling, rule_text};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write};
 
-/// An answer as scripts read it. The names of the fields are a contract.
+/// An answer as scripts see it. The names of the fields are a contract.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// The entity, by its id.
@@ -17,13 +17,13 @@ pub struct Answer {
     pub label: String,
     /// How good the answer is.
     pub score: f64,
-    /// The share of such answers that turn out to be facts that were put aside.
+    /// The share of such answers that turn out to be facts that were held out.
     #[serde(default)]
     pub probability: Probability,
     /// Why it was given.
     #[serde(flatten)]
     pub reason: Reason,
-    /// The split that has this fact, if it is one of the data that was put aside.
+    /// The split that has this fact, if it is one of the data that was held out.
     #[serde(default)]
     pub held_out: Option<HeldOut>,
 }
@@ -77,7 +77,7 @@ impl fmt::Display for Probability {
     }
 }
 
-/// A split that was put aside: its facts are in the data and not in the graph.
+/// A split that was held out: its facts are in the data and not in the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HeldOut {
@@ -90,7 +90,7 @@ pub enum HeldOut {
 }
 
 impl HeldOut {
-    /// What the fact was put aside for.
+    /// What the fact was held out for.
     pub fn purpose(self) -> &'static str {
         match self {
             Self::Train => "training",
@@ -100,7 +100,7 @@ impl HeldOut {
     }
 }
 
-/// One step of a path as scripts read it.
+/// One step of a path as scripts see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PathStep {
     /// The relation's name.
@@ -129,7 +129,7 @@ impl PathStep {
     }
 }
 
-/// A rule as scripts read it.
+/// A rule as scripts see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RuleSummary {
     /// `head <= body`, in AnyBURL's notation.
@@ -143,7 +143,7 @@ pub struct RuleSummary {
     /// The same as `text`, with entities and relations by their labels.
     #[serde(default)]
     pub label: String,
-    /// Whether it speaks of certain entities: then its path need not lead from the subject to the answer.
+    /// Whether it contains constants: then its path need not lead from the subject to the answer.
     #[serde(default)]
     pub constants: bool,
 }
@@ -159,24 +159,23 @@ impl RuleSummary {
             correct: scored.counts.correct,
             predicted: scored.counts.predicted,
             label: match rule.body.is_empty() {
-                true => format!("{} whatever else holds", label.trim_end_matches([' ', '<', '='])),
+                true => format!("{} for every X", label.trim_end_matches([' ', '<', '='])),
                 false => label,
             },
             constants: rule.shape != Shape::Cyclic,
         }
     }
 
-    /// How far it can be trusted, and what it says where its path does not show that.
+    /// Its confidence, and its text where the path does not show it.
     pub fn in_words(&self) -> String {
         let Self { confidence, correct, predicted, label, constants, .. } = self;
-        let said = if *constants { format!("{label}; ") } else { String::new() };
-        format!("[rule: {said}confidence {confidence:.2}, {correct} of {predicted} true]")
+        let text = if *constants { format!("{label}; ") } else { String::new() };
+        format!("[rule: {text}confidence {confidence:.2}, {correct} of {predicted} true]")
     }
 }
 
 impl Answer {
-    /// `reasoned` with its names; `held_out` is the split that has it. Steps that stay where they are say nothing and
-    /// are left out.
+    /// `reasoned` with its names; `held_out` is the split that has it. NO_OP steps are left out.
     pub fn new(reasoned: &Reasoned, held_out: Option<HeldOut>, names: &Names, naming: &Naming) -> Self {
         Self {
             entity: names.entity(reasoned.entity).to_owned(),
@@ -257,23 +256,23 @@ fn path_line(from: &str, path: &[PathStep], name: &dyn Fn(&str, &str) -> String)
 pub fn in_words(query: Query, answer: &Answer, names: &Names, naming: &Naming) -> String {
     let subject = naming.of(query.subject, names);
     let object = answer.name(naming);
-    let mut said = match answer.reason.path.is_empty() {
+    let mut sentence = match answer.reason.path.is_empty() {
         true => format!("{subject} ⇒ "),
         false => format!("{} ⇒ ", answer.path_in_words(naming)),
     };
     let relation = query.link.relation().map_or("?", |relation| names.relation_label(relation));
     let _ = match query.link.direction() {
-        Direction::Forward => write!(said, "{subject} {relation} {object}"),
-        Direction::Inverse => write!(said, "{object} {relation} {subject}"),
+        Direction::Forward => write!(sentence, "{subject} {relation} {object}"),
+        Direction::Inverse => write!(sentence, "{object} {relation} {subject}"),
     };
-    // What a rule gives less than even odds is the best there is, not more.
+    // Below even odds, the answer is called a guess.
     let doubtful = answer.reason.rule.as_ref().is_some_and(|rule| rule.confidence < 0.5);
-    said.push_str(if doubtful { " is the best guess" } else { " is likely" });
+    sentence.push_str(if doubtful { " is the best guess" } else { " is likely" });
     if let Some(RuleSummary { label, confidence, constants, .. }) = &answer.reason.rule {
         let by = if *constants { format!(", by the rule {label}") } else { String::new() };
-        let _ = write!(said, "{by}, rule confidence {confidence:.2}");
+        let _ = write!(sentence, "{by}, rule confidence {confidence:.2}");
     }
-    said
+    sentence
 }
 
 #[cfg(test)]
@@ -404,10 +403,7 @@ mod tests {
         let words = "[rule: parent_of(X,Cleo) <= sibling_of(X,Ben); confidence 0.25, 2 of 3 true]";
         assert_eq!(rule.in_words(), words);
         let zero = said(&[], None);
-        assert_eq!(
-            (&*zero.label, &*zero.text),
-            ("parent_of(X,Cleo) whatever else holds", "parent_of(X,cleo) <= ")
-        );
+        assert_eq!((&*zero.label, &*zero.text), ("parent_of(X,Cleo) for every X", "parent_of(X,cleo) <= "));
     }
 
     #[test]

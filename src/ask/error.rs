@@ -3,7 +3,7 @@
 use crate::run::RunError;
 use std::path::PathBuf;
 
-/// Why a question, or the learning before it, came to nothing.
+/// Why learning or answering failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// A name that the data does not have, or that several have.
@@ -14,12 +14,12 @@ pub enum AskError {
         /// Names that may be meant.
         suggestions: Vec<String>,
     },
-    /// Something that this run cannot be asked.
+    /// A question that this run cannot answer.
     #[error("{0}")]
     Cannot(String),
     /// The validation split was asked for, and has been learnt from.
     #[error(
-        "{}: this run has learnt its validation facts, so ranking them says nothing; learn with `data.learn_valid = \"never\"` to keep them apart",
+        "{}: this run has learnt its validation facts, so ranking them is meaningless; learn with `data.learn_valid = \"never\"` to keep them apart",
         path.display()
     )]
     ValidLearnt {

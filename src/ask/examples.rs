@@ -1,4 +1,4 @@
-//! A few answers worth showing: queries of the test split with their reasons.
+//! A few example answers: queries of the test split with their reasons.
 
 use super::answer::{Answer, HeldOut, Probability, in_words};
 use super::{AskError, Model};
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 pub struct ExampleAnswer {
     /// The label of the entity asked about.
     pub subject: String,
-    /// What is asked.
+    /// The relation.
     pub relation: String,
     /// The label of that relation, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,8 +75,8 @@ impl Model {
             .zip(reasoned)
             .filter_map(|(query, first)| first.map(|(answer, probability)| (query, answer, probability)))
             .collect();
-        // Those that say most first: by a rule that may be trusted, on a path that turns back nowhere, of more hops.
-        // Stable, so that among equals the order of the split decides.
+        // The most informative first: by a confident rule, on a path without repetition, with more hops. Stable, so
+        // that among equals the order of the split decides.
         let trusted = |answer: &Reasoned| {
             let confidence = answer.rule.as_ref().map(|rule| rule.counts.confidence(UNSEEN));
             confidence.is_some_and(|confidence| confidence > self.config().rules.threshold)

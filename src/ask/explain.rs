@@ -8,15 +8,15 @@ use crate::rule::FiredRule;
 use crate::walk::SoftReward;
 use serde::{Deserialize, Serialize};
 
-/// How many ways to an answer, and rules for it, an explanation shows.
+/// How many paths and rules an explanation shows.
 const WAYS: usize = 5;
 
 /// Why, or why not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
-    /// The entity asked about, by id.
+    /// The subject of the query, by id.
     pub subject: String,
-    /// What is asked.
+    /// The relation.
     pub relation: String,
     /// Whether the head is asked for.
     pub inverse: bool,
@@ -24,27 +24,27 @@ pub struct Explanation {
     pub object: String,
     /// Whether the graph has this fact already.
     pub known: bool,
-    /// The split that has it, if it is a fact of the data that was put aside.
+    /// The split that has it, if it is a fact of the data that was held out.
     #[serde(default)]
     pub held_out: Option<HeldOut>,
-    /// Its place among the answers that are predicted, from 1; absent if it is not predicted at all.
+    /// Its rank among the predicted answers, from 1; absent if it is not predicted.
     pub rank: Option<usize>,
     /// The best answer instead, if that is another one.
     pub instead: Option<Answer>,
-    /// The ways to the object, those by rules first: empty if it is not predicted.
+    /// The paths to the object, those by rules first; empty if it is not predicted.
     pub answers: Vec<Answer>,
     /// The rules that predict it, most confident first, each with a path that grounds it.
     pub rules: Vec<GroundedRule>,
-    /// What the embedding model thinks of it, where the run has one.
+    /// The embedding model's score, where the run has one.
     pub embedding: Option<EmbeddingOpinion>,
 }
 
-/// What the embedding model thinks of an answer.
+/// The embedding model's score of an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EmbeddingOpinion {
     /// How plausible the fact is, from 0 to 1.
     pub plausibility: f64,
-    /// Its place among all entities that the graph does not have as answers, from 1.
+    /// Its rank among all entities that are not answers in the graph, from 1.
     pub rank: usize,
 }
 
@@ -64,7 +64,7 @@ pub struct GroundedRule {
 }
 
 impl Model {
-    /// Why `object` is, or is not, an answer to `(subject, relation, ?)`; entities and relations as people name them.
+    /// Why `object` is, or is not, an answer to `(subject, relation, ?)`; entities and relations by name or label.
     ///
     /// # Errors
     /// If a name is not known or the reasoner fails.
@@ -84,7 +84,7 @@ impl Model {
         let instead = best.filter(|best| best.entity != object);
         let (rank, ways) = self.placed(&found, object)?;
         let probabilities = self.probabilities(&found);
-        let said = |way: &Reasoned| self.named(query, way, probabilities.of(way.score));
+        let named = |way: &Reasoned| self.named(query, way, probabilities.of(way.score));
         Ok(Explanation {
             subject: names.entity(query.subject).to_owned(),
             relation: self.relation_name(query),
@@ -93,14 +93,14 @@ impl Model {
             known: self.graph().contains(query.subject, query.link, object),
             held_out: self.held_out(query, object),
             rank,
-            instead: instead.as_ref().map(said),
-            answers: ways.iter().map(said).collect(),
+            instead: instead.as_ref().map(named),
+            answers: ways.iter().map(named).collect(),
             rules: self.rules_for(query, object)?,
             embedding: self.embedding_opinion(query, object)?,
         })
     }
 
-    /// The place of `object` among the candidates that have a reason, and the ways to it; none if it is unsupported.
+    /// The rank of `object` among the supported candidates, and the paths to it; none if it is unsupported.
     fn placed(&self, found: &Found, object: EntityId) -> Result<(Option<usize>, Vec<Reasoned>), AskError> {
         let Found { query, candidates } = found;
         let Some(place) = candidates.iter().position(|candidate| candidate.entity == object) else {

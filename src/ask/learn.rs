@@ -10,7 +10,7 @@ use crate::tensor::{Device, DeviceChoice};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// How long to learn from a graph that nobody has tuned for.
+/// The default time budget.
 const MINUTES: f64 = 10.0;
 
 /// What to learn from, and how. [`run`](Self::run) does it.
@@ -59,28 +59,28 @@ impl Learn {
         Self { minutes: Some(minutes), ..self }
     }
 
-    /// The run directory; `runs/` and the name of the data where nothing is said. A run that is there goes on.
+    /// The run directory; `runs/` and the name of the data by default. An existing run is resumed.
     pub fn out(self, out: impl AsRef<Path>) -> Self {
         Self { out: Some(out.as_ref().to_owned()), ..self }
     }
 
-    /// The seed of every random choice: same seed, same result, unless a limit of time cuts in.
+    /// The seed of every random choice: same seed, same result, unless a time limit cuts in.
     pub fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 
-    /// A file of settings, or the name of a configuration that comes with the library, instead of a plan by time.
+    /// A settings file, or the name of a built-in configuration, instead of a plan by time.
     pub fn config(self, name: impl Into<String>) -> Self {
         Self { config: Some(name.into()), ..self }
     }
 
-    /// One setting over all others, such as `rules.threshold=0.05`.
+    /// One setting that overrides all others, such as `rules.threshold=0.05`.
     pub fn set(mut self, setting: impl Into<String>) -> Self {
         self.set.push(setting.into());
         self
     }
 
-    /// Where tensors live; CUDA if there is a card, else the CPU with all threads, where nothing is said.
+    /// The device; by default CUDA if there is a GPU, else the CPU with all threads.
     pub fn device(self, device: Device) -> Self {
         Self { device: Some(device), ..self }
     }
@@ -90,7 +90,7 @@ impl Learn {
         Self { shares, ..self }
     }
 
-    /// Whether a file of tabs or commas begins with a header; told by its first line where nothing is said.
+    /// Whether a TSV or CSV file begins with a header; detected by default.
     pub fn header(self, header: bool) -> Self {
         Self { header: Some(header), ..self }
     }
@@ -100,15 +100,15 @@ impl Learn {
         Self { tensorboard, ..self }
     }
 
-    /// A folder of other runs, from which finished stages with the very same inputs are taken over.
+    /// A folder of other runs, from which finished stages with the same inputs are reused.
     pub fn siblings(self, folder: impl AsRef<Path>) -> Self {
         Self { siblings: Some(folder.as_ref().to_owned()), ..self }
     }
 
-    /// Learns, ranks the test split, and gives the model.
+    /// Learns, ranks the test split, and returns the model.
     ///
     /// # Errors
-    /// If a setting or the data is wrong, or a stage fails. What is finished stays, and the same call goes on from there.
+    /// If a setting or the data is wrong, or a stage fails. Finished stages are kept, and the same call resumes.
     pub fn run(self) -> Result<Model, AskError> {
         self.prepare()?.run(&Silent)
     }
@@ -119,7 +119,7 @@ impl Learn {
     /// If a setting or the data is wrong.
     pub fn prepare(self) -> Result<Learning, AskError> {
         let began = Instant::now();
-        // Settings first: a misspelt one should not cost the reading of a large graph.
+        // Settings are checked before a large graph is read.
         let set = Layer::from_pairs(self.set.iter().map(String::as_str))?;
         let named = match (&self.config, &self.data) {
             (Some(name), _) => Some(config::named(name, &Config::default())?),
@@ -168,11 +168,11 @@ impl Learn {
         Some(Plan::of(config, &GraphSize::of(dataset), &resources))
     }
 
-    /// What suits a graph that nobody has tuned for.
+    /// The plan for a graph that nobody has tuned for.
     fn plan(&self, dataset: &Dataset, device: &Device, out: &Path) -> Plan {
         let size = GraphSize::of(dataset);
         let (minutes, cuda) = (self.minutes.unwrap_or(MINUTES), device.is_cuda());
-        // A run goes on with the networks it was begun with, on however many threads it goes on.
+        // A resumed run keeps its networks, on any number of threads.
         let begun =
             Manifest::resources_of(out).filter(|begun| (begun.minutes, begun.cuda) == (minutes, cuda));
         let resources = Resources { minutes, threads: rayon::current_num_threads(), cuda };
@@ -217,11 +217,11 @@ impl Learning {
         self.plan.as_ref()
     }
 
-    /// Learns, ranks the test split, and gives the model. `progress` is told how it goes and may stop it.
+    /// Learns, ranks the test split, and returns the model. `progress` receives reports and may stop it.
     ///
     /// # Errors
-    /// If a stage fails, the directory cannot be worked in, or the user interrupts; what is finished stays, and the same
-    /// call goes on from there.
+    /// If a stage fails, the directory cannot be worked in, or the user interrupts; finished stages are kept, and the
+    /// same call resumes.
     pub fn run(self, progress: &dyn Progress) -> Result<Model, AskError> {
         let Learning { spec, dataset, .. } = self;
         let device = spec.device.clone();

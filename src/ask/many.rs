@@ -3,8 +3,8 @@
 //! A batch is too small to keep all threads busy at every step of it, so the threads share the batches and not the
 //! steps; best on a device that computes on the thread that asks ([`Device::cpu`](crate::tensor::Device::cpu) with
 //! one). Queries are sorted before they are cut into batches, because those of one relation share states of the
-//! networks, and a query that comes twice is answered once. The answers of a query do not depend on its neighbours, but
-//! for the last digits of their scores.
+//! networks, and a query that comes twice is answered once. The answers of a query do not depend on the rest of its
+//! batch, except for the last digits of their scores.
 
 use super::{AskError, Model, Prediction};
 use crate::graph::Query;
@@ -37,7 +37,7 @@ impl Model {
             }
             self.predict_batch(batch, top)
         };
-        // As large as the reasoner likes them, whatever the threads: the size of a batch shows in the last digits.
+        // Batches are as large as the reasoner prefers, for any number of threads: their size shows in the last digits.
         let batches: Vec<&[Query]> = distinct.chunks(self.reasoner.reasoner().batch().max(1)).collect();
         let answers = by_workers(&batches, workers, before, answer, progress)?;
         let answers: Vec<Arc<Prediction>> = answers.into_iter().map(Arc::new).collect();

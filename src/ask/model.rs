@@ -18,9 +18,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// What was learnt from a graph, ready to be asked.
+/// A trained model, ready to answer.
 ///
-/// A model owns everything it needs and reads each file once. It can be asked from many threads at a time.
+/// A model owns everything it needs and reads each file once. It can be used from many threads at once.
 pub struct Model {
     directory: RunDirectory,
     pub(super) dataset: Dataset,
@@ -30,24 +30,24 @@ pub struct Model {
     seed: u64,
     results: OnceLock<RunReport>,
     // Made when the first question needs them.
-    put_aside: OnceLock<HashMap<Triple, HeldOut>>,
+    held_out: OnceLock<HashMap<Triple, HeldOut>>,
     naming: OnceLock<Naming>,
     index: OnceLock<NameIndex>,
 }
 
-/// How a run is opened: [`Model::open`] with more to choose.
+/// Options for opening a run.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     /// Where its data is now, if it has moved.
     pub data: Option<PathBuf>,
-    /// Where tensors live; where there is none, CUDA if there is a card, else the CPU with all threads.
+    /// The device; by default CUDA if there is a GPU, else the CPU with all threads.
     pub device: Option<Device>,
     /// How many paths the walker keeps while it searches, if not as many as in the run.
     pub beam: Option<usize>,
 }
 
 impl OpenOptions {
-    /// Nothing chosen.
+    /// The defaults.
     pub const DEFAULT: OpenOptions = OpenOptions { data: None, device: None, beam: None };
 
     /// Opens the run at `path`.
@@ -73,7 +73,7 @@ impl OpenOptions {
         let mut config = Config::from_toml(&text, &directory.file(CONFIG).display().to_string())?;
         if let Some(beam) = self.beam {
             if !Stage::of(&config).contains(&Stage::Training) {
-                let message = "no walker answers in this run, so there is no beam to set";
+                let message = "this run has no walker, so there is no beam to set";
                 return Err(AskError::Cannot(message.to_owned()));
             }
             config = config.with(&Layer::from_pairs([format!("walk.beam={beam}").as_str()])?)?;
@@ -102,7 +102,7 @@ impl OpenOptions {
 }
 
 impl Model {
-    /// Opens the run at `path`. [`OpenOptions`] has more to choose.
+    /// Opens the run at `path` with default [`OpenOptions`].
     ///
     /// # Errors
     /// If there is no run, it is unfinished, its files are damaged, or its data has changed.
@@ -118,7 +118,7 @@ impl Model {
         seed: u64,
     ) -> Result<Self, AskError> {
         let reasoner = artifacts.reasoner()?;
-        // Rules stand beside the paths of answers, whoever gives them.
+        // Rules are shown beside paths, whichever reasoner answers.
         artifacts.rules()?;
         let calibrator =
             artifacts.calibration()?.map(|calibration| Calibrator::new(calibration, &dataset.names));
@@ -130,7 +130,7 @@ impl Model {
             calibrator,
             seed,
             results: OnceLock::new(),
-            put_aside: OnceLock::new(),
+            held_out: OnceLock::new(),
             naming: OnceLock::new(),
             index: OnceLock::new(),
         })
@@ -187,12 +187,12 @@ impl Model {
         }
     }
 
-    /// Who answers, for rankings and searches of one's own.
+    /// The reasoner, for custom rankings and searches.
     pub fn reasoner(&self) -> &Arc<dyn Explains> {
         &self.reasoner
     }
 
-    /// Whether it has learnt the validation split, so that figures on it say nothing.
+    /// Whether it has learnt the validation split, which makes figures on it meaningless.
     pub fn valid_is_learnt(&self) -> bool {
         self.artifacts.learnable.valid_learnt
     }
@@ -202,10 +202,10 @@ impl Model {
         &self.artifacts.learnable.checksum
     }
 
-    /// What the run came to.
+    /// The results of the run.
     ///
     /// # Errors
-    /// If it has not come to its end, or the file is damaged.
+    /// If the run is unfinished, or the file is damaged.
     pub fn results(&self) -> Result<&RunReport, AskError> {
         if let Some(results) = self.results.get() {
             return Ok(results);
@@ -230,20 +230,20 @@ impl Model {
         Ok(recorded(&self.directory)?)
     }
 
-    /// Names as people type them: finds what is meant, completes what is begun.
+    /// The name index: lookup and completion as people type.
     pub fn index(&self) -> &NameIndex {
         self.index.get_or_init(|| NameIndex::new(self.names()))
     }
 
-    /// What entities are called so that a person knows which is meant.
+    /// Display names of entities, unambiguous for people.
     pub fn naming(&self) -> &Naming {
         self.naming.get_or_init(|| Naming::new(self.names()))
     }
 
-    /// The query that a person means by an entity and a relation; `~relation` asks for heads.
+    /// The query for an entity and a relation by name or label; `~relation` asks for heads.
     ///
     /// # Errors
-    /// If one of them is not known, with names that are nearly the same.
+    /// If one of them is unknown, with similar names.
     pub fn query(&self, subject: &str, relation: &str) -> Result<Query, AskError> {
         let index = self.index();
         Ok(Query { subject: index.entity(subject)?, link: index.link(relation)? })
@@ -304,18 +304,17 @@ impl Model {
         Ok((report, Some(noting.share(&asked))))
     }
 
-    /// Keeps what the run has just come to.
+    /// Stores the results of the run.
     pub(super) fn set_results(&self, results: RunReport) {
         let _ = self.results.set(results);
     }
 
-    /// Whether the graph has any fact about `entity`; nothing leads from one that it has not.
+    /// Whether the graph has any fact about `entity`; without one nothing can be predicted.
     pub fn has_facts(&self, entity: EntityId) -> bool {
         !self.graph().edges(entity).is_empty()
     }
 
-    /// What to say of a query for one end of a relation whose subject the graph has at that end only: the other one
-    /// may be meant.
+    /// A hint for a query whose subject occurs only at the other end of the relation.
     pub fn other_direction(&self, query: Query) -> Option<String> {
         let leads = |link: Link| !self.graph().targets(query.subject, link).is_empty();
         if leads(query.link) || !leads(query.link.reversed()) {
@@ -347,14 +346,14 @@ impl Model {
             Direction::Forward => (query.subject, object),
             Direction::Inverse => (object, query.subject),
         };
-        let put_aside = self.put_aside.get_or_init(|| put_aside(&self.dataset));
-        put_aside.get(&Triple { head, relation, tail }).copied()
+        let held_out = self.held_out.get_or_init(|| held_out(&self.dataset));
+        held_out.get(&Triple { head, relation, tail }).copied()
     }
 }
 
 /// The facts of the data that are not in the graph, each with the split that has it. Of several splits, the one that
-/// less was learnt from.
-fn put_aside(dataset: &Dataset) -> HashMap<Triple, HeldOut> {
+/// was used least for learning.
+fn held_out(dataset: &Dataset) -> HashMap<Triple, HeldOut> {
     let Known { queries, valid, .. } = &dataset.known;
     let train: &[Triple] = if dataset.known.has_own_graph() { queries } else { &[] };
     let splits: [(&[Triple], HeldOut); 4] = [

@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 /// The answers to a query.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
-    /// The entity asked about, by id.
+    /// The subject of the query, by id.
     pub subject: String,
-    /// What is asked.
+    /// The relation.
     pub relation: String,
     /// Whether the head is asked for.
     pub inverse: bool,
-    /// Answers that are no facts of the graph, best first.
+    /// Answers that are not facts of the graph, best first.
     pub answers: Vec<Answer>,
     /// Answers that the graph has already, by label.
     pub known: Vec<String>,
@@ -55,7 +55,7 @@ impl Model {
         Ok(found.pop().expect("one query has one prediction"))
     }
 
-    /// The answers to a batch of queries, at most as many as the reasoner likes at once.
+    /// The answers to a batch of queries, at most as many as the reasoner's batch.
     pub(super) fn predict_batch(&self, queries: &[Query], top: usize) -> Result<Vec<Prediction>, AskError> {
         let found = self.reasoner.search(queries, top.max(TOP))?;
         found.par_iter().map(|found| self.prediction(found, top)).collect()
@@ -66,12 +66,12 @@ impl Model {
         let known = self.graph().targets(query.subject, query.link);
         let answers = supported(&*self.reasoner, found, top)?;
         let probabilities = self.probabilities(found);
-        let said = |answer: &Reasoned| self.named(query, answer, probabilities.of(answer.score));
+        let named = |answer: &Reasoned| self.named(query, answer, probabilities.of(answer.score));
         Ok(Prediction {
             subject: names.entity(query.subject).to_owned(),
             relation: self.relation_name(query),
             inverse: query.link.direction() == Direction::Inverse,
-            answers: answers.iter().map(said).collect(),
+            answers: answers.iter().map(named).collect(),
             known: known.iter().map(|&entity| names.label(entity).to_owned()).collect(),
             known_ids: known.iter().map(|&entity| names.entity(entity).to_owned()).collect(),
         })

@@ -1,4 +1,4 @@
-//! What the scores of answers mean as probabilities, and how far those can be trusted.
+//! The probabilities of answers, and their reliability.
 
 use super::{AskError, Model, Probability};
 use crate::eval::Split;
@@ -56,8 +56,8 @@ impl Model {
         Ok(Some(format!("no probabilities: {why}")))
     }
 
-    /// What is said of the best answers to the queries of a split beside what is true; `None` where there are no
-    /// probabilities. On the validation split, which they were fitted to, they look better than they are.
+    /// The reliability of the probabilities on a split; `None` where there are none. On the validation split, which
+    /// they were fitted to, they look better than they are.
     ///
     /// # Errors
     /// If the reasoner fails or the user interrupts.

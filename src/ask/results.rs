@@ -1,4 +1,4 @@
-//! What a run comes to: the ranking of the test split and a few explained answers.
+//! The report of a run: the ranking of the test split and a few explained answers.
 
 use super::{AskError, ExampleAnswer, Model};
 use crate::config::{EvalConfig, System};
@@ -11,7 +11,7 @@ use crate::run::{RunSpec, StageReport};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a run comes to. As JSON its keys are a contract with scripts.
+/// The report of a run. As JSON its keys are a contract with scripts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunReport {
     /// The figures on the test split.
@@ -40,7 +40,7 @@ pub struct RunReport {
 }
 
 impl Model {
-    /// Ranks the test split, explains a few answers, and writes down what the run came to.
+    /// Ranks the test split, explains a few answers, and saves the report.
     pub(super) fn finish(
         &self,
         spec: &RunSpec,

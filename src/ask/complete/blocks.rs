@@ -1,8 +1,8 @@
 //! Sorted blocks of missing facts on the disk, and how they become one.
 //!
-//! A block is the work of some queries. It is written whole or not at all, so that whoever goes on after an interruption
-//! finds the finished ones and does only the others. Merging reads as many blocks at once as files may be open, in several
-//! rounds if need be, a line of each at a time: memory does not grow with the number of facts.
+//! A block is the work of some queries. It is written atomically, so that a resumed run finds the finished blocks and
+//! computes only the others. Merging reads as many blocks at once as files may be open, in several rounds if needed, a
+//! line of each at a time: memory does not grow with the number of facts.
 
 use super::row::{Rank, RankedFact};
 use crate::aside::write_aside;
@@ -24,7 +24,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Those for the file `out`, made from `inputs`; what was made from other inputs is taken away.
+    /// Those for the file `out`, made from `inputs`; what was made from other inputs is removed.
     ///
     /// # Errors
     /// If the folder cannot be made.
@@ -102,7 +102,7 @@ impl Blocks {
         take(&mut Merged::of(&files).map_err(RunError::reading(&self.folder))?.take(most))
     }
 
-    /// Takes the folder away: the file is there.
+    /// Removes the folder, once the file is complete.
     ///
     /// # Errors
     /// If that cannot be done.

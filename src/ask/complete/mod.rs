@@ -1,9 +1,8 @@
 //! The missing facts of a graph, best first over all subjects: [`Model::complete`].
 //!
 //! Queries are made link by link for the entities for which the link makes sense, answered in blocks, and the blocks
-//! merged. What a block comes to is on the disk before the next begins, so an interrupted call goes on from
-//! there, and no more than a block is in memory. The order, and the file to the last byte, do not depend on threads or
-//! interruptions.
+//! merged. A finished block is on disk before the next begins, so an interrupted call resumes there, and no more than a
+//! block is in memory. The order, and the file to the last byte, do not depend on threads or interruptions.
 
 mod blocks;
 mod row;
@@ -45,14 +44,14 @@ struct Cut {
     block: usize,
 }
 
-/// Which missing facts are wanted.
+/// Which missing facts to write.
 #[derive(Clone, Debug)]
 pub struct CompleteOptions {
     /// For which links; all relations, asked for their tails, if there are none.
     pub links: Vec<Link>,
-    /// The best so many of all; all of them where nothing is said.
+    /// The best this many of all; all of them by default.
     pub top: Option<usize>,
-    /// Only facts at least so likely.
+    /// Only facts with at least this probability.
     pub min_probability: Option<f64>,
     /// Which part of the work.
     pub shard: Shard,
@@ -89,7 +88,7 @@ impl FromStr for Shard {
     }
 }
 
-/// What completing came to.
+/// The result of completing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Completed {
     /// How many missing facts were written.
@@ -141,7 +140,7 @@ impl Model {
         progress.begin("completing", "queries", Some(subjects::count(self.graph(), links)));
         let (done, queries) = match self.answer_blocks(options, links, cut, &blocks, progress) {
             Err(error) if error.is_interrupted() => {
-                progress.end(&"interrupted; the same command goes on from here");
+                progress.end(&"interrupted; run the same command again to resume");
                 return Err(error);
             }
             answered => answered?,
@@ -299,14 +298,14 @@ impl Model {
     }
 }
 
-/// Whether facts are written as JSON, one a line, packed or not.
+/// Whether facts are written as JSON, one per line, packed or not.
 fn is_json_lines(path: &Path) -> bool {
     let name = path.to_string_lossy();
     let stem = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
     stem.ends_with(".jsonl")
 }
 
-/// The ranks of the best facts so far: what comes after the last of so many need not be looked at.
+/// The ranks of the best facts so far: facts after the last of them can be skipped.
 struct Best {
     most: usize,
     kept: BinaryHeap<Rank>,

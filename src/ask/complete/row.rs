@@ -1,4 +1,4 @@
-//! A missing fact as scripts read it, and the order in which missing facts come.
+//! A missing fact as scripts see it, and the order of missing facts.
 
 use crate::ask::{Answer, HeldOut, Naming, Probability, Reason};
 use crate::graph::{Direction, EntityId, Names, PredictedFact, Query};
@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 pub struct MissingFact {
     /// Where the relation starts, by id.
     pub head: String,
-    /// What is said.
+    /// The relation.
     pub relation: String,
     /// Where it ends, by id.
     pub tail: String,
@@ -18,7 +18,7 @@ pub struct MissingFact {
     pub head_label: String,
     /// The label of the tail, or its id where it has none.
     pub tail_label: String,
-    /// The share of such answers that turn out to be facts that were put aside.
+    /// The share of such answers that turn out to be facts that were held out.
     pub probability: Probability,
     /// How good it is; scores of different queries need not compare.
     pub score: f64,
@@ -27,7 +27,7 @@ pub struct MissingFact {
     pub reason: Reason,
     /// The same in one line.
     pub words: String,
-    /// The split that has this fact, if it is one of the data that was put aside.
+    /// The split that has this fact, if it is one of the data that was held out.
     pub held_out: Option<HeldOut>,
 }
 
@@ -57,12 +57,12 @@ impl MissingFact {
 impl From<MissingFact> for PredictedFact {
     fn from(fact: MissingFact) -> Self {
         let MissingFact { head, relation, tail, probability, score, words, held_out, .. } = fact;
-        let put_aside = held_out.map_or("", HeldOut::purpose);
-        PredictedFact { head, relation, tail, probability: probability.0, score, put_aside, reason: words }
+        let held_out = held_out.map_or("", HeldOut::purpose);
+        PredictedFact { head, relation, tail, probability: probability.0, score, held_out, reason: words }
     }
 }
 
-/// Where a fact stands: by probability, then by score, then by the query and the answer. What is less comes first.
+/// The sort key of a fact: probability, then score, then query and answer. Smaller keys come first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rank {
     /// The probability, where there are any.

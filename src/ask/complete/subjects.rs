@@ -1,9 +1,9 @@
-//! Of whom a relation is asked: entities like those that have it.
+//! Which entities are asked for a relation: those like the entities that have it.
 //!
-//! An entity is asked for a link if it has the link already, or if it has another one with which the link is often seen:
-//! of the entities with that other link, at least one in ten has the link asked for. Whoever has an address is asked for
-//! a postcode; a river is not asked for its spouse. Where the link is functional (at most one in a hundred of the
-//! entities that have it has more than one answer), an entity that has its answer is not asked for another.
+//! An entity is asked for a link if it has the link already, or if it has another one with which the link is often
+//! seen: of the entities with that other link, at least one in ten has the link asked for. An entity with an address is
+//! asked for a postcode; a river is not asked for its spouse. Where the link is functional (at most one in a hundred of
+//! the entities that have it has more than one answer), an entity that has its answer is not asked for another.
 
 use crate::graph::{EntityId, Graph, Link, Query};
 
@@ -38,13 +38,13 @@ fn seen_with(graph: &Graph, link: Link) -> Vec<Link> {
     (0..graph.links() as u32).map(Link).filter(often).collect()
 }
 
-/// Whether hardly anybody has more than one answer.
+/// Whether hardly any entity has more than one answer.
 fn is_functional(graph: &Graph, link: Link) -> bool {
     let several = graph.pairs(link).rows().filter(|(_, targets)| targets.len() > 1).count();
     several as f64 <= SEVERAL * graph.pairs(link).sources.len() as f64
 }
 
-/// How many queries `links` come to.
+/// How many queries `links` have.
 pub fn count(graph: &Graph, links: &[Link]) -> u64 {
     links.iter().map(|&link| subjects(graph, link).len() as u64).sum()
 }

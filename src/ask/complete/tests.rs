@@ -98,10 +98,9 @@ fn the_best_are_better_by_probability_than_by_score() {
     model.complete(&wanted, &out, &Silent).unwrap();
     let text = std::fs::read_to_string(out).unwrap();
     let mut facts: Vec<MissingFact> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let put_aside =
-        |facts: &[MissingFact]| facts[..300].iter().filter(|fact| fact.held_out.is_some()).count();
-    let by_probability = put_aside(&facts);
+    let held_out = |facts: &[MissingFact]| facts[..300].iter().filter(|fact| fact.held_out.is_some()).count();
+    let by_probability = held_out(&facts);
     facts.sort_by(|a, b| b.score.total_cmp(&a.score));
-    let by_score = put_aside(&facts);
+    let by_score = held_out(&facts);
     assert!(by_probability >= by_score, "{by_probability} of 300 by probability, {by_score} by score");
 }

@@ -1,4 +1,4 @@
-//! Completion: the names that begin like what was typed, then those in which a word does, then those nearly so called.
+//! Completion: the names that start with what was typed, then those with a word that does, then similar names.
 
 use crate::suggest::{fold, nearest};
 
@@ -71,7 +71,7 @@ impl Sorted {
     }
 }
 
-/// Those nearly called like `typed`, the likest first.
+/// Names similar to `typed`, the most similar first.
 pub(super) fn nearly<'a>(
     typed: &str,
     names: impl Iterator<Item = (u32, &'a str)> + Clone,

@@ -1,5 +1,4 @@
-//! Finding what a person means by a name: an id, a label, a relation or its inverse, what was begun to be typed, and
-//! what was nearly meant; and naming entities so that a person knows which is meant.
+//! Name lookup: ids, labels, relations and their inverses, completion and suggestions; and unambiguous display names.
 
 mod complete;
 mod naming;
@@ -15,10 +14,10 @@ use complete::{Sorted, nearly};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-/// So many relations are listed where none is nearly called like what was typed.
+/// How many relations an error lists when none is similar to what was typed.
 const LISTED: usize = 12;
 
-/// Names as people type them. Accents and case do not matter where nothing is exactly so called.
+/// Names as people type them. Accents and case are ignored if there is no exact match.
 pub struct NameIndex {
     names: Arc<Names>,
     /// Entities by their folded labels.
@@ -43,7 +42,7 @@ impl NameIndex {
     /// The entity called `text`: by its id, else by its label, in any case.
     ///
     /// # Errors
-    /// If there is none, with names that are nearly the same; or if several have that label, with their ids.
+    /// If there is none, with similar names; or if several have that label, with their ids.
     pub fn entity(&self, text: &str) -> Result<EntityId, AskError> {
         if let Some(id) = self.names.entities.get(text) {
             return Ok(EntityId(id));
@@ -67,7 +66,7 @@ impl NameIndex {
                 let more = if several.len() > ids.len() { ", …" } else { "" };
                 let text = shortened(text);
                 let message = format!(
-                    "`{text}` is the label of {} entities; say which by its id: {}{more}",
+                    "`{text}` is the label of {} entities; use an id: {}{more}",
                     several.len(),
                     ids.join(", ")
                 );
@@ -81,8 +80,8 @@ impl NameIndex {
         everything.filter(|(name, _)| fold(name) == folded).map(|(_, id)| EntityId(id)).collect()
     }
 
-    /// The entities that may be meant by `typed`, at most `limit`, and whether there are more: those whose name begins
-    /// so, then those in which a word does, the ones with most edges in `graph` first; then those nearly so called.
+    /// The entities that may be meant by `typed`, at most `limit`, and whether there are more: those whose name starts
+    /// with it, then those with a word that does, the ones with most edges in `graph` first; then similar names.
     pub fn complete_entity(&self, typed: &str, graph: &Graph, limit: usize) -> (Vec<Completion>, bool) {
         let names = &*self.names;
         let sorted = self.sorted[0].get_or_init(|| Sorted::new(entity_names(names)));
@@ -109,9 +108,9 @@ impl NameIndex {
     /// one: `~parent_of`, `parent_of^-1` or `parent_of⁻¹`.
     ///
     /// # Errors
-    /// If there is none, with names that are nearly the same; or if several end like that.
+    /// If there is none, with similar names; or if several match.
     pub fn link(&self, text: &str) -> Result<Link, AskError> {
-        // A relation may be called like an inverse; its own name comes first.
+        // A relation's own name may look like an inverse; the exact name wins.
         if let Some(id) = self.names.relations.get(text) {
             return Ok(Link::forward(RelationId(id)));
         }
@@ -176,7 +175,7 @@ impl NameIndex {
                 let names: Vec<&str> = several.iter().take(12).map(|(name, _)| *name).collect();
                 let text = shortened(text);
                 let message =
-                    format!("`{text}` could be {} relations; say which: {}", several.len(), names.join(", "));
+                    format!("`{text}` matches {} relations; use one of: {}", several.len(), names.join(", "));
                 Err(AskError::name(message, &names))
             }
         }
@@ -189,7 +188,7 @@ impl NameIndex {
         if nearest.is_empty() && (1..=LISTED).contains(&relations.len()) {
             let all: Vec<&str> = relations.iter().collect();
             let (listed, text) = (all.join(", "), shortened(text));
-            let message = format!("the graph has never seen a relation `{text}`; its relations are {listed}");
+            let message = format!("the graph does not have a relation `{text}`; its relations are {listed}");
             return AskError::name(message, &all);
         }
         unknown("a relation", text, &nearest)
@@ -223,9 +222,9 @@ fn unknown(what: &str, text: &str, nearest: &[&str]) -> AskError {
     let text = shortened(text);
     let near: Vec<_> = nearest.iter().map(|name| shortened(name)).collect();
     let message = match &near[..] {
-        [] => format!("the graph has never seen {what} `{text}`, nor anything nearly so called"),
-        [only] => format!("the graph has never seen {what} `{text}`; did you mean `{only}`?"),
-        _ => format!("the graph has never seen {what} `{text}`; did you mean one of {}?", near.join(", ")),
+        [] => format!("the graph does not have {what} `{text}`, nor one with a similar name"),
+        [only] => format!("the graph does not have {what} `{text}`; did you mean `{only}`?"),
+        _ => format!("the graph does not have {what} `{text}`; did you mean one of {}?", near.join(", ")),
     };
     AskError::name(message, nearest)
 }
@@ -282,32 +281,32 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_nearly_there() {
-        refused("Ben", true, "`Ben` is the label of 3 entities; say which by its id: p2, p3, q4");
+        refused("Ben", true, "`Ben` is the label of 3 entities; use an id: p2, p3, q4");
         refused(
             "Ada Lovelase",
             true,
-            "the graph has never seen an entity `Ada Lovelase`; did you mean `Ada Lovelace`?",
+            "the graph does not have an entity `Ada Lovelase`; did you mean `Ada Lovelace`?",
         );
         refused(
             "Zanzibar",
             true,
-            "the graph has never seen an entity `Zanzibar`, nor anything nearly so called",
+            "the graph does not have an entity `Zanzibar`, nor one with a similar name",
         );
         refused(
             "parentof",
             false,
-            "the graph has never seen a relation `parentof`; did you mean `parent_of`?",
+            "the graph does not have a relation `parentof`; did you mean `parent_of`?",
         );
         refused(
             "weight",
             false,
-            "the graph has never seen a relation `weight`; its relations are parent_of, \
+            "the graph does not have a relation `weight`; its relations are parent_of, \
              /people/person/place_of_birth, /film/film/place_of_birth, /film/genre",
         );
         refused(
             "place_of_birth",
             false,
-            "`place_of_birth` could be 2 relations; say which: /people/person/place_of_birth, /film/film/place_of_birth",
+            "`place_of_birth` matches 2 relations; use one of: /people/person/place_of_birth, /film/film/place_of_birth",
         );
     }
 
@@ -317,7 +316,7 @@ mod tests {
         let lookup = NameIndex::new(&names);
         for said in [lookup.entity(&long).unwrap_err(), lookup.link(&long).unwrap_err()] {
             let said = said.to_string();
-            assert!(said.starts_with("the graph has never seen") && said.len() < 1000, "{}", said.len());
+            assert!(said.starts_with("the graph does not have") && said.len() < 1000, "{}", said.len());
         }
     }
 

@@ -1,9 +1,9 @@
-//! What entities are called when they are shown.
+//! Display names of entities.
 
 use crate::graph::{EntityId, Names};
 use std::collections::HashSet;
 
-/// What entities are called: by their labels, and by their ids as well where several have the same label.
+/// Display names: labels, with ids where several entities share a label.
 #[derive(Clone, Debug, Default)]
 pub struct Naming {
     /// Labels of several entities, in lower case.
