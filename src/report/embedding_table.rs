@@ -20,7 +20,7 @@ pub(super) fn embedding_table(results: &[RowResult]) -> Option<String> {
     let _ = writeln!(
         text,
         "Ours: filtered. Published, in parentheses: {}; {}.\n",
-        published().protocol.said,
+        published().protocol.ranking,
         published().protocol.differs
     );
     text.push_str(

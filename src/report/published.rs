@@ -1,9 +1,9 @@
-//! The figures that others published, as data, to stand beside ours.
+//! Published figures, as data, for comparison.
 
 use serde::Deserialize;
 use std::sync::LazyLock;
 
-/// One row of a published table, in per cent. What is `None` was not published.
+/// One row of a published table, in per cent. `None` means not published.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedRow {
@@ -50,12 +50,12 @@ pub struct Published {
     pub rows: Vec<PublishedRow>,
 }
 
-/// How published figures came about.
+/// How published figures were measured.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedProtocol {
     /// What was ranked.
-    pub said: String,
+    pub ranking: String,
     /// In what it differs from ours.
     pub differs: String,
 }

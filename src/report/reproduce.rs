@@ -1,8 +1,8 @@
 //! Rows of the paper's tables from the configurations that come with the program, kept as JSON and shown beside
 //! the published figures.
 //!
-//! A row is a data set and a system. Its result is an object of `results/<dataset>-<system>.json`, one for each
-//! seed; `results/tables.md` is made anew from all of them.
+//! A row is a data set and a system. Its result is an object of `results/<dataset>-<system>.json`, one for each seed;
+//! `results/tables.md` is rebuilt from all of them.
 
 use super::embedding_table::embedding_table;
 use super::tables::tables;
@@ -92,7 +92,7 @@ pub struct RowResult {
     /// The same, filtered by test answers as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_taught_as_published: Option<Figures>,
-    /// How many numbers the walker learns.
+    /// How many parameters the walker has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<u64>,
     /// Seconds of each stage.
@@ -174,7 +174,7 @@ impl RowResult {
     }
 }
 
-/// Puts `result` among those in `folder`, in place of one of the same row, split and seed, and makes the tables anew.
+/// Puts `result` among those in `folder`, in place of one of the same row, split and seed, and rebuilds the tables.
 /// Several processes may do so at once: each waits for the one before.
 ///
 /// # Errors
@@ -195,7 +195,7 @@ pub fn keep(folder: &Path, result: &RowResult) -> Result<PathBuf, RunError> {
     Ok(path)
 }
 
-/// Makes the tables of `folder` anew from the results in it, which are given back.
+/// Rebuilds the tables of `folder` from the results in it, and returns those.
 ///
 /// # Errors
 /// If the folder cannot be read or written.
@@ -208,7 +208,7 @@ pub fn write_tables(folder: &Path) -> Result<Vec<RowResult>, RunError> {
     Ok(all)
 }
 
-/// All results of a folder. Files of other tools, which are no lists of our results, are passed over.
+/// All results of a folder. Files of other tools are skipped.
 ///
 /// # Errors
 /// If the folder cannot be read.

@@ -49,7 +49,7 @@ pub fn tables(results: &[RowResult]) -> String {
     let _ = writeln!(
         text,
         "Ours: filtered, realistic ties, the mean over seeds (± their standard deviation). Published: {}; {}.",
-        published().protocol.said,
+        published().protocol.ranking,
         published().protocol.differs
     );
     for of_dataset in rows.chunk_by(|a, b| (a.dataset, a.split) == (b.dataset, b.split)) {

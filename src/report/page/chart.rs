@@ -9,7 +9,7 @@ const LEFT: f64 = 52.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 44.0;
-/// More points than this cannot be told apart.
+/// More points than this are indistinguishable.
 const MOST_POINTS: usize = 400;
 
 /// A line of a chart.
@@ -103,7 +103,7 @@ pub fn lines(title: &str, x_name: &str, room: Room, lines: &[Line]) -> Option<St
     Some(svg)
 }
 
-/// A number as short as it can be said.
+/// A number in its shortest form.
 pub fn number(value: f64) -> String {
     let size = value.abs();
     let text = match size {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// `text` as it may stand in HTML.
+/// `text` escaped for HTML.
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {

@@ -19,7 +19,7 @@ const ANSWERS: usize = 20;
 pub struct Shown {
     /// The run, open.
     pub model: Model,
-    /// What it came to.
+    /// The result.
     pub report: RunReport,
     /// Its learning curves.
     pub metrics: Vec<Metric>,
@@ -90,9 +90,10 @@ fn results(runs: &[Shown]) -> String {
         }
     }
     let protocols: Vec<String> = runs.iter().map(protocol).collect();
-    // Runs that were ranked otherwise than the first say so themselves.
-    for (row, said) in ours.into_iter().zip(&protocols).filter(|(_, said)| **said != protocols[0]) {
-        rows[row][0] = format!("{} ({said})", rows[row][0]);
+    // Runs with another protocol than the first are labelled.
+    for (row, protocol) in ours.into_iter().zip(&protocols).filter(|(_, protocol)| **protocol != protocols[0])
+    {
+        rows[row][0] = format!("{} ({protocol})", rows[row][0]);
     }
     let protocol = format!(
         "Per cent except the mean rank. Filtered, test split, {}.",
@@ -102,12 +103,12 @@ fn results(runs: &[Shown]) -> String {
         ["", "hits@1", "hits@3", "hits@5", "hits@10", "MRR", "mean rank", "queries", "left out", "seed"];
     let mut html = format!("<h2>Results</h2>{}", table(&protocol, &head, &rows));
     if compared {
-        let said = &published::published().protocol;
+        let protocol = &published::published().protocol;
         let _ = write!(
             html,
             "<p class=\"note\">Published figures: {}; {}.</p>",
-            escape(&said.said),
-            escape(&said.differs)
+            escape(&protocol.ranking),
+            escape(&protocol.differs)
         );
     }
     html

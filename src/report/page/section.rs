@@ -51,12 +51,12 @@ fn otherwise(run: &Shown) -> String {
     if changed.is_empty() {
         return String::new();
     }
-    let said: Vec<String> =
+    let parts: Vec<String> =
         changed.iter().map(|(key, ours, theirs)| format!("{key} = {ours} instead of {theirs}")).collect();
     format!(
         "<p class=\"note\">Settings other than those of the configuration {}: {}.</p>",
         escape(&full),
-        escape(&said.join("; "))
+        escape(&parts.join("; "))
     )
 }
 
@@ -133,7 +133,7 @@ fn curves(metrics: &[Metric]) -> String {
                 let points: Vec<(f64, f64)> = of_stage
                     .filter_map(|metric| Some((metric.step as f64, metric.figures.get(figure)?.as_f64()?)))
                     .collect();
-                // One point is no curve, and what is always 0 was not looked at.
+                // One point is not a curve, and a figure that is always 0 was not measured.
                 let says = points.len() > 1 && points.iter().any(|point| point.1 != 0.0);
                 says.then(|| Line { name: name.to_owned(), points })
             };
@@ -199,7 +199,7 @@ fn examples_html(examples: &[ExampleAnswer], naming: &Naming) -> String {
     for example in examples {
         let answer = &example.answer;
         let (class, verdict) = match example.split() {
-            Some(split) => ("true", format!("true, put aside for {}", split.purpose())),
+            Some(split) => ("true", format!("true, held out for {}", split.purpose())),
             None => ("open", "not in the data".to_owned()),
         };
         let _ = write!(
