@@ -1,4 +1,5 @@
-//! Which answers do all paths together speak for? Messages along every edge, from the query's subject to wherever they reach.
+//! Which answers do all paths together support? Messages along every edge, from the query's subject to wherever they
+//! reach.
 //!
 //! A query's embedding starts at its subject. In every layer each entity passes its state on along all of its edges,
 //! changed by the edge's relation, and aggregates what comes in; after a few layers a small perceptron scores every
@@ -53,7 +54,7 @@ pub enum PropagateError {
     /// The training failed or was interrupted.
     #[error(transparent)]
     Train(#[from] TrainError),
-    /// A file of weights does not fit what it is to be used for.
+    /// A weight file does not fit the graph or the settings it is used with.
     #[error("{}: {why}", path.display())]
     Weights {
         /// The file.

@@ -31,7 +31,7 @@ pub struct MessagePath {
     pub weight: f64,
 }
 
-/// A path in the making; `before` is its place among all, shared by those that go on from it.
+/// A path in the making; `before` is its place among all, shared by those that continue from it.
 #[derive(Clone, Copy)]
 struct Partial {
     sum: f32,

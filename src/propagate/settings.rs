@@ -8,7 +8,7 @@ use std::ops::Bound;
 const WIDEST: usize = 256;
 /// The most layers: an entity's distance from the subject is kept in a byte.
 const DEEPEST: usize = 64;
-/// Up to so many relations, each layer has plain weights for every link; beyond, they come from the query.
+/// Up to this many relations, each layer has plain weights for every link; beyond, they come from the query.
 const FEW_RELATIONS: usize = 20;
 
 /// How the messages that come in at an entity are put together.
@@ -81,11 +81,11 @@ pub struct PropagateSettings {
     pub warm_up: u64,
     /// The largest norm of the gradients; 0 for no limit.
     pub clip: f64,
-    /// Epochs from one look at the validation split to the next.
+    /// Epochs between two validations.
     pub validate_every: usize,
-    /// Triples of the validation split that are looked at, in both directions; 0 for all.
+    /// The most validation triples used, in both directions; 0 for all.
     pub validation_queries: usize,
-    /// Looks without a better MRR after which training ends; 0 for never.
+    /// Validations without a better MRR after which training ends; 0 for never.
     pub patience: usize,
 }
 
@@ -131,7 +131,7 @@ impl PropagateSettings {
         number("clip", self.clip, 0.0..=f64::MAX)
     }
 
-    /// The same with the choice between weights of the query and plain ones made for so many relations.
+    /// The same with the choice between weights of the query and plain ones made for this many relations.
     pub(super) fn settled(mut self, relations: usize) -> PropagateSettings {
         self.weights = match self.weights_of_query(relations) {
             true => RelationWeights::Query,
@@ -140,7 +140,7 @@ impl PropagateSettings {
         self
     }
 
-    /// Whether the weights of the links come from the query, for so many relations.
+    /// Whether the weights of the links come from the query, for this many relations.
     pub fn weights_of_query(&self, relations: usize) -> bool {
         match self.weights {
             RelationWeights::Auto => relations > FEW_RELATIONS,

@@ -26,7 +26,7 @@ const LAST_RATE: f64 = 0.02;
 /// Steps after which the host waits for the device, so that the memory of its lists can be used again.
 const WAIT_EVERY: u64 = 8;
 
-/// What is to be trained.
+/// What to train.
 #[derive(Clone, Copy)]
 pub struct PropagateTask<'a> {
     /// What may be learnt from and tuned on.
@@ -39,11 +39,11 @@ pub struct PropagateTask<'a> {
     pub seed: u64,
     /// Where to compute.
     pub device: &'a Device,
-    /// Where checkpoints are written; a training that was stopped goes on from there.
+    /// Where checkpoints are written; a training that was stopped continues from there.
     pub folder: Option<&'a Path>,
 }
 
-/// A trained propagator and how it came about.
+/// A trained propagator and its summary.
 pub struct TrainedPropagator {
     /// The propagator, over the graph it was trained on.
     pub propagator: Propagator,
