@@ -1,5 +1,4 @@
-//! Files that are whole or not there: written beside their place, brought to the disk, then renamed. And locks, by which
-//! processes keep out of each other's way.
+//! Atomic files: written to a temporary sibling, synced, then renamed. And locks between processes.
 //!
 //! Every room may use this module; it knows none of them.
 
@@ -10,11 +9,11 @@ use std::path::{Path, PathBuf};
 /// What the name of a file that is being written ends in.
 const ENDING: &str = ".partial";
 
-/// Lets `fill` write a file beside `path`, then puts it in its place: nobody ever sees half of it. A link stays and what it
-/// points to is written; what is no file, such as a pipe, is written to as it is.
+/// Lets `fill` write a temporary sibling of `path`, then renames it: readers never see a partial file. Links are
+/// followed; pipes and devices are written to directly.
 ///
 /// # Errors
-/// If `fill` fails or the system says no. Nothing is left of it then, and what stood at `path` stands there still.
+/// If `fill` or the system fails. Nothing partial remains then, and the previous file at `path` is untouched.
 pub fn write_aside(
     path: &Path,
     fill: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
@@ -38,13 +37,13 @@ pub fn write_aside(
     });
     match written {
         Ok(()) => sync_folder(path),
-        // The half-written file is of no use to anyone; if it cannot be removed either, the first error tells more.
+        // The partial file is useless; if it cannot be removed either, the first error is the one to report.
         Err(_) => drop(fs::remove_file(&aside)),
     }
     written
 }
 
-/// Finds out whether [`write_aside`] can write to `path`, and makes the folders that are missing on the way there.
+/// Checks that [`write_aside`] can write to `path`, and creates missing parent folders.
 ///
 /// # Errors
 /// If it cannot.
@@ -65,7 +64,7 @@ pub fn check(path: &Path) -> io::Result<()> {
     fs::remove_file(&aside)
 }
 
-/// The lock `path`, held until it is dropped; the system gives back that of a killed process. None if another has it.
+/// Takes the lock `path`, held until dropped or until the process ends; `None` if held elsewhere.
 ///
 /// # Errors
 /// If there can be no lock.
@@ -109,10 +108,10 @@ pub fn is_leftover(name: &str) -> bool {
     name.starts_with('.') && name.ends_with(ENDING)
 }
 
-/// Takes away what killed processes left in `folder` and below. Only for one who knows that nobody else is writing there.
+/// Removes what killed processes left in `folder` and below. Only for callers that hold the lock.
 ///
 /// # Errors
-/// If something cannot be looked at or removed.
+/// If something cannot be read or removed.
 pub fn sweep(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

@@ -25,8 +25,8 @@
 //! # }
 //! ```
 //!
-//! [`Learn`] has everything that can be chosen; [`Model`] answers, explains and ranks, from many threads at a time. Long
-//! work takes a [`Progress`](progress::Progress), which is told how it goes and may stop it.
+//! [`Learn`] has everything that can be chosen; [`Model`] answers, explains and ranks, from many threads at a time.
+//! Long work takes a [`Progress`](progress::Progress), which receives reports and may stop it.
 //!
 //! The modules are the rooms of the house; `ARCHITECTURE.md` says what each may know of the others, and a test keeps
 //! that law. The library never prints, never exits and parses no arguments.

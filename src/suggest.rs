@@ -1,11 +1,11 @@
-//! What was nearly meant: names that are like what somebody typed. Accents and case do not matter.
+//! "Did you mean": names similar to what was typed, ignoring accents and case.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
 /// How many names a message suggests at most.
 const SUGGESTED: usize = 5;
-/// Names less alike than this are not worth suggesting.
+/// Names less similar than this are not suggested.
 const ALIKE: f64 = 0.55;
 
 /// Longer names are alike only if one holds the other: to compare them letter by letter takes too long.
@@ -19,7 +19,7 @@ pub fn fold(text: &str) -> String {
     let plain = text.nfkd().filter(|&character| !is_combining_mark(character));
     let mut folded = String::with_capacity(text.len());
     for character in plain.flat_map(char::to_lowercase) {
-        // Letters that Unicode does not take apart.
+        // Letters without a Unicode decomposition.
         match character {
             'ł' => folded.push('l'),
             'ø' => folded.push('o'),
@@ -35,7 +35,7 @@ pub fn fold(text: &str) -> String {
     folded
 }
 
-/// The names most like `text`, the likest first, if any is.
+/// The names most similar to `text`, the most similar first.
 pub fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     nearest_by(likeness, text, names)
 }
@@ -66,7 +66,7 @@ fn nearest_by<'a>(
     alike.into_iter().take(SUGGESTED).map(|(_, name)| name).collect()
 }
 
-/// How alike two folded names are, from 0 to 1. Cheap for names of very different lengths, which most are.
+/// The similarity of two folded names, from 0 to 1. Cheap for names of very different lengths, which most are.
 pub fn likeness(a: &str, b: &str) -> f64 {
     let (short, long) = (a.len().min(b.len()), a.len().max(b.len()));
     if long == 0 {
