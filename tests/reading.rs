@@ -121,7 +121,7 @@ fn nothing_is_said_of_a_header_where_there_can_be_none() {
     for header in [true, false] {
         let options = ReadOptions { header: Some(header), ..Default::default() };
         let said = read_file(&path, &options).err().map(|error| error.to_string()).unwrap();
-        assert!(said.contains("expected tabs or commas (no other file can have a header), found"), "{said}");
+        assert!(said.contains("expected a TSV or CSV file (no other file has a header), found"), "{said}");
     }
 }
 
@@ -212,10 +212,10 @@ fn a_parquet_file_that_holds_no_facts_says_why() {
     let lists = of("lists");
     assert!(lists.starts_with(": expected text or whole numbers in the column head.list"), "{lists}");
     let brotli = of("brotli_pages");
-    assert!(brotli.starts_with(": expected a Parquet file, found trouble: "), "{brotli}");
+    assert!(brotli.starts_with(": expected a Parquet file, found an error: "), "{brotli}");
     let text = folder.path().join("text.parquet");
     fs::write(&text, LINES).unwrap();
-    assert!(said(&text).starts_with(": expected a Parquet file, found trouble: "), "{}", said(&text));
+    assert!(said(&text).starts_with(": expected a Parquet file, found an error: "), "{}", said(&text));
 }
 
 #[test]

@@ -28,10 +28,10 @@ pub struct Common {
     /// Worker threads [default: all cores]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// Seed of every random choice: same seed, same result, unless a limit of time cuts in
+    /// Seed of every random choice: same seed, same result, unless a time limit cuts in
     #[arg(long, global = true, default_value_t = 1)]
     pub seed: u64,
-    /// Where tensors live; `auto` takes CUDA if a driver and a device are there
+    /// The device; `auto` uses CUDA if there is a driver and a GPU
     #[arg(long, global = true, value_enum, default_value_t = DeviceChoice::Auto)]
     pub device: DeviceChoice,
     /// Print results as JSON
@@ -69,18 +69,18 @@ impl Common {
     }
 }
 
-/// Where tensors live.
+/// The device of its tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DeviceChoice {
-    /// The processor's cores.
+    /// The CPU.
     Cpu,
-    /// An NVIDIA card.
+    /// An NVIDIA GPU.
     Cuda,
-    /// CUDA if there is one, else the processor.
+    /// CUDA if there is a GPU, else the CPU.
     Auto,
 }
 
-/// One variant a verb; each verb's own arguments stand in its file.
+/// One variant per verb; each verb's own arguments are in its file.
 #[derive(Subcommand)]
 pub enum Verb {
     /// Learn from a graph: all stages, then the figures and a few explained answers

@@ -1,4 +1,4 @@
-//! The only place that writes to the terminal: results on stdout, progress and complaints on stderr.
+//! The only place that writes to the terminal: results on stdout, progress and errors on stderr.
 
 use crate::arguments::Common;
 use crate::system;
@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-/// How often a job without a terminal writes a line about itself.
+/// How often progress is printed without a terminal.
 const PLAIN_LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// Set by Ctrl-C (or a polite kill); every [`Console`] of the process sees it.
+/// Set by Ctrl-C or SIGTERM; every [`Console`] of the process sees it.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// The most bytes of a complaint: names and arguments may be as long as they like.
@@ -43,7 +43,7 @@ pub fn flush() -> anyhow::Result<()> {
     std::io::stdout().flush().map_err(stdout_fails)
 }
 
-/// Says on stderr what went wrong, as `ruleguider: the chain of causes`, in one line.
+/// Prints an error on stderr in one line, as `ruleguider: the chain of causes`.
 pub fn complain(error: &anyhow::Error) {
     let chain = format!("{error:#}").replace('\n', " ");
     write_line(&format_args!("ruleguider: {}", shortened_to(&chain, LONGEST_COMPLAINT)));
@@ -62,7 +62,7 @@ struct Stage {
     total: Option<u64>,
     began: Instant,
     last_line: Instant,
-    /// Where the first report stood and when it came: a job that goes on from a checkpoint did the rest before.
+    /// Where the first report stood and when it came: a job that continues from a checkpoint did the rest before.
     first: Option<(u64, Instant)>,
     bar: Option<ProgressBar>,
 }
@@ -203,6 +203,6 @@ fn new_bar(stage: &str, unit: &str, total: Option<u64>) -> ProgressBar {
 }
 
 fn write_line(text: &dyn Display) {
-    // Progress is a courtesy: a closed stderr must not end the work.
+    // A closed stderr must not end the work.
     let _ = writeln!(std::io::stderr().lock(), "{}", Shown(text));
 }

@@ -21,7 +21,7 @@ pub struct Reading {
     /// How to divide a single file into train, valid and test [default: 0.8,0.1,0.1]
     #[arg(long = "split", value_name = "TRAIN,VALID,TEST")]
     pub shares: Option<SplitShares>,
-    /// Whether a file of tabs or commas begins with a header [default: if its first line names the columns]
+    /// Whether a TSV or CSV file begins with a header [default: if its first line names the columns]
     #[arg(long, value_name = "true|false")]
     pub header: Option<bool>,
 }
@@ -34,7 +34,7 @@ impl Reading {
 }
 
 impl Data {
-    /// Reads the data set and says on stderr what was odd in it.
+    /// Reads the data set and prints on stderr what was odd in it.
     pub fn read(&self, common: &Common) -> anyhow::Result<Dataset> {
         let dataset = read(&self.path, &self.options.options(common))?;
         note_odd(&self.path, &dataset.findings, common);
@@ -42,7 +42,7 @@ impl Data {
     }
 }
 
-/// Says on stderr what was odd in `path`, if anything was.
+/// Prints on stderr what was odd in `path`, if anything.
 pub fn note_odd(path: &Path, findings: &Findings, common: &Common) {
     if let Some(odd) = describe(findings) {
         Console::new(common).note(&format_args!("{}: {odd}", path.display()));

@@ -16,10 +16,10 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use std::process::ExitCode;
 
-/// Nothing was typed: help is the answer, and a mistake all the same.
+/// No arguments: print help, and exit with an error.
 const HELP_INSTEAD: ErrorKind = ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 
-/// How a verb that did not fail came to its end.
+/// How a verb ended, if it did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     /// It did what was asked.
@@ -75,17 +75,17 @@ fn in_one_line(mistake: &clap::Error) -> String {
     let said = mistake.render().to_string();
     let before_usage = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more information");
     let lines = said.lines().map(str::trim).take_while(before_usage);
-    // A number below 0 is taken for an option, and how to pass it on all the same is no help.
+    // clap takes a negative number for an option; its tip on escaping it does not help here.
     let helpful = lines.filter(|line| !line.is_empty() && !line.starts_with("tip: to pass"));
     let words: Vec<&str> = helpful.map(|line| line.trim_start_matches("error: ")).collect();
     let misspelt = mistake.kind() == ErrorKind::InvalidSubcommand;
     let known = |verb: &String| !misspelt && arguments::Arguments::command().find_subcommand(verb).is_some();
     let mut typed = std::env::args_os().skip(1).filter_map(|typed| typed.into_string().ok());
     let verb = typed.find(known).map_or(String::new(), |verb| verb + " ");
-    format!("{}; ruleguider {verb}--help says more", words.join(" ").replace(" tip: ", "; "))
+    format!("{}; see ruleguider {verb}--help", words.join(" ").replace(" tip: ", "; "))
 }
 
-/// A reader that has seen enough (`| head`) is no reason to complain.
+/// A closed pipe (`| head`) is not an error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()

@@ -9,7 +9,7 @@ pub struct Ranking {
     /// Which end of the triples is asked for
     #[arg(long, value_enum, default_value_t = DirectionChoice::Tail)]
     direction: DirectionChoice,
-    /// Where a target stands among entities of the same score
+    /// How a target is ranked among entities of the same score
     #[arg(long, value_enum, default_value_t = TiesChoice::Realistic)]
     ties: TiesChoice,
     /// Leave out triples with an entity that has no fact in the graph
@@ -28,7 +28,7 @@ enum DirectionChoice {
     Both,
 }
 
-/// Where a target stands among entities of the same score.
+/// How a target is ranked among entities of the same score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum TiesChoice {
     /// In the middle

@@ -1,4 +1,4 @@
-//! What is asked of the operating system before anything begins, and what is said when memory is at its end.
+//! The relation of the operating system before anything begins, and what is said when memory is at its end.
 //!
 //! An allocation that fails would end the process by a signal, with nothing said that a person can use. Here it ends
 //! in one line and exit code 2 like any other thing that is not there. What a run has written is whole, as after a kill.
@@ -15,7 +15,7 @@ static ALLOCATOR: Allocator = Allocator;
 /// The job at hand, for the message: kept without allocating anything.
 static JOB: Mutex<([u8; 48], usize)> = Mutex::new(([0; 48], 0));
 
-/// The system's allocator, which never fails in silence.
+/// The system's allocator, which never fails silently.
 struct Allocator;
 
 // SAFETY: every call is handed to the system's allocator as it is; nothing else is done unless that has failed, and

@@ -1,11 +1,11 @@
-//! What the process has used so far: processor time and memory, where the system tells.
+//! CPU time and memory of the process, where the system reports them.
 
 use std::fs::read_to_string;
 
 /// The clock ticks in a second that Linux counts processor time in, on every architecture it runs on.
 const TICKS: f64 = 100.0;
 
-/// Seconds of processor time over all threads.
+/// Seconds of CPU time over all threads.
 pub fn cpu_seconds() -> Option<f64> {
     let stat = read_to_string("/proc/self/stat").ok()?;
     // The second field is the program's name in parentheses and may hold anything.

@@ -103,7 +103,7 @@ fn a_gzip_stream_that_breaks_off() {
         fs::write(folder.join("train.txt.gz"), &packed[..packed.len() / 2]).unwrap();
     });
     assert!(said.starts_with("exit 2: ruleguider: ./train.txt.gz:"), "{said}");
-    assert!(said.contains("expected more of the file, found trouble"), "{said}");
+    assert!(said.contains("expected more of the file, found an error"), "{said}");
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn bad_csv_and_bad_rdf() {
     insta::assert_snapshot!(spoil("train.csv", "a,r,b\nd,r,\"e\nf,r,g\nh,r,i\n"), @"exit 2: ruleguider: ./train.csv:2: expected a quote that closes the last field, found the end of the file");
     insta::assert_snapshot!(spoil("train.csv", "a,r,b\n\0\nc,r,d\n"), @"exit 2: ruleguider: ./train.csv:2: expected 3 comma-separated fields, found 1");
     insta::assert_snapshot!(spoil("train.csv", "a,r,\n"), @"exit 2: ruleguider: ./train.csv:1: expected 3 fields with text in them, found an empty tail");
-    insta::assert_snapshot!(spoil("train.nt", "<http://a> <http://r> <http://b> .\n<http://a> <http://r> .\n"), @"exit 2: ruleguider: ./train.nt:2: expected an RDF statement, found trouble: Parser error at line 2 column 23: The object of a triple must be an IRI, a blank node or a literal");
+    insta::assert_snapshot!(spoil("train.nt", "<http://a> <http://r> <http://b> .\n<http://a> <http://r> .\n"), @"exit 2: ruleguider: ./train.nt:2: expected an RDF statement, found an error: Parser error at line 2 column 23: The object of a triple must be an IRI, a blank node or a literal");
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_file_too_small_to_divide() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("tiny.tsv"), "a\tr\tb\n").unwrap();
     let said = complaint(folder.path(), &["stats", "tiny.tsv"]);
-    insta::assert_snapshot!(said, @"exit 2: ruleguider: tiny.tsv: expected enough facts to put some aside for validation and test, found 1 facts, of which 0 can be spared");
+    insta::assert_snapshot!(said, @"exit 2: ruleguider: tiny.tsv: expected enough facts to hold some out for validation and test, found 1 facts, of which 0 can be spared");
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn nothing_half_written_is_left_behind() {
     let said = complaint(folder.path(), &["convert", "tab.csv", "out.tsv"]);
     insta::assert_snapshot!(said, @r#"exit 2: ruleguider: out.tsv: expected names without tabs or line breaks (or .csv as the ending), found "a\tb""#);
     let said = complaint(folder.path(), &["convert", "tab.csv", "bad.tsv"]);
-    insta::assert_snapshot!(said, @"exit 2: ruleguider: bad.tsv: is there already; --force overwrites it");
+    insta::assert_snapshot!(said, @"exit 2: ruleguider: bad.tsv: already exists; --force overwrites it");
     let mut left: Vec<_> =
         fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();

@@ -78,7 +78,10 @@ fn an_interrupted_training_goes_on_to_the_same_figures() {
     }
     let second = embed(&data, &out, &epochs).output().unwrap();
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(second.status.code() == Some(2) && said.contains("another training is at work here"), "{said}");
+    assert!(
+        second.status.code() == Some(2) && said.contains("another training is using this folder"),
+        "{said}"
+    );
     let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(interrupted.success());
     assert_eq!(child.wait().unwrap().code(), Some(130));

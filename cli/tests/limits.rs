@@ -90,7 +90,7 @@ fn memory_is_bounded_by_what_is_read() {
             "zeros.parquet.gz",
             b"",
             b"\0",
-            "zeros.parquet.gz: expected a Parquet file, found trouble: it does not begin like one",
+            "zeros.parquet.gz: expected a Parquet file, found an error: it does not begin like one",
         ),
         ("text.nt.gz", b"<http://a> <http://r> \"", b"x", "text.nt.gz:1: expected"),
         ("text.ttl.gz", b"<http://a> <http://r> \"\"\"", b"x", "text.ttl.gz:1: expected"),
@@ -117,7 +117,7 @@ fn a_decoder_that_gives_up_says_nothing_of_its_own() {
     std::fs::write(tool.path("bad.parquet"), &std::fs::read(corpus).unwrap()[1..]).unwrap();
     let said = tool.refused(&["stats", "bad.parquet"]);
     assert!(
-        said.contains("bad.parquet: expected a Parquet file, found trouble: its pages contradict"),
+        said.contains("bad.parquet: expected a Parquet file, found an error: its pages contradict"),
         "{said}"
     );
 }

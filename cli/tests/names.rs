@@ -32,7 +32,7 @@ fn control_characters_do_not_reach_the_terminal() {
     assert_eq!(json["relation"], "is\r\nnear");
     let object = json["answers"][0]["entity"].as_str().unwrap();
     let shown = tool.done(&["explain", "run", &subject, "is\r\nnear", object]);
-    assert!(!shown.contains(['\u{1b}', '\r', '\t']) && shown.contains("Rules that say so"), "{shown:?}");
+    assert!(!shown.contains(['\u{1b}', '\r', '\t']) && shown.contains("Rules that predict it"), "{shown:?}");
     let shown = tool.done(&["evaluate", "run", "--quiet"]);
     assert!(!shown.contains(['\u{1b}', '\r', '\t']) && shown.contains("is\\r\\nnear"), "{shown:?}");
     let said = tool.refused(&["predict", "run", &format!("{RED} nobody"), "is\r\nnear"]);

@@ -141,13 +141,13 @@ fn mistakes_end_with_code_2_and_one_line_that_says_where() {
         ),
         (
             vec!["apply", data, "--rules", bad, "--split", "valid", "--learn-valid"],
-            "leave one of the two out",
+            "drop one of the two options",
         ),
         (
             vec!["apply", data, "--rules", empty, "--predictions", &in_file],
             "bad.tsv/rules.tsv: cannot be written",
         ),
-        (vec!["convert", data, data, "--force"], "is what is read; choose another place"),
+        (vec!["convert", data, data, "--force"], "is the input; choose another output"),
     ] {
         let output = run(&[&arguments[..], &["--quiet"]].concat());
         let message = String::from_utf8(output.stderr).unwrap();

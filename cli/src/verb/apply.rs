@@ -25,7 +25,7 @@ pub struct Apply {
     /// How a single file is divided into train, valid and test: what `mine` was given as --split
     #[arg(long, value_name = "TRAIN,VALID,TEST")]
     shares: Option<SplitShares>,
-    /// Whether a file of tabs or commas begins with a header [default: if its first line names the columns]
+    /// Whether a TSV or CSV file begins with a header [default: if its first line names the columns]
     #[arg(long, value_name = "true|false")]
     header: Option<bool>,
     /// The rules to apply
@@ -37,13 +37,13 @@ pub struct Apply {
     /// How the rules that predict an entity make its score
     #[arg(long, value_enum, default_value_t = Aggregation::NoisyOr)]
     aggregate: Aggregation,
-    /// How many of the best rules noisy-or takes in
+    /// How many of the best rules noisy-or combines
     #[arg(long, value_name = "N", default_value_t = ApplyOptions::default().noisy_or_rules)]
     noisy_or_rules: usize,
     /// How many answers of a query are ranked; all others share the last places
     #[arg(long, value_name = "K", default_value_t = ApplyOptions::default().top)]
     top: usize,
-    /// Leave equals as they are, instead of ranking them by how often they are such an answer in the graph
+    /// Do not break ties by how often an entity is such an answer in the graph
     #[arg(long)]
     no_frequency: bool,
     /// The smoothing constant of the confidence, correct / (predicted + P)
@@ -58,10 +58,10 @@ pub struct Apply {
     /// What the confidence of a cyclic rule is multiplied by for every link of its body beyond the third
     #[arg(long, value_name = "W", default_value_t = ApplyOptions::default().long_weight)]
     long_weight: f64,
-    /// Let different variables of a rule stand for the same entity
+    /// Let different variables of a rule bind the same entity
     #[arg(long)]
     no_object_identity: bool,
-    /// Answer test queries on the validation facts too, as is done without asking for data with a graph of its own
+    /// Answer test queries on the validation facts too; the default for data with a graph of its own
     #[arg(long)]
     learn_valid: bool,
     /// Write the best answers at both ends of every triple, in AnyBURL's format
@@ -88,7 +88,7 @@ impl Apply {
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         ensure!(
             !(self.learn_valid && self.split == Split::Valid),
-            "--learn-valid --split valid: what is known already cannot be asked for; leave one of the two out"
+            "--learn-valid --split valid: known facts cannot be evaluated; drop one of the two options"
         );
         let options = self.options();
         options.check()?;
@@ -97,8 +97,7 @@ impl Apply {
         let file = RuleFile::read(&self.rules, &dataset.names)?;
         if file.reflexive > 0 {
             let path = self.rules.display();
-            console
-                .note(&format_args!("{path}: {} rules about an entity and itself left out", file.reflexive));
+            console.note(&format_args!("{path}: {} reflexive rules skipped", file.reflexive));
         }
         if file.rules.is_empty() {
             let path = self.rules.display();
@@ -115,7 +114,7 @@ impl Apply {
             Err(EvalError::Interrupted) => return Ok(Outcome::Interrupted),
             other => other?,
         };
-        // Before the predictions: what has been found out should not be lost to a full disk.
+        // Printed before the predictions are written, in case the disk is full.
         if common.json { console::print_json(&report) } else { console::print(&report) }?;
         if let Some(path) = &self.predictions
             && !rule::write_predictions(path, split.triples(&dataset), &reasoner, &dataset.names, &console)?

@@ -8,7 +8,7 @@ use ruleguider::ask::{CompleteOptions, OpenOptions, Shard};
 use ruleguider::graph::Link;
 use std::path::PathBuf;
 
-/// The least probability of a fact where nothing is said.
+/// The least probability of a fact by default.
 const MIN_PROBABILITY: f64 = 0.1;
 
 /// Arguments of `complete`.
@@ -31,10 +31,10 @@ pub struct Complete {
     /// Only facts of this relation; may be given several times. ~RELATION asks for heads [default: all relations]
     #[arg(long, value_name = "RELATION")]
     relation: Vec<String>,
-    /// The best so many facts of all
+    /// The best this many facts of all
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     top: Option<u64>,
-    /// Only facts at least so likely [default: 0.1, without --top]
+    /// Only facts with at least this probability [default: 0.1, without --top]
     #[arg(long, value_name = "P", value_parser = share)]
     min_probability: Option<f64>,
     /// The i-th of n parts of the work
@@ -54,7 +54,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl Complete {
-    /// Completes and says what it came to.
+    /// Completes and prints a summary.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         let device = common.device_for_many()?;
         let workers = if device.is_cuda() { 1 } else { rayon::current_num_threads() };

@@ -49,12 +49,12 @@ impl Convert {
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         ensure!(
             self.force || is_free(&self.output),
-            "{}: is there already; --force overwrites it",
+            "{}: already exists; --force overwrites it",
             self.output.display()
         );
         ensure!(
             !is_same(&self.input, &self.output),
-            "{}: is what is read; choose another place to write to",
+            "{}: is the input; choose another output",
             self.output.display()
         );
         let divided = self.reading.shares.is_some();
@@ -65,7 +65,7 @@ impl Convert {
         );
         ensure!(
             !divided || FileKind::of(&self.output).is_none(),
-            "{}: is the name of a file; with --split a folder is written",
+            "{}: looks like a file name; --split writes a folder",
             self.output.display()
         );
         let to_folder = divided || self.input.is_dir();
@@ -98,7 +98,7 @@ impl Convert {
     }
 
     fn file(&self, common: &Common) -> anyhow::Result<Converted> {
-        // A wrong ending of the output should not cost the reading of a large input.
+        // The ending of the output is checked before a large input is read.
         FileKind::expect(&self.output)?;
         let (names, facts, findings) = read_file(&self.input, &self.reading.options(common))?;
         note_odd(&self.input, &findings, common);

@@ -19,8 +19,8 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(
     after_help = "Settings come from configs/embed/ for the benchmark graphs, by the name of the data folder, and are chosen by
-the number of entities for other data; --config and --set change them. Interrupted, the same command goes on
-from its checkpoint, which stands with the learning curves (metrics.jsonl) in FILE.training/.
+the number of entities for other data; --config and --set change them. If interrupted, run the same command again
+to resume from its checkpoint, which is in FILE.training/ with the learning curves (metrics.jsonl).
 
 Examples:
   ruleguider embed data/wn18rr --model complex --out complex.safetensors
@@ -45,7 +45,7 @@ pub struct Embed {
     /// Evaluate these weights, trained here or elsewhere, instead of training
     #[arg(long, value_name = "FILE", conflicts_with_all = ["config", "set"])]
     weights: Option<PathBuf>,
-    /// Keep the result as JSON in this folder, and make the table embeddings.md there anew
+    /// Save the result as JSON in this folder, and rebuild the table embeddings.md there
     #[arg(long, value_name = "DIR")]
     results: Option<PathBuf>,
     #[command(flatten)]
@@ -79,7 +79,7 @@ impl Embed {
         };
         let embedded = match embed(&spec, &dataset, &console) {
             Err(RunError::Interrupted) => {
-                console.note(&"stopped; the same command goes on from here");
+                console.note(&"stopped; run the same command again to resume");
                 return Ok(Outcome::Interrupted);
             }
             other => other?,

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// Arguments of `evaluate`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Filtered ranking: all other true answers are taken out. Tail queries and realistic ties (the mean of
+    after_help = "Filtered ranking: all other true answers are removed. Tail queries and realistic ties (the mean of
 the tied ranks) give the figures that compare.
 
 Examples:

@@ -24,10 +24,10 @@ pub struct Explain {
     /// A run directory
     #[arg(value_name = "RUN")]
     run: PathBuf,
-    /// The entity asked about
+    /// The subject of the query
     #[arg(value_name = "SUBJECT")]
     subject: String,
-    /// What is asked
+    /// The relation
     #[arg(value_name = "RELATION")]
     relation: String,
     /// The answer to explain
@@ -82,12 +82,12 @@ impl fmt::Display for Explained<'_> {
         match (known, rank, rules.is_empty()) {
             (true, _, _) => write!(f, "a fact of the graph")?,
             (false, Some(rank), _) => {
-                write!(f, "predicted in place {rank}")?;
+                write!(f, "predicted at rank {rank}")?;
                 if let Some(share) = answers.first().and_then(|answer| answer.probability.0) {
                     write!(f, ", probability {share:.3}")?;
                 }
             }
-            (false, None, true) => write!(f, "not predicted: nothing that was learnt leads there")?,
+            (false, None, true) => write!(f, "not predicted: no learnt path or rule leads there")?,
             (false, None, false) => write!(f, "not predicted: there are too many better answers")?,
         }
         write!(f, "{}", aside(explanation.held_out))?;
@@ -107,7 +107,7 @@ impl fmt::Display for Explained<'_> {
             }
         }
         if !rules.is_empty() {
-            write!(f, "\nRules that say so:")?;
+            write!(f, "\nRules that predict it:")?;
         }
         for GroundedRule { rule, from, from_id, path } in rules {
             write!(
@@ -128,7 +128,7 @@ impl fmt::Display for Explained<'_> {
                 tiny if tiny > 0.0 && tiny < 0.001 => format!("{tiny:.0e}"),
                 plausibility => format!("{plausibility:.3}"),
             };
-            write!(f, "\nThe embedding model: plausibility {plausibility}, place {rank}")?;
+            write!(f, "\nThe embedding model: plausibility {plausibility}, rank {rank}")?;
         }
         if let Some(best) = instead {
             let (name, reason) = (Shown(best.name(naming)), Shown(best.reason_in_words(naming)));

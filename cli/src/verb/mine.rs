@@ -30,10 +30,10 @@ pub struct Mine {
     /// Where to write the rules (.gz and .zst are compressed)
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Stop after so many seconds, or when everything has been counted
+    /// Stop after this many seconds, or when everything has been counted
     #[arg(long, value_name = "S", default_value_t = 10.0, conflicts_with = "samples")]
     seconds: f64,
-    /// Count what so many random walks nominate, instead of watching the clock: same seed, same rules
+    /// Count what this many random walks nominate, instead of watching the clock: same seed, same rules
     #[arg(long, value_name = "N")]
     samples: Option<u64>,
     /// The types of rules to look for
@@ -54,7 +54,7 @@ pub struct Mine {
     /// The smoothing constant of the confidence, correct / (predicted + P)
     #[arg(long, value_name = "P", default_value_t = MineOptions::default().unseen)]
     unseen: f64,
-    /// Let different variables of a rule stand for the same entity
+    /// Let different variables of a rule bind the same entity
     #[arg(long)]
     no_object_identity: bool,
     /// Only rules for these relations
@@ -167,7 +167,7 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ByType { cyclic, acyclic, zero } = self.rules_by_type;
         write!(f, "{} rules: {cyclic} cyclic, {acyclic} acyclic, {zero} zero", self.rules)?;
-        write!(f, "; {:.1} % of what was nominated is counted", 100.0 * self.saturation)?;
+        write!(f, "; {:.1} % of the nominated bodies are counted", 100.0 * self.saturation)?;
         if self.sampled > 0 {
             write!(f, "; {} counts are estimates", self.sampled)?;
         }

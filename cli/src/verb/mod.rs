@@ -1,4 +1,4 @@
-//! One file a verb. A verb reads its arguments, calls the library and prints; it decides nothing.
+//! One file per verb. A verb reads its arguments, calls the library and prints; it decides nothing.
 
 pub mod apply;
 pub mod complete;

@@ -27,8 +27,8 @@ const LONGEST_LINE: u64 = 16 << 20;
 #[derive(clap::Args)]
 #[command(
     after_help = "Entities by id or label. The inverse of a relation is written ~RELATION: it asks for heads.
-After its name stand the answer's probability (the share of such answers that turn out to be facts put aside) and its score.
-An answer that the data has and the graph has not, because it was put aside for validation or test, is marked.
+After its name stand the answer's probability (the share of such answers that turn out to be held-out facts) and its score.
+An answer that the data has and the graph has not, because it was held out for validation or test, is marked.
 With --file: one query a line, SUBJECT<TAB>RELATION, `-` for stdin; one JSON object a line comes out, with the key
 `line` for the number of its query's line, and `error` where a name is not known. Exit code 1 if nothing is predicted.
 
@@ -41,16 +41,16 @@ pub struct Predict {
     /// A run directory
     #[arg(value_name = "RUN")]
     run: PathBuf,
-    /// The entity asked about
+    /// The subject of the query
     #[arg(value_name = "SUBJECT", required_unless_present = "file")]
     subject: Option<String>,
-    /// What is asked; ~RELATION asks for heads
+    /// The relation; ~RELATION asks for heads
     #[arg(value_name = "RELATION", required_unless_present = "file")]
     relation: Option<String>,
     /// How many answers
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     top: u32,
-    /// A file of queries, one a line, subject, tab, relation; - for stdin
+    /// A file of queries, one per line, subject, tab, relation; - for stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "relation"])]
     file: Option<PathBuf>,
     /// Paths that the walker keeps while it searches: fewer are faster, and find less [default: as in the run]
@@ -139,7 +139,7 @@ impl Predict {
             let texts: Vec<String> =
                 lines.par_iter().zip(said).map(|(line, said)| json_line(line, said)).collect();
             let written = texts.iter().try_for_each(|text| out.write_all(text.as_bytes()));
-            // Whoever reads along has them now, and whoever is killed later still has them.
+            // Flushed, so that readers get the answers at once and a later kill loses none.
             written.and_then(|()| out.flush()).map_err(console::stdout_fails)?;
             done += lines.len() as u64;
             console.advance(done, &"");
@@ -265,7 +265,7 @@ impl fmt::Display for Answered<'_> {
             true => write!(f, "? —{relation}→ {subject}")?,
         }
         match (answers.is_empty(), self.connected) {
-            (true, true) => write!(f, "\n  nothing is predicted: no path that was learnt leads from here")?,
+            (true, true) => write!(f, "\n  nothing is predicted: no learnt path or rule leads from here")?,
             (true, false) => write!(f, "\n  nothing is predicted: the graph has no fact about {subject}")?,
             (false, _) => {}
         }
@@ -289,7 +289,7 @@ impl fmt::Display for Answered<'_> {
 
 /// What is said of an answer that is no discovery: the data has it.
 pub fn aside(held_out: Option<HeldOut>) -> String {
-    held_out.map_or_else(String::new, |split| format!("   [in your data, put aside for {}]", split.purpose()))
+    held_out.map_or_else(String::new, |split| format!("   [in your data, held out for {}]", split.purpose()))
 }
 
 /// Labels in their order, each once, with how many there are of it if that is not one.

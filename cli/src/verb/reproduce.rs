@@ -40,7 +40,7 @@ pub struct Reproduce {
     /// Seeds, each a run of its own [default: --seed]
     #[arg(long, value_name = "S,…", value_delimiter = ',')]
     seeds: Vec<u64>,
-    /// A setting for all rows, such as walk.epochs=3; results then say so in their configuration
+    /// A setting for all rows, such as walk.epochs=3; recorded in the results
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// How long a row may take: what is trained then ends with the best it has [default: as long as it takes]
@@ -49,7 +49,7 @@ pub struct Reproduce {
     /// Only list the rows
     #[arg(long)]
     list: bool,
-    /// Only make the tables anew from the results that are there
+    /// Only rebuild the tables from the saved results
     #[arg(long, conflicts_with = "list")]
     tables: bool,
 }
@@ -79,7 +79,11 @@ impl Reproduce {
         let seeds = if self.seeds.is_empty() { vec![common.seed] } else { self.seeds.clone() };
         for row in &rows {
             let path = self.data_root.join(&row.dataset);
-            ensure!(path.is_dir(), "{}: no such data set; --data-root says where they are", path.display());
+            ensure!(
+                path.is_dir(),
+                "{}: no such data set; set --data-root to the folder that holds them",
+                path.display()
+            );
         }
         let mut done = Vec::new();
         for row in &rows {
@@ -91,7 +95,7 @@ impl Reproduce {
                         done.push(result);
                     }
                     Err(error) if error.is_interrupted() => {
-                        console.note(&"interrupted; the same command goes on from here");
+                        console.note(&"interrupted; run the same command again to resume");
                         return Ok(Outcome::Interrupted);
                     }
                     Err(error) => return Err(error.into()),

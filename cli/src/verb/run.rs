@@ -36,7 +36,7 @@ pub struct Run {
     /// A folder with train, valid, test (and optionally graph, entity_labels.tsv, relation_labels.tsv), or one file of triples
     #[arg(value_name = "DATA")]
     data: Option<PathBuf>,
-    /// A TOML file of settings, or the name of a configuration that comes with the program
+    /// A TOML settings file, or the name of a built-in configuration
     #[arg(long, value_name = "FILE|NAME")]
     config: Option<String>,
     /// The run directory [default: runs/ and the name of the data]
@@ -60,7 +60,7 @@ impl Run {
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         let Reading { shares, header } = self.reading;
         if self.data.is_none() && (shares.is_some() || header.is_some()) {
-            bail!("--split and --header say how DATA is read; expected DATA as well");
+            bail!("--split and --header need DATA");
         }
         let console = Console::with_interrupt(common);
         let learning = self.learn(common)?.prepare()?;
@@ -74,7 +74,7 @@ impl Run {
         let model = match learning.run(&console) {
             Ok(model) => model,
             Err(error) if error.is_interrupted() => {
-                console.note(&"interrupted; the same command goes on from here");
+                console.note(&"interrupted; run the same command again to resume");
                 return Ok(Outcome::Interrupted);
             }
             Err(error) => return Err(error.into()),
@@ -148,7 +148,7 @@ impl fmt::Display for Ending<'_> {
         for example in examples {
             let verdict = match example.split() {
                 Some(HeldOut::Test) => "true".to_owned(),
-                Some(split) => format!("true, put aside for {}", split.purpose()),
+                Some(split) => format!("true, held out for {}", split.purpose()),
                 None => "not in the data".to_owned(),
             };
             writeln!(f, "  {}  [{verdict}]", Shown(&example.words))?;
