@@ -8,6 +8,7 @@ use super::features::{Compared, FEATURES, FeatureRow, ODDS, RankedScores, share_
 use super::isotonic::{Counted, Curve};
 use super::logistic::{self, Effect, Sample, Weights, numbered};
 use crate::graph::Link;
+use rayon::prelude::*;
 use std::collections::BTreeMap;
 
 /// The best answers of a query, and which of those that are judged are true.
@@ -136,10 +137,13 @@ pub fn fit(outcomes: &[Outcome]) -> Option<(Fitted, Curve, f64)> {
     if outcomes.iter().all(|outcome| outcome.judged.is_empty()) {
         return None;
     }
-    let tried = PULLS.map(|pull| {
-        let predictions = cross_validated(outcomes, pull);
-        (log_loss(&predictions), pull, predictions)
-    });
+    let tried: Vec<(f64, f64, Vec<Counted>)> = PULLS
+        .par_iter()
+        .map(|&pull| {
+            let predictions = cross_validated(outcomes, pull);
+            (log_loss(&predictions), pull, predictions)
+        })
+        .collect();
     let (_, pull, predictions) = tried.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
     Some((Fitted::to(outcomes, |_| true, pull), Curve::of_shares(predictions), pull))
 }
