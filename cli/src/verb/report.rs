@@ -5,7 +5,7 @@ use crate::arguments::Common;
 use crate::console;
 use anyhow::Context;
 use ruleguider::ask::OpenOptions;
-use ruleguider::report::page::{Shown, page};
+use ruleguider::report::page::{ReportedRun, page};
 use ruleguider::run::write_whole;
 use serde_json::json;
 use std::path::PathBuf;
@@ -33,13 +33,13 @@ impl Report {
     /// Reads the runs and writes the page.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         let options = OpenOptions { device: Some(common.device()?), ..OpenOptions::DEFAULT };
-        let shown: Vec<Shown> = self
+        let shown: Vec<ReportedRun> = self
             .runs
             .iter()
             .map(|run| {
                 let model = options.open(run)?;
                 let (report, metrics) = (model.results()?.clone(), model.metrics()?);
-                Ok(Shown { model, report, metrics })
+                Ok(ReportedRun { model, report, metrics })
             })
             .collect::<anyhow::Result<_>>()?;
         let html = page(&shown)?;

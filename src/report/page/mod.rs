@@ -16,7 +16,7 @@ use std::fmt::Write;
 const ANSWERS: usize = 20;
 
 /// A run as the page shows it.
-pub struct Shown {
+pub struct ReportedRun {
     /// The run, open.
     pub model: Model,
     /// The result.
@@ -29,7 +29,7 @@ pub struct Shown {
 ///
 /// # Errors
 /// If a run cannot be asked for its example answers.
-pub fn page(runs: &[Shown]) -> Result<String, AskError> {
+pub fn page(runs: &[ReportedRun]) -> Result<String, AskError> {
     let mut body = String::from("<h1>RuleGuider: answers with their reasons</h1>");
     body.push_str(&results(runs));
     body.push_str(&rule_quality(runs));
@@ -50,7 +50,7 @@ pub fn page(runs: &[Shown]) -> Result<String, AskError> {
 }
 
 /// The figures of all runs, each beside the published ones of the same system where there are any.
-fn results(runs: &[Shown]) -> String {
+fn results(runs: &[ReportedRun]) -> String {
     let percent = |share: f64| format!("{:.1}", 100.0 * share);
     let given = |figure: Option<f64>| figure.map_or_else(|| "–".to_owned(), |figure| format!("{figure:.1}"));
     let mut rows = Vec::new();
@@ -115,14 +115,14 @@ fn results(runs: &[Shown]) -> String {
 }
 
 /// How a run was ranked.
-fn protocol(run: &Shown) -> String {
+fn protocol(run: &ReportedRun) -> String {
     let report = &run.report.report;
     let word = |value: &dyn std::fmt::Debug| format!("{value:?}").to_lowercase();
     format!("{} queries, ties {}", word(&report.direction), word(&report.ties))
 }
 
 /// The rules of each run sorted by their accuracy: how many there are of which quality.
-fn rule_quality(runs: &[Shown]) -> String {
+fn rule_quality(runs: &[ReportedRun]) -> String {
     let curves: Vec<Line> = runs
         .iter()
         .filter(|run| !run.model.rules().is_empty())

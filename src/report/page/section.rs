@@ -1,6 +1,6 @@
 //! The part of the page about one run.
 
-use super::Shown;
+use super::ReportedRun;
 use super::chart::{Line, Room, lines};
 use super::html::{escape, table};
 use crate::ask::{AskError, ExampleAnswer, Naming, PathStep, RunReport};
@@ -12,7 +12,7 @@ use crate::report::published;
 use std::fmt::Write;
 
 /// What the run is called on the page.
-pub fn title(run: &Shown) -> String {
+pub fn title(run: &ReportedRun) -> String {
     let RunReport { dataset, system, name, .. } = &run.report;
     match name {
         Some(name) => format!("{dataset}, {name}"),
@@ -21,7 +21,7 @@ pub fn title(run: &Shown) -> String {
 }
 
 /// Everything about one run.
-pub fn section(run: &Shown, answers: usize) -> Result<String, AskError> {
+pub fn section(run: &ReportedRun, answers: usize) -> Result<String, AskError> {
     let mut html = format!("<h2>{}</h2>", escape(&title(run)));
     // Writing to a string cannot fail, here and below.
     let _ = write!(
@@ -43,7 +43,7 @@ pub fn section(run: &Shown, answers: usize) -> Result<String, AskError> {
 }
 
 /// Which settings are not those of the configuration that the run is named after.
-fn otherwise(run: &Shown) -> String {
+fn otherwise(run: &ReportedRun) -> String {
     let Some(name) = &run.report.name else { return String::new() };
     let full = format!("{}/{name}", run.report.dataset);
     let Ok(named) = config::named(&full, &Config::default()) else { return String::new() };
@@ -60,7 +60,7 @@ fn otherwise(run: &Shown) -> String {
     )
 }
 
-fn stages(run: &Shown) -> String {
+fn stages(run: &ReportedRun) -> String {
     let in_order = Stage::ALL.iter().filter_map(|stage| run.report.stages.get_key_value(stage.name()));
     let rows: Vec<Vec<String>> = in_order
         .map(|(name, stage)| {
@@ -72,7 +72,7 @@ fn stages(run: &Shown) -> String {
     table("Time and memory by stage", &["stage", "seconds", "peak MB"], &rows)
 }
 
-fn rule_share(run: &Shown) -> String {
+fn rule_share(run: &ReportedRun) -> String {
     let Some(after) = run.report.rule_share else { return String::new() };
     let before = run.report.stages.get("pretraining").and_then(|stage| stage.figures["rule_share"].as_f64());
     let name = run.report.name.as_deref().unwrap_or_default();
@@ -147,7 +147,7 @@ fn curves(metrics: &[Metric]) -> String {
     format!("<h3>Learning curves</h3><div class=\"charts\">{}</div>", drawn.concat())
 }
 
-fn relations(run: &Shown) -> String {
+fn relations(run: &ReportedRun) -> String {
     let report = &run.report.report;
     let percent = |share: f64| format!("{:.1}", 100.0 * share);
     let row = |name: &str, figures: &crate::eval::Figures| {
@@ -165,7 +165,7 @@ fn relations(run: &Shown) -> String {
 }
 
 /// What was said of test answers beside what is true.
-fn reliability(run: &Shown) -> String {
+fn reliability(run: &ReportedRun) -> String {
     let Some(Reliability { queries, top, answers, ece, bins, .. }) = &run.report.calibration else {
         return String::new();
     };
