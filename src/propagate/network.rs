@@ -339,11 +339,6 @@ impl Network {
         Ok(())
     }
 
-    /// Whether rows can only be known layer by layer.
-    pub(super) fn is_bounded(&self) -> bool {
-        self.frontier > 0
-    }
-
     pub(super) fn depth(&self) -> usize {
         self.layers.len()
     }

@@ -8,7 +8,6 @@ use crate::eval::{Answers, Reasoner, ReasonerError};
 use crate::graph::{EntityId, Graph, Link, Query};
 use crate::tensor::{Ask, Device, Indices, Mesh, Reach, Tensor};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Instant;
 
 /// Queries that are answered at once.
@@ -101,10 +100,7 @@ impl Propagator {
     /// # Errors
     /// If the device fails.
     pub fn scores(&self, queries: &[Query]) -> Result<Tensor, PropagateError> {
-        self.scores_over(queries, self.network.reach(&self.mesh, &asks(queries))?)
-    }
-
-    fn scores_over(&self, queries: &[Query], reach: Reach) -> Result<Tensor, PropagateError> {
+        let reach = self.network.reach(&self.mesh, &asks(queries))?;
         let kinds: Vec<u32> = queries.iter().map(|query| kind_of(query.link)).collect();
         let links = Indices::new(self.network.parameters.device(), &kinds)?;
         self.network.answers(&links, Arc::new(reach))
@@ -114,27 +110,6 @@ impl Propagator {
 /// Where queries start; nothing is hidden from them.
 fn asks(queries: &[Query]) -> Vec<Ask> {
     queries.iter().map(|query| Ask { start: query.subject.0, without: None }).collect()
-}
-
-/// Rows that another thread makes meanwhile.
-pub(super) struct Ahead {
-    pub(super) asks: Vec<Ask>,
-    thread: JoinHandle<crate::tensor::Result<Reach>>,
-}
-
-impl Ahead {
-    pub(super) fn new(mesh: &Mesh, asks: Vec<Ask>, layers: usize) -> Ahead {
-        let (mesh, own) = (mesh.clone(), asks.clone());
-        Ahead { asks, thread: std::thread::spawn(move || Reach::new(&mesh, &own, layers)) }
-    }
-
-    /// The rows, as soon as they are there.
-    pub(super) fn wait(self) -> Result<Reach, PropagateError> {
-        match self.thread.join() {
-            Ok(reach) => Ok(reach?),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    }
 }
 
 /// What a part of a step is called, and the seconds it took.
@@ -169,20 +144,8 @@ impl Reasoner for Propagator {
     /// Some queries at a time; while a device computes, the host already prepares the next.
     fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
         let some = (ROWS / self.mesh.nodes().max(1)).clamp(1, BATCH);
-        let chunks: Vec<&[Query]> = queries.chunks(some).collect();
-        let mut parts: Vec<Tensor> = Vec::new();
-        let mut ahead: Option<Ahead> = None;
-        for (index, chunk) in chunks.iter().enumerate() {
-            let reach = match ahead.take() {
-                Some(ahead) => ahead.wait()?,
-                None => self.network.reach(&self.mesh, &asks(chunk))?,
-            };
-            if !self.network.is_bounded() {
-                let next = chunks.get(index + 1);
-                ahead = next.map(|next| Ahead::new(&self.mesh, asks(next), self.network.depth()));
-            }
-            parts.push(self.scores_over(chunk, reach)?);
-        }
+        let parts: Vec<Tensor> =
+            queries.chunks(some).map(|queries| self.scores(queries)).collect::<Result<_, _>>()?;
         let mut scores = Vec::with_capacity(queries.len() * self.mesh.nodes());
         for part in parts {
             scores.extend(part.to_vec()?);

@@ -4,7 +4,6 @@
 //! query's other answers. A training is a function of its task and seed.
 
 use super::examples::Examples;
-use super::propagator::Ahead;
 use super::settings::PropagateSettings;
 use super::{PropagateError, Propagator};
 use crate::eval::{Figures, Protocol, Side, Unseen};
@@ -79,8 +78,6 @@ struct Lessons<'a> {
     examples: Examples,
     /// The examples of the current epoch, in order.
     order: Vec<u32>,
-    /// The rows of the next step, made while this one is under way.
-    ahead: Option<Ahead>,
     validation: Validation<'a>,
 }
 
@@ -94,7 +91,6 @@ impl<'a> Lessons<'a> {
             propagator: Propagator::new(settings, graph, task.device, task.seed)?,
             examples: Examples::new(graph, task.known, settings.removal, task.seed),
             order: Vec::new(),
-            ahead: None,
             validation: Validation::new(graph, task.known, settings.validation_queries, protocol),
         })
     }
@@ -172,17 +168,7 @@ impl Trainable for Lessons<'_> {
         let numbers = &self.order[first..(first + size).min(self.order.len())];
         let Propagator { network, mesh, .. } = &self.propagator;
         let batch = self.examples.batch(device, numbers)?;
-        let ready = self.ahead.take().filter(|ahead| ahead.asks == batch.asks);
-        let mut reach = Arc::new(match ready {
-            Some(ahead) => ahead.wait()?,
-            None => network.reach(mesh, &batch.asks)?,
-        });
-        if !network.is_bounded() {
-            let next =
-                &self.order[(first + size).min(self.order.len())..(first + 2 * size).min(self.order.len())];
-            self.ahead =
-                (!next.is_empty()).then(|| Ahead::new(mesh, self.examples.asks(next), network.depth()));
-        }
+        let mut reach = Arc::new(network.reach(mesh, &batch.asks)?);
         let seed = self.task.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(place.step);
         let mut tape = Tape::training(&network.parameters, seed);
         let scores = network.scores(&mut tape, &batch.links, &mut reach)?;
