@@ -238,8 +238,10 @@ impl<'a, N: Trainable> Run<'a, N> {
             folder.save(&self.state, self.best_weights.as_ref(), self.network.parameters(), &self.adam)?;
         }
         (self.saved, self.unsaved) = (Instant::now(), false);
-        // Writing is not counted as step time.
-        self.stepping = self.stepping.map(|_| self.saved);
+        // Writing is not counted as step time; where nothing is written, the steps so far have not been counted either.
+        if self.folder.is_some() {
+            self.stepping = self.stepping.map(|_| self.saved);
+        }
         Ok(())
     }
 
