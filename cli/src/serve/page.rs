@@ -5,6 +5,7 @@ use axum::Router;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use ruleguider::report::page::STYLE;
 use ruleguider::run::Checksum;
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ macro_rules! files {
     };
 }
 
+/// The files of its own; `/base.css` is that of the report.
 const FILES: [File; 13] = files![
     "/" "text/html; charset=utf-8" "index.html",
     "/style.css" "text/css; charset=utf-8" "style.css",
@@ -35,7 +37,8 @@ const FILES: [File; 13] = files![
 
 /// `router` with the files of the page.
 pub fn routes(mut router: Router<Arc<Shared>>) -> Router<Arc<Shared>> {
-    for file in FILES {
+    let base: File = ("/base.css", "text/css; charset=utf-8", STYLE);
+    for file in FILES.into_iter().chain([base]) {
         let tag = format!("\"{}\"", &Checksum::of(&file.2).to_string()[..32]);
         router =
             router.route(file.0, get(move |headers: HeaderMap| async move { sent(file, &tag, &headers) }));
