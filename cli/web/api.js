@@ -27,7 +27,7 @@ export const runs = () => fetched("api/v1/runs");
 export function address(run, route, parameters) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {
-    if (value !== undefined && value !== null && value !== "") query.set(name, value);
+    if (value !== undefined && value !== null) query.set(name, value);
   }
   return `api/v1/${encodeURIComponent(run)}/${route}?${query}`;
 }

@@ -68,9 +68,12 @@ export const aside = (fact) => fact.held_out && el("span", { class: "badge", tit
 /** A message instead of an empty page. */
 export const notice = (...children) => el("div", { class: "notice", role: "note" }, ...children);
 
+/** What the relation of a step is called. */
+export const called = (step) => step.relation_label ?? step.relation;
+
 /** `Ada —parent_of→ Ben ←sibling_of— Cleo`. */
 export function pathInWords(from, path) {
-  const step = ({ relation, inverse, label }) => (inverse ? ` ←${relation}— ` : ` —${relation}→ `) + short(label, 60);
+  const step = (one) => (one.inverse ? ` ←${called(one)}— ` : ` —${called(one)}→ `) + short(one.label, 60);
   return path.length ? short(from, 60) + path.map(step).join("") : "";
 }
 

@@ -1,8 +1,8 @@
 // Paths as a drawing: one column a hop, an entity once in each column, every entity a link to its own page.
 
-import { href, short, svg } from "./dom.js";
+import { called, href, short, svg } from "./dom.js";
 
-const ROW = 34, BOX = 24, GAP = 118, LETTER = 7.4, MOST = 26, SHOWN = 40;
+const ROW = 34, BOX = 24, GAP = 118, LETTER = 6.9, MOST = 25, SHOWN = 40;
 
 /**
  * Draws `paths`, each `[{id, label}, {relation, inverse, id, label}, …]`, all along the same relations.
@@ -80,4 +80,4 @@ function inWords(path) {
 
 /** A path of an answer or rule with the entity where it begins. */
 export const pathOf = ({ from, from_id, path }) =>
-  [{ id: from_id, label: from }, ...path.map(({ relation, inverse, entity, label }) => ({ relation, inverse, id: entity, label }))];
+  [{ id: from_id, label: from }, ...path.map((step) => ({ relation: called(step), inverse: step.inverse, id: step.entity, label: step.label }))];

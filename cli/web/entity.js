@@ -31,7 +31,7 @@ function relationSection(run, id, { relation, inverse, facts }, open) {
   let loaded = false;
   const first = () => { if (!loaded) { loaded = true; load(0).catch(failed); } };
   const section = el("details", { open, ontoggle: first },
-    el("summary", {}, inverse ? "? —" : "—", short(relation, 80), inverse ? "→ " : "→ ? ", el("span", { class: "degree" }, facts.toLocaleString("en"))),
+    el("summary", {}, inverse ? "← " : "", short(relation, 80), inverse ? " " : " → ", el("span", { class: "degree" }, facts.toLocaleString("en"))),
     list, foot, el("p", {}, button, " ", link(asked, "all answers"), " · ", relationLink(run, relation)), predicted);
   if (open) first();
   return section;

@@ -118,6 +118,7 @@ function theme(next) {
 document.getElementById("ask").addEventListener("submit", (event) => {
   event.preventDefault();
   const { run, top } = question();
+  view.focus({ preventScroll: true });
   go({ run, view: "ask", subject: subject.value(), relation: relation.value(), inverse: direction.value === "1", top });
 });
 document.addEventListener("click", (event) => {

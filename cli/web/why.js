@@ -1,7 +1,7 @@
 // Why a fact is predicted, or why not: ways, rules, all groundings, what is left without a rule.
 
 import { ask } from "./api.js";
-import { aside, el, entityLink, link, notice, pathInWords, percent, relationLink, short, sure } from "./dom.js";
+import { aside, called, el, entityLink, link, notice, pathInWords, percent, relationLink, short, sure } from "./dom.js";
 import { drawing, pathOf } from "./draw.js";
 
 const drawn = (run, reason, object) => reason.path.length > 0 && el("div", { class: "wide" }, drawing(run, [pathOf(reason)], new Set([object])));
@@ -19,7 +19,7 @@ function verdict({ known, rank, rules, answers }) {
 /** What the rules would say without the first of them. */
 function without(rules, i) {
   if (i > 0) return "Without it nothing changes for the best rule.";
-  return rules.length > 1 ? `Without it, the best rule that says so has confidence ${rules[1].confidence.toFixed(2)} instead of ${rules[0].confidence.toFixed(2)}.`
+  return rules.length > 1 ? `Without it, the best rule that says so has confidence ${rules[1].confidence.toFixed(3)} instead of ${rules[0].confidence.toFixed(3)}.`
     : "Without it, no rule says so.";
 }
 
@@ -49,7 +49,7 @@ function ruleSection(question, rules, rule, i, object) {
 
 function wayItem(run, way) {
   const agents = way.path.filter((step) => step.relation_score !== undefined).map((step) =>
-    `${step.inverse ? "~" : ""}${step.relation} ${percent(Math.exp(step.relation_score))}, ${short(step.label, 40)} ${percent(Math.exp(step.entity_score))}`);
+    `${step.inverse ? "~" : ""}${called(step)} ${percent(Math.exp(step.relation_score))}, ${short(step.label, 40)} ${percent(Math.exp(step.entity_score))}`);
   return el("section", { class: "group" }, el("h2", {}, short(pathInWords(way.from, way.path), 300) || "No path", " ", sure(way)),
     drawn(run, way, way.entity),
     agents.length > 0 && el("p", { class: "wide note" }, "The agents chose: " + agents.join("; ")));
@@ -69,7 +69,7 @@ export async function whyView(view, question, { signal, status }) {
   const all = { run, view: "ask", subject: why.subject, relation: why.relation, inverse: why.inverse };
   view.replaceChildren(...[
     el("h1", {}, head, " —", relationLink(run, why.relation), "→ ", tail),
-    el("p", {}, said, aside(why), " ", link(all, "All answers")),
+    el("p", { id: "verdict" }, said, aside(why), " ", link(all, "All answers")),
     why.rules.length > 0 && el("h2", {}, "Rules that say so"),
     why.rules.map((rule, i) => ruleSection(asked, why.rules, rule, i, why.object)),
     ways.length > 0 && el("h2", {}, why.rules.length > 0 ? "Other ways" : "Ways there"),
@@ -80,6 +80,6 @@ export async function whyView(view, question, { signal, status }) {
         link({ ...all, view: "why", object: why.instead.entity }, "why?")),
       drawn(run, why.instead, why.instead.entity)),
   ].flat().filter(Boolean));
-  status(said);
+  status(`${why.rules.length} rule${why.rules.length === 1 ? "" : "s"} and ${ways.length} other way${ways.length === 1 ? "" : "s"}`);
   return { subject: [subject.id, subject.label], relation: [why.relation], inverse: why.inverse, title: `why ${goal.label}` };
 }

@@ -77,6 +77,7 @@ pub fn directed(link: Link, inverse: bool) -> Link {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Begun {
+    #[serde(default)]
     q: String,
     #[serde(default)]
     kind: Kind,

@@ -14,7 +14,7 @@ pub const ODD: &str = "a/b \"c\" <script>document.title='owned'</script> & 😀 
 
 /// A name of ten thousand characters.
 pub fn long() -> String {
-    "long name ".repeat(1000)
+    "long name ".repeat(999) + "long name!"
 }
 
 /// Two runs, learnt once for all tests of a program: the demonstration, and a graph with odd names.
@@ -184,6 +184,14 @@ impl Client {
         let mut line = String::new();
         self.stream.read_line(&mut line).expect("the server answers");
         line.trim_end().to_owned()
+    }
+
+    /// The status with which a server refuses what it has not read whole; none where the connection was reset before the
+    /// answer could be read.
+    pub fn refusal(&mut self) -> Option<u16> {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).ok()?;
+        line.split(' ').nth(1)?.parse().ok()
     }
 
     pub fn reply(&mut self, head_only: bool) -> Reply {
