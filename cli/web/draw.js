@@ -2,7 +2,7 @@
 
 import { called, href, short, svg } from "./dom.js";
 
-const ROW = 34, BOX = 24, GAP = 118, LETTER = 6.9, MOST = 25, SHOWN = 40;
+const ROW = 34, BOX = 24, GAP = 118, LETTER = 6.6, MOST = 27, SHOWN = 40;
 
 /**
  * Draws `paths`, each `[{id, label}, {relation, inverse, id, label}, …]`, all along the same relations.

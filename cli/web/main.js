@@ -86,7 +86,7 @@ async function homeView(view, { run }, { signal, status }) {
 
 /** Moves among the answers. */
 function step(by) {
-  const all = [...document.querySelectorAll(".answer")], at = all.indexOf(document.activeElement.closest(".answer"));
+  const all = [...document.querySelectorAll(".answer")].filter((one) => one.offsetParent), at = all.indexOf(document.activeElement.closest(".answer"));
   all[Math.min(Math.max(at + by, 0), all.length - 1)]?.focus();
 }
 

@@ -43,7 +43,7 @@ function factItem(run, fact, place) {
   accept.addEventListener("click", () => choose("accept"));
   reject.addEventListener("click", () => choose("reject"));
   const why = { run, view: "why", subject: fact.head, relation: fact.relation, object: fact.tail };
-  return el("li", { tabindex: "-1", class: "answer", "data-why": href(why) },
+  return el("li", { tabindex: "-1", class: fact.held_out ? "answer put-aside" : "answer", "data-why": href(why) },
     el("span", { class: "place" }, place),
     el("span", { class: "name" }, entityLink(run, fact.head, fact.head_label), " → ", entityLink(run, fact.tail, fact.tail_label), aside(fact)),
     sure(fact), el("span", { class: "acts" }, accept, " ", reject, " ", link(why, "why?")),
@@ -66,7 +66,8 @@ function missing(run, id) {
     }
   }
   foot.append(el("button", { type: "button", id: "find-missing", onclick: () => load(0) }, "Find missing facts"));
-  return [list, foot];
+  const hide = el("input", { type: "checkbox", onchange: () => list.classList.toggle("new-only", hide.checked) });
+  return [el("p", { class: "tools" }, el("label", {}, hide, "hide what was put aside")), list, foot];
 }
 
 /** Shows the relation `question.id` in `view`. */
