@@ -9,6 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+/// A question to the demonstration that has answers.
+pub const ASKED: &str = "subject=Ilse_Hagenthal&relation=cousin_of";
+
 /// A name with everything that addresses, markup and quoting could stumble over.
 pub const ODD: &str = "a/b \"c\" <script>document.title='owned'</script> & 😀 %2F ../ é#?";
 
