@@ -68,7 +68,7 @@ pub struct EntityFact {
 
 /// A relation and how it is used.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RelationFigures {
+pub struct RelationUse {
     /// Its name.
     pub relation: String,
     /// Its label, or its name where it has none.
@@ -117,10 +117,10 @@ impl Model {
     }
 
     /// How `relation` is used.
-    pub fn relation_figures(&self, relation: RelationId) -> RelationFigures {
+    pub fn relation_use(&self, relation: RelationId) -> RelationUse {
         let [forward, back] =
             [Link::forward(relation), Link::inverse_of(relation)].map(|link| self.graph().pairs(link));
-        RelationFigures {
+        RelationUse {
             relation: self.names().relation(relation).to_owned(),
             label: self.names().relation_label(relation).to_owned(),
             facts: forward.len(),

@@ -16,7 +16,7 @@ mod probability;
 mod results;
 
 pub use answer::{Answer, HeldOut, PathStep, Probability, Reason, RuleSummary};
-pub use browse::{EntityFact, EntityFacts, LinkCount, Page, RelationFigures};
+pub use browse::{EntityFact, EntityFacts, LinkCount, Page, RelationUse};
 pub use complete::{CompleteOptions, Completed, MissingFact, MissingFacts, Shard};
 pub use error::AskError;
 pub use examples::ExampleAnswer;

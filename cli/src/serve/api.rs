@@ -242,8 +242,7 @@ pub async fn rules(
     let limit = at_most(limit, 50, "limit")?;
     let answer = move |model: &Model, _: &Deadline| {
         let head = model.relation(&head)?;
-        let (figures, rules) =
-            (model.relation_figures(head), model.rules_of(head, min_confidence, after, limit));
+        let (figures, rules) = (model.relation_use(head), model.rules_of(head, min_confidence, after, limit));
         Ok(json!({"relation": figures, "rules": rules}))
     };
     ask(&shared, &run, answer).await
