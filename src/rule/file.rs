@@ -228,7 +228,7 @@ pub fn rule_text(rule: &super::Rule, names: &Names) -> String {
 /// # Errors
 /// If it is no rule over `names`: what is wrong with it, and from which byte on.
 pub fn parse_rule(text: &str, names: &Names) -> Result<super::Rule, String> {
-    match text::parse(text, names) {
+    match text::parse(text, &Vocabularies::new(names)) {
         Ok(Parsed::Rule(rule)) => Ok(rule),
         Ok(Parsed::Reflexive) => Err("a rule about an entity and itself is not applied".to_owned()),
         Err(Malformed { at, message }) => Err(format!("at byte {at}: {message}")),
