@@ -78,7 +78,7 @@ fn a_question_is_asked_and_explained_by_keyboard_alone() {
 #[test]
 fn entities_are_followed_and_addresses_shared() {
     let Some((browser, server, home)) = started(&["demo", "odd"]) else { return };
-    browser.go(&format!("{home}?run=demo&view=ask&subject=Ilse_Hagenthal&relation=cousin_of&hops=2"));
+    browser.go(&format!("{home}?run=demo&view=ask&subject=Ilse_Hagenthal&relation=cousin_of&hops=3"));
     browser.click(".answer a.name");
     browser.wait("location.search.includes('view=entity') && document.querySelector('details li a')");
     let (address, title) = (browser.script("return location.href"), browser.text("h1"));
@@ -105,7 +105,7 @@ fn what_is_misspelt_or_empty_gets_a_message() {
     let Some((browser, _server, home)) = started(&["demo", "odd"]) else { return };
     browser.go(&format!("{home}?run=demo&view=ask&subject=Ilse_Hagentahl&relation=cousin_of"));
     browser.wait("document.querySelector('.notice li a')");
-    assert!(browser.text(".notice").contains("never seen an entity `Ilse_Hagentahl`"));
+    assert!(browser.text(".notice").contains("does not have an entity `Ilse_Hagentahl`"));
     browser.click(".notice li a");
     browser.wait("document.querySelector('.answer')");
     browser.go(&format!("{home}?run=odd&view=ask&subject=alone&relation=likes%2Fit"));

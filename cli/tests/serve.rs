@@ -195,7 +195,7 @@ fn many_queries_are_answered_line_by_line() {
     assert_eq!(lines.len(), 3);
     assert_eq!(lines[0], server.json(&format!("/api/v1/demo/predict?{ASKED}&top=3")));
     assert!(
-        lines[1]["error"].as_str().unwrap().contains("never seen an entity `nobody at all`"),
+        lines[1]["error"].as_str().unwrap().contains("does not have an entity `nobody at all`"),
         "{}",
         lines[1]
     );
@@ -240,7 +240,7 @@ fn what_is_wrong_is_said_with_what_may_be_meant() {
     let meant = refused(
         "/api/v1/demo/predict?subject=Ilse_Hagentahl&relation=cousin_of",
         404,
-        "never seen an entity",
+        "does not have an entity",
     );
     assert!(meant.as_array().unwrap().contains(&json!("Ilse_Hagenthal")), "{meant}");
     let meant = refused(
