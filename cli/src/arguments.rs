@@ -109,6 +109,8 @@ pub enum Verb {
     Reproduce(verb::reproduce::Reproduce),
     /// Make one HTML page about runs: tables, curves, answers with their paths
     Report(verb::report::Report),
+    /// Serve runs over HTTP: an API, and a page on which people find out
+    Serve(verb::serve::Serve),
     /// Print completions for a shell
     #[command(hide = true)]
     Completions(verb::manual::Completions),

@@ -8,6 +8,7 @@ mod awaited;
 mod console;
 mod data;
 mod protocol;
+mod serve;
 mod system;
 mod usage;
 mod verb;

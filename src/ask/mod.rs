@@ -1,10 +1,12 @@
 //! What can be asked of a run: [`Model`] answers, explains and ranks; names are looked up as people type them.
 
 pub mod answer;
+mod browse;
 mod complete;
 mod error;
 mod examples;
 mod explain;
+mod groundings;
 mod learn;
 mod many;
 mod model;
@@ -14,10 +16,12 @@ mod probability;
 mod results;
 
 pub use answer::{Answer, HeldOut, PathStep, Probability, Reason, RuleSummary};
-pub use complete::{CompleteOptions, Completed, MissingFact, Shard};
+pub use browse::{EntityFact, EntityFacts, LinkCount, Page, RelationUse};
+pub use complete::{CompleteOptions, Completed, MissingFact, MissingFacts, Shard};
 pub use error::AskError;
 pub use examples::ExampleAnswer;
 pub use explain::{EmbeddingOpinion, Explanation, GroundedRule};
+pub use groundings::Groundings;
 pub use learn::{Learn, Learning};
 pub use model::{Model, OpenOptions};
 pub use names::{Completion, NameIndex, Naming};

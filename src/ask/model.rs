@@ -1,5 +1,6 @@
 //! [`Model`]: a run that can be asked.
 
+use super::browse::RulesByHead;
 use super::{AskError, HeldOut, NameIndex, Naming, RunReport};
 use crate::config::{Config, Layer, System};
 use crate::embed::Embedding;
@@ -33,6 +34,7 @@ pub struct Model {
     held_out: OnceLock<HashMap<Triple, HeldOut>>,
     naming: OnceLock<Naming>,
     index: OnceLock<NameIndex>,
+    pub(super) rules_by_head: OnceLock<RulesByHead>,
 }
 
 /// Options for opening a run.
@@ -133,6 +135,7 @@ impl Model {
             held_out: OnceLock::new(),
             naming: OnceLock::new(),
             index: OnceLock::new(),
+            rules_by_head: OnceLock::new(),
         })
     }
 

@@ -223,6 +223,18 @@ pub fn rule_text(rule: &super::Rule, names: &Names) -> String {
     text
 }
 
+/// The rule that [`rule_text`] writes as `text`.
+///
+/// # Errors
+/// If it is no rule over `names`: what is wrong with it, and from which byte on.
+pub fn parse_rule(text: &str, names: &Names) -> Result<super::Rule, String> {
+    match text::parse(text, &Vocabularies::new(names)) {
+        Ok(Parsed::Rule(rule)) => Ok(rule),
+        Ok(Parsed::Reflexive) => Err("a rule about an entity and itself is not applied".to_owned()),
+        Err(Malformed { at, message }) => Err(format!("at byte {at}: {message}")),
+    }
+}
+
 /// The text of a rule for a person, with relations by their labels and entities called as `entity` calls them.
 pub fn rule_calling(rule: &super::Rule, names: &Names, entity: impl Fn(EntityId) -> String) -> String {
     let mut text = String::new();

@@ -16,13 +16,35 @@ impl<'g, F: Fn(EntityId, Link) -> &'g [EntityId]> Grounding<F> {
     /// The entities along `path` from `start` to `end`, or to anywhere if there is no end, both among them; none if
     /// there is no path, or none was found within the limit.
     pub fn find(&mut self, start: EntityId, path: &[Link], end: Option<EntityId>) -> Option<Vec<EntityId>> {
-        let mut trail = vec![start];
-        self.goes_on(&mut trail, path, end).then_some(trail)
+        let mut found = None;
+        self.each(start, path, end, &mut |trail| {
+            found = Some(trail.to_vec());
+            false
+        });
+        found
     }
 
-    /// Whether `path` can be followed from the end of `trail`; if so the trail is extended, otherwise it is unchanged.
-    fn goes_on(&mut self, trail: &mut Vec<EntityId>, path: &[Link], end: Option<EntityId>) -> bool {
-        let Some((&link, rest)) = path.split_first() else { return true };
+    /// Shows `visit` the entities along every way from `start` to `end`, until it has seen enough and says `false`, or
+    /// [`tries`](Self::tries) are used up.
+    pub fn each(
+        &mut self,
+        start: EntityId,
+        path: &[Link],
+        end: Option<EntityId>,
+        visit: &mut dyn FnMut(&[EntityId]) -> bool,
+    ) {
+        self.go_on(&mut vec![start], path, end, visit);
+    }
+
+    /// Follows `path` from the end of `trail`, which is afterwards as before; `false` if nothing more is wanted.
+    fn go_on(
+        &mut self,
+        trail: &mut Vec<EntityId>,
+        path: &[Link],
+        end: Option<EntityId>,
+        visit: &mut dyn FnMut(&[EntityId]) -> bool,
+    ) -> bool {
+        let Some((&link, rest)) = path.split_first() else { return visit(trail) };
         let targets = (self.targets)(trail[trail.len() - 1], link);
         let choice = match end.filter(|_| rest.is_empty()) {
             Some(end) => match targets.binary_search(&end) {
@@ -42,12 +64,13 @@ impl<'g, F: Fn(EntityId, Link) -> &'g [EntityId]> Grounding<F> {
                 continue;
             }
             trail.push(target);
-            if self.goes_on(trail, rest, end) {
-                return true;
-            }
+            let more = self.go_on(trail, rest, end, visit);
             trail.pop();
+            if !more {
+                return false;
+            }
         }
-        false
+        true
     }
 }
 
@@ -79,5 +102,13 @@ mod tests {
         // 1, 0 (where it began), 2, 4.
         assert_eq!(find(&path, Some(4), true, 3), None);
         assert_eq!(find(&path, Some(4), true, 4), Some(vec![0, 1, 2, 4]));
+        let mut all = Vec::new();
+        let mut search =
+            Grounding { targets: |entity, link| graph.targets(entity, link), distinct: true, tries: 100 };
+        search.each(EntityId(0), &path, None, &mut |trail| {
+            all.push(trail.iter().map(|entity| entity.0).collect::<Vec<u32>>());
+            true
+        });
+        assert_eq!(all, [[0, 1, 2, 4], [0, 1, 3, 4]]);
     }
 }

@@ -22,7 +22,7 @@ pub use apply::{
     Aggregate, ApplyOptions, FiredRule, RuleAnswer, RuleReasoner, UNPREDICTED, write_predictions,
 };
 pub use clause::{Counts, Rule, RuleType, ScoredRule, Shape, UNSEEN, reversed_path, sort_by_confidence};
-pub use file::{RuleFile, rule_calling, rule_text, write_lines, write_rules};
+pub use file::{RuleFile, parse_rule, rule_calling, rule_text, write_lines, write_rules};
 pub use ground::Grounding;
 pub use mine::{MineOptions, Mined, MiningBudget, mine};
 pub use recount::count_rules;

@@ -13,6 +13,7 @@ pub mod predict;
 pub mod report;
 pub mod reproduce;
 pub mod run;
+pub mod serve;
 pub mod stats;
 
 use crate::Outcome;
@@ -38,6 +39,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         Verb::Complete(verb) => verb.run(common),
         Verb::Reproduce(verb) => verb.run(common),
         Verb::Report(verb) => verb.run(common),
+        Verb::Serve(verb) => verb.run(common),
         Verb::Completions(verb) => verb.run(common),
         Verb::Manual(verb) => verb.run(common),
     }

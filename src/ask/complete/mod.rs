@@ -5,11 +5,13 @@
 //! block is in memory. The order, and the file to the last byte, do not depend on threads or interruptions.
 
 mod blocks;
+mod memory;
 mod row;
 mod subjects;
 #[cfg(test)]
 mod tests;
 
+pub use memory::MissingFacts;
 pub use row::MissingFact;
 
 use super::{AskError, Model};

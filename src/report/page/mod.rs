@@ -12,6 +12,9 @@ use html::{escape, table};
 use section::{section, title};
 use std::fmt::Write;
 
+/// How the page looks. Other pages of the program look the same.
+pub const STYLE: &str = include_str!("page.css");
+
 /// How many answers of each run are shown with their paths.
 const ANSWERS: usize = 20;
 
@@ -43,7 +46,7 @@ pub fn page(runs: &[ReportedRun]) -> Result<String, AskError> {
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <link rel=\"icon\" href=\"data:,\"><title>RuleGuider report</title><style>{}</style></head><body>{body}\
          <p class=\"note\">Made by ruleguider {}.</p></body></html>",
-        include_str!("page.css"),
+        STYLE,
         crate::VERSION
     );
     Ok(page)

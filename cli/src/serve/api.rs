@@ -1,0 +1,340 @@
+//! The routes that answer questions. Each reads its parameters, has the model asked by a worker, and sends JSON.
+
+use super::batch;
+use super::problem::Problem;
+use super::state::{Run, Shared};
+use super::work::Deadline;
+use axum::body::Body;
+use axum::extract::{FromRequestParts, Path, Query as QueryString, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use ruleguider::ask::{MissingFact, Model};
+use ruleguider::graph::{EntityId, Link, Query, RelationId};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::sync::Arc;
+
+/// The most items of a list that one request gets.
+pub const MOST: usize = 1000;
+/// Missing facts of a relation that can be looked through.
+const MISSING: usize = 5000;
+
+/// Parameters of a query string; what is wrong with them is a [`Problem`].
+pub struct Parameters<T>(pub T);
+
+impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Parameters<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        let read = QueryString::<T>::try_from_uri(&parts.uri);
+        read.map(|QueryString(read)| Self(read)).map_err(|wrong| {
+            let what = wrong.body_text();
+            Problem::bad_request(what.strip_prefix("Failed to deserialize query string: ").unwrap_or(&what))
+        })
+    }
+}
+
+/// A document as JSON.
+pub fn json_response(bytes: Vec<u8>) -> Response {
+    let kind = HeaderValue::from_static("application/json");
+    ([(header::CONTENT_TYPE, kind)], Body::from(bytes)).into_response()
+}
+
+fn to_json(value: &impl Serialize) -> Result<Vec<u8>, Problem> {
+    serde_json::to_vec(value).map_err(|_| super::work::failed())
+}
+
+/// `asked`, or `usual` where nothing is said; refused where it is more than anybody gets.
+pub fn at_most(asked: Option<usize>, usual: usize, name: &str) -> Result<usize, Problem> {
+    match asked.unwrap_or(usual) {
+        wanted @ 1..=MOST => Ok(wanted),
+        wanted => Err(Problem::bad_request(format!("{name}: expected 1 to {MOST}, found {wanted}"))),
+    }
+}
+
+/// Asks the model of the run called `name` by a worker.
+async fn ask<T: Serialize>(
+    shared: &Shared,
+    name: &str,
+    question: impl FnOnce(&Model, &Deadline) -> Result<T, ruleguider::ask::AskError> + Send + 'static,
+) -> Result<Response, Problem> {
+    let (model, gate) = (Arc::clone(&shared.run(name)?.model), Arc::clone(&shared.gate));
+    let work = move |deadline: &Deadline| {
+        let answer = question(&model, deadline).map_err(|error| gate.problem(error))?;
+        to_json(&answer)
+    };
+    Ok(json_response(shared.gate.run(work).await?))
+}
+
+/// The link that `relation` and `inverse` mean together.
+pub fn directed(link: Link, inverse: bool) -> Link {
+    if inverse { link.reversed() } else { link }
+}
+
+/// What `GET complete` is asked.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Begun {
+    #[serde(default)]
+    q: String,
+    #[serde(default)]
+    kind: Kind,
+    limit: Option<usize>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    #[default]
+    Entity,
+    Relation,
+}
+
+/// What may be meant by what was typed.
+pub async fn complete(
+    State(shared): State<Arc<Shared>>,
+    Path(run): Path<String>,
+    Parameters(Begun { q, kind, limit }): Parameters<Begun>,
+) -> Result<Response, Problem> {
+    let limit = at_most(limit, 10, "limit")?;
+    let answer = move |model: &Model, _: &Deadline| {
+        let (index, graph, names) = (model.index(), model.graph(), model.names());
+        let (found, more) = match kind {
+            Kind::Entity => index.complete_entity(&q, graph, limit),
+            Kind::Relation => index.complete_relation(&q, graph, limit),
+        };
+        let item = |id: u32| match kind {
+            Kind::Entity => {
+                let (entity, degree) = (EntityId(id), graph.edges(EntityId(id)).len());
+                json!({"id": names.entity(entity), "label": names.label(entity), "degree": degree})
+            }
+            Kind::Relation => {
+                let (relation, degree) = (RelationId(id), graph.pairs(Link::forward(RelationId(id))).len());
+                json!({"id": names.relation(relation), "label": names.relation_label(relation), "degree": degree})
+            }
+        };
+        let items: Vec<_> = found.iter().map(|found| item(found.id)).collect();
+        Ok(json!({"items": items, "more": more}))
+    };
+    ask(&shared, &run, answer).await
+}
+
+/// What `GET predict` is asked.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Asked {
+    subject: String,
+    relation: String,
+    #[serde(default)]
+    inverse: bool,
+    top: Option<usize>,
+}
+
+/// The answers to a query.
+pub async fn predict(
+    State(shared): State<Arc<Shared>>,
+    Path(run): Path<String>,
+    Parameters(Asked { subject, relation, inverse, top }): Parameters<Asked>,
+) -> Result<Response, Problem> {
+    let (top, run) = (at_most(top, 10, "top")?, shared.run(&run)?);
+    let query = named(&shared, run, subject, relation, inverse).await?;
+    let prediction = batch::predict(&shared.gate, run, query, top).await?;
+    Ok(json_response(to_json(&*prediction)?))
+}
+
+/// The query that is meant. Exact names are found at once; whatever else may be meant is looked for by a worker.
+async fn named(
+    shared: &Shared,
+    run: &Arc<Run>,
+    subject: String,
+    relation: String,
+    inverse: bool,
+) -> Result<Query, Problem> {
+    let names = run.model.names();
+    let exact = names.entities.get(&subject).zip(names.relations.get(&relation));
+    if let Some((entity, relation)) = exact {
+        let link = directed(Link::forward(RelationId(relation)), inverse);
+        return Ok(Query { subject: EntityId(entity), link });
+    }
+    let model = Arc::clone(&run.model);
+    shared
+        .gate
+        .run(move |_| {
+            let Query { subject, link } = model.query(&subject, &relation)?;
+            Ok(Query { subject, link: directed(link, inverse) })
+        })
+        .await
+}
+
+/// What `GET explain` is asked.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Doubted {
+    subject: String,
+    relation: String,
+    object: String,
+    #[serde(default)]
+    inverse: bool,
+}
+
+/// Why, or why not.
+pub async fn explain(
+    State(shared): State<Arc<Shared>>,
+    Path(run): Path<String>,
+    Parameters(Doubted { subject, relation, object, inverse }): Parameters<Doubted>,
+) -> Result<Response, Problem> {
+    let answer = move |model: &Model, _: &Deadline| {
+        let Query { subject, link } = model.query(&subject, &relation)?;
+        let object = model.index().entity(&object)?;
+        model.explain_query(Query { subject, link: directed(link, inverse) }, object)
+    };
+    ask(&shared, &run, answer).await
+}
+
+/// What `GET entity` is asked.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Looked {
+    id: String,
+    relation: Option<String>,
+    #[serde(default)]
+    inverse: bool,
+    #[serde(default)]
+    after: usize,
+    limit: Option<usize>,
+}
+
+/// The facts of an entity.
+pub async fn entity(
+    State(shared): State<Arc<Shared>>,
+    Path(run): Path<String>,
+    Parameters(Looked { id, relation, inverse, after, limit }): Parameters<Looked>,
+) -> Result<Response, Problem> {
+    let limit = at_most(limit, 100, "limit")?;
+    let answer = move |model: &Model, _: &Deadline| {
+        let entity = model.index().entity(&id)?;
+        let link = relation.map(|relation| model.index().link(&relation)).transpose()?;
+        Ok(model.facts_of(entity, link.map(|link| directed(link, inverse)), after, limit))
+    };
+    ask(&shared, &run, answer).await
+}
+
+/// What `GET rules` is asked.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Headed {
+    head: String,
+    #[serde(default)]
+    min_confidence: f64,
+    #[serde(default)]
+    after: usize,
+    limit: Option<usize>,
+}
+
+/// The rules that predict a relation, and how it is used.
+pub async fn rules(
+    State(shared): State<Arc<Shared>>,
+    Path(run): Path<String>,
+    Parameters(Headed { head, min_confidence, after, limit }): Parameters<Headed>,
+) -> Result<Response, Problem> {
+    let limit = at_most(limit, 50, "limit")?;
+    let answer = move |model: &Model, _: &Deadline| {
+        let head = model.relation(&head)?;
+        let (figures, rules) = (model.relation_use(head), model.rules_of(head, min_confidence, after, limit));
+        Ok(json!({"relation": figures, "rules": rules}))
+    };
+    ask(&shared, &run, answer).await
+}
+
+/// What `GET groundings` is asked.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ruled {
+    rule: String,
+    subject: String,
+    object: Option<String>,
+    #[serde(default)]
+    inverse: bool,
+    limit: Option<usize>,
+}
+
+/// The paths by which a rule speaks.
+pub async fn groundings(
+    State(shared): State<Arc<Shared>>,
+    Path(run): Path<String>,
+    Parameters(Ruled { rule, subject, object, inverse, limit }): Parameters<Ruled>,
+) -> Result<Response, Problem> {
+    let limit = at_most(limit, 20, "limit")?;
+    let answer = move |model: &Model, deadline: &Deadline| {
+        let subject = model.index().entity(&subject)?;
+        let object = object.map(|object| model.index().entity(&object)).transpose()?;
+        model.groundings(&rule, subject, object, inverse, limit, deadline)
+    };
+    ask(&shared, &run, answer).await
+}
+
+/// What `GET facts` is asked.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Missed {
+    relation: String,
+    #[serde(default)]
+    inverse: bool,
+    #[serde(default)]
+    min_probability: f64,
+    #[serde(default)]
+    after: usize,
+    limit: Option<usize>,
+}
+
+/// The missing facts of a relation, best first.
+pub async fn facts(
+    State(shared): State<Arc<Shared>>,
+    Path(run): Path<String>,
+    Parameters(Missed { relation, inverse, min_probability, after, limit }): Parameters<Missed>,
+) -> Result<Response, Problem> {
+    let (limit, run) = (at_most(limit, 50, "limit")?, shared.run(&run)?);
+    let _place = shared.gate.enter()?;
+    let model = Arc::clone(&run.model);
+    let link = shared.gate.run_inside(move |_| Ok(directed(model.index().link(&relation)?, inverse))).await?;
+    let missing = shared.gate.in_time(missing(&shared, run, link)).await?;
+    let likely = |fact: &MissingFact| fact.probability.0.unwrap_or(1.0) >= min_probability;
+    let facts = &missing.facts[..missing.facts.partition_point(likely)];
+    let from = after.min(facts.len());
+    let to = (from + limit).min(facts.len());
+    let next = (to < facts.len()).then_some(to);
+    let said = json!({
+        "items": &facts[from..to], "total": facts.len(), "next": next,
+        "asked": missing.asked, "subjects": missing.subjects,
+    });
+    let mut response = json_response(to_json(&said)?);
+    if missing.asked < missing.subjects {
+        // With more time there are others.
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    Ok(response)
+}
+
+/// Those that were found before, or are found now.
+async fn missing(
+    shared: &Shared,
+    run: &Arc<Run>,
+    link: Link,
+) -> Result<Arc<ruleguider::ask::MissingFacts>, Problem> {
+    let _looking = run.looking.lock().await;
+    if let Some(found) = run.missing(link) {
+        return Ok(found);
+    }
+    let (model, gate, workers) = (Arc::clone(&run.model), Arc::clone(&shared.gate), shared.workers);
+    let found = shared
+        .gate
+        .run_inside(move |deadline| {
+            model.missing_facts(link, MISSING, workers, deadline).map_err(|error| gate.problem(error))
+        })
+        .await?;
+    let found = Arc::new(found);
+    run.keep(link, &found);
+    Ok(found)
+}

@@ -1,0 +1,148 @@
+//! Connections: taken, bounded in number and in patience, and ended in good order.
+//!
+//! A client that does not send its request, or does not take its answer, loses its connection; it holds no worker
+//! meanwhile.
+
+use super::state::Shared;
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::Sleep;
+
+/// Connections at once; the next ones wait in the system's queue.
+const CONNECTIONS: usize = 4096;
+/// How long a client may take to send the head of its request, or let a connection lie idle.
+const HEAD: Duration = Duration::from_secs(30);
+/// How long a client may take no byte of its answer.
+const STALLED: Duration = Duration::from_secs(30);
+/// Headers of a request at most.
+const HEADERS: usize = 64;
+/// Bytes of the head of a request at most.
+const HEAD_BYTES: usize = 128 << 10;
+/// How long the system's refusal to give a connection is waited out.
+const REFUSED: Duration = Duration::from_millis(50);
+
+/// Serves `router` to those who come to `listener`, until `stop` comes; then finishes what was begun, for at most
+/// `drain`.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    shared: &Arc<Shared>,
+    stop: impl Future<Output = ()>,
+    drain: Duration,
+) {
+    let (places, graceful) = (Arc::new(Semaphore::new(CONNECTIONS)), GracefulShutdown::new());
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let next = async {
+            let place = Arc::clone(&places).acquire_owned().await;
+            (place, listener.accept().await)
+        };
+        let (place, accepted) = tokio::select! {
+            next = next => next,
+            () = &mut stop => break,
+        };
+        let Ok((stream, _)) = accepted else {
+            // Too many open files, most likely: others will be closed.
+            tokio::time::sleep(REFUSED).await;
+            continue;
+        };
+        let connection = connection(stream, router.clone());
+        let connection = graceful.watch(connection);
+        let shared = Arc::clone(shared);
+        shared.metrics.connections.fetch_add(1, Ordering::Relaxed);
+        tokio::spawn(async move {
+            // A client that breaks off is no mistake of ours.
+            let _ = connection.await;
+            shared.metrics.connections.fetch_sub(1, Ordering::Relaxed);
+            drop(place);
+        });
+    }
+    drop(listener);
+    shared.draining.store(true, Ordering::Relaxed);
+    let _ = tokio::time::timeout(drain, graceful.shutdown()).await;
+}
+
+fn connection(
+    stream: TcpStream,
+    router: Router,
+) -> http1::Connection<TokioIo<Patient>, TowerToHyperService<Router>> {
+    // Answers are written whole, so there is nothing to wait for.
+    let _ = stream.set_nodelay(true);
+    http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_headers(HEADERS)
+        .max_buf_size(HEAD_BYTES)
+        .serve_connection(TokioIo::new(Patient { stream, stalled: None }), TowerToHyperService::new(router))
+}
+
+/// A stream whose writes fail when the other side has taken nothing for too long.
+struct Patient {
+    stream: TcpStream,
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl Patient {
+    fn waited<T>(&mut self, written: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(STALLED)));
+        stalled.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncRead for Patient {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Patient {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.waited(written, context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
+        self.waited(written, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

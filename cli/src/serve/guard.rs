@@ -1,0 +1,130 @@
+//! What holds for every request: its id, who may ask, what browsers may do with the answer, and that it is counted.
+
+use super::problem::Problem;
+use super::state::Shared;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+tokio::task_local! {
+    /// The id of the request that this task answers.
+    static REQUEST: String;
+}
+
+/// What a page of this server may load: its own files, nothing else.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+    base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// The id of the request that is answered; `-` where none is.
+pub fn request_id() -> String {
+    REQUEST.try_with(Clone::clone).unwrap_or_else(|_| "-".to_owned())
+}
+
+/// An id that no other request to this server has.
+fn new_id() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+    format!("{now:x}-{:x}", COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Stands before every route.
+pub async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let (began, id) = (Instant::now(), new_id());
+    let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned();
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    let mut response = REQUEST.scope(id.clone(), admitted(&shared, request, next)).await;
+    let headers = response.headers_mut();
+    let fixed = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        headers.insert("x-request-id", id);
+    }
+    share(&shared, origin, headers);
+    shared.metrics.count(&route, response.status().as_u16(), began.elapsed());
+    response
+}
+
+async fn admitted(shared: &Shared, request: Request, next: Next) -> Response {
+    if let Err(problem) = check_host(shared, &request) {
+        return problem.into_response();
+    }
+    // What a browser asks before it lets another site's page ask.
+    if request.method() == Method::OPTIONS && shared.cors.is_some() {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    next.run(request).await
+}
+
+/// Lets the pages of one other site read the answer, if the server was told to.
+fn share(shared: &Shared, origin: Option<HeaderValue>, headers: &mut HeaderMap) {
+    let Some(cors) = &shared.cors else { return };
+    headers.append(header::VARY, HeaderValue::from_static("Origin"));
+    let Some(origin) = origin.filter(|origin| origin.as_bytes() == cors.as_bytes()) else { return };
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    let fixed = [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST"),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, "content-type, if-none-match"),
+        (header::ACCESS_CONTROL_EXPOSE_HEADERS, "etag, x-request-id, retry-after"),
+        (header::ACCESS_CONTROL_MAX_AGE, "600"),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+}
+
+/// A page on another site can make its own name point at this server; it cannot make the browser say another name
+/// than its own. So names must be known; addresses are fine.
+fn check_host(shared: &Shared, request: &Request) -> Result<(), Problem> {
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let (first, second) = (hosts.next(), hosts.next());
+    let (Some(host), None) = (first, second) else {
+        return Err(Problem::bad_request("expected one Host header"));
+    };
+    let host = host.to_str().unwrap_or_default();
+    let name = without_port(host);
+    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok();
+    let known = |known: &String| known.eq_ignore_ascii_case(name);
+    if address || name.eq_ignore_ascii_case("localhost") || shared.hosts.iter().any(known) {
+        return Ok(());
+    }
+    let detail = format!("this server is not called `{name}`; start it with --host {name} if it should be");
+    Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "wrong-host", detail))
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !name.ends_with(':') => name,
+        _ => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_port;
+
+    #[test]
+    fn a_host_is_known_without_its_port() {
+        for (host, name) in [
+            ("localhost", "localhost"),
+            ("localhost:7878", "localhost"),
+            ("[::1]:80", "[::1]"),
+            ("[::1]", "[::1]"),
+            ("evil.example:80", "evil.example"),
+            ("127.0.0.1.evil.example", "127.0.0.1.evil.example"),
+        ] {
+            assert_eq!(without_port(host), name);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! `POST predict`: many queries, one JSON object a line, sent as they are found. The reader sets the pace: the next
+//! queries are answered when the lines before them are on their way.
+
+use super::api::{at_most, directed};
+use super::guard;
+use super::problem::Problem;
+use super::state::{Run, Shared};
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use ruleguider::graph::Query;
+use serde::Deserialize;
+use serde_json::json;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The largest body that is read.
+pub const LARGEST: usize = 8 << 20;
+/// Queries that are answered before their lines are sent.
+const BLOCK: usize = 64;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Many {
+    queries: VecDeque<One>,
+    top: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct One {
+    subject: String,
+    relation: String,
+    #[serde(default)]
+    inverse: bool,
+}
+
+/// Answers many queries.
+pub async fn predict(
+    State(shared): State<Arc<Shared>>,
+    Path(run): Path<String>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let run = Arc::clone(shared.run(&run)?);
+    let place = shared.gate.enter()?;
+    let Many { queries, top } = shared.gate.in_time(read(request)).await?;
+    let (top, id) = (at_most(top, 10, "top")?, guard::request_id());
+    let lines = stream::unfold((queries, place), move |(mut left, place)| {
+        let (shared, run, id) = (Arc::clone(&shared), Arc::clone(&run), id.clone());
+        async move {
+            let block: Vec<One> = left.drain(..left.len().min(BLOCK)).collect();
+            if block.is_empty() {
+                return None;
+            }
+            let lines = answered(&shared, run, block, top).await.unwrap_or_else(|problem| {
+                // The head of the answer has gone out: the last line says why there are no more.
+                left.clear();
+                let said =
+                    json!({"error": problem.detail(), "status": problem.status().as_u16(), "request_id": id});
+                Bytes::from(format!("{said}\n"))
+            });
+            Some((Ok::<_, std::convert::Infallible>(lines), (left, place)))
+        }
+    });
+    let kind = HeaderValue::from_static("application/x-ndjson");
+    Ok(([(header::CONTENT_TYPE, kind)], Body::from_stream(lines)).into_response())
+}
+
+async fn read(request: Request) -> Result<Many, Problem> {
+    let json = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    if !json.is_some_and(|kind| kind.starts_with("application/json")) {
+        let detail = "expected a body with the content type application/json";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail));
+    }
+    let length =
+        request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if length.is_some_and(|length: u64| length > LARGEST as u64) {
+        return Err(too_large());
+    }
+    let body = to_bytes(request.into_body(), LARGEST).await.map_err(|_| too_large())?;
+    serde_json::from_slice(&body).map_err(|wrong| Problem::bad_request(format!("the body: {wrong}")))
+}
+
+fn too_large() -> Problem {
+    let detail = format!("the body is larger than {LARGEST} bytes; send the queries in several requests");
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail)
+}
+
+/// The lines of a block of queries.
+async fn answered(shared: &Shared, run: Arc<Run>, block: Vec<One>, top: usize) -> Result<Bytes, Problem> {
+    let gate = Arc::clone(&shared.gate);
+    let work = move |deadline: &super::work::Deadline| {
+        let query = |one: &One| {
+            let Query { subject, link } = run.model.query(&one.subject, &one.relation)?;
+            Ok(Query { subject, link: directed(link, one.inverse) })
+        };
+        let asked: Vec<Result<Query, ruleguider::ask::AskError>> = block.iter().map(query).collect();
+        let queries: Vec<Query> = asked.iter().filter_map(|query| query.as_ref().ok().copied()).collect();
+        let answers =
+            run.model.predict_many(&queries, top, 1, 0, deadline).map_err(|error| gate.problem(error))?;
+        let (mut lines, mut answers) = (Vec::new(), answers.into_iter());
+        for (asked, one) in asked.iter().zip(&block) {
+            let written = match asked {
+                Ok(_) => serde_json::to_writer(&mut lines, &*answers.next().ok_or_else(super::work::failed)?),
+                Err(error) => serde_json::to_writer(
+                    &mut lines,
+                    &json!({
+                        "subject": one.subject, "relation": one.relation, "inverse": one.inverse,
+                        "error": error.to_string(), "answers": [], "known": [], "known_ids": [],
+                    }),
+                ),
+            };
+            written.map_err(|_| super::work::failed())?;
+            lines.push(b'\n');
+        }
+        Ok(Bytes::from(lines))
+    };
+    shared.gate.run_inside(work).await
+}

@@ -1,0 +1,118 @@
+//! Counters in Prometheus' text format.
+
+use super::state::Shared;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The upper bounds of the histogram of times, in seconds.
+const BOUNDS: [f64; 10] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0];
+
+/// What was counted since the server began.
+pub struct Metrics {
+    began: Instant,
+    /// Connections that are open.
+    pub connections: AtomicU64,
+    routes: Mutex<BTreeMap<String, Route>>,
+}
+
+#[derive(Default)]
+struct Route {
+    by_status: BTreeMap<u16, u64>,
+    /// How many took at most so long; the last one is all.
+    buckets: [u64; BOUNDS.len() + 1],
+    seconds: f64,
+}
+
+impl Metrics {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self { began: Instant::now(), connections: AtomicU64::new(0), routes: Mutex::new(BTreeMap::new()) }
+    }
+
+    /// A request was answered.
+    pub fn count(&self, route: &str, status: u16, took: Duration) {
+        let seconds = took.as_secs_f64();
+        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        // Routes are few and known, so the map does not grow with what clients send.
+        if !routes.contains_key(route) {
+            routes.insert(route.to_owned(), Route::default());
+        }
+        let Some(counted) = routes.get_mut(route) else { return };
+        *counted.by_status.entry(status).or_default() += 1;
+        counted.seconds += seconds;
+        for (bucket, bound) in counted.buckets.iter_mut().zip(BOUNDS.into_iter().chain([f64::INFINITY])) {
+            *bucket += u64::from(seconds <= bound);
+        }
+    }
+
+    /// All of it as text.
+    pub fn text(&self, shared: &Shared) -> String {
+        let mut out = String::new();
+        let mut gauge = |name: &str, kind: &str, help: &str, value: f64| {
+            // Writing to a string cannot fail.
+            let _ = write!(
+                out,
+                "# HELP ruleguider_{name} {help}\n# TYPE ruleguider_{name} {kind}\nruleguider_{name} {value}\n"
+            );
+        };
+        let (waiting, running) = shared.gate.load();
+        let connections = self.connections.load(Ordering::Relaxed);
+        let refused = shared.gate.refused.load(Ordering::Relaxed);
+        let timed_out = shared.gate.timed_out.load(Ordering::Relaxed);
+        gauge(
+            "uptime_seconds",
+            "gauge",
+            "Seconds since the server began.",
+            self.began.elapsed().as_secs_f64(),
+        );
+        gauge("runs", "gauge", "Runs that are served.", shared.runs.len() as f64);
+        gauge("connections", "gauge", "Open connections.", connections as f64);
+        gauge("work_waiting", "gauge", "Questions in the server.", waiting as f64);
+        gauge("work_running", "gauge", "Questions that are worked on.", running as f64);
+        gauge("work_refused_total", "counter", "Questions turned away with 503.", refused as f64);
+        gauge(
+            "work_timed_out_total",
+            "counter",
+            "Work that was stopped by the time limit.",
+            timed_out as f64,
+        );
+        if let Some(bytes) = resident() {
+            gauge("resident_memory_bytes", "gauge", "Memory of the process.", bytes as f64);
+        }
+        self.write_routes(&mut out);
+        out
+    }
+
+    fn write_routes(&self, out: &mut String) {
+        let routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = "ruleguider_requests_total";
+        let _ = write!(out, "# HELP {name} Requests answered.\n# TYPE {name} counter\n");
+        for (route, counted) in &*routes {
+            for (status, count) in &counted.by_status {
+                let _ = writeln!(out, "{name}{{route=\"{route}\",status=\"{status}\"}} {count}");
+            }
+        }
+        let name = "ruleguider_request_seconds";
+        let _ = write!(out, "# HELP {name} Time to the head of the answer.\n# TYPE {name} histogram\n");
+        for (route, counted) in &*routes {
+            for (bucket, bound) in counted.buckets.iter().zip(BOUNDS) {
+                let _ = writeln!(out, "{name}_bucket{{route=\"{route}\",le=\"{bound}\"}} {bucket}");
+            }
+            let all = counted.buckets[BOUNDS.len()];
+            let _ = writeln!(out, "{name}_bucket{{route=\"{route}\",le=\"+Inf\"}} {all}");
+            let _ = writeln!(out, "{name}_sum{{route=\"{route}\"}} {}", counted.seconds);
+            let _ = writeln!(out, "{name}_count{{route=\"{route}\"}} {all}");
+        }
+    }
+}
+
+/// The memory of the process, where the system tells it.
+fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}

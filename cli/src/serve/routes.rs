@@ -1,0 +1,111 @@
+//! Which address gives what; runs, health, counters, and answers that a client has already.
+
+use super::problem::Problem;
+use super::state::{Run, Shared};
+use super::{api, guard, many, page};
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use ruleguider::run::Checksum;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The description of the routes; a test asks every one of them and compares.
+const OPENAPI: &str = include_str!("openapi.json");
+
+/// All routes.
+pub fn router(shared: Arc<Shared>) -> Router {
+    let of_a_run = Router::new()
+        .route("/complete", get(api::complete))
+        .route("/predict", get(api::predict).post(many::predict))
+        .route("/explain", get(api::explain))
+        .route("/entity", get(api::entity))
+        .route("/rules", get(api::rules))
+        .route("/groundings", get(api::groundings))
+        .route("/facts", get(api::facts))
+        .layer(middleware::from_fn_with_state(Arc::clone(&shared), known_already));
+    page::routes(Router::new())
+        .nest("/api/v1/{run}", of_a_run)
+        .route("/api/v1/runs", get(runs))
+        .route("/api/openapi.json", get(|| async { api::json_response(OPENAPI.into()) }))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics))
+        .fallback(nowhere)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard::guard))
+        .with_state(shared)
+}
+
+async fn nowhere(request: Request) -> Problem {
+    let detail =
+        format!("there is nothing at {}; /api/openapi.json lists what there is", request.uri().path());
+    Problem::new(StatusCode::NOT_FOUND, "no-route", detail)
+}
+
+async fn wrong_method(request: Request) -> Problem {
+    let detail = format!("{} cannot be {}ed", request.uri().path(), request.method());
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", detail)
+}
+
+async fn ready(State(shared): State<Arc<Shared>>) -> Response {
+    match shared.is_ready() {
+        true => "ready\n".into_response(),
+        false => {
+            (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "1")], "not ready\n").into_response()
+        }
+    }
+}
+
+async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
+    let text = shared.metrics.text(&shared);
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+}
+
+async fn runs(State(shared): State<Arc<Shared>>) -> Json<Value> {
+    let described: Vec<Value> = shared.runs.iter().map(|run| described(run)).collect();
+    Json(json!({"runs": described, "version": ruleguider::VERSION}))
+}
+
+fn described(run: &Run) -> Value {
+    let (model, graph) = (&run.model, run.model.graph());
+    // A run that was learnt and not evaluated has no figures, and answers all the same.
+    let results = model.results().ok();
+    let figures = results.map(|results| json!(results.report.figures));
+    json!({
+        "name": run.name, "dataset": results.map(|results| &results.dataset), "seed": model.seed(),
+        "system": model.config().system, "entities": graph.entities(), "relations": graph.relations(),
+        "facts": graph.facts(), "rules": model.rules().len(), "figures": figures,
+        "probabilities": model.why_no_probability().is_ok_and(|why| why.is_none()),
+    })
+}
+
+/// An answer depends on the run and on the question alone: whoever has it need not be sent it again.
+async fn known_already(
+    State(shared): State<Arc<Shared>>,
+    Path(path): Path<Vec<(String, String)>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let run = path.first().and_then(|(_, name)| shared.run(name).ok());
+    let Some(run) = run.filter(|_| request.method() == Method::GET) else { return next.run(request).await };
+    let sum = Checksum::of(&(&run.fingerprint, request.uri().to_string())).to_string();
+    let tag = format!("\"{}\"", &sum[..sum.len().min(32)]);
+    let sent = request.headers().get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
+    let has = sent.is_some_and(|tags| tags.split(',').any(|one| one.trim().trim_start_matches("W/") == tag));
+    let Ok(tag) = HeaderValue::from_str(&tag) else { return next.run(request).await };
+    let mut response = match has {
+        true => StatusCode::NOT_MODIFIED.into_response(),
+        false => next.run(request).await,
+    };
+    let headers = response.headers_mut();
+    let fresh = headers.get(header::CACHE_CONTROL).is_none();
+    if fresh {
+        headers.insert(header::ETAG, tag);
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    }
+    response
+}

@@ -1,0 +1,95 @@
+//! `serve`: an HTTP API and a page over runs.
+
+use crate::Outcome;
+use crate::arguments::Common;
+use crate::console;
+use crate::serve::{Options, listen, serve};
+use anyhow::{Context, bail};
+use ruleguider::ask::{Model, OpenOptions};
+use serde_json::json;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Arguments of `serve`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "The page is at the address that is printed; /api/openapi.json describes the API. Nothing is written to the
+runs. SIGTERM and Ctrl-C let what was begun come to its end. Behind a proxy, --host names the site.
+
+Examples:
+  ruleguider serve runs/demonstration
+  ruleguider serve runs/wn18rr runs/fb15k-237 --bind 0.0.0.0:8080 --host graphs.example.org"
+)]
+pub struct Serve {
+    /// Run directories
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<PathBuf>,
+    /// The address to listen at; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878")]
+    bind: SocketAddr,
+    /// Another site whose pages may ask, such as https://notebook.example.org
+    #[arg(long, value_name = "ORIGIN")]
+    cors: Option<String>,
+    /// A name by which the server is addressed, besides localhost and addresses; may be given several times
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
+    /// Seconds after which the work for a question is stopped
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds)]
+    timeout_s: f64,
+    /// Questions that may be in the server at once; more are told to come back
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    waiting: u32,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: Option<f64> = text.parse().ok().filter(|seconds| (0.01..=86_400.0).contains(seconds));
+    seconds.ok_or_else(|| format!("expected 0.01 to 86400 seconds, found {text}"))
+}
+
+impl Serve {
+    /// Opens the runs and serves them.
+    pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
+        if let Some(origin) = &self.cors
+            && !(origin.starts_with("http://") || origin.starts_with("https://"))
+        {
+            bail!("--cors {origin}: expected a scheme and a host, such as https://notebook.example.org");
+        }
+        let listener = listen(self.bind)?;
+        let device = common.device_for_many()?;
+        // A card is one worker, however many threads there are.
+        let workers = if device.is_cuda() { 1 } else { rayon::current_num_threads() };
+        let options = OpenOptions { device: Some(device), ..OpenOptions::DEFAULT };
+        let mut models: Vec<(String, Arc<Model>)> = Vec::new();
+        for path in &self.runs {
+            let model = options.open(path)?;
+            models.push((name_of(path, &models)?, Arc::new(model)));
+        }
+        let address = listener.local_addr()?;
+        match common.json {
+            true => console::print_json(&json!({"address": format!("http://{address}/")}))?,
+            false => console::print(&format_args!("http://{address}/"))?,
+        }
+        let options = Options {
+            cors: self.cors.clone(),
+            hosts: self.host.clone(),
+            timeout: Duration::from_secs_f64(self.timeout_s),
+            waiting: self.waiting as usize,
+            workers,
+        };
+        serve(listener, models, options)?;
+        Ok(Outcome::Done)
+    }
+}
+
+/// What the run at `path` is called: like its folder, with a number if another one is called so already.
+fn name_of(path: &Path, taken: &[(String, Arc<Model>)]) -> anyhow::Result<String> {
+    let whole = path.canonicalize().with_context(|| format!("{}: cannot be read", path.display()))?;
+    let folder = whole.file_name().map_or("run".into(), |name| name.to_string_lossy().into_owned());
+    let free = |name: &String| taken.iter().all(|(other, _)| other != name);
+    let numbered = (2..).map(|number| format!("{folder}-{number}"));
+    // `runs` is an address of its own.
+    let plain = std::iter::once(folder.clone()).filter(|name| name != "runs");
+    Ok(plain.chain(numbered).find(free).unwrap_or(folder))
+}

@@ -1,0 +1,376 @@
+//! `serve` as programs meet it: what it answers and what it refuses. A real server on a free port, a client that speaks
+//! HTTP by hand.
+
+mod served;
+mod tool;
+
+use serde_json::{Value, json};
+use served::{ASKED, ODD, Server, encoded, long, runs};
+use std::collections::BTreeSet;
+
+/// Complaints about `value`, which should be as `schema` says.
+fn complaints(value: &Value, schema: &Value, document: &Value, place: &str) -> Vec<String> {
+    if let Some(name) = schema["$ref"].as_str() {
+        let schema = document.pointer(name.trim_start_matches('#')).unwrap_or_else(|| panic!("no {name}"));
+        return complaints(value, schema, document, place);
+    }
+    if let Some(any) = schema["anyOf"].as_array() {
+        let fits = any.iter().any(|schema| complaints(value, schema, document, place).is_empty());
+        return if fits { Vec::new() } else { vec![format!("{place}: {value} is none of {any:?}")] };
+    }
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let is = |wanted: &Value| wanted == kind || (wanted == "number" && kind == "integer");
+    let typed = match &schema["type"] {
+        Value::Array(several) => several.iter().any(is),
+        one => is(one),
+    };
+    if !typed {
+        return vec![format!("{place}: expected {}, found {value}", schema["type"])];
+    }
+    let mut found = Vec::new();
+    if let Some(names) = schema["enum"].as_array()
+        && !names.contains(value)
+    {
+        found.push(format!("{place}: {value} is none of {names:?}"));
+    }
+    for (i, item) in value.as_array().into_iter().flatten().enumerate() {
+        found.extend(complaints(item, &schema["items"], document, &format!("{place}[{i}]")));
+    }
+    let Some((object, properties)) = value.as_object().zip(schema["properties"].as_object()) else {
+        return found;
+    };
+    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if !object.contains_key(name) {
+            found.push(format!("{place}: lacks {name}"));
+        }
+    }
+    for (name, item) in object {
+        match properties.get(name) {
+            Some(schema) => found.extend(complaints(item, schema, document, &format!("{place}.{name}"))),
+            None => found.push(format!("{place}: {name} is not in the document")),
+        }
+    }
+    found
+}
+
+#[test]
+fn every_route_answers_as_the_document_says() {
+    let server = Server::start(&["demo", "odd"]);
+    let document = server.json("/api/openapi.json");
+    let rule = server.json("/api/v1/demo/rules?head=cousin_of&limit=1")["rules"]["items"][0]["text"].clone();
+    let rule = encoded(rule.as_str().unwrap());
+    let asked = [
+        ("/api/v1/{run}/complete", "q=ilse&kind=entity&limit=3".to_owned()),
+        ("/api/v1/{run}/predict", format!("{ASKED}&inverse=false&top=5")),
+        ("/api/v1/{run}/explain", format!("{ASKED}&object=Vera_Hagenthal&inverse=true")),
+        (
+            "/api/v1/{run}/entity",
+            "id=Ilse_Hagenthal&relation=sibling_of&inverse=true&after=0&limit=5".to_owned(),
+        ),
+        ("/api/v1/{run}/rules", "head=cousin_of&min_confidence=0.1&after=1&limit=3".to_owned()),
+        ("/api/v1/{run}/groundings", format!("rule={rule}&subject=Ilse_Hagenthal&inverse=false&limit=3")),
+        (
+            "/api/v1/{run}/facts",
+            "relation=cousin_of&inverse=false&min_probability=0.1&after=1&limit=3".to_owned(),
+        ),
+        ("/api/v1/runs", String::new()),
+        ("/api/openapi.json", String::new()),
+        ("/healthz", String::new()),
+        ("/readyz", String::new()),
+        ("/metrics", String::new()),
+    ];
+    let documented: BTreeSet<&str> =
+        document["paths"].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(documented, asked.iter().map(|(path, _)| *path).collect(), "every route is asked");
+    for (path, query) in asked {
+        let operation = &document["paths"][path]["get"];
+        let reply = server.get(&format!("{}?{query}", path.replace("{run}", "demo")));
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+        let content = operation["responses"]["200"]["content"].as_object().unwrap();
+        let (kind, described) = content.iter().next().unwrap();
+        assert!(reply.header("content-type").unwrap().starts_with(kind.as_str()), "{path}: {reply:?}");
+        if kind == "application/json" {
+            assert_eq!(complaints(&reply.json(), &described["schema"], &document, path), [""; 0]);
+        }
+        if !path.contains("{run}") {
+            continue;
+        }
+        // The document names every parameter that is taken, and no other.
+        let parameters = operation["parameters"].as_array().unwrap().iter();
+        let named: BTreeSet<&str> =
+            parameters.filter(|one| one["in"] == "query").map(|one| one["name"].as_str().unwrap()).collect();
+        let refused = server.get(&format!("{}?{query}&nonsense=1", path.replace("{run}", "demo")));
+        assert_eq!(refused.status, 400, "{path}");
+        let said = refused.json();
+        assert_eq!(
+            complaints(&said, &json!({"$ref": "#/components/schemas/Problem"}), &document, path),
+            [""; 0]
+        );
+        let taken: BTreeSet<&str> = said["detail"].as_str().unwrap().split('`').skip(3).step_by(2).collect();
+        assert_eq!(named, taken, "{path}: {said}");
+    }
+}
+
+#[test]
+fn answers_are_those_of_the_command_line() {
+    let server = Server::start(&["demo"]);
+    let predicted = runs().json(&["predict", "demo", "Ilse_Hagenthal", "cousin_of", "--top", "7"]);
+    assert_eq!(server.json(&format!("/api/v1/demo/predict?{ASKED}&top=7")), predicted);
+    let object = predicted["answers"][0]["entity"].as_str().unwrap();
+    let explained = runs().json(&["explain", "demo", "Ilse_Hagenthal", "cousin_of", object]);
+    assert_eq!(server.json(&format!("/api/v1/demo/explain?{ASKED}&object={object}")), explained);
+    // Heads are asked for in two ways.
+    let inverse = server.json("/api/v1/demo/predict?subject=Ilse_Hagenthal&relation=sibling_of&inverse=true");
+    assert_eq!(inverse, server.json("/api/v1/demo/predict?subject=Ilse_Hagenthal&relation=~sibling_of"));
+    assert_eq!(inverse["inverse"], true);
+    // Every grounding of a rule ends in what the rule is asked for, and the first is the one that explains.
+    let rule = &explained["rules"][0];
+    let query =
+        format!("rule={}&subject=Ilse_Hagenthal&object={object}", encoded(rule["text"].as_str().unwrap()));
+    let grounded = server.json(&format!("/api/v1/demo/groundings?{query}&limit=1000"));
+    let paths = grounded["paths"].as_array().unwrap();
+    assert_eq!(paths[0], rule["path"]);
+    assert!(
+        paths.iter().all(|path| path.as_array().unwrap().last().unwrap()["entity"] == object),
+        "{grounded}"
+    );
+    assert_eq!(paths.iter().map(Value::to_string).collect::<BTreeSet<_>>().len(), paths.len(), "each once");
+    // The missing facts are those of `complete`.
+    runs().done(&[
+        "complete",
+        "demo",
+        "--relation",
+        "cousin_of",
+        "--top",
+        "20",
+        "--quiet",
+        "--out",
+        "missing.jsonl",
+    ]);
+    let written = std::fs::read_to_string(runs().path("missing.jsonl")).unwrap();
+    let written: Vec<Value> = written.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let facts = server.json("/api/v1/demo/facts?relation=cousin_of&limit=20");
+    assert_eq!(facts["items"], json!(written));
+    assert_eq!(facts["asked"], facts["subjects"]);
+}
+
+#[test]
+fn pages_of_a_list_join() {
+    let server = Server::start(&["demo"]);
+    let (mut seen, mut after) = (Vec::new(), 0);
+    let total = loop {
+        let page = server.json(&format!("/api/v1/demo/entity?id=Ilse_Hagenthal&after={after}&limit=4"));
+        seen.extend(page["facts"]["items"].as_array().unwrap().clone());
+        match page["facts"]["next"].as_u64() {
+            Some(next) => after = next,
+            None => break page["facts"]["total"].as_u64().unwrap(),
+        }
+    };
+    let whole = server.json("/api/v1/demo/entity?id=Ilse_Hagenthal&limit=1000");
+    assert_eq!(whole["facts"]["items"], json!(seen));
+    assert_eq!(seen.len() as u64, total);
+    let counted: u64 =
+        whole["links"].as_array().unwrap().iter().map(|link| link["facts"].as_u64().unwrap()).sum();
+    assert_eq!(counted, total);
+}
+
+#[test]
+fn many_queries_are_answered_line_by_line() {
+    let server = Server::start(&["demo"]);
+    let queries =
+        [("Ilse_Hagenthal", "cousin_of"), ("nobody at all", "cousin_of"), ("Ilse_Hagenthal", "~sibling_of")];
+    let queries: Vec<Value> =
+        queries.iter().map(|(subject, relation)| json!({"subject": subject, "relation": relation})).collect();
+    let reply = server.client().post("/api/v1/demo/predict", &json!({"queries": queries, "top": 3}));
+    assert_eq!((reply.status, reply.header("content-type")), (200, Some("application/x-ndjson")));
+    let lines: Vec<Value> = reply.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 3);
+    assert_eq!(lines[0], server.json(&format!("/api/v1/demo/predict?{ASKED}&top=3")));
+    assert!(
+        lines[1]["error"].as_str().unwrap().contains("does not have an entity `nobody at all`"),
+        "{}",
+        lines[1]
+    );
+    assert_eq!(lines[2]["inverse"], true);
+    let empty = server.client().post("/api/v1/demo/predict", &json!({"queries": []}));
+    assert_eq!((empty.status, empty.body.len()), (200, 0));
+    for (body, kind, status) in [
+        ("{", "application/json", 400),
+        ("{}", "text/plain", 415),
+        ("{\"queries\":1}", "application/json", 400),
+    ] {
+        let reply = server.client().request(
+            "POST",
+            "/api/v1/demo/predict",
+            &[("Content-Type", kind)],
+            body.as_bytes(),
+        );
+        assert_eq!(
+            (reply.status, reply.header("content-type")),
+            (status, Some("application/problem+json")),
+            "{body}"
+        );
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_with_what_may_be_meant() {
+    let server = Server::start(&["demo", "odd"]);
+    let refused = |path: &str, status: u16, part: &str| {
+        let reply = server.get(path);
+        let said = reply.json();
+        assert_eq!(
+            (reply.status, said["status"].as_u64()),
+            (status, Some(u64::from(status))),
+            "{path}: {said}"
+        );
+        assert_eq!(reply.header("content-type"), Some("application/problem+json"));
+        assert_eq!(said["request_id"].as_str(), reply.header("x-request-id"));
+        assert!(said["detail"].as_str().unwrap().contains(part), "{path}: {said}");
+        said["suggestions"].clone()
+    };
+    let meant = refused(
+        "/api/v1/demo/predict?subject=Ilse_Hagentahl&relation=cousin_of",
+        404,
+        "does not have an entity",
+    );
+    assert!(meant.as_array().unwrap().contains(&json!("Ilse_Hagenthal")), "{meant}");
+    let meant = refused(
+        "/api/v1/demo/explain?subject=Ilse_Hagenthal&relation=cousin&object=x",
+        404,
+        "a relation `cousin`",
+    );
+    assert!(meant.as_array().unwrap().contains(&json!("cousin_of")), "{meant}");
+    assert_eq!(
+        refused("/api/v1/dmo/predict?subject=a&relation=b", 404, "no run `dmo`"),
+        json!(["demo", "odd"])
+    );
+    refused("/api/v1/demo/predict?subject=Ilse_Hagenthal", 400, "missing field `relation`");
+    refused(&format!("/api/v1/demo/predict?{ASKED}&top=1001"), 400, "top: expected 1 to 1000, found 1001");
+    refused(&format!("/api/v1/demo/predict?{ASKED}&top=0"), 400, "expected 1 to 1000");
+    refused(&format!("/api/v1/demo/predict?{ASKED}&top=-1"), 400, "top");
+    refused(
+        "/api/v1/demo/groundings?rule=nonsense&subject=Ilse_Hagenthal",
+        404,
+        "is no rule over this graph",
+    );
+    refused("/api/v1/demo/nothing", 404, "there is nothing at /api/v1/demo/nothing");
+    for path in [
+        "/../../etc/passwd",
+        "/app/../../Cargo.toml",
+        "/app/..%2f..%2fCargo.toml",
+        "/api/v1/..%2f..%2fdemo/rules?head=x",
+    ] {
+        refused(path, 404, "");
+    }
+    let reply = server.client().request("DELETE", "/api/v1/demo/predict", &[], b"");
+    assert_eq!((reply.status, reply.header("content-type")), (405, Some("application/problem+json")));
+}
+
+#[test]
+fn names_of_any_kind_travel_unharmed() {
+    let server = Server::start(&["odd", "demo"]);
+    let long = long();
+    for (name, other) in [(ODD, "Über 😀"), (&*long, ODD)] {
+        let entity = server.json(&format!("/api/v1/odd/entity?id={}", encoded(name)));
+        assert_eq!(entity["id"].as_str().unwrap(), name);
+        let known = entity["facts"]["items"].as_array().unwrap();
+        assert!(known.iter().any(|fact| fact["entity"].as_str().unwrap() == other), "{known:?}");
+        let asked = format!("subject={}&relation={}", encoded(name), encoded("<b>knows</b>"));
+        let predicted = server.json(&format!("/api/v1/odd/predict?{asked}"));
+        assert_eq!(predicted["answers"][0]["entity"].as_str().unwrap(), other);
+    }
+    let found = server.json(&format!("/api/v1/odd/complete?q={}", encoded("a/b \"c\" <SCR")));
+    assert_eq!(found["items"][0]["id"], ODD);
+    assert_eq!(server.json("/api/v1/runs")["runs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn who_has_an_answer_is_not_sent_it_again() {
+    let server = Server::start(&["demo"]);
+    let path = format!("/api/v1/demo/predict?{ASKED}");
+    let tag = server.get(&path).header("etag").unwrap().to_owned();
+    let again = server.client().request("GET", &path, &[("If-None-Match", &tag)], b"");
+    assert_eq!((again.status, again.body.len(), again.header("etag")), (304, 0, Some(tag.as_str())));
+    let other = format!("{path}&top=3");
+    let other = server.client().request("GET", &other, &[("If-None-Match", &tag)], b"");
+    assert_eq!(other.status, 200);
+    assert_ne!(other.header("etag"), Some(tag.as_str()));
+    // Another server of the same run gives the same tag; of another run, another one.
+    assert_eq!(Server::start(&["demo"]).get(&path).header("etag"), Some(tag.as_str()));
+    assert!(server.get("/api/v1/demo/predict?subject=x&relation=y").header("etag").is_none());
+    let script = server.get("/app/main.js");
+    let tag = script.header("etag").unwrap();
+    assert_eq!(server.client().request("GET", "/app/main.js", &[("If-None-Match", tag)], b"").status, 304);
+}
+
+#[test]
+fn only_its_own_page_may_ask_unless_told() {
+    let server = Server::start(&["demo"]);
+    let host = |host: &str| server.client().request("GET", "/api/v1/runs", &[("Host", host)], b"").status;
+    for good in ["localhost", "localhost:1", "127.0.0.1", "[::1]:7878", "192.168.1.7"] {
+        assert_eq!(host(good), 200, "{good}");
+    }
+    for bad in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", ""] {
+        assert_eq!(host(bad), 421, "{bad}");
+    }
+    let mut client = server.client();
+    client.send(b"GET /healthz HTTP/1.1\r\n\r\n");
+    assert_eq!(client.reply(false).status, 400);
+    let page = server.get("/");
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.starts_with("default-src 'none'; script-src 'self';"), "{policy}");
+    assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
+    let origin = ("Origin", "https://notebook.example");
+    let silent = server.client().request("GET", "/api/v1/runs", &[origin], b"");
+    assert_eq!(silent.header("access-control-allow-origin"), None);
+    let told = Server::start(&["demo", "--cors", "https://notebook.example", "--host", "graphs.example"]);
+    let shared = told.client().request("GET", "/api/v1/runs", &[origin, ("Host", "graphs.example")], b"");
+    assert_eq!(
+        (shared.status, shared.header("access-control-allow-origin")),
+        (200, Some("https://notebook.example"))
+    );
+    assert_eq!(told.client().request("OPTIONS", "/api/v1/demo/predict", &[origin], b"").status, 204);
+    let other = told.client().request("GET", "/api/v1/runs", &[("Origin", "https://evil.example")], b"");
+    assert_eq!(other.header("access-control-allow-origin"), None);
+    let refused = runs().refused(&["serve", "demo", "--bind", &server.address]);
+    assert!(refused.contains("cannot be listened at; --bind names another address"), "{refused}");
+}
+
+#[test]
+fn threads_get_the_answers_that_one_gets() {
+    let server = Server::start(&["demo"]);
+    let people = server.json("/api/v1/demo/complete?q=a&limit=30");
+    let paths: Vec<String> = people["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            format!(
+                "/api/v1/demo/predict?subject={}&relation=cousin_of",
+                encoded(one["id"].as_str().unwrap())
+            )
+        })
+        .collect();
+    let alone: Vec<Value> = paths.iter().map(|path| server.json(path)).collect();
+    std::thread::scope(|scope| {
+        for thread in 0..16 {
+            let (paths, alone, server) = (&paths, &alone, &server);
+            scope.spawn(move || {
+                let mut client = server.client();
+                for i in 0..2 * paths.len() {
+                    let place = (i * 7 + thread) % paths.len();
+                    assert_eq!(client.get(&paths[place]).json(), alone[place]);
+                }
+            });
+        }
+    });
+}

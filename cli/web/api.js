@@ -1,0 +1,36 @@
+// Asking the server. What goes wrong is thrown as a `Problem`.
+
+export class Problem extends Error {
+  constructor({ detail, suggestions, status, request_id }) {
+    super(detail);
+    Object.assign(this, { suggestions: suggestions ?? [], status, request_id });
+  }
+}
+
+async function fetched(address, signal) {
+  let response;
+  try {
+    response = await fetch(address, { signal, headers: { accept: "application/json" } });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Problem({ detail: "The server cannot be reached. Is it still running?", status: 0 });
+  }
+  const body = await response.json().catch(() => ({ detail: `The server answered ${response.status} without saying why.` }));
+  if (!response.ok) throw new Problem({ status: response.status, ...body });
+  return body;
+}
+
+/** The runs that are served. */
+export const runs = () => fetched("api/v1/runs");
+
+/** The address of a question to a run. */
+export function address(run, route, parameters) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== undefined && value !== null) query.set(name, value);
+  }
+  return `api/v1/${encodeURIComponent(run)}/${route}?${query}`;
+}
+
+/** Asks a run; `signal` takes the question back. */
+export const ask = (run, route, parameters, signal) => fetched(address(run, route, parameters), signal);

@@ -1,0 +1,92 @@
+// Making elements. Data goes into text nodes and attributes only, never into markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/** An HTML element: `el("p", {class: "note"}, "text", other)`. */
+export const el = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
+
+/** The same for SVG. */
+export const svg = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+
+/** A text of at most `most` characters; a character is never cut in two. */
+export function short(text, most = 90) {
+  const characters = [...text.slice(0, 4 * most)];
+  return characters.length > most ? characters.slice(0, most - 1).join("") + "…" : text;
+}
+
+/** An address within this page. Parameters without a value are left out. */
+export function href(parameters) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== undefined && value !== null && value !== "" && value !== false) query.set(name, value === true ? "1" : value);
+  }
+  return "?" + query;
+}
+
+/** A link within this page; `main.js` follows it without loading the page again. */
+export const link = (parameters, text, attributes) =>
+  el("a", { href: href(parameters), title: text.length > 90 ? short(text, 500) : undefined, ...attributes }, short(text));
+
+/** A link to an entity's own page. */
+export const entityLink = (run, id, label) => link({ run, view: "entity", id }, label, { class: "name" });
+
+/** A link to a relation's own page. */
+export const relationLink = (run, id) => link({ run, view: "relation", id }, id);
+
+/** `0.873` as `87 %`; whole per cent, but never 0 or 100 for what is neither. */
+export function percent(share) {
+  const whole = Math.round(100 * share);
+  if (whole === 0 && share > 0) return "< 1 %";
+  if (whole === 100 && share < 1) return "> 99 %";
+  return whole + " %";
+}
+
+/** How sure an answer is: its probability where there is one, else its score. */
+export function sure(answer) {
+  if (answer.probability === null || answer.probability === undefined) {
+    return el("span", { class: "sure", title: "score; this run has no probabilities" }, "score " + answer.score.toPrecision(3));
+  }
+  const said = percent(answer.probability);
+  return el("span", { class: "sure", title: "probability; score " + answer.score.toPrecision(4) },
+    el("meter", { min: 0, max: 1, value: answer.probability, "aria-hidden": "true" }), said);
+}
+
+/** A mark for what is in the data and was put aside. */
+export const aside = (fact) => fact.held_out && el("span", { class: "badge", title: "This fact is in your data, put aside" },
+  "put aside: " + { train: "training", valid: "validation", test: "test" }[fact.held_out]);
+
+/** A message instead of an empty page. */
+export const notice = (...children) => el("div", { class: "notice", role: "note" }, ...children);
+
+/** What the relation of a step is called. */
+export const called = (step) => step.relation_label ?? step.relation;
+
+/** `Ada —parent_of→ Ben ←sibling_of— Cleo`. */
+export function pathInWords(from, path) {
+  const step = (one) => (one.inverse ? ` ←${called(one)}— ` : ` —${called(one)}→ `) + short(one.label, 60);
+  return path.length ? short(from, 60) + path.map(step).join("") : "";
+}
+
+/** A field of a TSV file: what would break the line is written as `\t`, `\n`, `\r`, `\\`. */
+const field = (value) => String(value ?? "").replace(/[\\\t\n\r]/g, (c) => ({ "\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r" })[c]);
+
+/** Rows as TSV. */
+export const tsv = (rows) => rows.map((row) => row.map(field).join("\t") + "\n").join("");
+
+/** Hands a file to the user. */
+export function save(name, kind, text) {
+  const address = URL.createObjectURL(new Blob([text], { type: kind }));
+  const anchor = el("a", { href: address, download: name });
+  anchor.click();
+  setTimeout(() => URL.revokeObjectURL(address), 10000);
+}

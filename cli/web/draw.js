@@ -1,0 +1,83 @@
+// Paths as a drawing: one column a hop, an entity once in each column, every entity a link to its own page.
+
+import { called, href, short, svg } from "./dom.js";
+
+const ROW = 34, BOX = 24, GAP = 118, LETTER = 6.6, MOST = 27, SHOWN = 40;
+
+/**
+ * Draws `paths`, each `[{id, label}, {relation, inverse, id, label}, …]`, all along the same relations.
+ * `goals` are the ids to stand out in the last column.
+ */
+export function drawing(run, paths, goals = new Set()) {
+  const shown = paths.slice(0, SHOWN);
+  const columns = (shown[0] ?? []).map((_, i) => column(shown.map((path) => path[i])));
+  const height = 26 + ROW * Math.max(...columns.map((nodes) => nodes.size), 1);
+  let left = 4;
+  for (const nodes of columns) {
+    const width = Math.max(...[...nodes.values()].map((node) => node.width));
+    let top = 24 + (height - 26 - ROW * nodes.size) / 2;
+    for (const node of nodes.values()) {
+      Object.assign(node, { x: left, y: top, column: width });
+      top += ROW;
+    }
+    left += width + GAP;
+  }
+  const width = left - GAP + 8;
+  const picture = svg("svg", { class: "paths", width, height, viewBox: `0 0 ${width} ${height}`, role: "img",
+    "aria-label": shown.slice(0, 5).map(inWords).join("; ") });
+  picture.append(...hops(shown[0] ?? [], columns), ...edges(shown, columns));
+  columns.forEach((nodes, i) => nodes.forEach((node) =>
+    picture.append(box(run, node, i === columns.length - 1 && goals.has(node.id)))));
+  return picture;
+}
+
+function column(steps) {
+  const nodes = new Map();
+  for (const { id, label } of steps) {
+    const text = short(label, MOST);
+    if (!nodes.has(id)) nodes.set(id, { id, label, text, width: 20 + LETTER * [...text].length });
+  }
+  return nodes;
+}
+
+/** The relation of each hop, once above the gap between two columns. */
+function hops(path, columns) {
+  return path.slice(1).map(({ relation, inverse }, i) => {
+    const node = columns[i].values().next().value;
+    const text = short(relation, 16);
+    return svg("text", { class: "hop", x: node.x + node.column + GAP / 2, y: 14, "text-anchor": "middle" },
+      svg("title", {}, relation), inverse ? `← ${text}` : `${text} →`);
+  });
+}
+
+function edges(paths, columns) {
+  const seen = new Set(), drawn = [];
+  for (const path of paths) {
+    for (let i = 1; i < path.length; i++) {
+      const from = columns[i - 1].get(path[i - 1].id), to = columns[i].get(path[i].id);
+      const key = JSON.stringify([i, from.id, to.id]);
+      if (seen.has(key)) continue;
+      seen.add(key);
+      const [x1, y1, x2, y2] = [from.x + from.width, from.y + BOX / 2, to.x, to.y + BOX / 2];
+      const [tip, back] = path[i].inverse ? [x1, 6] : [x2, -6];
+      const y = path[i].inverse ? y1 : y2;
+      drawn.push(svg("path", { d: `M${x1} ${y1} C${x1 + 40} ${y1} ${x2 - 40} ${y2} ${x2} ${y2} M${tip + back} ${y - 4} L${tip} ${y} L${tip + back} ${y + 4}` }));
+    }
+  }
+  return drawn;
+}
+
+function box(run, node, goal) {
+  return svg("a", { href: href({ run, view: "entity", id: node.id }), class: goal ? "goal" : undefined },
+    svg("title", {}, short(node.label, 500)),
+    svg("rect", { x: node.x, y: node.y, width: node.width, height: BOX, rx: 12 }),
+    svg("text", { x: node.x + node.width / 2, y: node.y + 16.5, "text-anchor": "middle" }, node.text));
+}
+
+function inWords(path) {
+  return path.map(({ relation, inverse, label }) => (relation ? (inverse ? ` from, by ${relation}, ` : ` by ${relation} to `) : "") + short(label, 60)).join("");
+}
+
+/** A path of an answer or rule with the entity where it begins. */
+export const pathOf = ({ from, from_id, path }) =>
+  [{ id: from_id, label: from }, ...path.map((step) => ({ relation: called(step), inverse: step.inverse, id: step.entity, label: step.label }))];
