@@ -3,6 +3,8 @@
 //!     cargo run --release --example ask
 //!     cargo run --release --example ask -- my_triples.tsv "Some Entity" some_relation
 
+#![allow(clippy::print_stdout, reason = "a program prints")]
+
 use ruleguider::{Error, Learn, Model};
 
 fn main() -> Result<(), Error> {

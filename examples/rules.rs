@@ -2,6 +2,8 @@
 //!
 //!     cargo run --release --example rules -- data/wn18rr
 
+#![allow(clippy::print_stdout, reason = "a program prints")]
+
 use ruleguider::eval::{Protocol, Split, evaluate_split};
 use ruleguider::generate::demonstration;
 use ruleguider::graph::{self, ReadOptions};

@@ -2,6 +2,8 @@
 //!
 //!     cargo run --release --example stop
 
+#![allow(clippy::print_stdout, reason = "a program prints")]
+
 use ruleguider::progress::Progress;
 use ruleguider::{Error, Learn};
 use std::fmt::Display;

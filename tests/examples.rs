@@ -1,5 +1,7 @@
 //! The programs of `examples/` are run as they stand, each in a folder of its own.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot run its example fails")]
+
 use std::path::Path;
 use std::process::Command;
 

@@ -1,5 +1,7 @@
 //! Probabilities, and `complete`, as a user meets them on the demonstration graph.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod tool;
 
 use serde_json::Value;

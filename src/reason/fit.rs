@@ -127,9 +127,9 @@ impl Local {
         for i in 0..WIDTH {
             let away = weights[i] - prior.weights[i];
             let mut force = RIDGE * away;
-            for j in 0..WIDTH {
+            for (j, (weight, held_to)) in weights.iter().zip(prior.weights).enumerate() {
                 let held = prior.pull * prior.curvature[i][j];
-                force += held * (weights[j] - prior.weights[j]);
+                force += held * (weight - held_to);
                 self.curvature[i][j] += held;
             }
             self.gradient[i] -= force;
