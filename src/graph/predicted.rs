@@ -239,7 +239,7 @@ mod tests {
             std::fs::read_to_string(path).unwrap()
         };
         let lines = [
-            "head\trelation\ttail\tprobability\tscore\tput_aside\treason",
+            "head\trelation\ttail\tprobability\tscore\theld_out\treason",
             "ada\tparent_of\tben\t0.75\t-0.5\ttest\tada —spouse_of→ cleo",
             "ada\tparent_of\tcleo\t\t-0.5\t\tada —spouse_of→ cleo",
         ];

@@ -135,7 +135,7 @@ mod tests {
             number("rate", f64::INFINITY, ABOVE_0),
             "`rate`: expected a finite number above 0, found inf",
         );
-        refused(number("rate", f64::NAN, ..=1.0), "`rate`: expected a number up to 1, found NaN");
+        refused(number("rate", f64::NAN, ..=1.0), "`rate`: expected a finite number up to 1, found NaN");
     }
 
     #[test]

@@ -77,11 +77,19 @@ impl Case {
                     let loss = tape.value(loss).number()?;
                     Ok(f64::from(loss))
                 };
-                let derivative = (at(STEP)? - at(-STEP)?) / f64::from(2.0 * STEP);
+                let mut difference =
+                    |step: f32| -> Result<f64> { Ok((at(step)? - at(-step)?) / f64::from(2.0 * step)) };
                 let ours = f64::from(outcome.gradients[id.0 as usize][index]);
-                let error = (derivative - ours).abs();
+                let agrees = |derivative: f64| {
+                    (derivative - ours).abs() <= 2e-3 + 1e-2 * derivative.abs().max(ours.abs())
+                };
+                let mut derivative = difference(STEP)?;
+                // Where the loss is strongly curved, what a step of this size misses is taken off (Richardson).
+                if !agrees(derivative) {
+                    derivative = (4.0 * difference(0.5 * STEP)? - derivative) / 3.0;
+                }
                 assert!(
-                    error <= 2e-3 + 1e-2 * derivative.abs().max(ours.abs()),
+                    agrees(derivative),
                     "{}: input {} element {index}: {ours} but differences say {derivative}",
                     self.name,
                     id.0

@@ -213,12 +213,12 @@ impl Model {
                     let rows = self.block(&block, cut.batch, options, &best, seen, progress)?;
                     blocks.write(number, &rows)?;
                     best.extend(rows.into_iter().map(|row| row.0));
+                    progress.advance(seen + block.len() as u64, &"");
                 }
                 numbers.push(number);
                 asked += block.len() as u64;
             }
             seen += block.len() as u64;
-            progress.advance(seen, &"");
         }
         Ok((numbers, asked))
     }

@@ -87,20 +87,3 @@ fn shards_divide_the_work() {
         assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
     }
 }
-
-#[test]
-fn the_best_are_better_by_probability_than_by_score() {
-    let folder = tempfile::tempdir().unwrap();
-    let learn = Learn::demonstration().out(folder.path().join("run")).device(Device::cpu(1).unwrap());
-    let model = learn.set("system=rules").set("rules.samples=2000").run().unwrap();
-    let out = folder.path().join("facts.jsonl");
-    let wanted = CompleteOptions { min_probability: None, ..options(None, "1/1") };
-    model.complete(&wanted, &out, &Silent).unwrap();
-    let text = std::fs::read_to_string(out).unwrap();
-    let mut facts: Vec<MissingFact> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let held_out = |facts: &[MissingFact]| facts[..300].iter().filter(|fact| fact.held_out.is_some()).count();
-    let by_probability = held_out(&facts);
-    facts.sort_by(|a, b| b.score.total_cmp(&a.score));
-    let by_score = held_out(&facts);
-    assert!(by_probability >= by_score, "{by_probability} of 300 by probability, {by_score} by score");
-}

@@ -84,5 +84,5 @@ fn impossible_settings_are_refused_before_anything_is_built() {
     let small = small(3, 4, 1);
     let config = WalkConfig { beam: 0, ..plain(Agents::Two) };
     let error = Walker::new(&config, &small.graph, &small.known, &Device::cpu(1).unwrap(), 1).err().unwrap();
-    assert!(error.to_string().starts_with("walk.beam is 0"), "{error}");
+    assert!(error.to_string().starts_with("`beam`: expected a whole number from 1 to"), "{error}");
 }
