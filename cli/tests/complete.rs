@@ -137,7 +137,7 @@ fn missing_facts_are_written_in_the_format_of_the_ending() {
     assert_eq!(counts, HashSet::from([30]));
     let text = std::fs::read_to_string(tool.path("missing.tsv")).unwrap();
     assert_eq!(text.lines().count(), 31);
-    assert!(text.starts_with("head\trelation\ttail\tprobability\tscore\tput_aside\treason\n"), "{text}");
+    assert!(text.starts_with("head\trelation\ttail\tprobability\tscore\theld_out\treason\n"), "{text}");
     let said = tool.refused(&["complete", "run", "--out", "missing.docx"]);
     assert!(said.contains("an ending among .tsv"), "{said}");
     let said = tool.refused(&["complete", "run", "--shard", "3/2", "--out", "missing.tsv"]);

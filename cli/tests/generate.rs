@@ -35,7 +35,7 @@ fn mistakes_end_with_code_2_and_one_line_that_says_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("notes.txt"), "mine").unwrap();
     for (arguments, said) in
-        [(vec!["--quiet"], "--force"), (vec!["--quiet", "--people", "12"], "at least 50 people")]
+        [(vec!["--quiet"], "unless it is forced"), (vec!["--quiet", "--people", "12"], "at least 50 people")]
     {
         let output = generate(folder.path(), &arguments);
         let message = String::from_utf8(output.stderr).unwrap();

@@ -133,6 +133,7 @@ macro_rules! pages {
             let mut pages: Vec<String> = std::fs::read_dir(page(""))
                 .unwrap()
                 .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+                .filter(|name| name.ends_with(".md"))
                 .filter(|name| !commands(&std::fs::read_to_string(page(name)).unwrap()).is_empty())
                 .collect();
             pages.sort();

@@ -124,7 +124,7 @@ fn mistakes_end_with_code_2_and_one_line_that_says_where() {
         (vec!["mine", data, "--out", out, "--heads", "nobody"], "--heads: the data has no relation `nobody`"),
         (
             vec!["mine", data, "--out", out, "--max-length", "0"],
-            "`max_length`: expected a whole number from 1 to 5, found 0",
+            "`max_length`: expected a whole number from 1 to 22, found 0",
         ),
         (
             vec!["mine", data, "--out", out, "--min-confidence", "2"],
@@ -137,7 +137,7 @@ fn mistakes_end_with_code_2_and_one_line_that_says_where() {
         ),
         (
             vec!["apply", data, "--rules", bad, "--unseen", "nan"],
-            "`unseen`: expected a number, 0 or more, found NaN",
+            "`unseen`: expected a finite number, 0 or more, found NaN",
         ),
         (
             vec!["apply", data, "--rules", bad, "--split", "valid", "--learn-valid"],

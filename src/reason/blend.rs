@@ -75,7 +75,7 @@ impl Blend {
 
     /// The scores of the members for the candidates of rules and walker.
     fn seen(&self, queries: &[Query]) -> Result<Vec<Vec<Seen>>, ReasonerError> {
-        self.seen_beside(queries, &self.by_rules(queries), &self.walked(queries)?)
+        self.seen_beside(queries, &self.by_rules(queries), &self.walked(queries)?, None)
     }
 
     fn by_rules(&self, queries: &[Query]) -> Vec<Vec<RuleAnswer>> {
@@ -98,6 +98,7 @@ impl Blend {
         queries: &[Query],
         by_rules: &[Vec<RuleAnswer>],
         walked: &[Vec<walk::WalkedAnswer>],
+        fact: Option<EntityId>,
     ) -> Result<Vec<Vec<Seen>>, ReasonerError> {
         let Members { embedding, propagator, .. } = &self.members;
         // Scores of all entities exist for one batch at a time.
@@ -120,7 +121,7 @@ impl Blend {
                     None => Dense::NONE,
                 });
                 let mut seen = seen(&by_rules[at], &walked[at], &dense);
-                self.add_signals(query, &mut seen);
+                self.add_signals(query, fact, &mut seen);
                 seen
             });
             all.par_extend(rows);
@@ -129,12 +130,16 @@ impl Blend {
     }
 
     /// Features of each candidate from the graph.
-    fn add_signals(&self, query: Query, seen: &mut [Seen]) {
-        let mut linked: Vec<EntityId> =
-            self.graph.edges(query.subject).iter().map(|edge| edge.target).collect();
+    /// `fact` is an answer that the graph states and that counts as if it did not.
+    fn add_signals(&self, query: Query, fact: Option<EntityId>, seen: &mut [Seen]) {
+        let is_fact = |entity: EntityId| fact == Some(entity);
+        let edges = self.graph.edges(query.subject).iter();
+        let others = edges.filter(|edge| edge.link != query.link || !is_fact(edge.target));
+        let mut linked: Vec<EntityId> = others.map(|edge| edge.target).collect();
         linked.sort_unstable();
         for one in seen {
-            let times = self.graph.targets(one.entity, query.link.reversed()).len();
+            let stated = self.graph.targets(one.entity, query.link.reversed()).len();
+            let times = stated - usize::from(stated > 0 && is_fact(one.entity));
             let is_linked = linked.binary_search(&one.entity).is_ok();
             one.features[6] = f32::from(u8::from(is_linked));
             one.features[7] = f32::from(u8::from(times > 0));
@@ -289,7 +294,7 @@ impl Reasoner for Blend {
         let Some(rules) = &self.members.rules else { return Ok(None) };
         let Some(by_rules) = rules.reasoner().answer_for_fact(query, fact)? else { return Ok(None) };
         let ranked = by_rules.into_iter().map(|scored| RuleAnswer { scored, rule: None }).collect();
-        let seen = self.seen_beside(&[query], &[ranked], &self.walked(&[query])?)?.pop();
+        let seen = self.seen_beside(&[query], &[ranked], &self.walked(&[query])?, Some(fact))?.pop();
         Ok(seen.map(|seen| self.scored(query, &seen)))
     }
 
@@ -307,7 +312,7 @@ impl Explains for Blend {
 
     fn search(&self, queries: &[Query], _at_least: usize) -> Result<Vec<Found>, ReasonerError> {
         let walked = self.walked(queries)?;
-        let seen = self.seen_beside(queries, &self.by_rules(queries), &walked)?;
+        let seen = self.seen_beside(queries, &self.by_rules(queries), &walked, None)?;
         let found = |((&query, seen), walked): ((&Query, Vec<Seen>), Vec<walk::WalkedAnswer>)| {
             let weights = self.weights.of(query.link);
             let mut walks: HashMap<EntityId, walk::WalkedAnswer> =
@@ -393,7 +398,7 @@ mod tests {
         let bare = |id| Seen { entity: EntityId(id), rule: None, features: [0.0; WIDTH] };
         let mut seen = [bare(1), bare(4)];
         let query = Query { subject: EntityId(0), link: Link::forward(RelationId(1)) };
-        blend.add_signals(query, &mut seen);
+        blend.add_signals(query, None, &mut seen);
         assert_eq!(seen[0].features[6..], [1.0, 1.0, 3.0f32.ln()]);
         assert_eq!(seen[1].features[6..], [0.0, 0.0, 0.0]);
     }

@@ -91,7 +91,7 @@ pub fn tables(results: &[RowResult]) -> String {
     );
     section(
         "Seconds by stage, and numbers that the walker learns",
-        "| data | system | embeddings | rules | pre-training | training | blending | ranking | all | parameters |",
+        "| data | system | embeddings | rules | pre-training | training | propagation | blending | ranking | all | parameters |",
         &|row: &Row| row.cost(),
     );
     text
