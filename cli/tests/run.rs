@@ -476,7 +476,10 @@ fn each_voice_of_a_blend_can_be_left_out(tool: &Tool, arguments: &[&str], ask: &
     };
     let (alone, by_rules) = blend(&["walker", "embedding"]);
     assert!(alone["stages"]["training"].is_null() && alone["stages"]["embeddings"].is_null(), "{alone}");
-    assert!(alone["stages"]["blending"]["figures"]["rules"].as_f64().unwrap() > 0.0, "{alone}");
+    assert!(
+        alone["stages"]["blending"]["figures"]["rules"].as_f64().is_some_and(|rules| rules > 0.0),
+        "{alone}"
+    );
     assert!(by_rules.iter().all(|answer| !answer["rule"].is_null()));
     let (unwalked, ordered) = blend(&["walker"]);
     assert_eq!(unwalked["stages"]["blending"]["figures"]["walker"], 0.0);
