@@ -2,7 +2,7 @@
 //! entity is its own answer only for relations that often link entities to themselves.
 
 use super::reflexive::Reflexive;
-use super::{Candidate, Evidence, Explains, Found, Reasoned, ranked};
+use super::{Candidate, Explains, Found, Reasoned, found_among_all};
 use crate::embed::Embedding;
 use crate::eval::{Reasoner, ReasonerError};
 use crate::graph::{Graph, Query};
@@ -29,14 +29,8 @@ impl Explains for ByEmbedding {
 
     fn search(&self, queries: &[Query], at_least: usize) -> Result<Vec<Found>, ReasonerError> {
         let answers = self.embedding.answer(queries)?;
-        let found = |(row, &query): (usize, &Query)| {
-            let facts = self.graph.targets(query.subject, query.link).len();
-            // The subject itself may be left out later.
-            let best = answers.best(row, at_least.saturating_add(facts + 1));
-            let bare = best.into_iter().map(|scored| (scored, Evidence::default()));
-            Found { query, candidates: ranked(query, &self.graph, bare) }
-        };
-        Ok(queries.iter().enumerate().map(found).collect())
+        // The subject itself may be left out later.
+        Ok(found_among_all(queries, &answers, &self.graph, at_least.saturating_add(1)))
     }
 
     fn reasons(

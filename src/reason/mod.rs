@@ -24,7 +24,7 @@ pub use recipe::{FeatureWeights, Recipe};
 pub use rules::{ByRules, by_rule};
 pub use walker::ByWalker;
 
-use crate::eval::{Reasoner, ReasonerError, Scored};
+use crate::eval::{Answers, Reasoner, ReasonerError, Scored};
 use crate::graph::{Graph, Query};
 use crate::walk::Walker;
 
@@ -71,6 +71,17 @@ pub fn supported(reasoner: &dyn Explains, found: &Found, top: usize) -> Result<V
         supported.extend(reasoner.reasons(found.query, candidate, 1)?.into_iter().next());
     }
     Ok(supported)
+}
+
+/// The candidates of each query by a member that scores every entity: `spare` more of the best than the facts among them.
+fn found_among_all(queries: &[Query], answers: &Answers, graph: &Graph, spare: usize) -> Vec<Found> {
+    let found = |(row, &query): (usize, &Query)| {
+        let facts = graph.targets(query.subject, query.link).len();
+        let best = answers.best(row, spare.saturating_add(facts));
+        let bare = best.into_iter().map(|scored| (scored, Evidence::default()));
+        Found { query, candidates: ranked(query, graph, bare) }
+    };
+    queries.iter().enumerate().map(found).collect()
 }
 
 /// Sorts candidates of `query` as rankings do, best first and ties by id, and leaves out facts of `graph`.

@@ -4,7 +4,7 @@
 //! somebody asks why. A path is shown with the mined rule whose body it is, if its entities are all different.
 
 use super::path_rules::PathRuleIndex;
-use super::{Candidate, Evidence, Explains, Found, Hop, Reasoned, ranked};
+use super::{Candidate, Explains, Found, Hop, Reasoned, found_among_all};
 use crate::eval::{Reasoner, ReasonerError};
 use crate::graph::{Graph, Query};
 use crate::propagate::{MessagePath, Propagator};
@@ -59,14 +59,8 @@ impl Explains for ByPropagator {
 
     fn search(&self, queries: &[Query], at_least: usize) -> Result<Vec<Found>, ReasonerError> {
         let answers = self.propagator.answer(queries)?;
-        let found = |(row, &query): (usize, &Query)| {
-            let facts = self.graph.targets(query.subject, query.link).len();
-            // Some of the best may be out of reach and have no path.
-            let best = answers.best(row, at_least.saturating_mul(2).saturating_add(facts));
-            let bare = best.into_iter().map(|scored| (scored, Evidence::default()));
-            Found { query, candidates: ranked(query, &self.graph, bare) }
-        };
-        Ok(queries.iter().enumerate().map(found).collect())
+        // Some of the best may be out of reach and have no path.
+        Ok(found_among_all(queries, &answers, &self.graph, at_least.saturating_mul(2)))
     }
 
     fn reasons(
