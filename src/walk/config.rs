@@ -83,6 +83,10 @@ pub struct WalkConfig {
     pub history: usize,
     /// Layers of each LSTM.
     pub layers: usize,
+    /// What the LSTMs' forget gates start from; 1 in TensorFlow and so in MINERVA's published code, 0 in PyTorch.
+    pub forget_bias: f32,
+    /// Whether what an agent compares actions with goes through a ReLU, as in MINERVA's published code.
+    pub output_relu: bool,
     /// T, the hops of a walk, 1 to 5.
     pub hops: usize,
     /// η, the most edges an entity offers; the targets of highest PageRank are kept.
@@ -160,6 +164,8 @@ impl Default for WalkConfig {
             dimension: 200,
             history: 200,
             layers: 3,
+            forget_bias: 0.0,
+            output_relu: false,
             hops: 3,
             bandwidth: 500,
             side: Side::Tail,
@@ -282,6 +288,7 @@ impl WalkConfig {
         real("pretrain_epochs", self.pretrain_epochs, 0.0, 1e6)?;
         real("embedding_dropout", self.embedding_dropout, 0.0, 0.99)?;
         real("hidden_dropout", self.hidden_dropout, 0.0, 0.99)?;
+        real("forget_bias", self.forget_bias, -100.0, 100.0)?;
         real("relation_dropout", self.relation_dropout, 0.0, 1.0)?;
         real("entity_dropout", self.entity_dropout, 0.0, 1.0)
     }

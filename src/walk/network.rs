@@ -50,6 +50,8 @@ pub(super) struct Network {
     entity_agent: Agent,
     embedding_dropout: f32,
     hidden_dropout: f32,
+    /// Of the last layer of each head.
+    output: Activation,
 }
 
 /// What the agents remember in every state of a layer: the states of their LSTMs, layer by layer.
@@ -92,7 +94,8 @@ impl Network {
         parameters.freeze(entity_table, !config.entity_embeddings);
         let relation_table = parameters.dense("relations", links, width, Initial::XavierNormal)?;
         let agent = |parameters: &mut Parameters, name: &str, input, head: [usize; 3], pair| {
-            Agent::new(parameters, name, (input, history, config.layers), head, pair)
+            let agent = Agent::new(parameters, name, (input, history, config.layers), head, pair)?;
+            agent.open_forget_gates(parameters, history, config.forget_bias).map(|()| agent)
         };
         let (relation_agent, entity_agent) = match config.agents {
             Agents::Two => {
@@ -114,6 +117,7 @@ impl Network {
             entity_agent,
             embedding_dropout: config.embedding_dropout,
             hidden_dropout: config.hidden_dropout,
+            output: if config.output_relu { Activation::Relu } else { Activation::Identity },
         })
     }
 
@@ -185,7 +189,7 @@ impl Network {
         let history = tape.gather(top(&memory.relation), &histories, 0.0)?; // [heads, h]
         let query = tape.gather(table, &queries, self.embedding_dropout)?; // [heads, d]
         let hidden = agent.first.apply(tape, &[history, query], Activation::Relu, self.hidden_dropout)?;
-        let state = agent.second.apply(tape, &[hidden], Activation::Identity, self.hidden_dropout)?; // [heads, d]
+        let state = agent.second.apply(tape, &[hidden], self.output, self.hidden_dropout)?; // [heads, d]
         let scores = tape.against(state, table, None, self.embedding_dropout)?; // [heads, links]
         tape.log_softmax(scores, NEVER_DRAWN).map(Some)
     }
@@ -213,11 +217,11 @@ impl Network {
         inputs.push(query);
         let agent = &self.entity_agent;
         let hidden = agent.first.apply(tape, &inputs, Activation::Relu, self.hidden_dropout)?;
-        let state = agent.second.apply(tape, &[hidden], Activation::Identity, self.hidden_dropout)?; // [states, d]
+        let state = agent.second.apply(tape, &[hidden], self.output, self.hidden_dropout)?; // [states, d]
         let Choices { segments, links, targets } = choices;
         let mut scores = tape.gather_dot(state, entity_table, targets, segments, self.embedding_dropout)?;
         if let Some(part) = &agent.against_relations {
-            let state = part.apply(tape, &[hidden], Activation::Identity, self.hidden_dropout)?; // [states, d]
+            let state = part.apply(tape, &[hidden], self.output, self.hidden_dropout)?; // [states, d]
             let more = tape.gather_dot(state, relation_table, links, segments, self.embedding_dropout)?;
             scores = tape.add(scores, more)?;
         }
@@ -231,6 +235,13 @@ fn top(states: &[LstmState]) -> Var {
 }
 
 impl Agent {
+    /// Starts the forget gates of all layers from `bias`.
+    fn open_forget_gates(&self, parameters: &mut Parameters, history: usize, bias: f32) -> Result<()> {
+        let forget = history..2 * history; // the second of four gates, see `tape.lstm`
+        let start: Vec<f32> = (0..4 * history).map(|gate| if forget.contains(&gate) { bias } else { 0.0 }).collect();
+        self.memory.iter().try_for_each(|layer| parameters.set(layer.bias, &start))
+    }
+
     fn new(
         parameters: &mut Parameters,
         name: &str,

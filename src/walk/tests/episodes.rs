@@ -128,6 +128,17 @@ fn losses(config: &WalkConfig, phase: Phase, seed: u64) -> (f64, f64) {
 }
 
 #[test]
+fn forget_gates_start_where_they_are_told_to() {
+    let config = WalkConfig { forget_bias: 1.5, history: 3, layers: 2, ..plain(Agents::Single) };
+    let walker = walker(&config, &small(7, 22, 1));
+    for layer in 0..2 {
+        let bias = walker.parameters.find(&format!("agent.lstm.{layer}.bias")).unwrap();
+        let values = walker.parameters.value(bias).to_vec().unwrap();
+        assert_eq!(values, [0.0, 0.0, 0.0, 1.5, 1.5, 1.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+    }
+}
+
+#[test]
 fn the_loss_is_that_of_one_walk_at_a_time() {
     let two = plain(Agents::Two);
     let configs = [
@@ -136,6 +147,8 @@ fn the_loss_is_that_of_one_walk_at_a_time() {
         WalkConfig { baseline: Baseline::Moving, entropy: 0.3, entropy_decay: 0.9, ..two.clone() },
         WalkConfig { baseline: Baseline::Moving, normalise_rewards: true, ..plain(Agents::Single) },
         WalkConfig { normalise_rewards: true, entropy: 0.2, entropy_decay: 0.5, ..two.clone() },
+        WalkConfig { output_relu: true, forget_bias: 1.0, ..plain(Agents::Single) },
+        WalkConfig { output_relu: true, ..two.clone() },
         WalkConfig { hops: 1, ..two.clone() },
         WalkConfig { hops: 5, rollouts: 2, ..two.clone() },
         WalkConfig { entropy: 0.1, ..plain(Agents::Single) },

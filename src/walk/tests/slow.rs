@@ -67,7 +67,9 @@ impl<'a> Slow<'a> {
     fn head(&self, agent: &str, part: &str, input: &[f64]) -> Vec<f64> {
         let hidden: Vec<f64> =
             self.linear(input, &format!("{agent}.head.first")).iter().map(|x| x.max(0.0)).collect();
-        self.linear(&hidden, &format!("{agent}.head.{part}"))
+        let output = self.linear(&hidden, &format!("{agent}.head.{part}"));
+        let least = if self.walker.config.output_relu { 0.0 } else { f64::NEG_INFINITY };
+        output.iter().map(|x| x.max(least)).collect()
     }
 
     /// For every action that is open after `path`: `log P^R` (0 with a single agent) and `log P^E`.
