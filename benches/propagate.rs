@@ -4,7 +4,7 @@
 //! times the settings of the speed table, 16 queries a step on FB15k-237 and 32 on WN18RR, six layers of width 32.
 //!
 //! `… -- --train SECONDS NAME [key=value …]` trains for about so long (the number of steps is chosen by a few that are
-//! timed first) and ranks the test split in both directions. Settings are those of `propagate::PropagateSettings`. With
+//! timed first) and ranks the test split in both directions; `--train settings` takes epochs from the settings instead. Settings are those of `propagate::PropagateSettings`. With
 //! `--save FILE` it keeps the weights, with `--on OTHER` it answers the test split of another data set with the same relations, over that one's facts.
 //!
 //! The floor is the time in which the device copies as many bytes as a step has to touch at least, at the speed of a
@@ -30,11 +30,18 @@ struct Options {
     names: Vec<String>,
     device: Device,
     steps: usize,
-    seconds: Option<f64>,
+    training: Option<Length>,
     set: Vec<(String, String)>,
     seed: u64,
     on: Option<String>,
     save: Option<PathBuf>,
+}
+
+/// How long to train.
+#[derive(Clone, Copy)]
+enum Length {
+    Seconds(f64),
+    Settings,
 }
 
 fn main() -> Outcome<()> {
@@ -48,8 +55,8 @@ fn main() -> Outcome<()> {
         }
         let dataset = read(&folder, &ReadOptions::default())?;
         let settings = settings(name, &options.set)?;
-        match options.seconds {
-            Some(seconds) => learn(name, &dataset, settings, seconds, &options)?,
+        match options.training {
+            Some(length) => learn(name, &dataset, settings, length, &options)?,
             None => measure(name, &dataset, settings, &options)?,
         }
     }
@@ -58,7 +65,7 @@ fn main() -> Outcome<()> {
 
 fn options() -> Outcome<Options> {
     let (mut names, mut choice, mut threads, mut steps) = (Vec::new(), DeviceChoice::Cpu, 2, 24);
-    let (mut seconds, mut set, mut seed, mut on, mut save) = (None, Vec::new(), 1, None, None);
+    let (mut training, mut set, mut seed, mut on, mut save) = (None, Vec::new(), 1, None, None);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
@@ -67,7 +74,12 @@ fn options() -> Outcome<Options> {
             "--device" => choice = value()?.parse()?,
             "--threads" => threads = value()?.parse()?,
             "--steps" => steps = value()?.parse()?,
-            "--train" => seconds = Some(value()?.parse()?),
+            "--train" => {
+                training = Some(match value()?.as_str() {
+                    "settings" => Length::Settings,
+                    seconds => Length::Seconds(seconds.parse()?),
+                });
+            }
             "--seed" => seed = value()?.parse()?,
             "--on" => on = Some(value()?),
             "--save" => save = Some(PathBuf::from(value()?)),
@@ -81,7 +93,7 @@ fn options() -> Outcome<Options> {
         names = ["wn18rr", "fb15k-237"].map(String::from).to_vec();
     }
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
-    Ok(Options { names, device: Device::choose(choice, threads)?, steps, seconds, set, seed, on, save })
+    Ok(Options { names, device: Device::choose(choice, threads)?, steps, training, set, seed, on, save })
 }
 
 fn data() -> PathBuf {
@@ -194,7 +206,7 @@ impl Work {
             let (rows, edges) = (rows[layer] as f64, edges[layer] as f64);
             // An edge: the other's state, its place, kind and number; a row: aggregates, their mix, sum and state.
             forward += edges * (row + 12.0) + rows * row * (4.0 + 4.0 + 3.0 + 3.0 + 3.0);
-            // An edge: two factors and two masks of its end; a row: the slopes of all that, and of a piece twice.
+            // An edge: two factors and two masks of its end; a row: the derivatives of all that, and of a piece twice.
             backward += edges * (2.0 * row + 24.0) + rows * row * (3.0 + 3.0 + 4.0 + 4.0 + 4.0 + 4.0);
         }
         Ok(Work { rows, edges, training: forward + backward, ranking: forward })
@@ -222,28 +234,38 @@ impl Progress for Printing {
     }
 }
 
-fn learn(
+/// The settings with as many steps as take about so long, in five epochs.
+fn for_seconds(
     name: &str,
     dataset: &Dataset,
     settings: PropagateSettings,
     seconds: f64,
-    options: &Options,
-) -> Outcome<()> {
-    let device = &options.device;
+    device: &Device,
+) -> Outcome<PropagateSettings> {
     let (_, step) = steps_alone(dataset, &settings, 12, device)?;
     let looks = 5;
     let steps = (1e3 * seconds / step) as usize;
     let examples = 2 * dataset.known.queries.len();
-    let settings = PropagateSettings {
-        epochs: looks,
-        epoch_queries: (steps / looks).max(1) * settings.batch,
-        validate_every: 1,
-        ..settings
-    };
+    let epoch_queries = (steps / looks).max(1) * settings.batch;
     println!(
         "\n{name}: {step:.2} ms a step, so {steps} steps, {:.2} passes",
         (steps * settings.batch) as f64 / examples as f64
     );
+    Ok(PropagateSettings { epochs: looks, epoch_queries, validate_every: 1, ..settings })
+}
+
+fn learn(
+    name: &str,
+    dataset: &Dataset,
+    settings: PropagateSettings,
+    length: Length,
+    options: &Options,
+) -> Outcome<()> {
+    let device = &options.device;
+    let settings = match length {
+        Length::Seconds(seconds) => for_seconds(name, dataset, settings, seconds, device)?,
+        Length::Settings => settings,
+    };
     let size = (dataset.names.entities.len(), dataset.names.relations.len());
     // A data set with a graph of its own hands its validation split over to be learnt from: nothing is chosen by it.
     let mut known = dataset.known.for_test();

@@ -283,6 +283,53 @@ fn killed_in_every_stage_it_learns_the_same() {
     assert_eq!(whole.len(), after.len());
 }
 
+#[test]
+#[cfg(unix)]
+fn a_propagator_that_is_killed_in_training_learns_the_same() {
+    let tool = Tool::new();
+    let settings = [
+        "system=propagator",
+        "rules.samples=1000",
+        "propagate.layers=3",
+        "propagate.width=16",
+        "propagate.hold_out=0.1",
+        "propagate.epochs=4",
+        "propagate.epoch_queries=1600",
+        "propagate.validation_queries=40",
+    ];
+    let mut arguments = vec!["run", "--quiet", "--out", "run"];
+    settings.iter().for_each(|set| arguments.extend(["--set", set]));
+    tool.done(&arguments);
+    let whole = learnt(&tool.path("run"));
+    assert!(whole.iter().any(|(name, _)| name.starts_with("propagator")));
+    std::fs::remove_dir_all(tool.path("run")).unwrap();
+    // Asked to stop, it leaves a checkpoint; killed at several moments after it has gone on, it leaves that one.
+    let checkpoint = || {
+        let found = files(&tool.path("run")).into_iter();
+        found.filter(|(path, _)| text(path).contains("checkpoints/propagation-")).collect::<Vec<_>>()
+    };
+    let mut child = start(&tool, &arguments, || !checkpoint().is_empty());
+    std::thread::sleep(Duration::from_millis(100));
+    interrupt(&child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let left = checkpoint();
+    assert!(left.iter().any(|(_, bytes)| *bytes > 10_000), "{left:?}");
+    for wait in [30, 200, 600, 1200] {
+        let mut child = tool.command(&arguments).stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(wait));
+        child.kill().unwrap();
+        if child.wait().unwrap().success() {
+            break;
+        }
+        assert_eq!(checkpoint(), left, "after {wait} ms");
+    }
+    tool.done(&arguments);
+    assert!(
+        learnt(&tool.path("run")) == whole,
+        "a training that was stopped and killed learns something else"
+    );
+}
+
 /// Every file below a folder, with its size: something new has come when this changes.
 fn files(folder: &std::path::Path) -> std::collections::BTreeSet<(std::path::PathBuf, u64)> {
     let mut found = std::collections::BTreeSet::new();

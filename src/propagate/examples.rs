@@ -1,10 +1,11 @@
 //! Training queries: every fact in both directions, in an order that the seed gives, with what is hidden from each.
 
-use super::settings::Removal;
+use super::settings::{PropagateSettings, Removal};
 use crate::graph::{Adjacency, Direction, EntityId, Graph, Known, Link, Query, Triple};
 use crate::tensor::{Ask, Device, Indices, Mesh, Result, Without};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use std::ops::Range;
 
 /// Validation pairs that are linked in the graph count as (almost) never linked below this share.
 const ALMOST_NEVER: f64 = 0.01;
@@ -39,6 +40,12 @@ pub(super) fn mesh(device: &Device, graph: &Graph) -> Result<Mesh> {
     Mesh::new(device, 2 * graph.relations(), starts, links, others)
 }
 
+fn shuffle(list: &mut [u32], random: &mut ChaCha8Rng) {
+    for last in (1..list.len()).rev() {
+        list.swap(last, (random.next_u64() % (last as u64 + 1)) as usize);
+    }
+}
+
 /// The facts to be asked for, and what must not be seen meanwhile.
 pub(super) struct Examples {
     facts: Vec<Triple>,
@@ -46,6 +53,8 @@ pub(super) struct Examples {
     answers: Adjacency,
     entities: usize,
     all_links: bool,
+    /// Rounds of a pass: the facts of a round are taken out of the graph together. 0 if only the one asked for is.
+    rounds: usize,
     seed: u64,
 }
 
@@ -60,14 +69,20 @@ pub(super) struct Batch {
 }
 
 impl Examples {
-    pub(super) fn new(graph: &Graph, known: &Known, removal: Removal, seed: u64) -> Examples {
-        let all_links = match removal {
+    pub(super) fn new(graph: &Graph, known: &Known, settings: &PropagateSettings, seed: u64) -> Examples {
+        let all_links = match settings.removal {
             Removal::Auto => linked_share(graph, &known.valid).is_some_and(|share| share < ALMOST_NEVER),
             Removal::Fact => false,
             Removal::Pair => true,
         };
         let answers = Adjacency::new(graph.entities(), &[&known.facts, &known.queries]);
-        Examples { facts: known.queries.to_vec(), answers, entities: graph.entities(), all_links, seed }
+        let facts = known.queries.to_vec();
+        let held_out = (settings.hold_out * facts.len() as f64).ceil() as usize;
+        let rounds = match held_out.min(settings.hold_out_most) {
+            0 => 0,
+            most => facts.len().div_ceil(most),
+        };
+        Examples { facts, answers, entities: graph.entities(), all_links, rounds, seed }
     }
 
     /// How many there are: every fact in both directions.
@@ -80,15 +95,59 @@ impl Examples {
         self.all_links
     }
 
-    /// All examples in the order of pass `pass` over them.
+    /// All examples in the order of pass `pass` over them. Those of a round stand together.
     pub(super) fn shuffled(&self, pass: u64) -> Vec<u32> {
-        let mut order: Vec<u32> = (0..self.len() as u32).collect();
-        let mut random = ChaCha8Rng::seed_from_u64(self.seed);
-        random.set_stream(pass);
-        for last in (1..order.len()).rev() {
-            order.swap(last, (random.next_u64() % (last as u64 + 1)) as usize);
+        let mut random = self.random(pass);
+        if self.rounds == 0 {
+            let mut order: Vec<u32> = (0..self.len() as u32).collect();
+            shuffle(&mut order, &mut random);
+            return order;
+        }
+        let facts = self.shuffled_facts(&mut random);
+        let both = |fact: &u32| [2 * fact, 2 * fact + 1];
+        let mut order = Vec::with_capacity(self.len());
+        for round in 0..self.rounds {
+            let mut part: Vec<u32> = facts[self.facts_of(round)].iter().flat_map(both).collect();
+            shuffle(&mut part, &mut random);
+            order.append(&mut part);
         }
         order
+    }
+
+    /// The round to which the example at `place` of a pass belongs; `None` if nothing is held out.
+    pub(super) fn round_of(&self, place: usize) -> Option<usize> {
+        (self.rounds > 0).then(|| {
+            let ends = (0..self.rounds).map(|round| 2 * self.facts_of(round).end);
+            ends.take_while(|&end| end <= place).count()
+        })
+    }
+
+    /// The edges that are missing in a round of a pass, each (node, kind, other node).
+    pub(super) fn held_out(&self, pass: u64, round: usize) -> Vec<(u32, u32, u32)> {
+        let facts = self.shuffled_facts(&mut self.random(pass));
+        let edge = |&fact: &u32| {
+            let Triple { head, relation, tail } = self.facts[fact as usize];
+            (head.0, kind_of(Link::forward(relation)), tail.0)
+        };
+        facts[self.facts_of(round)].iter().map(edge).collect()
+    }
+
+    fn random(&self, pass: u64) -> ChaCha8Rng {
+        let mut random = ChaCha8Rng::seed_from_u64(self.seed);
+        random.set_stream(pass);
+        random
+    }
+
+    fn shuffled_facts(&self, random: &mut ChaCha8Rng) -> Vec<u32> {
+        let mut facts: Vec<u32> = (0..self.facts.len() as u32).collect();
+        shuffle(&mut facts, random);
+        facts
+    }
+
+    /// Which of the shuffled facts a round has.
+    fn facts_of(&self, round: usize) -> Range<usize> {
+        let first = |round: usize| round * self.facts.len() / self.rounds;
+        first(round)..first(round + 1)
     }
 
     /// The query and the answer of an example.
@@ -122,5 +181,36 @@ impl Examples {
             targets: Indices::new(device, &targets)?,
             closed: Indices::new(device, &closed)?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_facts_of_a_round_are_missing_while_they_are_asked_for() {
+        let facts: std::sync::Arc<[Triple]> =
+            (0..103).map(|at| Triple::new(at, at % 3, (at + 1) % 103)).collect();
+        let known = Known { facts: facts.clone(), queries: facts.clone(), valid: [].into() };
+        let graph = Graph::new(103, 3, &facts);
+        for (hold_out, hold_out_most, rounds) in [(0.1, 3000, 10), (0.1, 5, 21), (0.0, 3000, 0)] {
+            let settings = PropagateSettings { hold_out, hold_out_most, ..PropagateSettings::default() };
+            let examples = Examples::new(&graph, &known, &settings, 7);
+            assert_eq!(examples.rounds, rounds);
+            let order = examples.shuffled(4);
+            assert_ne!(order, examples.shuffled(5));
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert!(sorted.into_iter().eq(0..206), "every example once");
+            for (place, &number) in order.iter().enumerate() {
+                let Some(round) = examples.round_of(place) else { continue };
+                let Triple { head, relation, tail } = facts[number as usize / 2];
+                let edge = (head.0, kind_of(Link::forward(relation)), tail.0);
+                assert!(examples.held_out(4, round).contains(&edge));
+            }
+            let all: usize = (0..rounds).map(|round| examples.held_out(4, round).len()).sum();
+            assert_eq!(all, if rounds == 0 { 0 } else { 103 });
+        }
     }
 }

@@ -3,8 +3,8 @@
 use super::settings::{MessageAggregate, PropagateSettings};
 use super::{PropagateError, StepPart};
 use crate::tensor::{
-    Activation, Ask, Device, Gradients, Indices, Initial, Mesh, ParameterId, Parameters, Reach, Tape, Tensor,
-    UpdateWeights, Var,
+    Activation, Ask, Device, Gradients, Indices, Initial, Mesh, Messages, ParameterId, Parameters, Reach,
+    Tape, Tensor, UpdateWeights, Var,
 };
 use std::sync::Arc;
 use std::time::Instant;
@@ -143,8 +143,12 @@ impl Network {
             None => state,
         };
         let reach = &*reach;
-        let aggregates = self.aggregates(tape, number, (passed, links, start), reach)?;
         let weights = self.update_weights(tape, number);
+        if self.layers[number - 1].gate.is_none() {
+            let messages = Messages { passed, weights: links, start };
+            return Ok(tape.propagate_layer(state, messages, weights, (reach, number), self.dropout)?);
+        }
+        let aggregates = self.aggregates(tape, number, (passed, links, start), reach)?;
         Ok(tape.update(state, aggregates, weights, (reach, number), self.dropout)?)
     }
 

@@ -100,7 +100,10 @@ impl Propagator {
     /// # Errors
     /// If the device fails.
     pub fn scores(&self, queries: &[Query]) -> Result<Tensor, PropagateError> {
-        let reach = self.network.reach(&self.mesh, &asks(queries))?;
+        self.scores_over(queries, self.network.reach(&self.mesh, &asks(queries))?)
+    }
+
+    fn scores_over(&self, queries: &[Query], reach: Reach) -> Result<Tensor, PropagateError> {
         let kinds: Vec<u32> = queries.iter().map(|query| kind_of(query.link)).collect();
         let links = Indices::new(self.network.parameters.device(), &kinds)?;
         self.network.answers(&links, Arc::new(reach))
@@ -143,14 +146,21 @@ impl Propagator {
 impl Reasoner for Propagator {
     /// Some queries at a time; while a device computes, the host already prepares the next.
     fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
-        let some = (ROWS / self.mesh.nodes().max(1)).clamp(1, BATCH);
-        let parts: Vec<Tensor> =
-            queries.chunks(some).map(|queries| self.scores(queries)).collect::<Result<_, _>>()?;
-        let mut scores = Vec::with_capacity(queries.len() * self.mesh.nodes());
-        for part in parts {
-            scores.extend(part.to_vec()?);
+        let entities = self.mesh.nodes();
+        let some = (ROWS / entities.max(1)).clamp(1, BATCH);
+        let mut scores = vec![0.0; queries.len() * entities];
+        let mut computed: Option<(Tensor, &mut [f32])> = None;
+        for (queries, place) in queries.chunks(some).zip(scores.chunks_mut((some * entities).max(1))) {
+            let reach = self.network.reach(&self.mesh, &asks(queries))?;
+            if let Some((scores, place)) = computed.take() {
+                scores.read_into(place)?;
+            }
+            computed = Some((self.scores_over(queries, reach)?, place));
         }
-        Ok(Answers::Dense { scores, entities: self.mesh.nodes() })
+        if let Some((scores, place)) = computed {
+            scores.read_into(place)?;
+        }
+        Ok(Answers::Dense { scores, entities })
     }
 
     fn batch(&self) -> usize {

@@ -69,6 +69,12 @@ pub struct PropagateSettings {
     pub dropout: f64,
     /// What is taken out of the graph for a training query.
     pub removal: Removal,
+    /// Share of the training facts that are taken out of the graph together and asked for while they are missing, as
+    /// validation facts are; 0 takes out the query's own fact alone. With that alone a network learns a small graph by
+    /// heart and finds the gap that the fact has left.
+    pub hold_out: f64,
+    /// The most facts that are taken out together, whatever their share: large graphs need no more.
+    pub hold_out_most: usize,
     /// Queries in a training step.
     pub batch: usize,
     /// Epochs of training.
@@ -100,6 +106,8 @@ impl Default for PropagateSettings {
             frontier: 0,
             dropout: 0.0,
             removal: Removal::default(),
+            hold_out: 0.1,
+            hold_out_most: 3000,
             batch: 16,
             epochs: 10,
             epoch_queries: 0,
@@ -126,6 +134,8 @@ impl PropagateSettings {
         whole("epochs", self.epochs, 1..)?;
         whole("validate_every", self.validate_every, 1..)?;
         number("dropout", self.dropout, 0.0..1.0)?;
+        number("hold_out", self.hold_out, 0.0..=0.5)?;
+        whole("hold_out_most", self.hold_out_most, 1..)?;
         let above_zero = (Bound::Excluded(0.0), Bound::Included(f64::MAX));
         number("learning_rate", self.learning_rate, above_zero)?;
         number("clip", self.clip, 0.0..=f64::MAX)

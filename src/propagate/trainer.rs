@@ -9,7 +9,7 @@ use super::{PropagateError, Propagator};
 use crate::eval::{Figures, Protocol, Side, Unseen};
 use crate::graph::{Graph, Known};
 use crate::progress::{Metric, Progress};
-use crate::tensor::{AdamOptions, Device, Gradients, Parameters, Tape};
+use crate::tensor::{AdamOptions, Device, Gradients, Mesh, Parameters, Tape};
 use crate::train::{
     self, CheckpointKey, Decay, EpochEnd, LearningRate, Look, Place, Sums, Trainable, TrainingPlan,
     Validation, Within,
@@ -78,6 +78,8 @@ struct Lessons<'a> {
     examples: Examples,
     /// The examples of the current epoch, in order.
     order: Vec<u32>,
+    /// The graph without the facts of a (pass, round): a function of the two.
+    held_out: Option<((u64, usize), Mesh)>,
     validation: Validation<'a>,
 }
 
@@ -89,8 +91,9 @@ impl<'a> Lessons<'a> {
         Ok(Lessons {
             task,
             propagator: Propagator::new(settings, graph, task.device, task.seed)?,
-            examples: Examples::new(graph, task.known, settings.removal, task.seed),
+            examples: Examples::new(graph, task.known, settings, task.seed),
             order: Vec::new(),
+            held_out: None,
             validation: Validation::new(graph, task.known, settings.validation_queries, protocol),
         })
     }
@@ -101,6 +104,18 @@ impl<'a> Lessons<'a> {
             0 => self.examples.len(),
             queries => queries,
         }
+    }
+
+    /// The graph in which the example at `place` of the training is asked: without the facts of its round.
+    fn mesh_of(&mut self, place: usize) -> Result<Mesh, PropagateError> {
+        let (pass, place) = ((place / self.examples.len()) as u64, place % self.examples.len());
+        let Some(round) = self.examples.round_of(place) else { return Ok(self.propagator.mesh.clone()) };
+        if let Some((_, mesh)) = self.held_out.as_ref().filter(|(made, _)| *made == (pass, round)) {
+            return Ok(mesh.clone());
+        }
+        let mesh = self.propagator.mesh.without(&self.examples.held_out(pass, round))?;
+        self.held_out = Some(((pass, round), mesh.clone()));
+        Ok(mesh)
     }
 
     fn plan(&self) -> TrainingPlan<'a> {
@@ -165,10 +180,11 @@ impl Trainable for Lessons<'_> {
     ) -> Result<(), PropagateError> {
         let (device, size) = (self.task.device, self.task.settings.batch);
         let first = place.batch * size;
+        let mesh = self.mesh_of(place.epoch * self.epoch_queries() + first)?;
         let numbers = &self.order[first..(first + size).min(self.order.len())];
-        let Propagator { network, mesh, .. } = &self.propagator;
+        let network = &self.propagator.network;
         let batch = self.examples.batch(device, numbers)?;
-        let mut reach = Arc::new(network.reach(mesh, &batch.asks)?);
+        let mut reach = Arc::new(network.reach(&mesh, &batch.asks)?);
         let seed = self.task.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(place.step);
         let mut tape = Tape::training(&network.parameters, seed);
         let scores = network.scores(&mut tape, &batch.links, &mut reach)?;

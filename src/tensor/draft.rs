@@ -69,6 +69,23 @@ impl Drop for Draft {
 }
 
 impl Indices {
+    /// A draft that this room has made itself and never asks for its largest index: on the CPU nothing is copied, and
+    /// nowhere is it looked through.
+    pub(crate) fn of_own(mut draft: Draft) -> Result<Indices> {
+        let device = draft.device.clone();
+        match (&mut draft.memory, device.backend()) {
+            (Memory::Plain(values), Backend::Cpu(_)) => {
+                Ok(Indices::of(Buffer::of_host(&device, std::mem::take(values)), None))
+            }
+            (Memory::Pinned(Some(block)), Backend::Cuda(cuda)) => {
+                let buffer: Buffer<u32> = device.allocate(draft.len)?;
+                cuda.write_pinned(buffer.pointer(), block, draft.len)?;
+                Ok(Indices::of(buffer, None))
+            }
+            _ => Indices::new(&device, &draft),
+        }
+    }
+
     /// A copy of a draft on the device it was made for.
     pub fn of_draft(draft: &Draft) -> Result<Indices> {
         if let (Memory::Pinned(Some(block)), Backend::Cuda(cuda)) = (&draft.memory, draft.device.backend()) {

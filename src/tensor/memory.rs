@@ -44,6 +44,11 @@ impl<T: Element> Buffer<T> {
         Ok(Buffer { device: device.clone(), len, memory })
     }
 
+    /// Elements that are on the host already, for the CPU.
+    pub(super) fn of_host(device: &Device, values: Vec<T>) -> Self {
+        Buffer { device: device.clone(), len: values.len(), memory: Memory::Host(values) }
+    }
+
     pub(crate) fn device(&self) -> &Device {
         &self.device
     }
@@ -89,11 +94,20 @@ impl<T: Element> Buffer<T> {
 
     /// Copies the elements out; on CUDA this waits for them.
     pub(crate) fn read(&self) -> Result<Vec<T>> {
+        let mut values = vec![T::default(); self.len];
+        self.read_into(&mut values)?;
+        Ok(values)
+    }
+
+    /// Copies the elements to a place for as many; on CUDA this waits for them.
+    pub(crate) fn read_into(&self, target: &mut [T]) -> Result<()> {
+        assert_eq!(target.len(), self.len, "a buffer is read as a whole");
         match (&self.memory, self.device.backend()) {
-            (Memory::Host(values), _) => Ok(values.clone()),
-            (_, Backend::Cuda(cuda)) => cuda.read(self.pointer(), self.len),
+            (Memory::Host(values), _) => target.copy_from_slice(values),
+            (_, Backend::Cuda(cuda)) => cuda.read(self.pointer(), target)?,
             (_, Backend::Cpu(_)) => unreachable!("memory belongs to its device"),
         }
+        Ok(())
     }
 
     /// Sets all elements to zero.

@@ -132,15 +132,14 @@ impl Mesh {
     /// If the device fails.
     pub fn without(&self, gone: &[(u32, u32, u32)]) -> Result<Mesh> {
         let edges = &*self.0;
+        let both = gone.iter().flat_map(|&(from, kind, to)| [(from, kind, to), (to, kind ^ 1, from)]);
+        let mut gone: Vec<(u32, u32, u32)> = both.collect();
+        gone.sort_unstable();
         let (mut starts, mut links, mut others) = (vec![0], Vec::new(), Vec::new());
         for node in 0..edges.nodes {
             for edge in edges.edges_of(node) {
                 let (link, other) = (edges.links.host[edge], edges.others.host[edge]);
-                let is_gone = |&(from, kind, to): &(u32, u32, u32)| {
-                    (from, kind, to) == (node as u32, link, other)
-                        || (to, kind ^ 1, from) == (node as u32, link, other)
-                };
-                if !gone.iter().any(is_gone) {
+                if gone.binary_search(&(node as u32, link, other)).is_err() {
                     links.push(link);
                     others.push(other);
                 }

@@ -66,6 +66,11 @@ impl Tensor {
         self.buffer.read()
     }
 
+    /// Copies the values to a place for as many; on CUDA this waits until they are there.
+    pub(crate) fn read_into(&self, target: &mut [f32]) -> Result<()> {
+        self.buffer.read_into(target)
+    }
+
     /// The value of a one-element tensor.
     pub fn number(&self) -> Result<f32> {
         expect_shape(self.rows * self.columns == 1, "number", "a single value", &self.shape(), &[1, 1])?;

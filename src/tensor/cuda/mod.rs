@@ -119,17 +119,15 @@ impl Cuda {
             .map_err(|error| failed("copy to device", error))
     }
 
-    pub(crate) fn read<T: Copy + Default>(&self, source: u64, len: usize) -> Result<Vec<T>> {
-        let mut values = vec![T::default(); len];
-        if len == 0 {
-            return Ok(values);
+    pub(crate) fn read<T: Copy>(&self, source: u64, target: &mut [T]) -> Result<()> {
+        if target.is_empty() {
+            return Ok(());
         }
         let stream = self.bind()?;
-        // SAFETY: the source holds `len` elements, and the vector is not touched before the stream has been waited for.
-        unsafe { result::memcpy_dtoh_async(&mut values, source, stream) }
+        // SAFETY: the source holds as many elements, and the target is not touched before the stream has been waited for.
+        unsafe { result::memcpy_dtoh_async(target, source, stream) }
             .map_err(|error| failed("copy from device", error))?;
-        self.synchronise()?;
-        Ok(values)
+        self.synchronise()
     }
 
     pub(crate) fn copy(&self, target: u64, source: u64, bytes: usize) -> Result<()> {

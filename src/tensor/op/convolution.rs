@@ -242,7 +242,7 @@ impl Operation for Convolution {
                         let row = index * chunk + offset;
                         unroll(&images[row * columns..(row + 1) * columns], image, &mut unrolled);
                         let derivatives = &gradient[row * count * places..(row + 1) * count * places];
-                        image_slopes(derivatives, kernel, &unrolled, &mut back, part, taps);
+                        image_derivatives(derivatives, kernel, &unrolled, &mut back, part, taps);
                         let (_, width) = image.output_size();
                         image.for_rows(|tap, row, start| {
                             let from = tap * places + row * width;
@@ -305,7 +305,7 @@ impl Operation for Convolution {
 }
 
 /// One image's part of the filters' and biases' gradients, and the gradient of what its taps saw.
-fn image_slopes(
+fn image_derivatives(
     derivatives: &[f32],
     kernel: &[f32],
     unrolled: &[f32],

@@ -31,7 +31,7 @@ extern "C" __global__ void judge(const float* hidden, const float* asked, const 
     if (LANE == 0) out[row] = sum;
 }
 extern "C" __global__ void judge_back(const float* hidden, const float* asked, const float* weights, const u32* queries, const u32* runs, u32 rows, u32 width,
-                                      const float* gradient, float* slope, float* of_asked, float* of_weights) {
+                                      const float* gradient, float* derivative, float* of_asked, float* of_weights) {
     __shared__ float all[8][2][256];
     u32 warp = threadIdx.x >> 5, first = runs[blockIdx.x], end = runs[blockIdx.x + 1];
     const float* q = asked + (u64)(first < rows ? queries[first] : first - rows) * width;
@@ -48,7 +48,7 @@ extern "C" __global__ void judge_back(const float* hidden, const float* asked, c
             float d = x > 0.0f ? g * weights[c] : 0.0f;
             to_asked[u] += d;
             to_weights[u] += g * fmaxf(x, 0.0f);
-            if (row < rows) slope[(u64)row * width + c] = d;
+            if (row < rows) derivative[(u64)row * width + c] = d;
         }
     }
     #pragma unroll
@@ -86,7 +86,7 @@ struct Judge {
 }
 
 /// The gradients of the inputs; those of the weights one row for each run.
-struct Slopes {
+struct Derivatives {
     hidden: Buffer<f32>,
     asked: Buffer<f32>,
     weights: Buffer<f32>,
@@ -145,10 +145,15 @@ impl Tape<'_> {
 }
 
 impl Judge {
-    fn slopes(&self, device: &Device, values: &[Tensor; 3], gradient: &Buffer<f32>) -> Result<Slopes> {
+    fn derivatives(
+        &self,
+        device: &Device,
+        values: &[Tensor; 3],
+        gradient: &Buffer<f32>,
+    ) -> Result<Derivatives> {
         let (rows, width, count) = (values[0].rows(), values[0].columns(), self.reach.queries());
         let (runs, starts) = (self.reach.runs.len() - 1, &self.reach.runs);
-        let mut slopes = Slopes {
+        let mut derivatives = Derivatives {
             hidden: device.allocate(rows * width)?,
             asked: device.allocate(count * width)?,
             weights: device.allocate(runs * width)?,
@@ -162,11 +167,11 @@ impl Judge {
                 let (hidden, asked, weights, owners) =
                     (hidden.host(), asked.host(), weights.host(), owners.host());
                 let starts = starts.buffer().host();
-                let mut rests = slopes.hidden.host_mut();
+                let mut rests = derivatives.hidden.host_mut();
                 let tasks: Vec<_> = parts
                     .host_mut()
                     .chunks_exact_mut(width)
-                    .zip(slopes.weights.host_mut().chunks_exact_mut(width))
+                    .zip(derivatives.weights.host_mut().chunks_exact_mut(width))
                     .zip(starts.windows(2))
                     .map(|((to_asked, to_weights), run)| {
                         let count = if (run[0] as usize) < rows { (run[1] - run[0]) as usize } else { 0 };
@@ -185,13 +190,13 @@ impl Judge {
                         #[inline(always)]
                         || {
                             for row in first..run[1] as usize {
-                                let slope = gradient.host()[row];
+                                let derivative = gradient.host()[row];
                                 for column in 0..width {
                                     let state = if row < rows { hidden[row * width + column] } else { 0.0 };
                                     let x = state + asked[column];
-                                    let passed = if x > 0.0 { slope * weights[column] } else { 0.0 };
+                                    let passed = if x > 0.0 { derivative * weights[column] } else { 0.0 };
                                     to_asked[column] += passed;
-                                    to_weights[column] += if x > 0.0 { slope * x } else { 0.0 };
+                                    to_weights[column] += if x > 0.0 { derivative * x } else { 0.0 };
                                     if row < rows {
                                         own[(row - first) * width + column] = passed;
                                     }
@@ -200,7 +205,7 @@ impl Judge {
                         },
                     );
                 });
-                let out = slopes.asked.host_mut();
+                let out = derivatives.asked.host_mut();
                 out.fill(0.0);
                 for (run, part) in starts.iter().zip(parts.host().chunks_exact(width)) {
                     let first = *run as usize;
@@ -210,7 +215,8 @@ impl Judge {
             }
             Backend::Cuda(cuda) => {
                 let starts = starts.buffer();
-                let Slopes { hidden: to_hidden, asked: to_asked, weights: to_weights, .. } = &mut slopes;
+                let Derivatives { hidden: to_hidden, asked: to_asked, weights: to_weights, .. } =
+                    &mut derivatives;
                 let arguments = arguments![
                     hidden, asked, weights, owners, starts, rows, width, gradient, to_hidden, &mut parts,
                     to_weights
@@ -220,7 +226,7 @@ impl Judge {
                 cuda.threads("judge_asked", count * width, arguments)?;
             }
         }
-        Ok(slopes)
+        Ok(derivatives)
     }
 }
 
@@ -228,12 +234,17 @@ impl Operation for Judge {
     fn backward(&self, flow: &mut Flow) -> Result<()> {
         let gradient = flow.output(self.output)?;
         let values = [self.hidden, self.asked, self.weights].map(|input| flow.value(input));
-        let slopes = self.slopes(&flow.device(), &values, &gradient)?;
+        let derivatives = self.derivatives(&flow.device(), &values, &gradient)?;
         if let Some(mut target) = flow.target(self.weights)? {
-            super::linear::column_sums(&slopes.weights, slopes.runs, values[0].columns(), &mut target)?;
+            super::linear::column_sums(
+                &derivatives.weights,
+                derivatives.runs,
+                values[0].columns(),
+                &mut target,
+            )?;
             flow.put(self.weights, target.buffer, None);
         }
-        flow.add(self.asked, slopes.asked)?;
-        flow.add(self.hidden, slopes.hidden)
+        flow.add(self.asked, derivatives.asked)?;
+        flow.add(self.hidden, derivatives.hidden)
     }
 }

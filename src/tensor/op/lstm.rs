@@ -84,7 +84,7 @@ __device__ u32 lstm_first(const u32* keys, u32 n, u32 key) {
 // A block for each parent and some columns of both gradients: it adds up the rows of its children, `slots` of them
 // at a time.
 extern "C" __global__ void lstm_parents(const u32* keys, const u32* order, u32 n, const float* derivatives, const float* memory,
-                                        float* to_slopes, float* to_memory, u32 width, u32 slots) {
+                                        float* to_derivatives, float* to_memory, u32 width, u32 slots) {
     __shared__ float sums[256];
     u32 lanes = 256 / slots, slot = threadIdx.x / lanes, c = blockIdx.y * lanes + threadIdx.x % lanes;
     u32 parent = blockIdx.x, first = lstm_first(keys, n, parent), end = lstm_first(keys, n, parent + 1);
@@ -100,7 +100,7 @@ extern "C" __global__ void lstm_parents(const u32* keys, const u32* order, u32 n
     __syncthreads();
     if (slot > 0 || !live) return;
     for (u32 other = 1; other < slots; other++) sum += sums[other * lanes + threadIdx.x];
-    (by_gate ? to_slopes : to_memory)[(u64)parent * columns + column] = sum;
+    (by_gate ? to_derivatives : to_memory)[(u64)parent * columns + column] = sum;
 }
 "#;
 
@@ -431,8 +431,9 @@ fn by_parent(
         let (groups, n) = (parents.groups(count)?, parents.len());
         let slots = if n > 16 * count { 8 } else { 1usize };
         let (keys, order) = (&groups.rows_of_order, &groups.order);
-        let (to_slopes, to_cell) = (&mut sums.0, &mut sums.1);
-        let arguments = arguments![keys, order, n, derivatives, to_memory, to_slopes, to_cell, width, slots];
+        let (to_derivatives, to_cell) = (&mut sums.0, &mut sums.1);
+        let arguments =
+            arguments![keys, order, n, derivatives, to_memory, to_derivatives, to_cell, width, slots];
         cuda.blocks("lstm_parents", (count, (5 * width).div_ceil(256 / slots)), 256, arguments)?;
         return Ok(sums);
     }

@@ -262,7 +262,7 @@ impl Operation for LogSoftmax {
                             let offset = starts[range.start] as usize;
                             for segment in range {
                                 let (start, end) = (starts[segment] as usize, starts[segment + 1] as usize);
-                                softmax_slopes(
+                                softmax_derivatives(
                                     &mut gradient[start - offset..end - offset],
                                     &output[start..end],
                                 );
@@ -283,7 +283,7 @@ impl Operation for LogSoftmax {
 
 /// `g − p Σ g`, for log-probabilities; nothing flows to what has probability zero.
 #[inline(always)]
-pub(crate) fn softmax_slopes(gradient: &mut [f32], output: &[f32]) {
+pub(crate) fn softmax_derivatives(gradient: &mut [f32], output: &[f32]) {
     for (gradient, output) in gradient.iter_mut().zip(output) {
         *gradient = if *output == f32::NEG_INFINITY { 0.0 } else { *gradient };
     }

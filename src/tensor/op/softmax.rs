@@ -1,6 +1,6 @@
 //! Log-softmax over each row of a matrix, with leading columns closed: the distribution over relations.
 
-use super::segment::{log_sum_exp, softmax_slopes};
+use super::segment::{log_sum_exp, softmax_derivatives};
 use crate::tensor::cpu::simd;
 use crate::tensor::cuda::launch::arguments;
 use crate::tensor::device::Backend;
@@ -92,7 +92,7 @@ impl Operation for RowLogSoftmax {
                         || {
                             for (index, gradient) in gradient.chunks_exact_mut(columns).enumerate() {
                                 let from = (first + index) * columns;
-                                softmax_slopes(gradient, &output[from..from + columns]);
+                                softmax_derivatives(gradient, &output[from..from + columns]);
                             }
                         },
                     )

@@ -16,7 +16,7 @@ extern "C" __global__ void close_elements(const u32* closed, u32 n, float* value
     u32 i = THREAD;
     if (i < n) values[closed[i]] = NEGATIVE_INFINITY;
 }
-// A block for each row; scores become slopes.
+// A block for each row; scores become derivatives.
 extern "C" __global__ void row_loss(float* scores, const u32* targets, u32 columns, float scale, float* losses) {
     float* row = scores + (u64)blockIdx.x * columns;
     u32 target = targets[blockIdx.x];
@@ -33,7 +33,7 @@ extern "C" __global__ void row_loss(float* scores, const u32* targets, u32 colum
 struct SoftmaxLoss {
     input: Var,
     output: Var,
-    slopes: RefCell<Option<Buffer<f32>>>,
+    derivatives: RefCell<Option<Buffer<f32>>>,
 }
 
 impl Tape<'_> {
@@ -47,13 +47,13 @@ impl Tape<'_> {
         targets.expect_below(columns, NAME)?;
         closed.expect_below(rows * columns, NAME)?;
         let device = self.device().clone();
-        let mut slopes = value.buffer().duplicate()?;
+        let mut derivatives = value.buffer().duplicate()?;
         let mut losses = device.allocate::<f32>(rows)?;
         let mut out = device.allocate::<f32>(1)?;
         let scale = 1.0 / rows.max(1) as f32;
         match device.backend() {
             Backend::Cpu(cpu) => {
-                let (values, targets) = (slopes.host_mut(), targets.buffer().host());
+                let (values, targets) = (derivatives.host_mut(), targets.buffer().host());
                 closed.buffer().host().iter().for_each(|&at| values[at as usize] = f32::NEG_INFINITY);
                 cpu.zip([(values, columns), (losses.host_mut(), 1)], 1, |row, [values, loss]| {
                     simd::vectorise(
@@ -71,35 +71,40 @@ impl Tape<'_> {
                 out.host_mut()[0] = (sum * f64::from(scale)) as f32;
             }
             Backend::Cuda(cuda) => {
-                let arguments = arguments![closed.buffer(), closed.len(), &mut slopes];
+                let arguments = arguments![closed.buffer(), closed.len(), &mut derivatives];
                 cuda.threads("close_elements", closed.len(), arguments)?;
-                let arguments = arguments![&mut slopes, targets.buffer(), columns, scale, &mut losses];
+                let arguments = arguments![&mut derivatives, targets.buffer(), columns, scale, &mut losses];
                 cuda.blocks("row_loss", (rows, 1), 1024, arguments)?;
                 cuda.sum_all(&losses, None, &mut out, scale)?;
             }
         }
-        let slopes = RefCell::new(Some(slopes));
-        Ok(self.record(Tensor::of(out, 1, 1), &[input], |output| SoftmaxLoss { input, output, slopes }))
+        let derivatives = RefCell::new(Some(derivatives));
+        Ok(self.record(Tensor::of(out, 1, 1), &[input], |output| SoftmaxLoss { input, output, derivatives }))
     }
 }
 
 impl Operation for SoftmaxLoss {
     fn backward(&self, flow: &mut Flow) -> Result<()> {
         let gradient = flow.output(self.output)?;
-        let Some(mut slopes) = self.slopes.take() else { return Ok(()) };
+        let Some(mut derivatives) = self.derivatives.take() else { return Ok(()) };
         match flow.device().backend() {
             Backend::Cpu(cpu) => {
                 let factor = gradient.host()[0];
                 if factor != 1.0 {
-                    cpu.rows(slopes.host_mut(), 1, |_, part| part.iter_mut().for_each(|x| *x *= factor));
+                    cpu.rows(derivatives.host_mut(), 1, |_, part| part.iter_mut().for_each(|x| *x *= factor));
                 }
             }
             Backend::Cuda(cuda) => {
-                let n = slopes.len();
+                let n = derivatives.len();
                 let blocks = n.div_ceil(256).min(2048);
-                cuda.blocks("scale_unless_one", (blocks, 1), 256, arguments![&mut slopes, &gradient, n])?;
+                cuda.blocks(
+                    "scale_unless_one",
+                    (blocks, 1),
+                    256,
+                    arguments![&mut derivatives, &gradient, n],
+                )?;
             }
         }
-        flow.add(self.input, slopes)
+        flow.add(self.input, derivatives)
     }
 }

@@ -92,8 +92,10 @@ impl Operation for Spread {
                 for query in 0..count {
                     let range = query * nodes..(query + 1) * nodes;
                     let rest = gradient[range.clone()].iter().zip(&places[range]);
-                    part[rows + query] =
-                        rest.filter(|(_, place)| **place as usize >= rows).map(|(slope, _)| slope).sum();
+                    part[rows + query] = rest
+                        .filter(|(_, place)| **place as usize >= rows)
+                        .map(|(derivative, _)| derivative)
+                        .sum();
                 }
             }
             Backend::Cuda(cuda) => {

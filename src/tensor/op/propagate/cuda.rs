@@ -1,6 +1,6 @@
 //! The aggregation on CUDA: a warp for each item of the mesh and 32 columns, a lane for each column.
 
-use super::{Masks, Sizes, Slopes};
+use super::{Derivatives, Masks, Sizes};
 use crate::tensor::cuda::Cuda;
 use crate::tensor::cuda::launch::{BLOCK, arguments};
 use crate::tensor::error::Result;
@@ -165,8 +165,8 @@ extern "C" __global__ void propagate_marks(const Net* nets, u32 slots, u32 width
     u32 from = net.piece_edges[net.item_pieces[id]] - first, end = net.piece_edges[net.item_pieces[id + 1]] - first;
     mark_edges(found, from, end, column < width, masks + (u64)net.row_edges[row] * gridDim.y + blockIdx.y);
 }
-// The slopes of mean and deviation become the factors `a` and `b` of a message's slope, in their places.
-extern "C" __global__ void propagate_slopes(const u32* degrees, u32 n, u32 width, const float* out, float* gradient) {
+// The derivatives of mean and deviation become the factors `a` and `b` of a message's derivative, in their places.
+extern "C" __global__ void propagate_derivatives(const u32* degrees, u32 n, u32 width, const float* out, float* gradient) {
     u32 i = THREAD;
     if (i >= n) return;
     u32 row = i / width, column = i % width;
@@ -176,18 +176,18 @@ extern "C" __global__ void propagate_slopes(const u32* degrees, u32 n, u32 width
     gradient[at + 3 * width] = factor;
     gradient[at] = gradient[at] * share - factor * mean;
 }
-extern "C" __global__ void propagate_start_back(u32 queries, u32 width, const float* start, const float* gradient, const uint2* starts, float* slope) {
+extern "C" __global__ void propagate_start_back(u32 queries, u32 width, const float* start, const float* gradient, const uint2* starts, float* derivative) {
     u32 i = THREAD;
     if (i >= queries * width) return;
     u32 query = i / width, column = i % width;
     const float* row = gradient + (u64)query * 4 * width + column;
     uint2 mask = starts[query * ((width + 31) / 32) + column / 32];
-    slope[i] = row[0] + row[3 * width] * start[i] + (mask.x >> (column & 31) & 1 ? row[width] : 0.0f)
+    derivative[i] = row[0] + row[3 * width] * start[i] + (mask.x >> (column & 31) & 1 ? row[width] : 0.0f)
         + (mask.y >> (column & 31) & 1 ? row[2 * width] : 0.0f);
 }
 extern "C" __global__ void propagate_back(const Net* nets, const float* __restrict__ state, const float* __restrict__ weights, u32 weight_step,
                                           const float* __restrict__ gradient, const uint2* __restrict__ masks, u32 rows, u32 items, u32 width,
-                                          float* sums, float* slope, float* parts) {
+                                          float* sums, float* derivative, float* parts) {
     u32 item = WARP;
     if (item >= items) return;
     const Net& net = *nets;
@@ -256,20 +256,20 @@ extern "C" __global__ void propagate_back(const Net* nets, const float* __restri
         total = fmaf(sum, weight, total);
     }
     if (!live) return;
-    if (slot == NONE) slope[(u64)row * width + column] = total;
+    if (slot == NONE) derivative[(u64)row * width + column] = total;
     else parts[(u64)slot * width + column] = total;
 }
-extern "C" __global__ void propagate_big_back(const Net* nets, u32 bigs, u32 width, const float* parts, float* slope) {
+extern "C" __global__ void propagate_big_back(const Net* nets, u32 bigs, u32 width, const float* parts, float* derivative) {
     u32 big = WARP, column = blockIdx.y * 32 + LANE;
     if (big >= bigs || column >= width) return;
     const Net& net = *nets;
     float sum = 0.0f;
     for (u32 s = net.big_slots[big]; s < net.big_slots[big + 1]; s++) sum += parts[(u64)s * width + column];
-    slope[(u64)net.big_rows[big] * width + column] = sum;
+    derivative[(u64)net.big_rows[big] * width + column] = sum;
 }
-// The slope of a weight of one that the message of each edge has; a warp for each item, all columns.
+// The derivative of a weight of one that the message of each edge has; a warp for each item, all columns.
 extern "C" __global__ void propagate_trace(const Net* nets, const float* state, const float* weights, u32 weight_step, const float* gradient,
-                                           const uint2* masks, u32 rows, u32 items, u32 width, u32 words, float* slopes) {
+                                           const uint2* masks, u32 rows, u32 items, u32 width, u32 words, float* derivatives) {
     u32 item = WARP;
     if (item >= items) return;
     const Net& net = *nets;
@@ -282,13 +282,13 @@ extern "C" __global__ void propagate_trace(const Net* nets, const float* state, 
         if (i < rows && !(gap.to != NONE && is_gone(gap, link, other))) {
             for (u32 c = LANE; c < width; c += 32) {
                 float x = state[(u64)row * width + c] * weights[(u64)query * weight_step + (u64)link * width + c];
-                const float* slope = gradient + (u64)i * 4 * width + c;
+                const float* derivative = gradient + (u64)i * 4 * width + c;
                 uint2 mask = masks[(u64)(net.row_edges[i] + net.backs[e]) * words + c / 32];
-                sum += x * (slope[0] + slope[3 * width] * x + (mask.x >> LANE & 1 ? slope[width] : 0.0f) + (mask.y >> LANE & 1 ? slope[2 * width] : 0.0f));
+                sum += x * (derivative[0] + derivative[3 * width] * x + (mask.x >> LANE & 1 ? derivative[width] : 0.0f) + (mask.y >> LANE & 1 ? derivative[2 * width] : 0.0f));
             }
         }
         sum = warp_sum(sum);
-        if (LANE == 0) slopes[net.row_edges[row] + e - first] = sum;
+        if (LANE == 0) derivatives[net.row_edges[row] + e - first] = sum;
     }
 }
 // A warp for each query and chunk of pieces of one kind.
@@ -328,7 +328,7 @@ extern "C" __global__ void propagate_weights(const Net* nets, const float* __res
     if (column < width) parts[(u64)task * width + column] = total;
 }
 // The chunks of each kind, added up in order for each query.
-extern "C" __global__ void propagate_kinds(const Net* nets, u32 width, const float* parts, float* slope) {
+extern "C" __global__ void propagate_kinds(const Net* nets, u32 width, const float* parts, float* derivative) {
     const Net& net = *nets;
     u32 task = WARP, column = blockIdx.y * 32 + LANE;
     if (task >= net.queries * net.kinds || column >= width) return;
@@ -337,7 +337,7 @@ extern "C" __global__ void propagate_kinds(const Net* nets, u32 width, const flo
     float sum = 0.0f;
     #pragma unroll 4
     for (u32 chunk = net.kind_chunks[kind]; chunk < net.kind_chunks[kind + 1]; chunk++) sum += from[(u64)chunk * width];
-    slope[(u64)task * width + column] = sum;
+    derivative[(u64)task * width + column] = sum;
 }
 "#;
 
@@ -393,17 +393,17 @@ pub(super) fn backward(
     sizes: Sizes,
     [state, weights, start]: [&Buffer<f32>; 3],
     given: Given,
-    slopes: &mut Slopes,
+    derivatives: &mut Derivatives,
 ) -> Result<()> {
     let Sizes { before, after, width, weight_step, .. } = sizes;
     let (net, device, queries) = (reach.descriptor.as_ref(), state.device(), reach.queries());
     let Given { mut gradient, output, masks } = given;
     let n = after.rows * width;
     let arguments = arguments![reach.row_degrees.buffer(), n, width, output, &mut gradient];
-    cuda.threads("propagate_slopes", n, arguments)?;
-    let arguments = arguments![queries, width, start, &gradient, &masks.starts, &mut slopes.start];
+    cuda.threads("propagate_derivatives", n, arguments)?;
+    let arguments = arguments![queries, width, start, &gradient, &masks.starts, &mut derivatives.start];
     cuda.threads("propagate_start_back", queries * width, arguments)?;
-    if let Some(edges) = &mut slopes.edges {
+    if let Some(edges) = &mut derivatives.edges {
         let (rows, items, words) = (after.rows, before.items, sizes.words);
         let arguments = arguments![
             net,
@@ -433,16 +433,16 @@ pub(super) fn backward(
         before.items,
         width,
         &mut sums,
-        &mut slopes.state,
+        &mut derivatives.state,
         &mut parts
     ];
     cuda.blocks("propagate_back", grid(before.items, sizes), BLOCK, arguments)?;
-    let arguments = arguments![net, before.bigs, width, &parts, &mut slopes.state];
+    let arguments = arguments![net, before.bigs, width, &parts, &mut derivatives.state];
     cuda.blocks("propagate_big_back", grid(before.bigs, sizes), BLOCK, arguments)?;
-    to_weights(cuda, reach, sizes, state, &sums, &mut slopes.weights)
+    to_weights(cuda, reach, sizes, state, &sums, &mut derivatives.weights)
 }
 
-/// The slopes of the weights, from the sums of the messages' slopes.
+/// The derivatives of the weights, from the sums of the messages' derivatives.
 pub(super) fn to_weights(
     cuda: &Cuda,
     reach: &Reach,

@@ -33,7 +33,7 @@ extern "C" __global__ void gate(const Net* nets, const float* of_state, const fl
         out[net.row_pieces[row] + piece - first] = sigmoid_of(sum);
     }
 }
-// Leaves the slopes before the ReLU for every piece, and their sums, with those of the weights, for every row.
+// Leaves the derivatives before the ReLU for every piece, and their sums, with those of the weights, for every row.
 extern "C" __global__ void gate_back(const Net* nets, const float* of_state, const float* of_kind, const float* of_query, const float* weights,
                                      const float* out, const float* gradient, u32 rows, u32 width, float* pieces, float* of_rows, float* of_weights) {
     u32 row = WARP;
@@ -45,15 +45,15 @@ extern "C" __global__ void gate_back(const Net* nets, const float* of_state, con
     for (u32 c = 0; c < 8; c++) to_row[c] = to_weights[c] = 0.0f;
     for (u32 piece = first + LANE; piece < end; piece += 32) {
         u32 kind = net.links[net.piece_edges[piece]], at = net.row_pieces[row] + piece - first;
-        float y = out[at], slope = gradient[at] * y * (1.0f - y);
+        float y = out[at], derivative = gradient[at] * y * (1.0f - y);
         #pragma unroll
         for (u32 c = 0; c < 8; c++) {
             if (c >= width) continue;
             float x = of_state[(u64)row * width + c] + of_kind[kind * width + c] + of_query[query * width + c];
-            float d = x > 0.0f ? slope * weights[c] : 0.0f;
+            float d = x > 0.0f ? derivative * weights[c] : 0.0f;
             pieces[(u64)at * width + c] = d;
             to_row[c] += d;
-            to_weights[c] += slope * fmaxf(x, 0.0f);
+            to_weights[c] += derivative * fmaxf(x, 0.0f);
         }
     }
     #pragma unroll
@@ -174,8 +174,8 @@ fn each_piece(
     }
 }
 
-/// The slopes of the inputs; those of the weights one row for each row.
-struct Slopes {
+/// The derivatives of the inputs; those of the weights one row for each row.
+struct Derivatives {
     state: Buffer<f32>,
     kinds: Buffer<f32>,
     queries: Buffer<f32>,
@@ -183,16 +183,16 @@ struct Slopes {
 }
 
 impl Gate {
-    fn slopes(
+    fn derivatives(
         &self,
         device: &Device,
         values: &[Tensor; 4],
         output: &Buffer<f32>,
         gradient: &Buffer<f32>,
-    ) -> Result<Slopes> {
+    ) -> Result<Derivatives> {
         let (reach, before, width) = (&*self.reach, self.before, self.width);
         let (kinds, queries) = (reach.mesh.kinds(), reach.queries());
-        let mut slopes = Slopes {
+        let mut derivatives = Derivatives {
             state: device.zeros(before.rows * width)?,
             kinds: device.zeros(kinds * width)?,
             queries: device.zeros(queries * width)?,
@@ -203,8 +203,9 @@ impl Gate {
             Backend::Cpu(_) => {
                 let owners = reach.row_queries.buffer().host();
                 let (output, gradient) = (output.host(), gradient.host());
-                let (of_state, of_kinds) = (slopes.state.host_mut(), slopes.kinds.host_mut());
-                let (of_queries, of_weights) = (slopes.queries.host_mut(), slopes.weights.host_mut());
+                let (of_state, of_kinds) = (derivatives.state.host_mut(), derivatives.kinds.host_mut());
+                let (of_queries, of_weights) =
+                    (derivatives.queries.host_mut(), derivatives.weights.host_mut());
                 each_piece(
                     reach,
                     before,
@@ -212,14 +213,14 @@ impl Gate {
                     width,
                     |piece, row, kind, sums, weights| {
                         let y = output[piece];
-                        let slope = gradient[piece] * y * (1.0 - y);
+                        let derivative = gradient[piece] * y * (1.0 - y);
                         let query = owners[row] as usize;
                         for column in 0..width {
-                            let passed = if sums[column] > 0.0 { slope * weights[column] } else { 0.0 };
+                            let passed = if sums[column] > 0.0 { derivative * weights[column] } else { 0.0 };
                             of_state[row * width + column] += passed;
                             of_kinds[kind * width + column] += passed;
                             of_queries[query * width + column] += passed;
-                            of_weights[row * width + column] += slope * sums[column].max(0.0);
+                            of_weights[row * width + column] += derivative * sums[column].max(0.0);
                         }
                     },
                 );
@@ -228,7 +229,7 @@ impl Gate {
                 let (net, rows) = (reach.descriptor.as_ref(), before.rows);
                 let mut pieces = device.allocate::<f32>(before.pieces * width)?;
                 let [state, kind, query, weights] = buffers;
-                let Slopes { state: of_state, weights: of_weights, .. } = &mut slopes;
+                let Derivatives { state: of_state, weights: of_weights, .. } = &mut derivatives;
                 let arguments = arguments![
                     net,
                     state,
@@ -251,19 +252,20 @@ impl Gate {
                 let mut each = device.allocate::<f32>(queries * kinds * width)?;
                 let arguments = arguments![net, width, &parts, &mut each];
                 cuda.warps("propagate_kinds", queries * kinds, arguments)?;
-                let arguments = arguments![&each, queries, kinds * width, &mut slopes.kinds, 1.0f32, false];
+                let arguments =
+                    arguments![&each, queries, kinds * width, &mut derivatives.kinds, 1.0f32, false];
                 cuda.threads("sum_parts", kinds * width, arguments)?;
                 let (runs, count) = (reach.runs.buffer(), reach.runs.len() - 1);
                 let mut parts = device.allocate::<f32>(count * width)?;
-                let arguments = arguments![runs, count, &slopes.state, rows, width, &mut parts];
+                let arguments = arguments![runs, count, &derivatives.state, rows, width, &mut parts];
                 cuda.threads("gate_runs", count * width, arguments)?;
                 let (owners, all) = (reach.row_queries.buffer(), reach.rows(reach.layers()));
                 let arguments =
-                    arguments![&parts, owners, runs, count, all, queries, width, &mut slopes.queries];
+                    arguments![&parts, owners, runs, count, all, queries, width, &mut derivatives.queries];
                 cuda.threads("judge_asked", queries * width, arguments)?;
             }
         }
-        Ok(slopes)
+        Ok(derivatives)
     }
 }
 
@@ -271,14 +273,15 @@ impl Operation for Gate {
     fn backward(&self, flow: &mut Flow) -> Result<()> {
         let gradient = flow.output(self.output)?;
         let values = self.inputs.map(|input| flow.value(input));
-        let slopes = self.slopes(&flow.device(), &values, flow.value(self.output).buffer(), &gradient)?;
+        let derivatives =
+            self.derivatives(&flow.device(), &values, flow.value(self.output).buffer(), &gradient)?;
         let [of_state, of_kind, of_query, weights] = self.inputs;
         if let Some(mut target) = flow.target(weights)? {
-            column_sums(&slopes.weights, self.before.rows, self.width, &mut target)?;
+            column_sums(&derivatives.weights, self.before.rows, self.width, &mut target)?;
             flow.put(weights, target.buffer, None);
         }
-        flow.add(of_query, slopes.queries)?;
-        flow.add(of_kind, slopes.kinds)?;
-        flow.add(of_state, slopes.state)
+        flow.add(of_query, derivatives.queries)?;
+        flow.add(of_kind, derivatives.kinds)?;
+        flow.add(of_state, derivatives.state)
     }
 }

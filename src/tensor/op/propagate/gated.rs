@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::cpu::{ITEMS, View, to_weights};
 use super::cuda::{grid, to_weights as to_weights_on_cuda};
-use super::{Sizes, Slopes};
+use super::{Derivatives, Sizes};
 use crate::tensor::cpu::disjoint::Disjoint;
 use crate::tensor::cpu::{Cpu, simd};
 use crate::tensor::cuda::Cuda;
@@ -65,7 +65,7 @@ extern "C" __global__ void gated(const Net* nets, const float* __restrict__ stat
 }
 extern "C" __global__ void gated_back(const Net* nets, const float* __restrict__ state, const float* __restrict__ weights, u32 weight_step,
                                       const float* __restrict__ gates, const float* __restrict__ gradient, u32 rows, u32 items, u32 width,
-                                      float* sums, float* slope, float* parts, float* of_gates) {
+                                      float* sums, float* derivative, float* parts, float* of_gates) {
     u32 item = WARP;
     if (item >= items) return;
     const Net& net = *nets;
@@ -90,7 +90,7 @@ extern "C" __global__ void gated_back(const Net* nets, const float* __restrict__
         total = fmaf(sum, weight, total);
     }
     if (!live) return;
-    if (slot == NONE) slope[(u64)row * width + column] = total;
+    if (slot == NONE) derivative[(u64)row * width + column] = total;
     else parts[(u64)slot * width + column] = total;
 }
 // The parts of the groups of columns, added up in order.
@@ -234,7 +234,7 @@ fn forward_on_cuda(
     cuda.blocks("propagate_big_back", grid(after.bigs, sizes), BLOCK, arguments)
 }
 
-/// The slopes of state and gates; gives the sums of the messages' slopes, piece by piece.
+/// The derivatives of state and gates; gives the sums of the messages' derivatives, piece by piece.
 fn backward(
     cpu: &Cpu,
     view: &View,
@@ -301,7 +301,7 @@ impl Gated {
         cuda: &Cuda,
         [state, weights]: [&Buffer<f32>; 2],
         (gates, gradient): (&Buffer<f32>, &Buffer<f32>),
-        slopes: &mut Slopes,
+        derivatives: &mut Derivatives,
         of_gates: &mut Buffer<f32>,
     ) -> Result<()> {
         let Sizes { before, after, width, words, weight_step, .. } = self.sizes;
@@ -321,16 +321,16 @@ impl Gated {
             items,
             width,
             &mut sums,
-            &mut slopes.state,
+            &mut derivatives.state,
             &mut parts,
             &mut gate_parts
         ];
         cuda.blocks("gated_back", grid(items, self.sizes), BLOCK, arguments)?;
-        let arguments = arguments![net, before.bigs, width, &parts, &mut slopes.state];
+        let arguments = arguments![net, before.bigs, width, &parts, &mut derivatives.state];
         cuda.blocks("propagate_big_back", grid(before.bigs, self.sizes), BLOCK, arguments)?;
         let arguments = arguments![&gate_parts, before.pieces, words, of_gates];
         cuda.threads("gated_gates", before.pieces, arguments)?;
-        to_weights_on_cuda(cuda, &self.reach, self.sizes, state, &sums, &mut slopes.weights)
+        to_weights_on_cuda(cuda, &self.reach, self.sizes, state, &sums, &mut derivatives.weights)
     }
 }
 
@@ -341,7 +341,7 @@ impl Operation for Gated {
         let gates = flow.value(self.gates);
         let (device, width) = (flow.device(), self.sizes.width);
         let length = |tensor: &Tensor| tensor.rows() * tensor.columns();
-        let mut slopes = Slopes {
+        let mut derivatives = Derivatives {
             state: device.allocate(length(&inputs[0]))?,
             weights: device.allocate(length(&inputs[1]))?,
             start: device.allocate(length(&inputs[2]))?,
@@ -354,23 +354,23 @@ impl Operation for Gated {
                 let view = View::new(&self.reach, self.sizes, values);
                 let (gates, gradient) = (gates.buffer().host(), gradient.host());
                 let count = self.reach.queries() * width;
-                slopes.start.host_mut().copy_from_slice(&gradient[..count]);
-                let state = slopes.state.host_mut();
+                derivatives.start.host_mut().copy_from_slice(&gradient[..count]);
+                let state = derivatives.state.host_mut();
                 let sums = backward(cpu, &view, gates, gradient, state, of_gates.host_mut());
-                to_weights(cpu, &view, &sums, &mut slopes);
+                to_weights(cpu, &view, &sums, &mut derivatives);
                 cpu.floats().give(sums);
             }
             Backend::Cuda(cuda) => {
                 // The rows begin with the queries' starts.
                 let bytes = self.reach.queries() * width * size_of::<f32>();
-                cuda.copy(slopes.start.pointer(), gradient.pointer(), bytes)?;
+                cuda.copy(derivatives.start.pointer(), gradient.pointer(), bytes)?;
                 let given = (gates.buffer(), &gradient);
-                self.backward_on_cuda(cuda, [values[0], values[1]], given, &mut slopes, &mut of_gates)?;
+                self.backward_on_cuda(cuda, [values[0], values[1]], given, &mut derivatives, &mut of_gates)?;
             }
         }
         flow.add(self.gates, of_gates)?;
-        flow.add(self.start, slopes.start)?;
-        flow.add(self.weights, slopes.weights)?;
-        flow.add(self.state, slopes.state)
+        flow.add(self.start, derivatives.start)?;
+        flow.add(self.weights, derivatives.weights)?;
+        flow.add(self.state, derivatives.state)
     }
 }

@@ -5,15 +5,16 @@
 //! elsewhere (`start`). Nodes that are not reached send zeros, so nothing has to be computed for them. The output is
 //! `[mean | max | min | standard deviation]`, the mean over all edges and the start.
 //!
-//! Backward, the slope of a message `x` at row `t` is `a[t] + b[t] x`, plus those of maximum and minimum where it is
+//! Backward, the derivative of a message `x` at row `t` is `a[t] + b[t] x`, plus those of maximum and minimum where it is
 //! the one. Which edge that is was noted in the forward pass as two bits an edge and column. All messages of a row by
-//! one kind are equal, so their slopes are added up first, piece by piece (`mesh`); the sum goes to the state, and by
+//! one kind are equal, so their derivatives are added up first, piece by piece (`mesh`); the sum goes to the state, and by
 //! kind to the weights. Every sum has one order, given by the mesh: no atomic additions.
 
 mod cpu;
 mod cuda;
 pub(crate) mod gate;
 pub(crate) mod gated;
+pub(crate) mod layer;
 #[cfg(test)]
 mod tests;
 
@@ -28,7 +29,7 @@ use crate::tensor::value::Tensor;
 
 pub(crate) use cuda::KERNELS;
 
-/// The least variance of messages, below which the standard deviation has no slope.
+/// The least variance of messages, below which the standard deviation has no derivative.
 const LEAST_VARIANCE: f32 = 1e-6;
 /// A standard deviation above this did not come from the least variance.
 const FREE_DEVIATION: f32 = 1.0005e-3;
@@ -67,8 +68,8 @@ struct Propagate {
     masks: Masks,
 }
 
-/// The slopes of the inputs.
-struct Slopes {
+/// The derivatives of the inputs.
+struct Derivatives {
     state: Buffer<f32>,
     weights: Buffer<f32>,
     start: Buffer<f32>,
@@ -154,7 +155,7 @@ impl Operation for Propagate {
         let inputs = [self.state, self.weights, self.start].map(|input| flow.value(input));
         let device = flow.device();
         let length = |tensor: &Tensor| tensor.rows() * tensor.columns();
-        let mut slopes = Slopes {
+        let mut derivatives = Derivatives {
             state: device.allocate(length(&inputs[0]))?,
             weights: device.allocate(length(&inputs[1]))?,
             start: device.allocate(length(&inputs[2]))?,
@@ -167,19 +168,19 @@ impl Operation for Propagate {
         match device.backend() {
             Backend::Cpu(cpu) => {
                 let given = cpu::Given { gradient, output: output.buffer(), masks: &self.masks };
-                cpu::backward(cpu, &self.reach, self.sizes, values, given, &mut slopes);
+                cpu::backward(cpu, &self.reach, self.sizes, values, given, &mut derivatives);
             }
             Backend::Cuda(cuda) => {
                 let given = cuda::Given { gradient, output: output.buffer(), masks: &self.masks };
-                cuda::backward(cuda, &self.reach, self.sizes, values, given, &mut slopes)?;
+                cuda::backward(cuda, &self.reach, self.sizes, values, given, &mut derivatives)?;
             }
         }
-        if let (Some(trace), Some(edges)) = (&self.reach.trace, slopes.edges) {
+        if let (Some(trace), Some(edges)) = (&self.reach.trace, derivatives.edges) {
             let count = edges.len();
             trace.put(self.sizes.layer, Tensor::of(edges, count, 1));
         }
-        flow.add(self.start, slopes.start)?;
-        flow.add(self.weights, slopes.weights)?;
-        flow.add(self.state, slopes.state)
+        flow.add(self.start, derivatives.start)?;
+        flow.add(self.weights, derivatives.weights)?;
+        flow.add(self.state, derivatives.state)
     }
 }

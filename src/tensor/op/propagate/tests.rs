@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::tensor::{
-    Ask, Device, Gradients, Initial, Mesh, ParameterId, Parameters, Reach, Result, Tape, Tensor, Without,
+    Ask, Device, Gradients, Initial, Mesh, Messages, ParameterId, Parameters, Reach, Result, Tape, Tensor,
+    UpdateWeights, Without,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -94,7 +95,7 @@ impl Plain {
     }
 }
 
-/// Output, slopes of the three inputs, and the inputs themselves.
+/// Output, derivatives of the three inputs, and the inputs themselves.
 type Outcome = (Vec<f32>, [Vec<f32>; 3], [Vec<f32>; 3]);
 
 /// A problem: a graph, queries, and the inputs of one layer.
@@ -121,7 +122,7 @@ impl Problem {
         Arc::new(Reach::new(&self.plain.mesh(device), &self.asks, self.layer).unwrap())
     }
 
-    /// Output, slopes of the three inputs, and the inputs themselves.
+    /// Output, derivatives of the three inputs, and the inputs themselves.
     fn run(&self, device: &Device) -> Result<Outcome> {
         let reach = self.reach(device);
         let parameters = self.parameters(device, &reach);
@@ -176,7 +177,7 @@ impl Problem {
                 assert_eq!(ours.count(), reached.iter().filter(|it| **it).count());
             }
         }
-        let (output, slopes, inputs) = self.run(device).unwrap();
+        let (output, derivatives, inputs) = self.run(device).unwrap();
         let exact = inputs.map(|list| list.into_iter().map(f64::from).collect::<Vec<f64>>());
         let before = reach.rows(self.layer - 1);
         let expected = self.naive(&rows, before, &exact);
@@ -194,21 +195,21 @@ impl Problem {
         };
         let here = loss(&exact);
         let (mut checked, mut bent) = (0, 0);
-        for (which, slopes) in slopes.iter().enumerate() {
-            for at in (0..slopes.len()).step_by(1 + slopes.len() / 40) {
+        for (which, derivatives) in derivatives.iter().enumerate() {
+            for at in (0..derivatives.len()).step_by(1 + derivatives.len() / 40) {
                 let moved = |offset: f64| {
                     let mut inputs = exact.clone();
                     inputs[which][at] += offset;
                     loss(&inputs)
                 };
                 let (up, down) = ((moved(1e-6) - here) / 1e-6, (here - moved(-1e-6)) / 1e-6);
-                // At a bend (two equal messages, a deviation at its least) there is no one slope.
+                // At a bend (two equal messages, a deviation at its least) there is no one derivative.
                 if (up - down).abs() > 1e-3 * (1.0 + up.abs()) {
                     bent += 1;
                     continue;
                 }
                 checked += 1;
-                let ours = f64::from(slopes[at]);
+                let ours = f64::from(derivatives[at]);
                 assert!(
                     (ours - up).abs() < 5e-3 * (1.0 + up.abs()),
                     "input {which}, element {at}: {ours}, not {up}"
@@ -244,6 +245,48 @@ fn random_meshes_aggregate_as_the_naive_way_does() {
 }
 
 #[test]
+fn a_layer_without_a_gradient_is_the_same_as_its_two_parts() {
+    let hub = (1..900u32).map(|node| (node, 2 * (node % 2), 0)).chain([(5, 0, 7), (7, 2, 9)]);
+    for (plain, width) in [(Plain::random(3, 40, 6, 90), 37), (Plain::new(1000, 4, hub), 32)] {
+        let (device, layer) = (Device::cpu(2).unwrap(), 2);
+        let first = plain.edges[0];
+        let asks = vec![
+            ask(5),
+            Ask { start: first.0, without: Some(Without { node: first.2, kind: Some(first.1) }) },
+            ask(999 % plain.nodes as u32),
+        ];
+        let reach = Arc::new(Reach::new(&plain.mesh(&device), &asks, layer).unwrap());
+        let mut parameters = Parameters::new(&device, 5);
+        let shapes = [
+            (reach.rows(1), width),
+            (asks.len(), plain.kinds * width),
+            (asks.len(), width),
+            (width, width),
+            (4 * width, 3 * width),
+            (1, width),
+            (1, width),
+            (1, width),
+        ];
+        for (at, (rows, columns)) in shapes.into_iter().enumerate() {
+            parameters.dense(&format!("input {at}"), rows, columns, Initial::Normal(0.3)).unwrap();
+        }
+        let ids: Vec<ParameterId> = parameters.ids().collect();
+        let run = |mut tape: Tape| {
+            let x: Vec<_> = ids.iter().map(|id| tape.parameter(*id)).collect();
+            let messages = Messages { passed: x[0], weights: x[1], start: x[2] };
+            let weights = UpdateWeights { own: x[3], mixed: x[4], bias: x[5], scale: x[6], shift: x[7] };
+            let out = tape.propagate_layer(x[0], messages, weights, (&reach, layer), 0.0).unwrap();
+            tape.value(out).to_vec().unwrap()
+        };
+        let (whole, parts) = (run(Tape::inference(&parameters)), run(Tape::training(&parameters, 1)));
+        assert_eq!(whole.len(), parts.len());
+        for (left, right) in whole.iter().zip(&parts) {
+            assert!((left - right).abs() < 1e-4 * (1.0 + right.abs()), "{left} and {right}");
+        }
+    }
+}
+
+#[test]
 fn one_kind_isolated_nodes_and_loops_are_no_exception() {
     for device in crate::tensor::check::devices() {
         let plain = Plain::new(6, 2, [(0, 0, 1), (1, 0, 1), (1, 0, 2), (2, 0, 0)]);
@@ -258,9 +301,9 @@ fn one_kind_isolated_nodes_and_loops_are_no_exception() {
             width: 4,
             shared: false,
         };
-        let (output, slopes, inputs) = empty.run(&device).unwrap();
+        let (output, derivatives, inputs) = empty.run(&device).unwrap();
         assert_eq!(output[..4], inputs[2][..4], "the mean is the start");
-        assert!(slopes[1].iter().all(|slope| *slope == 0.0));
+        assert!(derivatives[1].iter().all(|derivative| *derivative == 0.0));
         let none = Problem { asks: Vec::new(), ..empty };
         assert!(none.run(&device).unwrap().0.is_empty());
     }
@@ -310,7 +353,11 @@ fn a_hub_of_a_million_edges_sums_to_what_it_should() {
         let loss = tape.mean(out).unwrap();
         tape.backward(loss, &mut gradients).unwrap();
         assert!(
-            gradients.of(parameters.find("state").unwrap()).unwrap().iter().all(|slope| slope.is_finite())
+            gradients
+                .of(parameters.find("state").unwrap())
+                .unwrap()
+                .iter()
+                .all(|derivative| derivative.is_finite())
         );
     }
 }

@@ -4,19 +4,23 @@
 //! the row's degree over its mean. The aggregates are multiplied once, by `[W₁ | W₂ | W₃]`, and the three parts combined,
 //! so no concatenation is made. Rows that this layer reached for the first time have an old state of zero.
 
+mod cpu;
+
 use std::sync::Arc;
 
-use super::linear::{add_product_to_weight, column_sums};
-use super::product::{Side, product};
-use crate::tensor::cpu::{Cpu, simd};
+use crate::tensor::cpu::simd;
 use crate::tensor::cuda::launch::{BLOCK, arguments};
 use crate::tensor::device::{Backend, Device};
 use crate::tensor::error::{Result, expect_shape};
 use crate::tensor::memory::Buffer;
+use crate::tensor::op::linear::{add_product_to_weight, column_sums};
+use crate::tensor::op::product::{Side, product};
 use crate::tensor::random::Dropout;
 use crate::tensor::reach::Reach;
 use crate::tensor::tape::{Flow, Operation, Tape, Var};
 use crate::tensor::value::Tensor;
+
+pub(crate) use cpu::RowUpdate;
 
 /// What is added to a variance before its root is taken.
 const EPSILON: f32 = 1e-5;
@@ -63,7 +67,7 @@ extern "C" __global__ void update(const float* state, const float* mixed, const 
 }
 // Warps visit rows in turn; each block leaves the sums of its rows for scale, shift and bias.
 extern "C" __global__ void update_back(const float* sum, const float* gradient, const u32* degrees, float mean_log, u32 rows, u32 width, u32 parts,
-                                       const float* scale, const float* shift, Dropout dropout, float* slope, float* mixed_slope,
+                                       const float* scale, const float* shift, Dropout dropout, float* derivative, float* mixed_derivative,
                                        float* scales, float* shifts, float* biases) {
     __shared__ float all[8][3][256];
     u32 warp = threadIdx.x >> 5;
@@ -99,14 +103,14 @@ extern "C" __global__ void update_back(const float* sum, const float* gradient, 
         first = warp_sum(first) / width;
         second = warp_sum(second) / width;
         float s = factor_of(degrees[row], mean_log);
-        float* to = mixed_slope + (u64)row * parts * width;
+        float* to = mixed_derivative + (u64)row * parts * width;
         #pragma unroll
         for (u32 u = 0; u < 8; u++) {
             u32 c = u * 32 + LANE;
             if (c >= width) continue;
             float z = root * (g[u] - first - x[u] * second);
             of_bias[u] += z;
-            slope[(u64)row * width + c] = z;
+            derivative[(u64)row * width + c] = z;
             to[c] = z;
             if (parts == 3) {
                 to[width + c] = s * z;
@@ -181,26 +185,10 @@ impl Tape<'_> {
         (reach, layer): (&Arc<Reach>, usize),
         dropout: f32,
     ) -> Result<Var> {
-        const NAME: &str = "update";
         let dropout = self.dropout_of(dropout);
-        let [before, width] = self.input(NAME, state)?.shape();
-        let [rows, depth] = self.input(NAME, aggregates)?.shape();
-        let here = [reach.rows(layer - 1), reach.rows(layer)];
-        expect_shape([before, rows] == here, NAME, "rows and rows reached", &[before, rows], &here)?;
-        expect_shape(width <= WIDEST, NAME, "width and the widest", &[width], &[WIDEST])?;
-        let [_, columns] = self.shape(weights.mixed);
-        let parts = if columns == width { 1 } else { 3 };
-        let expected = [
-            (weights.own, [width, width]),
-            (weights.mixed, [depth, parts * width]),
-            (weights.bias, [1, width]),
-            (weights.scale, [1, width]),
-            (weights.shift, [1, width]),
-        ];
-        for (weight, wanted) in expected {
-            let shape = self.shape(weight);
-            expect_shape(shape == wanted, NAME, "weight and state", &shape, &wanted)?;
-        }
+        let [rows, depth] = self.input("update", aggregates)?.shape();
+        let sizes = self.update_sizes(state, [rows, depth], weights, (reach, layer), dropout)?;
+        let Sizes { before, width, parts, .. } = sizes;
         let device = self.device().clone();
         let mut mixed = device.allocate::<f32>(rows * parts * width)?;
         let (left, right) = (self.at(aggregates).buffer(), self.at(weights.mixed).buffer());
@@ -209,14 +197,13 @@ impl Tape<'_> {
         let (old, own) = (self.at(state).buffer(), self.at(weights.own).buffer());
         product(&mut sum, 0, Side::new(old, before, width), Side::new(own, width, width), false)?;
         let mut out = device.allocate::<f32>(rows * width)?;
-        let sizes = Sizes { before, rows, width, parts, mean_log: reach.mesh.0.mean_log, dropout };
         let [bias, scale, shift] =
             [weights.bias, weights.scale, weights.shift].map(|weight| self.at(weight).buffer());
         let degrees = reach.row_degrees.buffer();
         match device.backend() {
-            Backend::Cpu(cpu) => {
+            Backend::Cpu(threads) => {
                 let inputs = [old, &mixed, bias, scale, shift].map(Buffer::host);
-                forward(cpu, sizes, inputs, degrees.host(), sum.host_mut(), out.host_mut());
+                cpu::forward(threads, sizes, inputs, degrees.host(), sum.host_mut(), out.host_mut());
             }
             Backend::Cuda(cuda) => {
                 let mean_log = sizes.mean_log;
@@ -243,70 +230,55 @@ impl Tape<'_> {
     }
 }
 
-/// What a degree multiplies the second part of the aggregates by, and divides the third by.
-fn factor_of(degree: u32, mean_log: f32) -> f32 {
-    ((degree as f32).ln() / mean_log).max(LEAST_FACTOR)
-}
+impl Tape<'_> {
+    /// What [`RowUpdate`] needs for aggregates of `depth` columns, with all inputs on the CPU.
+    pub(crate) fn row_update<'a>(
+        &'a self,
+        state: Var,
+        depth: usize,
+        weights: UpdateWeights,
+        (reach, layer): (&'a Reach, usize),
+    ) -> Result<RowUpdate<'a>> {
+        let given = [reach.rows(layer), depth];
+        let sizes = self.update_sizes(state, given, weights, (reach, layer), Dropout::NONE)?;
+        let UpdateWeights { own, mixed, bias, scale, shift } = weights;
+        let values = [state, own, mixed, bias, scale, shift].map(|var| self.at(var).buffer().host());
+        Ok(RowUpdate { sizes, values, degrees: reach.row_degrees.buffer().host() })
+    }
 
-/// The mean and the inverse deviation of a row.
-#[inline(always)]
-fn moments(row: &[f32]) -> (f32, f32) {
-    let mean = simd::sum(row) / row.len() as f32;
-    let squares = row.iter().map(|x| (x - mean) * (x - mean)).sum::<f32>();
-    (mean, 1.0 / (squares / row.len() as f32 + EPSILON).sqrt())
-}
-
-fn forward(
-    cpu: &Cpu,
-    sizes: Sizes,
-    [state, mixed, bias, scale, shift]: [&[f32]; 5],
-    degrees: &[u32],
-    sum: &mut [f32],
-    out: &mut [f32],
-) {
-    let Sizes { before, width, parts, mean_log, dropout, .. } = sizes;
-    cpu.zip([(sum, width), (out, width)], ROWS, |first, [sums, outs]| {
-        simd::vectorise(
-            #[inline(always)]
-            || {
-                for (index, (sum, out)) in
-                    sums.chunks_exact_mut(width).zip(outs.chunks_exact_mut(width)).enumerate()
-                {
-                    let row = first + index;
-                    let mixed = &mixed[row * parts * width..][..parts * width];
-                    if row >= before {
-                        sum.fill(0.0);
-                    }
-                    for column in 0..width {
-                        sum[column] += bias[column] + mixed[column];
-                    }
-                    if parts == 3 {
-                        let factor = factor_of(degrees[row], mean_log);
-                        let inverse = 1.0 / factor;
-                        let (second, third) = mixed[width..].split_at(width);
-                        for column in 0..width {
-                            sum[column] += factor * second[column] + third[column] * inverse;
-                        }
-                    }
-                    let (mean, root) = moments(sum);
-                    for column in 0..width {
-                        let y = (sum[column] - mean) * root * scale[column] + shift[column];
-                        out[column] = if y > 0.0 { y } else { 0.0 };
-                    }
-                    if !dropout.is_none() {
-                        dropout.apply(out, row * width);
-                    }
-                    if row < before {
-                        simd::add(out, &state[row * width..][..width]);
-                    }
-                }
-            },
-        )
-    });
+    /// The sizes of an update from aggregates of this shape, once all shapes are seen to fit.
+    fn update_sizes(
+        &self,
+        state: Var,
+        [rows, depth]: [usize; 2],
+        weights: UpdateWeights,
+        (reach, layer): (&Reach, usize),
+        dropout: Dropout,
+    ) -> Result<Sizes> {
+        const NAME: &str = "update";
+        let [before, width] = self.input(NAME, state)?.shape();
+        let here = [reach.rows(layer - 1), reach.rows(layer)];
+        expect_shape([before, rows] == here, NAME, "rows and rows reached", &[before, rows], &here)?;
+        expect_shape(width <= WIDEST, NAME, "width and the widest", &[width], &[WIDEST])?;
+        let [_, columns] = self.shape(weights.mixed);
+        let parts = if columns == width { 1 } else { 3 };
+        let expected = [
+            (weights.own, [width, width]),
+            (weights.mixed, [depth, parts * width]),
+            (weights.bias, [1, width]),
+            (weights.scale, [1, width]),
+            (weights.shift, [1, width]),
+        ];
+        for (weight, wanted) in expected {
+            let shape = self.shape(weight);
+            expect_shape(shape == wanted, NAME, "weight and state", &shape, &wanted)?;
+        }
+        Ok(Sizes { before, rows, width, parts, mean_log: reach.mesh.0.mean_log, dropout })
+    }
 }
 
 /// The gradients of the sum, of the mixed aggregates, and, one row for each part of the work, of scale, shift and bias.
-struct Slopes {
+struct Derivatives {
     sum: Buffer<f32>,
     mixed: Buffer<f32>,
     rows: [Buffer<f32>; 3],
@@ -314,16 +286,16 @@ struct Slopes {
 }
 
 impl Update {
-    fn slopes(
+    fn derivatives(
         &self,
         device: &Device,
         gradient: &Buffer<f32>,
         scale: &Tensor,
         shift: &Tensor,
-    ) -> Result<Slopes> {
+    ) -> Result<Derivatives> {
         let Sizes { rows, width, parts, mean_log, dropout, .. } = self.sizes;
         let chunks = if device.is_cuda() { BLOCKS } else { rows.div_ceil(ROWS) };
-        let mut slopes = Slopes {
+        let mut derivatives = Derivatives {
             sum: device.allocate(rows * width)?,
             mixed: device.allocate(rows * parts * width)?,
             rows: [
@@ -336,12 +308,12 @@ impl Update {
         let degrees = self.reach.row_degrees.buffer();
         let (scale, shift) = (scale.buffer(), shift.buffer());
         match device.backend() {
-            Backend::Cpu(cpu) => {
+            Backend::Cpu(threads) => {
                 let inputs = [&self.sum, gradient, scale, shift].map(Buffer::host);
-                backward(cpu, self.sizes, inputs, degrees.host(), &mut slopes);
+                cpu::backward(threads, self.sizes, inputs, degrees.host(), &mut derivatives);
             }
             Backend::Cuda(cuda) => {
-                let Slopes { sum, mixed, rows: [scales, shifts, biases], .. } = &mut slopes;
+                let Derivatives { sum, mixed, rows: [scales, shifts, biases], .. } = &mut derivatives;
                 let arguments = arguments![
                     &self.sum, gradient, degrees, mean_log, rows, width, parts, scale, shift, dropout, sum,
                     mixed, scales, shifts, biases
@@ -349,63 +321,8 @@ impl Update {
                 cuda.blocks("update_back", (BLOCKS, 1), BLOCK, arguments)?;
             }
         }
-        Ok(slopes)
+        Ok(derivatives)
     }
-}
-
-fn backward(
-    cpu: &Cpu,
-    sizes: Sizes,
-    [sum, gradient, scale, shift]: [&[f32]; 4],
-    degrees: &[u32],
-    slopes: &mut Slopes,
-) {
-    let Sizes { rows, width, parts, mean_log, dropout, .. } = sizes;
-    let [scales, shifts, biases] = slopes.rows.each_mut().map(|rows| rows.host_mut().chunks_exact_mut(width));
-    let sums = slopes.sum.host_mut().chunks_mut(ROWS * width);
-    let mixed = slopes.mixed.host_mut().chunks_mut(ROWS * parts * width);
-    let tasks: Vec<_> = sums.zip(mixed).zip(scales).zip(shifts).zip(biases).enumerate().collect();
-    cpu.run(tasks, |(task, ((((sum_slopes, mixed_slopes), of_scale), of_shift), of_bias))| {
-        simd::vectorise(
-            #[inline(always)]
-            || {
-                let mut normal = vec![0.0f32; width];
-                for row in task * ROWS..((task + 1) * ROWS).min(rows) {
-                    let sum = &sum[row * width..][..width];
-                    let slope = &mut sum_slopes[(row - task * ROWS) * width..][..width];
-                    slope.copy_from_slice(&gradient[row * width..][..width]);
-                    if !dropout.is_none() {
-                        dropout.apply(slope, row * width);
-                    }
-                    let (mean, root) = moments(sum);
-                    for column in 0..width {
-                        normal[column] = (sum[column] - mean) * root;
-                        let open = normal[column] * scale[column] + shift[column] > 0.0;
-                        let passed = if open { slope[column] } else { 0.0 };
-                        of_scale[column] += passed * normal[column];
-                        of_shift[column] += passed;
-                        slope[column] = passed * scale[column];
-                    }
-                    let first = simd::sum(slope) / width as f32;
-                    let second = simd::dot(slope, &normal) / width as f32;
-                    for column in 0..width {
-                        slope[column] = root * (slope[column] - first - normal[column] * second);
-                        of_bias[column] += slope[column];
-                    }
-                    let mixed = &mut mixed_slopes[(row - task * ROWS) * parts * width..][..parts * width];
-                    mixed[..width].copy_from_slice(slope);
-                    if parts == 3 {
-                        let factor = factor_of(degrees[row], mean_log);
-                        let inverse = 1.0 / factor;
-                        for column in 0..width {
-                            mixed[width + column] = factor * slope[column];
-                            mixed[2 * width + column] = slope[column] * inverse;
-                        }
-                    }
-                }
-            },
-        )
-    });
 }
 
 impl Operation for Update {
@@ -414,21 +331,21 @@ impl Operation for Update {
         let Sizes { before, rows, width, parts, .. } = self.sizes;
         let UpdateWeights { own, mixed, bias, scale, shift } = self.weights;
         let device = flow.device();
-        let slopes = self.slopes(&device, &gradient, &flow.value(scale), &flow.value(shift))?;
-        for (input, sums) in [scale, shift, bias].into_iter().zip(&slopes.rows) {
+        let derivatives = self.derivatives(&device, &gradient, &flow.value(scale), &flow.value(shift))?;
+        for (input, sums) in [scale, shift, bias].into_iter().zip(&derivatives.rows) {
             if let Some(mut target) = flow.target(input)? {
-                column_sums(sums, slopes.chunks, width, &mut target)?;
+                column_sums(sums, derivatives.chunks, width, &mut target)?;
                 flow.put(input, target.buffer, None);
             }
         }
         let (state, aggregates) = (flow.value(self.state), flow.value(self.aggregates));
         let depth = aggregates.columns();
         if let Some(mut target) = flow.target(mixed)? {
-            add_product_to_weight(&mut target, &aggregates, &slopes.mixed, 0, parts * width)?;
+            add_product_to_weight(&mut target, &aggregates, &derivatives.mixed, 0, parts * width)?;
             flow.put(mixed, target.buffer, None);
         }
         if let Some(mut target) = flow.target(own)? {
-            add_product_to_weight(&mut target, &state, &slopes.sum, 0, width)?;
+            add_product_to_weight(&mut target, &state, &derivatives.sum, 0, width)?;
             flow.put(own, target.buffer, None);
         }
         if let Some(mut target) = flow.target(self.aggregates)? {
@@ -437,7 +354,7 @@ impl Operation for Update {
             product(
                 &mut target.buffer,
                 0,
-                Side::new(&slopes.mixed, rows, parts * width),
+                Side::new(&derivatives.mixed, rows, parts * width),
                 right,
                 !target.fresh,
             )?;
@@ -447,7 +364,7 @@ impl Operation for Update {
             add_first(&mut target.buffer, &gradient, before * width, target.fresh)?;
             let weight = flow.value(own);
             let right = Side::new(weight.buffer(), width, width).transposed();
-            product(&mut target.buffer, 0, Side::new(&slopes.sum, before, width), right, true)?;
+            product(&mut target.buffer, 0, Side::new(&derivatives.sum, before, width), right, true)?;
             flow.put(self.state, target.buffer, None);
         }
         Ok(())

@@ -1,0 +1,327 @@
+//! Who is reached from where: the rows that a batch of queries propagates over, layer by layer.
+//!
+//! A *row* is a pair of a query and a node that messages from the query's start have reached. Rows are numbered by
+//! (steps from the start, query, node), so the rows of layer `l` are the first [`Reach::rows`]`(l)` of all, and a row
+//! keeps its number in every later layer. Rows `0..queries` are the starts. Nodes that nothing reaches have no row and
+//! cost nothing.
+//!
+//! An edge may be taken out for one query alone ([`Ask::without`]). Everything is made on the host, query by query on
+//! all threads, and copied to the device without waiting.
+
+mod kernels;
+mod lists;
+mod search;
+
+use std::sync::{Arc, Mutex};
+
+use rayon::prelude::*;
+
+use super::error::{Result, TensorError, expect_shape};
+use super::memory::Buffer;
+use super::mesh::{Edges, Mesh};
+use super::value::{Indices, Tensor};
+use lists::Lists;
+use search::{Reached, Search};
+
+pub(crate) use kernels::KERNELS;
+
+/// No row, no node, no slot.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// One query: where it starts, and what is taken out of the mesh for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// The node where messages start.
+    pub start: u32,
+    /// Edges between the start and another node that are taken out, in both directions.
+    pub without: Option<Without>,
+}
+
+/// Edges that are taken out for one query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Without {
+    /// The other end.
+    pub node: u32,
+    /// The kind of the edge, seen from the start; `None` takes out every edge between the two.
+    pub kind: Option<u32>,
+}
+
+impl Ask {
+    /// Whether the edge by `link` from `node` to `other` is taken out.
+    pub(crate) fn misses(&self, node: u32, link: u32, other: u32) -> bool {
+        let Some(Without { node: end, kind }) = self.without else { return false };
+        (node == self.start && other == end && kind.is_none_or(|kind| kind == link))
+            || (node == end && other == self.start && kind.is_none_or(|kind| kind ^ 1 == link))
+    }
+
+    /// Whether an edge of `node` may be taken out.
+    pub(crate) fn concerns(&self, node: u32) -> bool {
+        self.without.is_some_and(|without| node == self.start || node == without.node)
+    }
+}
+
+/// How much of the lists belongs to the rows of a layer and of all before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) rows: usize,
+    /// Edges and pieces of these rows.
+    pub(crate) edges: usize,
+    pub(crate) pieces: usize,
+    /// Items of these rows; rows with more than one item, and the items of those.
+    pub(crate) items: usize,
+    pub(crate) bigs: usize,
+    pub(crate) slots: usize,
+}
+
+impl Extent {
+    fn add(&mut self, other: Extent) {
+        self.rows += other.rows;
+        self.edges += other.edges;
+        self.pieces += other.pieces;
+        self.items += other.items;
+        self.bigs += other.bigs;
+        self.slots += other.slots;
+    }
+
+    fn of_node(edges: &Edges, node: usize) -> Extent {
+        let count = |starts: &[u32]| (starts[node + 1] - starts[node]) as usize;
+        let items = count(&edges.item_starts.host);
+        let big = items > 1;
+        Extent {
+            rows: 1,
+            edges: count(&edges.starts.host),
+            pieces: count(&edges.piece_starts.host),
+            items,
+            bigs: usize::from(big),
+            slots: if big { items } else { 0 },
+        }
+    }
+}
+
+/// The rows of a batch of queries. See the module.
+pub struct Reach {
+    pub(crate) mesh: Mesh,
+    pub(crate) asks: Vec<Ask>,
+    /// By layer, the starts alone first.
+    pub(crate) extents: Vec<Extent>,
+    /// The row of every (query, node); `NONE` for a node that is not reached.
+    pub(crate) places: Indices,
+    pub(crate) row_nodes: Indices,
+    /// The node and the query of each row, on the host.
+    order: Vec<u32>,
+    order_queries: Vec<u32>,
+    /// How far each query has come, where layers are added one by one.
+    searches: Vec<Search>,
+    pub(crate) row_queries: Indices,
+    /// The first of the row's edges among the edges of all rows, and the same for pieces.
+    pub(crate) row_edges: Indices,
+    pub(crate) row_pieces: Indices,
+    /// The row's edges that are not taken out, and one more for the start.
+    pub(crate) row_degrees: Indices,
+    pub(crate) item_rows: Indices,
+    pub(crate) item_ids: Indices,
+    /// Where an item of a row with several leaves what it found; `NONE` for the only item of its row.
+    pub(crate) item_slots: Indices,
+    /// Rows of several items, and the first of their slots (one more).
+    pub(crate) big_rows: Indices,
+    pub(crate) big_slots: Indices,
+    /// The items that have a slot.
+    pub(crate) slot_items: Indices,
+    /// Where stretches of rows of one query start, and, behind all rows, one for each query (one more).
+    pub(crate) runs: Indices,
+    gone_nodes: Indices,
+    gone_links: Indices,
+    /// On CUDA: where all lists are.
+    pub(crate) descriptor: Option<Buffer<u32>>,
+    /// Where the backward pass leaves the derivative of every edge, if somebody wants it.
+    pub(crate) trace: Option<Arc<Trace>>,
+}
+
+/// How much each edge of each layer matters: the derivative of what a tape runs backward from, in a weight of one that
+/// every message has.
+#[derive(Default)]
+pub struct Trace(Mutex<Vec<(usize, Tensor)>>);
+
+impl Trace {
+    pub(crate) fn put(&self, layer: usize, derivatives: Tensor) {
+        self.0.lock().expect("no code panics while it holds the trace").push((layer, derivatives));
+    }
+
+    /// The derivatives of the edges of each layer, in the order in which [`Reach::each_edge`] visits them.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn by_layer(&self) -> Result<Vec<Vec<f32>>> {
+        let mut layers = self.0.lock().expect("no code panics while it holds the trace").clone();
+        layers.sort_by_key(|(layer, _)| *layer);
+        layers.iter().map(|(_, derivatives)| derivatives.to_vec()).collect()
+    }
+}
+
+impl Reach {
+    /// What the messages of `asks` reach in `layers` steps.
+    ///
+    /// # Errors
+    /// If a query starts at no node of the mesh, or the device fails.
+    pub fn new(mesh: &Mesh, asks: &[Ask], layers: usize) -> Result<Reach> {
+        expect_starts(mesh, asks)?;
+        let edges = &*mesh.0;
+        let searches = asks.par_iter().map(|ask| {
+            let mut search = Search::new(edges, ask);
+            (1..=layers).for_each(|step| search.go_on(edges, ask, step, None));
+            search
+        });
+        let searches: Vec<Search> = searches.collect();
+        Reach::of(mesh, asks, &searches, layers, false)
+    }
+
+    /// The starts alone, of which some are to be gone on from: see [`Reach::grown`].
+    ///
+    /// # Errors
+    /// As [`Reach::new`].
+    pub fn start(mesh: &Mesh, asks: &[Ask]) -> Result<Reach> {
+        expect_starts(mesh, asks)?;
+        let searches: Vec<Search> = asks.iter().map(|ask| Search::new(&mesh.0, ask)).collect();
+        let mut reach = Reach::of(mesh, asks, &searches, 0, true)?;
+        reach.searches = searches;
+        Ok(reach)
+    }
+
+    /// The same with one layer more, reached from the rows of `passing` alone (one flag a row). Rows keep their
+    /// numbers.
+    ///
+    /// # Errors
+    /// If there is not one flag a row, the reach was not begun by [`Reach::start`], or the device fails.
+    pub fn grown(&self, passing: &[bool]) -> Result<Reach> {
+        let (edges, layer) = (&*self.mesh.0, self.layers() + 1);
+        let fits = passing.len() == self.rows(layer - 1) && self.searches.len() == self.queries();
+        expect_shape(fits, "grown", "flags and rows", &[passing.len()], &[self.rows(layer - 1)])?;
+        let mut from: Vec<Vec<u32>> = vec![Vec::new(); self.queries()];
+        for ((&node, &query), _) in
+            self.order.iter().zip(&self.order_queries).zip(passing).filter(|(_, pass)| **pass)
+        {
+            from[query as usize].push(node);
+        }
+        let mut searches = self.searches.clone();
+        let all = searches.par_iter_mut().zip(&self.asks).zip(&from);
+        all.for_each(|((search, ask), from)| search.go_on(edges, ask, layer, Some(from)));
+        let mut reach = Reach::of(&self.mesh, &self.asks, &searches, layer, true)?;
+        (reach.searches, reach.trace) = (searches, self.trace.clone());
+        Ok(reach)
+    }
+
+    fn of(mesh: &Mesh, asks: &[Ask], searches: &[Search], layers: usize, keep: bool) -> Result<Reach> {
+        let edges = &*mesh.0;
+        let reached: Vec<Reached> = searches.par_iter().map(|search| search.reached(edges, layers)).collect();
+        let total: usize = reached.iter().flat_map(|one| &one.steps).map(|step| step.edges).sum();
+        if total.max(asks.len() * edges.nodes) >= NONE as usize {
+            let why = format!("{} queries at once reach {total} edges; ask fewer at a time", asks.len());
+            return Err(TensorError::Parameter { name: "reach".to_string(), why });
+        }
+        Lists::new(mesh, asks, &reached, layers).finish(mesh, asks, keep || asks.len() == 1)
+    }
+
+    /// The query of every row, for a reach that grows layer by layer.
+    pub fn row_queries(&self) -> &[u32] {
+        &self.order_queries
+    }
+
+    /// How many queries there are.
+    pub fn queries(&self) -> usize {
+        self.asks.len()
+    }
+
+    /// How many layers there are.
+    pub fn layers(&self) -> usize {
+        self.extents.len() - 1
+    }
+
+    /// How many rows have been reached after so many layers.
+    pub fn rows(&self, layer: usize) -> usize {
+        self.extents[layer].rows
+    }
+
+    /// From now on the backward pass of a tape that propagates over these rows leaves the derivative of every edge.
+    pub fn trace(&mut self) -> Arc<Trace> {
+        self.trace.get_or_insert_default().clone()
+    }
+
+    /// Visits the edges along which messages of layer `layer + 1` go, for a reach of one query: the node they leave,
+    /// their kind, the node they come to, and their derivative. Edges that are taken out have none.
+    pub fn each_edge(&self, layer: usize, derivatives: &[f32], mut visit: impl FnMut(u32, u32, u32, f32)) {
+        let edges = &*self.mesh.0;
+        let mut at = 0;
+        for &node in self.order.iter().take(self.extents[layer].rows) {
+            for edge in edges.edges_of(node as usize) {
+                let (link, other) = (edges.links.host[edge], edges.others.host[edge]);
+                if !self.asks[0].misses(node, link, other) {
+                    visit(node, link, other, derivatives[at]);
+                }
+                at += 1;
+            }
+        }
+    }
+
+    /// How many edges end at the rows of this layer, those included along which nothing comes.
+    pub fn edges(&self, layer: usize) -> usize {
+        self.extents[layer].edges
+    }
+}
+
+/// An error unless every query starts at a node of the mesh.
+fn expect_starts(mesh: &Mesh, asks: &[Ask]) -> Result<()> {
+    let rows = mesh.nodes();
+    match asks.iter().position(|ask| ask.start as usize >= rows) {
+        Some(position) => {
+            Err(TensorError::Index { operation: "reach", index: asks[position].start, position, rows })
+        }
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::Device;
+
+    /// A chain 0 – 1 – 2 – 3 by kind 0, and node 4 alone.
+    fn chain(device: &Device) -> Mesh {
+        let (starts, links) = (vec![0, 1, 3, 5, 6, 6], vec![0, 0, 1, 0, 1, 1]);
+        Mesh::new(device, 2, starts, links, vec![1, 2, 0, 3, 1, 2]).unwrap()
+    }
+
+    #[test]
+    fn rows_come_by_step_query_and_node() {
+        let device = Device::cpu(2).unwrap();
+        let mesh = chain(&device);
+        let cut = Without { node: 2, kind: Some(0) };
+        let asks = [
+            Ask { start: 1, without: None },
+            Ask { start: 1, without: Some(cut) },
+            Ask { start: 4, without: None },
+        ];
+        let reach = Reach::new(&mesh, &asks, 2).unwrap();
+        assert_eq!((0..=2).map(|layer| reach.rows(layer)).collect::<Vec<_>>(), [3, 6, 7]);
+        let list = |indices: &Indices| indices.to_vec().unwrap();
+        assert_eq!(list(&reach.row_nodes), [1, 1, 4, 0, 2, 0, 3]);
+        assert_eq!(list(&reach.row_queries), [0, 1, 2, 0, 0, 1, 0]);
+        assert_eq!(list(&reach.row_degrees), [3, 2, 1, 2, 3, 2, 2], "one edge of query 1 is out");
+        assert_eq!(list(&reach.places)[..5], [3, 0, 4, 6, NONE]);
+        assert_eq!(list(&reach.row_edges), [0, 2, 4, 4, 5, 7, 8]);
+        let all = Ask { start: 1, without: Some(Without { node: 2, kind: None }) };
+        assert_eq!(Reach::new(&mesh, &[all], 3).unwrap().rows(3), 2);
+        assert!(Reach::new(&mesh, &[Ask { start: 5, without: None }], 1).is_err());
+        assert_eq!(Reach::new(&mesh, &[], 3).unwrap().rows(3), 0);
+        // Layer by layer, from all rows it is the same; from some, what only the others lead to is not reached.
+        let mut grown = Reach::start(&mesh, &asks).unwrap();
+        for _ in 0..2 {
+            grown = grown.grown(&vec![true; grown.rows(grown.layers())]).unwrap();
+        }
+        assert_eq!(list(&grown.row_nodes), list(&reach.row_nodes));
+        assert_eq!(grown.extents, reach.extents);
+        let few = Reach::start(&mesh, &asks).unwrap().grown(&[true; 3]).unwrap();
+        let few = few.grown(&[true, true, true, true, false, true]).unwrap();
+        assert_eq!(list(&few.row_nodes), [1, 1, 4, 0, 2, 0], "node 3 is reached through node 2 alone");
+        assert!(few.grown(&[true]).is_err());
+    }
+}
