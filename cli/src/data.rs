@@ -2,7 +2,9 @@
 
 use crate::arguments::Common;
 use crate::console::Console;
+use ruleguider::ask::{Model, OpenOptions};
 use ruleguider::graph::{Dataset, Findings, ReadOptions, SplitShares, read};
+use ruleguider::run::Source;
 use std::path::{Path, PathBuf};
 
 /// Where the data is and how to read it.
@@ -24,6 +26,39 @@ pub struct Reading {
     /// Whether a TSV or CSV file begins with a header [default: if its first line names the columns]
     #[arg(long, value_name = "true|false")]
     pub header: Option<bool>,
+}
+
+/// Where the data of a run is, and whether it answers on other data.
+#[derive(clap::Args, Clone, Debug)]
+pub struct DataOfRun {
+    /// Where the data of the run is now, if it has moved
+    #[arg(long, value_name = "DATA")]
+    data: Option<PathBuf>,
+    /// Answer on another graph with the same relations, or on the graph as it is now; what knows entities by name is left out
+    #[arg(long, value_name = "DATA")]
+    on: Option<PathBuf>,
+}
+
+impl DataOfRun {
+    /// Opens `run` with the rest of `options`, and prints on stderr what stays behind on another graph; a single file of
+    /// triples is divided by `shares`.
+    pub fn open(
+        &self,
+        run: &Path,
+        options: OpenOptions,
+        shares: SplitShares,
+        common: &Common,
+    ) -> anyhow::Result<Model> {
+        let reading = ReadOptions { shares, seed: common.seed, header: None };
+        let on = self.on.as_ref().map(|path| Source::of(path, &reading)).transpose()?;
+        let model = OpenOptions { data: self.data.clone(), on, ..options }.open(run)?;
+        if let (Some(on), Some(path)) = (model.on(), &self.on) {
+            note_odd(path, &model.dataset().findings, common);
+            let console = Console::new(common);
+            on.notes().iter().for_each(|note| console.note(note));
+        }
+        Ok(model)
+    }
 }
 
 impl Reading {

@@ -23,6 +23,10 @@ function without(rules, i) {
     : "Without it, no rule says so.";
 }
 
+/** What the propagator's score falls to without a path, if it has one. */
+const scoreWithout = ({ propagator }) => propagator && el("p", { class: "wide note without" },
+  `The propagator's score is ${propagator.score.toFixed(2)}; without this path it is ${propagator.without.toFixed(2)}.`);
+
 function ruleSection(question, rules, rule, i, object) {
   const { run, subject, relation, inverse } = question;
   const more = el("div", {});
@@ -44,6 +48,7 @@ function ruleSection(question, rules, rule, i, object) {
     el("h2", {}, el("span", { class: "rule-text" }, short(rule.label, 300)), " ",
       el("span", { class: "counts" }, `confidence ${rule.confidence.toFixed(2)}, ${rule.correct.toLocaleString("en")} of ${rule.predicted.toLocaleString("en")} true`)),
     drawn(run, rule, object),
+    scoreWithout(rule),
     el("div", { class: "wide" }, el("p", { class: "note" }, without(rules, i)), all, more));
 }
 
@@ -52,6 +57,7 @@ function wayItem(run, way) {
     `${step.inverse ? "~" : ""}${called(step)} ${percent(Math.exp(step.relation_score))}, ${short(step.label, 40)} ${percent(Math.exp(step.entity_score))}`);
   return el("section", { class: "group" }, el("h2", {}, short(pathInWords(way.from, way.path), 300) || "No path", " ", sure(way)),
     drawn(run, way, way.entity),
+    scoreWithout(way),
     agents.length > 0 && el("p", { class: "wide note" }, "The agents chose: " + agents.join("; ")));
 }
 

@@ -3,7 +3,7 @@
 
 use super::Naming;
 use crate::graph::{Direction, Names, Query};
-use crate::reason::{Hop, Reasoned};
+use crate::reason::{Hop, Reasoned, ScoreWithout};
 use crate::rule::{ScoredRule, Shape, UNSEEN, rule_calling, rule_text};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write};
@@ -40,6 +40,9 @@ pub struct Reason {
     pub path: Vec<PathStep>,
     /// The rule that the path follows.
     pub rule: Option<RuleSummary>,
+    /// The propagator's score of the answer, and what it falls to without this path; in explanations alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub propagator: Option<ScoreWithout>,
 }
 
 impl Reason {
@@ -187,6 +190,7 @@ impl Answer {
                 from_id: names.entity(reasoned.start).to_owned(),
                 path: steps(&reasoned.path, names),
                 rule: reasoned.rule.as_ref().map(|rule| RuleSummary::new(rule, names, naming)),
+                propagator: None,
             },
             held_out,
         }

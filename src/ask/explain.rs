@@ -1,9 +1,9 @@
 //! Why a fact is predicted, or why not.
 
-use super::answer::{Answer, HeldOut, PathStep, Probability, RuleSummary};
+use super::answer::{Answer, HeldOut, PathStep, Probability, Reason, RuleSummary};
 use super::{AskError, Model};
 use crate::graph::{Direction, EntityId, Query};
-use crate::reason::{EmbeddingReward, Found, Reasoned, by_rule, supported};
+use crate::reason::{EmbeddingReward, Found, Reasoned, ScoreWithout, by_rule, supported};
 use crate::rule::FiredRule;
 use crate::walk::SoftReward;
 use serde::{Deserialize, Serialize};
@@ -61,6 +61,9 @@ pub struct GroundedRule {
     pub from_id: String,
     /// The path.
     pub path: Vec<PathStep>,
+    /// The propagator's score of the answer, and what it falls to without this path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub propagator: Option<ScoreWithout>,
 }
 
 impl Model {
@@ -85,6 +88,11 @@ impl Model {
         let (rank, ways) = self.placed(&found, object)?;
         let probabilities = self.probabilities(&found);
         let named = |way: &Reasoned| self.named(query, way, probabilities.of(way.score));
+        let without = self.reasoner.without(query, object, &ways)?;
+        let way = |(way, propagator): (&Reasoned, Option<ScoreWithout>)| {
+            let answer = named(way);
+            Answer { reason: Reason { propagator, ..answer.reason }, ..answer }
+        };
         Ok(Explanation {
             subject: names.entity(query.subject).to_owned(),
             relation: self.relation_name(query),
@@ -94,7 +102,7 @@ impl Model {
             held_out: self.held_out(query, object),
             rank,
             instead: instead.as_ref().map(named),
-            answers: ways.iter().map(named).collect(),
+            answers: ways.iter().zip(without).map(way).collect(),
             rules: self.rules_for(query, object)?,
             embedding: self.embedding_opinion(query, object)?,
         })
@@ -141,13 +149,15 @@ impl Model {
         }
         let applied = self.artifacts.applied()?;
         let fired = applied.rules().explain_briefly(query, object, WAYS);
-        let grounded = |reason: &FiredRule<'_>| {
-            let reasoned = by_rule(reason, object, reason.confidence);
-            let answer = self.named(query, &reasoned, Probability::default());
-            let super::Reason { from, from_id, path, .. } = answer.reason;
+        let ways: Vec<Reasoned> =
+            fired.iter().map(|reason| by_rule(reason, object, reason.confidence)).collect();
+        let without = self.reasoner.without(query, object, &ways)?;
+        let grounded = |((reason, way), propagator): ((&FiredRule<'_>, &Reasoned), Option<ScoreWithout>)| {
+            let answer = self.named(query, way, Probability::default());
+            let Reason { from, from_id, path, .. } = answer.reason;
             let rule = RuleSummary::new(reason.rule, self.names(), self.naming());
-            GroundedRule { rule, from, from_id, path }
+            GroundedRule { rule, from, from_id, path, propagator }
         };
-        Ok(fired.iter().map(grounded).collect())
+        Ok(fired.iter().zip(&ways).zip(without).map(grounded).collect())
     }
 }

@@ -3,6 +3,7 @@
 pub mod answer;
 mod browse;
 mod complete;
+mod elsewhere;
 mod error;
 mod examples;
 mod explain;
@@ -18,6 +19,7 @@ mod results;
 pub use answer::{Answer, HeldOut, PathStep, Probability, Reason, RuleSummary};
 pub use browse::{EntityFact, EntityFacts, LinkCount, Page, RelationUse};
 pub use complete::{CompleteOptions, Completed, MissingFact, MissingFacts, Shard};
+pub use elsewhere::OtherGraph;
 pub use error::AskError;
 pub use examples::ExampleAnswer;
 pub use explain::{EmbeddingOpinion, Explanation, GroundedRule};

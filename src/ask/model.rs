@@ -1,6 +1,7 @@
 //! [`Model`]: a run that can be asked.
 
 use super::browse::RulesByHead;
+use super::elsewhere::{OtherGraph, other_data, without_entities};
 use super::{AskError, HeldOut, NameIndex, Naming, RunReport};
 use crate::config::{Config, Layer, System};
 use crate::embed::Embedding;
@@ -12,7 +13,9 @@ use crate::progress::{Metric, Progress};
 use crate::reason::{Explains, path_table};
 use crate::rule::ScoredRule;
 use crate::run::directory::{CONFIG, RESULTS};
-use crate::run::{Artifacts, Checksum, Learnable, Manifest, RunDirectory, RunError, Stages, recorded};
+use crate::run::{
+    Artifacts, Checksum, Learnable, Manifest, RunDirectory, RunError, Source, Stages, recorded,
+};
 use crate::tensor::{Device, DeviceChoice};
 use crate::walk::{AsTaught, Noting};
 use std::collections::HashMap;
@@ -29,6 +32,8 @@ pub struct Model {
     pub(super) reasoner: Arc<dyn Explains>,
     pub(super) calibrator: Option<Calibrator>,
     seed: u64,
+    /// Where it answers, if not on the graph it was learnt from.
+    on: Option<OtherGraph>,
     results: OnceLock<RunReport>,
     // Made when the first question needs them.
     held_out: OnceLock<HashMap<Triple, HeldOut>>,
@@ -46,11 +51,15 @@ pub struct OpenOptions {
     pub device: Option<Device>,
     /// How many paths the walker keeps while it searches, if not as many as in the run.
     pub beam: Option<usize>,
+    /// Another graph to answer on, with the same relations: other entities, or the graph as it is now.
+    /// What knows entities by name is left out ([`Model::on`] says what). `Source::of(path, &options)` names it; read
+    /// with [`SplitShares::WHOLE`](crate::graph::SplitShares::WHOLE), a single file is not divided.
+    pub on: Option<Source>,
 }
 
 impl OpenOptions {
     /// The defaults.
-    pub const DEFAULT: OpenOptions = OpenOptions { data: None, device: None, beam: None };
+    pub const DEFAULT: OpenOptions = OpenOptions { data: None, device: None, beam: None, on: None };
 
     /// Opens the run at `path`.
     ///
@@ -73,6 +82,10 @@ impl OpenOptions {
         let manifest = Manifest::read(&directory)?;
         let text = manifest.settings(&directory)?;
         let mut config = Config::from_toml(&text, &directory.file(CONFIG).display().to_string())?;
+        let mut members_left_out = Vec::new();
+        if self.on.is_some() {
+            (config, members_left_out) = without_entities(config)?;
+        }
         if let Some(beam) = self.beam {
             if !Stage::of(&config).contains(&Stage::Training) {
                 let message = "this run has no walker, so there is no beam to set";
@@ -80,7 +93,26 @@ impl OpenOptions {
             }
             config = config.with(&Layer::from_pairs([format!("walk.beam={beam}").as_str()])?)?;
         }
-        let (dataset, sum) = manifest.dataset(path, self.data.as_deref())?;
+        let (dataset, sum, on) = match &self.on {
+            None => {
+                let (dataset, sum) = manifest.dataset(path, self.data.as_deref())?;
+                (dataset, sum, None)
+            }
+            Some(source) => {
+                let (dataset, other) = other_data(source, &manifest, path, self.data.as_deref())?;
+                let sum = Checksum::of_known(&dataset.names, &dataset.known);
+                let (relations_left_out, facts_left_out) = (other.names, other.facts);
+                let data = source.name();
+                let on = OtherGraph {
+                    data,
+                    members_left_out,
+                    relations_left_out,
+                    facts_left_out,
+                    rules_left_out: 0,
+                };
+                (dataset, sum, Some(on))
+            }
+        };
         let learnable = Learnable::of(&dataset, &config, sum);
         let device = match &self.device {
             Some(device) => device.clone(),
@@ -99,7 +131,11 @@ impl OpenOptions {
         if older {
             artifacts.put_calibration(None);
         }
-        Model::new(directory, dataset, artifacts, manifest.seed)
+        let mut model = Model::new(directory, dataset, artifacts, manifest.seed)?;
+        if let Some(on) = on {
+            model.answer_on(on)?;
+        }
+        Ok(model)
     }
 }
 
@@ -131,6 +167,7 @@ impl Model {
             reasoner,
             calibrator,
             seed,
+            on: None,
             results: OnceLock::new(),
             held_out: OnceLock::new(),
             naming: OnceLock::new(),
@@ -139,12 +176,28 @@ impl Model {
         })
     }
 
+    /// Takes note of what it was opened on.
+    fn answer_on(&mut self, mut on: OtherGraph) -> Result<(), AskError> {
+        on.rules_left_out = self.artifacts.rules_left_out()?;
+        // Without some of its members a blend's scores mean something else than when they were calibrated.
+        if !on.members_left_out.is_empty() {
+            self.calibrator = None;
+        }
+        self.on = Some(on);
+        Ok(())
+    }
+
+    /// Where it answers and what stays behind there; `None` on the graph it was learnt from.
+    pub fn on(&self) -> Option<&OtherGraph> {
+        self.on.as_ref()
+    }
+
     /// The run directory.
     pub fn directory(&self) -> &RunDirectory {
         &self.directory
     }
 
-    /// The data it was learnt from, with its splits.
+    /// The data it was learnt from, or is asked about, with its splits.
     pub fn dataset(&self) -> &Dataset {
         &self.dataset
     }
@@ -179,12 +232,12 @@ impl Model {
         self.artifacts.rules().map_or(&[], |rules| rules)
     }
 
-    /// The embedding model, if it has trained one.
+    /// The embedding model, if it has trained one and answers on the graph of that.
     ///
     /// # Errors
     /// If it cannot be loaded.
     pub fn embedding(&self) -> Result<Option<&Arc<Embedding>>, AskError> {
-        match self.artifacts.has(Stage::Embeddings) {
+        match self.artifacts.has(Stage::Embeddings) && self.on.is_none() {
             true => Ok(Some(self.artifacts.embedding()?)),
             false => Ok(None),
         }

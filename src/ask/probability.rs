@@ -40,6 +40,10 @@ impl Model {
         if self.calibrator.is_some() {
             return Ok(None);
         }
+        if let Some(on) = self.on().filter(|on| !on.members_left_out.is_empty()) {
+            let left_out = on.members_left_out.join(" and ");
+            return Ok(Some(format!("no probabilities: they were calibrated with {left_out}")));
+        }
         let calibrated = Stages::of(self.directory())?.record(Stage::Calibration.name()).is_some();
         let why = match (calibrated, self.valid_is_learnt()) {
             (false, _) => {

@@ -195,6 +195,8 @@ pub struct BlendConfig {
     pub walker: f64,
     /// The weight of the embedding model.
     pub embedding: f64,
+    /// The weight of the propagator.
+    pub propagator: f64,
 }
 
 impl Default for BlendConfig {
@@ -209,6 +211,7 @@ impl Default for BlendConfig {
             rules: 0.4,
             walker: 0.3,
             embedding: 0.3,
+            propagator: 0.8,
         }
     }
 }
@@ -221,7 +224,8 @@ impl BlendConfig {
     pub fn check(&self) -> Result<(), WrongValue> {
         number("rules", self.rules, 0.0..)?;
         number("walker", self.walker, 0.0..)?;
-        number("embedding", self.embedding, 0.0..)
+        number("embedding", self.embedding, 0.0..)?;
+        number("propagator", self.propagator, 0.0..)
     }
 
     /// The weights where none are fitted: 0 for members that are left out.
@@ -231,6 +235,7 @@ impl BlendConfig {
             rules: given(self.with_rules, self.rules),
             walker: given(self.with_walker, self.walker),
             embedding: given(self.with_embedding, self.embedding),
+            propagator: given(self.with_propagator, self.propagator),
         }
     }
 }
@@ -245,6 +250,8 @@ pub struct BlendWeights {
     pub walker: f64,
     /// The embedding model.
     pub embedding: f64,
+    /// The propagator.
+    pub propagator: f64,
 }
 
 /// The ranking at the end.

@@ -65,18 +65,28 @@ impl Stage {
             }
             Stage::Pretraining => pretrains,
             Stage::Training => walks,
-            Stage::Propagation => config.system == System::Propagator || (blends && blend.with_propagator),
+            Stage::Propagation => {
+                let speaks = config.system == System::Propagator || (blends && blend.with_propagator);
+                speaks || (walks && walk.needs_propagator())
+            }
             Stage::Blending => blends,
             Stage::Calibration => true,
         };
-        Self::ALL.into_iter().filter(wanted).collect()
+        let mut stages: Vec<Stage> = Self::ALL.into_iter().filter(wanted).collect();
+        // Who rewards a walker is trained before it.
+        if walks && walk.needs_propagator() {
+            stages.retain(|stage| *stage != Stage::Propagation);
+            let first = stages.iter().position(|stage| [Stage::Pretraining, Stage::Training].contains(stage));
+            stages.insert(first.unwrap_or(stages.len()), Stage::Propagation);
+        }
+        stages
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::walk::Start;
+    use crate::walk::{RewardBy, Start};
 
     #[test]
     fn a_run_has_the_stages_that_its_walker_learns_from() {
@@ -88,5 +98,16 @@ mod tests {
         assert_eq!(Stage::of(&config)[0], Stage::Embeddings);
         (config.walk.lambda, config.walk.pretrain_epochs) = (0.0, 0.0);
         assert_eq!(Stage::of(&config), [Stage::Embeddings, Stage::Training, Stage::Calibration]);
+    }
+
+    #[test]
+    fn a_propagator_that_rewards_a_walker_is_trained_before_it() {
+        let mut config = Config { system: System::Walker, ..Config::default() };
+        (config.walk.reward, config.walk.soft_reward) = (RewardBy::Propagator, true);
+        let wanted =
+            [Stage::Rules, Stage::Propagation, Stage::Pretraining, Stage::Training, Stage::Calibration];
+        assert_eq!(Stage::of(&config), wanted);
+        config.walk.soft_reward = false;
+        assert!(!Stage::of(&config).contains(&Stage::Propagation));
     }
 }

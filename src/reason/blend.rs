@@ -9,7 +9,9 @@
 
 use super::fit::{Judged, WIDTH, fit};
 use super::recipe::{FeatureWeights, Recipe, WeightsByLink, score};
-use super::{ByPropagator, ByRules, ByWalker, Candidate, Evidence, Explains, Found, Reasoned, ranked};
+use super::{
+    ByPropagator, ByRules, ByWalker, Candidate, Evidence, Explains, Found, Reasoned, ScoreWithout, ranked,
+};
 use crate::embed::Embedding;
 use crate::eval::{Answers, EvalError, Reasoner, ReasonerError, Scored, Side};
 use crate::graph::{Adjacency, Direction, EntityId, Graph, Names, Query, Triple};
@@ -355,6 +357,18 @@ impl Explains for Blend {
             _ => Ok(reasons),
         }
     }
+
+    fn without(
+        &self,
+        query: Query,
+        answer: EntityId,
+        ways: &[Reasoned],
+    ) -> Result<Vec<Option<ScoreWithout>>, ReasonerError> {
+        match &self.members.propagator {
+            Some(propagator) => propagator.without(query, answer, ways),
+            None => Ok(vec![None; ways.len()]),
+        }
+    }
 }
 
 /// At most `most` reasons: the best rules, then the walker's paths that are not among them. With several slots the
@@ -393,7 +407,7 @@ mod tests {
         let facts = [Triple::new(0, 0, 1), Triple::new(2, 1, 1), Triple::new(3, 1, 1)];
         let graph = Arc::new(Graph::new(5, 2, &facts));
         let members = Members { rules: None, walker: None, embedding: None, propagator: None };
-        let given = crate::config::BlendWeights { rules: 1.0, walker: 0.0, embedding: 0.0 };
+        let given = crate::config::BlendWeights { rules: 1.0, walker: 0.0, embedding: 0.0, propagator: 0.0 };
         let blend = Blend::new(members, &Recipe::of(given), &graph, &Names::default());
         let bare = |id| Seen { entity: EntityId(id), rule: None, features: [0.0; WIDTH] };
         let mut seen = [bare(1), bare(4)];

@@ -3,6 +3,7 @@
 use crate::graph::{EntityId, Link, Query};
 use crate::rule::ScoredRule;
 use crate::walk;
+use serde::{Deserialize, Serialize};
 
 /// One step of a path: which link was walked and where it led.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,6 +29,16 @@ pub struct Reasoned {
     pub path: Vec<Hop>,
     /// The rule that predicts it, if there is one.
     pub rule: Option<ScoredRule>,
+}
+
+/// The propagator's score of an answer, and what it falls to without the facts of one path: whether the reason is the
+/// reason.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScoreWithout {
+    /// The score with all facts of the graph.
+    pub score: f64,
+    /// The score without those of the path.
+    pub without: f64,
 }
 
 /// What the search that ranked a candidate found in support of it.

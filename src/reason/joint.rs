@@ -1,10 +1,14 @@
-//! The adapters between rooms: the embedding as the walker's soft reward, the rules as its path table.
+//! The adapters between rooms: embedding model or propagator as the walker's soft reward, the rules as its path table.
 
 use crate::embed::{EmbedError, Embedding};
+use crate::eval::{Answers, Reasoner, ReasonerError};
 use crate::graph::{EntityId, Link, Query};
+use crate::progress::Progress;
+use crate::propagate::Propagator;
 use crate::rule::{ScoredRule, Shape, UNSEEN};
 use crate::tensor::Indices;
 use crate::walk::{PathTable, SoftReward, SoftRewardError};
+use rayon::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -62,6 +66,65 @@ impl SoftReward for EmbeddingReward {
     }
 }
 
+/// Ends that the propagator gives less than this are as implausible as those that it does not reach.
+const LEAST_PLAUSIBLE: f32 = 1e-3;
+
+/// A propagator as the soft reward of a walker: the probability that it gives an end, under a softmax over all entities.
+pub struct PropagatorReward {
+    /// By query, the ends worth a reward, by entity. The probabilities of all ends would not fit into memory.
+    likely: HashMap<Query, Box<[(EntityId, f32)]>>,
+}
+
+impl PropagatorReward {
+    /// The soft reward of walks for `queries`, of which each is propagated once; `None` if the user interrupts.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn new(
+        propagator: &Propagator,
+        mut queries: Vec<Query>,
+        progress: &dyn Progress,
+    ) -> Result<Option<Self>, ReasonerError> {
+        queries.sort_unstable();
+        queries.dedup();
+        progress.begin("rewards by the propagator", "queries", Some(queries.len() as u64));
+        let mut likely = HashMap::with_capacity(queries.len());
+        for batch in queries.chunks(propagator.batch()) {
+            if progress.interrupted() {
+                return Ok(None);
+            }
+            let Answers::Dense { scores, entities } = propagator.answer(batch)? else {
+                return Err("a propagator scores every entity".into());
+            };
+            let rows: Vec<_> = scores.par_chunks(entities.max(1)).map(plausible).collect();
+            likely.extend(batch.iter().copied().zip(rows));
+            progress.advance(likely.len() as u64, &"");
+        }
+        progress.end(&format_args!("{} queries", likely.len()));
+        Ok(Some(Self { likely }))
+    }
+}
+
+/// The entities whose probability is worth a reward.
+fn plausible(scores: &[f32]) -> Box<[(EntityId, f32)]> {
+    let highest = scores.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
+    let total: f64 = scores.iter().map(|&score| f64::from(score - highest).exp()).sum();
+    let probability = |score: f32| (f64::from(score - highest).exp() / total) as f32;
+    let ends = (0..).map(EntityId).zip(scores.iter().map(|&score| probability(score)));
+    ends.filter(|(_, probability)| *probability >= LEAST_PLAUSIBLE).collect()
+}
+
+impl SoftReward for PropagatorReward {
+    fn plausibility(&self, facts: &[(EntityId, Link, EntityId)]) -> Result<Vec<f32>, SoftRewardError> {
+        let of_fact = |&(subject, link, end): &(EntityId, Link, EntityId)| -> Result<f32, SoftRewardError> {
+            let query = Query { subject, link };
+            let ends = self.likely.get(&query).ok_or_else(|| format!("{query:?} was not announced"))?;
+            Ok(ends.binary_search_by_key(&end, |(entity, _)| *entity).map_or(0.0, |place| ends[place].1))
+        };
+        facts.iter().map(of_fact).collect()
+    }
+}
+
 /// The cyclic rules with a confidence above `threshold`, as paths of `hops` links.
 pub fn path_table(rules: &[ScoredRule], hops: usize, threshold: f64) -> PathTable {
     let cyclic = rules.iter().filter(|scored| scored.rule.shape == Shape::Cyclic);
@@ -71,4 +134,35 @@ pub fn path_table(rules: &[ScoredRule], hops: usize, threshold: f64) -> PathTabl
     });
     let trusted = both_ways.filter(|(_, confidence)| *confidence > threshold);
     PathTable::new(hops, trusted.map(|(rule, confidence)| (rule.head, rule.body, confidence as f32)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{Graph, RelationId, Triple};
+    use crate::progress::{Impatient, Silent};
+    use crate::propagate::PropagateSettings;
+    use crate::tensor::Device;
+
+    #[test]
+    fn the_propagator_rewards_an_end_by_its_probability() {
+        let facts: Vec<Triple> = (0..6).map(|at| Triple::new(at, at % 2, (at + 1) % 6)).collect();
+        let graph = Graph::new(7, 2, &facts);
+        let settings = PropagateSettings { layers: 2, width: 8, ..PropagateSettings::default() };
+        let propagator = Propagator::new(&settings, &graph, &Device::cpu(1).unwrap(), 3).unwrap();
+        let query = Query { subject: EntityId(2), link: Link::forward(RelationId(1)) };
+        let asked = vec![query, Query { subject: EntityId(0), ..query }, query];
+        assert!(PropagatorReward::new(&propagator, asked.clone(), &Impatient).unwrap().is_none());
+        let reward = PropagatorReward::new(&propagator, asked, &Silent).unwrap().unwrap();
+        let ends: Vec<_> = (0..7).map(|end| (query.subject, query.link, EntityId(end))).collect();
+        let given = reward.plausibility(&ends).unwrap();
+        let scores = propagator.scores(&[query]).unwrap().to_vec().unwrap();
+        let total: f32 = scores.iter().map(|score| score.exp()).sum();
+        for (given, score) in given.iter().zip(&scores) {
+            assert!((given - score.exp() / total).abs() < 2e-3, "{given} {score}");
+        }
+        assert!((given.iter().sum::<f32>() - 1.0).abs() < 1e-2);
+        let other = [(EntityId(5), query.link, EntityId(1))];
+        assert!(reward.plausibility(&other).unwrap_err().to_string().contains("was not announced"));
+    }
 }

@@ -17,15 +17,15 @@ mod walker;
 
 pub use blend::{Blend, Members};
 pub use embedding::ByEmbedding;
-pub use evidence::{Candidate, Evidence, Found, Hop, Reasoned};
-pub use joint::{EmbeddingReward, path_table};
+pub use evidence::{Candidate, Evidence, Found, Hop, Reasoned, ScoreWithout};
+pub use joint::{EmbeddingReward, PropagatorReward, path_table};
 pub use propagator::ByPropagator;
 pub use recipe::{FeatureWeights, Recipe};
 pub use rules::{ByRules, by_rule};
 pub use walker::ByWalker;
 
 use crate::eval::{Answers, Reasoner, ReasonerError, Scored};
-use crate::graph::{Graph, Query};
+use crate::graph::{EntityId, Graph, Query};
 use crate::walk::Walker;
 
 /// A reasoner that can explain its answers.
@@ -56,6 +56,20 @@ pub trait Explains: Send + Sync {
         candidate: &Candidate,
         most: usize,
     ) -> Result<Vec<Reasoned>, ReasonerError>;
+
+    /// What the propagator's score of an answer falls to without each of some paths; nothing where no propagator takes
+    /// part. It costs a propagation a path.
+    ///
+    /// # Errors
+    /// Whatever makes the propagator fail.
+    fn without(
+        &self,
+        _query: Query,
+        _answer: EntityId,
+        ways: &[Reasoned],
+    ) -> Result<Vec<Option<ScoreWithout>>, ReasonerError> {
+        Ok(vec![None; ways.len()])
+    }
 }
 
 /// The first `top` candidates that have a reason, each with its best one.

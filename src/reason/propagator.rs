@@ -4,9 +4,9 @@
 //! somebody asks why. A path is shown with the mined rule whose body it is, if its entities are all different.
 
 use super::path_rules::PathRuleIndex;
-use super::{Candidate, Explains, Found, Hop, Reasoned, found_among_all};
+use super::{Candidate, Explains, Found, Hop, Reasoned, ScoreWithout, found_among_all};
 use crate::eval::{Reasoner, ReasonerError};
-use crate::graph::{Graph, Query};
+use crate::graph::{EntityId, Graph, Link, Query};
 use crate::propagate::{MessagePath, Propagator};
 use crate::rule::ScoredRule;
 use std::sync::Arc;
@@ -52,6 +52,13 @@ impl ByPropagator {
     }
 }
 
+/// The facts of a path, each (entity, link, entity).
+fn facts(way: &Reasoned) -> Vec<(EntityId, Link, EntityId)> {
+    let starts = std::iter::once(way.start).chain(way.path.iter().map(|hop| hop.target));
+    let walked = starts.zip(&way.path).filter(|(_, hop)| hop.link != Link::NO_OP);
+    walked.map(|(from, hop)| (from, hop.link, hop.target)).collect()
+}
+
 impl Explains for ByPropagator {
     fn reasoner(&self) -> &dyn Reasoner {
         &*self.propagator
@@ -70,5 +77,30 @@ impl Explains for ByPropagator {
         most: usize,
     ) -> Result<Vec<Reasoned>, ReasonerError> {
         self.ways(query, candidate, most)
+    }
+
+    fn without(
+        &self,
+        query: Query,
+        answer: EntityId,
+        ways: &[Reasoned],
+    ) -> Result<Vec<Option<ScoreWithout>>, ReasonerError> {
+        let score_without = |facts: &[(EntityId, Link, EntityId)]| {
+            Ok::<f64, ReasonerError>(self.propagator.score_without(query, answer, facts)?.into())
+        };
+        let mut score = None;
+        let mut all = Vec::with_capacity(ways.len());
+        for facts in ways.iter().map(facts) {
+            // An answer by a rule without a body has no path to take out.
+            all.push(match (facts.is_empty(), score) {
+                (true, _) => None,
+                (false, Some(score)) => Some(ScoreWithout { score, without: score_without(&facts)? }),
+                (false, None) => {
+                    let whole = *score.insert(score_without(&[])?);
+                    Some(ScoreWithout { score: whole, without: score_without(&facts)? })
+                }
+            });
+        }
+        Ok(all)
     }
 }

@@ -50,13 +50,14 @@ impl FeatureWeights {
 
 impl From<BlendWeights> for FeatureWeights {
     fn from(given: BlendWeights) -> Self {
-        let BlendWeights { rules, walker, embedding } = given;
+        let BlendWeights { rules, walker, embedding, propagator } = given;
         Self {
             rules,
             rules_absent: rules * ABSENT.ln(),
             walker,
             walker_absent: walker * ABSENT.ln(),
             embedding,
+            propagator,
             ..Self::default()
         }
     }
@@ -168,7 +169,7 @@ mod tests {
     fn the_weights_of_earlier_runs_are_still_read() {
         let old = r#"{"general": {"rules": 0.5, "walker": 0.2, "embedding": 0.3}, "relations": {}}"#;
         let recipe: Recipe = serde_json::from_str(old).unwrap();
-        let given = BlendWeights { rules: 0.5, walker: 0.2, embedding: 0.3 };
+        let given = BlendWeights { rules: 0.5, walker: 0.2, embedding: 0.3, propagator: 0.0 };
         assert_eq!(recipe, Recipe::of(given));
         assert_eq!(recipe.general.rules_absent, 0.5 * 1e-4f64.ln());
     }

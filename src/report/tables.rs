@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// The order of the rows, as in the paper; systems that are not named here follow by name.
-const ORDER: [&str; 22] = [
+const ORDER: [&str; 24] = [
     "minerva",
     "minerva-published",
     "multihop-conve",
@@ -19,6 +19,7 @@ const ORDER: [&str; 22] = [
     "ruleguider-conve-rescored",
     "ruleguider-complex",
     "ruleguider-complex-rescored",
+    "ruleguider-propagator",
     "distmult",
     "complex",
     "conve",
@@ -30,6 +31,7 @@ const ORDER: [&str; 22] = [
     "ruleguider-complex-threshold-0",
     "ruleguider-complex-threshold-005",
     "ruleguider-complex-threshold-010",
+    "propagator",
     "blend",
 ];
 

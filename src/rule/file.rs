@@ -44,10 +44,15 @@ pub struct RuleFile {
     /// How many lines were AnyBURL's rules about entities related to themselves (`me_myself_i`), which do not
     /// predict other entities and were left out.
     pub reflexive: usize,
+    /// How many rules name an entity or a relation that the data lacks, and were left out: they predict nothing there.
+    pub unknown: usize,
+    /// Where the first of them stands and what it names.
+    pub first_unknown: Option<String>,
 }
 
 impl RuleFile {
-    /// Reads a rule file, plain or compressed (`.gz`, `.zst`).
+    /// Reads a rule file, plain or compressed (`.gz`, `.zst`). Rules that name what the data lacks are left out and
+    /// counted.
     ///
     /// # Errors
     /// If the file cannot be read or a line is malformed; the message names file, line and column.
@@ -116,17 +121,26 @@ impl RuleFile {
         let block = |(number, lines): (usize, &[&str])| {
             let mut rules = RuleFile::default();
             for (at, line) in lines.iter().enumerate() {
-                rules.add_line(line, known).map_err(|Malformed { at: byte, message }| {
-                    place.malformed(number * BLOCK + at, line[..byte].chars().count() + 1, message)
-                })?;
+                let Err(Malformed { at: byte, message, unknown }) = rules.add_line(line, known) else {
+                    continue;
+                };
+                let column = line[..byte].chars().count() + 1;
+                let malformed = place.malformed(number * BLOCK + at, column, message);
+                if !unknown {
+                    return Err(malformed);
+                }
+                rules.unknown += 1;
+                rules.first_unknown.get_or_insert_with(|| malformed.to_string());
             }
             Ok(rules)
         };
         let blocks: Vec<Result<Self, RuleError>> = lines.par_chunks(BLOCK).enumerate().map(block).collect();
         for block in blocks {
-            let RuleFile { rules, reflexive } = block?;
+            let RuleFile { rules, reflexive, unknown, first_unknown } = block?;
             self.rules.extend(rules);
             self.reflexive += reflexive;
+            self.unknown += unknown;
+            self.first_unknown = self.first_unknown.take().or(first_unknown);
         }
         Ok(lines.len())
     }
@@ -134,7 +148,7 @@ impl RuleFile {
     fn add_line(&mut self, line: &str, known: &Vocabularies<'_>) -> Result<(), Malformed> {
         let line = line.strip_suffix('\r').unwrap_or(line);
         if line.len() > LONGEST_LINE {
-            return Err(Malformed { at: 0, message: TOO_LONG.to_owned() });
+            return Err(Malformed::new(0, TOO_LONG));
         }
         if line.is_empty() {
             return Ok(());
@@ -145,7 +159,7 @@ impl RuleFile {
                 "expected 4 tab-separated fields (predicted, correct, confidence, rule), found {}",
                 fields.len()
             );
-            return Err(Malformed { at: 0, message });
+            return Err(Malformed::new(0, message));
         };
         let (correct_at, confidence_at) = (predicted.len() + 1, predicted.len() + correct.len() + 2);
         let counts = Counts {
@@ -155,15 +169,18 @@ impl RuleFile {
         };
         if counts.correct > counts.predicted {
             let message = format!("{correct} correct predictions of {predicted} is impossible");
-            return Err(Malformed { at: correct_at, message });
+            return Err(Malformed::new(correct_at, message));
         }
         if !confidence.parse::<f64>().is_ok_and(|number| (0.0..=1.0).contains(&number)) {
             let message = format!("expected a confidence from 0 to 1, found `{}`", shortened(confidence));
-            return Err(Malformed { at: confidence_at, message });
+            return Err(Malformed::new(confidence_at, message));
         }
         let rule_at = confidence_at + confidence.len() + 1;
-        let parsed = text::parse(rule, known)
-            .map_err(|Malformed { at, message }| Malformed { at: at + rule_at, message })?;
+        let parsed = text::parse(rule, known).map_err(|wrong| {
+            // What has not even the form of a rule is no rule about something unknown.
+            let unknown = wrong.unknown && rule.contains(text::IMPLIED_BY);
+            Malformed { at: wrong.at + rule_at, unknown, ..wrong }
+        })?;
         match parsed {
             Parsed::Rule(rule) => self.rules.push(ScoredRule { rule, counts }),
             Parsed::Reflexive => self.reflexive += 1,
@@ -176,7 +193,7 @@ fn count(field: &str, at: usize, what: &str) -> Result<u64, Malformed> {
     field
         .parse()
         .map_err(|_| format!("expected the number of {what}, found `{}`", shortened(field)))
-        .map_err(|message| Malformed { at, message })
+        .map_err(|message| Malformed::new(at, message))
 }
 
 /// Writes `rules` to `path`, compressed if the name ends in `.gz` or `.zst`.
@@ -231,7 +248,7 @@ pub fn parse_rule(text: &str, names: &Names) -> Result<super::Rule, String> {
     match text::parse(text, &Vocabularies::new(names)) {
         Ok(Parsed::Rule(rule)) => Ok(rule),
         Ok(Parsed::Reflexive) => Err("a rule about an entity and itself is not applied".to_owned()),
-        Err(Malformed { at, message }) => Err(format!("at byte {at}: {message}")),
+        Err(Malformed { at, message, .. }) => Err(format!("at byte {at}: {message}")),
     }
 }
 
@@ -288,8 +305,7 @@ mod tests {
             ("2\t-1\t0.5\tknows(X,Y) <= likes(Y,X)", "r.tsv:2:3: expected the number of correct"),
             ("2\t3\t0.5\tknows(X,Y) <= likes(Y,X)", "r.tsv:2:3: 3 correct predictions of 2"),
             ("2\t1\thalf\tknows(X,Y) <= likes(Y,X)", "r.tsv:2:5: expected a confidence"),
-            ("2\t1\t0.5\tknows(X,eve) <= likes(X,Y)", "r.tsv:2:17: the data has no entity `eve`"),
-            ("2\t1\t0.5\tknows(X,Y) <= likés(X,Y)", "r.tsv:2:23: the data has no relation `likés`"),
+            ("2\t1\t0.5\teve", "r.tsv:2:9: expected an atom"),
         ] {
             let error =
                 RuleFile::parse(&format!("{good}\n{line}\n"), Path::new("r.tsv"), &names()).unwrap_err();
@@ -298,6 +314,22 @@ mod tests {
         let reflexive = format!("{good}\r\n\n7\t7\t1.0\tknows(X,me_myself_i) <= likes(me_myself_i,X)");
         let file = RuleFile::parse(&reflexive, Path::new("r.tsv"), &names()).unwrap();
         assert_eq!((file.rules.len(), file.reflexive), (1, 1));
+    }
+
+    #[test]
+    fn rules_that_name_what_the_data_lacks_are_left_out_and_counted() {
+        let good = "2\t1\t0.5\tknows(X,Y) <= likes(Y,X)\n";
+        for (line, place) in [
+            ("2\t1\t0.5\tknows(X,eve) <= likes(X,Y)", "r.tsv:2:17: the data has no entity `eve`"),
+            ("2\t1\t0.5\tknows(X,Y) <= likés(X,Y)", "r.tsv:2:23: the data has no relation `likés`"),
+            ("2\t1\t0.5\tfears(X,Y) <= knows(X,Y)", "r.tsv:2:9: the data has no relation `fears`"),
+        ] {
+            let text = [good, line, "\n", good, line].concat();
+            let file = RuleFile::parse(&text, Path::new("r.tsv"), &names()).unwrap();
+            assert_eq!((file.rules.len(), file.unknown), (2, 2));
+            let first = file.first_unknown.unwrap();
+            assert!(first.starts_with(place), "{first}");
+        }
     }
 
     #[test]

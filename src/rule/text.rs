@@ -13,13 +13,21 @@ use std::fmt::Write;
 
 /// AnyBURL's constant for "the same entity again", in rules about facts such as `r(a,a)`.
 const ITSELF: &str = "me_myself_i";
-const IMPLIED_BY: &str = " <=";
+pub(super) const IMPLIED_BY: &str = " <=";
 
 /// What is wrong with a rule, and at which byte of its text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Malformed {
     pub at: usize,
     pub message: String,
+    /// Whether it may well be a rule, but one that names what the data lacks.
+    pub unknown: bool,
+}
+
+impl Malformed {
+    pub(super) fn new(at: usize, message: impl Into<String>) -> Self {
+        Self { at, message: message.into(), unknown: false }
+    }
 }
 
 /// What a line of text says.
@@ -76,7 +84,7 @@ pub(super) fn parse(text: &str, known: &Vocabularies<'_>) -> Result<Parsed, Malf
     match head {
         Some(head) => assemble(head, &body),
         None => {
-            let nothing = Malformed { at: 0, message: "expected a rule, `head(X,Y) <= body(X,Y)`".into() };
+            let nothing = Malformed::new(0, "expected a rule, `head(X,Y) <= body(X,Y)`");
             Err(parser.endless.or(parser.furthest).unwrap_or(nothing))
         }
     }
@@ -96,7 +104,14 @@ struct Parser<'a> {
 impl Parser<'_> {
     fn expect(&mut self, at: usize, message: impl Into<String>) {
         if self.furthest.as_ref().is_none_or(|known| at > known.at) {
-            self.furthest = Some(Malformed { at, message: message.into() });
+            self.furthest = Some(Malformed::new(at, message));
+        }
+    }
+
+    /// Complains of a name that the data lacks.
+    fn expect_name(&mut self, at: usize, message: String) {
+        if self.furthest.as_ref().is_none_or(|known| at > known.at) {
+            self.furthest = Some(Malformed { unknown: true, ..Malformed::new(at, message) });
         }
     }
 
@@ -104,7 +119,7 @@ impl Parser<'_> {
     fn body(&mut self, at: usize, before: usize, atoms: &mut Vec<Atom>) -> bool {
         if before == LONGEST_BODY {
             let message = format!("expected a body of at most {LONGEST_BODY} atoms");
-            self.endless.get_or_insert(Malformed { at, message });
+            self.endless.get_or_insert(Malformed::new(at, message));
         }
         if self.endless.is_some() || self.dead.contains(&at) {
             return false;
@@ -139,7 +154,7 @@ impl Parser<'_> {
         match memchr::memchr(b'(', &bytes[at..]) {
             Some(name) if spelling::read_relation(&text[at..at + name], self.known.names).is_none() => {
                 let name = shortened(&text[at..at + name]);
-                self.expect(at, format!("the data has no relation `{name}`"));
+                self.expect_name(at, format!("the data has no relation `{name}`"));
             }
             Some(_) => {}
             None => self.expect(at, "expected an atom, `relation(X,Y)`"),
@@ -178,7 +193,7 @@ impl Parser<'_> {
 
     fn unknown_term(&mut self, from: usize, to: usize) {
         let name = shortened(&self.text[from..to]);
-        self.expect(from, format!("the data has no entity `{name}`, and it is no variable either"));
+        self.expect_name(from, format!("the data has no entity `{name}`, and it is no variable either"));
     }
 
     fn term(&mut self, from: usize, to: usize) -> Option<Term> {
@@ -197,7 +212,7 @@ impl Parser<'_> {
 
 /// Puts the atoms into the order in which they are walked from the head's variable.
 fn assemble(head: Atom, body: &[Atom]) -> Result<Parsed, Malformed> {
-    let wrong = |at: usize, message: &str| Err(Malformed { at, message: message.into() });
+    let wrong = |at: usize, message: &str| Err(Malformed::new(at, message));
     if body.iter().chain([&head]).any(|atom| [atom.left, atom.right].contains(&Term::Itself)) {
         return Ok(Parsed::Reflexive);
     }
@@ -239,7 +254,7 @@ fn walk(start: u8, body: &[Atom]) -> Result<(Vec<Link>, Term), Malformed> {
     let mut here = Term::Variable(start);
     let mut links = Vec::with_capacity(body.len());
     while let Some(first) = rest.first() {
-        let broken = Malformed { at: first.at, message: "the atoms of the body do not form a path".into() };
+        let broken = Malformed::new(first.at, "the atoms of the body do not form a path");
         let touching = rest.iter().position(|atom| atom.left == here || atom.right == here);
         let (Some(place), Term::Variable(_)) = (touching, here) else { return Err(broken) };
         let atom = rest.remove(place);
@@ -248,7 +263,7 @@ fn walk(start: u8, body: &[Atom]) -> Result<(Vec<Link>, Term), Malformed> {
             false => (Direction::Inverse, atom.left),
         };
         if seen.contains(&next) {
-            return Err(Malformed { at: atom.at, message: "the body visits a variable twice".into() });
+            return Err(Malformed::new(atom.at, "the body visits a variable twice"));
         }
         links.push(Link::new(atom.relation, direction));
         seen.push(next);

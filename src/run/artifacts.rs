@@ -25,13 +25,19 @@ pub struct Artifacts {
     pub config: Config,
     /// The device of its tensors.
     pub device: Device,
-    rules: OnceLock<Arc<[ScoredRule]>>,
+    rules: OnceLock<Rules>,
     applied: OnceLock<Arc<ByRules>>,
     embedding: OnceLock<Arc<Embedding>>,
     walker: OnceLock<Arc<Walker>>,
     propagator: OnceLock<Arc<Propagator>>,
     recipe: OnceLock<Recipe>,
     calibration: OnceLock<Option<Calibration>>,
+}
+
+/// The rules of a run, and how many of its file name what the graph lacks.
+struct Rules {
+    rules: Arc<[ScoredRule]>,
+    unknown: usize,
 }
 
 impl Artifacts {
@@ -62,11 +68,24 @@ impl Artifacts {
     /// # Errors
     /// If they cannot be read.
     pub fn rules(&self) -> Result<&Arc<[ScoredRule]>, RunError> {
+        Ok(&self.read_rules()?.rules)
+    }
+
+    /// How many rules name an entity that the graph lacks, where it is another than they were mined from.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn rules_left_out(&self) -> Result<usize, RunError> {
+        Ok(self.read_rules()?.unknown)
+    }
+
+    fn read_rules(&self) -> Result<&Rules, RunError> {
         once(&self.rules, || {
             if !self.has(Stage::Rules) {
-                return Ok(Arc::from([]));
+                return Ok(Rules { rules: Arc::from([]), unknown: 0 });
             }
-            Ok(RuleFile::read(&self.directory.join(RULES), &self.learnable.names)?.rules.into())
+            let file = RuleFile::read(&self.directory.join(RULES), &self.learnable.names)?;
+            Ok(Rules { rules: file.rules.into(), unknown: file.unknown })
         })
     }
 
@@ -193,7 +212,7 @@ impl Artifacts {
 
     /// Stores the rules that were just mined.
     pub(super) fn put_rules(&mut self, rules: Arc<[ScoredRule]>) {
-        (self.rules, self.applied) = (OnceLock::from(rules), OnceLock::new());
+        (self.rules, self.applied) = (OnceLock::from(Rules { rules, unknown: 0 }), OnceLock::new());
     }
 
     /// Stores the embedding model that was just trained.

@@ -48,6 +48,8 @@ pub fn checkpoint_settings(stage: Stage, config: &Config) -> Value {
 pub struct Before {
     /// The embedding model.
     pub embedding: Vec<Checksum>,
+    /// The propagator, where it rewards the walker.
+    pub propagator: Vec<Checksum>,
     /// The rules that reward a path.
     pub rules: Vec<Checksum>,
     /// Everything that a blend is made of.
@@ -68,7 +70,8 @@ impl Before {
             Stage::Embeddings | Stage::Rules | Stage::Propagation => Vec::new(),
             // Pre-training is rewarded by rules alone.
             Stage::Pretraining if spec.config.walk.start == Start::Random => self.rules.clone(),
-            Stage::Pretraining | Stage::Training => [&self.embedding[..], &self.rules].concat(),
+            Stage::Pretraining => [&self.embedding[..], &self.rules].concat(),
+            Stage::Training => [&self.embedding[..], &self.propagator, &self.rules].concat(),
             Stage::Blending | Stage::Calibration => self.blended.clone(),
         };
         let data = (&learnable.checksum, learnable.valid_learnt);

@@ -88,13 +88,16 @@ pub struct Manifest {
     /// The checksum of its settings as they were written; runs of older versions have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<Checksum>,
+    /// The names of its relations, by which it can answer on another graph; runs of older versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relations: Option<Vec<String>>,
 }
 
 impl Manifest {
     /// The manifest of a run over the data with this checksum, with this version of the program.
     pub fn new(data: Source, checksum: Checksum, seed: u64) -> Self {
         let version = crate::VERSION.to_owned();
-        Self { layout: LAYOUT, version, seed, data, checksum, resources: None, config: None }
+        Self { layout: LAYOUT, version, seed, data, checksum, resources: None, config: None, relations: None }
     }
 
     /// The settings of the run, as they were written.

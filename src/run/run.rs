@@ -73,7 +73,7 @@ pub struct Learnt {
 pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Result<Learnt, RunError> {
     let directory = RunDirectory::work_in(&spec.out)?;
     let sum = Checksum::of_known(&dataset.names, &dataset.known);
-    let mut stages = begin(spec, Checksum::of_dataset(dataset, &sum), &directory)?;
+    let mut stages = begin(spec, dataset, Checksum::of_dataset(dataset, &sum), &directory)?;
     let began = spec.budget.as_ref().map_or_else(Instant::now, |budget| budget.began);
     let clock = || began.elapsed().as_secs_f64();
     let timed = Timed::new(progress, spec.budget.as_ref(), &clock);
@@ -115,6 +115,9 @@ pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Resu
                 before.rules.push(work::rewarding(&artifacts)?);
             }
             Stage::Embeddings => before.embedding.extend(record.files.values().cloned()),
+            Stage::Propagation if spec.config.walk.needs_propagator() => {
+                before.propagator.extend(record.files.values().cloned());
+            }
             _ => {}
         }
         if stage != Stage::Pretraining {
@@ -137,9 +140,15 @@ pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Resu
 
 /// Starts the run, or resumes the existing one. If that had another seed or other settings, its stages are stale until
 /// revalidated, so that an early interruption cannot leave old results under new settings.
-fn begin<'a>(spec: &RunSpec, data: Checksum, directory: &'a RunDirectory) -> Result<Stages<'a>, RunError> {
+fn begin<'a>(
+    spec: &RunSpec,
+    dataset: &Dataset,
+    data: Checksum,
+    directory: &'a RunDirectory,
+) -> Result<Stages<'a>, RunError> {
     let mut manifest = Manifest::new(spec.source.clone(), data, spec.seed);
     manifest.resources = spec.budget.as_ref().map(|budget| budget.resources);
+    manifest.relations = Some(dataset.names.relations.iter().map(str::to_owned).collect());
     let settings = spec.config.to_toml();
     manifest.config = Some(Checksum::of(&settings));
     let mut stages = Stages::of(directory)?;

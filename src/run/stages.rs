@@ -8,10 +8,10 @@ use super::{Checksum, RunError};
 use crate::embed::{self, Size, Stop, Task, TrainedEmbedding};
 use crate::graph::{Known, Query, Triple, evenly};
 use crate::propagate::{self, PropagateTask, TrainedPropagator};
-use crate::reason::{EmbeddingReward, Recipe, path_table};
+use crate::reason::{EmbeddingReward, PropagatorReward, Recipe, path_table};
 use crate::rule::{self, RuleType};
 use crate::train;
-use crate::walk::{self, Phase, SoftReward, Start, Teacher, TrainOptions, Walker};
+use crate::walk::{self, Phase, RewardBy, SoftReward, Start, Teacher, TrainOptions, Walker};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -100,14 +100,21 @@ fn walker(
     let goes_on = phase == Phase::Joint && settings.pretrains();
     let starts = settings.start == Start::Embedding && !goes_on;
     let rewards = settings.soft_reward && phase == Phase::Joint;
-    let embedding = (starts || rewards).then(|| artifacts.embedding()).transpose()?;
+    let by_embedding = rewards && settings.reward == RewardBy::Embedding;
+    let embedding = (starts || by_embedding).then(|| artifacts.embedding()).transpose()?;
     let asked =
         |triples: &[Triple]| -> Vec<Query> { settings.side.asked(triples).map(|(query, _)| query).collect() };
-    let reward = embedding
-        .filter(|_| rewards)
-        .map(|embedding| EmbeddingReward::new(embedding, asked(&learnable.known.queries)))
-        .transpose()?;
-    let soft = reward.as_ref().map(|reward| reward as &dyn SoftReward);
+    let reward: Option<Box<dyn SoftReward>> = match embedding.filter(|_| by_embedding) {
+        Some(embedding) => Some(Box::new(EmbeddingReward::new(embedding, asked(&learnable.known.queries))?)),
+        None if rewards && settings.reward == RewardBy::Propagator => {
+            let queries = asked(&learnable.known.queries);
+            let reward = PropagatorReward::new(artifacts.propagator()?, queries, progress);
+            let reward = reward.map_err(RunError::Reasoner)?;
+            Some(Box::new(reward.ok_or(RunError::Interrupted)?))
+        }
+        None => None,
+    };
+    let soft = reward.as_deref();
     // A validation split that is learnt from cannot choose anything, so the last epoch is kept.
     let known = match learnable.valid_learnt {
         true => Known { valid: Arc::from([]), ..learnable.known.clone() },

@@ -10,7 +10,7 @@ use std::path::Path;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use super::error::{Result, TensorError};
-use super::parameters::Parameters;
+use super::parameters::{ParameterId, Parameters};
 use crate::aside::write_aside;
 
 /// The same file with its header's texts in the order of their keys: the library writes them in an order that
@@ -239,11 +239,16 @@ impl Parameters {
 
     /// Takes every parameter from an archive; a missing name or another shape is an error.
     pub fn load(&mut self, archive: &Archive) -> Result<()> {
-        for id in self.ids() {
-            let (name, shape) = (self.name(id).to_string(), self.entry(id).value.shape());
-            self.set(id, archive.values(&name, shape)?)?;
-        }
-        Ok(())
+        self.ids().try_for_each(|id| self.load_one(id, archive))
+    }
+
+    /// Takes the value of one parameter from an archive.
+    ///
+    /// # Errors
+    /// If it is missing there or has another shape.
+    pub fn load_one(&mut self, id: ParameterId, archive: &Archive) -> Result<()> {
+        let (name, shape) = (self.name(id).to_string(), self.entry(id).value.shape());
+        self.set(id, archive.values(&name, shape)?)
     }
 }
 

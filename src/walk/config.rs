@@ -67,6 +67,17 @@ pub enum Start {
     Embedding,
 }
 
+/// Who gives the soft reward.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RewardBy {
+    /// An embedding model, as published.
+    #[default]
+    Embedding,
+    /// A propagator, which is trained before the walker.
+    Propagator,
+}
+
 /// Everything that shapes and trains a walker. The defaults are the published settings of WN18RR.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -106,8 +117,10 @@ pub struct WalkConfig {
     pub clip: f32,
     /// λ, the share of the rule reward in `λ R_r + (1 − λ) R_h`.
     pub lambda: f32,
-    /// Whether a walk that ends elsewhere is rewarded by the embedding's `f(s, q, e)` instead of 0.
+    /// Whether a walk that ends elsewhere is rewarded by the plausibility `f(s, q, e)` instead of 0.
     pub soft_reward: bool,
+    /// Who gives that plausibility.
+    pub reward: RewardBy,
     /// Whether other known training answers are masked on the last hop.
     pub close_answers: bool,
     /// Whether a walk is kept from ending at its own subject, unless the relation is known to link some entity with
@@ -176,6 +189,7 @@ impl Default for WalkConfig {
             clip: 0.0,
             lambda: 0.65,
             soft_reward: true,
+            reward: RewardBy::Embedding,
             close_answers: true,
             close_subject: true,
             entropy: 0.0,
@@ -323,6 +337,7 @@ impl WalkConfig {
                 final_rate: 1.0,
                 lambda: 1.0,
                 soft_reward: false,
+                reward: RewardBy::Embedding,
                 entropy: 0.0,
                 freeze_relation_agent: false,
                 ..shared
@@ -332,7 +347,12 @@ impl WalkConfig {
 
     /// Whether an embedding model has to be trained before the walker.
     pub fn needs_embedding(&self) -> bool {
-        self.soft_reward || self.start == Start::Embedding
+        self.soft_reward && self.reward == RewardBy::Embedding || self.start == Start::Embedding
+    }
+
+    /// Whether a propagator has to be trained before the walker.
+    pub fn needs_propagator(&self) -> bool {
+        self.soft_reward && self.reward == RewardBy::Propagator
     }
 
     /// Whether stage 3 has anything to do.

@@ -29,7 +29,7 @@ mod walker;
 mod world;
 
 pub use beam::{BeamWork, WalkStep, WalkedAnswer};
-pub use config::{Agents, Baseline, MOST_HOPS, Pool, Start, WIDEST_BEAM, WalkConfig};
+pub use config::{Agents, Baseline, MOST_HOPS, Pool, RewardBy, Start, WIDEST_BEAM, WalkConfig};
 pub use episode::Phase;
 pub use measure::{BatchPart, HopSize, Measured, Timing};
 pub use paths::PathTable;

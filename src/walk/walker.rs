@@ -90,17 +90,22 @@ impl Walker {
         Ok(archive.write(path)?)
     }
 
-    /// A walker from a file that [`save`](Self::save) wrote, in the world of `graph` and `known`.
+    /// A walker from a file that [`save`](Self::save) wrote, in the world of `graph` and `known`. One without entity
+    /// embeddings walks any graph with the same relations.
     ///
     /// # Errors
-    /// If the file cannot be read or belongs to another graph.
+    /// If the file cannot be read, belongs to another graph, or has other relations.
     pub fn read(path: &Path, graph: &Graph, known: &Known, device: &Device) -> Result<Self, WalkError> {
         let archive = Archive::read(path)?;
         let broken = |why: String| WalkError::Weights { path: path.to_path_buf(), why };
         let text = archive.metadata(CONFIG_KEY).ok_or_else(|| broken("it holds no walker".into()))?;
         let config: WalkConfig = serde_json::from_str(text).map_err(|error| broken(error.to_string()))?;
         let mut walker = Self::new(&config, graph, known, device, 0)?;
-        walker.parameters.load(&archive)?;
+        // Where entities have no embeddings, the table of zeros is as long as this graph needs it.
+        let unlearnt = (!config.entity_embeddings).then(|| walker.network.entity_table());
+        for id in walker.parameters.ids().filter(|id| Some(*id) != unlearnt) {
+            walker.parameters.load_one(id, &archive)?;
+        }
         Ok(walker)
     }
 

@@ -99,6 +99,13 @@ impl Apply {
             let path = self.rules.display();
             console.note(&format_args!("{path}: {} reflexive rules skipped", file.reflexive));
         }
+        if let Some(first) = &file.first_unknown {
+            let (path, unknown) = (self.rules.display(), file.unknown);
+            ensure!(!file.rules.is_empty(), "none of its rules fits this data; {first}");
+            console.note(&format_args!(
+                "{path}: {unknown} rules left out, which name what this data lacks; the first is {first}"
+            ));
+        }
         if file.rules.is_empty() {
             let path = self.rules.display();
             console

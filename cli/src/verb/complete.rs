@@ -4,8 +4,9 @@ use super::predict::say_why_not;
 use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
+use crate::data::DataOfRun;
 use ruleguider::ask::{CompleteOptions, OpenOptions, Shard};
-use ruleguider::graph::Link;
+use ruleguider::graph::{Link, SplitShares};
 use std::path::PathBuf;
 
 /// The least probability of a fact by default.
@@ -43,9 +44,8 @@ pub struct Complete {
     /// The file for the facts
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Where the data of the run is now, if it has moved
-    #[arg(long, value_name = "DATA")]
-    data: Option<PathBuf>,
+    #[command(flatten)]
+    data: DataOfRun,
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -58,8 +58,8 @@ impl Complete {
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         let device = common.device_for_many()?;
         let workers = if device.is_cuda() { 1 } else { rayon::current_num_threads() };
-        let options = OpenOptions { data: self.data.clone(), device: Some(device), ..OpenOptions::DEFAULT };
-        let model = options.open(&self.run)?;
+        let options = OpenOptions { device: Some(device), ..OpenOptions::DEFAULT };
+        let model = self.data.open(&self.run, options, SplitShares::WHOLE, common)?;
         let console = Console::with_interrupt(common);
         say_why_not(&model, common)?;
         let links: Result<Vec<Link>, _> = self.relation.iter().map(|name| model.index().link(name)).collect();

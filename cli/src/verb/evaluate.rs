@@ -3,10 +3,12 @@
 use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
+use crate::data::DataOfRun;
 use crate::protocol::{self, Ranking};
-use ruleguider::ask::OpenOptions;
+use ruleguider::ask::{OpenOptions, OtherGraph};
 use ruleguider::eval::calibration::Reliability;
 use ruleguider::eval::{Report, Split};
+use ruleguider::graph::SplitShares;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -19,7 +21,8 @@ the tied ranks) give the figures that compare.
 Examples:
   ruleguider evaluate runs/demonstration
   ruleguider evaluate runs/wn18rr --direction both --ties pessimistic
-  ruleguider evaluate runs/wn18rr --split valid --json | jq .mrr"
+  ruleguider evaluate runs/wn18rr --split valid --json | jq .mrr
+  ruleguider evaluate runs/wn18rr-v1 --on data/wn18rr-v1-ind --direction both"
 )]
 pub struct Evaluate {
     /// A run directory
@@ -30,9 +33,8 @@ pub struct Evaluate {
     split: protocol::Split,
     #[command(flatten)]
     ranking: Ranking,
-    /// Where the data of the run is now, if it has moved
-    #[arg(long, value_name = "DATA")]
-    data: Option<PathBuf>,
+    #[command(flatten)]
+    data: DataOfRun,
 }
 
 #[derive(Serialize)]
@@ -43,15 +45,17 @@ struct Evaluated<'a> {
     split: Split,
     seed: u64,
     version: &'static str,
+    /// The other graph, where that is not the run's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on: Option<&'a OtherGraph>,
 }
 
 impl Evaluate {
     /// Ranks and prints.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         let console = Console::with_interrupt(common);
-        let options =
-            OpenOptions { data: self.data.clone(), device: Some(common.device()?), ..OpenOptions::DEFAULT };
-        let model = options.open(&self.run)?;
+        let options = OpenOptions { device: Some(common.device()?), ..OpenOptions::DEFAULT };
+        let model = self.data.open(&self.run, options, SplitShares::default(), common)?;
         let split = Split::from(self.split);
         let report = match model.evaluate(split, self.ranking.protocol(), &console) {
             Ok(report) => report,
@@ -66,13 +70,24 @@ impl Evaluate {
         if common.json {
             let (seed, version) = (model.seed(), ruleguider::VERSION);
             let calibration = &calibration;
-            console::print_json(&Evaluated { report: &report, calibration, split, seed, version })?;
+            console::print_json(&Evaluated {
+                report: &report,
+                calibration,
+                split,
+                seed,
+                version,
+                on: model.on(),
+            })?;
         } else {
             let filtered = match self.split {
                 protocol::Split::Test => "Test split, filtered",
                 protocol::Split::Valid => "Validation split, filtered without test answers",
             };
             let (seed, version) = (model.seed(), ruleguider::VERSION);
+            let filtered = match model.on() {
+                Some(on) => format!("{filtered}, on {}", on.data),
+                None => filtered.to_owned(),
+            };
             console::print(&format_args!("{filtered}, seed {seed}, version {version}:"))?;
             console::print(&report.to_string().trim_end())?;
             match (&calibration, model.why_no_probability()?) {

@@ -4,8 +4,11 @@ use super::predict::{aside, say_why_not};
 use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
+use crate::data::DataOfRun;
 use ruleguider::ask::answer::path_in_words;
 use ruleguider::ask::{EmbeddingOpinion, Explanation, GroundedRule, Naming, OpenOptions};
+use ruleguider::graph::SplitShares;
+use ruleguider::reason::ScoreWithout;
 use ruleguider::shown::Shown;
 use std::fmt;
 use std::path::PathBuf;
@@ -33,17 +36,15 @@ pub struct Explain {
     /// The answer to explain
     #[arg(value_name = "OBJECT")]
     object: String,
-    /// Where the data of the run is now, if it has moved
-    #[arg(long, value_name = "DATA")]
-    data: Option<PathBuf>,
+    #[command(flatten)]
+    data: DataOfRun,
 }
 
 impl Explain {
     /// Explains and prints.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
-        let options =
-            OpenOptions { data: self.data.clone(), device: Some(common.device()?), ..OpenOptions::DEFAULT };
-        let model = options.open(&self.run)?;
+        let options = OpenOptions { device: Some(common.device()?), ..OpenOptions::DEFAULT };
+        let model = self.data.open(&self.run, options, SplitShares::WHOLE, common)?;
         say_why_not(&model, common)?;
         let query = model.query(&self.subject, &self.relation)?;
         if let Some(other) = model.index().other_meaning(&self.relation) {
@@ -96,6 +97,7 @@ impl fmt::Display for Explained<'_> {
             answers.iter().filter(|answer| !rules.iter().any(|rule| rule.path == answer.reason.path))
         {
             write!(f, "\n  {:8.4}  {}", answer.score, Shown(answer.reason_in_words(naming)))?;
+            write_without(f, answer.reason.propagator)?;
             for step in &answer.reason.path {
                 if let (Some(relation), Some(entity)) = (step.relation_score, step.entity_score) {
                     let link = if step.inverse { "~" } else { "" }.to_owned() + step.relation_shown();
@@ -109,7 +111,7 @@ impl fmt::Display for Explained<'_> {
         if !rules.is_empty() {
             write!(f, "\nRules that predict it:")?;
         }
-        for GroundedRule { rule, from, from_id, path } in rules {
+        for GroundedRule { rule, from, from_id, path, propagator } in rules {
             write!(
                 f,
                 "\n  {:.3}  ({} of {})  {}",
@@ -122,6 +124,7 @@ impl fmt::Display for Explained<'_> {
                 let words = path_in_words(&naming.name(from, from_id), path, naming);
                 write!(f, "\n         {}", Shown(words))?;
             }
+            write_without(f, *propagator)?;
         }
         if let Some(EmbeddingOpinion { plausibility, rank }) = embedding {
             let plausibility = match *plausibility {
@@ -136,4 +139,10 @@ impl fmt::Display for Explained<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether the path above is the propagator's reason.
+fn write_without(f: &mut fmt::Formatter<'_>, propagator: Option<ScoreWithout>) -> fmt::Result {
+    let Some(ScoreWithout { score, without }) = propagator else { return Ok(()) };
+    write!(f, "\n           the propagator's score: {score:.2}, without this path {without:.2}")
 }

@@ -4,10 +4,11 @@ use crate::Outcome;
 use crate::arguments::Common;
 use crate::awaited::Awaited;
 use crate::console::{self, Console};
+use crate::data::DataOfRun;
 use anyhow::{Context, bail};
 use rayon::prelude::*;
 use ruleguider::ask::{HeldOut, Model, Naming, OpenOptions, Prediction};
-use ruleguider::graph::{Compression, Query};
+use ruleguider::graph::{Compression, Query, SplitShares};
 use ruleguider::progress::Progress;
 use ruleguider::shown::Shown;
 use ruleguider::walk::WIDEST_BEAM;
@@ -35,7 +36,8 @@ With --file: one query a line, SUBJECT<TAB>RELATION, `-` for stdin; one JSON obj
 Examples:
   ruleguider predict runs/demonstration Ilse_Hagenthal cousin_of
   ruleguider predict runs/demonstration \"Ilse Hagenthal (born 1926)\" '~sibling_of' --top 3 --json
-  ruleguider predict runs/demonstration --file queries.tsv > answers.jsonl"
+  ruleguider predict runs/demonstration --file queries.tsv > answers.jsonl
+  ruleguider predict runs/demonstration --on other_family.tsv Anna_Feld cousin_of"
 )]
 pub struct Predict {
     /// A run directory
@@ -56,9 +58,8 @@ pub struct Predict {
     /// Paths that the walker keeps while it searches: fewer are faster, and find less [default: as in the run]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=WIDEST_BEAM as i64))]
     beam: Option<u32>,
-    /// Where the data of the run is now, if it has moved
-    #[arg(long, value_name = "DATA")]
-    data: Option<PathBuf>,
+    #[command(flatten)]
+    data: DataOfRun,
 }
 
 impl Predict {
@@ -66,12 +67,9 @@ impl Predict {
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         // Of many queries every thread answers its own; a single one is shared among all threads.
         let device = if self.file.is_some() { common.device_for_many()? } else { common.device()? };
-        let options = OpenOptions {
-            data: self.data.clone(),
-            device: Some(device),
-            beam: self.beam.map(|beam| beam as usize),
-        };
-        let model = options.open(&self.run)?;
+        let beam = self.beam.map(|beam| beam as usize);
+        let options = OpenOptions { device: Some(device), beam, ..OpenOptions::DEFAULT };
+        let model = self.data.open(&self.run, options, SplitShares::WHOLE, common)?;
         say_why_not(&model, common)?;
         match (&self.file, &self.subject, &self.relation) {
             (Some(file), _, _) => self.many(file, &model, common),

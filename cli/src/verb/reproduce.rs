@@ -4,9 +4,12 @@ use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
 use anyhow::ensure;
+use ruleguider::ask::OpenOptions;
 use ruleguider::eval::{Protocol, Side, Split, Ties};
+use ruleguider::graph::ReadOptions;
 use ruleguider::report::reproduce::{Row, RowResult, keep, rows, write_tables};
 use ruleguider::report::tables::tables;
+use ruleguider::run::Source;
 use ruleguider::{Error, Learn};
 use std::path::PathBuf;
 
@@ -22,7 +25,7 @@ Examples:
   ruleguider reproduce --list"
 )]
 pub struct Reproduce {
-    /// A data set: wn18rr, nell-995, fb15k-237, umls, kinship
+    /// A data set: wn18rr, nell-995, fb15k-237, umls, kinship; wn18rr-v1, fb237-v1, nell-v1 (asked on unseen entities)
     #[arg(value_name = "DATASET")]
     dataset: Option<String>,
     /// A system: ruleguider-complex, minerva, complex, blend, …
@@ -77,8 +80,8 @@ impl Reproduce {
         }
         let console = Console::with_interrupt(common);
         let seeds = if self.seeds.is_empty() { vec![common.seed] } else { self.seeds.clone() };
-        for row in &rows {
-            let path = self.data_root.join(&row.dataset);
+        for name in rows.iter().flat_map(|row| [Some(row.dataset.clone()), row.on()]).flatten() {
+            let path = self.folder(&name);
             ensure!(
                 path.is_dir(),
                 "{}: no such data set; set --data-root to the folder that holds them",
@@ -105,6 +108,12 @@ impl Reproduce {
         print_results(&done, common)
     }
 
+    /// Where a data set is: in the root, or in its folder of inductive ones.
+    fn folder(&self, dataset: &str) -> PathBuf {
+        let among_inductive = self.data_root.join("inductive").join(dataset);
+        if among_inductive.is_dir() { among_inductive } else { self.data_root.join(dataset) }
+    }
+
     fn reproduce(
         &self,
         row: &Row,
@@ -113,7 +122,7 @@ impl Reproduce {
         console: &Console,
     ) -> Result<RowResult, Error> {
         let Row { dataset, system } = row;
-        let learn = Learn::new(self.data_root.join(dataset))
+        let learn = Learn::new(self.folder(dataset))
             .config(format!("{dataset}/{system}"))
             .out(self.runs.join(format!("{dataset}-{system}-{seed}")))
             .siblings(&self.runs)
@@ -126,6 +135,18 @@ impl Reproduce {
         let set: String = self.set.iter().map(|set| format!(" --set {set}")).collect();
         let minutes = self.minutes.map_or(String::new(), |minutes| format!(" --minutes {minutes}"));
         result.command = Some(format!("ruleguider reproduce {dataset} {system} --seed {seed}{minutes}{set}"));
+        // What was learnt is asked on another graph, if the row says so.
+        let model = match row.on() {
+            None => model,
+            Some(other) => {
+                let (device, run) = (Some(model.device().clone()), model.directory().path().to_owned());
+                let on = Some(Source::of(&self.folder(&other), &ReadOptions::default())?);
+                drop(model);
+                let model = OpenOptions { device, on, ..OpenOptions::DEFAULT }.open(run)?;
+                result = result.asked_on(model.evaluate(Split::Test, Protocol::default(), console)?);
+                model
+            }
+        };
         let figures = |split, protocol| model.evaluate(split, protocol, console).map(|report| report.figures);
         let protocol = Protocol::default();
         let as_published = figures(Split::Test, Protocol { ties: Ties::Published, ..protocol })?;

@@ -203,7 +203,13 @@ mod tests {
             tail_label: String::new(),
             probability: Probability(probability),
             score: 0.25,
-            reason: Reason { from: String::new(), from_id: String::new(), path: Vec::new(), rule: None },
+            reason: Reason {
+                from: String::new(),
+                from_id: String::new(),
+                path: Vec::new(),
+                rule: None,
+                propagator: None,
+            },
             words: "why".to_owned(),
             held_out: None,
         };

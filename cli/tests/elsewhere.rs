@@ -1,0 +1,170 @@
+//! Answers on another graph than the one that was learnt from, as a user meets them: two families of the same rules.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod tool;
+
+use serde_json::Value;
+use tool::Tool;
+
+/// Two families, and a run over the first with `settings`.
+fn learnt(settings: &[&str]) -> Tool {
+    let tool = Tool::new();
+    for (name, seed) in [("own", "1"), ("other", "2")] {
+        tool.done(&["generate", "family", "--people", "150", "--seed", seed, "--out", name]);
+    }
+    let mut arguments = vec!["run", "own", "--config", "demonstration", "--out", "run", "--quiet"];
+    for setting in settings.iter().chain(&["rules.samples=20000", "eval.examples=0"]) {
+        arguments.extend(["--set", setting]);
+    }
+    tool.done(&arguments);
+    tool
+}
+
+/// What it says on stderr while all goes well.
+fn notes(tool: &Tool, arguments: &[&str]) -> String {
+    let output = tool.run(arguments);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {said}");
+    said
+}
+
+/// A person of the other family who has a cousin, and no namesake in the own one.
+fn cousin(tool: &Tool) -> String {
+    let [own, other] =
+        ["own", "other"].map(|family| std::fs::read_to_string(tool.path(family).join("train.tsv")).unwrap());
+    let cousins = other.lines().filter(|line| line.contains("\tcousin_of\t")).map(|line| line.split('\t'));
+    let mut people = cousins.filter_map(|mut fields| fields.next());
+    people.find(|person| !own.contains(person)).unwrap().to_owned()
+}
+
+fn mrr(report: &Value) -> f64 {
+    report["mrr"].as_f64().unwrap()
+}
+
+#[test]
+fn rules_answer_on_another_family_and_those_about_other_people_are_counted() {
+    let tool = learnt(&["system=rules", "rules.types=[\"cyclic\",\"acyclic\"]"]);
+    let there = tool.json(&["evaluate", "run", "--on", "other", "--direction", "both"]);
+    assert!(mrr(&there) > 0.8, "{there}");
+    let (on, rules) = (&there["on"], there["on"]["rules_left_out"].as_u64().unwrap());
+    assert_eq!((&on["data"], &on["facts_left_out"]), (&"other".into(), &0.into()), "{on}");
+    assert!(rules > 0, "rules about people of the own family: {on}");
+    assert_eq!(there["queries"], tool.json(&["stats", "other"])["test"].as_u64().unwrap() * 2);
+    let said = notes(&tool, &["evaluate", "run", "--on", "other"]);
+    assert!(
+        said.contains(&format!("on other: {rules} rules left out, about entities that it lacks")),
+        "{said}"
+    );
+
+    let cousin = cousin(&tool);
+    let prediction = tool.json(&["predict", "run", &cousin, "cousin_of", "--on", "other"]);
+    let answer = &prediction["answers"][0];
+    assert!(
+        answer["probability"].is_number() && !answer["path"].as_array().unwrap().is_empty(),
+        "{prediction}"
+    );
+    let object = answer["entity"].as_str().unwrap();
+    let why = tool.json(&["explain", "run", &cousin, "cousin_of", object, "--on", "other"]);
+    assert_eq!(why["rank"], 1);
+    assert!(tool.refused(&["predict", "run", &cousin, "cousin_of"]).contains(&cousin), "unknown at home");
+    let done =
+        tool.json(&["complete", "run", "--on", "other", "--relation", "cousin_of", "--out", "missing.tsv"]);
+    assert!(done["facts"].as_u64().unwrap() > 0, "{done}");
+}
+
+#[test]
+fn a_blend_goes_on_without_its_embedding_model_and_says_so() {
+    let tool = learnt(&[
+        "system=blend",
+        "blend.with_walker=false",
+        "blend.with_propagator=true",
+        "embed.epochs=2",
+        "embed.dimension=16",
+        "propagate.layers=3",
+        "propagate.width=16",
+        "propagate.epochs=1",
+        "propagate.epoch_queries=2000",
+        "propagate.validation_queries=20",
+    ]);
+    let there = tool.json(&["evaluate", "run", "--on", "other"]);
+    assert!(mrr(&there) > 0.8, "{there}");
+    assert_eq!(there["on"]["members_left_out"], serde_json::json!(["the embedding model"]));
+    assert!(there["calibration"].is_null(), "fitted with the embedding model");
+    let said = notes(&tool, &["predict", "run", &cousin(&tool), "cousin_of", "--on", "other"]);
+    assert!(said.contains("the embedding model left out") && said.contains("no probabilities:"), "{said}");
+    let prediction = tool.json(&["predict", "run", &cousin(&tool), "cousin_of", "--on", "other"]);
+    let object = prediction["answers"][0]["entity"].as_str().unwrap();
+    let asked = ["explain", "run", &cousin(&tool), "cousin_of", object, "--on", "other"];
+    let why = tool.json(&asked);
+    assert!(why["embedding"].is_null(), "{why}");
+    // Whether the reason is the reason.
+    let fall = &why["rules"][0]["propagator"];
+    assert!(
+        fall["score"].is_number() && fall["without"].is_number() && fall["score"] != fall["without"],
+        "{why}"
+    );
+    assert!(tool.done(&asked).contains("the propagator's score: "));
+    assert!(prediction["answers"][0].get("propagator").is_none(), "it costs a propagation a path");
+}
+
+#[test]
+fn a_walker_that_knows_relations_alone_walks_another_graph_and_others_do_not() {
+    let walk = ["system=walker", "walk.soft_reward=false", "walk.epochs=1", "walk.pretrain_epochs=1"];
+    let tool = learnt(&[&walk[..], &["walk.entity_embeddings=false"]].concat());
+    let there = tool.json(&["evaluate", "run", "--on", "other"]);
+    assert!(mrr(&there) > 0.2, "{there}");
+    let by_name = learnt(&walk);
+    let said = by_name.refused(&["evaluate", "run", "--on", "other"]);
+    assert!(
+        said.contains("the walker with entity embeddings, which knows the entities of its own graph"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_updated_graph_is_asked_whole_and_what_was_never_learnt_is_counted() {
+    let tool = learnt(&["system=rules"]);
+    let own = std::fs::read_to_string(tool.path("own/train.tsv")).unwrap();
+    let person = own.split('\t').next().unwrap();
+    let new = "Newborn\tsibling_of\tTwin\nNewborn\towns\tBall\nTwin\towns\tBall\n";
+    tool.write("now.tsv", &format!("{own}{new}{person}\tparent_of\tNewborn\n"));
+    let said = notes(&tool, &["predict", "run", person, "parent_of", "--on", "now.tsv"]);
+    assert!(
+        said.contains("on now: 2 facts left out, of 1 relation that the run has not learnt: `owns`"),
+        "{said}"
+    );
+    let prediction = tool.json(&["predict", "run", person, "parent_of", "--on", "now.tsv"]);
+    let has = |list: &Value, name: &str| list.as_array().unwrap().iter().any(|one| one == name);
+    assert!(has(&prediction["known_ids"], "Newborn"), "nothing is held out: {prediction}");
+    let answers: Vec<&Value> =
+        prediction["answers"].as_array().unwrap().iter().map(|one| &one["entity"]).collect();
+    assert!(answers.contains(&&"Twin".into()), "the sibling of a child: {prediction}");
+    assert!(tool.refused(&["predict", "run", "Newborn", "owns", "--on", "now.tsv"]).contains("owns"));
+    tool.write("strange.tsv", "a\tlikes\tb\nb\tlikes\tc\n");
+    let said = tool.refused(&["predict", "run", "a", "likes", "--on", "strange.tsv"]);
+    assert!(
+        said.starts_with(
+            "ruleguider: strange: has no fact of a relation that the run has learnt; it has `likes`"
+        ),
+        "{said}"
+    );
+}
+
+#[test]
+fn apply_leaves_out_rules_that_name_what_the_data_lacks() {
+    let tool = learnt(&["system=rules", "rules.types=[\"cyclic\",\"acyclic\"]"]);
+    let arguments = ["apply", "other", "--rules", "run/rules.tsv"];
+    let said = notes(&tool, &arguments);
+    assert!(
+        said.contains("rules left out, which name what this data lacks; the first is run/rules.tsv:"),
+        "{said}"
+    );
+    assert!(mrr(&tool.json(&arguments)) > 0.8);
+    tool.write("rules.tsv", "3\t2\t0.66\tlikes(X,Y) <= likes(Y,X)\n");
+    let said = tool.refused(&["apply", "other", "--rules", "rules.tsv"]);
+    assert!(
+        said.contains("none of its rules fits this data; rules.tsv:1:10: the data has no relation `likes`"),
+        "{said}"
+    );
+}

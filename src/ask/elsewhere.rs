@@ -1,0 +1,127 @@
+//! Answering on another graph than the one that was learnt from: the same relations over other entities, or the graph as
+//! it is now.
+//!
+//! Rules, a propagator and a walker without entity embeddings know relations alone, and so can answer there. An embedding
+//! model, and a walker that has learnt who the entities are, cannot: they are left out, and a blend goes on with the rest.
+//! The other data's relations are numbered as the run has them; what it has of other relations is left out and counted.
+
+use super::AskError;
+use crate::config::{Config, System};
+use crate::graph::{Dataset, OtherRelations, Vocabulary};
+use crate::run::{Manifest, Source};
+use serde::Serialize;
+use std::path::Path;
+
+/// Names that a note lists at most.
+const LISTED: usize = 3;
+
+/// What stays behind where a run answers on another graph.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct OtherGraph {
+    /// The name of the other data.
+    pub data: String,
+    /// Members of the run that know entities by name and cannot answer there.
+    pub members_left_out: Vec<&'static str>,
+    /// Rules that name an entity which the other graph lacks.
+    pub rules_left_out: usize,
+    /// Relations of the other graph that the run has never seen.
+    pub relations_left_out: Vec<String>,
+    /// The facts, in any split, that have them.
+    pub facts_left_out: usize,
+}
+
+impl OtherGraph {
+    /// What a person should know about answers on this graph, a sentence each.
+    pub fn notes(&self) -> Vec<String> {
+        let Self { data, members_left_out, rules_left_out, relations_left_out, facts_left_out } = self;
+        let mut notes = Vec::new();
+        for member in members_left_out {
+            notes.push(format!(
+                "on {data}: {member} left out, which knows the entities of its own graph only"
+            ));
+        }
+        if *rules_left_out > 0 {
+            let rules = if *rules_left_out == 1 { "rule" } else { "rules" };
+            notes.push(format!("on {data}: {rules_left_out} {rules} left out, about entities that it lacks"));
+        }
+        if !relations_left_out.is_empty() {
+            let count = relations_left_out.len();
+            let relations = if count == 1 { "relation" } else { "relations" };
+            let listed = listed(relations_left_out.iter().map(String::as_str));
+            notes.push(format!(
+                "on {data}: {facts_left_out} facts left out, of {count} {relations} that the run has not learnt: {listed}"
+            ));
+        }
+        notes
+    }
+}
+
+/// `settings` without the members that cannot answer on another graph, and what they are called.
+///
+/// # Errors
+/// If nobody is left to answer.
+pub(super) fn without_entities(mut config: Config) -> Result<(Config, Vec<&'static str>), AskError> {
+    const EMBEDDING: &str = "the embedding model";
+    const WALKER: &str = "the walker with entity embeddings";
+    let by_name = config.walk.entity_embeddings;
+    let mut left_out = Vec::new();
+    let alone = match config.system {
+        System::Embedding => Some(EMBEDDING),
+        System::Walker if by_name => Some(WALKER),
+        System::Walker | System::Rules | System::Propagator => None,
+        System::Blend => {
+            let blend = &mut config.blend;
+            if std::mem::take(&mut blend.with_embedding) {
+                left_out.push(EMBEDDING);
+            }
+            if by_name && std::mem::take(&mut blend.with_walker) {
+                left_out.push(WALKER);
+            }
+            let somebody = blend.with_rules || blend.with_walker || blend.with_propagator;
+            (!somebody).then_some(WALKER)
+        }
+    };
+    match alone {
+        Some(member) => Err(AskError::Cannot(format!(
+            "this run answers by {member}, which knows the entities of its own graph only; \
+             learn rules or a propagator to answer on another graph"
+        ))),
+        None => Ok((config, left_out)),
+    }
+}
+
+/// The data at `source` in the relations of the run with this manifest.
+///
+/// # Errors
+/// If it cannot be read, or has no relation of the run.
+pub(super) fn other_data(
+    source: &Source,
+    manifest: &Manifest,
+    run: &Path,
+    data: Option<&Path>,
+) -> Result<(Dataset, OtherRelations), AskError> {
+    let relations: Vocabulary = match &manifest.relations {
+        Some(names) => names.iter().map(String::as_str).collect(),
+        // A run that was made before manifests had them: its own data says.
+        None => manifest.dataset(run, data)?.0.names.relations.clone(),
+    };
+    let given = source.read()?;
+    let (dataset, other) = given.with_relations(&relations);
+    if dataset.known.facts.is_empty() {
+        let (theirs, ours) = (listed(given.names.relations.iter()), listed(relations.iter()));
+        return Err(AskError::Cannot(format!(
+            "{}: has no fact of a relation that the run has learnt; it has {theirs}, the run {ours}",
+            source.name()
+        )));
+    }
+    Ok((dataset, other))
+}
+
+/// The first few of `names`.
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let mut names: Vec<String> = names.take(LISTED + 1).map(|name| format!("`{name}`")).collect();
+    if names.len() > LISTED {
+        names[LISTED] = "…".to_owned();
+    }
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
