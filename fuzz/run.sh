@@ -16,7 +16,7 @@ built=${CARGO_TARGET_DIR:-target}/$host/release
 # Targets read files: in memory, where there is such a place.
 place=$(mktemp -d -p "$([ -d /dev/shm ] && echo /dev/shm || echo /tmp)")
 trap 'rm -rf "$place"' EXIT
-export TMPDIR="$place" RAYON_NUM_THREADS=1
+export TMPDIR="$place"
 if [ -n "${FUZZ_RUNS:-}" ]; then limit="-runs=$FUZZ_RUNS"; else limit="-max_total_time=${FUZZ_SECONDS:-60}"; fi
 [ $# -gt 0 ] || set -- $(sed -n 's/^name = "\(.*\)"$/\1/p' Cargo.toml | grep -v ruleguider)
 for target in "$@"; do

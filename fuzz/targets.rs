@@ -16,7 +16,7 @@ use ruleguider::tensor::{Archive, Device};
 use ruleguider::walk::Walker;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// A target: its name and what it does with any bytes.
 type Target = (&'static str, fn(&[u8]));
@@ -41,10 +41,13 @@ pub fn run(name: &str, data: &[u8]) {
 }
 
 /// The same for the fuzzer, which takes every panic for a finding: those that the library catches are none.
+/// All work is done on the thread that asks: handing it to another takes longer than most of it.
 #[allow(dead_code)]
 pub fn fuzz(name: &str, data: &[u8]) {
-    static LET_THROUGH: std::sync::Once = std::sync::Once::new();
-    LET_THROUGH.call_once(|| {
+    static BEGIN: std::sync::Once = std::sync::Once::new();
+    BEGIN.call_once(|| {
+        let alone = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread();
+        alone.build_global().expect("nobody has made the threads yet");
         let finding = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             if !ruleguider::graph::panic_is_caught() {
@@ -93,9 +96,8 @@ fn parquet(data: &[u8]) {
 
 /// Rule files over names that hold everything the notation uses itself.
 fn rules(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
-    let names = Names {
-        entities: [
+    static NAMES: LazyLock<Names> = LazyLock::new(|| {
+        let entities = [
             "a",
             "b",
             "c(d,e)",
@@ -108,13 +110,12 @@ fn rules(data: &[u8]) {
             "\"B\"",
             "j\tk",
             "j\\tk",
-        ]
-        .into_iter()
-        .collect(),
-        relations: ["r", "s", "/film/film.x", "t(u", "v, w(X", "x <= y", "z\nz"].into_iter().collect(),
-        ..Names::default()
-    };
-    match RuleFile::parse(&text, Path::new("rules.tsv"), &names) {
+        ];
+        let relations = ["r", "s", "/film/film.x", "t(u", "v, w(X", "x <= y", "z\nz"];
+        named_so(&entities, &relations)
+    });
+    let (text, names) = (String::from_utf8_lossy(data), &*NAMES);
+    match RuleFile::parse(&text, Path::new("rules.tsv"), names) {
         Err(error) => {
             let message = error.to_string();
             let mut numbers = message.strip_prefix("rules.tsv:").expect("the file").splitn(3, ':');
@@ -126,10 +127,10 @@ fn rules(data: &[u8]) {
         }
         Ok(file) => {
             let mut written = Vec::new();
-            write_lines(&mut written, &file.rules, &names).expect("writing into memory");
+            write_lines(&mut written, &file.rules, names).expect("writing into memory");
             let written = String::from_utf8(written).expect("names are text");
             let back =
-                RuleFile::parse(&written, Path::new("rules.tsv"), &names).expect("what was written reads");
+                RuleFile::parse(&written, Path::new("rules.tsv"), names).expect("what was written reads");
             assert_eq!(file.rules, back.rules, "written and read back");
         }
     }
@@ -143,26 +144,31 @@ fn weights(data: &[u8]) {
     let said = match choice % 3 {
         0 => Archive::read(&path).map(|archive| check_archive(&archive)).err().map(|error| error.to_string()),
         1 => {
-            let names = Names {
-                entities: ["a", "b", "c"].into_iter().collect(),
-                relations: ["r"].into_iter().collect(),
-                ..Names::default()
-            };
-            let loaded = Embedding::load(&path, &names, ModelKind::DistMult, &device());
+            let names = named_so(&["a", "b", "c"], &["r"]);
+            let loaded = Embedding::load(&path, &names, ModelKind::DistMult, device());
             loaded.err().map(|error| error.to_string())
         }
         _ => {
             let facts: Vec<Triple> = (0..4).map(|i| Triple::new(i, 0, (i + 1) % 4)).collect();
             let graph = Arc::new(Graph::new(4, 1, &facts));
             let known = Known { facts: facts.clone().into(), queries: facts.into(), valid: [].into() };
-            Walker::read(&path, &graph, &known, &device()).err().map(|error| error.to_string())
+            Walker::read(&path, &graph, &known, device()).err().map(|error| error.to_string())
         }
     };
     assert!(said.is_none_or(|said| !said.is_empty()));
 }
 
-fn device() -> Device {
-    Device::cpu(1).expect("a processor")
+fn device() -> &'static Device {
+    static DEVICE: LazyLock<Device> = LazyLock::new(|| Device::cpu(1).expect("a processor"));
+    &DEVICE
+}
+
+fn named_so(entities: &[&str], relations: &[&str]) -> Names {
+    Names {
+        entities: entities.iter().copied().collect(),
+        relations: relations.iter().copied().collect(),
+        ..Names::default()
+    }
 }
 
 /// What was read can be written, and reads back as the same.
@@ -217,21 +223,19 @@ fn config(data: &[u8]) {
 
 /// Lines of a file of queries.
 fn queries(data: &[u8]) {
-    let mut names = Names {
-        entities: ["ada", "ben", "Ben", "p1", "~x", "ü", "tab\ted"].into_iter().collect(),
-        relations: ["parent_of", "~parent_of", "/film/genre", "/music/genre", "_of^-1", "R⁻¹"]
-            .into_iter()
-            .collect(),
-        ..Names::default()
-    };
-    for (id, label) in [(0, "Ada"), (1, "Same"), (2, "same"), (3, "İ")] {
-        names.labels.insert(EntityId(id), label.to_owned());
-    }
-    let names = Arc::new(names);
-    let index = NameIndex::new(&names);
+    const ENTITIES: [&str; 7] = ["ada", "ben", "Ben", "p1", "~x", "ü", "tab\ted"];
+    static INDEX: LazyLock<NameIndex> = LazyLock::new(|| {
+        let relations = ["parent_of", "~parent_of", "/film/genre", "/music/genre", "_of^-1", "R⁻¹"];
+        let mut names = named_so(&ENTITIES, &relations);
+        for (id, label) in [(0, "Ada"), (1, "Same"), (2, "same"), (3, "İ")] {
+            names.labels.insert(EntityId(id), label.to_owned());
+        }
+        NameIndex::new(&Arc::new(names))
+    });
+    let index = &*INDEX;
     for line in data.split(|&byte| byte == b'\n') {
         match index.query(line) {
-            Ok(query) => assert!(query.subject.index() < names.entities.len()),
+            Ok(query) => assert!(query.subject.index() < ENTITIES.len()),
             Err(said) => assert!(!said.is_empty() && said.len() < 4000, "{said}"),
         }
     }

@@ -21,6 +21,11 @@ pub struct Metric {
     pub figures: Map<String, Value>,
 }
 
+/// Work was given up because somebody asked to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("interrupted")]
+pub struct Interrupted;
+
 /// Receives the progress of a long job.
 pub trait Progress: Sync {
     /// A stage begins. `total` counts in `unit`s and is `None` where the end cannot be known.
@@ -71,6 +76,28 @@ impl Progress for Impatient {
     fn end(&self, _summary: &dyn Display) {}
     fn interrupted(&self) -> bool {
         true
+    }
+}
+
+/// A progress that stops everything once it has been asked so many times.
+#[cfg(test)]
+pub(crate) struct Countdown(std::sync::atomic::AtomicUsize);
+
+#[cfg(test)]
+impl Countdown {
+    pub(crate) fn from(asks: usize) -> Self {
+        Self(asks.into())
+    }
+}
+
+#[cfg(test)]
+impl Progress for Countdown {
+    fn begin(&self, _stage: &str, _unit: &str, _total: Option<u64>) {}
+    fn advance(&self, _done: u64, _figures: &dyn Display) {}
+    fn end(&self, _summary: &dyn Display) {}
+    fn interrupted(&self) -> bool {
+        use std::sync::atomic::Ordering::Relaxed;
+        self.0.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_err()
     }
 }
 

@@ -60,9 +60,19 @@ fn a_question_is_asked_and_explained_by_keyboard_alone() {
     browser.wait("location.search.includes('view=why') && document.querySelector('section.group')");
     assert!(browser.text("h1").contains(&best), "{}", browser.text("h1"));
     assert!(browser.text("#verdict").contains("Predicted in place 1"), "{}", browser.text("#verdict"));
+    assert!(
+        browser.text("section.group .note").starts_with("Without it: "),
+        "{}",
+        browser.text("section.group")
+    );
     // All groundings of the first rule.
     browser.click("section.group button");
     browser.wait("[...document.querySelectorAll('.note')].some(note => / path/.test(note.textContent))");
+    // All rules.
+    let rules = "return document.querySelectorAll('section.group .rule-text').length";
+    let first = browser.script(rules);
+    browser.click("#more-rules");
+    browser.wait(&format!("document.querySelectorAll('section.group .rule-text').length > {first}"));
     browser.back();
     browser.wait("document.querySelector('.answer')");
     assert_eq!(browser.script("return location.search"), asked);
@@ -214,9 +224,17 @@ fn it_fits_a_desk_and_a_phone_by_day_and_by_night() {
             let dark = browser
                 .script("return getComputedStyle(document.body).backgroundColor !== 'rgb(255, 255, 255)'");
             assert_eq!(dark, theme == "dark", "{name}");
+            let seen = browser.script(include_str!("served/accessible.js"));
+            assert_eq!(seen, serde_json::json!([]), "{name} at {width}, {theme}");
             browser.picture(&format!("{name}-{width}-{theme}"));
         }
     }
+    // The check itself sees what is wrong.
+    browser.script(
+        "document.querySelector('main').insertAdjacentHTML('beforeend', '<p style=\"color:#888;background:#999\">x</p><a href=\"?\"></a>')",
+    );
+    let seen = browser.script(include_str!("served/accessible.js")).to_string();
+    assert!(seen.contains("contrast 1.") && seen.contains("no name"), "{seen}");
     // The button overrules the system.
     browser.click("#theme");
     browser.wait("document.documentElement.dataset.theme === 'light'");

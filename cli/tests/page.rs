@@ -116,6 +116,10 @@ fn a_report_is_shown_without_errors_on_a_desk_and_on_a_phone() {
     tool.done(&["report", "run", "--out", "page"]);
     let page = std::fs::read_to_string(tool.path("page/index.html")).unwrap();
     assert_eq!(complaints(&chromium, &tool, &page), [""; 0]);
+    // Paths are drawn, by the script that draws those of `serve`.
+    let (dom, _) = look(&chromium, &tool, &tool.path("page/index.html"));
+    let (drawn, all) = (dom.matches("<svg class=\"paths\"").count(), page.matches("data-reason=").count());
+    assert!(drawn > 0 && drawn == all, "{drawn} of {all} paths are drawn");
     // The page as it is, without the witness.
     let (dom, console) = look(&chromium, &tool, &tool.path("page/index.html"));
     assert!(console.is_empty(), "{console:?}");

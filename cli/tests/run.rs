@@ -68,6 +68,25 @@ fn a_run_learns_ranks_and_explains() {
 }
 
 #[test]
+fn a_falling_step_that_cannot_fall_longer_is_said() {
+    let tool = Tool::new();
+    let trained = |epochs: &str, rate: &str| {
+        let (epochs, rate) = (format!("walk.epochs={epochs}"), format!("walk.final_rate={rate}"));
+        let more = ["--set", &epochs, "--set", &rate];
+        let output = tool.run(&[&["run", "--out", "run"], &WHOLE[..], &more].concat());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        said
+    };
+    let (again, why) = ("running it again from the beginning", "cannot be made to fall longer");
+    assert!(!trained("2", "0.5").contains(again));
+    let said = trained("3", "0.5");
+    assert!(said.contains(again) && said.contains(why), "{said}");
+    // A step that does not fall says nothing of the kind.
+    assert!(!trained("3", "1.0").contains(why));
+}
+
+#[test]
 fn what_is_done_is_not_done_again() {
     let tool = Tool::new();
     let first = demonstration(&tool);

@@ -71,6 +71,7 @@ fn every_route_answers_as_the_document_says() {
         ("/api/v1/{run}/complete", "q=ilse&kind=entity&limit=3".to_owned()),
         ("/api/v1/{run}/predict", format!("{ASKED}&inverse=false&top=5")),
         ("/api/v1/{run}/explain", format!("{ASKED}&object=Vera_Hagenthal&inverse=true")),
+        ("/api/v1/{run}/reasons", format!("{ASKED}&object=Vera_Hagenthal&inverse=false&after=1&limit=3")),
         (
             "/api/v1/{run}/entity",
             "id=Ilse_Hagenthal&relation=sibling_of&inverse=true&after=0&limit=5".to_owned(),
@@ -127,6 +128,27 @@ fn answers_are_those_of_the_command_line() {
     let object = predicted["answers"][0]["entity"].as_str().unwrap();
     let explained = runs().json(&["explain", "demo", "Ilse_Hagenthal", "cousin_of", object]);
     assert_eq!(server.json(&format!("/api/v1/demo/explain?{ASKED}&object={object}")), explained);
+    // All rules of an explanation, page by page; without one of them the answer is not better.
+    let total = explained["rules_total"].as_u64().unwrap();
+    assert!(total > 5 && explained["rules"].as_array().unwrap().len() == 5, "{total}");
+    let (mut all, mut after) = (Vec::new(), Some(0));
+    while let Some(from) = after {
+        let page = server.json(&format!("/api/v1/demo/reasons?{ASKED}&object={object}&after={from}&limit=3"));
+        assert_eq!(page["total"].as_u64(), Some(total));
+        all.extend(page["items"].as_array().unwrap().clone());
+        after = page["next"].as_u64();
+    }
+    assert_eq!(all.len() as u64, total);
+    assert_eq!(json!(all[..5]), explained["rules"]);
+    let shown = ["explain", "demo", "Ilse_Hagenthal", "cousin_of", object, "--rules", "1000"];
+    assert_eq!(runs().json(&shown)["rules"], json!(all));
+    let score = predicted["answers"][0]["score"].as_f64().unwrap();
+    for rule in &all {
+        let without = &rule["without"];
+        assert!(without["score"].as_f64().unwrap() < score + 1e-9, "{without}");
+        assert!(without["rank"].as_u64() >= Some(1) && without["probability"].is_number(), "{without}");
+    }
+    assert!(all[0]["without"]["score"].as_f64().unwrap() < score);
     // Heads are asked for in two ways.
     let inverse = server.json("/api/v1/demo/predict?subject=Ilse_Hagenthal&relation=sibling_of&inverse=true");
     assert_eq!(inverse, server.json("/api/v1/demo/predict?subject=Ilse_Hagenthal&relation=~sibling_of"));

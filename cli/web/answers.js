@@ -1,8 +1,8 @@
 // The answers to a question, grouped by what supports them.
 
 import { address, ask } from "./api.js";
-import { aside, called, el, entityLink, href, link, notice, pathInWords, relationLink, save, short, sure, tsv } from "./dom.js";
-import { drawing, pathOf } from "./draw.js";
+import { aside, called, el, entityLink, href, link, linked, notice, pathInWords, relationLink, save, short, sure, tsv } from "./dom.js";
+import { pathOf } from "./draw.js";
 
 /** The pattern of a reason: its rule, else the relations of its path. Answers with the same one stand together. */
 function pattern({ rule, path, from_id }, subject) {
@@ -48,7 +48,7 @@ function group(question, answers) {
     el("h2", {}, heading(answers[0])),
     el("ol", { class: "list" }, answers.map((answer) => item(question, answer))),
     drawn.length > 0 && el("div", { class: "wide" },
-      drawing(question.run, drawn.map(pathOf), new Set(drawn.map((answer) => answer.entity)))));
+      linked(question.run, drawn.map(pathOf), new Set(drawn.map((answer) => answer.entity)))));
 }
 
 /** The filters, which are part of the address. */

@@ -1,8 +1,12 @@
 // Making elements. Data goes into text nodes and attributes only, never into markup.
 
-const SVG = "http://www.w3.org/2000/svg";
+import { called, drawing, short } from "./draw.js";
 
-function fill(element, attributes, children) {
+export { called, short };
+
+/** An HTML element: `el("p", {class: "note"}, "text", other)`. */
+export function el(tag, attributes, ...children) {
+  const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
@@ -10,18 +14,6 @@ function fill(element, attributes, children) {
   }
   element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
   return element;
-}
-
-/** An HTML element: `el("p", {class: "note"}, "text", other)`. */
-export const el = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
-
-/** The same for SVG. */
-export const svg = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
-
-/** A text of at most `most` characters; a character is never cut in two. */
-export function short(text, most = 90) {
-  const characters = [...text.slice(0, 4 * most)];
-  return characters.length > most ? characters.slice(0, most - 1).join("") + "…" : text;
 }
 
 /** An address within this page. Parameters without a value are left out. */
@@ -39,6 +31,9 @@ export const link = (parameters, text, attributes) =>
 
 /** A link to an entity's own page. */
 export const entityLink = (run, id, label) => link({ run, view: "entity", id }, label, { class: "name" });
+
+/** Paths drawn, every entity a link to its own page. */
+export const linked = (run, paths, goals) => drawing(paths, { goals, address: (id) => href({ run, view: "entity", id }) });
 
 /** A link to a relation's own page. */
 export const relationLink = (run, id) => link({ run, view: "relation", id }, id);
@@ -67,9 +62,6 @@ export const aside = (fact) => fact.held_out && el("span", { class: "badge", tit
 
 /** A message instead of an empty page. */
 export const notice = (...children) => el("div", { class: "notice", role: "note" }, ...children);
-
-/** What the relation of a step is called. */
-export const called = (step) => step.relation_label ?? step.relation;
 
 /** `Ada —parent_of→ Ben ←sibling_of— Cleo`. */
 export function pathInWords(from, path) {

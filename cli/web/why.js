@@ -1,10 +1,12 @@
 // Why a fact is predicted, or why not: ways, rules, all groundings, what is left without a rule.
 
 import { ask } from "./api.js";
-import { aside, called, el, entityLink, link, notice, pathInWords, percent, relationLink, short, sure } from "./dom.js";
-import { drawing, pathOf } from "./draw.js";
+import { aside, called, el, entityLink, link, linked, notice, pathInWords, percent, relationLink, short, sure } from "./dom.js";
+import { pathOf } from "./draw.js";
 
-const drawn = (run, reason, object) => reason.path.length > 0 && el("div", { class: "wide" }, drawing(run, [pathOf(reason)], new Set([object])));
+const PAGE = 20;
+
+const drawn = (run, reason, object) => reason.path.length > 0 && el("div", { class: "wide" }, linked(run, [pathOf(reason)], new Set([object])));
 
 /** One sentence about where the fact stands. */
 function verdict({ known, rank, rules, answers }) {
@@ -16,18 +18,21 @@ function verdict({ known, rank, rules, answers }) {
   return rules.length > 0 ? "Not predicted: there are too many better answers." : "Not predicted: nothing that was learnt leads there.";
 }
 
-/** What the rules would say without the first of them. */
-function without(rules, i) {
-  if (i > 0) return "Without it nothing changes for the best rule.";
-  return rules.length > 1 ? `Without it, the best rule that says so has confidence ${rules[1].confidence.toFixed(3)} instead of ${rules[0].confidence.toFixed(3)}.`
-    : "Without it, no rule says so.";
+/** What the answer comes to without a rule. */
+function without({ without: left }, now) {
+  if (!left) return "";
+  if (left.score === null) return "Without it, this would not be predicted.";
+  const place = left.rank === now.rank ? `still place ${left.rank}` : `place ${left.rank} instead of ${now.rank}`;
+  const sure = left.probability === null ? `score ${left.score.toPrecision(4)} instead of ${now.score.toPrecision(4)}`
+    : `${percent(left.probability)} instead of ${percent(now.probability)}`;
+  return `Without it: ${place}, ${sure}.`;
 }
 
 /** What the propagator's score falls to without a path, if it has one. */
 const scoreWithout = ({ propagator }) => propagator && el("p", { class: "wide note without" },
   `The propagator's score is ${propagator.score.toFixed(2)}; without this path it is ${propagator.without.toFixed(2)}.`);
 
-function ruleSection(question, rules, rule, i, object) {
+function ruleSection(question, now, rule, object) {
   const { run, subject, relation, inverse } = question;
   const more = el("div", {});
   const all = el("button", { type: "button", class: "small" }, "All paths of this rule");
@@ -38,7 +43,7 @@ function ruleSection(question, rules, rule, i, object) {
       const paths = found.paths.filter((path) => path.length > 0).map((path) => pathOf({ ...found, path }));
       const many = found.paths.length;
       more.replaceChildren(el("p", { class: "note", role: "status" }, `${found.more ? "More than " : ""}${many} path${many === 1 ? "" : "s"}${many > 40 ? "; 40 are drawn" : ""}.`),
-        paths.length > 0 ? el("div", { class: "wide" }, drawing(run, paths, new Set([object]))) : "The rule has no body: it holds of everybody.");
+        paths.length > 0 ? el("div", { class: "wide" }, linked(run, paths, new Set([object]))) : "The rule has no body: it holds of everybody.");
     } catch (problem) {
       more.replaceChildren(notice(problem.message));
     }
@@ -49,7 +54,28 @@ function ruleSection(question, rules, rule, i, object) {
       el("span", { class: "counts" }, `confidence ${rule.confidence.toFixed(2)}, ${rule.correct.toLocaleString("en")} of ${rule.predicted.toLocaleString("en")} true`)),
     drawn(run, rule, object),
     scoreWithout(rule),
-    el("div", { class: "wide" }, el("p", { class: "note" }, without(rules, i)), all, more));
+    el("div", { class: "wide" }, el("p", { class: "note" }, without(rule, now)), all, more));
+}
+
+/** The rules after the first, page by page. */
+function moreRules(question, now, why) {
+  const list = el("div", {}), foot = el("p", {});
+  const parameters = { subject: why.subject, relation: why.relation, object: why.object, inverse: why.inverse ? "true" : undefined };
+  function offer(next) {
+    foot.replaceChildren(next === null || next >= why.rules_total ? "" : el("button", { type: "button", id: "more-rules", onclick: () => load(next) },
+      `more rules (${(why.rules_total - next).toLocaleString("en")} left)`));
+  }
+  async function load(after) {
+    try {
+      const page = await ask(question.run, "reasons", { ...parameters, after, limit: PAGE });
+      list.append(...page.items.map((rule) => ruleSection(question, now, rule, why.object)));
+      offer(page.next);
+    } catch (problem) {
+      foot.replaceChildren(notice(problem.message));
+    }
+  }
+  offer(why.rules.length);
+  return [list, foot];
 }
 
 function wayItem(run, way) {
@@ -70,14 +96,15 @@ export async function whyView(view, question, { signal, status }) {
   const asked = { ...question, subject: why.subject, relation: why.relation, inverse: why.inverse };
   const names = [entityLink(run, subject.id, subject.label), entityLink(run, goal.id, goal.label)];
   const [head, tail] = why.inverse ? names.toReversed() : names;
-  const said = verdict(why);
+  const said = verdict(why), now = { rank: why.rank, score: why.answers[0]?.score, probability: why.answers[0]?.probability };
   const ways = why.answers.filter((way) => !why.rules.some((rule) => JSON.stringify(rule.path) === JSON.stringify(way.path)));
   const all = { run, view: "ask", subject: why.subject, relation: why.relation, inverse: why.inverse };
   view.replaceChildren(...[
     el("h1", {}, head, " —", relationLink(run, why.relation), "→ ", tail),
     el("p", { id: "verdict" }, said, aside(why), " ", link(all, "All answers")),
-    why.rules.length > 0 && el("h2", {}, "Rules that say so"),
-    why.rules.map((rule, i) => ruleSection(asked, why.rules, rule, i, why.object)),
+    why.rules_total > 0 && el("h2", {}, "Rules that say so", " ", el("span", { class: "degree" }, why.rules_total.toLocaleString("en"))),
+    why.rules.map((rule) => ruleSection(asked, now, rule, why.object)),
+    moreRules(asked, now, why),
     ways.length > 0 && el("h2", {}, why.rules.length > 0 ? "Other ways" : "Ways there"),
     ways.map((way) => wayItem(run, way)),
     why.embedding && el("p", {}, `The embedding model: plausibility ${why.embedding.plausibility.toPrecision(2)}, place ${why.embedding.rank.toLocaleString("en")} of all entities.`),
@@ -86,6 +113,6 @@ export async function whyView(view, question, { signal, status }) {
         link({ ...all, view: "why", object: why.instead.entity }, "why?")),
       drawn(run, why.instead, why.instead.entity)),
   ].flat().filter(Boolean));
-  status(`${why.rules.length} rule${why.rules.length === 1 ? "" : "s"} and ${ways.length} other way${ways.length === 1 ? "" : "s"}`);
+  status(`${why.rules_total} rule${why.rules_total === 1 ? "" : "s"} and ${ways.length} other way${ways.length === 1 ? "" : "s"}`);
   return { subject: [subject.id, subject.label], relation: [why.relation], inverse: why.inverse, title: `why ${goal.label}` };
 }

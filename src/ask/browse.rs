@@ -21,11 +21,19 @@ pub struct Page<T> {
 
 impl<T> Page<T> {
     /// The items of `all` from `after` on, at most `limit`, each made by `make`.
-    fn of<S>(all: &[S], after: usize, limit: usize, make: impl Fn(&S) -> T) -> Self {
+    pub(super) fn of<S>(all: &[S], after: usize, limit: usize, make: impl Fn(&S) -> T) -> Self {
         let from = after.min(all.len());
         let to = from.saturating_add(limit).min(all.len());
         let next = (to < all.len()).then_some(to);
         Self { items: all[from..to].iter().map(make).collect(), total: all.len(), next }
+    }
+}
+
+impl<T> Page<Option<T>> {
+    /// The same without those that are not there.
+    pub(super) fn flatten(self) -> Page<T> {
+        let Self { items, total, next } = self;
+        Page { items: items.into_iter().flatten().collect(), total, next }
     }
 }
 

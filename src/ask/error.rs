@@ -66,6 +66,9 @@ through_run!(
 
 impl From<crate::eval::ReasonerError> for AskError {
     fn from(error: crate::eval::ReasonerError) -> Self {
-        AskError::Run(RunError::Reasoner(error))
+        match error.is::<crate::progress::Interrupted>() {
+            true => AskError::Run(RunError::Interrupted),
+            false => AskError::Run(RunError::Reasoner(error)),
+        }
     }
 }

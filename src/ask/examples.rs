@@ -4,6 +4,7 @@ use super::answer::{Answer, HeldOut, Probability, in_words};
 use super::{AskError, Model};
 use crate::eval::calibration::TOP;
 use crate::graph::{Direction, EntityId, Link, Query};
+use crate::progress::Silent;
 use crate::reason::{Found, Reasoned, supported};
 use crate::rule::UNSEEN;
 use rayon::prelude::*;
@@ -59,7 +60,7 @@ impl Model {
             .collect();
         let mut reasoned = Vec::with_capacity(queries.len());
         for batch in queries.chunks(self.reasoner.reasoner().batch().max(1)) {
-            let found = self.reasoner.search(batch, TOP)?;
+            let found = self.reasoner.search(batch, TOP, &Silent)?;
             let first = |found: &Found| -> Result<_, AskError> {
                 let answer = supported(&*self.reasoner, found, 1)?.pop();
                 Ok(answer.map(|answer| {

@@ -1,15 +1,16 @@
 //! Why a fact is predicted, or why not.
 
-use super::answer::{Answer, HeldOut, PathStep, Probability, Reason, RuleSummary};
-use super::{AskError, Model};
+use super::answer::{Answer, HeldOut, Reason};
+use super::firing::GroundedRule;
+use super::{AskError, Model, Page};
 use crate::graph::{Direction, EntityId, Query};
-use crate::reason::{EmbeddingReward, Found, Reasoned, ScoreWithout, by_rule, supported};
-use crate::rule::FiredRule;
+use crate::progress::{Progress, Silent};
+use crate::reason::{EmbeddingReward, Found, Reasoned, ScoreWithout, supported};
 use crate::walk::SoftReward;
 use serde::{Deserialize, Serialize};
 
-/// How many paths and rules an explanation shows.
-const WAYS: usize = 5;
+/// How many paths an explanation shows, and how many rules unless told otherwise.
+pub const WAYS: usize = 5;
 
 /// Why, or why not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,8 +34,11 @@ pub struct Explanation {
     pub instead: Option<Answer>,
     /// The paths to the object, those by rules first; empty if it is not predicted.
     pub answers: Vec<Answer>,
-    /// The rules that predict it, most confident first, each with a path that grounds it.
+    /// The rules that predict it, most confident first, each with a path that grounds it; not more than were asked for.
     pub rules: Vec<GroundedRule>,
+    /// How many rules predict it altogether.
+    #[serde(default)]
+    pub rules_total: usize,
     /// The embedding model's score, where the run has one.
     pub embedding: Option<EmbeddingOpinion>,
 }
@@ -48,24 +52,6 @@ pub struct EmbeddingOpinion {
     pub rank: usize,
 }
 
-/// A rule with a path that grounds it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GroundedRule {
-    /// The rule.
-    #[serde(flatten)]
-    pub rule: RuleSummary,
-    /// The label of the entity where the path begins.
-    pub from: String,
-    /// The id of that entity.
-    #[serde(default)]
-    pub from_id: String,
-    /// The path.
-    pub path: Vec<PathStep>,
-    /// The propagator's score of the answer, and what it falls to without this path.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub propagator: Option<ScoreWithout>,
-}
-
 impl Model {
     /// Why `object` is, or is not, an answer to `(subject, relation, ?)`; entities and relations by name or label.
     ///
@@ -73,16 +59,22 @@ impl Model {
     /// If a name is not known or the reasoner fails.
     pub fn explain(&self, subject: &str, relation: &str, object: &str) -> Result<Explanation, AskError> {
         let query = self.query(subject, relation)?;
-        self.explain_query(query, self.index().entity(object)?)
+        self.explain_query(query, self.index().entity(object)?, WAYS, &Silent)
     }
 
-    /// Why `object` is, or is not, an answer to `query`. One search finds all of it.
+    /// Why `object` is, or is not, an answer to `query`, with at most so many `rules`. One search finds all of it.
     ///
     /// # Errors
-    /// If the reasoner fails.
-    pub fn explain_query(&self, query: Query, object: EntityId) -> Result<Explanation, AskError> {
+    /// If the reasoner fails, or `progress` says to stop.
+    pub fn explain_query(
+        &self,
+        query: Query,
+        object: EntityId,
+        rules: usize,
+        progress: &dyn Progress,
+    ) -> Result<Explanation, AskError> {
         let names = self.names();
-        let found = self.reasoner.search(&[query], usize::MAX)?.remove(0);
+        let found = self.reasoner.search(&[query], usize::MAX, progress)?.remove(0);
         let best = supported(&*self.reasoner, &found, 1)?.pop();
         let instead = best.filter(|best| best.entity != object);
         let (rank, ways) = self.placed(&found, object)?;
@@ -93,6 +85,7 @@ impl Model {
             let answer = named(way);
             Answer { reason: Reason { propagator, ..answer.reason }, ..answer }
         };
+        let Page { items, total, .. } = self.rules_among(&found, object, 0, rules, progress)?;
         Ok(Explanation {
             subject: names.entity(query.subject).to_owned(),
             relation: self.relation_name(query),
@@ -103,7 +96,8 @@ impl Model {
             rank,
             instead: instead.as_ref().map(named),
             answers: ways.iter().zip(without).map(way).collect(),
-            rules: self.rules_for(query, object)?,
+            rules: items,
+            rules_total: total,
             embedding: self.embedding_opinion(query, object)?,
         })
     }
@@ -141,23 +135,5 @@ impl Model {
             .zip(0..)
             .filter(|(score, id)| **score > own && known.binary_search(&EntityId(*id)).is_err());
         Ok(Some(EmbeddingOpinion { plausibility: f64::from(plausible[0]), rank: above.count() + 1 }))
-    }
-
-    fn rules_for(&self, query: Query, object: EntityId) -> Result<Vec<GroundedRule>, AskError> {
-        if self.rules().is_empty() {
-            return Ok(Vec::new());
-        }
-        let applied = self.artifacts.applied()?;
-        let fired = applied.rules().explain_briefly(query, object, WAYS);
-        let ways: Vec<Reasoned> =
-            fired.iter().map(|reason| by_rule(reason, object, reason.confidence)).collect();
-        let without = self.reasoner.without(query, object, &ways)?;
-        let grounded = |((reason, way), propagator): ((&FiredRule<'_>, &Reasoned), Option<ScoreWithout>)| {
-            let answer = self.named(query, way, Probability::default());
-            let Reason { from, from_id, path, .. } = answer.reason;
-            let rule = RuleSummary::new(reason.rule, self.names(), self.naming());
-            GroundedRule { rule, from, from_id, path, propagator }
-        };
-        Ok(fired.iter().zip(&ways).zip(without).map(grounded).collect())
     }
 }

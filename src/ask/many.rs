@@ -35,7 +35,7 @@ impl Model {
             if progress.interrupted() {
                 return Err(RunError::Interrupted.into());
             }
-            self.predict_batch(batch, top)
+            self.predict_batch(batch, top, progress)
         };
         // Batches are as large as the reasoner prefers, for any number of threads: their size shows in the last digits.
         let batches: Vec<&[Query]> = distinct.chunks(self.reasoner.reasoner().batch().max(1)).collect();

@@ -7,6 +7,7 @@ mod elsewhere;
 mod error;
 mod examples;
 mod explain;
+mod firing;
 mod groundings;
 mod learn;
 mod many;
@@ -22,7 +23,8 @@ pub use complete::{CompleteOptions, Completed, MissingFact, MissingFacts, Shard}
 pub use elsewhere::OtherGraph;
 pub use error::AskError;
 pub use examples::ExampleAnswer;
-pub use explain::{EmbeddingOpinion, Explanation, GroundedRule};
+pub use explain::{EmbeddingOpinion, Explanation, WAYS};
+pub use firing::{GroundedRule, WithoutRule};
 pub use groundings::Groundings;
 pub use learn::{Learn, Learning};
 pub use model::{Model, OpenOptions};

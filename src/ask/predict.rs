@@ -4,6 +4,7 @@ use super::answer::{Answer, Probability};
 use super::{AskError, Model};
 use crate::eval::calibration::TOP;
 use crate::graph::{Direction, Query};
+use crate::progress::{Progress, Silent};
 use crate::reason::{Found, Reasoned, supported};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -51,13 +52,18 @@ impl Model {
     /// # Errors
     /// If the reasoner fails.
     pub fn predict_query(&self, query: Query, top: usize) -> Result<Prediction, AskError> {
-        let mut found = self.predict_batch(&[query], top)?;
+        let mut found = self.predict_batch(&[query], top, &Silent)?;
         Ok(found.pop().expect("one query has one prediction"))
     }
 
     /// The answers to a batch of queries, at most as many as the reasoner's batch.
-    pub(super) fn predict_batch(&self, queries: &[Query], top: usize) -> Result<Vec<Prediction>, AskError> {
-        let found = self.reasoner.search(queries, top.max(TOP))?;
+    pub(super) fn predict_batch(
+        &self,
+        queries: &[Query],
+        top: usize,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Prediction>, AskError> {
+        let found = self.reasoner.search(queries, top.max(TOP), progress)?;
         found.par_iter().map(|found| self.prediction(found, top)).collect()
     }
 

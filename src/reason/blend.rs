@@ -10,12 +10,13 @@
 use super::fit::{Judged, WIDTH, fit};
 use super::recipe::{FeatureWeights, Recipe, WeightsByLink, score};
 use super::{
-    ByPropagator, ByRules, ByWalker, Candidate, Evidence, Explains, Found, Reasoned, ScoreWithout, ranked,
+    ByPropagator, ByRules, ByWalker, Candidate, Evidence, Explains, Found, Reasoned, Rescored, ScoreWithout,
 };
+use super::{ranked, unless_stopped};
 use crate::embed::Embedding;
 use crate::eval::{Answers, EvalError, Reasoner, ReasonerError, Scored, Side};
 use crate::graph::{Adjacency, Direction, EntityId, Graph, Names, Query, Triple};
-use crate::progress::Progress;
+use crate::progress::{Interrupted, Progress, Silent};
 use crate::rule::{RuleAnswer, UNPREDICTED};
 use crate::walk;
 use rayon::prelude::*;
@@ -76,20 +77,29 @@ impl Blend {
     }
 
     /// The scores of the members for the candidates of rules and walker.
-    fn seen(&self, queries: &[Query]) -> Result<Vec<Vec<Seen>>, ReasonerError> {
-        self.seen_beside(queries, &self.by_rules(queries), &self.walked(queries)?, None)
+    fn seen(&self, queries: &[Query], progress: &dyn Progress) -> Result<Vec<Vec<Seen>>, ReasonerError> {
+        let (by_rules, walked) = (self.by_rules(queries, progress)?, self.walked(queries, progress)?);
+        self.seen_beside(queries, &by_rules, &walked, None, progress)
     }
 
-    fn by_rules(&self, queries: &[Query]) -> Vec<Vec<RuleAnswer>> {
+    fn by_rules(
+        &self,
+        queries: &[Query],
+        progress: &dyn Progress,
+    ) -> Result<Vec<Vec<RuleAnswer>>, Interrupted> {
         match &self.members.rules {
-            Some(rules) => rules.ranked(queries),
-            None => vec![Vec::new(); queries.len()],
+            Some(rules) => rules.ranked(queries, progress),
+            None => Ok(vec![Vec::new(); queries.len()]),
         }
     }
 
-    fn walked(&self, queries: &[Query]) -> Result<Vec<Vec<walk::WalkedAnswer>>, ReasonerError> {
+    fn walked(
+        &self,
+        queries: &[Query],
+        progress: &dyn Progress,
+    ) -> Result<Vec<Vec<walk::WalkedAnswer>>, ReasonerError> {
         match &self.members.walker {
-            Some(walker) => walker.walked(queries),
+            Some(walker) => walker.walked(queries, progress),
             None => Ok(vec![Vec::new(); queries.len()]),
         }
     }
@@ -101,6 +111,7 @@ impl Blend {
         by_rules: &[Vec<RuleAnswer>],
         walked: &[Vec<walk::WalkedAnswer>],
         fact: Option<EntityId>,
+        progress: &dyn Progress,
     ) -> Result<Vec<Vec<Seen>>, ReasonerError> {
         let Members { embedding, propagator, .. } = &self.members;
         // Scores of all entities exist for one batch at a time.
@@ -111,8 +122,10 @@ impl Blend {
         let at_once = batches.into_iter().flatten().min().unwrap_or(queries.len()).max(1);
         let mut all = Vec::with_capacity(queries.len());
         for (part, batch) in queries.chunks(at_once).enumerate() {
+            unless_stopped(progress)?;
             let embedded = embedding.as_ref().map(|embedding| embedding.scores(batch)).transpose()?;
-            let propagated = propagator.as_ref().map(|propagator| propagator.scores(batch)).transpose()?;
+            let propagated =
+                propagator.as_ref().map(|propagator| propagator.scores(batch, progress)).transpose()?;
             let rows = batch.par_iter().enumerate().map(|(row, &query)| {
                 let at = part * at_once + row;
                 let dense = [&embedded, &propagated].map(|scores| match scores {
@@ -174,7 +187,7 @@ impl Blend {
             }
             done += batch.len();
             let queries: Vec<Query> = batch.iter().map(|(query, _)| *query).collect();
-            let seen = self.seen(&queries).map_err(EvalError::Reasoner)?;
+            let seen = self.seen(&queries, &Silent).map_err(EvalError::Reasoner)?;
             let found: Vec<Option<Judged>> =
                 seen.par_iter().zip(batch).map(|(seen, &asked)| self.judged(seen, asked, truth)).collect();
             for one in found.into_iter().flatten() {
@@ -288,7 +301,7 @@ fn seen(by_rules: &[RuleAnswer], walked: &[walk::WalkedAnswer], dense: &[Dense<'
 impl Reasoner for Blend {
     fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
         let scored = |(query, seen): (&Query, Vec<Seen>)| self.scored(*query, &seen);
-        Ok(Answers::Listed(queries.iter().zip(self.seen(queries)?).map(scored).collect()))
+        Ok(Answers::Listed(queries.iter().zip(self.seen(queries, &Silent)?).map(scored).collect()))
     }
 
     /// Rules leave facts out; the others do not.
@@ -296,7 +309,8 @@ impl Reasoner for Blend {
         let Some(rules) = &self.members.rules else { return Ok(None) };
         let Some(by_rules) = rules.reasoner().answer_for_fact(query, fact)? else { return Ok(None) };
         let ranked = by_rules.into_iter().map(|scored| RuleAnswer { scored, rule: None }).collect();
-        let seen = self.seen_beside(&[query], &[ranked], &self.walked(&[query])?, Some(fact))?.pop();
+        let walked = self.walked(&[query], &Silent)?;
+        let seen = self.seen_beside(&[query], &[ranked], &walked, Some(fact), &Silent)?.pop();
         Ok(seen.map(|seen| self.scored(query, &seen)))
     }
 
@@ -312,9 +326,14 @@ impl Explains for Blend {
         self
     }
 
-    fn search(&self, queries: &[Query], _at_least: usize) -> Result<Vec<Found>, ReasonerError> {
-        let walked = self.walked(queries)?;
-        let seen = self.seen_beside(queries, &self.by_rules(queries), &walked, None)?;
+    fn search(
+        &self,
+        queries: &[Query],
+        _at_least: usize,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Found>, ReasonerError> {
+        let (by_rules, walked) = (self.by_rules(queries, progress)?, self.walked(queries, progress)?);
+        let seen = self.seen_beside(queries, &by_rules, &walked, None, progress)?;
         let found = |((&query, seen), walked): ((&Query, Vec<Seen>), Vec<walk::WalkedAnswer>)| {
             let weights = self.weights.of(query.link);
             let mut walks: HashMap<EntityId, walk::WalkedAnswer> =
@@ -369,6 +388,22 @@ impl Explains for Blend {
             None => Ok(vec![None; ways.len()]),
         }
     }
+
+    fn rescored(&self, query: Query, candidate: &Candidate, before: f64, after: Option<f64>) -> Rescored {
+        let Evidence { rule, walk } = &candidate.evidence;
+        if rule.is_none() || self.members.rules.is_none() {
+            return Rescored::Same;
+        }
+        if after.is_none() && walk.is_none() && self.members.propagator.is_none() {
+            return Rescored::Unsupported;
+        }
+        let weights = self.weights.of(query.link);
+        let part = |by_rules: Option<f64>| match by_rules {
+            Some(score) => weights[0] * score.max(LEAST[0]).ln(),
+            None => weights[1],
+        };
+        Rescored::Score(candidate.score + part(after) - part(Some(before)))
+    }
 }
 
 /// At most `most` reasons: the best rules, then the walker's paths that are not among them. With several slots the
@@ -399,6 +434,32 @@ mod tests {
         assert_eq!((entity, rule), (EntityId(0), Some(7)));
         assert_eq!(features[..4], [0.5f32.ln(), 0.0, 0.0, 1.0]);
         assert!(features[4] < 0.0);
+    }
+
+    #[test]
+    fn what_is_left_without_a_rule_is_what_the_blend_says_without_it() {
+        use crate::reason::rules::tests::{asked, crowd};
+        let blended = |counts: &[(u64, u64)]| {
+            let (graph, rules) = crowd(counts);
+            let members =
+                Members { rules: Some(Arc::new(rules)), walker: None, embedding: None, propagator: None };
+            let given = crate::config::BlendWeights { rules: 0.7, walker: 0.2, embedding: 0.1, propagator: 0.0 };
+            let blend = Blend::new(members, &Recipe::of(given), &graph, &Names::default());
+            let candidate = blend.search(&[asked()], 10, &Silent).unwrap().remove(0).candidates.remove(0);
+            (blend, candidate)
+        };
+        let (blend, candidate) = blended(&[(90, 60), (80, 40)]);
+        let rules = blend.members.rules.as_ref().unwrap().rules();
+        let [before, after] = [2, 1].map(|rules_left| {
+            let firings = rules.firings(asked(), candidate.entity, &|| false).unwrap();
+            rules.aggregated(firings.iter().map(|one| one.0).take(rules_left))
+        });
+        let (_, without) = blended(&[(90, 60), (1_000_000_000, 0)]);
+        let Rescored::Score(score) = blend.rescored(asked(), &candidate, before.unwrap(), after) else {
+            panic!("the other rule still predicts it");
+        };
+        assert!((score - without.score).abs() < 1e-6, "{score} {}", without.score);
+        assert_eq!(blend.rescored(asked(), &candidate, before.unwrap(), None), Rescored::Unsupported);
     }
 
     #[test]

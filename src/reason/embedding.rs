@@ -2,10 +2,11 @@
 //! entity is its own answer only for relations that often link entities to themselves.
 
 use super::reflexive::Reflexive;
-use super::{Candidate, Explains, Found, Reasoned, found_among_all};
+use super::{Candidate, Explains, Found, Reasoned, found_among_all, unless_stopped};
 use crate::embed::Embedding;
 use crate::eval::{Reasoner, ReasonerError};
 use crate::graph::{Graph, Query};
+use crate::progress::Progress;
 use std::sync::Arc;
 
 /// The embedding model alone.
@@ -27,7 +28,13 @@ impl Explains for ByEmbedding {
         &*self.embedding
     }
 
-    fn search(&self, queries: &[Query], at_least: usize) -> Result<Vec<Found>, ReasonerError> {
+    fn search(
+        &self,
+        queries: &[Query],
+        at_least: usize,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Found>, ReasonerError> {
+        unless_stopped(progress)?;
         let answers = self.embedding.answer(queries)?;
         // The subject itself may be left out later.
         Ok(found_among_all(queries, &answers, &self.graph, at_least.saturating_add(1)))

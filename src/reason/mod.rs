@@ -26,6 +26,7 @@ pub use walker::ByWalker;
 
 use crate::eval::{Answers, Reasoner, ReasonerError, Scored};
 use crate::graph::{EntityId, Graph, Query};
+use crate::progress::{Interrupted, Progress};
 use crate::walk::Walker;
 
 /// A reasoner that can explain its answers.
@@ -39,11 +40,16 @@ pub trait Explains: Send + Sync {
     }
 
     /// The candidates of each of `queries`, at most [`batch`](Reasoner::batch) of them. Where every entity is a
-    /// candidate, the best `at_least` are enough.
+    /// candidate, the best `at_least` are enough. `progress` is asked many times a second whether to stop.
     ///
     /// # Errors
-    /// Whatever makes the reasoner fail.
-    fn search(&self, queries: &[Query], at_least: usize) -> Result<Vec<Found>, ReasonerError>;
+    /// Whatever makes the reasoner fail; [`Interrupted`] if it is stopped.
+    fn search(
+        &self,
+        queries: &[Query],
+        at_least: usize,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Found>, ReasonerError>;
 
     /// The best reasons for a candidate that [`search`](Self::search) found for `query`, at most `most`; none for one
     /// that is unsupported.
@@ -70,6 +76,28 @@ pub trait Explains: Send + Sync {
     ) -> Result<Vec<Option<ScoreWithout>>, ReasonerError> {
         Ok(vec![None; ways.len()])
     }
+
+    /// The score of a candidate of `query` if the rules that predict it came to `after` together instead of `before`;
+    /// `after` is `None` if there were none.
+    fn rescored(&self, _query: Query, _candidate: &Candidate, _before: f64, _after: Option<f64>) -> Rescored {
+        Rescored::Same
+    }
+}
+
+/// What a score becomes when other rules predict the candidate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rescored {
+    /// The same: it does not come from the rules.
+    Same,
+    /// Another score.
+    Score(f64),
+    /// None: nothing else supports the candidate.
+    Unsupported,
+}
+
+/// An error if `progress` says to stop.
+fn unless_stopped(progress: &dyn Progress) -> Result<(), Interrupted> {
+    if progress.interrupted() { Err(Interrupted) } else { Ok(()) }
 }
 
 /// The first `top` candidates that have a reason, each with its best one.

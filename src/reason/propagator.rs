@@ -4,9 +4,10 @@
 //! somebody asks why. A path is shown with the mined rule whose body it is, if its entities are all different.
 
 use super::path_rules::PathRuleIndex;
-use super::{Candidate, Explains, Found, Hop, Reasoned, ScoreWithout, found_among_all};
+use super::{Candidate, Explains, Found, Hop, Reasoned, ScoreWithout, found_among_all, unless_stopped};
 use crate::eval::{Reasoner, ReasonerError};
 use crate::graph::{EntityId, Graph, Link, Query};
+use crate::progress::Progress;
 use crate::propagate::{MessagePath, Propagator};
 use crate::rule::ScoredRule;
 use std::sync::Arc;
@@ -25,9 +26,14 @@ impl ByPropagator {
     }
 
     /// The scores of all entities for each of `queries`, row after row.
-    pub(super) fn scores(&self, queries: &[Query]) -> Result<Vec<f32>, ReasonerError> {
+    pub(super) fn scores(
+        &self,
+        queries: &[Query],
+        progress: &dyn Progress,
+    ) -> Result<Vec<f32>, ReasonerError> {
         let mut all = Vec::with_capacity(queries.len() * self.graph.entities());
         for batch in queries.chunks(self.propagator.batch()) {
+            unless_stopped(progress)?;
             all.extend(self.propagator.scores(batch)?.to_vec()?);
         }
         Ok(all)
@@ -64,7 +70,13 @@ impl Explains for ByPropagator {
         &*self.propagator
     }
 
-    fn search(&self, queries: &[Query], at_least: usize) -> Result<Vec<Found>, ReasonerError> {
+    fn search(
+        &self,
+        queries: &[Query],
+        at_least: usize,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Found>, ReasonerError> {
+        unless_stopped(progress)?;
         let answers = self.propagator.answer(queries)?;
         // Some of the best may be out of reach and have no path.
         Ok(found_among_all(queries, &answers, &self.graph, at_least.saturating_mul(2)))

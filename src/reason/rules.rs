@@ -1,8 +1,9 @@
 //! Rules as a reasoner that explains: the rule that predicts an answer, with a path that grounds it.
 
-use super::{Candidate, Evidence, Explains, Found, Hop, Reasoned, ranked};
+use super::{Candidate, Evidence, Explains, Found, Hop, Reasoned, Rescored, ranked};
 use crate::eval::{Reasoner, ReasonerError};
 use crate::graph::{EntityId, Graph, Query};
+use crate::progress::{Interrupted, Progress};
 use crate::rule::{ApplyOptions, FiredRule, RuleAnswer, RuleReasoner, ScoredRule};
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -24,8 +25,13 @@ impl ByRules {
     }
 
     /// What the rules predict for each of `queries`.
-    pub(super) fn ranked(&self, queries: &[Query]) -> Vec<Vec<RuleAnswer>> {
-        queries.par_iter().with_max_len(64).map(|&query| self.rules.ranked(query)).collect()
+    pub(super) fn ranked(
+        &self,
+        queries: &[Query],
+        progress: &dyn Progress,
+    ) -> Result<Vec<Vec<RuleAnswer>>, Interrupted> {
+        let ranked = |&query: &Query| self.rules.ranked_unless(query, &|| progress.interrupted());
+        queries.par_iter().with_max_len(64).map(|query| ranked(query).ok_or(Interrupted)).collect()
     }
 
     /// The `most` most confident rules that predict `candidate`, as reasons. The first is known where rules have
@@ -46,13 +52,18 @@ impl Explains for ByRules {
         &self.rules
     }
 
-    fn search(&self, queries: &[Query], _at_least: usize) -> Result<Vec<Found>, ReasonerError> {
+    fn search(
+        &self,
+        queries: &[Query],
+        _at_least: usize,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Found>, ReasonerError> {
         let found = |(&query, answers): (&Query, Vec<RuleAnswer>)| {
             let evidence = |answer: RuleAnswer| (answer.scored, Evidence { rule: answer.rule, walk: None });
             let candidates = ranked(query, self.rules.graph(), answers.into_iter().map(evidence));
             Found { query, candidates }
         };
-        Ok(queries.iter().zip(self.ranked(queries)).map(found).collect())
+        Ok(queries.iter().zip(self.ranked(queries, progress)?).map(found).collect())
     }
 
     fn reasons(
@@ -67,6 +78,14 @@ impl Explains for ByRules {
             None => Ok(Vec::new()),
         }
     }
+
+    fn rescored(&self, _query: Query, candidate: &Candidate, _before: f64, after: Option<f64>) -> Rescored {
+        match (candidate.evidence.rule, after) {
+            (None, _) => Rescored::Same,
+            (Some(_), Some(score)) => Rescored::Score(score),
+            (Some(_), None) => Rescored::Unsupported,
+        }
+    }
 }
 
 /// An answer that a rule predicts, with the path that grounds the rule.
@@ -79,5 +98,74 @@ pub fn by_rule(reason: &FiredRule<'_>, entity: EntityId, score: f64) -> Reasoned
         start: reason.grounding[0],
         path: reason.path.iter().zip(targets).map(hop).collect(),
         rule: Some(reason.rule.clone()),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::graph::{Link, RelationId, Triple};
+    use crate::progress::{Countdown, Silent};
+    use crate::reason::supported;
+    use crate::rule::{Counts, Rule};
+
+    /// Everybody is linked to everybody by two relations, and rules predict the third.
+    pub fn crowd(rules: &[(u64, u64)]) -> (Arc<Graph>, ByRules) {
+        let all = (0..40 * 40 * 2).map(|i| Triple::new(i / 80, i % 2, i / 2 % 40));
+        let facts: Vec<Triple> = all.collect();
+        let graph = Arc::new(Graph::new(40, 3, &facts));
+        let links = [0, 1].map(|relation| Link::forward(RelationId(relation)));
+        let scored = |(place, &(predicted, correct)): (usize, &(u64, u64))| ScoredRule {
+            rule: Rule::cyclic(Link::forward(RelationId(2)), &[links[place % 2], links[place / 2 % 2]]),
+            counts: Counts::exact(predicted, correct),
+        };
+        let rules: Vec<ScoredRule> = rules.iter().enumerate().map(scored).collect();
+        let reasoner = ByRules::new(&graph, rules.into(), ApplyOptions::default());
+        (graph, reasoner)
+    }
+
+    pub fn asked() -> Query {
+        Query { subject: EntityId(1), link: Link::forward(RelationId(2)) }
+    }
+
+    #[test]
+    fn a_search_that_has_begun_is_stopped() {
+        let (_, reasoner) = crowd(&[(90, 60); 300]);
+        let asks = |allowed| reasoner.search(&[asked()], 10, &Countdown::from(allowed));
+        // It asks at the beginning and after every 64 rules.
+        for allowed in 0..4 {
+            let error = asks(allowed).unwrap_err();
+            assert!(error.is::<Interrupted>(), "after {allowed}: {error}");
+        }
+        assert_eq!(asks(usize::MAX).unwrap(), reasoner.search(&[asked()], 10, &Silent).unwrap());
+    }
+
+    #[test]
+    fn what_is_left_without_a_rule_is_what_the_others_say() {
+        let counts = [(90, 60), (80, 40), (70, 7)];
+        let (_, all) = crowd(&counts);
+        let found = all.search(&[asked()], 10, &Silent).unwrap().remove(0);
+        let best = supported(&all, &found, 1).unwrap().remove(0).entity;
+        let candidate = found.candidates.iter().find(|candidate| candidate.entity == best).unwrap();
+        let firings = all.rules().firings(asked(), best, &|| false).unwrap();
+        assert_eq!(firings.len(), 3);
+        let confidences = || firings.iter().map(|one| one.0);
+        let before = all.rules().aggregated(confidences()).unwrap();
+        assert!((before - candidate.score).abs() < 1e-12);
+        for (place, &(_, gone)) in firings.iter().enumerate() {
+            let others = confidences().enumerate().filter(|(at, _)| *at != place).map(|(_, one)| one);
+            let after = all.rules().aggregated(others);
+            // A rule that never holds takes its place.
+            let mut fewer = counts;
+            fewer[gone as usize] = (1_000_000_000, 0);
+            let (_, without) = crowd(&fewer);
+            let found = without.search(&[asked()], 10, &Silent).unwrap().remove(0);
+            let expected = found.candidates.iter().find(|candidate| candidate.entity == best).unwrap().score;
+            let Rescored::Score(score) = all.rescored(asked(), candidate, before, after) else {
+                panic!("the others still predict it");
+            };
+            assert!((score - expected).abs() < 1e-9, "{score} {expected}");
+        }
+        assert_eq!(all.rescored(asked(), candidate, before, None), Rescored::Unsupported);
     }
 }

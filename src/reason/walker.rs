@@ -8,6 +8,7 @@ use super::reflexive::Reflexive;
 use super::{Candidate, Evidence, Explains, Found, Hop, Reasoned};
 use crate::eval::{Reasoner, ReasonerError};
 use crate::graph::{EntityId, Graph, Link, Query};
+use crate::progress::{Interrupted, Progress};
 use crate::rule::{Grounding, ScoredRule};
 use crate::walk::{self, Walker};
 use std::sync::Arc;
@@ -73,10 +74,15 @@ impl ByWalker {
     }
 
     /// The answers of each query, best first, as beam search found them.
-    pub(super) fn walked(&self, queries: &[Query]) -> Result<Vec<Vec<walk::WalkedAnswer>>, ReasonerError> {
+    pub(super) fn walked(
+        &self,
+        queries: &[Query],
+        progress: &dyn Progress,
+    ) -> Result<Vec<Vec<walk::WalkedAnswer>>, ReasonerError> {
         let mut all = Vec::with_capacity(queries.len());
         for batch in queries.chunks(self.walker.batch()) {
-            all.extend(self.walker.answers(batch)?);
+            let answers = self.walker.answers_unless(batch, &|| progress.interrupted())?;
+            all.extend(answers.ok_or(Interrupted)?);
         }
         Ok(all)
     }
@@ -92,7 +98,12 @@ impl Explains for ByWalker {
     }
 
     /// In the order in which beam search has them.
-    fn search(&self, queries: &[Query], _at_least: usize) -> Result<Vec<Found>, ReasonerError> {
+    fn search(
+        &self,
+        queries: &[Query],
+        _at_least: usize,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Found>, ReasonerError> {
         let found = |(&query, answers): (&Query, Vec<walk::WalkedAnswer>)| {
             let new =
                 |walk: &walk::WalkedAnswer| !self.graph.contains(query.subject, query.link, walk.entity);
@@ -103,7 +114,7 @@ impl Explains for ByWalker {
             };
             Found { query, candidates: answers.into_iter().filter(new).map(candidate).collect() }
         };
-        Ok(queries.iter().zip(self.walked(queries)?).map(found).collect())
+        Ok(queries.iter().zip(self.walked(queries, progress)?).map(found).collect())
     }
 
     fn reasons(
@@ -167,13 +178,26 @@ mod tests {
         let reasoner = ByWalker::new(untrained(&facts, &graph), &graph, &[]);
         for (relation, itself) in [(0, false), (1, true), (2, false)] {
             let query = Query { subject: EntityId(0), link: Link::forward(RelationId(relation)) };
-            let found = reasoner.search(&[query], 10).unwrap().remove(0);
+            let found = reasoner.search(&[query], 10, &crate::progress::Silent).unwrap().remove(0);
             let candidates = &found.candidates;
             assert!(candidates.iter().any(|candidate| candidate.entity == query.subject), "it is ranked");
             let answers = supported(&reasoner, &found, 10).unwrap();
             assert_eq!(answers.iter().any(|answer| answer.entity == query.subject), itself);
             assert!(answers.len() > usize::from(itself));
         }
+    }
+
+    #[test]
+    fn a_search_that_has_begun_is_stopped_at_the_next_hop() {
+        let facts = [Triple::new(0, 0, 1), Triple::new(1, 0, 2)];
+        let graph = Arc::new(Graph::new(3, 1, &facts));
+        let reasoner = ByWalker::new(untrained(&facts, &graph), &graph, &[]);
+        let query = Query { subject: EntityId(0), link: Link::forward(RelationId(0)) };
+        for allowed in [0, 1] {
+            let progress = crate::progress::Countdown::from(allowed);
+            assert!(reasoner.search(&[query], 10, &progress).unwrap_err().is::<Interrupted>());
+        }
+        assert!(reasoner.search(&[query], 10, &crate::progress::Countdown::from(2)).is_ok());
     }
 
     #[test]

@@ -119,7 +119,7 @@ impl Frontier {
         };
         for &next in reach.targets(link, here) {
             work.steps += 1;
-            if work.steps.is_multiple_of(STEPS_BETWEEN_LOOKS) && !work.has_given_up() && (work.over)() {
+            if work.steps.is_multiple_of(STEPS_BETWEEN_LOOKS) && !work.has_given_up() && work.is_over() {
                 work.steps = u64::MAX;
             }
             if work.has_given_up() {
@@ -208,10 +208,21 @@ impl<'w> Places<'w> {
         Self { marks, places, steps: 0, limit: u64::MAX, work: 0, over }
     }
 
+    /// The same memory, watched by another.
+    pub fn watched_by<'v>(self, over: &'v (dyn Fn() -> bool + Sync)) -> Places<'v> {
+        let Places { marks, places, limit, work, .. } = self;
+        Places { marks, places, steps: 0, limit, work, over }
+    }
+
     /// The same, but walks of three or more links are given up after `limit` steps: under object identity all
     /// their groundings are walked one by one, and there can be very many.
     pub fn with_limit(entities: usize, limit: u64) -> Self {
         Self { limit, ..Self::new(entities) }
+    }
+
+    /// Whether whoever watches says that it is over.
+    pub fn is_over(&self) -> bool {
+        (self.over)()
     }
 
     /// Whether the last such walk was given up, so that its frontier is not complete.

@@ -19,7 +19,7 @@ mod spelling;
 mod text;
 
 pub use apply::{
-    Aggregate, ApplyOptions, FiredRule, RuleAnswer, RuleReasoner, UNPREDICTED, write_predictions,
+    Aggregate, ApplyOptions, FiredRule, Firings, RuleAnswer, RuleReasoner, UNPREDICTED, write_predictions,
 };
 pub use clause::{Counts, Rule, RuleType, ScoredRule, Shape, UNSEEN, reversed_path, sort_by_confidence};
 pub use file::{RuleFile, parse_rule, rule_calling, rule_text, write_lines, write_rules};

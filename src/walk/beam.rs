@@ -59,6 +59,14 @@ pub struct BeamWork {
     pub candidates: usize,
 }
 
+/// The answers of each query, and the work it took.
+type Searched = (Vec<Vec<WalkedAnswer>>, BeamWork);
+
+/// Queries whose answers nobody knows.
+fn asks(queries: &[Query]) -> Vec<Ask> {
+    queries.iter().map(|&query| Ask { query, target: None }).collect()
+}
+
 /// A partial path. `before` is its index among the paths of the previous hop.
 #[derive(Clone, Copy)]
 struct Found {
@@ -113,20 +121,36 @@ impl Walker {
         self.answers_counted(queries).map(|(answers, _)| answers)
     }
 
+    /// The same, but `None` once `over` says so; it is asked before every hop.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn answers_unless(
+        &self,
+        queries: &[Query],
+        over: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Vec<Vec<WalkedAnswer>>>, WalkError> {
+        Ok(self.search_unless(&asks(queries), over)?.map(|(answers, _)| answers))
+    }
+
     /// As [`answers`](Self::answers), with the work it took.
     ///
     /// # Errors
     /// If the device fails.
-    pub fn answers_counted(
-        &self,
-        queries: &[Query],
-    ) -> Result<(Vec<Vec<WalkedAnswer>>, BeamWork), WalkError> {
-        let asks: Vec<Ask> = queries.iter().map(|&query| Ask { query, target: None }).collect();
-        self.search(&asks)
+    pub fn answers_counted(&self, queries: &[Query]) -> Result<Searched, WalkError> {
+        self.search(&asks(queries))
     }
 
     /// The search for `asks`; one that has a target is searched for as while it was taught.
-    pub(super) fn search(&self, asks: &[Ask]) -> Result<(Vec<Vec<WalkedAnswer>>, BeamWork), WalkError> {
+    pub(super) fn search(&self, asks: &[Ask]) -> Result<Searched, WalkError> {
+        Ok(self.search_unless(asks, &|| false)?.unwrap_or_default())
+    }
+
+    fn search_unless(
+        &self,
+        asks: &[Ask],
+        over: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Searched>, WalkError> {
         let mut tape = Tape::inference(&self.parameters);
         let (mut layer, stands) = Layer::first(asks);
         let mut memory = None;
@@ -134,6 +158,9 @@ impl Walker {
         let mut all: Vec<Paths> = Vec::with_capacity(self.config.hops);
         let mut paths = Paths::first(stands);
         for hop in 0..self.config.hops {
+            if over() {
+                return Ok(None);
+            }
             let last = hop + 1 == self.config.hops;
             let now = self.network.remember(&mut tape, &layer, memory.as_ref(), true)?;
             let candidates = self.world.candidates(asks, &layer, last);
@@ -164,7 +191,7 @@ impl Walker {
             }
         }
         all.push(paths);
-        Ok((read_back(&all), work))
+        Ok(Some((read_back(&all), work)))
     }
 
     /// The best continuations of every query's paths.

@@ -9,7 +9,7 @@ use axum::extract::{FromRequestParts, Path, Query as QueryString, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use ruleguider::ask::{MissingFact, Model};
+use ruleguider::ask::{MissingFact, Model, WAYS};
 use ruleguider::graph::{EntityId, Link, Query, RelationId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -185,10 +185,40 @@ pub async fn explain(
     Path(run): Path<String>,
     Parameters(Doubted { subject, relation, object, inverse }): Parameters<Doubted>,
 ) -> Result<Response, Problem> {
-    let answer = move |model: &Model, _: &Deadline| {
+    let answer = move |model: &Model, deadline: &Deadline| {
         let Query { subject, link } = model.query(&subject, &relation)?;
         let object = model.index().entity(&object)?;
-        model.explain_query(Query { subject, link: directed(link, inverse) }, object)
+        model.explain_query(Query { subject, link: directed(link, inverse) }, object, WAYS, deadline)
+    };
+    ask(&shared, &run, answer).await
+}
+
+/// What `GET reasons` is asked.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reasons {
+    subject: String,
+    relation: String,
+    object: String,
+    #[serde(default)]
+    inverse: bool,
+    #[serde(default)]
+    after: usize,
+    limit: Option<usize>,
+}
+
+/// All rules that predict an answer, and what it comes to without each.
+pub async fn reasons(
+    State(shared): State<Arc<Shared>>,
+    Path(run): Path<String>,
+    Parameters(Reasons { subject, relation, object, inverse, after, limit }): Parameters<Reasons>,
+) -> Result<Response, Problem> {
+    let limit = at_most(limit, 20, "limit")?;
+    let answer = move |model: &Model, deadline: &Deadline| {
+        let Query { subject, link } = model.query(&subject, &relation)?;
+        let (query, object) =
+            (Query { subject, link: directed(link, inverse) }, model.index().entity(&object)?);
+        model.rules_for(query, object, after, limit, deadline)
     };
     ask(&shared, &run, answer).await
 }

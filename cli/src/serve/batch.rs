@@ -9,7 +9,9 @@ use super::state::Run;
 use super::work::{Deadline, Gate, failed};
 use ruleguider::ask::Prediction;
 use ruleguider::graph::Query;
+use ruleguider::progress::Progress;
 use std::collections::VecDeque;
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 
@@ -68,12 +70,28 @@ async fn send_worker(gate: Arc<Gate>, run: Arc<Run>) {
     .await;
 }
 
+/// The work for a batch: stopped when its time is up, or nobody waits for it any longer.
+struct Awaited<'a> {
+    askers: &'a [Asked],
+    deadline: Deadline,
+}
+
+impl Progress for Awaited<'_> {
+    fn begin(&self, _stage: &str, _unit: &str, _total: Option<u64>) {}
+    fn advance(&self, _done: u64, _figures: &dyn Display) {}
+    fn end(&self, _summary: &dyn Display) {}
+
+    fn interrupted(&self) -> bool {
+        self.deadline.interrupted() || self.askers.iter().all(|asked| asked.answer.is_closed())
+    }
+}
+
 fn answer_batch(gate: &Gate, run: &Run) {
     let taken = run.batches.take();
     let Some(first) = taken.first() else { return };
     let queries: Vec<Query> = taken.iter().map(|asked| asked.query).collect();
-    let deadline = Deadline::new(gate.timeout());
-    match run.model.predict_many(&queries, first.top, 1, 0, &deadline) {
+    let awaited = Awaited { askers: &taken, deadline: Deadline::new(gate.timeout()) };
+    match run.model.predict_many(&queries, first.top, 1, 0, &awaited) {
         Ok(answers) => {
             for (asked, answer) in taken.into_iter().zip(answers) {
                 // Whoever has gone does not hear it.

@@ -5,7 +5,7 @@ use axum::Router;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use ruleguider::report::page::STYLE;
+use ruleguider::report::page::{DRAWING, STYLE};
 use ruleguider::run::Checksum;
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ macro_rules! files {
     };
 }
 
-/// The files of its own; `/base.css` is that of the report.
-const FILES: [File; 13] = files![
+/// The files of its own; style and drawing are those of the report.
+const FILES: [File; 12] = files![
     "/" "text/html; charset=utf-8" "index.html",
     "/style.css" "text/css; charset=utf-8" "style.css",
     "/icon.svg" "image/svg+xml" "icon.svg",
@@ -27,7 +27,6 @@ const FILES: [File; 13] = files![
     "/app/dom.js" "text/javascript; charset=utf-8" "dom.js",
     "/app/api.js" "text/javascript; charset=utf-8" "api.js",
     "/app/combobox.js" "text/javascript; charset=utf-8" "combobox.js",
-    "/app/draw.js" "text/javascript; charset=utf-8" "draw.js",
     "/app/answers.js" "text/javascript; charset=utf-8" "answers.js",
     "/app/why.js" "text/javascript; charset=utf-8" "why.js",
     "/app/entity.js" "text/javascript; charset=utf-8" "entity.js",
@@ -35,10 +34,15 @@ const FILES: [File; 13] = files![
     "/app/judged.js" "text/javascript; charset=utf-8" "judged.js",
 ];
 
+/// What the report has too.
+const SHARED: [File; 2] = [
+    ("/base.css", "text/css; charset=utf-8", STYLE),
+    ("/app/draw.js", "text/javascript; charset=utf-8", DRAWING),
+];
+
 /// `router` with the files of the page.
 pub fn routes(mut router: Router<Arc<Shared>>) -> Router<Arc<Shared>> {
-    let base: File = ("/base.css", "text/css; charset=utf-8", STYLE);
-    for file in FILES.into_iter().chain([base]) {
+    for file in FILES.into_iter().chain(SHARED) {
         let tag = format!("\"{}\"", &Checksum::of(&file.2).to_string()[..32]);
         router =
             router.route(file.0, get(move |headers: HeaderMap| async move { sent(file, &tag, &headers) }));
@@ -60,13 +64,14 @@ fn sent((_, kind, text): File, tag: &str, headers: &HeaderMap) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use super::FILES;
+    use super::{FILES, SHARED};
 
     #[test]
     fn the_page_is_small_and_writes_no_markup_from_data() {
-        let bytes: usize = FILES.iter().map(|file| file.2.len()).sum();
+        let files = || FILES.into_iter().chain(SHARED);
+        let bytes: usize = files().map(|file| file.2.len()).sum();
         assert!(bytes < 120_000, "{bytes} bytes");
-        for (path, _, text) in FILES {
+        for (path, _, text) in files() {
             for forbidden in [
                 "innerHTML",
                 "outerHTML",

@@ -22,6 +22,7 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .route("/complete", get(api::complete))
         .route("/predict", get(api::predict).post(many::predict))
         .route("/explain", get(api::explain))
+        .route("/reasons", get(api::reasons))
         .route("/entity", get(api::entity))
         .route("/rules", get(api::rules))
         .route("/groundings", get(api::groundings))

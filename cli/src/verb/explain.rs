@@ -6,8 +6,9 @@ use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::data::DataOfRun;
 use ruleguider::ask::answer::path_in_words;
-use ruleguider::ask::{EmbeddingOpinion, Explanation, GroundedRule, Naming, OpenOptions};
+use ruleguider::ask::{EmbeddingOpinion, Explanation, GroundedRule, Naming, OpenOptions, WAYS, WithoutRule};
 use ruleguider::graph::SplitShares;
+use ruleguider::progress::Silent;
 use ruleguider::reason::ScoreWithout;
 use ruleguider::shown::Shown;
 use std::fmt;
@@ -36,6 +37,9 @@ pub struct Explain {
     /// The answer to explain
     #[arg(value_name = "OBJECT")]
     object: String,
+    /// Show this many of the rules that predict it, and what is left without the first
+    #[arg(long, value_name = "N")]
+    rules: Option<usize>,
     #[command(flatten)]
     data: DataOfRun,
 }
@@ -51,14 +55,22 @@ impl Explain {
             Console::new(common).note(&other);
         }
         let object = model.index().entity(&self.object)?;
-        let explanation = model.explain_query(query, object)?;
+        let explanation = model.explain_query(query, object, self.rules.unwrap_or(WAYS), &Silent)?;
         if common.json {
             console::print_json(&explanation)?;
         } else {
             let (names, naming) = (model.names(), model.naming());
             let (subject, object) = (naming.of(query.subject, names), naming.of(object, names));
             let relation = query.link.relation().map_or("", |relation| names.relation_label(relation));
-            console::print(&Explained { explanation: &explanation, subject, relation, object, naming })?;
+            let asked = self.rules.is_some();
+            console::print(&Explained {
+                explanation: &explanation,
+                asked,
+                subject,
+                relation,
+                object,
+                naming,
+            })?;
         }
         let found = explanation.known || explanation.rank.is_some();
         Ok(if found { Outcome::Done } else { Outcome::Negative })
@@ -68,6 +80,8 @@ impl Explain {
 /// The explanation for a person.
 struct Explained<'a> {
     explanation: &'a Explanation,
+    /// Whether somebody wants to know more of the rules.
+    asked: bool,
     subject: String,
     relation: &'a str,
     object: String,
@@ -76,11 +90,12 @@ struct Explained<'a> {
 
 impl fmt::Display for Explained<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { explanation, subject, relation, object, naming } = self;
-        let Explanation { inverse, known, rank, instead, answers, rules, embedding, .. } = explanation;
+        let Self { explanation, asked, subject, relation, object, naming } = self;
+        let Explanation { inverse, known, rank, instead, answers, rules, rules_total, embedding, .. } =
+            explanation;
         let (head, tail) = if *inverse { (object, subject) } else { (subject, object) };
         write!(f, "{}: ", Shown(format_args!("{head} —{relation}→ {tail}")))?;
-        match (known, rank, rules.is_empty()) {
+        match (known, rank, *rules_total == 0) {
             (true, _, _) => write!(f, "a fact of the graph")?,
             (false, Some(rank), _) => {
                 write!(f, "predicted at rank {rank}")?;
@@ -111,7 +126,7 @@ impl fmt::Display for Explained<'_> {
         if !rules.is_empty() {
             write!(f, "\nRules that predict it:")?;
         }
-        for GroundedRule { rule, from, from_id, path, propagator } in rules {
+        for GroundedRule { rule, from, from_id, path, propagator, .. } in rules {
             write!(
                 f,
                 "\n  {:.3}  ({} of {})  {}",
@@ -125,6 +140,12 @@ impl fmt::Display for Explained<'_> {
                 write!(f, "\n         {}", Shown(words))?;
             }
             write_without(f, *propagator)?;
+        }
+        if *asked && rules.len() < *rules_total {
+            write!(f, "\n  {} more (--rules {rules_total} shows them all)", rules_total - rules.len())?;
+        }
+        if let Some(without) = rules.first().filter(|_| *asked).and_then(|rule| rule.without) {
+            write!(f, "\nWithout the first of them: {}", left(&without))?;
         }
         if let Some(EmbeddingOpinion { plausibility, rank }) = embedding {
             let plausibility = match *plausibility {
@@ -145,4 +166,16 @@ impl fmt::Display for Explained<'_> {
 fn write_without(f: &mut fmt::Formatter<'_>, propagator: Option<ScoreWithout>) -> fmt::Result {
     let Some(ScoreWithout { score, without }) = propagator else { return Ok(()) };
     write!(f, "\n           the propagator's score: {score:.2}, without this path {without:.2}")
+}
+
+/// What is left of an answer without a rule.
+fn left(without: &WithoutRule) -> String {
+    match *without {
+        WithoutRule { score: Some(score), rank: Some(rank), probability } => {
+            let probable =
+                probability.0.map_or_else(String::new, |share| format!(", probability {share:.3}"));
+            format!("rank {rank}, score {score:.4}{probable}")
+        }
+        _ => "not predicted".to_owned(),
+    }
 }

@@ -238,7 +238,7 @@ impl Model {
             if progress.interrupted() {
                 return Err(RunError::Interrupted.into());
             }
-            let found = self.reasoner.search(batch, TOP)?;
+            let found = self.reasoner.search(batch, TOP, progress)?;
             let rows: Result<Vec<Vec<RankedFact>>, AskError> =
                 found.par_iter().map(|found| self.missing(found, options, least)).collect();
             Ok(rows?.into_iter().flatten().collect())

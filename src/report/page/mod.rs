@@ -15,6 +15,16 @@ use std::fmt::Write;
 /// How the page looks. Other pages of the program look the same.
 pub const STYLE: &str = include_str!("page.css");
 
+/// How paths are drawn: a JavaScript module that stands alone. Other pages of the program draw the same.
+pub const DRAWING: &str = include_str!("draw.js");
+
+/// Draws the paths of the page, which are read as they stand where no script runs.
+const DRAW_ALL: &str = "for (const place of document.querySelectorAll('[data-reason]')) {
+  const reason = JSON.parse(place.dataset.reason);
+  place.replaceChildren(drawing([pathOf(reason)], { goals: new Set([reason.goal]) }));
+  place.className = 'wide';
+}";
+
 /// How many answers of each run are shown with their paths.
 const ANSWERS: usize = 20;
 
@@ -45,7 +55,7 @@ pub fn page(runs: &[ReportedRun]) -> Result<String, AskError> {
         page,
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <link rel=\"icon\" href=\"data:,\"><title>RuleGuider report</title><style>{}</style></head><body>{body}\
-         <p class=\"note\">Made by ruleguider {}.</p></body></html>",
+         <p class=\"note\">Made by ruleguider {}.</p><script type=\"module\">{DRAWING}\n{DRAW_ALL}</script></body></html>",
         STYLE,
         crate::VERSION
     );

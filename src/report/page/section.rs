@@ -3,12 +3,13 @@
 use super::ReportedRun;
 use super::chart::{Line, Room, lines};
 use super::html::{escape, table};
-use crate::ask::{AskError, ExampleAnswer, Naming, PathStep, RunReport};
+use crate::ask::{AskError, ExampleAnswer, Naming, PathStep, Reason, RunReport};
 use crate::config::{self, Config, System};
 use crate::eval::calibration::{Reliability, ReliabilityBin};
 use crate::plan::Stage;
 use crate::progress::Metric;
 use crate::report::published;
+use serde_json::json;
 use std::fmt::Write;
 
 /// What the run is called on the page.
@@ -208,7 +209,7 @@ fn examples_html(examples: &[ExampleAnswer], naming: &Naming) -> String {
             escape(&example.subject),
             escape(example.relation_shown()),
             escape(&answer.name(naming)),
-            drawn(&naming.name(&answer.reason.from, &answer.reason.from_id), &answer.reason.path, naming)
+            drawn(&answer.reason, &answer.entity, naming)
         );
         if let Some(rule) = &answer.reason.rule {
             let _ = write!(
@@ -226,12 +227,18 @@ fn examples_html(examples: &[ExampleAnswer], naming: &Naming) -> String {
     html
 }
 
-/// A path drawn as boxes and arrows that wrap on a narrow screen.
-fn drawn(from: &str, path: &[PathStep], naming: &Naming) -> String {
+/// A path as boxes and arrows, with what the script draws in their place.
+fn drawn(reason: &Reason, goal: &str, naming: &Naming) -> String {
+    let Reason { from, from_id, path, .. } = reason;
     if path.is_empty() {
         return String::new();
     }
-    let mut html = format!("<div class=\"path\"><span class=\"node\">{}</span>", escape(from));
+    let from = naming.name(from, from_id);
+    let called = |step: &PathStep| PathStep { label: naming.name(&step.label, &step.entity), ..step.clone() };
+    let steps: Vec<PathStep> = path.iter().map(called).collect();
+    let data = json!({"from": from, "from_id": from_id, "path": steps, "goal": goal}).to_string();
+    let mut html = format!("<div class=\"path\" data-reason=\"{}\">", escape(&data));
+    let _ = write!(html, "<span class=\"node\">{}</span>", escape(&from));
     for step in path {
         let relation = escape(step.relation_shown());
         let name = escape(&naming.name(&step.label, &step.entity));

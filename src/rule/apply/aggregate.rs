@@ -19,6 +19,21 @@ pub enum Aggregate {
     NoisyOr,
 }
 
+impl Aggregate {
+    /// The score of an entity that rules of these confidences predict, the most confident first; `None` if none does.
+    /// A noisy-or takes in the first `rules`.
+    pub(super) fn of(self, mut confidences: impl Iterator<Item = f64>, rules: usize) -> Option<f64> {
+        let best = confidences.next()?;
+        Some(match self {
+            Aggregate::Max | Aggregate::MaxPlus => best,
+            Aggregate::NoisyOr => {
+                let others = confidences.take(rules.max(1) - 1);
+                1.0 - others.fold(1.0 - best, |miss, confidence| miss * (1.0 - confidence))
+            }
+        })
+    }
+}
+
 /// The bits of a max-plus key that hold the place among the classes found so far.
 const CLASS_BITS: u32 = 32;
 const FREE_BITS: u32 = 128 - CLASS_BITS;

@@ -2,6 +2,7 @@
 
 use super::RuleReasoner;
 use super::base::Fixed;
+use super::fire::{Go, Listener};
 use crate::graph::{EntityId, Link, Query};
 use crate::rule::clause::{Rule, ScoredRule, Shape};
 use crate::rule::ground::Grounding;
@@ -19,6 +20,29 @@ pub struct FiredRule<'r> {
     /// The entities along the path, one more than it has links. For a cyclic rule it leads from the subject of the
     /// query to the answer; for others from the entity bound to the rule's variable.
     pub grounding: Vec<EntityId>,
+}
+
+/// All rules that predict an answer, the most confident first: each by its confidence and its place among the rules.
+pub type Firings = Vec<(f64, u32)>;
+
+/// Hears which rules predict one entity.
+struct About {
+    answer: EntityId,
+    confidence: f64,
+    firings: Firings,
+}
+
+impl Listener for About {
+    fn confidence(&mut self, confidence: f64, _rules: usize) -> Go {
+        self.confidence = confidence;
+        Go::On
+    }
+
+    fn predicted(&mut self, entity: EntityId, rule: u32) {
+        if entity == self.answer {
+            self.firings.push((self.confidence, rule));
+        }
+    }
 }
 
 /// A rule that would predict an answer if its body held.
@@ -41,6 +65,20 @@ impl Candidate<'_> {
 }
 
 impl RuleReasoner {
+    /// All rules that predict `answer` for `query`; `None` once `over` says so. Fires all rules together, which takes less
+    /// time than to look for a grounding of each.
+    pub fn firings(
+        &self,
+        query: Query,
+        answer: EntityId,
+        over: &(dyn Fn() -> bool + Sync),
+    ) -> Option<Firings> {
+        let mut about = About { answer, confidence: 0.0, firings: Vec::new() };
+        let in_time =
+            self.with_scratch(|_, firer| firer.fire(&self.base, &self.reach, query, &mut about, over));
+        in_time.then_some(about.firings)
+    }
+
     /// The rules that predict `answer` for `query`, the most confident first.
     pub fn explain(&self, query: Query, answer: EntityId) -> Vec<FiredRule<'_>> {
         self.explain_briefly(query, answer, usize::MAX)

@@ -21,6 +21,9 @@ pub(super) trait Listener {
     fn predicted(&mut self, entity: EntityId, rule: u32);
 }
 
+/// Firings after which the clock is looked at.
+const BETWEEN_LOOKS: usize = 64;
+
 /// A rule that is about to fire.
 #[derive(Clone, Copy)]
 enum Firing {
@@ -35,7 +38,8 @@ enum Firing {
 /// Scratch memory of one thread.
 pub(super) struct Firer {
     marks: Marks,
-    places: Places<'static>,
+    /// Lent to a query while it is asked.
+    places: Option<Places<'static>>,
     /// Frontiers of the current query by prefix; `None` where the prefix has not been walked yet.
     frontiers: Vec<Frontier>,
     walked: Vec<u32>,
@@ -48,7 +52,7 @@ impl Firer {
     pub fn new(entities: usize) -> Self {
         Self {
             marks: Marks::new(entities),
-            places: Places::new(entities),
+            places: Some(Places::new(entities)),
             frontiers: Vec::new(),
             walked: Vec::new(),
             query: 0,
@@ -56,26 +60,58 @@ impl Firer {
         }
     }
 
-    /// Tells `listener` what the rules of `base` predict for `query`.
-    pub fn fire(&mut self, base: &RuleBase, reach: &Reach, query: Query, listener: &mut dyn Listener) {
+    /// Tells `listener` what the rules of `base` predict for `query`. False if `over` said so before the end: then not all
+    /// has been told.
+    pub fn fire(
+        &mut self,
+        base: &RuleBase,
+        reach: &Reach,
+        query: Query,
+        listener: &mut dyn Listener,
+        over: &(dyn Fn() -> bool + Sync),
+    ) -> bool {
         let link = &base.links[query.link.index()];
+        let entities = reach.graph().entities();
+        let mut places = self.places.take().unwrap_or_else(|| Places::new(entities)).watched_by(over);
         self.begin(link);
-        self.gather(link, reach, query);
+        self.gather(link, reach, query, &mut places);
         let mut firings = std::mem::take(&mut self.firings);
+        let in_time = !places.is_over() && self.fire_all(&firings, base, reach, query, listener, &mut places);
+        firings.clear();
+        self.firings = firings;
+        self.places = Some(places.watched_by(&|| false));
+        in_time
+    }
+
+    /// Fires them; false if the time was up before the end.
+    fn fire_all(
+        &mut self,
+        firings: &[(f64, u32, Firing)],
+        base: &RuleBase,
+        reach: &Reach,
+        query: Query,
+        listener: &mut dyn Listener,
+        places: &mut Places<'_>,
+    ) -> bool {
+        let link = &base.links[query.link.index()];
+        let mut fired = 0_usize;
         for group in firings.chunk_by(|a, b| a.0 == b.0) {
             if listener.confidence(group[0].0, group.len()) == Go::Stop {
                 break;
             }
             for &(_, _, firing) in group {
                 match firing {
-                    Firing::Path(path) => self.fire_path(link, path, reach, query, listener),
+                    Firing::Path(path) => self.fire_path(link, path, reach, query, listener, places),
                     Firing::One { rule, answer } => listener.predicted(answer, rule),
-                    Firing::About(rule) => self.fire_about(base, rule, reach, query, listener),
+                    Firing::About(rule) => self.fire_about(base, rule, reach, query, listener, places),
+                }
+                fired += 1;
+                if places.has_given_up() || (fired.is_multiple_of(BETWEEN_LOOKS) && places.is_over()) {
+                    return false;
                 }
             }
         }
-        firings.clear();
-        self.firings = firings;
+        true
     }
 
     fn begin(&mut self, link: &LinkRules) {
@@ -91,7 +127,7 @@ impl Firer {
     }
 
     /// Lists what will fire, the most confident first.
-    fn gather(&mut self, link: &LinkRules, reach: &Reach, query: Query) {
+    fn gather(&mut self, link: &LinkRules, reach: &Reach, query: Query, places: &mut Places<'_>) {
         for (place, path) in (0..).zip(&link.paths) {
             let first = link.prefixes[path.prefix as usize].first().unwrap_or(&path.last);
             if reach.has(*first, query.subject) {
@@ -100,7 +136,7 @@ impl Firer {
         }
         let sorted = self.firings.len();
         for (body, path) in (0..).zip(&link.bodies) {
-            self.gather_fixed(link, body, path, reach, query);
+            self.gather_fixed(link, body, path, reach, query, places);
         }
         let about = link.about.of(query.subject);
         self.firings.extend(about.iter().map(|&(confidence, rule)| (confidence, rule, Firing::About(rule))));
@@ -117,6 +153,7 @@ impl Firer {
         path: &[crate::graph::Link],
         reach: &Reach,
         query: Query,
+        places: &mut Places<'_>,
     ) {
         let firings = &mut self.firings;
         let mut fire = |end: Option<EntityId>| {
@@ -132,7 +169,7 @@ impl Firer {
             return;
         }
         let mut frontier = Frontier::default();
-        frontier.walk(reach, query.subject, prefix, &mut self.places);
+        frontier.walk(reach, query.subject, prefix, places);
         let mut any = false;
         frontier.step(reach, last, &mut self.marks, |end| {
             any = true;
@@ -150,13 +187,14 @@ impl Firer {
         reach: &Reach,
         query: Query,
         listener: &mut dyn Listener,
+        places: &mut Places<'_>,
     ) {
         let path = link.paths[path as usize];
         let prefix = path.prefix as usize;
         let frontier = &mut self.frontiers[prefix];
         if self.walked[prefix] != self.query {
             self.walked[prefix] = self.query;
-            frontier.walk(reach, query.subject, &link.prefixes[prefix], &mut self.places);
+            frontier.walk(reach, query.subject, &link.prefixes[prefix], places);
         }
         frontier.step(reach, path.last, &mut self.marks, |target| listener.predicted(target, path.rule));
     }
@@ -168,6 +206,7 @@ impl Firer {
         reach: &Reach,
         query: Query,
         listener: &mut dyn Listener,
+        places: &mut Places<'_>,
     ) {
         let scored = &base.rules[rule as usize].rule;
         let allowed = |entity: EntityId| !reach.distinct() || entity != query.subject;
@@ -177,7 +216,7 @@ impl Firer {
                 let back = reversed_path(body);
                 let Some((&last, prefix)) = back.split_last() else { return };
                 let mut frontier = Frontier::default();
-                frontier.walk(reach, end, prefix, &mut self.places);
+                frontier.walk(reach, end, prefix, places);
                 frontier.step(reach, last, &mut self.marks, |entity| {
                     if allowed(entity) {
                         listener.predicted(entity, rule);
@@ -192,7 +231,10 @@ impl Firer {
             (None, body) => {
                 for &entity in reach.sources(body[0]).iter().filter(|&&entity| allowed(entity)) {
                     let mut frontier = Frontier::default();
-                    frontier.walk(reach, entity, &body[..body.len() - 1], &mut self.places);
+                    frontier.walk(reach, entity, &body[..body.len() - 1], places);
+                    if places.has_given_up() {
+                        return;
+                    }
                     let mut any = false;
                     frontier.step(reach, body[body.len() - 1], &mut self.marks, |_| any = true);
                     if any {

@@ -10,7 +10,7 @@ mod predictions;
 mod tests;
 
 pub use aggregate::{Aggregate, RuleAnswer, UNPREDICTED};
-pub use explain::FiredRule;
+pub use explain::{FiredRule, Firings};
 pub use predictions::write_predictions;
 
 use super::clause::{ScoredRule, Shape, UNSEEN};
@@ -132,6 +132,18 @@ impl RuleReasoner {
         self.answer_beside(query, self.reach.graph().targets(query.subject, query.link))
     }
 
+    /// The same, but `None` once `over` says so.
+    pub fn ranked_unless(&self, query: Query, over: &(dyn Fn() -> bool + Sync)) -> Option<Vec<RuleAnswer>> {
+        let known = self.reach.graph().targets(query.subject, query.link);
+        self.with_scratch(|board, firer| self.answer_with(query, known, board, firer, over))
+    }
+
+    /// What `confidences`, of the rules that predict an entity, the most confident first, come to together; `None` if there
+    /// are none.
+    pub fn aggregated(&self, confidences: impl Iterator<Item = f64>) -> Option<f64> {
+        self.options.aggregate.of(confidences, self.options.noisy_or_rules)
+    }
+
     /// The graph that the rules are applied to.
     pub fn graph(&self) -> &Graph {
         self.reach.graph()
@@ -139,12 +151,19 @@ impl RuleReasoner {
 
     /// The same, if the `known` answers are the facts that stay out.
     fn answer_beside(&self, query: Query, known: &[EntityId]) -> Vec<RuleAnswer> {
+        let answers =
+            self.with_scratch(|board, firer| self.answer_with(query, known, board, firer, &|| false));
+        answers.unwrap_or_default()
+    }
+
+    /// `work` with memory that no other thread is using.
+    fn with_scratch<T>(&self, work: impl FnOnce(&mut Board, &mut Firer) -> T) -> T {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = idle().pop();
         let (mut board, mut firer) = waiting.unwrap_or_else(|| self.scratch());
-        let answers = self.answer_with(query, known, &mut board, &mut firer);
+        let done = work(&mut board, &mut firer);
         idle().push((board, firer));
-        answers
+        done
     }
 
     fn scratch(&self) -> (Board, Firer) {
@@ -159,12 +178,15 @@ impl RuleReasoner {
         known: &[EntityId],
         board: &mut Board,
         firer: &mut Firer,
-    ) -> Vec<RuleAnswer> {
+        over: &(dyn Fn() -> bool + Sync),
+    ) -> Option<Vec<RuleAnswer>> {
         board.begin(known);
-        firer.fire(&self.base, &self.reach, query, board);
+        let in_time = firer.fire(&self.base, &self.reach, query, board, over);
         let frequency = self.options.by_frequency.then(|| &self.frequencies[query.link.index()]);
         let barred = self.options.distinct.then_some(query.subject);
-        board.finish(known, barred, frequency)
+        // Finishing leaves the board clean, whatever becomes of the answers.
+        let answers = board.finish(known, barred, frequency);
+        in_time.then_some(answers)
     }
 }
 

@@ -117,6 +117,18 @@ proptest! {
                     let reasons = reasoner.explain(query, a.entity);
                     let why: Vec<f64> = reasons.iter().map(|reason| reason.confidence).collect();
                     prop_assert_eq!(&why, &expected[&a.entity]);
+                    let all = reasoner.firings(query, a.entity, &|| false).unwrap();
+                    prop_assert_eq!(all.iter().map(|one| one.0).collect::<Vec<f64>>(), why.clone());
+                    for (reason, &(_, rule)) in reasons.iter().zip(&all) {
+                        prop_assert_eq!(reason.rule, &rules[rule as usize]);
+                        let by_it = reasoner.explain_by(query, a.entity, rule);
+                        prop_assert_eq!(by_it.as_ref(), Some(reason));
+                    }
+                    // Where scores are not lowered for the sake of the order, they are those of the rules together.
+                    if aggregate == Aggregate::NoisyOr {
+                        let score = reasoner.aggregated(why.into_iter()).unwrap();
+                        prop_assert!((a.score - score).abs() < 1e-12, "{} {score}", a.score);
+                    }
                     for reason in reasons {
                         for (step, &link) in reason.path.iter().enumerate() {
                             let [from, to] = [reason.grounding[step], reason.grounding[step + 1]];

@@ -3,6 +3,7 @@
 //! A body selects entities; whatever links many of them have to one and the same constant makes a rule. So one
 //! pass over the edges of the selected entities serves all heads.
 
+use super::order::in_order;
 use super::{Miner, MiningBudget};
 use crate::graph::{EntityId, Link};
 use crate::rule::Map;
@@ -15,6 +16,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A body of a rule with constants: a path from the variable, and the constant at its end if there is one.
 type Body = (Box<[Link]>, Option<EntityId>);
+
+/// A link, a constant, and all entities of which it is true that the link leads to the constant.
+type Group<'a> = (Link, EntityId, &'a [EntityId]);
 
 /// Bodies that are counted before anybody asks whether their rules are too many.
 const BODIES: usize = 1024;
@@ -49,28 +53,35 @@ impl Miner<'_> {
     /// For every link and constant, the best rules with a body of one link; and for what share of links and constants.
     pub fn short_acyclic(&self) -> (Vec<ScoredRule>, f64) {
         let heads = self.reach.links().filter(|head| self.worth.heads[head.index()]);
-        let mut groups: Vec<(Link, EntityId, &[EntityId])> = heads
+        let mut groups: Vec<Group<'_>> = heads
             .flat_map(|head| self.reach.rows(head.reversed()).map(move |(answer, row)| (head, answer, row)))
             .filter(|(_, _, subjects)| subjects.len() as u64 >= self.options.min_support)
             .collect();
-        groups.sort_by_key(|&(head, answer, subjects)| (std::cmp::Reverse(subjects.len()), head, answer));
         let counted = AtomicUsize::new(0);
-        let found: Vec<Vec<ScoredRule>> = groups
-            .par_iter()
-            .with_max_len(256)
-            .fold(Vec::new, |mut rules, &(head, answer, subjects)| {
-                if !self.watch.over() {
-                    let before = rules.len();
-                    if !self.bodies_of(head, answer, subjects, &mut rules) {
-                        return rules;
-                    }
-                    self.watch.note(RuleType::Acyclic, rules.len() - before);
-                    counted.fetch_add(1, Ordering::Relaxed);
+        let mut rules = Vec::new();
+        let most = |a: &Group<'_>, b: &Group<'_>| b.2.len().cmp(&a.2.len()).then((a.0, a.1).cmp(&(b.0, b.1)));
+        in_order(&mut groups, most, |block| {
+            rules.extend(self.bodies_of_all(block, &counted).into_iter().flatten());
+            !self.watch.over()
+        });
+        (rules, self.share(counted.into_inner(), groups.len()))
+    }
+
+    /// The best rules of each of `groups` until the time is up, and how many groups were `counted`.
+    fn bodies_of_all(&self, groups: &[Group<'_>], counted: &AtomicUsize) -> Vec<Vec<ScoredRule>> {
+        let groups = groups.par_iter().with_max_len(256);
+        let counting = groups.fold(Vec::new, |mut rules, &(head, answer, subjects)| {
+            if !self.watch.over() {
+                let before = rules.len();
+                if !self.bodies_of(head, answer, subjects, &mut rules) {
+                    return rules;
                 }
-                rules
-            })
-            .collect();
-        (found.into_iter().flatten().collect(), self.share(counted.into_inner(), groups.len()))
+                self.watch.note(RuleType::Acyclic, rules.len() - before);
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+            rules
+        });
+        counting.collect()
     }
 
     /// Adds the best rules `head(X,answer) <= b(X,·)`; `subjects` are all X of which that is true. False if the time was
@@ -194,7 +205,8 @@ impl Miner<'_> {
             })
             .collect();
         let mut seen: Map<Body, u32> = Map::default();
-        for (body, times) in found.into_iter().flatten() {
+        // What is not looked at any more would not be counted either.
+        for (body, times) in self.while_in_time(found.into_iter().flatten()) {
             *seen.entry(body).or_default() += times;
         }
         // What two walks have followed selects at least some entities; the rest would mostly lack support.

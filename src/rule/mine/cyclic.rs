@@ -1,12 +1,12 @@
 //! Cyclic rules: all short ones, longer ones in the order of their expected yield.
 
 use super::nominate::{Nominations, Promise};
+use super::order::in_order;
 use super::{Miner, MiningBudget};
 use crate::graph::{EntityId, Link};
 use crate::rule::Map;
 use crate::rule::clause::{RuleType, ScoredRule};
 use crate::rule::count::{Lasts, Part, Scratch};
-use rayon::prelude::*;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -17,6 +17,13 @@ struct Task {
     cost: u64,
     /// What the sample says about it.
     promise: Promise,
+}
+
+impl Task {
+    /// What it counts for in the share that is done. Before anything is nominated, every task is worth the same.
+    fn weight(&self) -> u64 {
+        self.promise.hits.max(1)
+    }
 }
 
 /// For every two links that follow one another, how many ways there are to walk them and one step more.
@@ -108,12 +115,11 @@ impl Miner<'_> {
                 cost: ways[link.index()],
                 promise: Promise::default(),
             }));
-            // The longest first, so that threads finish at about the same time.
-            tasks.sort_by_key(|task| (std::cmp::Reverse(task.cost), task.prefix[0]));
         }
         let (mut rules, share) = self.count_singles(&links);
-        let (found, counted) = self.count_tasks(&tasks);
-        rules.extend(found);
+        // The longest first, so that threads finish at about the same time.
+        let longest = |a: &Task, b: &Task| b.cost.cmp(&a.cost).then(a.prefix[0].cmp(&b.prefix[0]));
+        let counted = self.count_in_order(&mut tasks, longest, &mut rules);
         (rules, self.share(counted, tasks.len()).min(share))
     }
 
@@ -158,17 +164,16 @@ impl Miner<'_> {
             let everything =
                 costs.filter(|_| length == 3 && matches!(self.options.budget, MiningBudget::Seconds(_)));
             let mut tasks = match everything {
-                Some(costs) => all_tasks(&nominations, costs),
+                Some(costs) => self.all_tasks(&nominations, costs),
                 None => self.nominated_tasks(&nominations, &done, costs),
             };
             let typical = nominations.typical();
-            tasks.par_sort_by(|a, b| {
+            let densest = |a: &Task, b: &Task| {
                 let density = |task: &Task| task.promise.density(typical);
                 density(b).total_cmp(&density(a)).then_with(|| a.prefix.cmp(&b.prefix))
-            });
+            };
             let none = tasks.is_empty();
-            let (found, counted) = self.count_tasks(&tasks);
-            rules.extend(found);
+            let counted = self.count_in_order(&mut tasks, densest, &mut rules);
             let hits = |tasks: &[Task]| tasks.iter().map(|task| task.promise.hits).sum::<u64>() as f64;
             let all = hits(&tasks)
                 + done.keys().filter_map(|p| nominations.promise(p)).map(|p| p.hits as f64).sum::<f64>();
@@ -182,6 +187,16 @@ impl Miner<'_> {
                 return (rules, saturation);
             }
         }
+    }
+
+    /// All prefixes of two links, nominated or not.
+    fn all_tasks(&self, nominations: &Nominations, costs: &Costs) -> Vec<Task> {
+        let pairs = self.while_in_time(costs.iter()).map(|(&(first, second), &cost)| {
+            let prefix = vec![first, second];
+            let promise = nominations.promise(&prefix).unwrap_or_default();
+            Task { prefix, cost, promise }
+        });
+        pairs.collect()
     }
 
     /// What has been nominated and not yet counted.
@@ -207,14 +222,30 @@ impl Miner<'_> {
             .collect()
     }
 
-    /// Counts the bodies of `tasks` in their order until the time is up. Returns the rules, and how many tasks
-    /// from the first on were counted without a gap.
-    fn count_tasks(&self, tasks: &[Task]) -> (Vec<ScoredRule>, usize) {
-        let next = AtomicUsize::new(0);
-        // Before anything is nominated, every task is worth the same.
-        let weight = |task: &Task| task.promise.hits.max(1);
-        let all: u64 = tasks.iter().map(weight).sum();
+    /// Adds the rules of `tasks`, the first in their order first, until the time is up. Returns how many tasks from the first
+    /// on were counted without a gap; they are at the front afterwards.
+    fn count_in_order(
+        &self,
+        tasks: &mut [Task],
+        compare: impl Fn(&Task, &Task) -> std::cmp::Ordering + Sync,
+        rules: &mut Vec<ScoredRule>,
+    ) -> usize {
+        let all: u64 = tasks.iter().map(Task::weight).sum();
         let done = AtomicU64::new(0);
+        let mut counted = 0;
+        in_order(tasks, compare, |block| {
+            let (found, without_a_gap) = self.count_tasks(block, &done, all);
+            rules.extend(found);
+            counted += without_a_gap;
+            without_a_gap == block.len() && !self.watch.over()
+        });
+        counted
+    }
+
+    /// Counts the bodies of `tasks` in their order until the time is up. Returns the rules, and how many tasks
+    /// from the first on were counted without a gap. `done` is the weight of what was counted of `all`.
+    fn count_tasks(&self, tasks: &[Task], done: &AtomicU64, all: u64) -> (Vec<ScoredRule>, usize) {
+        let next = AtomicUsize::new(0);
         let found: Mutex<Vec<ScoredRule>> = Mutex::default();
         let missed = AtomicUsize::new(tasks.len());
         rayon::broadcast(|_| {
@@ -230,7 +261,7 @@ impl Miner<'_> {
                     break;
                 }
                 self.watch.note(RuleType::Cyclic, mine.len() - before);
-                let done = done.fetch_add(weight(task), Ordering::Relaxed) + weight(task);
+                let done = done.fetch_add(task.weight(), Ordering::Relaxed) + task.weight();
                 self.watch.advance(done as f64 / all as f64);
             }
             found.lock().unwrap_or_else(std::sync::PoisonError::into_inner).append(&mut mine);
@@ -249,14 +280,4 @@ impl Miner<'_> {
         }
         !self.watch.over()
     }
-}
-
-/// All prefixes of two links, nominated or not.
-fn all_tasks(nominations: &Nominations, costs: &Costs) -> Vec<Task> {
-    let pairs = costs.iter().map(|(&(first, second), &cost)| {
-        let prefix = vec![first, second];
-        let promise = nominations.promise(&prefix).unwrap_or_default();
-        Task { prefix, cost, promise }
-    });
-    pairs.collect()
 }

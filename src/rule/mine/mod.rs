@@ -9,6 +9,7 @@
 mod acyclic;
 mod cyclic;
 mod nominate;
+mod order;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,12 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+/// What the last sort takes for each rule, about. It is set aside, so that the time is up when the rules are sorted.
+const SORTING: Duration = Duration::from_nanos(400);
+
+/// Items of a long list that are taken before the clock is looked at.
+const BETWEEN_LOOKS: usize = 1 << 14;
 
 /// How long to mine.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -192,6 +199,12 @@ struct Miner<'a> {
 }
 
 impl Miner<'_> {
+    /// `items` until the time is up.
+    fn while_in_time<'a, T>(&'a self, items: impl Iterator<Item = T> + 'a) -> impl Iterator<Item = T> + 'a {
+        let looked = |(at, item): (usize, T)| (at % BETWEEN_LOOKS > 0 || !self.watch.over()).then_some(item);
+        items.enumerate().map_while(looked)
+    }
+
     /// The share of `all` that was `counted`. Where the time was up before there was anything to count, nothing was.
     fn share(&self, counted: usize, all: usize) -> f64 {
         match all {
@@ -216,7 +229,13 @@ impl Watch<'_> {
     fn over(&self) -> bool {
         self.progress.interrupted()
             || self.progress.time_is_up()
-            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+            || self.deadline.is_some_and(|deadline| Instant::now() + self.sorting() >= deadline)
+    }
+
+    /// How long it will take to sort what was found.
+    fn sorting(&self) -> Duration {
+        let found: u64 = self.found.iter().map(|count| count.load(Ordering::Relaxed)).sum();
+        SORTING * u32::try_from(found).unwrap_or(u32::MAX)
     }
 
     fn note(&self, of: RuleType, rules: usize) {

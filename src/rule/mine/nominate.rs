@@ -97,7 +97,11 @@ impl Nominations {
             })
             .collect();
         self.chunks += chunks;
-        for (prefix, promise) in found.into_iter().flatten() {
+        for (at, (prefix, promise)) in found.into_iter().flatten().enumerate() {
+            // What is not noted any more would not be counted either.
+            if at % CHUNK as usize == 0 && over() {
+                break;
+            }
             self.promises.entry(prefix).or_default().add(promise);
         }
     }

@@ -1,14 +1,29 @@
-// Paths as a drawing: one column a hop, an entity once in each column, every entity a link to its own page.
+// Paths as a drawing: one column a hop, an entity once in each column. The report and the page of `serve` draw with this
+// same file, so it stands alone. Data goes into text nodes and attributes only, never into markup.
 
-import { called, href, short, svg } from "./dom.js";
+const ROW = 34, BOX = 24, GAP = 118, LETTER = 7.3, MOST = 27, SHOWN = 40;
 
-const ROW = 34, BOX = 24, GAP = 118, LETTER = 6.6, MOST = 27, SHOWN = 40;
+/** A text of at most `most` characters; a character is never cut in two. */
+export function short(text, most = 90) {
+  const characters = [...text.slice(0, 4 * most)];
+  return characters.length > most ? characters.slice(0, most - 1).join("") + "…" : text;
+}
+
+/** What the relation of a step is called. */
+export const called = (step) => step.relation_label ?? step.relation;
+
+function svg(tag, attributes, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) if (value !== undefined) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
 
 /**
  * Draws `paths`, each `[{id, label}, {relation, inverse, id, label}, …]`, all along the same relations.
- * `goals` are the ids to stand out in the last column.
+ * `goals` are the ids to stand out in the last column; `address` gives the page of an entity by its id, where it has one.
  */
-export function drawing(run, paths, goals = new Set()) {
+export function drawing(paths, { goals = new Set(), address = () => undefined } = {}) {
   const shown = paths.slice(0, SHOWN);
   const columns = (shown[0] ?? []).map((_, i) => column(shown.map((path) => path[i])));
   const height = 26 + ROW * Math.max(...columns.map((nodes) => nodes.size), 1);
@@ -27,7 +42,7 @@ export function drawing(run, paths, goals = new Set()) {
     "aria-label": shown.slice(0, 5).map(inWords).join("; ") });
   picture.append(...hops(shown[0] ?? [], columns), ...edges(shown, columns));
   columns.forEach((nodes, i) => nodes.forEach((node) =>
-    picture.append(box(run, node, i === columns.length - 1 && goals.has(node.id)))));
+    picture.append(box(node, address(node.id), i === columns.length - 1 && goals.has(node.id)))));
   return picture;
 }
 
@@ -67,8 +82,8 @@ function edges(paths, columns) {
   return drawn;
 }
 
-function box(run, node, goal) {
-  return svg("a", { href: href({ run, view: "entity", id: node.id }), class: goal ? "goal" : undefined },
+function box(node, address, goal) {
+  return svg(address ? "a" : "g", { href: address, class: goal ? "goal" : undefined },
     svg("title", {}, short(node.label, 500)),
     svg("rect", { x: node.x, y: node.y, width: node.width, height: BOX, rx: 12 }),
     svg("text", { x: node.x + node.width / 2, y: node.y + 16.5, "text-anchor": "middle" }, node.text));

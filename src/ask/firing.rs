@@ -1,0 +1,179 @@
+//! The rules that predict an answer, each with a path that grounds it and what the answer comes to without it.
+
+use super::answer::{PathStep, Probability, RuleSummary};
+use super::{AskError, Model, Page};
+use crate::eval::calibration::RankedScores;
+use crate::graph::{EntityId, Query};
+use crate::progress::Progress;
+use crate::reason::{Candidate, Found, Reasoned, Rescored, ScoreWithout, by_rule};
+use crate::rule::{Firings, RuleReasoner};
+use crate::run::RunError;
+use serde::{Deserialize, Serialize};
+use std::sync::OnceLock;
+
+/// A rule with a path that grounds it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GroundedRule {
+    /// The rule.
+    #[serde(flatten)]
+    pub rule: RuleSummary,
+    /// The label of the entity where the path begins.
+    pub from: String,
+    /// The id of that entity.
+    #[serde(default)]
+    pub from_id: String,
+    /// The path.
+    pub path: Vec<PathStep>,
+    /// What the answer comes to without this rule, where its score comes from rules at all.
+    #[serde(default)]
+    pub without: Option<WithoutRule>,
+    /// The propagator's score of the answer, and what it falls to without this path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub propagator: Option<ScoreWithout>,
+}
+
+/// What an answer comes to without one of its rules.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WithoutRule {
+    /// Its score; absent if nothing else supports it.
+    pub score: Option<f64>,
+    /// Its rank among the predicted answers, from 1; absent if it is not predicted.
+    pub rank: Option<usize>,
+    /// Its probability, where there are any.
+    pub probability: Probability,
+}
+
+impl Model {
+    /// The rules that predict `object` for `query`, the most confident first: the page after the first `after`, of at most
+    /// `limit`.
+    ///
+    /// # Errors
+    /// If the reasoner fails, or `progress` says to stop.
+    pub fn rules_for(
+        &self,
+        query: Query,
+        object: EntityId,
+        after: usize,
+        limit: usize,
+        progress: &dyn Progress,
+    ) -> Result<Page<GroundedRule>, AskError> {
+        let found = self.reasoner.search(&[query], usize::MAX, progress)?.remove(0);
+        self.rules_among(&found, object, after, limit, progress)
+    }
+
+    /// The same, given what a search has found.
+    pub(super) fn rules_among(
+        &self,
+        found: &Found,
+        object: EntityId,
+        after: usize,
+        limit: usize,
+        progress: &dyn Progress,
+    ) -> Result<Page<GroundedRule>, AskError> {
+        if self.rules().is_empty() {
+            return Ok(Page { items: Vec::new(), total: 0, next: None });
+        }
+        let rules = self.artifacts.applied()?.rules();
+        let firings = rules.firings(found.query, object, &|| progress.interrupted());
+        let firings = firings.ok_or(RunError::Interrupted)?;
+        let left = Left::new(self, found, object, rules, &firings);
+        let places: Vec<usize> = (0..firings.len()).collect();
+        let page = Page::of(&places, after, limit, |&place| {
+            self.grounded(found.query, object, rules, firings[place].1, left.without(place))
+        });
+        // Every rule that fires has a grounding.
+        let Page { items, total, next } = page.flatten();
+        let (mut items, ways): (Vec<GroundedRule>, Vec<Reasoned>) = items.into_iter().unzip();
+        let without = self.reasoner.without(found.query, object, &ways)?;
+        for (item, propagator) in items.iter_mut().zip(without) {
+            item.propagator = propagator;
+        }
+        Ok(Page { items, total, next })
+    }
+
+    fn grounded(
+        &self,
+        query: Query,
+        object: EntityId,
+        rules: &RuleReasoner,
+        rule: u32,
+        without: Option<WithoutRule>,
+    ) -> Option<(GroundedRule, Reasoned)> {
+        let reason = rules.explain_by(query, object, rule)?;
+        let way = by_rule(&reason, object, reason.confidence);
+        let answer = self.named(query, &way, Probability::default());
+        let super::Reason { from, from_id, path, .. } = answer.reason;
+        let rule = RuleSummary::new(reason.rule, self.names(), self.naming());
+        Some((GroundedRule { rule, from, from_id, path, without, propagator: None }, way))
+    }
+}
+
+/// What is left of an answer when one of its rules is taken away.
+struct Left<'a> {
+    model: &'a Model,
+    found: &'a Found,
+    rules: &'a RuleReasoner,
+    firings: &'a Firings,
+    /// The answer among the candidates; `None` if it is not predicted.
+    candidate: Option<&'a Candidate>,
+    /// Scores and ids of the other candidates that are supported, found when they are needed.
+    others: OnceLock<Vec<(f64, EntityId)>>,
+}
+
+impl<'a> Left<'a> {
+    fn new(
+        model: &'a Model,
+        found: &'a Found,
+        object: EntityId,
+        rules: &'a RuleReasoner,
+        firings: &'a Firings,
+    ) -> Self {
+        let candidate = found.candidates.iter().find(|candidate| candidate.entity == object);
+        Self { model, found, rules, firings, candidate, others: OnceLock::new() }
+    }
+
+    /// What is left without the rule at `place` among those that fire.
+    fn without(&self, place: usize) -> Option<WithoutRule> {
+        let candidate = self.candidate?;
+        let confidences = || self.firings.iter().map(|one| one.0);
+        let before = self.rules.aggregated(confidences())?;
+        let others = confidences().enumerate().filter(|(at, _)| *at != place);
+        let after = self.rules.aggregated(others.map(|(_, confidence)| confidence));
+        match self.model.reasoner.rescored(self.found.query, candidate, before, after) {
+            Rescored::Same => None,
+            Rescored::Unsupported => {
+                Some(WithoutRule { score: None, rank: None, probability: Probability::default() })
+            }
+            Rescored::Score(score) => Some(WithoutRule {
+                score: Some(score),
+                rank: Some(self.rank(score, candidate.entity)),
+                probability: self.probability(score, candidate.entity),
+            }),
+        }
+    }
+
+    /// The rank of an answer with this score.
+    fn rank(&self, score: f64, entity: EntityId) -> usize {
+        let others = self.others.get_or_init(|| {
+            let supported = |candidate: &&Candidate| {
+                let reasons = self.model.reasoner.reasons(self.found.query, candidate, 1);
+                Some(candidate.entity) != self.candidate.map(|own| own.entity)
+                    && reasons.is_ok_and(|reasons| !reasons.is_empty())
+            };
+            let scored = |candidate: &Candidate| (candidate.score, candidate.entity);
+            self.found.candidates.iter().filter(supported).map(scored).collect()
+        });
+        let above = others.iter().filter(|other| other.0 > score || (other.0 == score && other.1 < entity));
+        1 + above.count()
+    }
+
+    /// The probability of an answer with this score, the others being as they are.
+    fn probability(&self, score: f64, entity: EntityId) -> Probability {
+        let Some(calibrator) = &self.model.calibrator else { return Probability::default() };
+        let others = self.found.candidates.iter().filter(|candidate| candidate.entity != entity);
+        let mut scores: Vec<f64> = others.map(|candidate| candidate.score).chain([score]).collect();
+        scores.sort_by(|a, b| b.total_cmp(a));
+        let list = RankedScores::new(self.found.query, self.model.graph(), scores.into_iter());
+        Probability(Some(calibrator.within(&list)(score)))
+    }
+}
