@@ -39,6 +39,7 @@ pub mod eval;
 mod fnv;
 pub mod generate;
 pub mod graph;
+pub mod judge;
 pub mod memory;
 pub mod plan;
 pub mod progress;

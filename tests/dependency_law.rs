@@ -61,9 +61,10 @@ const LAW: &[Room] = &[
         name: "ask",
         knows: &["run", "config", "plan", "reason", "graph", "tensor", "rule", "embed", "walk", "eval"],
     },
+    Room { name: "judge", knows: &["ask", "run", "reason", "graph", "rule"] },
     Room {
         name: "report",
-        knows: &["ask", "run", "config", "plan", "reason", "graph", "rule", "embed", "eval"],
+        knows: &["judge", "ask", "run", "config", "plan", "reason", "graph", "rule", "embed", "eval"],
     },
 ];
 

@@ -111,6 +111,8 @@ pub enum Verb {
     Report(verb::report::Report),
     /// Serve runs over HTTP: an API, and a page on which people find out
     Serve(verb::serve::Serve),
+    /// Have people judge, blind, which of two systems explains facts by better paths
+    Judge(verb::judge::Judge),
     /// Print completions for a shell
     #[command(hide = true)]
     Completions(verb::manual::Completions),

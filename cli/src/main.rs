@@ -7,6 +7,8 @@ mod arguments;
 mod awaited;
 mod console;
 mod data;
+mod http;
+mod judge;
 mod protocol;
 mod serve;
 mod system;

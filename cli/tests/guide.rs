@@ -150,6 +150,7 @@ pages! {
     explain: "explain.md",
     generate: "generate.md",
     guide: "guide.md",
+    judge: "judge.md",
     mine_and_apply: "mine-and-apply.md",
     predict: "predict.md",
     probabilities: "probabilities.md",

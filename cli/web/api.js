@@ -7,16 +7,17 @@ export class Problem extends Error {
   }
 }
 
-async function fetched(address, signal) {
+/** The JSON at an address; `more` is what `fetch` takes besides. */
+export async function fetched(address, signal, more = {}) {
   let response;
   try {
-    response = await fetch(address, { signal, headers: { accept: "application/json" } });
+    response = await fetch(address, { signal, ...more, headers: { accept: "application/json", ...more.headers } });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Problem({ detail: "The server cannot be reached. Is it still running?", status: 0 });
   }
   const body = await response.json().catch(() => ({ detail: `The server answered ${response.status} without saying why.` }));
-  if (!response.ok) throw new Problem({ status: response.status, ...body });
+  if (!response.ok) throw Object.assign(new Problem({ status: response.status, ...body }), { body });
   return body;
 }
 

@@ -54,11 +54,11 @@ impl Model {
 
 /// What `answer` says of each batch, in their order, by `workers` threads; they stop at the first failure. `progress` is
 /// told how many queries are answered, `before` of them before these.
-pub(super) fn by_workers<T: Send>(
-    batches: &[&[Query]],
+pub(super) fn by_workers<Q: Sync, T: Send>(
+    batches: &[&[Q]],
     workers: usize,
     before: u64,
-    answer: impl Fn(&[Query]) -> Result<Vec<T>, AskError> + Sync,
+    answer: impl Fn(&[Q]) -> Result<Vec<T>, AskError> + Sync,
     progress: &dyn Progress,
 ) -> Result<Vec<T>, AskError> {
     let (next, answered) = (AtomicUsize::new(0), AtomicUsize::new(0));

@@ -15,6 +15,7 @@ mod model;
 mod names;
 mod predict;
 mod probability;
+mod reasons;
 mod results;
 
 pub use answer::{Answer, HeldOut, PathStep, Probability, Reason, RuleSummary};

@@ -253,6 +253,17 @@ impl Model {
         self.artifacts.learnable.valid_learnt
     }
 
+    /// Checks that the validation split can be asked for.
+    ///
+    /// # Errors
+    /// If it has been learnt.
+    pub fn expect_valid_unlearnt(&self) -> Result<(), AskError> {
+        match self.valid_is_learnt() {
+            true => Err(AskError::ValidLearnt { path: self.directory.path().to_owned() }),
+            false => Ok(()),
+        }
+    }
+
     /// The checksum of what it was learnt from.
     pub fn checksum(&self) -> &Checksum {
         &self.artifacts.learnable.checksum
@@ -335,8 +346,8 @@ impl Model {
         protocol: Protocol,
         progress: &dyn Progress,
     ) -> Result<Report, AskError> {
-        if split != Split::Test && self.valid_is_learnt() {
-            return Err(AskError::ValidLearnt { path: self.directory.path().to_owned() });
+        if split != Split::Test {
+            self.expect_valid_unlearnt()?;
         }
         let reasoner = self.reasoner.reasoner();
         Ok(evaluate_split(reasoner, &self.dataset, split, self.graph(), protocol, progress)?)

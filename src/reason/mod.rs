@@ -19,6 +19,7 @@ pub use blend::{Blend, Members};
 pub use embedding::ByEmbedding;
 pub use evidence::{Candidate, Evidence, Found, Hop, Reasoned, ScoreWithout};
 pub use joint::{EmbeddingReward, PropagatorReward, path_table};
+pub use path_rules::PathRuleIndex;
 pub use propagator::ByPropagator;
 pub use recipe::{FeatureWeights, Recipe};
 pub use rules::{ByRules, by_rule};

@@ -6,7 +6,7 @@ use crate::rule::{ScoredRule, Shape};
 use std::collections::HashMap;
 
 /// Cyclic rules by the query link and the relation path of their body.
-pub(super) struct PathRuleIndex {
+pub struct PathRuleIndex {
     rules: HashMap<(Link, Box<[Link]>), ScoredRule>,
 }
 

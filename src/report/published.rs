@@ -1,6 +1,6 @@
 //! Published figures, as data, for comparison.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
 /// One row of a published table, in per cent. `None` means not published.
@@ -45,6 +45,8 @@ pub struct RuleShare {
 pub struct Published {
     /// How it was ranked.
     pub protocol: PublishedProtocol,
+    /// How people judged paths.
+    pub judgement: PublishedJudgement,
     /// The rows.
     #[serde(rename = "row")]
     pub rows: Vec<PublishedRow>,
@@ -58,6 +60,30 @@ pub struct PublishedProtocol {
     pub ranking: String,
     /// In what it differs from ours.
     pub differs: String,
+}
+
+/// How people judged the paths of two systems, in per cent of the items with a majority.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedJudgement {
+    /// The data set.
+    pub dataset: String,
+    /// The first system.
+    pub first: String,
+    /// The second system.
+    pub second: String,
+    /// Items for the first.
+    pub first_better: f64,
+    /// Items for neither.
+    pub draw: f64,
+    /// Items for the second.
+    pub second_better: f64,
+    /// Facts with identical paths.
+    pub identical: f64,
+    /// Facts that were drawn.
+    pub triples: usize,
+    /// Judges of each.
+    pub judges: usize,
 }
 
 fn test() -> String {

@@ -1,14 +1,12 @@
 //! The routes that answer questions. Each reads its parameters, has the model asked by a worker, and sends JSON.
 
 use super::batch;
-use super::problem::Problem;
 use super::state::{Run, Shared};
-use super::work::Deadline;
-use axum::body::Body;
+use crate::http::{Deadline, Problem, json_response, to_json};
 use axum::extract::{FromRequestParts, Path, Query as QueryString, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use ruleguider::ask::{MissingFact, Model, WAYS};
 use ruleguider::graph::{EntityId, Link, Query, RelationId};
 use serde::de::DeserializeOwned;
@@ -34,16 +32,6 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Parameters<T> {
             Problem::bad_request(what.strip_prefix("Failed to deserialize query string: ").unwrap_or(&what))
         })
     }
-}
-
-/// A document as JSON.
-pub fn json_response(bytes: Vec<u8>) -> Response {
-    let kind = HeaderValue::from_static("application/json");
-    ([(header::CONTENT_TYPE, kind)], Body::from(bytes)).into_response()
-}
-
-fn to_json(value: &impl Serialize) -> Result<Vec<u8>, Problem> {
-    serde_json::to_vec(value).map_err(|_| super::work::failed())
 }
 
 /// `asked`, or `usual` where nothing is said; refused where it is more than anybody gets.

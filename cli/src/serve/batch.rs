@@ -4,9 +4,8 @@
 //! reasoner likes at once; one that comes too late finds the queue empty and goes home. Nobody waits for a batch to
 //! fill: a question that is alone is answered alone.
 
-use super::problem::Problem;
 use super::state::Run;
-use super::work::{Deadline, Gate, failed};
+use crate::http::{Deadline, Gate, Problem, failed};
 use ruleguider::ask::Prediction;
 use ruleguider::graph::Query;
 use ruleguider::progress::Progress;

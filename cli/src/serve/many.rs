@@ -2,12 +2,11 @@
 //! queries are answered when the lines before them are on their way.
 
 use super::api::{at_most, directed};
-use super::guard;
-use super::problem::Problem;
 use super::state::{Run, Shared};
-use axum::body::{Body, Bytes, to_bytes};
+use crate::http::{Deadline, Problem, failed, guard, read_json};
+use axum::body::{Body, Bytes};
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use ruleguider::graph::Query;
@@ -45,7 +44,7 @@ pub async fn predict(
 ) -> Result<Response, Problem> {
     let run = Arc::clone(shared.run(&run)?);
     let place = shared.gate.enter()?;
-    let Many { queries, top } = shared.gate.in_time(read(request)).await?;
+    let Many { queries, top } = shared.gate.in_time(read_json(request, LARGEST)).await?;
     let (top, id) = (at_most(top, 10, "top")?, guard::request_id());
     let lines = stream::unfold((queries, place), move |(mut left, place)| {
         let (shared, run, id) = (Arc::clone(&shared), Arc::clone(&run), id.clone());
@@ -68,30 +67,10 @@ pub async fn predict(
     Ok(([(header::CONTENT_TYPE, kind)], Body::from_stream(lines)).into_response())
 }
 
-async fn read(request: Request) -> Result<Many, Problem> {
-    let json = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    if !json.is_some_and(|kind| kind.starts_with("application/json")) {
-        let detail = "expected a body with the content type application/json";
-        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail));
-    }
-    let length =
-        request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    if length.is_some_and(|length: u64| length > LARGEST as u64) {
-        return Err(too_large());
-    }
-    let body = to_bytes(request.into_body(), LARGEST).await.map_err(|_| too_large())?;
-    serde_json::from_slice(&body).map_err(|wrong| Problem::bad_request(format!("the body: {wrong}")))
-}
-
-fn too_large() -> Problem {
-    let detail = format!("the body is larger than {LARGEST} bytes; send the queries in several requests");
-    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail)
-}
-
 /// The lines of a block of queries.
 async fn answered(shared: &Shared, run: Arc<Run>, block: Vec<One>, top: usize) -> Result<Bytes, Problem> {
     let gate = Arc::clone(&shared.gate);
-    let work = move |deadline: &super::work::Deadline| {
+    let work = move |deadline: &Deadline| {
         let query = |one: &One| {
             let Query { subject, link } = run.model.query(&one.subject, &one.relation)?;
             Ok(Query { subject, link: directed(link, one.inverse) })
@@ -103,7 +82,7 @@ async fn answered(shared: &Shared, run: Arc<Run>, block: Vec<One>, top: usize) -
         let (mut lines, mut answers) = (Vec::new(), answers.into_iter());
         for (asked, one) in asked.iter().zip(&block) {
             let written = match asked {
-                Ok(_) => serde_json::to_writer(&mut lines, &*answers.next().ok_or_else(super::work::failed)?),
+                Ok(_) => serde_json::to_writer(&mut lines, &*answers.next().ok_or_else(failed)?),
                 Err(error) => serde_json::to_writer(
                     &mut lines,
                     &json!({
@@ -112,7 +91,7 @@ async fn answered(shared: &Shared, run: Arc<Run>, block: Vec<One>, top: usize) -
                     }),
                 ),
             };
-            written.map_err(|_| super::work::failed())?;
+            written.map_err(|_| failed())?;
             lines.push(b'\n');
         }
         Ok(Bytes::from(lines))

@@ -1,29 +1,22 @@
 //! `ruleguider serve`: an HTTP API over runs, and a page that uses it.
 //!
-//! A request passes [`connection`] (bounded in number and patience), [`guard`] (who may ask), [`routes`] and its handler
-//! in [`api`] or [`many`], which has a worker ask the model ([`work`], [`batch`]). Nothing is written to a run; what is
-//! about the model is the library's.
+//! A request passes what every server has ([`http`](crate::http)), [`routes`] and its handler in [`api`] or [`many`],
+//! which has a worker ask the model ([`batch`]). Nothing is written to a run; what is about the model is the library's.
 
 mod api;
 mod batch;
-mod connection;
-mod guard;
 mod many;
-mod metrics;
 mod page;
-mod problem;
 mod routes;
 mod state;
-mod work;
 
-use anyhow::Context;
+use crate::http::{self, Frame, Gate};
 use ruleguider::ask::Model;
 use state::{Run, Shared};
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// How a server is run.
 pub struct Options {
@@ -39,17 +32,6 @@ pub struct Options {
     pub workers: usize,
 }
 
-/// A socket at `address`.
-///
-/// # Errors
-/// If it is taken, or not of this machine.
-pub fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    let listener = TcpListener::bind(address)
-        .with_context(|| format!("{address}: cannot be listened at; --bind names another address"))?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
-}
-
 /// Serves `models` at `listener` until it is told to stop, and ends what was begun.
 ///
 /// # Errors
@@ -63,34 +45,13 @@ pub fn serve(
         .into_iter()
         .map(|(name, model)| Ok(Arc::new(Run::new(name, model)?)))
         .collect::<anyhow::Result<_>>()?;
-    let gate = work::Gate::new(options.waiting, options.workers, options.timeout);
-    let shared = Arc::new(Shared {
-        runs,
-        gate: Arc::new(gate),
-        metrics: metrics::Metrics::new(),
-        hosts: options.hosts,
-        cors: options.cors,
-        warm: AtomicBool::new(false),
-        draining: AtomicBool::new(false),
-        workers: options.workers,
-    });
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(options.workers.clamp(1, 4))
-        .enable_all()
-        .build()
-        .context("starting the threads of the server")?;
-    let served = runtime.block_on(async {
-        let stop = stopped()?;
-        let listener = tokio::net::TcpListener::from_std(listener)?;
-        let warming = Arc::clone(&shared);
-        tokio::task::spawn_blocking(move || warm_up(&warming));
-        let router = routes::router(Arc::clone(&shared));
-        connection::serve(listener, router, &shared, stop, options.timeout).await;
-        Ok(())
-    });
-    // What still runs has nobody who waits for it.
-    runtime.shutdown_background();
-    served
+    let Options { cors, hosts, timeout, waiting, workers } = options;
+    let gate = Arc::new(Gate::new(waiting, workers, timeout));
+    let frame = Arc::new(Frame::new(&gate, hosts, cors));
+    let shared =
+        Arc::new(Shared { runs, gate, frame: Arc::clone(&frame), warm: AtomicBool::new(false), workers });
+    let warming = Arc::clone(&shared);
+    http::serve(listener, &frame, routes::router(shared), workers, move || warm_up(&warming))
 }
 
 /// Makes what the first question would have to wait for.
@@ -103,16 +64,4 @@ fn warm_up(shared: &Shared) {
         model.rules_of(ruleguider::graph::RelationId(0), 2.0, 0, 1);
     }
     shared.warm.store(true, Ordering::Relaxed);
-}
-
-/// Comes when the server is told to stop, by SIGTERM or Ctrl-C.
-fn stopped() -> anyhow::Result<impl Future<Output = ()>> {
-    let mut asked = signal(SignalKind::terminate()).context("waiting for SIGTERM")?;
-    let mut typed = signal(SignalKind::interrupt()).context("waiting for Ctrl-C")?;
-    Ok(async move {
-        tokio::select! {
-            _ = asked.recv() => {}
-            _ = typed.recv() => {}
-        }
-    })
 }

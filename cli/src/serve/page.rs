@@ -1,22 +1,9 @@
 //! The page and its files, which are in the program itself.
 
 use super::state::Shared;
+use crate::http::files::{self, File, files};
 use axum::Router;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use ruleguider::report::page::{DRAWING, STYLE};
-use ruleguider::run::Checksum;
 use std::sync::Arc;
-
-/// A file of the page: its address, its kind, its text.
-type File = (&'static str, &'static str, &'static str);
-
-macro_rules! files {
-    ($($path:literal $kind:literal $file:literal,)*) => {
-        [$(($path, $kind, include_str!(concat!("../../web/", $file)))),*]
-    };
-}
 
 /// The files of its own; style and drawing are those of the report.
 const FILES: [File; 12] = files![
@@ -34,32 +21,9 @@ const FILES: [File; 12] = files![
     "/app/judged.js" "text/javascript; charset=utf-8" "judged.js",
 ];
 
-/// What the report has too.
-const SHARED: [File; 2] = [
-    ("/base.css", "text/css; charset=utf-8", STYLE),
-    ("/app/draw.js", "text/javascript; charset=utf-8", DRAWING),
-];
-
 /// `router` with the files of the page.
-pub fn routes(mut router: Router<Arc<Shared>>) -> Router<Arc<Shared>> {
-    for file in FILES.into_iter().chain(SHARED) {
-        let tag = format!("\"{}\"", &Checksum::of(&file.2).to_string()[..32]);
-        router =
-            router.route(file.0, get(move |headers: HeaderMap| async move { sent(file, &tag, &headers) }));
-    }
-    router
-}
-
-fn sent((_, kind, text): File, tag: &str, headers: &HeaderMap) -> Response {
-    let has = headers.get(header::IF_NONE_MATCH).is_some_and(|has| has.as_bytes() == tag.as_bytes());
-    let mut response = if has { StatusCode::NOT_MODIFIED.into_response() } else { text.into_response() };
-    let sent = response.headers_mut();
-    sent.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    sent.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    if let Ok(tag) = HeaderValue::from_str(tag) {
-        sent.insert(header::ETAG, tag);
-    }
-    response
+pub fn routes(router: Router<Arc<Shared>>) -> Router<Arc<Shared>> {
+    files::routes(router, FILES.into_iter().chain(files::SHARED))
 }
 
 #[cfg(test)]
@@ -68,22 +32,7 @@ mod tests {
 
     #[test]
     fn the_page_is_small_and_writes_no_markup_from_data() {
-        let files = || FILES.into_iter().chain(SHARED);
-        let bytes: usize = files().map(|file| file.2.len()).sum();
-        assert!(bytes < 120_000, "{bytes} bytes");
-        for (path, _, text) in files() {
-            for forbidden in [
-                "innerHTML",
-                "outerHTML",
-                "insertAdjacentHTML",
-                "document.write",
-                "eval(",
-                "http://",
-                "https://",
-            ] {
-                let namespace = text.replace("http://www.w3.org/2000/svg", "");
-                assert!(!namespace.contains(forbidden), "{path} has {forbidden}");
-            }
-        }
+        let files: Vec<File> = FILES.into_iter().chain(files::SHARED).collect();
+        files::check(&files, 120_000);
     }
 }

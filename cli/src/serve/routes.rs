@@ -1,8 +1,8 @@
 //! Which address gives what; runs, health, counters, and answers that a client has already.
 
-use super::problem::Problem;
 use super::state::{Run, Shared};
-use super::{api, guard, many, page};
+use super::{api, many, page};
+use crate::http::{self, Problem, guard, wrong_method};
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
@@ -31,25 +31,18 @@ pub fn router(shared: Arc<Shared>) -> Router {
     page::routes(Router::new())
         .nest("/api/v1/{run}", of_a_run)
         .route("/api/v1/runs", get(runs))
-        .route("/api/openapi.json", get(|| async { api::json_response(OPENAPI.into()) }))
+        .route("/api/openapi.json", get(|| async { http::json_response(OPENAPI.into()) }))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
         .fallback(nowhere)
         .method_not_allowed_fallback(wrong_method)
-        .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard::guard))
+        .layer(middleware::from_fn_with_state(Arc::clone(&shared.frame), guard::guard))
         .with_state(shared)
 }
 
 async fn nowhere(request: Request) -> Problem {
-    let detail =
-        format!("there is nothing at {}; /api/openapi.json lists what there is", request.uri().path());
-    Problem::new(StatusCode::NOT_FOUND, "no-route", detail)
-}
-
-async fn wrong_method(request: Request) -> Problem {
-    let detail = format!("{} cannot be {}ed", request.uri().path(), request.method());
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", detail)
+    http::nowhere(&request, "; /api/openapi.json lists what there is")
 }
 
 async fn ready(State(shared): State<Arc<Shared>>) -> Response {
@@ -62,8 +55,8 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Response {
 }
 
 async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
-    let text = shared.metrics.text(&shared);
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+    let own = [("runs", "Runs that are served.", shared.runs.len() as f64)];
+    shared.frame.metrics_text(&own)
 }
 
 async fn runs(State(shared): State<Arc<Shared>>) -> Json<Value> {

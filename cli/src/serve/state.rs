@@ -1,9 +1,7 @@
 //! What all requests share: the runs, the gate, the counters.
 
 use super::batch::Batches;
-use super::metrics::Metrics;
-use super::problem::Problem;
-use super::work::Gate;
+use crate::http::{Frame, Gate, Problem};
 use ruleguider::ask::{MissingFacts, Model};
 use ruleguider::graph::Link;
 use ruleguider::run::Checksum;
@@ -69,16 +67,10 @@ pub struct Shared {
     pub runs: Vec<Arc<Run>>,
     /// Who lets work in.
     pub gate: Arc<Gate>,
-    /// Counters.
-    pub metrics: Metrics,
-    /// Hosts by which the server may be addressed, besides its addresses and `localhost`.
-    pub hosts: Vec<String>,
-    /// The other site that may ask, if one may.
-    pub cors: Option<String>,
+    /// What every server has.
+    pub frame: Arc<Frame>,
     /// Whether indexes are made.
     pub warm: AtomicBool,
-    /// Whether it takes no more requests.
-    pub draining: AtomicBool,
     /// How many questions one batch has at most, and how many threads answer.
     pub workers: usize,
 }
@@ -98,6 +90,6 @@ impl Shared {
 
     /// Whether requests should be sent here.
     pub fn is_ready(&self) -> bool {
-        self.warm.load(Ordering::Relaxed) && !self.draining.load(Ordering::Relaxed)
+        self.warm.load(Ordering::Relaxed) && !self.frame.draining.load(Ordering::Relaxed)
     }
 }

@@ -7,6 +7,7 @@ pub mod embed;
 pub mod evaluate;
 pub mod explain;
 pub mod generate;
+pub mod judge;
 pub mod manual;
 pub mod mine;
 pub mod predict;
@@ -40,6 +41,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         Verb::Reproduce(verb) => verb.run(common),
         Verb::Report(verb) => verb.run(common),
         Verb::Serve(verb) => verb.run(common),
+        Verb::Judge(verb) => verb.run(common),
         Verb::Completions(verb) => verb.run(common),
         Verb::Manual(verb) => verb.run(common),
     }

@@ -3,7 +3,8 @@
 use crate::Outcome;
 use crate::arguments::Common;
 use crate::console;
-use crate::serve::{Options, listen, serve};
+use crate::http::listen;
+use crate::serve::{Options, serve};
 use anyhow::{Context, bail};
 use ruleguider::ask::{Model, OpenOptions};
 use serde_json::json;

@@ -1,4 +1,5 @@
 //! A real Chromium, driven over HTTP by Debian's `chromium-driver` (WebDriver).
+#![allow(dead_code, unreachable_pub, reason = "every test program uses some of it")]
 
 use crate::served::Client;
 use serde_json::{Value, json};
@@ -68,6 +69,29 @@ impl Browser {
 
     pub fn go(&self, address: &str) {
         self.post("/url", &json!({"url": address}));
+    }
+
+    /// The window that is driven.
+    pub fn window(&self) -> String {
+        let handle = self.call("GET", &format!("{}/window", self.session), &Value::Null);
+        handle.as_str().expect("a window").to_owned()
+    }
+
+    /// Opens another window and turns to it.
+    pub fn new_window(&self) -> String {
+        let opened = self.post("/window/new", &json!({"type": "window"}));
+        let handle = opened["handle"].as_str().expect("a window").to_owned();
+        self.turn_to(&handle);
+        handle
+    }
+
+    pub fn turn_to(&self, window: &str) {
+        self.post("/window", &json!({"handle": window}));
+    }
+
+    /// Closes the window that is driven.
+    pub fn close(&self) {
+        self.call("DELETE", &format!("{}/window", self.session), &Value::Null);
     }
 
     pub fn back(&self) {

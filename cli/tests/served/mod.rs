@@ -51,15 +51,27 @@ impl Server {
     /// Serves with `arguments`, which begin with runs.
     pub fn start(arguments: &[&str]) -> Self {
         let mut command = runs().command(&["serve", "--bind", "127.0.0.1:0", "--quiet"]);
-        let mut child = command.args(arguments).stdout(Stdio::piped()).spawn().expect("the server starts");
-        let mut line = String::new();
-        let out = child.stdout.take().expect("its stdout is ours");
-        BufReader::new(out).read_line(&mut line).expect("the server says where it is");
+        Self::spawn(command.args(arguments), 0).0
+    }
+
+    /// Starts `command`, which says where it listens and then `more` lines, which are given.
+    pub fn spawn(command: &mut Command, more: usize) -> (Self, Vec<String>) {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the server starts");
+        let out = BufReader::new(child.stdout.take().expect("its stdout is ours"));
+        let mut lines = out.lines().map(|line| line.expect("the server says where it is"));
+        let line = lines.next().unwrap_or_default();
         let address = line.trim().trim_start_matches("http://").trim_end_matches('/').to_owned();
         assert!(!address.is_empty(), "the server did not start");
+        let said = lines.take(more).collect();
         let server = Self { child, address };
         server.until("it is ready", || server.get("/readyz").status == 200);
-        server
+        (server, said)
+    }
+
+    /// Ends it as a power cut would: nothing is written any more.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("it can be killed");
+        self.wait();
     }
 
     /// Waits until `holds`, and fails if that takes long.

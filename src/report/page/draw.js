@@ -96,3 +96,44 @@ function inWords(path) {
 /** A path of an answer or rule with the entity where it begins. */
 export const pathOf = ({ from, from_id, path }) =>
   [{ id: from_id, label: from }, ...path.map((step) => ({ relation: called(step), inverse: step.inverse, id: step.entity, label: step.label }))];
+
+const DOWN = { width: 340, left: 4, text: 13, hop: 12, line: 16, letters: 44 };
+
+/** `text` in lines of at most `most` characters, broken after spaces and marks; at most `lines` of them. */
+function wrapped(text, most, lines) {
+  const found = [""];
+  for (const part of text.match(/[^\s/_.,-]*[\s/_.,-]*/g) ?? []) {
+    const last = found[found.length - 1];
+    if (last && [...(last + part).trimEnd()].length > most) found.push(part);
+    else found[found.length - 1] = last + part;
+  }
+  const kept = found.slice(0, lines - 1), rest = found.slice(lines - 1).join("");
+  return [...kept, short(rest, most)].filter(Boolean);
+}
+
+const linesOf = (lines, x, y, attributes) =>
+  svg("text", attributes, ...lines.map((line, i) => svg("tspan", { x, y: y + i * DOWN.line }, line.trimEnd())));
+
+/** Draws one path downwards, with every name in full where a few lines can hold it: for reading, on a narrow screen too. */
+export function drawnDown(path) {
+  const { width, left, letters } = DOWN, parts = [];
+  let top = 4;
+  path.forEach((step, i) => {
+    if (step.relation) {
+      const lines = wrapped(step.relation, letters, 3), height = 14 + DOWN.line * lines.length, x = left + 18;
+      const [tip, back] = step.inverse ? [top + 1, 6] : [top + height - 1, -6];
+      parts.push(svg("path", { d: `M${x} ${top} L${x} ${top + height} M${x - 4} ${tip + back} L${x} ${tip} L${x + 4} ${tip + back}` }),
+        linesOf(lines, x + 12, top + 11 + DOWN.hop / 2, { class: "hop" }));
+      top += height;
+    }
+    const lines = wrapped(step.label, letters, 2), height = 8 + DOWN.line * lines.length;
+    const wide = Math.min(width - 2 * left, 26 + LETTER * 1.12 * Math.max(...lines.map((line) => [...line].length)));
+    parts.push(svg("g", { class: i === path.length - 1 ? "goal" : "node" }, svg("title", {}, short(step.label, 500)),
+      svg("rect", { x: left, y: top, width: wide, height, rx: 12 }), linesOf(lines, left + 12, top + 17, {})));
+    top += height;
+  });
+  const height = top + 4;
+  const picture = svg("svg", { class: "paths down", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": inWords(path) });
+  picture.append(...parts);
+  return picture;
+}

@@ -1,5 +1,6 @@
 //! Pieces of HTML.
 
+use crate::ask::PathStep;
 use std::fmt::Write;
 
 /// `text` escaped for HTML.
@@ -16,6 +17,18 @@ pub fn escape(text: &str) -> String {
         }
     }
     safe
+}
+
+/// A path from the entity called `from` as boxes and arrows; `name` says what the entity of a step is called.
+pub fn boxes(from: &str, path: &[PathStep], name: impl Fn(&PathStep) -> String) -> String {
+    let mut html = format!("<span class=\"node\">{}</span>", escape(from));
+    for step in path {
+        let (relation, name) = (escape(step.relation_shown()), escape(&name(step)));
+        let arrow = if step.inverse { format!("←{relation}—") } else { format!("—{relation}→") };
+        // Writing to a string cannot fail.
+        let _ = write!(html, "<span class=\"hop\">{arrow}</span><span class=\"node\">{name}</span>");
+    }
+    html
 }
 
 /// A table; the first column is text, the others are numbers. Cells are escaped. What does not fit the width of the

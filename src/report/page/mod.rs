@@ -1,7 +1,7 @@
 //! The report: one HTML page that needs nothing else, made from what runs left in their directories.
 
 mod chart;
-mod html;
+pub(super) mod html;
 mod section;
 
 use super::published;
@@ -49,17 +49,20 @@ pub fn page(runs: &[ReportedRun]) -> Result<String, AskError> {
     for run in runs {
         body.push_str(&section(run, ANSWERS)?);
     }
-    let mut page = String::from("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
-    // Writing to a string cannot fail, here and below.
-    let _ = writeln!(
-        page,
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <link rel=\"icon\" href=\"data:,\"><title>RuleGuider report</title><style>{}</style></head><body>{body}\
-         <p class=\"note\">Made by ruleguider {}.</p><script type=\"module\">{DRAWING}\n{DRAW_ALL}</script></body></html>",
-        STYLE,
-        crate::VERSION
-    );
-    Ok(page)
+    let script = format!("<script type=\"module\">{DRAWING}\n{DRAW_ALL}</script>");
+    Ok(whole("RuleGuider report", &body, &script))
+}
+
+/// A page with this title, body and script that needs nothing else.
+pub(super) fn whole(title: &str, body: &str, script: &str) -> String {
+    let version = crate::VERSION;
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <link rel=\"icon\" href=\"data:,\"><title>{}</title><style>{STYLE}</style></head><body>{body}\
+         <p class=\"note\">Made by ruleguider {version}.</p>{script}</body></html>\n",
+        escape(title),
+    )
 }
 
 /// The figures of all runs, each beside the published ones of the same system where there are any.

@@ -2,7 +2,7 @@
 
 use super::ReportedRun;
 use super::chart::{Line, Room, lines};
-use super::html::{escape, table};
+use super::html::{boxes, escape, table};
 use crate::ask::{AskError, ExampleAnswer, Naming, PathStep, Reason, RunReport};
 use crate::config::{self, Config, System};
 use crate::eval::calibration::{Reliability, ReliabilityBin};
@@ -234,17 +234,8 @@ fn drawn(reason: &Reason, goal: &str, naming: &Naming) -> String {
         return String::new();
     }
     let from = naming.name(from, from_id);
-    let called = |step: &PathStep| PathStep { label: naming.name(&step.label, &step.entity), ..step.clone() };
-    let steps: Vec<PathStep> = path.iter().map(called).collect();
+    let name = |step: &PathStep| naming.name(&step.label, &step.entity);
+    let steps: Vec<PathStep> = path.iter().map(|step| PathStep { label: name(step), ..step.clone() }).collect();
     let data = json!({"from": from, "from_id": from_id, "path": steps, "goal": goal}).to_string();
-    let mut html = format!("<div class=\"path\" data-reason=\"{}\">", escape(&data));
-    let _ = write!(html, "<span class=\"node\">{}</span>", escape(&from));
-    for step in path {
-        let relation = escape(step.relation_shown());
-        let name = escape(&naming.name(&step.label, &step.entity));
-        let arrow = if step.inverse { format!("←{relation}—") } else { format!("—{relation}→") };
-        let _ = write!(html, "<span class=\"hop\">{arrow}</span><span class=\"node\">{name}</span>");
-    }
-    html.push_str("</div>");
-    html
+    format!("<div class=\"path\" data-reason=\"{}\">{}</div>", escape(&data), boxes(&from, path, name))
 }

@@ -1,6 +1,6 @@
 //! Counters in Prometheus' text format.
 
-use super::state::Shared;
+use super::work::Gate;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,8 +48,8 @@ impl Metrics {
         }
     }
 
-    /// All of it as text.
-    pub fn text(&self, shared: &Shared) -> String {
+    /// All of it as text, with the load of `gate`; `own` are gauges of the server itself, each with its help.
+    pub fn text(&self, gate: &Gate, own: &[(&str, &str, f64)]) -> String {
         let mut out = String::new();
         let mut gauge = |name: &str, kind: &str, help: &str, value: f64| {
             // Writing to a string cannot fail.
@@ -58,17 +58,19 @@ impl Metrics {
                 "# HELP ruleguider_{name} {help}\n# TYPE ruleguider_{name} {kind}\nruleguider_{name} {value}\n"
             );
         };
-        let (waiting, running) = shared.gate.load();
+        let (waiting, running) = gate.load();
         let connections = self.connections.load(Ordering::Relaxed);
-        let refused = shared.gate.refused.load(Ordering::Relaxed);
-        let timed_out = shared.gate.timed_out.load(Ordering::Relaxed);
+        let refused = gate.refused.load(Ordering::Relaxed);
+        let timed_out = gate.timed_out.load(Ordering::Relaxed);
         gauge(
             "uptime_seconds",
             "gauge",
             "Seconds since the server began.",
             self.began.elapsed().as_secs_f64(),
         );
-        gauge("runs", "gauge", "Runs that are served.", shared.runs.len() as f64);
+        for (name, help, value) in own {
+            gauge(name, "gauge", help, *value);
+        }
         gauge("connections", "gauge", "Open connections.", connections as f64);
         gauge("work_waiting", "gauge", "Questions in the server.", waiting as f64);
         gauge("work_running", "gauge", "Questions that are worked on.", running as f64);

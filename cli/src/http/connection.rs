@@ -3,7 +3,7 @@
 //! A client that does not send its request, or does not take its answer, loses its connection; it holds no worker
 //! meanwhile.
 
-use super::state::Shared;
+use super::Frame;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -38,7 +38,7 @@ const REFUSED: Duration = Duration::from_millis(50);
 pub async fn serve(
     listener: TcpListener,
     router: Router,
-    shared: &Arc<Shared>,
+    frame: &Arc<Frame>,
     stop: impl Future<Output = ()>,
     drain: Duration,
 ) {
@@ -60,17 +60,17 @@ pub async fn serve(
         };
         let connection = connection(stream, router.clone());
         let connection = graceful.watch(connection);
-        let shared = Arc::clone(shared);
-        shared.metrics.connections.fetch_add(1, Ordering::Relaxed);
+        let frame = Arc::clone(frame);
+        frame.metrics.connections.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(async move {
             // A client that breaks off is no mistake of ours.
             let _ = connection.await;
-            shared.metrics.connections.fetch_sub(1, Ordering::Relaxed);
+            frame.metrics.connections.fetch_sub(1, Ordering::Relaxed);
             drop(place);
         });
     }
     drop(listener);
-    shared.draining.store(true, Ordering::Relaxed);
+    frame.draining.store(true, Ordering::Relaxed);
     let _ = tokio::time::timeout(drain, graceful.shutdown()).await;
 }
 

@@ -1,7 +1,7 @@
 //! What holds for every request: its id, who may ask, what browsers may do with the answer, and that it is counted.
 
+use super::Frame;
 use super::problem::Problem;
-use super::state::Shared;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
@@ -33,11 +33,11 @@ fn new_id() -> String {
 }
 
 /// Stands before every route.
-pub async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+pub async fn guard(State(frame): State<Arc<Frame>>, request: Request, next: Next) -> Response {
     let (began, id) = (Instant::now(), new_id());
     let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned();
     let origin = request.headers().get(header::ORIGIN).cloned();
-    let mut response = REQUEST.scope(id.clone(), admitted(&shared, request, next)).await;
+    let mut response = REQUEST.scope(id.clone(), admitted(&frame, request, next)).await;
     let headers = response.headers_mut();
     let fixed = [
         (header::CONTENT_SECURITY_POLICY, POLICY),
@@ -51,25 +51,25 @@ pub async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Ne
     if let Ok(id) = HeaderValue::from_str(&id) {
         headers.insert("x-request-id", id);
     }
-    share(&shared, origin, headers);
-    shared.metrics.count(&route, response.status().as_u16(), began.elapsed());
+    share(&frame, origin, headers);
+    frame.metrics.count(&route, response.status().as_u16(), began.elapsed());
     response
 }
 
-async fn admitted(shared: &Shared, request: Request, next: Next) -> Response {
-    if let Err(problem) = check_host(shared, &request) {
+async fn admitted(frame: &Frame, request: Request, next: Next) -> Response {
+    if let Err(problem) = check_host(frame, &request) {
         return problem.into_response();
     }
     // What a browser asks before it lets another site's page ask.
-    if request.method() == Method::OPTIONS && shared.cors.is_some() {
+    if request.method() == Method::OPTIONS && frame.cors.is_some() {
         return StatusCode::NO_CONTENT.into_response();
     }
     next.run(request).await
 }
 
 /// Lets the pages of one other site read the answer, if the server was told to.
-fn share(shared: &Shared, origin: Option<HeaderValue>, headers: &mut HeaderMap) {
-    let Some(cors) = &shared.cors else { return };
+fn share(frame: &Frame, origin: Option<HeaderValue>, headers: &mut HeaderMap) {
+    let Some(cors) = &frame.cors else { return };
     headers.append(header::VARY, HeaderValue::from_static("Origin"));
     let Some(origin) = origin.filter(|origin| origin.as_bytes() == cors.as_bytes()) else { return };
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
@@ -86,7 +86,7 @@ fn share(shared: &Shared, origin: Option<HeaderValue>, headers: &mut HeaderMap) 
 
 /// A page on another site can make its own name point at this server; it cannot make the browser say another name
 /// than its own. So names must be known; addresses are fine.
-fn check_host(shared: &Shared, request: &Request) -> Result<(), Problem> {
+fn check_host(frame: &Frame, request: &Request) -> Result<(), Problem> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let (first, second) = (hosts.next(), hosts.next());
     let (Some(host), None) = (first, second) else {
@@ -96,7 +96,7 @@ fn check_host(shared: &Shared, request: &Request) -> Result<(), Problem> {
     let name = without_port(host);
     let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok();
     let known = |known: &String| known.eq_ignore_ascii_case(name);
-    if address || name.eq_ignore_ascii_case("localhost") || shared.hosts.iter().any(known) {
+    if address || name.eq_ignore_ascii_case("localhost") || frame.hosts.iter().any(known) {
         return Ok(());
     }
     let detail = format!("this server is not called `{name}`; start it with --host {name} if it should be");

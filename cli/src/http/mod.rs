@@ -1,0 +1,156 @@
+//! What every server of the program has: a socket, connections that are bounded in number and patience
+//! ([`connection`]), who may ask ([`guard`]), work that is bounded and stopped ([`work`]), problems in one form
+//! ([`problem`]), files of a page ([`files`]), counters ([`metrics`]) and an end in good order.
+
+mod connection;
+pub mod files;
+pub mod guard;
+mod metrics;
+mod problem;
+mod work;
+
+pub use problem::Problem;
+pub use work::{Deadline, Gate, failed};
+
+use anyhow::Context;
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use metrics::Metrics;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// What all requests of a server share.
+pub struct Frame {
+    /// Who lets work in.
+    pub gate: Arc<Gate>,
+    /// Counters.
+    pub metrics: Metrics,
+    /// Hosts by which the server may be addressed, besides its addresses and `localhost`.
+    pub hosts: Vec<String>,
+    /// The other site that may ask, if one may.
+    pub cors: Option<String>,
+    /// Whether it takes no more requests.
+    pub draining: AtomicBool,
+}
+
+impl Frame {
+    /// A server that has not begun.
+    pub fn new(gate: &Arc<Gate>, hosts: Vec<String>, cors: Option<String>) -> Self {
+        let draining = AtomicBool::new(false);
+        Self { gate: Arc::clone(gate), metrics: Metrics::new(), hosts, cors, draining }
+    }
+
+    /// Its counters, and gauges of its own, as Prometheus reads them.
+    pub fn metrics_text(&self, own: &[(&str, &str, f64)]) -> Response {
+        let text = self.metrics.text(&self.gate, own);
+        ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+    }
+}
+
+/// A socket at `address`.
+///
+/// # Errors
+/// If it is taken, or not of this machine.
+pub fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(address)
+        .with_context(|| format!("{address}: cannot be listened at; --bind names another address"))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Serves `router` at `listener` until it is told to stop, and ends what was begun. `meanwhile` is done on a thread of
+/// its own.
+///
+/// # Errors
+/// If the system refuses threads or signals.
+pub fn serve(
+    listener: TcpListener,
+    frame: &Arc<Frame>,
+    router: Router,
+    threads: usize,
+    meanwhile: impl FnOnce() + Send + 'static,
+) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads.clamp(1, 4))
+        .enable_all()
+        .build()
+        .context("starting the threads of the server")?;
+    let served = runtime.block_on(async {
+        let stop = stopped()?;
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        tokio::task::spawn_blocking(meanwhile);
+        connection::serve(listener, router, frame, stop, frame.gate.timeout()).await;
+        Ok(())
+    });
+    // What still runs has nobody who waits for it.
+    runtime.shutdown_background();
+    served
+}
+
+/// Comes when the server is told to stop, by SIGTERM or Ctrl-C.
+fn stopped() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut asked = signal(SignalKind::terminate()).context("waiting for SIGTERM")?;
+    let mut typed = signal(SignalKind::interrupt()).context("waiting for Ctrl-C")?;
+    Ok(async move {
+        tokio::select! {
+            _ = asked.recv() => {}
+            _ = typed.recv() => {}
+        }
+    })
+}
+
+/// A document as JSON.
+pub fn json_response(bytes: Vec<u8>) -> Response {
+    let kind = HeaderValue::from_static("application/json");
+    ([(header::CONTENT_TYPE, kind)], Body::from(bytes)).into_response()
+}
+
+/// Anything as such a document.
+///
+/// # Errors
+/// If it cannot be written, which is a bug.
+pub fn to_json(value: &impl Serialize) -> Result<Vec<u8>, Problem> {
+    serde_json::to_vec(value).map_err(|_| failed())
+}
+
+/// The body of `request`, which is JSON and has at most `largest` bytes.
+///
+/// # Errors
+/// If it is something else, or too large.
+pub async fn read_json<T: DeserializeOwned>(request: Request, largest: usize) -> Result<T, Problem> {
+    let json = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    if !json.is_some_and(|kind| kind.starts_with("application/json")) {
+        let detail = "expected a body with the content type application/json";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail));
+    }
+    let too_large = || {
+        let detail = format!("the body is larger than {largest} bytes; send it in several requests");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail)
+    };
+    let length =
+        request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if length.is_some_and(|length: u64| length > largest as u64) {
+        return Err(too_large());
+    }
+    let body = to_bytes(request.into_body(), largest).await.map_err(|_| too_large())?;
+    serde_json::from_slice(&body).map_err(|wrong| Problem::bad_request(format!("the body: {wrong}")))
+}
+
+/// There is nothing at an address; `remedy` says what there is.
+pub fn nowhere(request: &Request, remedy: &str) -> Problem {
+    let detail = format!("there is nothing at {}{remedy}", request.uri().path());
+    Problem::new(StatusCode::NOT_FOUND, "no-route", detail)
+}
+
+/// An address that is asked in the wrong way.
+pub async fn wrong_method(request: Request) -> Problem {
+    let detail = format!("{} cannot be {}ed", request.uri().path(), request.method());
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", detail)
+}

@@ -1,0 +1,196 @@
+//! The file of a study: what goes in comes out, votes are kept once and survive, and older tables become newer ones.
+
+use super::schema::{STEPS, migrate};
+use super::store::{Outcome, Standing, Store};
+use super::token;
+use ruleguider::ask::PathStep;
+use ruleguider::judge::{Choice, Named, Study, StudyItem, StudyPair, screens};
+use rusqlite::Connection;
+use std::path::{Path, PathBuf};
+
+fn named(label: &str) -> Named {
+    Named { id: format!("/m/{label}"), label: label.to_owned() }
+}
+
+fn step(relation: &str, label: &str) -> PathStep {
+    PathStep {
+        relation: relation.to_owned(),
+        relation_label: Some(format!("label of {relation}")),
+        inverse: relation.len() % 2 == 0,
+        entity: format!("/m/{label}"),
+        label: label.to_owned(),
+        relation_score: None,
+        entity_score: None,
+    }
+}
+
+fn study(items: usize) -> Study {
+    let item = |at: usize| StudyItem {
+        pair: 0,
+        head: named(&format!("head {at}")),
+        relation: named("of"),
+        tail: named(&format!("tail {at}")),
+        paths: [vec![step("one", "x"), step("two", "tail")], vec![step("three", "tail")]],
+    };
+    Study {
+        dataset: "data".to_owned(),
+        // More than a signed number holds.
+        seed: u64::MAX - 1,
+        version: "0".to_owned(),
+        systems: vec!["Ours".to_owned(), "Theirs".to_owned()],
+        pairs: vec![StudyPair {
+            systems: [0, 1],
+            looked_at: 30,
+            unanswered: 5,
+            identical: 25 - items,
+            items,
+        }],
+        items: (0..items).map(item).collect(),
+    }
+}
+
+fn written(folder: &tempfile::TempDir, items: usize) -> PathBuf {
+    let path = folder.path().join("study.db");
+    Store::create(&path, &study(items)).unwrap();
+    path
+}
+
+fn refused<T>(result: anyhow::Result<T>) -> String {
+    format!("{:#}", result.err().expect("an error"))
+}
+
+#[test]
+fn a_study_comes_out_as_it_went_in_and_is_never_written_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = written(&folder, 12);
+    assert_eq!(Store::open(&path).unwrap().study().unwrap(), study(12));
+    assert!(refused(Store::create(&path, &study(3))).contains("may hold votes"));
+    let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    // The same study is the same file.
+    let other = folder.path().join("other.db");
+    Store::create(&other, &study(12)).unwrap();
+    assert_eq!(std::fs::read(path).unwrap(), std::fs::read(other).unwrap());
+}
+
+#[test]
+fn a_judge_goes_from_screen_to_screen_and_votes_once_on_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::serve(&written(&folder, 20)).unwrap();
+    let study = store.study().unwrap();
+    assert_eq!(store.add_judge(&study, "one").unwrap(), 1);
+    assert_eq!(store.add_judge(&study, "two").unwrap(), 2);
+    assert_eq!((store.judge("two").unwrap(), store.judge("three").unwrap()), (Some(2), None));
+    let drawn = screens(&study, 1);
+    assert_eq!(drawn.len(), 21);
+    for (at, screen) in drawn.iter().enumerate() {
+        let Standing { done, total, can_undo, next } = store.standing(1).unwrap();
+        assert_eq!((done, total, can_undo), (at, 21, at > 0));
+        let shown = next.unwrap();
+        assert_eq!(shown.fact[0], format!("head {}", screen.item));
+        assert_eq!(shown.paths[0].len(), if screen.first_on_left { 2 } else { 1 });
+        // Neither before its turn nor twice.
+        assert_eq!(store.vote(1, at + 1, Choice::Left, 1.0).unwrap(), Outcome::Elsewhere);
+        assert_eq!(store.vote(1, at, Choice::Right, 1.0).unwrap(), Outcome::Kept);
+        assert_eq!(store.vote(1, at, Choice::Left, 1.0).unwrap(), Outcome::Elsewhere);
+    }
+    let end = store.standing(1).unwrap();
+    assert_eq!((end.done, end.next), (21, None));
+    assert_eq!(store.vote(1, 21, Choice::Left, 1.0).unwrap(), Outcome::Elsewhere);
+    assert_eq!(store.standing(2).unwrap().done, 0, "votes of others are not seen");
+    let votes = store.votes().unwrap();
+    assert_eq!(votes.len(), 21);
+    assert!(votes.iter().all(|vote| vote.judge == 1 && vote.choice == Choice::Right && vote.time_ms > 0));
+    let kept: Vec<_> = votes.iter().map(|vote| (vote.item, vote.repeat, vote.first_on_left)).collect();
+    let expected: Vec<_> = drawn.iter().map(|one| (one.item, one.repeat, one.first_on_left)).collect();
+    assert_eq!(kept, expected);
+}
+
+#[test]
+fn the_last_vote_is_taken_back_and_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::serve(&written(&folder, 5)).unwrap();
+    let study = store.study().unwrap();
+    store.add_judge(&study, "one").unwrap();
+    assert_eq!(store.undo(1, 0).unwrap(), Outcome::Elsewhere);
+    for at in 0..3 {
+        store.vote(1, at, Choice::Left, 1.0).unwrap();
+    }
+    assert_eq!(store.undo(1, 1).unwrap(), Outcome::Elsewhere);
+    assert_eq!(store.undo(1, 2).unwrap(), Outcome::Kept);
+    let standing = store.standing(1).unwrap();
+    assert_eq!((standing.done, standing.can_undo), (2, false));
+    assert_eq!(store.undo(1, 1).unwrap(), Outcome::Elsewhere, "one step, not all the way");
+    store.vote(1, 2, Choice::Both, 1.0).unwrap();
+    assert!(store.standing(1).unwrap().can_undo);
+    assert_eq!(store.votes().unwrap().iter().map(|vote| vote.choice).collect::<Vec<_>>()[2], Choice::Both);
+}
+
+#[test]
+fn a_study_has_one_server_and_votes_are_read_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = written(&folder, 5);
+    let mut store = Store::serve(&path).unwrap();
+    let study = store.study().unwrap();
+    store.add_judge(&study, "one").unwrap();
+    assert!(refused(Store::serve(&path)).contains("served already"));
+    store.vote(1, 0, Choice::Left, 1.0).unwrap();
+    assert_eq!(Store::open(&path).unwrap().votes().unwrap().len(), 1);
+    drop(store);
+    let mut again = Store::serve(&path).unwrap();
+    assert_eq!(again.standing(1).unwrap().done, 1);
+    assert!(refused(again.renew(2, "x")).contains("no judge 2"));
+    again.renew(1, "other").unwrap();
+    assert_eq!((again.judge("one").unwrap(), again.judge("other").unwrap()), (None, Some(1)));
+}
+
+#[test]
+fn older_tables_become_newer_ones_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = written(&folder, 5);
+    let mut store = Store::serve(&path).unwrap();
+    let study = store.study().unwrap();
+    store.add_judge(&study, "one").unwrap();
+    store.vote(1, 0, Choice::Neither, 2.5).unwrap();
+    drop(store);
+    let version = |path: &Path| -> i64 {
+        Connection::open(path).unwrap().query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap()
+    };
+    assert_eq!(version(&path), 1);
+    let mut connection = Connection::open(&path).unwrap();
+    let broken = [STEPS[0], "ALTER TABLE votes ADD COLUMN note TEXT; INSERT INTO nowhere VALUES (1)"];
+    assert!(migrate(&mut connection, &broken).is_err());
+    assert_eq!(version(&path), 1);
+    let next = [STEPS[0], "ALTER TABLE votes ADD COLUMN note TEXT NOT NULL DEFAULT 'none'"];
+    migrate(&mut connection, &next).unwrap();
+    let kept: (String, f64, String) = connection
+        .query_row("SELECT choice, seconds, note FROM votes", [], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })
+        .unwrap();
+    assert_eq!(kept, ("neither".to_owned(), 2.5, "none".to_owned()));
+    drop(connection);
+    assert_eq!(version(&path), 2);
+    assert!(refused(Store::open(&path)).contains("newer version of ruleguider"));
+}
+
+#[test]
+fn what_is_no_study_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("text.db");
+    assert!(refused(Store::open(&path)).contains("no such study"));
+    std::fs::write(&path, "no database, but long enough to be taken for one".repeat(100)).unwrap();
+    assert!(refused(Store::open(&path)).contains("is no study"));
+    let other = folder.path().join("other.db");
+    Connection::open(&other).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+    assert!(refused(Store::open(&other)).contains("is no study"));
+}
+
+#[test]
+fn tokens_are_random_and_kept_as_sums() {
+    let (one, other) = (token::new().unwrap(), token::new().unwrap());
+    assert_eq!(one.len(), 48);
+    assert_ne!(one, other);
+    assert_ne!(token::sum(&one), token::sum(&other));
+    assert!(!token::sum(&one).contains(&one));
+}

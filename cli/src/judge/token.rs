@@ -1,0 +1,21 @@
+//! Tokens of judges: random, printed once, kept as a sum.
+
+use ruleguider::run::Checksum;
+
+/// Bytes of a token: nobody guesses 2¹⁹² of them.
+const BYTES: usize = 24;
+
+/// A new token.
+///
+/// # Errors
+/// If the system has no random numbers.
+pub fn new() -> anyhow::Result<String> {
+    let mut bytes = [0; BYTES];
+    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// What is kept of a token.
+pub fn sum(token: &str) -> String {
+    Checksum::of(&token).to_string()
+}

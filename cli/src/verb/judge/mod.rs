@@ -1,0 +1,52 @@
+//! `judge`: blind judgement of paths by people, from drawing a study to its report.
+
+mod measure;
+mod prepare;
+mod report;
+mod serve;
+mod systems;
+
+use crate::Outcome;
+use crate::arguments::Common;
+use clap::Subcommand;
+
+/// Arguments of `judge`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "A study goes three ways: `prepare` draws it from the validation split, `serve` gives every judge a link, and `report`
+says what the votes come to. `measure` says what can be said of paths without people.
+
+Examples:
+  ruleguider judge prepare runs/ours runs/theirs --triples 300 --seed 1 --out study.db
+  ruleguider judge serve study.db --judges 3
+  ruleguider judge report study.db"
+)]
+pub struct Judge {
+    #[command(subcommand)]
+    step: Step,
+}
+
+/// The steps of a study.
+#[derive(Subcommand)]
+enum Step {
+    /// Draw a study: facts that both systems explain, each with both paths
+    Prepare(prepare::Prepare),
+    /// Give every judge a link to a page on which they judge, blind
+    Serve(serve::Serve),
+    /// Say what the votes come to: the paper's table, intervals, agreement
+    Report(report::Report),
+    /// Measure the paths of systems without people: rules followed, length, support
+    Measure(measure::Measure),
+}
+
+impl Judge {
+    /// Does what was asked for.
+    pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
+        match &self.step {
+            Step::Prepare(step) => step.run(common),
+            Step::Serve(step) => step.run(common),
+            Step::Report(step) => step.run(common),
+            Step::Measure(step) => step.run(common),
+        }
+    }
+}

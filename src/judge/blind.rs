@@ -1,0 +1,138 @@
+//! What each judge sees when, and on which side: by hash of the seed, the judge and the item.
+//!
+//! Nothing here depends on which system is better, on its scores or on who else judges. Some items come twice, to see
+//! whether a judge agrees with themself: from the first third of the judge's order, again in the last third.
+
+use super::Study;
+use sha2::{Digest, Sha256};
+
+/// Of how many items one is shown twice.
+const REPEATED_ONE_IN: usize = 20;
+
+/// One screen of a judge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Screen {
+    /// The item, by its place in the study.
+    pub item: usize,
+    /// Whether the judge has seen it before.
+    pub repeat: bool,
+    /// Whether the path of the pair's first system is on the left.
+    pub first_on_left: bool,
+}
+
+/// A number that depends on everything given, and on nothing else.
+fn hash(purpose: &str, seed: u64, judge: usize, item: usize, repeat: bool) -> u64 {
+    let mut sum = Sha256::new_with_prefix(purpose);
+    for part in [seed, judge as u64, item as u64, u64::from(repeat)] {
+        sum.update(part.to_le_bytes());
+    }
+    let digest = sum.finalize();
+    u64::from_le_bytes(digest[..8].try_into().expect("a digest has 32 bytes"))
+}
+
+/// The screens of `judge`, who is counted from 1, in their order.
+pub fn screens(study: &Study, judge: usize) -> Vec<Screen> {
+    let (seed, count) = (study.seed, study.items.len());
+    let screen = |item, repeat| Screen {
+        item,
+        repeat,
+        first_on_left: hash("side", seed, judge, item, repeat) & 1 == 0,
+    };
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by_key(|&item| hash("order", seed, judge, item, false));
+    let mut early = order[..count / 3].to_vec();
+    early.sort_by_key(|&item| hash("repeated", seed, judge, item, true));
+    early.truncate((count + REPEATED_ONE_IN / 2) / REPEATED_ONE_IN);
+    let late_from = count - count / 3;
+    let mut late: Vec<(u64, Screen)> = order[late_from..]
+        .iter()
+        .map(|&item| (hash("order", seed, judge, item, false), screen(item, false)))
+        .collect();
+    // Where a repetition stands among the last items is drawn anew.
+    let span = |from: Option<&(u64, Screen)>| from.map_or(0, |(key, _)| *key);
+    let (least, most) = (span(late.first()), span(late.last()));
+    for item in early {
+        let place = hash("again", seed, judge, item, true) % (most - least).saturating_add(1);
+        late.push((least + place, screen(item, true)));
+    }
+    late.sort_by_key(|(place, screen)| (*place, screen.item));
+    let first = order[..late_from].iter().map(|&item| screen(item, false));
+    first.chain(late.into_iter().map(|(_, screen)| screen)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::{Named, StudyItem};
+    use std::collections::HashMap;
+
+    fn study(items: usize, seed: u64) -> Study {
+        let named = |id: &str| Named { id: id.to_owned(), label: id.to_owned() };
+        let item = StudyItem {
+            pair: 0,
+            head: named("h"),
+            relation: named("r"),
+            tail: named("t"),
+            paths: [Vec::new(), Vec::new()],
+        };
+        Study {
+            dataset: "d".to_owned(),
+            seed,
+            version: "v".to_owned(),
+            systems: vec!["a".to_owned(), "b".to_owned()],
+            pairs: Vec::new(),
+            items: vec![item; items],
+        }
+    }
+
+    #[test]
+    fn every_item_comes_once_and_one_in_twenty_again_much_later() {
+        for items in [0, 1, 2, 9, 10, 20, 30, 300, 301] {
+            for judge in 1..6 {
+                let screens = screens(&study(items, 7), judge);
+                let repeats = (items + 10) / 20;
+                assert_eq!(screens.len(), items + repeats.min(items / 3), "{items}");
+                let mut seen: HashMap<usize, usize> = HashMap::new();
+                for (at, screen) in screens.iter().enumerate() {
+                    match seen.insert(screen.item, at) {
+                        None => assert!(!screen.repeat),
+                        Some(before) => {
+                            assert!(screen.repeat && at - before >= items / 3, "{items}: {before}, {at}");
+                        }
+                    }
+                }
+                assert_eq!(seen.len(), items);
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_screens_and_another_judge_others() {
+        let (one, other) = (screens(&study(300, 1), 1), screens(&study(300, 1), 2));
+        assert_eq!(one, screens(&study(300, 1), 1));
+        assert_ne!(one, other);
+        assert_ne!(one, screens(&study(300, 2), 1));
+    }
+
+    #[test]
+    fn sides_are_even_and_independent_of_the_judge_and_of_the_first_time() {
+        let study = study(1000, 3);
+        let sides = |judge: usize| -> HashMap<(usize, bool), bool> {
+            let all = screens(&study, judge);
+            all.into_iter().map(|screen| ((screen.item, screen.repeat), screen.first_on_left)).collect()
+        };
+        let (one, other) = (sides(1), sides(2));
+        let left = one.values().filter(|left| **left).count() as f64 / one.len() as f64;
+        // Four standard deviations of a fair coin.
+        assert!((left - 0.5).abs() < 2.0 / (one.len() as f64).sqrt(), "{left}");
+        let same = (0..1000).filter(|&item| one[&(item, false)] == other[&(item, false)]).count();
+        assert!((same as f64 / 1000.0 - 0.5).abs() < 2.0 / 1000f64.sqrt(), "{same}");
+        let repeats: Vec<bool> = one
+            .keys()
+            .filter(|key| key.1)
+            .map(|&(item, _)| one[&(item, true)] == one[&(item, false)])
+            .collect();
+        assert_eq!(repeats.len(), 50);
+        assert!(repeats.iter().any(|same| *same) && repeats.iter().any(|same| !*same));
+    }
+}
