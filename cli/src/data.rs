@@ -1,16 +1,23 @@
 //! The DATA argument that most verbs take, and reading what it names.
 
 use crate::arguments::Common;
+use crate::awaited::Awaited;
 use crate::console::Console;
+use anyhow::{Context, bail, ensure};
 use ruleguider::ask::{Model, OpenOptions};
-use ruleguider::graph::{Dataset, Findings, ReadOptions, SplitShares, read};
+use ruleguider::graph::{Dataset, FileKind, Findings, GraphError, ReadOptions, SplitShares, read};
+use ruleguider::progress::Progress;
 use ruleguider::run::Source;
 use std::path::{Path, PathBuf};
+
+/// What stands for stdin.
+const STDIN: &str = "-";
 
 /// Where the data is and how to read it.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Data {
-    /// A folder with train, valid, test (and optionally graph, entity_labels.tsv, relation_labels.tsv), or one file of triples
+    /// A folder with train, valid, test (and optionally graph, entity_labels.tsv, relation_labels.tsv), or one file of
+    /// triples; - for stdin
     #[arg(value_name = "DATA")]
     pub path: PathBuf,
     #[command(flatten)]
@@ -26,6 +33,16 @@ pub struct Reading {
     /// Whether a TSV or CSV file begins with a header [default: if its first line names the columns]
     #[arg(long, value_name = "true|false")]
     pub header: Option<bool>,
+    #[command(flatten)]
+    pub format: FormatChoice,
+}
+
+/// The format, where the ending of a file does not tell it.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct FormatChoice {
+    /// The format, as the ending of such a file: tsv, csv.gz, nt, parquet [default: as the files end; of stdin tsv]
+    #[arg(long = "format", value_name = "ENDING", value_parser = FileKind::named)]
+    pub kind: Option<FileKind>,
 }
 
 /// Where the data of a run is, and whether it answers on other data.
@@ -49,7 +66,7 @@ impl DataOfRun {
         shares: SplitShares,
         common: &Common,
     ) -> anyhow::Result<Model> {
-        let reading = ReadOptions { shares, seed: common.seed, header: None };
+        let reading = ReadOptions { shares, seed: common.seed, ..ReadOptions::default() };
         let on = self.on.as_ref().map(|path| Source::of(path, &reading)).transpose()?;
         let model = OpenOptions { data: self.data.clone(), on, ..options }.open(run)?;
         if let (Some(on), Some(path)) = (model.on(), &self.on) {
@@ -64,16 +81,94 @@ impl DataOfRun {
 impl Reading {
     /// The same as the library takes it.
     pub fn options(&self, common: &Common) -> ReadOptions {
-        ReadOptions { shares: self.shares.unwrap_or_default(), seed: common.seed, header: self.header }
+        ReadOptions {
+            shares: self.shares.unwrap_or_default(),
+            seed: common.seed,
+            header: self.header,
+            format: self.format.kind,
+            incomplete: false,
+        }
     }
 }
 
 impl Data {
     /// Reads the data set and prints on stderr what was odd in it.
     pub fn read(&self, common: &Common) -> anyhow::Result<Dataset> {
-        let dataset = read(&self.path, &self.options.options(common))?;
+        self.read_with(&self.options.options(common), common)
+    }
+
+    /// The same of data that need not have all splits.
+    pub fn read_incomplete(&self, common: &Common) -> anyhow::Result<Dataset> {
+        self.read_with(&ReadOptions { incomplete: true, ..self.options.options(common) }, common)
+    }
+
+    fn read_with(&self, options: &ReadOptions, common: &Common) -> anyhow::Result<Dataset> {
+        let place = Place::of(&self.path, self.options.format, common)?;
+        let dataset = read(place.path(), options).map_err(|error| place.named(error))?;
         note_odd(&self.path, &dataset.findings, common);
         Ok(dataset)
+    }
+}
+
+/// Where data is read from: a file or folder, or a file that stdin was written to.
+pub enum Place {
+    /// As the user named it.
+    Named(PathBuf),
+    /// What came from stdin; removed at the end.
+    Spooled {
+        /// The folder of the file, which goes with it.
+        _folder: tempfile::TempDir,
+        /// The file.
+        file: PathBuf,
+    },
+}
+
+impl Place {
+    /// The place that a user calls `path`. Stdin is read to its end: some formats are read from both ends, and a run is
+    /// asked more than once.
+    pub fn of(path: &Path, format: FormatChoice, common: &Common) -> anyhow::Result<Self> {
+        if path != Path::new(STDIN) {
+            return Ok(Place::Named(path.to_owned()));
+        }
+        let console = Console::with_interrupt(common);
+        let ending = format.kind.map_or_else(|| "tsv".to_owned(), FileKind::ending);
+        let folder =
+            tempfile::Builder::new().prefix("ruleguider-").tempdir().context("a folder for stdin")?;
+        let file = folder.path().join(format!("stdin.{ending}"));
+        let mut out = std::fs::File::create(&file).with_context(|| file.display().to_string())?;
+        let read = std::io::copy(&mut Awaited::stdin(&console), &mut out).context("stdin: cannot be read")?;
+        ensure!(!console.interrupted(), "interrupted");
+        if read == 0 {
+            bail!("stdin: expected triples, found nothing");
+        }
+        Ok(Place::Spooled { _folder: folder, file })
+    }
+
+    /// The path to read from.
+    pub fn path(&self) -> &Path {
+        match self {
+            Place::Named(path) => path,
+            Place::Spooled { file, .. } => file,
+        }
+    }
+
+    /// Whether it came from stdin.
+    pub fn is_spooled(&self) -> bool {
+        matches!(self, Place::Spooled { .. })
+    }
+
+    /// `error` about the place as the user knows it.
+    pub fn named(&self, mut error: GraphError) -> GraphError {
+        let about = match &mut error {
+            GraphError::Io { path, .. } | GraphError::Line { path, .. } | GraphError::File { path, .. } => {
+                path
+            }
+            GraphError::Data(_) => return error,
+        };
+        if self.is_spooled() && about == self.path() {
+            *about = PathBuf::from("stdin");
+        }
+        error
     }
 }
 

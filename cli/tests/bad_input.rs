@@ -24,13 +24,22 @@ fn complaint(folder: &Path, arguments: &[&str]) -> String {
 
 /// A folder of three good splits, then changed by `spoil`; what `stats` says of it.
 fn stats_after(spoil: impl FnOnce(&Path)) -> String {
+    said_after(spoil, &["stats", "."])
+}
+
+/// The same of a verb that needs all splits.
+fn mine_after(spoil: impl FnOnce(&Path)) -> String {
+    said_after(spoil, &["mine", ".", "--out", "rules.tsv"])
+}
+
+fn said_after(spoil: impl FnOnce(&Path), arguments: &[&str]) -> String {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let facts: String = (0..30).map(|i| format!("e{}\tr{}\te{}\n", i % 7, i % 3, i % 5)).collect();
     for split in ["train", "valid", "test"] {
         fs::write(folder.path().join(format!("{split}.txt")), &facts).expect("writable");
     }
     spoil(folder.path());
-    complaint(folder.path(), &["stats", "."])
+    complaint(folder.path(), arguments)
 }
 
 fn train(folder: &Path) -> std::path::PathBuf {
@@ -66,9 +75,9 @@ fn invalid_utf8_names_the_byte() {
 
 #[test]
 fn missing_and_empty_splits() {
-    let said = stats_after(|folder| fs::remove_file(folder.join("valid.txt")).unwrap());
+    let said = mine_after(|folder| fs::remove_file(folder.join("valid.txt")).unwrap());
     insta::assert_snapshot!(said, @"exit 2: ruleguider: .: expected a file valid.txt, valid.tsv.gz, valid.nt or the like, found test.txt, train.txt");
-    let said = stats_after(|folder| fs::write(folder.join("test.txt"), "").unwrap());
+    let said = mine_after(|folder| fs::write(folder.join("test.txt"), "").unwrap());
     insta::assert_snapshot!(said, @"exit 2: ruleguider: ./test.txt:1: expected at least one fact, found none");
     let said = stats_after(|folder| {
         fs::copy(train(folder), folder.join("train.csv")).unwrap();
@@ -134,7 +143,7 @@ fn shares_that_do_not_add_up() {
 fn a_file_too_small_to_divide() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("tiny.tsv"), "a\tr\tb\n").unwrap();
-    let said = complaint(folder.path(), &["stats", "tiny.tsv"]);
+    let said = complaint(folder.path(), &["mine", "tiny.tsv", "--out", "rules.tsv"]);
     insta::assert_snapshot!(said, @"exit 2: ruleguider: tiny.tsv: expected enough facts to hold some out for validation and test, found 1 facts, of which 0 can be spared");
 }
 

@@ -2,7 +2,7 @@
 
 use super::{AskError, Model};
 use crate::config::{self, Config, Layer};
-use crate::graph::{Dataset, ReadOptions, SplitShares};
+use crate::graph::{Dataset, FileKind, ReadOptions, SplitShares};
 use crate::plan::{GraphSize, Plan, Resources, choose};
 use crate::progress::{Progress, Silent};
 use crate::run::{self, Manifest, RunSpec, Source};
@@ -20,6 +20,8 @@ pub struct Learn {
     data: Option<PathBuf>,
     shares: SplitShares,
     header: Option<bool>,
+    format: Option<FileKind>,
+    piped: bool,
     config: Option<String>,
     set: Vec<String>,
     minutes: Option<f64>,
@@ -42,6 +44,8 @@ impl Learn {
             data: None,
             shares: SplitShares::default(),
             header: None,
+            format: None,
+            piped: false,
             config: None,
             set: Vec::new(),
             minutes: None,
@@ -95,6 +99,16 @@ impl Learn {
         Self { header: Some(header), ..self }
     }
 
+    /// The format of the files; told by their endings by default.
+    pub fn format(self, format: FileKind) -> Self {
+        Self { format: Some(format), ..self }
+    }
+
+    /// Whether the data came through a pipe into a file that will not stay. The run is then asked over its own copy.
+    pub fn piped(self, piped: bool) -> Self {
+        Self { piped, ..self }
+    }
+
     /// Whether event files for TensorBoard are written into the run directory.
     pub fn tensorboard(self, tensorboard: bool) -> Self {
         Self { tensorboard, ..self }
@@ -129,12 +143,13 @@ impl Learn {
         named.as_ref().unwrap_or(&Config::default()).with(&set)?;
         let source = match &self.data {
             Some(path) => {
-                let options = ReadOptions { shares: self.shares, seed: self.seed, header: self.header };
-                Source::of(path, &options)?
+                let Self { shares, seed, header, format, .. } = self;
+                Source::of(path, &ReadOptions { shares, seed, header, format, incomplete: false })?
             }
             None => Source::Demonstration,
         };
         let dataset = source.read()?;
+        let source = if self.piped { source.piped() } else { source };
         let device = match &self.device {
             Some(device) => device.clone(),
             None => Device::choose(DeviceChoice::Auto, rayon::current_num_threads())?,

@@ -3,6 +3,7 @@
 pub mod answer;
 mod browse;
 mod complete;
+mod direction;
 mod elsewhere;
 mod error;
 mod examples;
@@ -30,5 +31,5 @@ pub use groundings::Groundings;
 pub use learn::{Learn, Learning};
 pub use model::{Model, OpenOptions};
 pub use names::{Completion, NameIndex, Naming};
-pub use predict::Prediction;
+pub use predict::{HeldOutAnswer, Prediction};
 pub use results::RunReport;

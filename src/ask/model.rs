@@ -6,8 +6,8 @@ use super::{AskError, HeldOut, NameIndex, Naming, RunReport};
 use crate::config::{Config, Layer, System};
 use crate::embed::Embedding;
 use crate::eval::calibration::Calibrator;
-use crate::eval::{Protocol, Report, Split, evaluate_split};
-use crate::graph::{Dataset, Direction, EntityId, Graph, Known, Link, Names, Query, Triple};
+use crate::eval::{Protocol, Report, Split, evaluate_relations, evaluate_split};
+use crate::graph::{Adjacency, Dataset, Direction, EntityId, Graph, Known, Names, Query, RelationId, Triple};
 use crate::plan::Stage;
 use crate::progress::{Metric, Progress};
 use crate::reason::{Explains, path_table};
@@ -37,6 +37,7 @@ pub struct Model {
     results: OnceLock<RunReport>,
     // Made when the first question needs them.
     held_out: OnceLock<HashMap<Triple, HeldOut>>,
+    held_out_answers: OnceLock<Adjacency>,
     naming: OnceLock<Naming>,
     index: OnceLock<NameIndex>,
     pub(super) rules_by_head: OnceLock<RulesByHead>,
@@ -170,6 +171,7 @@ impl Model {
             on: None,
             results: OnceLock::new(),
             held_out: OnceLock::new(),
+            held_out_answers: OnceLock::new(),
             naming: OnceLock::new(),
             index: OnceLock::new(),
             rules_by_head: OnceLock::new(),
@@ -346,11 +348,26 @@ impl Model {
         protocol: Protocol,
         progress: &dyn Progress,
     ) -> Result<Report, AskError> {
+        self.evaluate_relations(split, &[], protocol, progress)
+    }
+
+    /// The same of the facts of these relations alone; of all where there are none.
+    ///
+    /// # Errors
+    /// Those of [`evaluate`](Self::evaluate).
+    pub fn evaluate_relations(
+        &self,
+        split: Split,
+        relations: &[RelationId],
+        protocol: Protocol,
+        progress: &dyn Progress,
+    ) -> Result<Report, AskError> {
         if split != Split::Test {
             self.expect_valid_unlearnt()?;
         }
         let reasoner = self.reasoner.reasoner();
-        Ok(evaluate_split(reasoner, &self.dataset, split, self.graph(), protocol, progress)?)
+        let graph = self.graph();
+        Ok(evaluate_relations(reasoner, &self.dataset, split, relations, graph, protocol, progress)?)
     }
 
     /// Ranks the test split, and says for what share of its queries the path of the top answer is a rule; none where
@@ -381,24 +398,6 @@ impl Model {
         !self.graph().edges(entity).is_empty()
     }
 
-    /// A hint for a query whose subject occurs only at the other end of the relation.
-    pub fn other_direction(&self, query: Query) -> Option<String> {
-        let leads = |link: Link| !self.graph().targets(query.subject, link).is_empty();
-        if leads(query.link) || !leads(query.link.reversed()) {
-            return None;
-        }
-        let (subject, relation) = (self.naming().of(query.subject, self.names()), self.relation_name(query));
-        let (end, other) = match query.link.direction() {
-            Direction::Inverse => ("tail", relation.clone()),
-            // A relation of its own may be called so.
-            Direction::Forward if self.names().relations.get(&format!("~{relation}")).is_some() => {
-                ("head", format!("{relation}^-1"))
-            }
-            Direction::Forward => ("head", format!("~{relation}")),
-        };
-        Some(format!("{subject} is never a {end} of `{relation}` in the graph; did you mean `{other}`?"))
-    }
-
     pub(super) fn relation_name(&self, query: Query) -> String {
         query.link.relation().map_or("", |relation| self.dataset.names.relation(relation)).to_owned()
     }
@@ -416,20 +415,35 @@ impl Model {
         let held_out = self.held_out.get_or_init(|| held_out(&self.dataset));
         held_out.get(&Triple { head, relation, tail }).copied()
     }
+
+    /// The answers to `query` that the data has and the graph has not, each with the split that has it.
+    pub(super) fn held_out_answers(&self, query: Query) -> Vec<(EntityId, HeldOut)> {
+        let answers = self.held_out_answers.get_or_init(|| {
+            let splits = held_out_splits(&self.dataset).map(|(facts, _)| facts);
+            Adjacency::new(self.dataset.names.entities.len(), &splits)
+        });
+        let found = answers.targets(query.subject, query.link);
+        found.filter_map(|object| Some((object, self.held_out(query, object)?))).collect()
+    }
+}
+
+/// The splits whose facts may not be in the graph, the one that was used least for learning last.
+fn held_out_splits(dataset: &Dataset) -> [(&[Triple], HeldOut); 4] {
+    let Known { queries, valid, .. } = &dataset.known;
+    let train: &[Triple] = if dataset.known.has_own_graph() { queries } else { &[] };
+    [
+        (train, HeldOut::Train),
+        (valid, HeldOut::Valid),
+        (&dataset.test_left_out, HeldOut::Test),
+        (&dataset.test, HeldOut::Test),
+    ]
 }
 
 /// The facts of the data that are not in the graph, each with the split that has it. Of several splits, the one that
 /// was used least for learning.
 fn held_out(dataset: &Dataset) -> HashMap<Triple, HeldOut> {
-    let Known { queries, valid, .. } = &dataset.known;
-    let train: &[Triple] = if dataset.known.has_own_graph() { queries } else { &[] };
-    let splits: [(&[Triple], HeldOut); 4] = [
-        (train, HeldOut::Train),
-        (valid, HeldOut::Valid),
-        (&dataset.test_left_out, HeldOut::Test),
-        (&dataset.test, HeldOut::Test),
-    ];
-    splits.into_iter().flat_map(|(facts, split)| facts.iter().map(move |&fact| (fact, split))).collect()
+    let splits = held_out_splits(dataset).into_iter();
+    splits.flat_map(|(facts, split)| facts.iter().map(move |&fact| (fact, split))).collect()
 }
 
 #[cfg(test)]

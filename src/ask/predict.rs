@@ -1,6 +1,6 @@
 //! Answers to queries, each with its reason.
 
-use super::answer::{Answer, Probability};
+use super::answer::{Answer, HeldOut, Probability};
 use super::{AskError, Model};
 use crate::eval::calibration::TOP;
 use crate::graph::{Direction, Query};
@@ -25,6 +25,23 @@ pub struct Prediction {
     /// The same by id.
     #[serde(default)]
     pub known_ids: Vec<String>,
+    /// Answers that the data has and the graph has not: they were held out.
+    #[serde(default)]
+    pub held_out: Vec<HeldOutAnswer>,
+    /// Why the other direction of the relation may have been meant; absent where it is asked the right way round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// An answer that is in the data, in a split that was held out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HeldOutAnswer {
+    /// The entity, by its id.
+    pub entity: String,
+    /// Its label, or its id where it has none.
+    pub label: String,
+    /// The split that has it.
+    pub held_out: HeldOut,
 }
 
 impl IntoIterator for Prediction {
@@ -73,6 +90,11 @@ impl Model {
         let answers = supported(&*self.reasoner, found, top)?;
         let probabilities = self.probabilities(found);
         let named = |answer: &Reasoned| self.named(query, answer, probabilities.of(answer.score));
+        let held_out = |(entity, held_out)| HeldOutAnswer {
+            entity: names.entity(entity).to_owned(),
+            label: names.label(entity).to_owned(),
+            held_out,
+        };
         Ok(Prediction {
             subject: names.entity(query.subject).to_owned(),
             relation: self.relation_name(query),
@@ -80,6 +102,8 @@ impl Model {
             answers: answers.iter().map(named).collect(),
             known: known.iter().map(|&entity| names.label(entity).to_owned()).collect(),
             known_ids: known.iter().map(|&entity| names.entity(entity).to_owned()).collect(),
+            held_out: self.held_out_answers(query).into_iter().map(held_out).collect(),
+            hint: self.other_direction(query),
         })
     }
 

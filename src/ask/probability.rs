@@ -1,11 +1,11 @@
 //! The probabilities of answers, and their reliability.
 
 use super::{AskError, Model, Probability};
-use crate::eval::Split;
 use crate::eval::calibration::{
     Calibrator, RankedScores, Reliability, TOP, outcomes_on_test, outcomes_on_valid,
 };
-use crate::graph::evenly;
+use crate::eval::{Split, of_relations};
+use crate::graph::{RelationId, evenly};
 use crate::plan::Stage;
 use crate::progress::Progress;
 use crate::reason::Found;
@@ -70,8 +70,24 @@ impl Model {
         split: Split,
         progress: &dyn Progress,
     ) -> Result<Option<Reliability>, AskError> {
+        self.reliability_of(split, &[], progress)
+    }
+
+    /// The same on the facts of these relations alone; of all where there are none.
+    ///
+    /// # Errors
+    /// If the reasoner fails or the user interrupts.
+    pub fn reliability_of(
+        &self,
+        split: Split,
+        relations: &[RelationId],
+        progress: &dyn Progress,
+    ) -> Result<Option<Reliability>, AskError> {
         let Some(calibrator) = &self.calibrator else { return Ok(None) };
-        let asked = evenly(split.triples(&self.dataset), self.config().eval.calibration_queries);
+        let asked = evenly(
+            &of_relations(split.triples(&self.dataset), relations),
+            self.config().eval.calibration_queries,
+        );
         let (reasoner, graph) = (self.reasoner.reasoner(), self.graph());
         progress.begin("checking probabilities", "queries", None);
         let outcomes = match split {

@@ -1,7 +1,9 @@
 //! The contract of every model, tested for all of them.
 
 use super::embedding::SCORES_AT_ONCE;
+use super::examples::{Batch, Examples};
 use super::model::{self, Size};
+use super::sample::Sampler;
 use super::settings::{ImageDropout, LabelFloor, Loss, ModelKind, Settings, TrainingExample};
 use super::trainer::epochs_wanted;
 use super::{EmbedError, Embedding, Stop, Task, TrainedEmbedding, train};
@@ -38,6 +40,13 @@ fn every_model() -> Vec<Settings> {
                 ..Settings::of(model)
             });
         }
+    }
+    // Against a sample of the entities: by products and by distances.
+    for model in [ModelKind::ComplEx, ModelKind::RotatE] {
+        let by_all = all.iter().find(|settings| settings.model == model && settings.loss == Loss::Softmax);
+        let sampled = Settings { negatives: 3, batch: 4, ..by_all.expect("it is there").clone() };
+        assert!(sampled.compared(SIZE.entities) < SIZE.entities);
+        all.push(sampled);
     }
     // ConvE as MultiHop's authors published it.
     let published = all.iter().find(|settings| settings.model == ModelKind::ConvE).expect("it is there");
@@ -132,11 +141,15 @@ fn gradients_are_those_of_finite_differences() {
             rows: list(&[1, 2, 8, 8, 0, 4]),
             segments: Segments::from_lengths(&device, [1, 2, 1, 1, 1]).unwrap(),
         };
+        let examples =
+            Examples::new(&Graph::new(SIZE.entities, SIZE.relations, &known().facts), settings.example);
+        let sampler = Sampler::new(&examples, SIZE.entities, settings.negatives, 1);
+        let draw = || sampler.draw(&device, &labels.rows.to_vec().unwrap(), &labels.segments, 0).unwrap();
+        let sample = (settings.negatives > 0).then(draw);
+        let batch = Batch { subjects, links, labels, sample };
         let loss_of = |embedding: &Embedding, gradients: Option<&mut Gradients>| {
             let mut tape = Tape::training(&embedding.parameters, 3);
-            let loss =
-                model::loss(embedding.model.as_ref(), &mut tape, (&subjects, &links), &labels, &settings)
-                    .unwrap();
+            let loss = model::loss(embedding.model.as_ref(), &mut tape, &batch, &settings).unwrap();
             let value = f64::from(tape.value(loss).number().unwrap());
             if let Some(gradients) = gradients {
                 tape.backward(loss, gradients).unwrap();

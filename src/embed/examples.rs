@@ -1,5 +1,6 @@
 //! What is learnt from: the queries of the facts in both directions, each with its answers as a ragged list.
 
+use super::sample::{Sample, Sampler};
 use super::settings::TrainingExample;
 use crate::graph::Graph;
 use crate::tensor::{Device, Indices, Labels, Segments, TensorError};
@@ -23,6 +24,8 @@ pub(super) struct Batch {
     pub(super) links: Indices,
     /// The answers of each query.
     pub(super) labels: Labels,
+    /// The entities they are compared with, where these are not all.
+    pub(super) sample: Option<Sample>,
 }
 
 impl Examples {
@@ -69,17 +72,46 @@ impl Examples {
     /// The examples of these numbers, moved to the device.
     pub(super) fn batch(&self, device: &Device, numbers: &[u32]) -> Result<Batch, TensorError> {
         let pick = |from: &[u32]| numbers.iter().map(|&number| from[number as usize]).collect::<Vec<u32>>();
-        let run =
-            |number: u32| self.starts[number as usize] as usize..self.starts[number as usize + 1] as usize;
-        let rows: Vec<u32> = numbers.iter().flat_map(|&number| &self.answers[run(number)]).copied().collect();
+        let rows: Vec<u32> = numbers.iter().flat_map(|&number| self.answers_of(number)).copied().collect();
+        let lengths = numbers.iter().map(|&number| self.answers_of(number).len());
         Ok(Batch {
             subjects: Indices::new(device, &pick(&self.subjects))?,
             links: Indices::new(device, &pick(&self.links))?,
             labels: Labels {
                 rows: Indices::new(device, &rows)?,
-                segments: Segments::from_lengths(device, numbers.iter().map(|&number| run(number).len()))?,
+                segments: Segments::from_lengths(device, lengths)?,
             },
+            sample: None,
         })
+    }
+
+    /// The same, to be compared with a sample of the entities that `sampler` draws for `step`.
+    pub(super) fn sampled_batch(
+        &self,
+        device: &Device,
+        numbers: &[u32],
+        sampler: Option<&Sampler>,
+        step: u64,
+    ) -> Result<Batch, TensorError> {
+        let mut batch = self.batch(device, numbers)?;
+        if let Some(sampler) = sampler {
+            let rows: Vec<u32> =
+                numbers.iter().flat_map(|&number| self.answers_of(number)).copied().collect();
+            batch.sample = Some(sampler.draw(device, &rows, &batch.labels.segments, step)?);
+        }
+        Ok(batch)
+    }
+
+    /// How many examples each of this many entities is an answer of.
+    pub(super) fn answer_counts(&self, entities: usize) -> Vec<u32> {
+        let mut counts = vec![0; entities];
+        self.answers.iter().for_each(|&answer| counts[answer as usize] += 1);
+        counts
+    }
+
+    pub(super) fn answers_of(&self, number: u32) -> &[u32] {
+        let [from, to] = [number, number + 1].map(|at| self.starts[at as usize] as usize);
+        &self.answers[from..to]
     }
 }
 

@@ -18,6 +18,7 @@ mod file;
 mod model;
 mod preset;
 mod rotate;
+mod sample;
 mod settings;
 mod trainer;
 
@@ -27,7 +28,7 @@ mod contract;
 pub use embedding::Embedding;
 pub use file::note;
 pub use model::Size;
-pub use preset::{LARGE, chosen, preset, presets, suited};
+pub use preset::{LARGE, chosen, preset, presets, sampled, suited};
 pub use settings::{ImageDropout, LabelFloor, Loss, ModelKind, Schedule, Settings, TrainingExample};
 pub use trainer::{Stop, Summary, Task, TrainedEmbedding, learn, train};
 

@@ -4,10 +4,12 @@
 //! entities, of single triples, and the losses follow from that, the same for all. Head queries are queries by the
 //! inverse link, which has an embedding of its own.
 
+use super::examples::Batch;
+use super::sample::Sample;
 use super::settings::{LabelFloor, Loss, ModelKind, Settings};
 use super::{complex, conve, distmult, rotate};
 use crate::graph::Link;
-use crate::tensor::{Indices, Initial, Labels, ParameterId, Parameters, Result, Smoothing, Tape, Var};
+use crate::tensor::{Indices, Initial, ParameterId, Parameters, Result, Smoothing, Tape, Var};
 
 /// How a query is compared with an entity `e`. If the entities have biases, `e`'s own is added to the score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,28 +91,42 @@ pub(super) fn bias(
     }
 }
 
-/// The vector that multiplies the query, and the term added for each entity: `([queries, width], [entities, 1])`.
-fn meeting(model: &dyn Model, tape: &mut Tape, query: Var) -> Result<(Var, Option<Var>)> {
+/// What queries meet: `[queries, width]` against `[entities, width]`, with `[entities, 1]` added.
+struct Meeting {
+    query: Var,
+    entities: Var,
+    added: Option<Var>,
+}
+
+/// How `query` meets all entities, or those of a sample.
+fn meeting(model: &dyn Model, tape: &mut Tape, query: Var, sample: Option<&Sample>) -> Result<Meeting> {
     let tables = model.tables();
-    let bias = tables.bias.map(|bias| tape.parameter(bias));
-    if tables.space == Space::Product {
-        return Ok((query, bias));
+    let table = tape.parameter(tables.entities);
+    let entities = match sample {
+        Some(sample) => tape.gather(table, &sample.rows, 0.0)?,
+        None => table,
+    };
+    let mut added = match (tables.bias.map(|bias| tape.parameter(bias)), sample) {
+        (Some(bias), Some(sample)) => Some(tape.gather(bias, &sample.rows, 0.0)?),
+        (bias, _) => bias,
+    };
+    if let Some(sample) = sample {
+        let correction = tape.constant(sample.correction.clone())?;
+        added = Some(added.map_or(Ok(correction), |bias| tape.add(bias, correction))?);
     }
-    let entities = tape.parameter(tables.entities);
+    if tables.space == Space::Product {
+        return Ok(Meeting { query, entities, added });
+    }
     let squares = tape.row_dot(entities, entities)?; // [entities, 1]
     let minus = tape.scale(squares, -1.0)?;
-    let added = match bias {
-        Some(bias) => tape.add(minus, bias)?,
-        None => minus,
-    };
-    Ok((tape.scale(query, 2.0)?, Some(added)))
+    let added = added.map_or(Ok(minus), |added| tape.add(minus, added))?;
+    Ok(Meeting { query: tape.scale(query, 2.0)?, entities, added: Some(added) })
 }
 
 /// The scores of all entities: `[queries, entities]`.
 pub(super) fn scores_of_all(model: &dyn Model, tape: &mut Tape, query: Var) -> Result<Var> {
-    let (query, bias) = meeting(model, tape, query)?;
-    let entities = tape.parameter(model.tables().entities);
-    tape.against(query, entities, bias, 0.0)
+    let Meeting { query, entities, added } = meeting(model, tape, query, None)?;
+    tape.against(query, entities, added, 0.0)
 }
 
 /// The score of one entity for each query: `[queries, 1]`.
@@ -134,17 +150,12 @@ pub(super) fn scores_of(model: &dyn Model, tape: &mut Tape, query: Var, answers:
 }
 
 /// The loss of a step: `[1, 1]`.
-pub(super) fn loss(
-    model: &dyn Model,
-    tape: &mut Tape,
-    (subjects, links): (&Indices, &Indices),
-    labels: &Labels,
-    settings: &Settings,
-) -> Result<Var> {
-    let query = model.query(tape, subjects, links)?;
+pub(super) fn loss(model: &dyn Model, tape: &mut Tape, batch: &Batch, settings: &Settings) -> Result<Var> {
+    let query = model.query(tape, &batch.subjects, &batch.links)?;
     let dropout = settings.dropout_table as f32;
-    let (meets, bias) = meeting(model, tape, query)?;
-    let entities = tape.parameter(model.tables().entities);
+    let sample = batch.sample.as_ref();
+    let Meeting { query, entities, added } = meeting(model, tape, query, sample)?;
+    let labels = sample.map_or(&batch.labels, |sample| &sample.labels);
     let loss = match settings.loss {
         Loss::Binary => {
             let taken = settings.label_smoothing as f32;
@@ -153,26 +164,21 @@ pub(super) fn loss(
                 LabelFloor::One => 1.0,
             };
             let smoothing = Smoothing { taken, floor };
-            tape.binary_loss_against_all(meets, entities, bias, labels, smoothing, dropout)?
+            tape.binary_loss_against_all(query, entities, added, labels, smoothing, dropout)?
         }
-        Loss::Softmax => tape.softmax_loss_against_all(meets, entities, bias, labels, dropout)?,
+        Loss::Softmax => tape.softmax_loss_against_all(query, entities, added, labels, dropout)?,
     };
     if settings.n3 == 0.0 {
         return Ok(loss);
     }
-    let cubes = n3(model, tape, (subjects, links), labels, settings.n3 as f32)?;
+    let cubes = n3(model, tape, batch, settings.n3 as f32)?;
     tape.add(loss, cubes)
 }
 
 /// N3 regularisation: `weight / queries · Σ |x|³` over the embeddings of subjects, relations and (counted as
 /// one for each query) answers.
-fn n3(
-    model: &dyn Model,
-    tape: &mut Tape,
-    (subjects, links): (&Indices, &Indices),
-    labels: &Labels,
-    weight: f32,
-) -> Result<Var> {
+fn n3(model: &dyn Model, tape: &mut Tape, batch: &Batch, weight: f32) -> Result<Var> {
+    let Batch { subjects, links, labels, .. } = batch;
     let tables = model.tables();
     let (entities, relations) = (tape.parameter(tables.entities), tape.parameter(tables.relations));
     let each = weight / subjects.len().max(1) as f32;

@@ -18,6 +18,11 @@ pub const LARGE: usize = 10_000;
 /// (results/NOTES.md, the table of `embed` on graphs of less than 10,000 entities).
 const SMALL: usize = 1000;
 
+/// From this many entities on an epoch against all of them is 50 times as many multiply-adds as one against a sample.
+const VERY_LARGE: usize = 100_000;
+/// Entities that are drawn for a step: as many as the batch of a large graph has answers.
+const NEGATIVES: usize = 1024;
+
 /// Data set, model, text.
 const PRESETS: &[(&str, &str, &str)] = presets! {
     "wn18rr": "distmult", "complex", "conve", "rotate";
@@ -59,8 +64,15 @@ pub fn suited(model: ModelKind, entities: usize) -> Settings {
     match entities {
         0..SMALL => Settings { dimension: 64, image_rows: 8, batch: 256, learning_rate: 0.01, ..general },
         SMALL..LARGE => Settings { dimension: 100, batch: 512, learning_rate: 0.01, ..general },
-        _ => Settings { batch: 1024, epochs: 30, evaluate_every: 5, ..general },
+        LARGE..VERY_LARGE => Settings { batch: 1024, epochs: 30, evaluate_every: 5, ..general },
+        _ => sampled(Settings { batch: 1024, epochs: 30, evaluate_every: 5, ..general }),
     }
+}
+
+/// The same settings against a sample of the entities. A ranking of this many validation triples tells enough, and costs
+/// little beside such epochs.
+pub fn sampled(settings: Settings) -> Settings {
+    Settings { negatives: NEGATIVES, validation_queries: 2000, ..settings }
 }
 
 /// The settings to train `model` with: those of `own` if somebody has written some, else those of the benchmark graph

@@ -118,6 +118,9 @@ pub struct Settings {
     pub loss: Loss,
     /// What one training example is.
     pub example: TrainingExample,
+    /// How many entities are drawn for a step, for its queries to be compared with beside the answers of each other
+    /// (softmax); 0 compares with all entities.
+    pub negatives: usize,
     /// The part of a label that is spread over all entities (binary loss).
     pub label_smoothing: f64,
     /// What every entity gets of a smoothed label (binary loss).
@@ -167,6 +170,8 @@ pub struct Settings {
     pub clip: f64,
     /// Epochs between two validations.
     pub evaluate_every: usize,
+    /// The most validation triples ranked by a validation, evenly spread; 0 for all.
+    pub validation_queries: usize,
     /// Validations without a better MRR after which training stops.
     pub patience: usize,
 }
@@ -178,6 +183,7 @@ impl Default for Settings {
             dimension: 200,
             loss: Loss::Binary,
             example: TrainingExample::Query,
+            negatives: 0,
             label_smoothing: 0.1,
             label_floor: LabelFloor::Smoothed,
             n3: 0.0,
@@ -202,6 +208,7 @@ impl Default for Settings {
             epsilon: 1e-8,
             clip: 0.0,
             evaluate_every: 10,
+            validation_queries: 0,
             patience: 6,
         }
     }
@@ -252,6 +259,21 @@ impl Settings {
         toml::to_string(self).expect("settings are plain values")
     }
 
+    /// With how many entities the queries of a step are compared, of this many.
+    pub fn compared(&self, entities: usize) -> usize {
+        if self.negatives == 0 { entities } else { entities.min(self.negatives + self.batch) }
+    }
+
+    /// Multiply-adds of an epoch over this many facts: both queries of each are compared with entities, forward and
+    /// twice backward.
+    pub fn multiply_adds(&self, entities: usize, facts: usize) -> f64 {
+        let width = match self.model {
+            ModelKind::ComplEx | ModelKind::RotatE => 2 * self.dimension,
+            ModelKind::DistMult | ModelKind::ConvE => self.dimension,
+        };
+        3.0 * 2.0 * facts as f64 * self.compared(entities) as f64 * width as f64
+    }
+
     /// Whether the values make sense by themselves and together.
     ///
     /// # Errors
@@ -280,6 +302,13 @@ impl Settings {
             number(key, value, 0.0..1.0)?;
         }
         number("learning_rate", self.learning_rate, (Bound::Excluded(0.0), Bound::Unbounded))?;
+        let drawn = self.negatives > 0;
+        expect(
+            !drawn || self.loss == Loss::Softmax,
+            "negatives",
+            "0 where `loss` is binary",
+            self.negatives,
+        )?;
         if self.model == ModelKind::ConvE { self.check_image() } else { Ok(()) }
     }
 

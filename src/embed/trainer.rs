@@ -1,10 +1,12 @@
-//! The training of all models: steps against all entities, on the harness of [`train`](crate::train).
+//! The training of all models: steps against all entities or a sample of them, on the harness of [`train`](crate::train).
 //!
 //! A training is a function of its task and seed. The order of an epoch comes from the seed and the epoch's
 //! number, the dropout of a step from the seed and the step's number.
 
+use super::embedding::SCORES_AT_ONCE;
 use super::examples::Examples;
 use super::model::{self, Size};
+use super::sample::Sampler;
 use super::settings::{Schedule, Settings, TrainingExample};
 use super::{EmbedError, Embedding};
 use crate::aside::write_aside;
@@ -20,9 +22,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// How many queries calibrate the soft reward. With all entities of a benchmark graph that is a million scores and
-/// more, for two unknowns.
-const CALIBRATION_QUERIES: usize = 64;
+/// The most and the fewest queries that calibrate the soft reward. With all entities of a benchmark graph that is a
+/// million scores and more, for two unknowns; as many as fit into memory are enough in the largest.
+const CALIBRATION_QUERIES: [usize; 2] = [64, 4];
 
 /// When a training ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +117,8 @@ struct Lessons<'a> {
     task: Task<'a>,
     embedding: Embedding,
     examples: Examples,
+    /// Draws what queries are compared with, where that is not all entities.
+    sampler: Option<Sampler>,
     /// The steps of the current epoch.
     steps: Vec<Vec<u32>>,
     validation: Validation<'a>,
@@ -124,12 +128,16 @@ impl<'a> Lessons<'a> {
     fn new(task: Task<'a>, graph: &'a Graph) -> Result<Self, EmbedError> {
         let unseen = if task.known.has_own_graph() { Unseen::LeaveOut } else { Unseen::Keep };
         let protocol = Protocol { unseen, ..Protocol::default() };
+        let Settings { example, negatives, validation_queries, .. } = *task.settings;
+        let (examples, entities) = (Examples::new(graph, example), task.size.entities);
+        let draws = task.settings.compared(entities) < entities;
         Ok(Lessons {
             task,
             embedding: Embedding::new(task.settings, task.size, task.device, task.seed)?,
-            examples: Examples::new(graph, task.settings.example),
+            sampler: draws.then(|| Sampler::new(&examples, entities, negatives, task.seed)),
+            examples,
             steps: Vec::new(),
-            validation: Validation::new(graph, task.known, 0, protocol),
+            validation: Validation::new(graph, task.known, validation_queries, protocol),
         })
     }
 
@@ -170,7 +178,9 @@ impl<'a> Lessons<'a> {
     /// The model as it now is, with its soft reward fitted to the facts.
     fn calibrated(mut self, graph: &Graph) -> Result<Embedding, EmbedError> {
         let queries = Examples::new(graph, TrainingExample::Query);
-        let sample = &queries.shuffled(CALIBRATION_QUERIES, self.task.seed, u64::MAX)[0];
+        let [most, fewest] = CALIBRATION_QUERIES;
+        let count = (SCORES_AT_ONCE / self.task.size.entities.max(1)).clamp(fewest, most);
+        let sample = &queries.shuffled(count, self.task.seed, u64::MAX)[0];
         self.embedding.calibrate(&queries.batch(self.task.device, sample)?)?;
         Ok(self.embedding)
     }
@@ -193,11 +203,12 @@ impl Trainable for Lessons<'_> {
 
     fn step(&mut self, place: Place, gradients: &mut Gradients, sums: &mut Sums) -> Result<(), EmbedError> {
         let Embedding { model, parameters, .. } = &self.embedding;
-        let batch = self.examples.batch(self.task.device, &self.steps[place.batch])?;
+        let numbers = &self.steps[place.batch];
+        let sampler = self.sampler.as_ref();
+        let batch = self.examples.sampled_batch(self.task.device, numbers, sampler, place.step)?;
         let seed = self.task.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(place.step);
         let mut tape = Tape::training(parameters, seed);
-        let queries = (&batch.subjects, &batch.links);
-        let loss = model::loss(model.as_ref(), &mut tape, queries, &batch.labels, self.task.settings)?;
+        let loss = model::loss(model.as_ref(), &mut tape, &batch, self.task.settings)?;
         sums.add_later(Sums::LOSS, tape.value(loss));
         Ok(tape.backward(loss, gradients)?)
     }

@@ -16,7 +16,7 @@ pub use evaluation::{Evaluation, Protocol, Ranked, Side, Truth, Unseen, evaluate
 pub use ranking::Ties;
 pub use reasoner::{Answers, Reasoner, ReasonerError, Scored};
 pub use report::{Figures, RelationFigures, Report};
-pub use split::{Split, evaluate_split};
+pub use split::{Split, evaluate_relations, evaluate_split, of_relations};
 
 /// What can go wrong while ranking.
 #[derive(Debug, thiserror::Error)]

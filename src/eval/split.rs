@@ -1,9 +1,10 @@
 //! Which triples of a data set are evaluated, and which answers count as true.
 
 use super::{EvalError, Protocol, Reasoner, Report, Truth, evaluate};
-use crate::graph::{Adjacency, Dataset, Graph, Triple};
+use crate::graph::{Adjacency, Dataset, Graph, RelationId, Triple};
 use crate::progress::Progress;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// A split that can be ranked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,11 +59,37 @@ pub fn evaluate_split(
     protocol: Protocol,
     progress: &dyn Progress,
 ) -> Result<Report, EvalError> {
+    evaluate_relations(reasoner, dataset, split, &[], graph, protocol, progress)
+}
+
+/// The same of the facts of these relations alone; of all where there are none.
+///
+/// # Errors
+/// Those of [`evaluate`].
+pub fn evaluate_relations(
+    reasoner: &dyn Reasoner,
+    dataset: &Dataset,
+    split: Split,
+    relations: &[RelationId],
+    graph: &Graph,
+    protocol: Protocol,
+    progress: &dyn Progress,
+) -> Result<Report, EvalError> {
     let answers = split.answers(dataset);
     let truth = Truth { graph, answers: &answers };
-    let mut evaluation = evaluate(reasoner, split.triples(dataset), truth, protocol, progress)?;
-    evaluation.left_out += split.left_out_before(dataset).len() * protocol.side.directions().len();
+    let asked = of_relations(split.triples(dataset), relations);
+    let mut evaluation = evaluate(reasoner, &asked, truth, protocol, progress)?;
+    let left_out = of_relations(split.left_out_before(dataset), relations).len();
+    evaluation.left_out += left_out * protocol.side.directions().len();
     Ok(evaluation.report(truth, &dataset.names))
+}
+
+/// The facts of these relations; all where there are none.
+pub fn of_relations<'a>(facts: &'a [Triple], relations: &[RelationId]) -> Cow<'a, [Triple]> {
+    match relations.is_empty() {
+        true => facts.into(),
+        false => facts.iter().filter(|fact| relations.contains(&fact.relation)).copied().collect(),
+    }
 }
 
 #[cfg(test)]
@@ -118,6 +145,26 @@ mod tests {
         assert_eq!(rank(Split::Test), 2.0, "behind 0; 1 is known");
         assert_eq!(rank(Split::Valid), 3.0, "behind 0 and the test answer, which tuning does not know of");
         assert_eq!(rank(Split::ValidAsPublished), 2.0);
+    }
+
+    #[test]
+    fn figures_of_a_relation_are_those_of_its_facts_alone() {
+        let mut dataset = dataset();
+        dataset.test = split(&[(0, 0, 2), (1, 1, 0), (0, 0, 4)]);
+        let names = Arc::make_mut(&mut dataset.names);
+        names.relations = ["r", "s"].into_iter().collect();
+        let figures = |relations: &[u32]| {
+            let relations: Vec<RelationId> = relations.iter().map(|&id| RelationId(id)).collect();
+            let (graph, protocol) = (dataset.graph(), Protocol::default());
+            let report =
+                evaluate_relations(&ById(5), &dataset, Split::Test, &relations, &graph, protocol, &Silent);
+            let report = report.unwrap();
+            (report.figures.queries, report.left_out, report.figures.mean_rank)
+        };
+        assert_eq!(figures(&[]).0, 3);
+        assert_eq!(figures(&[0]), (2, 1, 2.0), "2 and 4 behind 0; the others are true");
+        assert_eq!(figures(&[1]), (1, 0, 1.0), "what was left out is of another relation");
+        assert_eq!(figures(&[0, 1]).0, 3);
     }
 
     #[test]

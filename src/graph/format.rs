@@ -76,6 +76,31 @@ impl FileKind {
         Some(Self { format, compression })
     }
 
+    /// The kind of files that end in `ending`: `tsv`, `csv.gz`, `nt.zst`.
+    ///
+    /// # Errors
+    /// If there is no such kind; the message names those that there are.
+    pub fn named(ending: &str) -> Result<Self, String> {
+        let found = Self::of(Path::new(&format!("data.{}", ending.trim_start_matches('.'))));
+        found.ok_or_else(|| format!("expected an ending among {ENDINGS}, found {ending}"))
+    }
+
+    /// The ending that [`named`](Self::named) reads.
+    pub fn ending(self) -> String {
+        let format = match self.format {
+            Format::Tabs => "tsv",
+            Format::Commas => "csv",
+            Format::Rdf(format) => format.file_extension(),
+            Format::Parquet => "parquet",
+        };
+        let packed = match self.compression {
+            Compression::Plain => "",
+            Compression::Gzip => ".gz",
+            Compression::Zstd => ".zst",
+        };
+        format!("{format}{packed}")
+    }
+
     /// Like [`of`](Self::of), with an error that names the endings.
     pub fn expect(path: &Path) -> Result<Self, GraphError> {
         Self::of(path).ok_or_else(|| {
@@ -151,6 +176,10 @@ mod tests {
         assert_eq!(kind("t.ttl").map(|k| k.format), Some(Format::Rdf(RdfFormat::Turtle)));
         assert_eq!(kind("t.rdf").map(|k| k.format), Some(Format::Rdf(RdfFormat::RdfXml)));
         assert_eq!(kind("t.parquet").map(|k| k.format), Some(Format::Parquet));
+        for ending in ["tsv", "csv.gz", "nt.zst", "ttl", "parquet"] {
+            assert_eq!(FileKind::named(ending).unwrap().ending(), ending);
+        }
+        assert!(FileKind::named("docx").unwrap_err().contains("expected an ending among .txt"));
         assert_eq!(kind("README"), None);
         assert_eq!(kind("t.gz"), None);
         assert_eq!(kind("t.docx"), None);

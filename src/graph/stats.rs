@@ -1,6 +1,6 @@
 //! The figures of a data set: sizes, degrees, and how much of the test split the graph already links.
 
-use super::{Dataset, EntityId, Findings, Graph};
+use super::{Dataset, EntityId, Findings, Graph, RelationProfile};
 use serde::Serialize;
 
 /// Mean and median of a count over all entities of the graph.
@@ -47,6 +47,8 @@ pub struct Statistics {
     /// What was odd in the files.
     #[serde(flatten)]
     pub findings: Findings,
+    /// What each relation is like, most facts first; over all splits.
+    pub relation_table: Vec<RelationProfile>,
 }
 
 impl Statistics {
@@ -82,6 +84,7 @@ impl Statistics {
             test_left_out: dataset.test_left_out.len(),
             test_linked: dataset.test.iter().filter(|t| joined(t.head, t.tail)).count(),
             findings: dataset.findings,
+            relation_table: RelationProfile::all(dataset),
         }
     }
 }

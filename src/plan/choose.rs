@@ -21,6 +21,8 @@ const OPENING: f64 = 2.5;
 /// From this many facts on, there are millions of rules about single entities that were right only twice. Chosen by
 /// hand, above the 310,116 facts of FB15k-237 and below the 674,228 of the smaller large family in results/NOTES.md.
 const MANY_FACTS: usize = 500_000;
+/// Where a plan needs less than this part of the time, it says that the rest would not help.
+const ENOUGH: f64 = 0.8;
 /// This many validation triples tell enough, and cost little: the standard error of their MRR is about 0.01.
 const VALIDATION_QUERIES: usize = 2000;
 
@@ -163,6 +165,8 @@ impl fmt::Display for Plan {
         }
         if let Some(missing) = self.missing {
             write!(f, " no time for {missing} in a graph of this size;")?;
+        } else if self.seconds.iter().sum::<f64>() < ENOUGH * self.resources.seconds() {
+            write!(f, " more time would not help, networks get all their epochs;")?;
         }
         let by = match system {
             System::Rules => " by rules",

@@ -128,7 +128,12 @@ impl Networks {
             return Self { walker, embedding };
         }
         let walker = FittedNetwork { fits: false, ..walker };
-        Self { walker, embedding: fitting_embedding(shape, resources, ALONE) }
+        let embedding = fitting_embedding(shape, resources, ALONE);
+        if embedding.fits || shape.entities < LARGE {
+            return Self { walker, embedding };
+        }
+        // A softmax over a sample learns less from an epoch than one over all entities, so it comes last.
+        Self { walker, embedding: fitting_sampled(shape, resources, ALONE) }
     }
 }
 
@@ -195,10 +200,26 @@ fn walker(shape: &GraphSize, [width, layers, batch, rollouts]: [usize; 4]) -> Wa
     }
 }
 
+/// An embedding model by a softmax over all entities.
 fn fitting_embedding(shape: &GraphSize, resources: &Resources, part: f64) -> FittedNetwork<Settings> {
+    fitting(shape, resources, part, |settings| Settings { negatives: 0, ..settings })
+}
+
+/// An embedding model by a softmax over a sample of the entities.
+fn fitting_sampled(shape: &GraphSize, resources: &Resources, part: f64) -> FittedNetwork<Settings> {
+    fitting(shape, resources, part, embed::sampled)
+}
+
+/// The largest embedding model that gets its epochs in this part of the time, by the softmax that `by` sets.
+fn fitting(
+    shape: &GraphSize,
+    resources: &Resources,
+    part: f64,
+    by: impl Fn(Settings) -> Settings,
+) -> FittedNetwork<Settings> {
     let suited = embed::suited(ModelKind::ComplEx, shape.entities);
     let trained = |&dimension: &usize| {
-        let settings = Settings { dimension, ..suited.clone() };
+        let settings = by(Settings { dimension, ..suited.clone() });
         let in_time = part * resources.seconds() / embed_epoch(shape, resources, &settings);
         let epochs = in_time.clamp(1.0, suited.epochs as f64) as usize;
         // Few epochs need a large learning rate.
@@ -211,10 +232,10 @@ fn fitting_embedding(shape: &GraphSize, resources: &Resources, part: f64) -> Fit
     largest(sizes.map(trained), |settings| settings.epochs)
 }
 
-/// Seconds of an epoch of the embedding model: both queries of every fact against every entity, forward and twice backward.
+/// Seconds of an epoch of the embedding model.
 pub fn embed_epoch(shape: &GraphSize, resources: &Resources, settings: &Settings) -> f64 {
-    let cost = 3.0 * 2.0 * shape.facts as f64 * shape.entities as f64 * 2.0 * settings.dimension as f64;
-    let faster = if shape.entities >= LARGE { LARGE_PRODUCTS } else { 1.0 };
+    let cost = settings.multiply_adds(shape.entities, shape.facts);
+    let faster = if settings.compared(shape.entities) >= LARGE { LARGE_PRODUCTS } else { 1.0 };
     (cost / (faster * resources.rate())).max(1e-3)
 }
 
@@ -265,8 +286,25 @@ mod tests {
         let minutes = [1.0, 5.0, 20.0, 30.0, 600.0];
         let met = minutes.map(sizes);
         let (small, middle, large) = (Some(64), Some(100), Some(200));
-        let expected = [(None, None), (None, small), (middle, small), (middle, middle), (large, large)];
+        let expected = [(None, small), (None, small), (middle, small), (middle, middle), (large, large)];
         assert_eq!(met, expected);
+    }
+
+    #[test]
+    fn a_graph_too_large_for_a_softmax_over_all_entities_has_one_over_a_sample() {
+        // The packages of a distribution; a tenth each for validation and test.
+        let shape = GraphSize { entities: 151_414, facts: 738_689, training: 738_689, ranked: 92_336 };
+        let planned = |minutes: f64| {
+            let resources = Resources { minutes, threads: 2, cuda: false };
+            let FittedNetwork { settings, fits } = Networks::within(&shape, &resources).embedding;
+            (fits, settings.dimension, settings.negatives > 0, settings.epochs >= EPOCHS_WANTED[0])
+        };
+        assert_eq!(planned(60.0), (true, 200, true, true));
+        assert_eq!(planned(10.0), (true, 64, true, true));
+        let all = Settings { negatives: 0, ..embed::suited(ModelKind::ComplEx, shape.entities) };
+        let hour = Resources { minutes: 60.0, threads: 2, cuda: false };
+        // Against all entities its share of the hour would not be enough for one epoch.
+        assert!(embed_epoch(&shape, &hour, &all) > EMBEDDING * hour.seconds());
     }
 
     #[test]

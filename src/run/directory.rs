@@ -30,6 +30,8 @@ pub const PROPAGATOR: &str = "propagator.safetensors";
 pub const BLEND: &str = "blend.json";
 /// What scores mean as probabilities.
 pub const CALIBRATION: &str = "calibration.json";
+/// The data, as it was understood.
+pub const FACTS: &str = "facts.zst";
 /// Learning curves, one JSON object per line.
 pub const METRICS: &str = "metrics.jsonl";
 /// The figures at the end.

@@ -4,14 +4,17 @@
 //! depend on them run again.
 
 use super::directory::{CONFIG, MANIFEST, RunDirectory};
-use super::{Checksum, RunError};
-use crate::graph::{self, Dataset, ReadOptions, SplitShares};
+use super::{Checksum, RunError, snapshot};
+use crate::graph::{self, Dataset, FileKind, ReadOptions, SplitShares};
 use crate::plan::Resources;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// The layout of run directories; raised when an older program could not read a newer one, or the reverse.
 const LAYOUT: u32 = 1;
+
+/// What stands for the path of data that came through a pipe.
+const PIPE: &str = "-";
 
 /// Where data comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,6 +32,9 @@ pub enum Source {
         seed: u64,
         /// Whether a `.csv` begins with a header.
         header: Option<bool>,
+        /// The ending that names the format, where those of the files do not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        format: Option<String>,
     },
 }
 
@@ -41,7 +47,26 @@ impl Source {
     pub fn of(path: &Path, options: &ReadOptions) -> Result<Self, RunError> {
         let path = path.canonicalize().map_err(RunError::reading(path))?;
         let SplitShares { train, valid, test } = options.shares;
-        Ok(Source::Path { path, shares: [train, valid, test], seed: options.seed, header: options.header })
+        Ok(Source::Path {
+            path,
+            shares: [train, valid, test],
+            seed: options.seed,
+            header: options.header,
+            format: options.format.map(FileKind::ending),
+        })
+    }
+
+    /// The same data come through a pipe: it can be read from the run alone.
+    #[must_use]
+    pub fn piped(mut self) -> Self {
+        if let Source::Path { path, .. } = &mut self {
+            *path = PathBuf::from(PIPE);
+        }
+        self
+    }
+
+    fn is_piped(&self) -> bool {
+        matches!(self, Source::Path { path, .. } if path == Path::new(PIPE))
     }
 
     /// Reads it.
@@ -51,9 +76,12 @@ impl Source {
     pub fn read(&self) -> Result<Dataset, RunError> {
         match self {
             Source::Demonstration => Ok(crate::generate::demonstration()),
-            Source::Path { path, shares: [train, valid, test], seed, header } => {
+            Source::Path { path, shares: [train, valid, test], seed, header, format } => {
                 let shares = SplitShares { train: *train, valid: *valid, test: *test };
-                Ok(graph::read(path, &ReadOptions { shares, seed: *seed, header: *header })?)
+                let kind = format.as_deref().map(FileKind::named).transpose();
+                let format = kind.map_err(graph::GraphError::Data)?;
+                let options = ReadOptions { shares, seed: *seed, header: *header, format, incomplete: false };
+                Ok(graph::read(path, &options)?)
             }
         }
     }
@@ -62,6 +90,7 @@ impl Source {
     pub fn name(&self) -> String {
         match self {
             Source::Demonstration => "demonstration".to_owned(),
+            Source::Path { .. } if self.is_piped() => "stdin".to_owned(),
             Source::Path { path, .. } => {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 if path.is_dir() { name } else { name.split('.').next().unwrap_or_default().to_owned() }
@@ -187,6 +216,7 @@ impl Manifest {
         }
         if let Source::Path { path, .. } = &data
             && elsewhere.is_none()
+            && !self.data.is_piped()
             && !path.exists()
         {
             return Err(RunError::Missing {
@@ -195,11 +225,25 @@ impl Manifest {
                 remedy: "say where it is now".to_owned(),
             });
         }
-        let dataset = data.read()?;
-        let remedy = "put it back, or say where it is now if it has moved";
+        let dataset = if data.is_piped() { self.kept(directory)? } else { data.read()? };
+        let remedy = "put it back, say where it is now (--data), answer over the new facts (--on DATA), \
+                      or learn on from them (`ruleguider run --update RUN DATA`)";
         let known = Checksum::of_known(&dataset.names, &dataset.known);
         self.expect_same_data(directory, &data, &Checksum::of_dataset(&dataset, &known), remedy)?;
         Ok((dataset, known))
+    }
+
+    /// The data that the run at `directory` was made from, as the run has kept it.
+    ///
+    /// # Errors
+    /// If it has none, or the file is damaged.
+    pub fn kept(&self, directory: &Path) -> Result<Dataset, RunError> {
+        let kept = snapshot::read(&RunDirectory::look_at(directory)?)?;
+        kept.filter(|kept| snapshot::sum(kept) == self.checksum).ok_or_else(|| RunError::Missing {
+            path: directory.to_owned(),
+            what: "copy of the data it was made from".to_owned(),
+            remedy: "run the same `ruleguider run` again to make it".to_owned(),
+        })
     }
 
     fn expect_same_data(

@@ -15,6 +15,7 @@ mod manifest;
 mod material;
 mod mirror;
 mod record;
+mod snapshot;
 // The file of the function `run`.
 #[allow(clippy::module_inception)]
 mod run;

@@ -7,7 +7,7 @@ use super::inputs::{Before, checkpoint_settings};
 use super::material::{Learnable, Material};
 use super::mirror::Mirror;
 use super::record::{Finished, Stages, Standing};
-use super::{Checksum, Manifest, RunError, Source, stages as work};
+use super::{Checksum, Manifest, RunError, Source, snapshot, stages as work};
 use crate::config::Config;
 use crate::graph::Dataset;
 use crate::plan::{Stage, TimeBudget, Timed};
@@ -73,7 +73,9 @@ pub struct Learnt {
 pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Result<Learnt, RunError> {
     let directory = RunDirectory::work_in(&spec.out)?;
     let sum = Checksum::of_known(&dataset.names, &dataset.known);
-    let mut stages = begin(spec, dataset, Checksum::of_dataset(dataset, &sum), &directory)?;
+    let data = Checksum::of_dataset(dataset, &sum);
+    let mut stages = begin(spec, dataset, data.clone(), &directory)?;
+    snapshot::keep(&directory, dataset, &data)?;
     let began = spec.budget.as_ref().map_or_else(Instant::now, |budget| budget.began);
     let clock = || began.elapsed().as_secs_f64();
     let timed = Timed::new(progress, spec.budget.as_ref(), &clock);

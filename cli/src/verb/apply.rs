@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
-use crate::data::{Data, Reading};
+use crate::data::{Data, FormatChoice, Reading};
 use crate::protocol::{Ranking, Split};
 use anyhow::ensure;
 use clap::ValueEnum;
@@ -19,7 +19,7 @@ use std::path::PathBuf;
     ruleguider apply data/fb15k-237 --rules rules.tsv --aggregate maxplus --direction both --json\n  \
     ruleguider apply data/wn18rr --rules rules.tsv --predictions predictions.txt")]
 pub struct Apply {
-    /// A folder with train, valid, test (and optionally graph), or one file of triples
+    /// A folder with train, valid, test (and optionally graph), or one file of triples; - for stdin
     #[arg(value_name = "DATA")]
     data: PathBuf,
     /// How a single file is divided into train, valid and test: what `mine` was given as --split
@@ -28,6 +28,8 @@ pub struct Apply {
     /// Whether a TSV or CSV file begins with a header [default: if its first line names the columns]
     #[arg(long, value_name = "true|false")]
     header: Option<bool>,
+    #[command(flatten)]
+    format: FormatChoice,
     /// The rules to apply
     #[arg(long, value_name = "FILE")]
     rules: PathBuf,
@@ -132,7 +134,8 @@ impl Apply {
     }
 
     fn data(&self) -> Data {
-        Data { path: self.data.clone(), options: Reading { shares: self.shares, header: self.header } }
+        let Self { shares, header, format, .. } = *self;
+        Data { path: self.data.clone(), options: Reading { shares, header, format } }
     }
 
     /// What the queries are answered on.

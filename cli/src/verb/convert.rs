@@ -1,7 +1,7 @@
 //! `convert`: between the formats that can be read.
 
 use crate::arguments::Common;
-use crate::data::{Data, Reading, note_odd};
+use crate::data::{Data, Place, Reading, note_odd};
 use crate::{Outcome, console};
 use anyhow::{bail, ensure};
 use ruleguider::graph::{ENDINGS, FileKind, Triple, read_file, write_dataset, write_file};
@@ -18,10 +18,11 @@ Examples:
   ruleguider convert triples.nt.gz triples.tsv
   ruleguider convert data/wn18rr wn18rr-rdf --to ttl
   ruleguider convert graph.csv graph.tsv.zst
-  ruleguider convert graph.csv graph-split --split 0.8,0.1,0.1"
+  ruleguider convert graph.csv graph-split --split 0.8,0.1,0.1
+  gunzip -c dump.nt.gz | grep -v '#' | ruleguider convert - graph.parquet --format nt"
 )]
 pub struct Convert {
-    /// A file of triples, or a folder of splits
+    /// A file of triples, or a folder of splits; - for stdin
     #[arg(value_name = "IN")]
     input: PathBuf,
     /// Where to write; the ending of a file names its format
@@ -100,7 +101,9 @@ impl Convert {
     fn file(&self, common: &Common) -> anyhow::Result<Converted> {
         // The ending of the output is checked before a large input is read.
         FileKind::expect(&self.output)?;
-        let (names, facts, findings) = read_file(&self.input, &self.reading.options(common))?;
+        let place = Place::of(&self.input, self.reading.format, common)?;
+        let read = read_file(place.path(), &self.reading.options(common));
+        let (names, facts, findings) = read.map_err(|error| place.named(error))?;
         note_odd(&self.input, &findings, common);
         write_file(&self.output, &names, &facts)?;
         Ok(Converted { entities: names.entities.len(), relations: names.relations.len(), facts: facts.len() })

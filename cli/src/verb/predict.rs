@@ -7,7 +7,7 @@ use crate::console::{self, Console};
 use crate::data::DataOfRun;
 use anyhow::{Context, bail};
 use rayon::prelude::*;
-use ruleguider::ask::{HeldOut, Model, Naming, OpenOptions, Prediction};
+use ruleguider::ask::{HeldOut, HeldOutAnswer, Model, Naming, OpenOptions, Prediction};
 use ruleguider::graph::{Compression, Query, SplitShares};
 use ruleguider::progress::Progress;
 use ruleguider::shown::Shown;
@@ -78,9 +78,6 @@ impl Predict {
                 if let Some(other) = model.index().other_meaning(relation) {
                     Console::new(common).note(&other);
                 }
-                if let Some(other) = model.other_direction(query) {
-                    Console::new(common).note(&other);
-                }
                 self.one(query, &model, common)
             }
             _ => bail!("expected SUBJECT and RELATION, or --file"),
@@ -89,6 +86,9 @@ impl Predict {
 
     fn one(&self, query: Query, model: &Model, common: &Common) -> anyhow::Result<Outcome> {
         let prediction = model.predict_query(query, self.top as usize)?;
+        if let Some(hint) = &prediction.hint {
+            Console::new(common).note(hint);
+        }
         if common.json {
             console::print_json(&prediction)?;
         } else {
@@ -256,7 +256,7 @@ struct Answered<'a> {
 impl fmt::Display for Answered<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { naming, .. } = self;
-        let Prediction { inverse, answers, known, .. } = self.prediction;
+        let Prediction { inverse, answers, known, held_out, .. } = self.prediction;
         let (subject, relation) = (Shown(&self.subject), Shown(&self.relation));
         match inverse {
             false => write!(f, "{subject} —{relation}→ ?")?,
@@ -280,6 +280,23 @@ impl fmt::Display for Answered<'_> {
             let more =
                 if known.len() > 10 { format!(" and {} more", known.len() - 10) } else { String::new() };
             write!(f, "\n  known already: {}{more}", Shown(known[..known.len().min(10)].join(", ")))?;
+        }
+        let shown = |answer: &&HeldOutAnswer| !answers.iter().any(|other| other.entity == answer.entity);
+        let aside: Vec<String> = held_out
+            .iter()
+            .filter(shown)
+            .map(|answer| {
+                format!("{} ({})", naming.name(&answer.label, &answer.entity), answer.held_out.purpose())
+            })
+            .collect();
+        if !aside.is_empty() {
+            let more =
+                if aside.len() > 10 { format!(" and {} more", aside.len() - 10) } else { String::new() };
+            write!(
+                f,
+                "\n  in your data, held out: {}{more}",
+                Shown(aside[..aside.len().min(10)].join(", "))
+            )?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
-use crate::data::{self, Reading};
+use crate::data::{self, Place, Reading};
 use anyhow::bail;
 use ruleguider::Learn;
 use ruleguider::ask::{HeldOut, Learning, RunReport};
@@ -33,7 +33,8 @@ Examples:
   ruleguider run data/wn18rr --config my.toml --json | jq .mrr"
 )]
 pub struct Run {
-    /// A folder with train, valid, test (and optionally graph, entity_labels.tsv, relation_labels.tsv), or one file of triples
+    /// A folder with train, valid, test (and optionally graph, entity_labels.tsv, relation_labels.tsv), or one file of
+    /// triples; - for stdin
     #[arg(value_name = "DATA")]
     data: Option<PathBuf>,
     /// A TOML settings file, or the name of a built-in configuration
@@ -58,12 +59,13 @@ pub struct Run {
 impl Run {
     /// Runs, prints the figures and the answers.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
-        let Reading { shares, header } = self.reading;
-        if self.data.is_none() && (shares.is_some() || header.is_some()) {
-            bail!("--split and --header need DATA");
+        let Reading { shares, header, format } = self.reading;
+        if self.data.is_none() && (shares.is_some() || header.is_some() || format.kind.is_some()) {
+            bail!("--split, --header and --format need DATA");
         }
         let console = Console::with_interrupt(common);
-        let learning = self.learn(common)?.prepare()?;
+        let place = self.data.as_ref().map(|data| Place::of(data, format, common)).transpose()?;
+        let learning = self.learn(place.as_ref(), common)?.prepare()?;
         if let Some(path) = &self.data {
             data::note_odd(path, &learning.dataset().findings, common);
         }
@@ -88,8 +90,10 @@ impl Run {
         Ok(Outcome::Done)
     }
 
-    fn learn(&self, common: &Common) -> anyhow::Result<Learn> {
-        let mut learn = self.data.as_ref().map_or_else(Learn::demonstration, Learn::new);
+    fn learn(&self, place: Option<&Place>, common: &Common) -> anyhow::Result<Learn> {
+        let mut learn = place.map_or_else(Learn::demonstration, |place| Learn::new(place.path()));
+        learn = learn.piped(place.is_some_and(Place::is_spooled));
+        learn = self.reading.format.kind.into_iter().fold(learn, Learn::format);
         learn = learn.seed(common.seed).device(common.device()?).tensorboard(self.tensorboard);
         learn = learn.split(self.reading.shares.unwrap_or_default());
         learn = self.set.iter().fold(learn, Learn::set);

@@ -3,28 +3,37 @@
 use crate::arguments::Common;
 use crate::data::Data;
 use crate::{Outcome, console};
-use ruleguider::graph::{Spread, Statistics};
+use ruleguider::graph::{RelatedRelation, RelationProfile, Spread, Statistics};
+use ruleguider::shown::Shown;
+use std::fmt;
 
 /// Arguments of `stats`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   ruleguider stats data/wn18rr
   ruleguider stats data/wn18rr --json | jq .degree.mean
-  ruleguider stats my_triples.tsv --split 0.9,0.05,0.05")]
+  ruleguider stats my_triples.tsv --split 0.9,0.05,0.05
+  ruleguider stats data/wn18rr --relations 5
+  zcat dump.nt.gz | ruleguider stats - --format nt
+  ruleguider stats data/wn18rr --json | jq '.relation_table[] | select(.functional) | .relation'")]
 pub struct Stats {
     #[command(flatten)]
     data: Data,
+    /// The most relations in the table, those with most facts first; JSON has all
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    relations: usize,
 }
 
 impl Stats {
     /// Reads and counts.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
-        let dataset = self.data.read(common)?;
+        let dataset = self.data.read_incomplete(common)?;
         let statistics = Statistics::new(&dataset);
         if common.json {
             console::print_json(&statistics)?;
         } else {
             console::print(&table(&statistics))?;
+            console::print(&RelationTable { all: &statistics.relation_table, most: self.relations })?;
         }
         Ok(Outcome::Done)
     }
@@ -34,13 +43,15 @@ fn table(s: &Statistics) -> String {
     let in_graph = format!("{} of them in the graph", s.entities_in_graph);
     let percent = |part: usize, of: usize| format!("{:.1} % of {of}", 100.0 * part as f64 / of.max(1) as f64);
     let findings = &s.findings;
+    let none = |count: usize| if count == 0 { "none: learning needs some".to_owned() } else { String::new() };
+    let left_out = format!("{} left out", s.test_left_out);
     let mut rows: Vec<(&str, String, String)> = vec![
         ("entities", s.entities.to_string(), in_graph),
         ("relations", s.relations.to_string(), String::new()),
         ("facts", s.facts.to_string(), "to walk on".to_owned()),
         ("train", s.train.to_string(), "queries to learn from".to_owned()),
-        ("valid", s.valid.to_string(), String::new()),
-        ("test", s.test.to_string(), format!("{} left out", s.test_left_out)),
+        ("valid", s.valid.to_string(), none(s.valid)),
+        ("test", s.test.to_string(), Some(none(s.test)).filter(|none| !none.is_empty()).unwrap_or(left_out)),
         ("degree", mean(&s.degree), median(&s.degree)),
         ("relation degree", mean(&s.relation_degree), median(&s.relation_degree)),
         ("entity degree", mean(&s.entity_degree), median(&s.entity_degree)),
@@ -71,4 +82,83 @@ fn mean(spread: &Spread) -> String {
 
 fn median(spread: &Spread) -> String {
     format!("mean; median {}", spread.median)
+}
+
+/// The columns of a terminal.
+const WIDTH: usize = 80;
+/// The columns for the name of a relation.
+const NAME: usize = 28;
+
+/// What each relation is like, in the width of a terminal.
+struct RelationTable<'a> {
+    all: &'a [RelationProfile],
+    most: usize,
+}
+
+impl fmt::Display for RelationTable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = &self.all[..self.most.min(self.all.len())];
+        if shown.is_empty() {
+            return Ok(());
+        }
+        write!(
+            f,
+            "\n{:<NAME$}{:>10}{:>10}{:>10}  in all splits",
+            "relation", "facts", "subjects", "objects"
+        )?;
+        for profile in shown {
+            let RelationProfile { label, facts, subjects, objects, .. } = profile;
+            let name = fitted(label, NAME);
+            write!(f, "\n{name:<NAME$}{facts:>10}{subjects:>10}{objects:>10}  {}", kind(profile))?;
+            for line in likeness(profile) {
+                write!(f, "\n    {}", fitted(&line, WIDTH - 4))?;
+            }
+        }
+        if shown.len() < self.all.len() {
+            let more = self.all.len() - shown.len();
+            write!(f, "\n{more} more relations: --relations N shows more, --json has all")?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a subject has one object and an object one subject.
+fn kind(profile: &RelationProfile) -> &'static str {
+    match (profile.functional, profile.inverse_functional) {
+        (true, true) => "one to one",
+        (true, false) => "functional",
+        (false, true) => "inverse functional",
+        (false, false) => "",
+    }
+}
+
+/// What relations it is like, itself turned round among them: a line for each.
+fn likeness(profile: &RelationProfile) -> Vec<String> {
+    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+    let mut lines = Vec::new();
+    if profile.symmetric >= 0.5 {
+        lines.push(format!("symmetric: {} of its facts are there turned round", percent(profile.symmetric)));
+    }
+    let said = |what: &str, other: &RelatedRelation| {
+        let RelatedRelation { relation, share, share_of_other, .. } = other;
+        format!(
+            "{what} {relation}: {} of its facts, {} of the other's",
+            percent(*share),
+            percent(*share_of_other)
+        )
+    };
+    lines.extend(profile.inverse_of.iter().map(|other| said("inverse of", other)));
+    lines.extend(profile.same_as.iter().map(|other| said("same as", other)));
+    lines
+}
+
+/// A text on one line with its middle left out if it is longer than `width` columns.
+fn fitted(text: &str, width: usize) -> String {
+    let letters: Vec<char> = Shown(text).to_string().chars().collect();
+    if letters.len() < width {
+        return letters.into_iter().collect();
+    }
+    let (before, after) = (width * 2 / 3, width - width * 2 / 3 - 2);
+    let end = letters.len() - after;
+    letters[..before].iter().chain(['…'].iter()).chain(&letters[end..]).collect()
 }

@@ -35,6 +35,11 @@ pub struct ReadOptions {
     /// Whether a TSV or CSV file begins with a header; `None` decides by its first line. Other files have no header,
     /// and setting this for them is an error.
     pub header: Option<bool>,
+    /// The format of the files; `None` decides by their endings.
+    pub format: Option<FileKind>,
+    /// Whether data without a validation or test split will do, as for counting: a split that is missing is empty, and a
+    /// file with too few facts to divide is all training facts.
+    pub incomplete: bool,
 }
 
 /// Reads the folder of splits, or the single file of triples, at `path`.
@@ -68,12 +73,15 @@ const PARTS: [&str; 7] = [GRAPH, TRAIN, VALID, TEST, TEST_WITH_UNSEEN, LABELS, R
 fn read_folder(folder: &Path, options: &ReadOptions) -> Result<Dataset, GraphError> {
     let files = files_of(folder)?;
     let mut builder = Builder::default();
-    let graph = match find(folder, &files, GRAPH)? {
+    let find = |name: &str| find(folder, &files, name, options.format);
+    let graph = match find(GRAPH)? {
         Some(path) => Some(builder.read_some(&path, options)?),
         None => None,
     };
-    let mut split = |name: &str| match find(folder, &files, name)? {
+    let mut split = |name: &str| match find(name)? {
+        Some(path) if options.incomplete && name != TRAIN => builder.read(&path, options),
         Some(path) => builder.read_some(&path, options),
+        None if options.incomplete && name != TRAIN => Ok(Vec::new()),
         None => {
             let found = list_names(&files);
             Err(GraphError::file(
@@ -84,12 +92,12 @@ fn read_folder(folder: &Path, options: &ReadOptions) -> Result<Dataset, GraphErr
         }
     };
     let (train, valid, test) = (split(TRAIN)?, split(VALID)?, split(TEST)?);
-    let test_with_unseen = match find(folder, &files, TEST_WITH_UNSEEN)? {
+    let test_with_unseen = match find(TEST_WITH_UNSEEN)? {
         Some(path) => builder.read_some(&path, options)?,
         None => Vec::new(),
     };
-    let labels = find(folder, &files, LABELS)?;
-    let relation_labels = find(folder, &files, RELATION_LABELS)?;
+    let labels = find(LABELS)?;
+    let relation_labels = find(RELATION_LABELS)?;
     let mut dataset = assemble(builder.names, Splits { graph, train, valid, test, test_with_unseen });
     dataset.findings.headers = builder.headers;
     dataset.findings.duplicates += builder.copies;
@@ -115,9 +123,14 @@ fn read_single(path: &Path, options: &ReadOptions) -> Result<Dataset, GraphError
     let mut builder = Builder::default();
     let all = builder.read_some(path, options)?;
     let (all, duplicates) = split::distinct(builder.names.entities.len(), all);
-    let [train, valid, test] = split::divide(&all, &options.shares, options.seed).map_err(|found| {
-        GraphError::file(path, "enough facts to hold some out for validation and test", found)
-    })?;
+    let [train, valid, test] = match split::divide(&all, &options.shares, options.seed) {
+        Ok(divided) => divided,
+        Err(_) if options.incomplete => [all, Vec::new(), Vec::new()],
+        Err(found) => {
+            let expected = "enough facts to hold some out for validation and test";
+            return Err(GraphError::file(path, expected, found));
+        }
+    };
     let mut dataset =
         assemble(builder.names, Splits { graph: None, train, valid, test, test_with_unseen: Vec::new() });
     dataset.findings.headers = builder.headers;
@@ -221,7 +234,7 @@ impl Builder {
         }
         // A missing file is reported before a wrong ending.
         std::fs::metadata(path).map_err(GraphError::reading(path))?;
-        let kind = FileKind::expect(path)?;
+        let kind = options.format.map_or_else(|| FileKind::expect(path), Ok)?;
         if options.header.is_some() && !matches!(kind.format, Format::Tabs | Format::Commas) {
             return Err(GraphError::file(
                 path,
@@ -269,13 +282,26 @@ pub(super) fn files_of(folder: &Path) -> Result<Vec<PathBuf>, GraphError> {
 
 /// The name of the file of a data set that `path` would be taken for.
 pub(super) fn part_of(path: &Path) -> Option<&'static str> {
-    let stem = path.file_name()?.to_str()?.split('.').next()?;
-    FileKind::of(path).and(PARTS.into_iter().find(|&name| name == stem))
+    FileKind::of(path).and(part_called(path))
 }
 
-/// The one file of `files` called `name`, whatever its ending.
-fn find(folder: &Path, files: &[PathBuf], name: &str) -> Result<Option<PathBuf>, GraphError> {
-    let found: Vec<&PathBuf> = files.iter().filter(|path| part_of(path) == Some(name)).collect();
+/// The same, whatever the ending.
+fn part_called(path: &Path) -> Option<&'static str> {
+    let stem = path.file_name()?.to_str()?.split('.').next()?;
+    PARTS.into_iter().find(|&name| name == stem)
+}
+
+/// The one file of `files` called `name`: with any ending that is understood, or with any at all where the format is
+/// known and the file is one of triples.
+fn find(
+    folder: &Path,
+    files: &[PathBuf],
+    name: &str,
+    format: Option<FileKind>,
+) -> Result<Option<PathBuf>, GraphError> {
+    let by_ending = format.is_none() || [LABELS, RELATION_LABELS].contains(&name);
+    let part = if by_ending { part_of } else { part_called };
+    let found: Vec<&PathBuf> = files.iter().filter(|path| part(path) == Some(name)).collect();
     match found.as_slice() {
         [] => Ok(None),
         [one] => Ok(Some((*one).clone())),

@@ -1,0 +1,244 @@
+//! What each relation of a data set is like: how often it is used, whether a subject has one object and an object one
+//! subject, and which relations say the same, in the same direction or the other.
+
+use super::{Adjacency, Dataset, Direction, EntityId, Link, RelationId};
+use rayon::prelude::*;
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// A relation is functional if at least this share of its subjects has exactly one object.
+const ONE: f64 = 0.95;
+/// Two relations are related if at least this share of the facts of one is in the other.
+const RELATED: f64 = 0.5;
+/// At least this many facts have to be shared, or all there are: fewer are chance.
+const SHARED: usize = 3;
+/// Two entities that more links than this join are not looked at: each link would be compared with each.
+const MOST_LINKS: usize = 256;
+
+/// One relation over all splits. The names of the fields are a contract with scripts.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RelationProfile {
+    /// Its name.
+    pub relation: String,
+    /// Its label, or its name where it has none.
+    pub label: String,
+    /// Distinct facts in all splits.
+    pub facts: usize,
+    /// Distinct heads.
+    pub subjects: usize,
+    /// Distinct tails.
+    pub objects: usize,
+    /// The share of subjects that have exactly one object.
+    pub one_object: f64,
+    /// The share of objects that have exactly one subject.
+    pub one_subject: f64,
+    /// Whether nearly every subject has exactly one object.
+    pub functional: bool,
+    /// Whether nearly every object has exactly one subject.
+    pub inverse_functional: bool,
+    /// The share of its facts `(x, y)`, `x` and `y` different, for which `(y, x)` is a fact too.
+    pub symmetric: f64,
+    /// Facts that lead from an entity to itself.
+    pub reflexive: usize,
+    /// Other relations that have many of its facts turned round, the closest first.
+    pub inverse_of: Vec<RelatedRelation>,
+    /// Other relations that have many of its facts as they are, the closest first.
+    pub same_as: Vec<RelatedRelation>,
+}
+
+/// Another relation with the same pairs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RelatedRelation {
+    /// Its name.
+    pub relation: String,
+    /// How many facts both have.
+    pub shared: usize,
+    /// What share of this relation's facts that is.
+    pub share: f64,
+    /// What share of the other's.
+    pub share_of_other: f64,
+}
+
+/// How many facts two relations share; the second with its direction.
+type Shared = HashMap<(RelationId, Link), usize>;
+
+impl RelationProfile {
+    /// Those of all relations of `dataset`, most facts first.
+    pub fn all(dataset: &Dataset) -> Vec<Self> {
+        let answers = dataset.answers();
+        let counts = Counts::of(&answers, Link::count(dataset.names.relations.len()));
+        let relations = (0..dataset.names.relations.len() as u32).map(RelationId);
+        let mut related: HashMap<RelationId, Vec<(Link, usize)>> = HashMap::new();
+        for (&(relation, link), &shared) in &counts.shared {
+            related.entry(relation).or_default().push((link, shared));
+        }
+        let mut all: Vec<Self> = relations
+            .map(|relation| {
+                let related = related.get(&relation).map_or(&[][..], Vec::as_slice);
+                counts.profile(dataset, relation, related)
+            })
+            .collect();
+        all.sort_by_key(|profile| std::cmp::Reverse(profile.facts));
+        all
+    }
+}
+
+/// What is counted over all entities.
+struct Counts {
+    /// For each link: its sources, those with one target, its pairs, those of an entity with itself.
+    links: Vec<[usize; 4]>,
+    shared: Shared,
+}
+
+impl Counts {
+    fn of(answers: &Adjacency, links: usize) -> Self {
+        let none = || Counts { links: vec![[0; 4]; links], shared: Shared::new() };
+        let entities = (0..answers.entities() as u32).into_par_iter().with_min_len(1024).map(EntityId);
+        let count = |mut counts: Counts, entity| {
+            counts.add(answers, entity);
+            counts
+        };
+        entities.fold(none, count).reduce(none, Counts::and)
+    }
+
+    fn add(&mut self, answers: &Adjacency, entity: EntityId) {
+        let edges = answers.edges(entity);
+        for run in edges.chunk_by(|a, b| a.link == b.link) {
+            let own = run.iter().filter(|edge| edge.target == entity).count();
+            let counted = &mut self.links[run[0].link.index()];
+            for (sum, more) in counted.iter_mut().zip([1, usize::from(run.len() == 1), run.len(), own]) {
+                *sum += more;
+            }
+        }
+        let mut by_target = edges.to_vec();
+        by_target.sort_unstable_by_key(|edge| (edge.target, edge.link));
+        for joined in by_target.chunk_by(|a, b| a.target == b.target) {
+            if joined[0].target == entity || joined.len() > MOST_LINKS {
+                continue;
+            }
+            for edge in joined.iter().filter(|edge| edge.link.direction() == Direction::Forward) {
+                let Some(relation) = edge.link.relation() else { continue };
+                for other in joined.iter().filter(|other| other.link != edge.link) {
+                    *self.shared.entry((relation, other.link)).or_default() += 1;
+                }
+            }
+        }
+    }
+
+    fn and(mut self, other: Counts) -> Self {
+        for (sum, more) in self.links.iter_mut().zip(other.links) {
+            sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+        }
+        other.shared.into_iter().for_each(|(pair, more)| *self.shared.entry(pair).or_default() += more);
+        self
+    }
+
+    fn profile(&self, dataset: &Dataset, relation: RelationId, related: &[(Link, usize)]) -> RelationProfile {
+        let names = &dataset.names;
+        let (forward, inverse) = (Link::forward(relation), Link::inverse_of(relation));
+        let [subjects, single_objects, facts, reflexive] = self.links[forward.index()];
+        let [objects, single_subjects, ..] = self.links[inverse.index()];
+        let share = |part: usize, of: usize| if of == 0 { 0.0 } else { part as f64 / of as f64 };
+        let (one_object, one_subject) = (share(single_objects, subjects), share(single_subjects, objects));
+        let others = |direction: Direction| {
+            let mut found: Vec<RelatedRelation> = Vec::new();
+            for &(link, shared) in related.iter().filter(|(link, _)| link.direction() == direction) {
+                let other = link.relation().expect("an edge of the graph has a relation");
+                let in_other = self.links[Link::forward(other).index()][2];
+                let related = RelatedRelation {
+                    relation: names.relation(other).to_owned(),
+                    shared,
+                    share: share(shared, facts),
+                    share_of_other: share(shared, in_other),
+                };
+                let enough =
+                    shared >= SHARED.min(facts) && related.share.max(related.share_of_other) >= RELATED;
+                if other != relation && enough {
+                    found.push(related);
+                }
+            }
+            found.sort_by(|a, b| b.shared.cmp(&a.shared).then_with(|| a.relation.cmp(&b.relation)));
+            found
+        };
+        let turned = related.iter().find(|(link, _)| *link == inverse).map_or(0, |(_, shared)| *shared);
+        RelationProfile {
+            relation: names.relation(relation).to_owned(),
+            label: names.relation_label(relation).to_owned(),
+            facts,
+            subjects,
+            objects,
+            one_object,
+            one_subject,
+            functional: one_object >= ONE,
+            inverse_functional: one_subject >= ONE,
+            symmetric: share(turned, facts - reflexive),
+            reflexive,
+            inverse_of: others(Direction::Inverse),
+            same_as: others(Direction::Forward),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{Known, Names, Triple};
+    use std::sync::Arc;
+
+    fn profiles(
+        relations: &[&str],
+        facts: &[(u32, u32, u32)],
+        test: &[(u32, u32, u32)],
+    ) -> Vec<RelationProfile> {
+        let list = |facts: &[(u32, u32, u32)]| -> Arc<[Triple]> {
+            facts.iter().map(|&(head, relation, tail)| Triple::new(head, relation, tail)).collect()
+        };
+        let (facts, entities) = (list(facts), (0..30).map(|id| id.to_string()).collect::<Vec<_>>());
+        RelationProfile::all(&Dataset {
+            names: Arc::new(Names {
+                entities: entities.iter().map(String::as_str).collect(),
+                relations: relations.iter().copied().collect(),
+                ..Names::default()
+            }),
+            known: Known { queries: facts.clone(), facts, ..Known::default() },
+            test: list(test),
+            ..Dataset::default()
+        })
+    }
+
+    #[test]
+    fn a_relation_its_inverse_and_its_double_are_recognised() {
+        let mut facts = Vec::new();
+        for child in 0..10 {
+            facts.extend([(child, 0, 20 + child % 3), (20 + child % 3, 1, child)]);
+            facts.push((child, 2, (child + 5) % 10));
+            if child < 6 {
+                facts.push((child, 3, 20 + child % 3));
+            }
+        }
+        let found = profiles(&["child_of", "parent_of", "twin_of", "son_of"], &facts, &[(9, 3, 20)]);
+        let named = |name: &str| found.iter().find(|profile| profile.relation == name).unwrap();
+        let child = named("child_of");
+        assert_eq!((child.facts, child.subjects, child.objects), (10, 10, 3));
+        assert!(child.functional && !child.inverse_functional && child.symmetric == 0.0);
+        let parent = &child.inverse_of[0];
+        assert_eq!((parent.relation.as_str(), parent.shared, parent.share), ("parent_of", 10, 1.0));
+        assert_eq!(child.inverse_of.len(), 1);
+        assert!(named("parent_of").inverse_functional && !named("parent_of").functional);
+        let twins = named("twin_of");
+        assert_eq!((twins.symmetric, twins.functional, twins.inverse_functional), (1.0, true, true));
+        // The test split counts too: the seventh son.
+        let son = named("son_of");
+        assert_eq!((son.facts, son.same_as[0].relation.as_str(), son.same_as[0].share), (7, "child_of", 1.0));
+        assert_eq!(child.same_as[0].share_of_other, 1.0);
+    }
+
+    #[test]
+    fn one_entity_and_a_relation_without_facts_have_a_profile() {
+        let found = profiles(&["knows", "never"], &[(0, 0, 0)], &[]);
+        let knows = &found[0];
+        assert_eq!((knows.facts, knows.subjects, knows.objects, knows.reflexive), (1, 1, 1, 1));
+        assert_eq!((knows.symmetric, knows.functional), (0.0, true));
+        assert_eq!((found[1].facts, found[1].functional), (0, false));
+    }
+}
