@@ -77,6 +77,38 @@ fn a_run_without_probabilities_says_so_and_gets_them_by_the_same_command() {
     assert!(said.contains("calibration.json: is gone or has changed since it was written"), "{said}");
 }
 
+/// How many facts of the test split are among the first so many of `facts`. Those of the validation split are left out:
+/// probabilities were fitted to them.
+fn of_test(facts: &[&Value], first: usize) -> usize {
+    let judged = facts.iter().filter(|fact| fact["held_out"] != "valid");
+    judged.take(first).filter(|fact| fact["held_out"] == "test").count()
+}
+
+#[test]
+fn across_queries_a_probability_says_more_than_a_score() {
+    let tool = Tool::new();
+    for samples in ["rules.samples=500", "rules.samples=0"] {
+        tool.json(&["run", "--out", "run", "--set", "system=rules", "--set", samples]);
+        tool.done(&["complete", "run", "--top", "100000", "--out", "all.jsonl"]);
+        let all = facts(&tool, "all.jsonl");
+        let by_probability: Vec<&Value> = all.iter().collect();
+        let mut by_score = by_probability.clone();
+        by_score.sort_by(|a, b| b["score"].as_f64().unwrap().total_cmp(&a["score"].as_f64().unwrap()));
+        let [likely, high] = [&by_probability, &by_score].map(|facts| of_test(facts, 200));
+        assert!(likely > high + 10, "{samples}: {likely} by probability, {high} by score");
+        // They are shares: of those that are said to be likely, as many are true.
+        let said: Vec<&Value> =
+            all.iter().filter(|fact| fact["held_out"] != "valid" && probability(fact) >= 0.5).collect();
+        let expected: f64 = said.iter().map(|fact| probability(fact)).sum();
+        let found = of_test(&said, usize::MAX) as f64;
+        assert!(
+            (expected - found).abs() < 0.15 * found,
+            "{samples}: {expected} of {} expected, {found}",
+            said.len()
+        );
+    }
+}
+
 #[test]
 fn where_the_validation_split_is_learnt_there_is_nothing_to_calibrate_on() {
     let tool = Tool::new();

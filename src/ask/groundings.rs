@@ -64,6 +64,7 @@ impl Model {
         let mut search = Grounding {
             targets: |entity, link| graph.targets(entity, link),
             distinct: ApplyOptions::default().distinct,
+            avoid: wanted.shape.constant().filter(|_| ApplyOptions::default().distinct),
             tries: TRIES,
         };
         search.each(start, &body, end, &mut |trail| {

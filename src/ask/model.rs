@@ -5,7 +5,7 @@ use super::elsewhere::{OtherGraph, other_data, without_entities};
 use super::{AskError, HeldOut, NameIndex, Naming, RunReport};
 use crate::config::{Config, Layer, System};
 use crate::embed::Embedding;
-use crate::eval::calibration::Calibrator;
+use crate::eval::calibration::{Calibration, Calibrator};
 use crate::eval::{Protocol, Report, Split, evaluate_relations, evaluate_split};
 use crate::graph::{Adjacency, Dataset, Direction, EntityId, Graph, Known, Names, Query, RelationId, Triple};
 use crate::plan::Stage;
@@ -31,6 +31,7 @@ pub struct Model {
     pub(super) artifacts: Artifacts,
     pub(super) reasoner: Arc<dyn Explains>,
     pub(super) calibrator: Option<Calibrator>,
+    pub(super) open_calibrator: Option<Calibrator>,
     seed: u64,
     /// Where it answers, if not on the graph it was learnt from.
     on: Option<OtherGraph>,
@@ -159,14 +160,17 @@ impl Model {
         let reasoner = artifacts.reasoner()?;
         // Rules are shown beside paths, whichever reasoner answers.
         artifacts.rules()?;
-        let calibrator =
-            artifacts.calibration()?.map(|calibration| Calibrator::new(calibration, &dataset.names));
+        let calibration = artifacts.calibration()?;
+        let calibrator = |of: &Calibration| Calibrator::new(of, &dataset.names);
+        let open_calibrator = calibration.and_then(Calibration::open).map(calibrator);
+        let calibrator = calibration.map(calibrator);
         Ok(Self {
             directory,
             dataset,
             artifacts,
             reasoner,
             calibrator,
+            open_calibrator,
             seed,
             on: None,
             results: OnceLock::new(),

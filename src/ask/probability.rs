@@ -32,6 +32,12 @@ impl Model {
         Probabilities { calibrator: self.calibrator.as_ref(), list }
     }
 
+    /// The same where nobody knows whether the query has an answer, as when everything is asked.
+    pub(super) fn open_probabilities(&self, found: &Found) -> Probabilities<'_> {
+        let calibrator = self.open_calibrator.as_ref().or(self.calibrator.as_ref());
+        Probabilities { calibrator, ..self.probabilities(found) }
+    }
+
     /// Why answers have no probability, and the remedy; `None` if they have one.
     ///
     /// # Errors

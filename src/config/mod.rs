@@ -13,7 +13,7 @@ pub use named::{Named, named, names};
 use crate::embed::{ModelKind, Settings};
 use crate::eval::{Side, Ties};
 use crate::propagate;
-use crate::rule::{Aggregate, ApplyOptions, MineOptions, MiningBudget, RuleType};
+use crate::rule::{Aggregate, ApplyOptions, Keep, MineOptions, MiningBudget, RuleType};
 use crate::settings::{expect, number, whole};
 use crate::walk::WalkConfig;
 use serde::{Deserialize, Serialize};
@@ -94,18 +94,30 @@ pub struct RulesConfig {
     pub types: Vec<RuleType>,
     /// The longest body of a cyclic rule.
     pub max_length: usize,
+    /// Whether longer bodies are tried where all others are counted before the seconds are over. They are kept where
+    /// validation ranks better by them.
+    pub longer: bool,
     /// The longest body of a rule with constants.
     pub max_acyclic_length: usize,
     /// The fewest correct predictions of a rule that is kept.
     pub min_support: u64,
     /// The lowest confidence of a rule that is kept.
     pub min_confidence: f64,
+    /// For every relation, direction and constant, the most rules with constants that are kept.
+    pub max_bodies: usize,
+    /// Which of them: `adding`, those that add most to what the others explain, or `confident`, the most confident.
+    pub keep: Keep,
+    /// Bodies with more groundings than this are counted from a sample of them.
+    pub max_groundings: u64,
     /// Rules of a lower confidence than this give the walker no reward.
     pub threshold: f64,
     /// How the confidences of the rules that predict an entity become its score.
     pub aggregate: Aggregate,
     /// How many answers of a query rules give.
     pub top: usize,
+    /// Whether rules that answer alone also go by what is known of a candidate (whether it is linked to the subject, is
+    /// such an answer elsewhere, and how often), weighed by relation and direction on the validation split.
+    pub signals: bool,
 }
 
 impl Default for RulesConfig {
@@ -115,12 +127,17 @@ impl Default for RulesConfig {
             samples: 0,
             types: vec![RuleType::Cyclic],
             max_length: 3,
+            longer: false,
             max_acyclic_length: 1,
             min_support: 2,
             min_confidence: 0.01,
+            max_bodies: MineOptions::default().max_bodies,
+            keep: Keep::default(),
+            max_groundings: MineOptions::default().max_groundings,
             threshold: 0.15,
             aggregate: Aggregate::default(),
             top: 100,
+            signals: false,
         }
     }
 }
@@ -136,6 +153,8 @@ impl RulesConfig {
         number("threshold", self.threshold, 0.0..=1.0)?;
         whole("max_length", self.max_length, 1..=5)?;
         whole("max_acyclic_length", self.max_acyclic_length, 1..=5)?;
+        whole("max_bodies", self.max_bodies, 1..)?;
+        whole("max_groundings", self.max_groundings, 1..)?;
         expect(!self.types.is_empty(), "types", "at least one of cyclic, acyclic, zero", "none")?;
         whole("top", self.top, 1..)
     }
@@ -154,15 +173,18 @@ impl RulesConfig {
             seed,
             min_support: self.min_support,
             min_confidence: self.min_confidence,
+            max_bodies: self.max_bodies,
+            keep: self.keep,
+            max_groundings: self.max_groundings,
             ..MineOptions::default()
         }
     }
 
     /// These settings with those that mining ignores set to fixed values.
     pub fn mined(&self) -> Self {
-        let Self { threshold, aggregate, top, seconds, .. } = Self::default();
+        let Self { threshold, aggregate, top, signals, seconds, .. } = Self::default();
         let seconds = if self.samples > 0 { seconds } else { self.seconds };
-        Self { threshold, aggregate, top, seconds, ..self.clone() }
+        Self { threshold, aggregate, top, signals, seconds, ..self.clone() }
     }
 
     /// The same as options for applying rules.
@@ -276,6 +298,21 @@ impl Default for EvalConfig {
 }
 
 impl Config {
+    /// The members that answer together: those of the blend, or rules with what is known of a candidate.
+    pub fn blended(&self) -> BlendConfig {
+        match self.system {
+            System::Rules => BlendConfig {
+                with_rules: true,
+                with_walker: false,
+                with_embedding: false,
+                with_propagator: false,
+                rules: 1.0,
+                ..self.blend
+            },
+            _ => self.blend,
+        }
+    }
+
     /// What is wrong with the values, by key.
     ///
     /// # Errors

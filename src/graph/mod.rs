@@ -17,6 +17,7 @@ mod read;
 mod relations;
 mod split;
 mod stats;
+mod subjects;
 mod vocabulary;
 mod write;
 
@@ -34,5 +35,6 @@ pub use read::{ReadOptions, panic_is_caught, read, read_file};
 pub use relations::OtherRelations;
 pub use split::{SplitShares, evenly};
 pub use stats::{Spread, Statistics};
+pub use subjects::{count_queries, sensible_queries, subjects};
 pub use vocabulary::Vocabulary;
 pub use write::{check_writable, write_dataset, write_file, write_packed};

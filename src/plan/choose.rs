@@ -83,6 +83,7 @@ pub fn choose(shape: &GraphSize, resources: &Resources) -> Plan {
     if shape.entities >= LARGE || !walker.fits {
         config.rules.types = vec![RuleType::Cyclic, RuleType::Acyclic, RuleType::Zero];
     }
+    config.rules.longer = true;
     if shape.facts >= MANY_FACTS {
         config.rules.min_support = 5;
     }
@@ -99,6 +100,7 @@ pub fn choose(shape: &GraphSize, resources: &Resources) -> Plan {
         (false, false) => {
             // Too large for any network; rules scale.
             config.system = System::Rules;
+            config.rules.signals = true;
             let left = 0.9 * budget - by_rules(shape, resources);
             config.rules.seconds = left.clamp(0.2 * budget, 0.8 * budget).max(1.0);
             Some("networks")
@@ -156,7 +158,8 @@ impl fmt::Display for Plan {
             write!(f, " {model} of dimension {dimension}, {epochs} epochs, about {};", about(embedding))?;
         }
         if stages.contains(&Stage::Rules) {
-            write!(f, " rules up to length {}, at most {};", rules.max_length, about(mining))?;
+            let longer = if rules.longer { ", longer where that helps" } else { "" };
+            write!(f, " rules up to length {}{longer}, at most {};", rules.max_length, about(mining))?;
         }
         if stages.contains(&Stage::Training) {
             let (width, hops, epochs) = (walk.dimension, walk.hops, walk.epochs);

@@ -69,7 +69,7 @@ impl Stage {
                 let speaks = config.system == System::Propagator || (blends && blend.with_propagator);
                 speaks || (walks && walk.needs_propagator())
             }
-            Stage::Blending => blends,
+            Stage::Blending => blends || (config.system == System::Rules && config.rules.signals),
             Stage::Calibration => true,
         };
         let mut stages: Vec<Stage> = Self::ALL.into_iter().filter(wanted).collect();

@@ -3,19 +3,22 @@
 //! Rules, walker and propagator give candidates, each with a rule or a path that supports it; the embedding model re-scores
 //! and adds none. Each member may be left out, but not all of those that give candidates.
 //!
-//! A candidate's score is `w · x`. Its features `x` are the logarithms of what the members give it and three signals
+//! A candidate's score is `w · x`. Its features `x` are the logarithms of what the members give it and the signals
 //! about it ([`FeatureWeights`]); the weights are fitted on the validation split ([`fit`](super::fit)), for every relation
 //! and direction.
 
-use super::fit::{Judged, WIDTH, fit};
-use super::recipe::{FeatureWeights, Recipe, WeightsByLink, score};
+use super::fit::{Judged, WIDTH, added_by, fit};
+use super::recipe::{
+    EMBEDDING, FREQUENCY, FeatureWeights, LINKED, LINKED_BACK, PROPAGATOR, RULES, RULES_ABSENT, RULES_SURE,
+    Recipe, TAKEN, WALKER, WALKER_ABSENT, WeightsByLink, score,
+};
 use super::{
     ByPropagator, ByRules, ByWalker, Candidate, Evidence, Explains, Found, Reasoned, Rescored, ScoreWithout,
 };
 use super::{ranked, unless_stopped};
 use crate::embed::Embedding;
 use crate::eval::{Answers, EvalError, Reasoner, ReasonerError, Scored, Side};
-use crate::graph::{Adjacency, Direction, EntityId, Graph, Names, Query, Triple};
+use crate::graph::{Adjacency, Direction, EntityId, Graph, Link, Names, Query, RelationId, Triple};
 use crate::progress::{Interrupted, Progress, Silent};
 use crate::rule::{RuleAnswer, UNPREDICTED};
 use crate::walk;
@@ -25,6 +28,8 @@ use std::sync::Arc;
 
 /// The floor on probabilities, of members that list candidates and of those that score all.
 const LEAST: [f64; 2] = [1e-4, 1e-16];
+/// The ceiling on how sure rules are: that of a score of 1 - 1e-6.
+const SUREST: f64 = 13.8;
 /// Candidates that the propagator adds at most: those beyond have hardly any of the mass, and cost the other members time.
 const PROPAGATED: usize = 100;
 /// Queries that are answered at once at most.
@@ -33,6 +38,8 @@ const AT_ONCE: usize = 1024;
 const FITTED_AT_ONCE: usize = 512;
 /// The most candidates per query for fitting: the right one and the best of the others.
 const FITTED_CANDIDATES: usize = 128;
+/// A member that adds less MRR than this adds nothing: within the noise of a few thousand queries.
+const ADDS_NOTHING: f64 = 5e-4;
 /// With fewer queries than this the given weights are used.
 const FEWEST: usize = 20;
 
@@ -74,6 +81,12 @@ impl Blend {
     fn scored(&self, query: Query, seen: &[Seen]) -> Vec<Scored> {
         let weights = self.weights.of(query.link);
         seen.iter().map(|one| Scored { entity: one.entity, score: score(&one.features, weights) }).collect()
+    }
+
+    /// Whether rules answer alone. They rank what none of them predicts as well, by its frequency, after everything else.
+    fn rules_alone(&self) -> bool {
+        let Members { rules, walker, embedding, propagator } = &self.members;
+        rules.is_some() && walker.is_none() && embedding.is_none() && propagator.is_none()
     }
 
     /// The scores of the members for the candidates of rules and walker.
@@ -156,9 +169,11 @@ impl Blend {
             let stated = self.graph.targets(one.entity, query.link.reversed()).len();
             let times = stated - usize::from(stated > 0 && is_fact(one.entity));
             let is_linked = linked.binary_search(&one.entity).is_ok();
-            one.features[6] = f32::from(u8::from(is_linked));
-            one.features[7] = f32::from(u8::from(times > 0));
-            one.features[8] = (1.0 + times as f32).ln();
+            let back = is_linked && self.graph.contains(query.subject, query.link.reversed(), one.entity);
+            one.features[LINKED] = f32::from(u8::from(is_linked));
+            one.features[LINKED_BACK] = f32::from(u8::from(back));
+            one.features[TAKEN] = f32::from(u8::from(times > 0));
+            one.features[FREQUENCY] = (1.0 + times as f32).ln();
         }
     }
 
@@ -196,12 +211,13 @@ impl Blend {
             progress.advance(done as u64, &"");
         }
         let [tail, head] = [Direction::Forward, Direction::Inverse].map(|direction| {
-            let given = *self.weights.of(crate::graph::Link::new(crate::graph::RelationId(0), direction));
+            let given = *self.given(direction);
             let queries = &judged[usize::from(direction == Direction::Inverse)];
             fit(if queries.len() < FEWEST { &[] } else { queries }, &given)
         });
-        let recipe = Recipe::fitted(&tail, &head, names);
-        progress.end(&self.shown(&recipe.general));
+        let mut recipe = Recipe::fitted(&tail, &head, names);
+        recipe.adds = self.added(&judged);
+        progress.end(&self.shown(&recipe));
         Ok(recipe)
     }
 
@@ -219,16 +235,58 @@ impl Blend {
         Some(Judged { link: query.link, candidates, target: 0 })
     }
 
-    /// What `weights` give to the members.
-    fn shown(&self, weights: &FeatureWeights) -> String {
+    /// The members by their names, with the places of their features.
+    fn parts(&self) -> Vec<(&'static str, &'static [usize])> {
         let Members { rules, walker, embedding, propagator } = &self.members;
-        let shown = [
-            rules.as_ref().map(|_| format!("rules {:.2}", weights.rules)),
-            walker.as_ref().map(|_| format!("walker {:.2}", weights.walker)),
-            embedding.as_ref().map(|_| format!("embedding {:.2}", weights.embedding)),
-            propagator.as_ref().map(|_| format!("propagator {:.2}", weights.propagator)),
+        let parts: [(bool, &str, &[usize]); 4] = [
+            (rules.is_some(), "rules", &[RULES, RULES_ABSENT, RULES_SURE]),
+            (walker.is_some(), "walker", &[WALKER, WALKER_ABSENT]),
+            (embedding.is_some(), "embedding", &[EMBEDDING]),
+            (propagator.is_some(), "propagator", &[PROPAGATOR]),
         ];
-        shown.into_iter().flatten().collect::<Vec<String>>().join(", ")
+        parts.into_iter().filter(|part| part.0).map(|(_, name, places)| (name, places)).collect()
+    }
+
+    /// What each member adds to the others, if there are others, in MRR over tail and head queries.
+    fn added(&self, judged: &[Vec<Judged>; 2]) -> BTreeMap<String, f64> {
+        let parts = self.parts();
+        let all: usize = judged.iter().map(Vec::len).sum();
+        if parts.len() < 2 || all < FEWEST {
+            return BTreeMap::new();
+        }
+        let added = |(name, places): (&str, &[usize])| {
+            let sum: f64 = [Direction::Forward, Direction::Inverse]
+                .iter()
+                .zip(judged)
+                .map(|(&direction, queries)| {
+                    added_by(queries, self.given(direction), places) * queries.len() as f64
+                })
+                .sum();
+            (name.to_owned(), sum / all as f64)
+        };
+        parts.into_iter().map(added).collect()
+    }
+
+    /// The weights that were given for queries of a direction.
+    fn given(&self, direction: Direction) -> &[f64; WIDTH] {
+        self.weights.of(Link::new(RelationId(0), direction))
+    }
+
+    /// What `recipe` gives to the members, and what they add.
+    fn shown(&self, recipe: &Recipe) -> String {
+        let FeatureWeights { rules, walker, embedding, propagator, .. } = recipe.general;
+        let weight = |name: &str| match name {
+            "rules" => rules,
+            "walker" => walker,
+            "embedding" => embedding,
+            _ => propagator,
+        };
+        let one = |(name, _): (&str, &[usize])| match recipe.adds.get(name) {
+            Some(&adds) if adds < ADDS_NOTHING => format!("{name} {:.2} (adds nothing)", weight(name)),
+            Some(&adds) => format!("{name} {:.2} (adds {:.1} MRR)", weight(name), 100.0 * adds),
+            None => format!("{name} {:.2}", weight(name)),
+        };
+        self.parts().into_iter().map(one).collect::<Vec<String>>().join(", ")
     }
 }
 
@@ -278,19 +336,21 @@ fn seen(by_rules: &[RuleAnswer], walked: &[walk::WalkedAnswer], dense: &[Dense<'
     // No member has listed it yet.
     let absent = |entity: EntityId| {
         let mut features = [0.0; WIDTH];
-        (features[1], features[3]) = (1.0, 1.0);
-        (features[4], features[5]) = (embedded.log_prob(entity) as f32, propagated.log_prob(entity) as f32);
+        (features[RULES_ABSENT], features[WALKER_ABSENT]) = (1.0, 1.0);
+        features[EMBEDDING] = embedded.log_prob(entity) as f32;
+        features[PROPAGATOR] = propagated.log_prob(entity) as f32;
         Seen { entity, rule: None, features }
     };
     for RuleAnswer { scored, rule } in by_rules.iter().filter(|answer| answer.scored.score > UNPREDICTED) {
         let seen = found.entry(scored.entity).or_insert_with(|| absent(scored.entity));
-        (seen.features[0], seen.features[1]) = (scored.score.max(LEAST[0]).ln() as f32, 0.0);
+        [seen.features[RULES], seen.features[RULES_SURE]] = of_rules(scored.score);
+        seen.features[RULES_ABSENT] = 0.0;
         seen.rule = *rule;
     }
     for answer in walked {
         let share = f64::from(answer.score).exp() / total.max(f64::MIN_POSITIVE);
         let seen = found.entry(answer.entity).or_insert_with(|| absent(answer.entity));
-        (seen.features[2], seen.features[3]) = (share.max(LEAST[0]).ln() as f32, 0.0);
+        (seen.features[WALKER], seen.features[WALKER_ABSENT]) = (share.max(LEAST[0]).ln() as f32, 0.0);
     }
     for entity in propagated.best() {
         found.entry(entity).or_insert_with(|| absent(entity));
@@ -298,10 +358,35 @@ fn seen(by_rules: &[RuleAnswer], walked: &[walk::WalkedAnswer], dense: &[Dense<'
     found.into_values().collect()
 }
 
+/// What the score of rules comes to as features: its logarithm, and how sure it is.
+fn of_rules(score: f64) -> [f32; 2] {
+    [score.max(LEAST[0]).ln() as f32, (-(-score).ln_1p()).clamp(0.0, SUREST) as f32]
+}
+
+/// Appends the answers that no rule predicts, in the order of `by_rules`, below all others.
+fn add_unpredicted(scored: &mut Vec<Scored>, by_rules: &[RuleAnswer]) {
+    let lowest = scored.iter().map(|one| one.score).fold(0.0, f64::min);
+    let rest = by_rules.iter().filter(|answer| answer.scored.score <= UNPREDICTED);
+    let below = |answer: &RuleAnswer| {
+        let Scored { entity, score } = answer.scored;
+        Scored { entity, score: lowest - 2.0 + score / UNPREDICTED }
+    };
+    scored.extend(rest.map(below));
+}
+
 impl Reasoner for Blend {
     fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
-        let scored = |(query, seen): (&Query, Vec<Seen>)| self.scored(*query, &seen);
-        Ok(Answers::Listed(queries.iter().zip(self.seen(queries, &Silent)?).map(scored).collect()))
+        let by_rules = self.by_rules(queries, &Silent)?;
+        let seen = self.seen_beside(queries, &by_rules, &self.walked(queries, &Silent)?, None, &Silent)?;
+        let alone = self.rules_alone();
+        let scored = |((query, seen), by_rules): ((&Query, Vec<Seen>), Vec<RuleAnswer>)| {
+            let mut scored = self.scored(*query, &seen);
+            if alone {
+                add_unpredicted(&mut scored, &by_rules);
+            }
+            scored
+        };
+        Ok(Answers::Listed(queries.iter().zip(seen).zip(by_rules).map(scored).collect()))
     }
 
     /// Rules leave facts out; the others do not.
@@ -399,8 +484,11 @@ impl Explains for Blend {
         }
         let weights = self.weights.of(query.link);
         let part = |by_rules: Option<f64>| match by_rules {
-            Some(score) => weights[0] * score.max(LEAST[0]).ln(),
-            None => weights[1],
+            Some(score) => {
+                let [certain, sure] = of_rules(score);
+                weights[RULES] * f64::from(certain) + weights[RULES_SURE] * f64::from(sure)
+            }
+            None => weights[RULES_ABSENT],
         };
         Rescored::Score(candidate.score + part(after) - part(Some(before)))
     }
@@ -419,7 +507,6 @@ fn together(mut by_rules: Vec<Reasoned>, mut ways: Vec<Reasoned>, most: usize) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{Link, RelationId};
     use crate::reason::Hop;
 
     #[test]
@@ -432,8 +519,8 @@ mod tests {
         assert_eq!(seen.len(), 1);
         let Seen { entity, rule, features } = seen[0];
         assert_eq!((entity, rule), (EntityId(0), Some(7)));
-        assert_eq!(features[..4], [0.5f32.ln(), 0.0, 0.0, 1.0]);
-        assert!(features[4] < 0.0);
+        assert_eq!(features[..EMBEDDING], [0.5f32.ln(), 0.0, 2.0f32.ln(), 0.0, 1.0]);
+        assert!(features[EMBEDDING] < 0.0);
     }
 
     #[test]
@@ -474,8 +561,13 @@ mod tests {
         let mut seen = [bare(1), bare(4)];
         let query = Query { subject: EntityId(0), link: Link::forward(RelationId(1)) };
         blend.add_signals(query, None, &mut seen);
-        assert_eq!(seen[0].features[6..], [1.0, 1.0, 3.0f32.ln()]);
-        assert_eq!(seen[1].features[6..], [0.0, 0.0, 0.0]);
+        assert_eq!(seen[0].features[LINKED..], [1.0, 0.0, 1.0, 3.0f32.ln()]);
+        assert_eq!(seen[1].features[LINKED..], [0.0; 4]);
+        // The other way round: 1 has r1 from 2.
+        let query = Query { subject: EntityId(2), link: Link::inverse_of(RelationId(1)) };
+        let mut seen = [bare(1)];
+        blend.add_signals(query, None, &mut seen);
+        assert_eq!(seen[0].features[LINKED..], [1.0, 1.0, 0.0, 0.0]);
     }
 
     #[test]

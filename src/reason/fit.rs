@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 
 /// How many features a candidate has.
-pub const WIDTH: usize = 9;
+pub const WIDTH: usize = 11;
 /// The features of a candidate, or their weights.
 pub type Row = [f64; WIDTH];
 
@@ -248,6 +248,37 @@ fn best_pull(all: &[&Judged], links: &BTreeMap<Link, Vec<&Judged>>, given: &Row)
     PULLS[best]
 }
 
+/// How much MRR the features at `places` add to the others, by queries that the weights were not fitted to.
+pub fn added_by(queries: &[Judged], given: &Row, places: &[usize]) -> f64 {
+    let without: Vec<Judged> = queries
+        .iter()
+        .map(|query| {
+            let mut query = query.clone();
+            query.candidates.iter_mut().for_each(|row| places.iter().for_each(|&at| row[at] = 0.0));
+            query
+        })
+        .collect();
+    cross_fitted_mrr(queries, given) - cross_fitted_mrr(&without, given)
+}
+
+/// The MRR of common weights, each query ranked by those that were fitted without its fold.
+fn cross_fitted_mrr(queries: &[Judged], given: &Row) -> f64 {
+    let mut sum = 0.0;
+    for fold in 0..FOLDS {
+        let fitted: Vec<&Judged> =
+            queries.iter().enumerate().filter(|(at, _)| at % FOLDS != fold).map(|(_, query)| query).collect();
+        let weights = fit_common(&fitted, given);
+        let apart: Vec<&Judged> = queries.iter().skip(fold).step_by(FOLDS).collect();
+        sum += apart
+            .par_iter()
+            .map(|query| query.reciprocal_rank(&weights))
+            .collect::<Vec<f64>>()
+            .iter()
+            .sum::<f64>();
+    }
+    sum / queries.len().max(1) as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -331,6 +362,16 @@ mod tests {
         let fitted = fit(&queries, &row([0.5; 4]));
         let far = fitted.own.values().map(|own| (own[0] - fitted.common[0]).abs()).fold(0.0, f64::max);
         assert!(far < 0.4, "{far}");
+    }
+
+    #[test]
+    fn what_says_nothing_adds_nothing() {
+        let truth = row([1.5, 1.0, 0.0, 0.0]);
+        let queries = drawn(&truth, Link::forward(RelationId(0)), 2000, 9);
+        let adds = |places: &[usize]| added_by(&queries, &row([0.3; 4]), places);
+        assert!(adds(&[0]) > 0.1 && adds(&[1]) > 0.05, "{} {}", adds(&[0]), adds(&[1]));
+        assert!(adds(&[2, 3]).abs() < 0.005, "{}", adds(&[2, 3]));
+        assert_eq!(added_by(&[], &row([0.3; 4]), &[0]), 0.0);
     }
 
     #[test]

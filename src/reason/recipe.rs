@@ -10,6 +10,19 @@ use std::collections::{BTreeMap, HashMap};
 /// below what rules and walkers list (their hundredth answer has about a hundredth of the mass), above what is impossible.
 pub(super) const ABSENT: f64 = 1e-4;
 
+/// The places of the features in a [`Row`].
+pub(super) const RULES: usize = 0;
+pub(super) const RULES_ABSENT: usize = 1;
+pub(super) const RULES_SURE: usize = 2;
+pub(super) const WALKER: usize = 3;
+pub(super) const WALKER_ABSENT: usize = 4;
+pub(super) const EMBEDDING: usize = 5;
+pub(super) const PROPAGATOR: usize = 6;
+pub(super) const LINKED: usize = 7;
+pub(super) const LINKED_BACK: usize = 8;
+pub(super) const TAKEN: usize = 9;
+pub(super) const FREQUENCY: usize = 10;
+
 /// The weight of each feature of a candidate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Written")]
@@ -18,6 +31,8 @@ pub struct FeatureWeights {
     pub rules: f64,
     /// That no rule lists it.
     pub rules_absent: f64,
+    /// How sure the rules are: minus the logarithm of one minus their score. By noisy-or, confidences add up here.
+    pub rules_sure: f64,
     /// The logarithm of the walker's probability among its answers.
     pub walker: f64,
     /// That the walker did not reach it.
@@ -28,6 +43,8 @@ pub struct FeatureWeights {
     pub propagator: f64,
     /// That the graph links it to the subject already, by whatever relation.
     pub linked: f64,
+    /// That it is linked to the subject by the relation that is asked for, the other way round.
+    pub linked_back: f64,
     /// That the graph has it as an answer of this relation for another subject.
     pub taken: f64,
     /// The logarithm of how often it is such an answer, plus one.
@@ -36,15 +53,30 @@ pub struct FeatureWeights {
 
 impl FeatureWeights {
     pub(super) fn row(&self) -> Row {
-        let Self { rules, rules_absent, walker, walker_absent, embedding, propagator, .. } = *self;
-        let Self { linked, taken, frequency, .. } = *self;
-        [rules, rules_absent, walker, walker_absent, embedding, propagator, linked, taken, frequency]
+        let Self { rules, rules_absent, rules_sure, walker, walker_absent, embedding, propagator, .. } =
+            *self;
+        let Self { linked, linked_back, taken, frequency, .. } = *self;
+        let mut row = [0.0; WIDTH];
+        row[RULES..=RULES_SURE].copy_from_slice(&[rules, rules_absent, rules_sure]);
+        row[WALKER..=PROPAGATOR].copy_from_slice(&[walker, walker_absent, embedding, propagator]);
+        row[LINKED..=FREQUENCY].copy_from_slice(&[linked, linked_back, taken, frequency]);
+        row
     }
 
     pub(super) fn of_row(row: &Row) -> Self {
-        let [rules, rules_absent, walker, walker_absent, embedding, propagator, linked, taken, frequency] =
-            *row;
-        Self { rules, rules_absent, walker, walker_absent, embedding, propagator, linked, taken, frequency }
+        Self {
+            rules: row[RULES],
+            rules_absent: row[RULES_ABSENT],
+            rules_sure: row[RULES_SURE],
+            walker: row[WALKER],
+            walker_absent: row[WALKER_ABSENT],
+            embedding: row[EMBEDDING],
+            propagator: row[PROPAGATOR],
+            linked: row[LINKED],
+            linked_back: row[LINKED_BACK],
+            taken: row[TAKEN],
+            frequency: row[FREQUENCY],
+        }
     }
 }
 
@@ -70,26 +102,31 @@ impl From<BlendWeights> for FeatureWeights {
 struct Written {
     rules: f64,
     rules_absent: Option<f64>,
+    rules_sure: f64,
     walker: f64,
     walker_absent: Option<f64>,
     embedding: f64,
     propagator: f64,
     linked: f64,
+    linked_back: f64,
     taken: f64,
     frequency: f64,
 }
 
 impl From<Written> for FeatureWeights {
     fn from(written: Written) -> Self {
-        let Written { rules, walker, embedding, propagator, linked, taken, frequency, .. } = written;
+        let Written { rules, rules_sure, walker, embedding, propagator, .. } = written;
+        let Written { linked, linked_back, taken, frequency, .. } = written;
         Self {
             rules,
             rules_absent: written.rules_absent.unwrap_or(rules * ABSENT.ln()),
+            rules_sure,
             walker,
             walker_absent: written.walker_absent.unwrap_or(walker * ABSENT.ln()),
             embedding,
             propagator,
             linked,
+            linked_back,
             taken,
             frequency,
         }
@@ -106,12 +143,21 @@ pub struct Recipe {
     pub general_head: Option<FeatureWeights>,
     /// By relation and direction asked (`tail`, `head`).
     pub relations: BTreeMap<String, BTreeMap<String, FeatureWeights>>,
+    /// The MRR that each member adds to the others, on validation queries that the weights were not fitted to; empty
+    /// where none were fitted.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub adds: BTreeMap<String, f64>,
 }
 
 impl Recipe {
     /// The same weights for every query.
     pub fn of(general: BlendWeights) -> Self {
-        Self { general: general.into(), general_head: None, relations: BTreeMap::new() }
+        Self {
+            general: general.into(),
+            general_head: None,
+            relations: BTreeMap::new(),
+            adds: BTreeMap::new(),
+        }
     }
 
     /// What was fitted to tail and to head queries.
@@ -125,7 +171,7 @@ impl Recipe {
             }
         }
         let [general, general_head] = [tail, head].map(|fitted| FeatureWeights::of_row(&fitted.common));
-        Self { general, general_head: Some(general_head), relations }
+        Self { general, general_head: Some(general_head), relations, adds: BTreeMap::new() }
     }
 
     /// The weights by link.

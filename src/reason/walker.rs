@@ -68,7 +68,8 @@ impl ByWalker {
     /// A path along `links` from `start` to `end` whose entities are all different, if one is found within the limit.
     fn grounding(&self, start: EntityId, links: &[Link], end: EntityId) -> Option<Vec<Hop>> {
         let targets = |entity, link| self.graph.targets(entity, link);
-        let found = Grounding { targets, distinct: true, tries: TRIED }.find(start, links, Some(end))?;
+        let found =
+            Grounding { targets, distinct: true, avoid: None, tries: TRIED }.find(start, links, Some(end))?;
         let hop = |(&link, &target): (&Link, &EntityId)| Hop { link, target, scores: None };
         Some(links.iter().zip(&found[1..]).map(hop).collect())
     }

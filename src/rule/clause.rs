@@ -29,13 +29,24 @@ pub enum Shape {
     /// `h(X,Y) <= b(X,A), …, c(B,Y)`: head and body end in the same variable.
     Cyclic,
     /// `h(X,answer) <= b(X,A), …`: the head ends in a constant. The body ends in the constant `end` (AC1) or
-    /// in a variable of its own (AC2); without a body this is a zero rule.
+    /// in a variable of its own (AC2); without a body this is a zero rule. Under object identity no variable binds
+    /// `answer`: otherwise the fact itself would ground `h(X,answer) <= h(X,A)`.
     Constant {
         /// The constant that the rule predicts for every entity that has the body.
         answer: EntityId,
         /// The constant at the end of the body, if there is one.
         end: Option<EntityId>,
     },
+}
+
+impl Shape {
+    /// The constant of the head, if it has one.
+    pub fn constant(&self) -> Option<EntityId> {
+        match self {
+            Shape::Cyclic => None,
+            Shape::Constant { answer, .. } => Some(*answer),
+        }
+    }
 }
 
 /// The three families of rules that are mined and counted apart.

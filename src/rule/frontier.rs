@@ -283,6 +283,37 @@ pub(super) mod tests {
         out
     }
 
+    /// Whether some grounding of `body` from `x`, to `end` if there is one, binds no variable to `constant`.
+    pub fn holds(
+        graph: &Graph,
+        x: EntityId,
+        body: &[Link],
+        end: Option<EntityId>,
+        constant: EntityId,
+        distinct: bool,
+    ) -> bool {
+        fn go(
+            graph: &Graph,
+            trail: &[EntityId],
+            rest: &[Link],
+            distinct: bool,
+            all: &mut Vec<Vec<EntityId>>,
+        ) {
+            let Some((&link, rest)) = rest.split_first() else { return all.push(trail.to_vec()) };
+            for &next in graph.targets(trail[trail.len() - 1], link) {
+                if !distinct || !trail.contains(&next) {
+                    go(graph, &[trail, &[next]].concat(), rest, distinct, all);
+                }
+            }
+        }
+        let mut all = Vec::new();
+        go(graph, &[x], body, distinct, &mut all);
+        all.iter().any(|trail| {
+            let variables = &trail[..trail.len() - usize::from(end.is_some())];
+            end.is_none_or(|end| trail.ends_with(&[end])) && !(distinct && variables.contains(&constant))
+        })
+    }
+
     pub fn graph(facts: &[(u32, u32, u32)], entities: usize, relations: usize) -> Arc<Graph> {
         let facts: Vec<Triple> = facts.iter().map(|&(h, r, t)| Triple::new(h, r, t)).collect();
         Graph::new(entities, relations, &facts).into()

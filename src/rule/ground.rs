@@ -8,6 +8,8 @@ pub struct Grounding<F> {
     pub targets: F,
     /// Whether all entities have to be different.
     pub distinct: bool,
+    /// The constant of the rule's head, which no variable of the body may bind.
+    pub avoid: Option<EntityId>,
     /// How many entities may still be tried.
     pub tries: usize,
 }
@@ -63,6 +65,10 @@ impl<'g, F: Fn(EntityId, Link) -> &'g [EntityId]> Grounding<F> {
             if self.distinct && (early || trail.contains(&target)) {
                 continue;
             }
+            let is_variable = !rest.is_empty() || end.is_none();
+            if is_variable && self.avoid == Some(target) {
+                continue;
+            }
             trail.push(target);
             let more = self.go_on(trail, rest, end, visit);
             trail.pop();
@@ -87,8 +93,12 @@ mod tests {
         let graph = Graph::new(5, 1, &facts);
         let (parent, up) = (Link::forward(RelationId(0)), Link::inverse_of(RelationId(0)));
         let find = |path: &[Link], end: Option<u32>, distinct: bool, tries: usize| {
-            let mut search =
-                Grounding { targets: |entity, link| graph.targets(entity, link), distinct, tries };
+            let mut search = Grounding {
+                targets: |entity, link| graph.targets(entity, link),
+                distinct,
+                avoid: None,
+                tries,
+            };
             let found = search.find(EntityId(0), path, end.map(EntityId))?;
             Some(found.iter().map(|entity| entity.0).collect::<Vec<u32>>())
         };
@@ -103,12 +113,25 @@ mod tests {
         assert_eq!(find(&path, Some(4), true, 3), None);
         assert_eq!(find(&path, Some(4), true, 4), Some(vec![0, 1, 2, 4]));
         let mut all = Vec::new();
-        let mut search =
-            Grounding { targets: |entity, link| graph.targets(entity, link), distinct: true, tries: 100 };
+        let mut search = Grounding {
+            targets: |entity, link| graph.targets(entity, link),
+            distinct: true,
+            avoid: None,
+            tries: 100,
+        };
         search.each(EntityId(0), &path, None, &mut |trail| {
             all.push(trail.iter().map(|entity| entity.0).collect::<Vec<u32>>());
             true
         });
         assert_eq!(all, [[0, 1, 2, 4], [0, 1, 3, 4]]);
+        let around = |avoid: u32, end: Option<u32>| {
+            let targets = |entity, link| graph.targets(entity, link);
+            let mut search = Grounding { targets, distinct: true, avoid: Some(EntityId(avoid)), tries: 100 };
+            let found = search.find(EntityId(0), &path, end.map(EntityId))?;
+            Some(found.iter().map(|entity| entity.0).collect::<Vec<u32>>())
+        };
+        assert_eq!(around(2, None), Some(vec![0, 1, 3, 4]));
+        assert_eq!(around(4, None), None, "the end is a variable");
+        assert_eq!(around(4, Some(4)), Some(vec![0, 1, 2, 4]), "the end is a constant");
     }
 }

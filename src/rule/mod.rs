@@ -24,7 +24,7 @@ pub use apply::{
 pub use clause::{Counts, Rule, RuleType, ScoredRule, Shape, UNSEEN, reversed_path, sort_by_confidence};
 pub use file::{RuleFile, parse_rule, rule_calling, rule_text, write_lines, write_rules};
 pub use ground::Grounding;
-pub use mine::{MineOptions, Mined, MiningBudget, mine};
+pub use mine::{Keep, MineOptions, Mined, MiningBudget, mine};
 pub use recount::count_rules;
 
 use crate::settings::WrongValue;

@@ -5,6 +5,7 @@
 //! costs one load and a hit three. Where the bitmaps would not fit, binary search over the sources remains.
 //! Under object identity an edge from an entity to itself grounds nothing, so such edges are left out.
 
+use super::ground::Grounding;
 use crate::graph::{EntityId, Graph, Link};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -168,6 +169,33 @@ impl Reach {
         let edge = random.random_range(0..self.neighbours.len() as u32);
         let after = self.neighbour_starts.partition_point(|&start| start <= edge);
         Some(EntityId(after as u32 - 1))
+    }
+
+    /// Whether the body of a rule about `constant` holds for `source`: a path to `end`, or anywhere, on which no variable
+    /// binds the constant. `body` is known to hold if the constant may be bound.
+    pub fn holds_around(
+        &self,
+        source: EntityId,
+        body: &[Link],
+        end: Option<EntityId>,
+        constant: EntityId,
+    ) -> bool {
+        if !self.distinct {
+            return true;
+        }
+        match (body, end) {
+            ([] | [_], Some(_)) | ([], None) => true,
+            (&[only], None) => self.targets(only, source).iter().any(|&target| target != constant),
+            // The usual case: the constant is nowhere near.
+            (&[first, _], Some(_)) if self.targets(first, source).binary_search(&constant).is_err() => true,
+            _ => {
+                let targets = |entity, link| self.targets(link, entity);
+                let avoid = Some(constant);
+                Grounding { targets, distinct: true, avoid, tries: usize::MAX }
+                    .find(source, body, end)
+                    .is_some()
+            }
+        }
     }
 
     /// The entities that `link` leads from, ascending.

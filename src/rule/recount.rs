@@ -63,7 +63,11 @@ impl Counter<'_> {
                     self.selected = Some((end, select(self.reach, prefix, last, end)));
                 }
                 let (_, selected) = self.selected.as_ref().expect("it was just made");
-                let fit = selected.iter().filter(|&&x| !self.reach.distinct() || x != answer);
+                let fits = |&&x: &&EntityId| {
+                    !self.reach.distinct()
+                        || (x != answer && self.reach.holds_around(x, self.body, end, answer))
+                };
+                let fit = selected.iter().filter(fits);
                 let graph = self.reach.graph();
                 let correct = fit.clone().filter(|&&x| graph.contains(x, rule.head, answer)).count();
                 Counts::exact(fit.count() as u64, correct as u64)

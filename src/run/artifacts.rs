@@ -173,6 +173,7 @@ impl Artifacts {
     pub fn reasoner(&self) -> Result<Arc<dyn Explains>, RunError> {
         let graph = &self.learnable.graph;
         Ok(match self.config.system {
+            System::Rules if self.has(Stage::Blending) => Arc::new(self.blend(self.recipe()?)?),
             System::Rules => self.applied()?.clone(),
             System::Embedding => Arc::new(ByEmbedding::new(self.embedding()?.clone(), graph)),
             System::Walker => Arc::new(self.by_walker()?),
@@ -186,7 +187,8 @@ impl Artifacts {
     /// # Errors
     /// If one of its members cannot be loaded.
     pub fn blend(&self, recipe: &Recipe) -> Result<Blend, RunError> {
-        let BlendConfig { with_rules, with_walker, with_embedding, with_propagator, .. } = self.config.blend;
+        let BlendConfig { with_rules, with_walker, with_embedding, with_propagator, .. } =
+            self.config.blended();
         let members = Members {
             rules: with_rules.then(|| self.applied().cloned()).transpose()?,
             walker: with_walker.then(|| self.by_walker()).transpose()?,

@@ -5,7 +5,7 @@ use super::artifacts::Artifacts;
 use super::directory::CALIBRATION;
 use super::material::{Learnable, Material};
 use super::record::Finished;
-use crate::eval::calibration::{Calibration, outcomes_on_valid};
+use crate::eval::calibration::{Calibration, outcomes_to_fit};
 use crate::graph::evenly;
 use crate::progress::Progress;
 use serde_json::json;
@@ -26,9 +26,9 @@ pub fn calibrate(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<F
     } else {
         let reasoner = artifacts.reasoner()?;
         progress.begin("calibration", "queries", None);
-        let outcomes = outcomes_on_valid(reasoner.reasoner(), &asked, known, graph, progress)?;
-        let calibration = Calibration::fit(&outcomes, names);
-        progress.end(&format_args!("{} queries", outcomes.len()));
+        let outcomes = outcomes_to_fit(reasoner.reasoner(), &asked, known, graph, progress)?;
+        let calibration = Calibration::fit_both(&outcomes, names);
+        progress.end(&format_args!("{} queries", outcomes.asked.len()));
         calibration
     };
     let text = serde_json::to_vec_pretty(&calibration).expect("a calibration is plain data");

@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 
 /// Increased when a stage would give another result than in an older version.
 const STAGE_VERSION: u32 = 2;
+/// The same for calibration alone, which costs little: 2 has probabilities for completing.
+const CALIBRATION_VERSION: u32 = 2;
 
 /// The settings that `stage` depends on.
 pub fn settings(stage: Stage, config: &Config) -> Value {
@@ -29,7 +31,8 @@ pub fn settings(stage: Stage, config: &Config) -> Value {
         // Everything that shows in an answer's score.
         Stage::Calibration => {
             let Config { system, rules, walk, blend, eval, .. } = config;
-            json!([value(system), value(rules), value(walk), value(blend), eval.calibration_queries])
+            let settings = [value(system), value(rules), value(walk), value(blend)];
+            json!([CALIBRATION_VERSION, settings, eval.calibration_queries])
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::artifacts::Artifacts;
 use super::directory::{BLEND, EMBEDDING, PRETRAINED, PROPAGATOR, RULES, WALKER, write_whole};
 use super::material::Material;
+use super::mining::mine_by_validation;
 use super::record::Finished;
 use super::{Checksum, RunError};
 use crate::embed::{self, Size, Stop, Task, TrainedEmbedding};
@@ -22,7 +23,14 @@ use std::sync::Arc;
 pub fn rules(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finished, RunError> {
     let Material { seed, directory, progress, .. } = *material;
     let Artifacts { learnable, config, .. } = &*artifacts;
-    let mined = rule::mine(&learnable.graph, &config.rules.mine_options(seed), progress)?;
+    let options = config.rules.mine_options(seed);
+    let mined = match config.rules.longer && !learnable.valid_learnt {
+        true => {
+            let apply = config.rules.apply_options();
+            mine_by_validation(&learnable.known, &learnable.graph, &options, &apply, progress)?
+        }
+        false => rule::mine(&learnable.graph, &options, progress)?,
+    };
     if mined.interrupted {
         return Err(RunError::Interrupted);
     }
@@ -196,7 +204,7 @@ pub fn propagation(artifacts: &mut Artifacts, material: &Material<'_>) -> Result
 pub fn blending(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finished, RunError> {
     let Artifacts { learnable, config, .. } = &*artifacts;
     let directory = material.directory;
-    let mut recipe = Recipe::of(config.blend.weights());
+    let mut recipe = Recipe::of(config.blended().weights());
     if config.blend.fit && !learnable.valid_learnt {
         let known = &learnable.known;
         let truth = known.answers(learnable.names.entities.len());

@@ -5,9 +5,11 @@ use crate::console::{self, Console};
 use crate::data::Data;
 use crate::{Outcome, usage};
 use anyhow::Context;
+use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use ruleguider::graph::{Names, RelationId, check_writable};
-use ruleguider::rule::{self, MineOptions, Mined, MiningBudget, RuleType};
+use ruleguider::rule::{self, ApplyOptions, Keep, MineOptions, Mined, MiningBudget, RuleType};
+use ruleguider::run::mine_by_validation;
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -39,9 +41,10 @@ pub struct Mine {
     /// The types of rules to look for
     #[arg(long, value_name = "TYPES", value_parser = rule_types(), value_delimiter = ',', default_value = "cyclic")]
     types: Vec<RuleType>,
-    /// The longest body of a cyclic rule
-    #[arg(long, value_name = "N", default_value_t = MineOptions::default().max_length)]
-    max_length: usize,
+    /// The longest body of a cyclic rule [default: 3, and longer where time is left and the validation split ranks
+    /// better by longer ones]
+    #[arg(long, value_name = "N")]
+    max_length: Option<usize>,
     /// The longest body of a rule with constants
     #[arg(long, value_name = "N", default_value_t = MineOptions::default().max_acyclic_length)]
     max_acyclic_length: usize,
@@ -63,6 +66,9 @@ pub struct Mine {
     /// For every relation and constant, the most rules with constants that are kept
     #[arg(long, value_name = "N", default_value_t = MineOptions::default().max_bodies)]
     max_bodies: usize,
+    /// Which of them are kept
+    #[arg(long, value_enum, default_value_t = Kept::Adding)]
+    keep: Kept,
     /// Learn from the validation facts too: for the final figure on the test split, as published for NELL-995. Rules
     /// for tuning on the validation split must not know it
     #[arg(long)]
@@ -70,6 +76,24 @@ pub struct Mine {
     /// Count bodies with more groundings than this from a sample of them
     #[arg(long, value_name = "N", default_value_t = MineOptions::default().max_groundings)]
     max_groundings: u64,
+}
+
+/// Which rules with constants are kept where there are too many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kept {
+    /// Those that add most to what the others explain
+    Adding,
+    /// The most confident
+    Confident,
+}
+
+impl From<Kept> for Keep {
+    fn from(kept: Kept) -> Self {
+        match kept {
+            Kept::Adding => Keep::Adding,
+            Kept::Confident => Keep::Confident,
+        }
+    }
 }
 
 /// Types of rules as they are typed: `cyclic,acyclic`.
@@ -99,7 +123,18 @@ impl Mine {
         options.check()?;
         check_writable(&self.out)?;
         let graph = dataset.graph();
-        let mined = rule::mine(&graph, &options, &Console::with_interrupt(common))?;
+        let console = Console::with_interrupt(common);
+        let mined = match self.max_length.is_none() && !self.learn_valid {
+            true => {
+                let apply = ApplyOptions {
+                    unseen: self.unseen,
+                    distinct: options.distinct,
+                    ..ApplyOptions::default()
+                };
+                mine_by_validation(&dataset.known, &graph, &options, &apply, &console)?
+            }
+            false => rule::mine(&graph, &options, &console)?,
+        };
         rule::write_rules(&self.out, &mined.rules, &dataset.names)?;
         let summary = Summary::new(&mined, began.elapsed().as_secs_f64());
         if common.json { console::print_json(&summary) } else { console::print(&summary) }?;
@@ -113,7 +148,8 @@ impl Mine {
         };
         Ok(MineOptions {
             types: self.types.clone(),
-            max_length: self.max_length,
+            max_length: self.max_length.unwrap_or(MineOptions::default().max_length),
+            min_length: 1,
             max_acyclic_length: self.max_acyclic_length,
             budget: self.samples.map_or(MiningBudget::Seconds(self.seconds), MiningBudget::Samples),
             seed: common.seed,
@@ -123,6 +159,7 @@ impl Mine {
             distinct: !self.no_object_identity,
             heads: self.heads.iter().map(relation).collect::<anyhow::Result<_>>()?,
             max_bodies: self.max_bodies,
+            keep: self.keep.into(),
             max_groundings: self.max_groundings,
         })
     }

@@ -1,8 +1,8 @@
 //! The missing facts of one link in memory, for those who look at them and then ask on.
 
-use super::{Best, CompleteOptions, Cut, MissingFact, Shard, subjects};
+use super::{Best, CompleteOptions, Cut, MissingFact, Shard};
 use crate::ask::{AskError, Model};
-use crate::graph::{Link, Query};
+use crate::graph::{Link, Query, sensible_queries};
 use crate::progress::Progress;
 use serde::Serialize;
 use std::collections::BinaryHeap;
@@ -38,7 +38,7 @@ impl Model {
         let cut = Cut { batch, block: batch * BLOCK.div_ceil(batch) };
         let (links, shard) = (vec![link], Shard::WHOLE);
         let options = CompleteOptions { links, top: Some(top), min_probability: None, shard, workers };
-        let queries: Vec<Query> = subjects::queries(self.graph(), &options.links).collect();
+        let queries: Vec<Query> = sensible_queries(self.graph(), &options.links).collect();
         let mut best = Best { most: top, kept: BinaryHeap::new() };
         let (mut rows, mut asked) = (Vec::new(), 0);
         for block in queries.chunks(cut.block) {

@@ -7,7 +7,6 @@
 mod blocks;
 mod memory;
 mod row;
-mod subjects;
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +16,8 @@ pub use row::MissingFact;
 use super::{AskError, Model};
 use crate::eval::calibration::TOP;
 use crate::graph::{
-    Link, PredictedFact, Query, RelationId, check_predicted, check_writable, write_packed, write_predicted,
+    Link, PredictedFact, Query, RelationId, check_predicted, check_writable, count_queries, sensible_queries,
+    write_packed, write_predicted,
 };
 use crate::progress::Progress;
 use crate::reason::Found;
@@ -139,7 +139,7 @@ impl Model {
             (0..self.graph().relations() as u32).map(|id| Link::forward(RelationId(id))).collect();
         let links = if options.links.is_empty() { &all } else { &options.links };
         let blocks = Blocks::beside(out, &self.inputs(options, links, cut)?)?;
-        progress.begin("completing", "queries", Some(subjects::count(self.graph(), links)));
+        progress.begin("completing", "queries", Some(count_queries(self.graph(), links)));
         let (done, queries) = match self.answer_blocks(options, links, cut, &blocks, progress) {
             Err(error) if error.is_interrupted() => {
                 progress.end(&"interrupted; run the same command again to resume");
@@ -198,7 +198,7 @@ impl Model {
         blocks: &Blocks,
         progress: &dyn Progress,
     ) -> Result<(Vec<u64>, u64), AskError> {
-        let mut queries = subjects::queries(self.graph(), links);
+        let mut queries = sensible_queries(self.graph(), links);
         let mut best = Best { most: options.top.unwrap_or(usize::MAX), kept: BinaryHeap::new() };
         let (mut numbers, mut asked, mut seen) = (Vec::new(), 0, 0);
         for number in 0.. {
@@ -258,7 +258,7 @@ impl Model {
         least: Option<Rank>,
     ) -> Result<Vec<RankedFact>, AskError> {
         let query = found.query;
-        let probabilities = self.probabilities(found);
+        let probabilities = self.open_probabilities(found);
         let mut rows = Vec::new();
         for candidate in &found.candidates {
             let probability = probabilities.of(candidate.score);

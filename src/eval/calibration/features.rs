@@ -100,7 +100,8 @@ mod tests {
 
     #[test]
     fn equals_share_a_place_and_features_follow_the_order() {
-        let points = (0..100).map(|at| Counted { at: f64::from(at), is_true: at > 60, hidden: 0.0 });
+        let points =
+            (0..100).map(|at| Counted { at: f64::from(at), is_true: at > 60, weight: 1.0, hidden: 0.0 });
         let curve = Curve::of_shares(points.collect());
         let scores = vec![90.0, 70.0, 70.0, 20.0];
         let list =

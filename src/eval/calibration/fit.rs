@@ -23,23 +23,29 @@ pub struct Outcome {
     /// would count as false here, as long as its query has another validation fact. True answers of a query with
     /// several validation facts therefore stand for as many hidden ones.
     pub stands_in: bool,
+    /// How many queries it stands for, where some of a kind were asked for all of them; 1 otherwise.
+    pub weight: f64,
 }
 
 impl Outcome {
-    /// The answers that are judged, and how many hidden ones they stand for if each stands for `share`.
-    fn counted(&self, share: f64) -> impl Iterator<Item = (f64, bool, f64)> + '_ {
-        let hidden = move |is_true: bool| if self.stands_in && is_true { share } else { 0.0 };
-        self.judged.iter().map(move |&(score, is_true)| (score, is_true, hidden(is_true)))
+    /// The answers that are judged; each stands for `share` hidden ones, where it stands for any.
+    fn counted(&self, share: f64) -> impl Iterator<Item = Counted> + '_ {
+        let weight = self.weight;
+        let hidden = move |is_true: bool| if self.stands_in && is_true { share * weight } else { 0.0 };
+        let counted =
+            move |&(at, is_true): &(f64, bool)| Counted { at, is_true, weight, hidden: hidden(is_true) };
+        self.judged.iter().map(counted)
     }
 }
 
 /// How many hidden answers a true answer stands for: one, but together no more than most of those that count as false.
 fn share_hidden(outcomes: &[Outcome]) -> f64 {
-    let count = |of: &dyn Fn(&Outcome, bool) -> bool| -> usize {
-        outcomes.iter().map(|outcome| outcome.judged.iter().filter(|one| of(outcome, one.1)).count()).sum()
-    };
-    let (hidden, falses) = (count(&|outcome, one| one && outcome.stands_in), count(&|_, one| !one));
-    (MOST_HIDDEN * falses as f64 / hidden.max(1) as f64).min(1.0)
+    let (mut hidden, mut falses) = (0.0, 0.0);
+    for one in outcomes.iter().flat_map(|outcome| outcome.counted(1.0)) {
+        hidden += one.hidden;
+        falses += if one.is_true { 0.0 } else { one.weight };
+    }
+    if hidden > 0.0 { (MOST_HIDDEN * falses / hidden).min(1.0) } else { 1.0 }
 }
 
 /// The largest part of false answers that may be hidden true ones.
@@ -75,17 +81,15 @@ impl Fitted {
     fn to(outcomes: &[Outcome], used: impl Fn(usize) -> bool, pull: f64) -> Self {
         let share = share_hidden(outcomes);
         let chosen = || outcomes.iter().enumerate().filter(|(at, _)| used(*at)).map(|(_, outcome)| outcome);
-        let counted = chosen().flat_map(|outcome| {
-            outcome.counted(share).map(|(at, is_true, hidden)| Counted { at, is_true, hidden })
-        });
+        let counted = chosen().flat_map(|outcome| outcome.counted(share));
         let curve = Curve::of_shares(counted.collect());
         let numbers = numbered(chosen().map(|outcome| outcome.list.link));
         let mut samples = Vec::new();
         for outcome in chosen() {
             let compared = Compared::new(&outcome.list, &curve);
             let link = numbers[&outcome.list.link];
-            for (score, is_true, hidden) in outcome.counted(share) {
-                samples.push(Sample { row: compared.row(score), link, is_true, weight: 1.0, hidden });
+            for Counted { at, is_true, weight, hidden } in outcome.counted(share) {
+                samples.push(Sample { row: compared.row(at), link, is_true, weight, hidden });
             }
         }
         let units = to_units(&mut samples);
@@ -157,9 +161,9 @@ fn cross_validated(outcomes: &[Outcome], pull: f64) -> Vec<Counted> {
         let fitted = Fitted::to(outcomes, |at| parts == 1 || at % parts != part, pull);
         for outcome in outcomes.iter().skip(part).step_by(parts) {
             let compared = Compared::new(&outcome.list, &fitted.curve);
-            for (score, is_true, hidden) in outcome.counted(share) {
-                let at = fitted.log_odds(&compared.row(score), outcome.list.link);
-                predictions.push(Counted { at, is_true, hidden });
+            for one in outcome.counted(share) {
+                let at = fitted.log_odds(&compared.row(one.at), outcome.list.link);
+                predictions.push(Counted { at, ..one });
             }
         }
     }
@@ -169,7 +173,7 @@ fn cross_validated(outcomes: &[Outcome], pull: f64) -> Vec<Counted> {
 fn log_loss(predictions: &[Counted]) -> f64 {
     let loss = |one: &Counted| {
         let loss_of = |odds: f64| -share_of(odds).max(1e-12).ln();
-        loss_of(if one.is_true { one.at } else { -one.at }) - one.hidden * loss_of(-one.at)
+        one.weight * loss_of(if one.is_true { one.at } else { -one.at }) - one.hidden * loss_of(-one.at)
     };
     predictions.iter().map(loss).sum()
 }

@@ -49,6 +49,8 @@ pub struct Counted {
     pub at: f64,
     /// Whether it was true.
     pub is_true: bool,
+    /// How many answers it stands for.
+    pub weight: f64,
     /// How many false ones at this place are to be ignored.
     pub hidden: f64,
 }
@@ -79,7 +81,8 @@ impl Curve {
         let total = Bin::of(&points);
         // Never 0 and never 1, whatever was seen.
         let base = (total.is_true + 0.5) / (total.weight + 1.0);
-        let bins = binned(&points, total.is_true);
+        let trues = points.iter().filter(|point| point.is_true).count();
+        let bins = binned(&points, trues as f64);
         let share = |bin: &Bin| Weighted {
             value: (bin.is_true + PRIOR * base) / (bin.weight + PRIOR),
             weight: bin.weight,
@@ -125,10 +128,11 @@ struct Bin {
 
 impl Bin {
     fn of(points: &[Counted]) -> Self {
-        let count = points.len() as f64;
-        let at = points.iter().map(|point| point.at).sum::<f64>() / count;
-        let is_true = points.iter().filter(|point| point.is_true).count() as f64;
-        let hidden: f64 = points.iter().map(|point| point.hidden).sum();
+        let sum = |of: &dyn Fn(&Counted) -> f64| points.iter().map(of).sum::<f64>();
+        let count = sum(&|point| point.weight);
+        let at = sum(&|point| point.weight * point.at) / count;
+        let is_true = sum(&|point| if point.is_true { point.weight } else { 0.0 });
+        let hidden = sum(&|point| point.hidden);
         Self { at, is_true, weight: (count - hidden).max(is_true).max(f64::MIN_POSITIVE) }
     }
 }
@@ -204,7 +208,7 @@ mod tests {
         fn a_curve_never_falls_and_stays_between_0_and_1(
             seen in prop::collection::vec((-3i8..4, any::<bool>()), 0..60),
         ) {
-            let points = seen.iter().map(|&(at, is_true)| Counted { at: f64::from(at), is_true, hidden: 0.0 });
+            let points = seen.iter().map(|&(at, is_true)| Counted { at: f64::from(at), is_true, weight: 1.0, hidden: 0.0 });
             let curve = Curve::of_shares(points.collect());
             prop_assert_eq!(curve.lowest().is_none(), seen.is_empty());
             let heights: Vec<f64> =
@@ -228,7 +232,7 @@ mod tests {
         // At place x of 0..10 a share x / 10 is true.
         let points = (0..10_000).map(|at| {
             let x = f64::from(at % 10);
-            Counted { at: x, is_true: (at / 10) % 10 < at % 10, hidden: 0.0 }
+            Counted { at: x, is_true: (at / 10) % 10 < at % 10, weight: 1.0, hidden: 0.0 }
         });
         let curve = Curve::of_shares(points.collect());
         for x in 0..10 {

@@ -7,6 +7,11 @@
 //! weighs what is known, with a shrunken intercept and slope for every relation and direction, and isotonic
 //! regression on what it says of queries that it was not fitted to makes probabilities of it.
 //!
+//! Two kinds of queries are told apart. Whoever asks a query expects an answer: probabilities are fitted to queries that
+//! have one. Whoever completes a graph asks everything, and most of those queries have no answer left: for them,
+//! probabilities are fitted to a sample of all sensible queries ([`Calibration::open`]). The first compare the answers of
+//! one query, the second those of all.
+//!
 //! Facts of the test split are among the answers and must not be used; [`Outcome::stands_in`] says how they are
 //! corrected for.
 //!
@@ -18,6 +23,7 @@ mod fit;
 mod isotonic;
 mod logistic;
 mod observe;
+mod population;
 mod reliability;
 #[cfg(test)]
 mod tests;
@@ -26,6 +32,7 @@ pub use features::RankedScores;
 pub use fit::Outcome;
 pub use isotonic::{Weighted, pool_adjacent_violators};
 pub use observe::{Judged, observe, outcomes_on_test, outcomes_on_valid, usual_answers};
+pub use population::{FitOutcomes, outcomes_to_fit};
 pub use reliability::{Reliability, ReliabilityBin, Verdict};
 
 use crate::graph::{Direction, Link, Names, RelationId};
@@ -67,6 +74,9 @@ pub struct Calibration {
     relations: BTreeMap<String, BTreeMap<String, LinkEffect>>,
     /// From log-odds to probabilities.
     probabilities: Curve,
+    /// The same for queries of which nobody knows whether they have an answer. Runs of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    open: Option<Box<Calibration>>,
 }
 
 impl Calibration {
@@ -89,7 +99,19 @@ impl Calibration {
             intercept,
             relations,
             probabilities,
+            open: None,
         })
+    }
+
+    /// Learns from what was observed for both uses; nothing if no query that has an answer was answered.
+    pub fn fit_both(outcomes: &FitOutcomes, names: &Names) -> Option<Self> {
+        let open = Self::fit(&outcomes.open, names).map(Box::new);
+        Some(Self { open, ..Self::fit(&outcomes.asked, names)? })
+    }
+
+    /// What was learnt for queries of which nobody knows whether they have an answer.
+    pub fn open(&self) -> Option<&Calibration> {
+        self.open.as_deref()
     }
 }
 

@@ -99,9 +99,25 @@ pub fn observe(
     top: usize,
     progress: &dyn Progress,
 ) -> Result<Vec<Outcome>, EvalError> {
+    observe_queries(reasoner, &asked_once(split), judged, top, progress)
+}
+
+/// Both queries of every triple of `split`, each once, in the order of links and subjects.
+pub(super) fn asked_once(split: &[Triple]) -> Vec<Query> {
     let mut queries: Vec<Query> = Side::Both.asked(split).map(|(query, _)| query).collect();
     queries.sort_unstable_by_key(|query| (query.link, query.subject));
     queries.dedup();
+    queries
+}
+
+/// The outcomes of `queries`, in their order; of the first of them where the time is up before the last.
+pub(super) fn observe_queries(
+    reasoner: &dyn Reasoner,
+    queries: &[Query],
+    judged: Judged<'_>,
+    top: usize,
+    progress: &dyn Progress,
+) -> Result<Vec<Outcome>, EvalError> {
     let mut outcomes = Vec::with_capacity(queries.len());
     for batch in queries.chunks(reasoner.batch().max(1)) {
         if progress.interrupted() {
@@ -155,5 +171,5 @@ fn outcome(
     let needed = list.scores.partition_point(|score| score.total_cmp(&last).is_ge()).max(COMPARED);
     list.scores.truncate(needed);
     let stands_in = hides && truth.targets(subject, link).len() > 1;
-    Ok(Outcome { list, judged, stands_in })
+    Ok(Outcome { list, judged, stands_in, weight: 1.0 })
 }

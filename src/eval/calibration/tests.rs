@@ -46,6 +46,7 @@ fn world(queries: usize, seed: u64, scale: fn(f64) -> f64) -> (Vec<Outcome>, Vec
                 .map(|(&score, &chance)| (scale(score), dice.next() < chance))
                 .collect(),
             stands_in: false,
+            weight: 1.0,
         });
         chances.push(known);
     }
@@ -124,7 +125,7 @@ fn answers_that_the_test_split_has_do_not_count_against_those_of_validation() {
                 scores: (0..10).map(|place| -f64::from(place)).collect(),
             };
             let judged = list.scores.iter().copied().zip(valid).collect();
-            seen.push(Outcome { list, judged, stands_in: trues > 1 });
+            seen.push(Outcome { list, judged, stands_in: trues > 1, weight: 1.0 });
         }
     }
     let both = names(&["a", "b"]);

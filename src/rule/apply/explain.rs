@@ -55,6 +55,8 @@ struct Candidate<'b> {
     body: (&'b [Link], Option<Link>),
     /// Where it has to end; anywhere if there is none.
     end: Option<EntityId>,
+    /// The constant of the head, if it has one.
+    constant: Option<EntityId>,
 }
 
 impl Candidate<'_> {
@@ -94,6 +96,7 @@ impl RuleReasoner {
             start: query.subject,
             body: (&link.prefixes[path.prefix as usize], Some(path.last)),
             end: Some(answer),
+            constant: None,
         });
         let mut others = self.with_constants(query, answer).into_iter();
         // Both are sorted, so they are merged lazily.
@@ -112,6 +115,7 @@ impl RuleReasoner {
         let confidence = self.options.confidence(scored);
         let Rule { head, body, shape } = &scored.rule;
         let turned;
+        let constant = shape.constant();
         let (start, body, end) = match *shape {
             Shape::Cyclic if *head == query.link => (query.subject, &body[..], Some(answer)),
             Shape::Cyclic => {
@@ -126,7 +130,7 @@ impl RuleReasoner {
                 asked_back.then_some((answer, &body[..], end))?
             }
         };
-        self.grounded(&Candidate { rule, confidence, start, body: (body, None), end })
+        self.grounded(&Candidate { rule, confidence, start, body: (body, None), end, constant })
     }
 
     fn grounded(&self, candidate: &Candidate<'_>) -> Option<FiredRule<'_>> {
@@ -135,6 +139,7 @@ impl RuleReasoner {
         let mut search = Grounding {
             targets: |entity, link| self.reach.targets(link, entity),
             distinct: self.options.distinct,
+            avoid: candidate.constant.filter(|_| self.options.distinct),
             tries: usize::MAX,
         };
         let grounding = search.find(candidate.start, &path, candidate.end)?;
@@ -154,7 +159,8 @@ impl RuleReasoner {
             let rules = self.base.links[link.index()].about.of(constant);
             rules.iter().filter_map(move |&(confidence, rule)| match &self.base.rules[rule as usize].rule {
                 Rule { body, shape: Shape::Constant { end, .. }, .. } => {
-                    Some(Candidate { rule, confidence, start, body: (body, None), end: *end })
+                    let (body, constant) = ((&body[..], None), Some(constant));
+                    Some(Candidate { rule, confidence, start, body, end: *end, constant })
                 }
                 _ => None,
             })
@@ -167,7 +173,8 @@ impl RuleReasoner {
         let zero = empty.map_or(&[][..], |(body, _)| link.fixed.of((body, None)));
         for &Fixed { rule, confidence, .. } in zero.iter().filter(|fixed| fixed.answer == answer) {
             let start = query.subject;
-            candidates.push(Candidate { rule, confidence, start, body: (&[], None), end: None });
+            let body = (&[][..], None);
+            candidates.push(Candidate { rule, confidence, start, body, end: None, constant: Some(answer) });
         }
         candidates.sort_by(Candidate::order);
         candidates

@@ -158,7 +158,11 @@ impl Firer {
         let firings = &mut self.firings;
         let mut fire = |end: Option<EntityId>| {
             for fixed in link.fixed.of((body, end)) {
-                if !reach.distinct() || fixed.answer != query.subject {
+                let fits = || {
+                    fixed.answer != query.subject
+                        && reach.holds_around(query.subject, path, end, fixed.answer)
+                };
+                if !reach.distinct() || fits() {
                     let one = Firing::One { rule: fixed.rule, answer: fixed.answer };
                     firings.push((fixed.confidence, fixed.rule, one));
                 }
@@ -209,8 +213,11 @@ impl Firer {
         places: &mut Places<'_>,
     ) {
         let scored = &base.rules[rule as usize].rule;
-        let allowed = |entity: EntityId| !reach.distinct() || entity != query.subject;
         let Shape::Constant { end, .. } = scored.shape else { return };
+        let allowed = |entity: EntityId| {
+            let around = || reach.holds_around(entity, &scored.body, end, query.subject);
+            !reach.distinct() || (entity != query.subject && around())
+        };
         match (end, &*scored.body) {
             (Some(end), body) => {
                 let back = reversed_path(body);
@@ -229,7 +236,7 @@ impl Firer {
                 }
             }
             (None, body) => {
-                for &entity in reach.sources(body[0]).iter().filter(|&&entity| allowed(entity)) {
+                for &entity in reach.sources(body[0]) {
                     let mut frontier = Frontier::default();
                     frontier.walk(reach, entity, &body[..body.len() - 1], places);
                     if places.has_given_up() {
@@ -237,7 +244,7 @@ impl Firer {
                     }
                     let mut any = false;
                     frontier.step(reach, body[body.len() - 1], &mut self.marks, |_| any = true);
-                    if any {
+                    if any && allowed(entity) {
                         listener.predicted(entity, rule);
                     }
                 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::graph::{EntityId, RelationId};
 use crate::rule::clause::{Counts, Rule};
-use crate::rule::frontier::tests::{ends, graph};
+use crate::rule::frontier::tests::{ends, graph, holds};
 use proptest::prelude::*;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -46,10 +46,7 @@ fn predicts(graph: &Graph, rule: &Rule, query: Query, entity: EntityId, distinct
             rule.head == query.link && ends(graph, query.subject, &rule.body, distinct).contains(&entity)
         }),
         Shape::Constant { answer, end } => {
-            let holds = |x: EntityId| {
-                let ends = ends(graph, x, &rule.body, distinct);
-                end.map_or(!ends.is_empty(), |end| ends.contains(&end)) && !(distinct && x == answer)
-            };
+            let holds = |x: EntityId| holds(graph, x, &rule.body, end, answer, distinct);
             let forward = rule.head == query.link && answer == entity && holds(query.subject);
             let back = rule.head.reversed() == query.link && answer == query.subject;
             forward || (back && !rule.body.is_empty() && holds(entity))

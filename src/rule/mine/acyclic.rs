@@ -4,6 +4,7 @@
 //! pass over the edges of the selected entities serves all heads.
 
 use super::order::in_order;
+use super::select::{Keep, adding};
 use super::{Miner, MiningBudget};
 use crate::graph::{EntityId, Link};
 use crate::rule::Map;
@@ -19,6 +20,14 @@ type Body = (Box<[Link]>, Option<EntityId>);
 
 /// A link, a constant, and all entities of which it is true that the link leads to the constant.
 type Group<'a> = (Link, EntityId, &'a [EntityId]);
+/// A body of one link under a head and its constant.
+struct CountedBody {
+    link: Link,
+    end: Option<EntityId>,
+    counts: Counts,
+    /// The subjects that it explains, by their places.
+    covers: Vec<u32>,
+}
 
 /// Bodies that are counted before anybody asks whether their rules are too many.
 const BODIES: usize = 1024;
@@ -94,45 +103,76 @@ impl Miner<'_> {
         rules: &mut Vec<ScoredRule>,
     ) -> bool {
         let distinct = self.reach.distinct();
-        let mut edges: Vec<(Link, EntityId)> = Vec::new();
-        let mut links: Vec<Link> = Vec::new();
-        for (place, &subject) in subjects.iter().enumerate() {
-            if place % BETWEEN_LOOKS == BETWEEN_LOOKS - 1 && self.watch.over() {
+        // With the place of the subject.
+        let mut edges: Vec<(Link, EntityId, u32)> = Vec::new();
+        let mut links: Vec<(Link, u32)> = Vec::new();
+        for (place, &subject) in (0..).zip(subjects) {
+            if place as usize % BETWEEN_LOOKS == BETWEEN_LOOKS - 1 && self.watch.over() {
                 return false;
             }
             let all = self.reach.graph().edges(subject).iter();
             let first = edges.len();
-            edges.extend(all.filter(|e| !distinct || e.target != subject).map(|e| (e.link, e.target)));
-            links.extend(edges[first..].chunk_by(|a, b| a.0 == b.0).map(|run| run[0].0));
+            edges.extend(all.filter(|e| !distinct || e.target != subject).map(|e| (e.link, e.target, place)));
+            // An open end does not bind the constant: otherwise a fact would speak for itself.
+            let open = edges[first..].iter().filter(|edge| !distinct || edge.1 != answer);
+            let before = links.len();
+            links.extend(open.map(|edge| (edge.0, place)));
+            links[before..].sort_unstable();
+            links.dedup();
         }
         edges.sort_unstable();
         links.sort_unstable();
         let itself = |has: bool| u64::from(distinct && has);
-        let bound = edges.chunk_by(|a, b| a == b).filter(|same| same[0] != (head, answer)).map(|same| {
-            let (link, end) = same[0];
-            let selected = self.reach.targets(link.reversed(), end);
-            let predicted = selected.len() as u64 - itself(selected.binary_search(&answer).is_ok());
-            (link, Some(end), Counts::exact(predicted, same.len() as u64))
+        let same_body = |a: &(Link, EntityId, u32), b: &(Link, EntityId, u32)| (a.0, a.1) == (b.0, b.1);
+        let bound =
+            edges.chunk_by(same_body).filter(|same| (same[0].0, same[0].1) != (head, answer)).map(|same| {
+                let (link, end, _) = same[0];
+                let selected = self.reach.targets(link.reversed(), end);
+                let predicted = selected.len() as u64 - itself(selected.binary_search(&answer).is_ok());
+                let counts = Counts::exact(predicted, same.len() as u64);
+                (link, Some(end), counts, same.iter().map(|edge| edge.2).collect::<Vec<u32>>())
+            });
+        let open = links.chunk_by(|a, b| a.0 == b.0).map(|same| {
+            let counts = Counts::exact(self.with_open_end(same[0].0, answer), same.len() as u64);
+            (same[0].0, None, counts, same.iter().map(|edge| edge.1).collect())
         });
-        let open = links.chunk_by(|a, b| a == b).map(|same| {
-            let predicted =
-                self.reach.sources(same[0]).len() as u64 - itself(self.reach.has(same[0], answer));
-            (same[0], None, Counts::exact(predicted, same.len() as u64))
-        });
-        let mut bodies: Vec<(Link, Option<EntityId>, Counts)> =
-            bound.chain(open).filter(|&(_, _, counts)| self.worth.holds(counts)).collect();
         let confidence = |counts: Counts| counts.confidence(self.options.unseen);
+        let mut bodies: Vec<CountedBody> = bound
+            .chain(open)
+            .filter(|(_, _, counts, _)| self.worth.holds(*counts))
+            .map(|(link, end, counts, covers)| CountedBody { link, end, counts, covers })
+            .collect();
         bodies.sort_unstable_by(|a, b| {
-            (confidence(b.2).total_cmp(&confidence(a.2)))
-                .then(b.2.correct.cmp(&a.2.correct))
-                .then((a.0, a.1).cmp(&(b.0, b.1)))
+            (confidence(b.counts).total_cmp(&confidence(a.counts)))
+                .then(b.counts.correct.cmp(&a.counts.correct))
+                .then((a.link, a.end).cmp(&(b.link, b.end)))
         });
-        let kept = bodies.into_iter().take(self.options.max_bodies);
-        rules.extend(kept.map(|(link, end, counts)| {
+        let most = self.options.max_bodies;
+        let kept: Vec<usize> = match self.options.keep {
+            Keep::Confident => (0..bodies.len().min(most)).collect(),
+            Keep::Adding => {
+                let explained: Vec<(f64, &[u32])> =
+                    bodies.iter().map(|body| (confidence(body.counts), body.covers.as_slice())).collect();
+                adding(&explained, subjects.len(), most)
+            }
+        };
+        rules.extend(kept.into_iter().map(|at| {
+            let CountedBody { link, end, counts, .. } = bodies[at];
             let rule = Rule { head, body: [link].into(), shape: Shape::Constant { answer, end } };
             ScoredRule { rule, counts }
         }));
         true
+    }
+
+    /// How many entities `link` leads from to any other one than `answer`, `answer` itself aside.
+    fn with_open_end(&self, link: Link, answer: EntityId) -> u64 {
+        let sources = self.reach.sources(link).len() as u64;
+        if !self.reach.distinct() {
+            return sources;
+        }
+        let leads_here_alone = |&&source: &&EntityId| self.reach.targets(link, source).len() == 1;
+        let alone = self.reach.targets(link.reversed(), answer).iter().filter(leads_here_alone).count();
+        sources - alone as u64 - u64::from(self.reach.has(link, answer))
     }
 
     /// Rules with constants and longer bodies, as random walks nominate them, and the share of the nominated that was
@@ -178,6 +218,13 @@ impl Miner<'_> {
             Shape::Cyclic => (scored.rule.head, None),
         };
         sort_by_confidence(rules, self.options.unseen);
+        if self.options.keep == Keep::Adding {
+            // What longer bodies have in common is not known, so each adds what it explains.
+            let adds = |scored: &ScoredRule| {
+                scored.counts.confidence(self.options.unseen) * scored.counts.correct as f64
+            };
+            rules.sort_by(|a, b| adds(b).total_cmp(&adds(a)));
+        }
         let mut kept: Map<(Link, Option<EntityId>), usize> = Map::default();
         rules.retain(|scored| {
             let count = kept.entry(head(scored)).or_default();
@@ -288,23 +335,30 @@ impl Miner<'_> {
         subjects: &[EntityId],
         rules: &mut Vec<ScoredRule>,
     ) {
-        let mut edges: Vec<(Link, EntityId)> = Vec::new();
+        let mut edges: Vec<(Link, EntityId, EntityId)> = Vec::new();
         for &subject in subjects {
             let all = self.reach.graph().edges(subject).iter();
             let fit = all.filter(|edge| {
                 self.worth.heads[edge.link.index()] && !(self.reach.distinct() && edge.target == subject)
             });
-            edges.extend(fit.map(|edge| (edge.link, edge.target)));
+            edges.extend(fit.map(|edge| (edge.link, edge.target, subject)));
         }
         edges.sort_unstable();
-        for same in edges.chunk_by(|a, b| a == b) {
-            let (head, answer) = same[0];
+        // By constant: the subjects for which the body holds only if a variable binds it.
+        let mut bound: Map<EntityId, Vec<EntityId>> = Map::default();
+        for same in edges.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            let (head, answer, _) = same[0];
             let says_nothing = body == [head] && end == Some(answer);
             if (same.len() as u64) < self.options.min_support || says_nothing {
                 continue;
             }
-            let itself = self.reach.distinct() && subjects.binary_search(&answer).is_ok();
-            let counts = Counts::exact(subjects.len() as u64 - u64::from(itself), same.len() as u64);
+            let bound = bound.entry(answer).or_insert_with(|| {
+                let holds = |x: EntityId| x != answer && self.reach.holds_around(x, body, end, answer);
+                let only_bound = |x: &EntityId| self.reach.distinct() && !holds(*x);
+                subjects.iter().copied().filter(only_bound).collect()
+            });
+            let correct = same.iter().filter(|edge| bound.binary_search(&edge.2).is_err()).count();
+            let counts = Counts::exact((subjects.len() - bound.len()) as u64, correct as u64);
             if self.worth.holds(counts) {
                 let rule = Rule { head, body: body.into(), shape: Shape::Constant { answer, end } };
                 rules.push(ScoredRule { rule, counts });

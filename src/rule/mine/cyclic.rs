@@ -29,6 +29,8 @@ impl Task {
 /// For every two links that follow one another, how many ways there are to walk them and one step more.
 type Costs = Map<(Link, Link), u64>;
 
+/// Bodies up to this length are all counted.
+const SHORT: usize = 2;
 /// Walks that a round of nomination makes when time is the limit.
 const ROUND: u64 = 1 << 18;
 /// This many pairs of links are listed at most: about 200 MB. A graph with thousands of relations has more.
@@ -37,12 +39,13 @@ const PAIRS: usize = 1 << 22;
 impl Miner<'_> {
     /// Cyclic rules, and the least share of what was to be counted at one length that was counted.
     pub fn cyclic(&self) -> (Vec<ScoredRule>, f64) {
-        let (mut rules, mut saturation) = self.count_short();
+        let (mut rules, mut saturation) =
+            if self.options.min_length <= SHORT { self.count_short() } else { (Vec::new(), 1.0) };
         if self.options.max_length < 3 {
             return (rules, saturation);
         }
         let costs = self.costs(PAIRS);
-        for length in 3..=self.options.max_length {
+        for length in self.options.min_length.max(SHORT + 1)..=self.options.max_length {
             if self.watch.over() {
                 return (rules, 0.0);
             }

@@ -10,8 +10,11 @@ mod acyclic;
 mod cyclic;
 mod nominate;
 mod order;
+mod select;
 #[cfg(test)]
 mod tests;
+
+pub use select::Keep;
 
 use super::RuleError;
 use super::clause::{RuleType, ScoredRule, UNSEEN, sort_by_confidence};
@@ -47,6 +50,8 @@ pub enum MiningBudget {
 pub struct MineOptions {
     /// The families of rules to look for.
     pub types: Vec<RuleType>,
+    /// The shortest body of a cyclic rule.
+    pub min_length: usize,
     /// The longest body of a cyclic rule.
     pub max_length: usize,
     /// The longest body of a rule with constants.
@@ -65,9 +70,10 @@ pub struct MineOptions {
     pub distinct: bool,
     /// The relations to mine rules for; all if empty.
     pub heads: Vec<RelationId>,
-    /// For every link and constant, how many rules with a body of one link are kept, and how many with a longer one:
-    /// the most confident.
+    /// For every link and constant, how many rules with a body of one link are kept, and how many with a longer one.
     pub max_bodies: usize,
+    /// Which of them.
+    pub keep: Keep,
     /// Bodies with more groundings than this under one prefix are counted from a sample.
     pub max_groundings: u64,
 }
@@ -76,6 +82,7 @@ impl Default for MineOptions {
     fn default() -> Self {
         Self {
             types: vec![RuleType::Cyclic],
+            min_length: 1,
             max_length: 3,
             max_acyclic_length: 1,
             budget: MiningBudget::Seconds(10.0),
@@ -86,6 +93,7 @@ impl Default for MineOptions {
             distinct: true,
             heads: Vec::new(),
             max_bodies: 20,
+            keep: Keep::default(),
             max_groundings: 1_000_000_000,
         }
     }

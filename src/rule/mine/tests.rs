@@ -4,7 +4,7 @@ use super::*;
 use crate::graph::EntityId;
 use crate::progress::Silent;
 use crate::rule::clause::{Counts, Rule, Shape};
-use crate::rule::frontier::tests::{ends, graph};
+use crate::rule::frontier::tests::{ends, graph, holds};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -59,10 +59,8 @@ fn naive(graph: &Graph, options: &MineOptions) -> BTreeMap<Rule, (u64, u64)> {
                 let ends = entities.clone().map(Some).chain([None]);
                 for end in ends.filter(|end| end.is_none() || !body.is_empty()) {
                     let shape = Shape::Constant { answer, end };
-                    let selected: std::collections::BTreeSet<EntityId> = (pairs.iter())
-                        .filter(|(x, y)| end.is_none_or(|end| end == *y) && !(distinct && *x == answer))
-                        .map(|&(x, _)| x)
-                        .collect();
+                    let selected: Vec<EntityId> =
+                        entities.clone().filter(|&x| holds(graph, x, &body, end, answer, distinct)).collect();
                     let correct = selected.iter().filter(|&&x| graph.contains(x, head, answer)).count();
                     let mut predicted = selected.len();
                     if body.is_empty() {

@@ -5,7 +5,7 @@
 //! asked for a postcode; a river is not asked for its spouse. Where the link is functional (at most one in a hundred of
 //! the entities that have it has more than one answer), an entity that has its answer is not asked for another.
 
-use crate::graph::{EntityId, Graph, Link, Query};
+use super::{EntityId, Graph, Link, Query};
 
 /// So large a part of the entities with a link has to have another for the two to go together.
 const TOGETHER: f64 = 0.1;
@@ -45,12 +45,12 @@ fn is_functional(graph: &Graph, link: Link) -> bool {
 }
 
 /// How many queries `links` have.
-pub fn count(graph: &Graph, links: &[Link]) -> u64 {
+pub fn count_queries(graph: &Graph, links: &[Link]) -> u64 {
     links.iter().map(|&link| subjects(graph, link).len() as u64).sum()
 }
 
 /// The queries of `links`, one link after the other; the subjects of one link are held at a time.
-pub fn queries<'a>(graph: &'a Graph, links: &'a [Link]) -> impl Iterator<Item = Query> + 'a {
+pub fn sensible_queries<'a>(graph: &'a Graph, links: &'a [Link]) -> impl Iterator<Item = Query> + 'a {
     links
         .iter()
         .flat_map(move |&link| subjects(graph, link).into_iter().map(move |subject| Query { subject, link }))
@@ -89,8 +89,8 @@ mod tests {
         let links = [Link::inverse_of(RelationId(1)), Link::forward(RelationId(0))];
         let graph = graph();
         let all: Vec<(u32, Link)> =
-            queries(&graph, &links).map(|query| (query.subject.0, query.link)).collect();
+            sensible_queries(&graph, &links).map(|query| (query.subject.0, query.link)).collect();
         assert_eq!(all, [(30, links[0]), (8, links[1]), (9, links[1])]);
-        assert_eq!(count(&graph, &links), 3);
+        assert_eq!(count_queries(&graph, &links), 3);
     }
 }

@@ -1,0 +1,176 @@
+//! All queries that make sense for a graph, by a sample: what somebody meets who asks everything.
+//!
+//! Most sensible queries have no answer left to find, and a few have several. Probabilities of queries that have an
+//! answer would be far too high for them, and would order answers of different queries by how sure each query is of its
+//! first answer. Here every query counts as often as it is met. Queries with an answer in the validation split are
+//! rare and known, so all of them are observed; of the others a sample, weighted by how many it stands for.
+
+use super::TOP;
+use super::fit::Outcome;
+use super::observe::{Judged, asked_once, observe_queries};
+use crate::eval::{EvalError, Reasoner};
+use crate::graph::{Adjacency, Graph, Known, Link, Query, Triple, subjects};
+use crate::progress::Progress;
+
+/// Sampled queries without a known answer for every one with an answer.
+const OTHERS: usize = 2;
+/// Sampled at least, where there are so many.
+const FEWEST: usize = 4000;
+
+/// The outcomes that probabilities are fitted to.
+#[derive(Clone, Debug, Default)]
+pub struct FitOutcomes {
+    /// Of queries that have an answer in the validation split.
+    pub asked: Vec<Outcome>,
+    /// Of all sensible queries, by a sample.
+    pub open: Vec<Outcome>,
+}
+
+/// Observes the queries of `asked`, facts of the validation split of `known`, and a sample of the sensible queries that
+/// the split has no answer to.
+///
+/// # Errors
+/// If the reasoner fails, scores something as not a number, or the user interrupts.
+pub fn outcomes_to_fit(
+    reasoner: &dyn Reasoner,
+    asked: &[Triple],
+    known: &Known,
+    graph: &Graph,
+    progress: &dyn Progress,
+) -> Result<FitOutcomes, EvalError> {
+    let entities = graph.entities();
+    let taken_out = known.has_own_graph().then(|| Adjacency::new(entities, &[&known.queries]));
+    let truth = Adjacency::new(entities, &[&known.valid]);
+    let judged = Judged { graph, taken_out: taken_out.as_ref(), truth: &truth, hides: true };
+    let queries = asked_once(asked);
+    let seen = observe_queries(reasoner, &queries, judged, TOP, progress)?;
+    let sample = Sample::draw(graph, &truth, &queries, (OTHERS * queries.len()).max(FEWEST));
+    let others = observe_queries(reasoner, &sample.others, judged, TOP, progress)?;
+    let open = sample.weighted(&seen, others);
+    Ok(FitOutcomes { asked: seen, open })
+}
+
+/// The sensible queries of a graph: those without an answer in the validation split by a sample.
+struct Sample {
+    /// Which of the asked queries are sensible.
+    sensible: Vec<bool>,
+    /// How many sensible queries have an answer in the validation split.
+    with_answer: usize,
+    /// How many have none.
+    without: usize,
+    /// An even selection of the latter.
+    others: Vec<Query>,
+}
+
+impl Sample {
+    /// `asked` are in the order of links and subjects.
+    fn draw(graph: &Graph, truth: &Adjacency, asked: &[Query], most: usize) -> Self {
+        let links = || (0..graph.links() as u32).map(Link).filter(|link| link.relation().is_some());
+        let mut sensible = vec![false; asked.len()];
+        let (mut with_answer, mut without) = (0, 0);
+        let has_answer = |query: Query| !truth.edges_by(query.subject, query.link).is_empty();
+        let query_of = |link: Link| move |subject| Query { subject, link };
+        for link in links() {
+            for query in subjects(graph, link).into_iter().map(query_of(link)) {
+                let key = |query: &Query| (query.link, query.subject);
+                if let Ok(at) = asked.binary_search_by_key(&key(&query), key) {
+                    sensible[at] = true;
+                }
+                *(if has_answer(query) { &mut with_answer } else { &mut without }) += 1;
+            }
+        }
+        let stride = (without as f64 / most as f64).max(1.0);
+        let (mut others, mut at, mut next) = (Vec::new(), 0usize, 0.0);
+        for query in links().flat_map(|link| subjects(graph, link).into_iter().map(query_of(link))) {
+            if !has_answer(query) {
+                if at as f64 >= next {
+                    others.push(query);
+                    next += stride;
+                }
+                at += 1;
+            }
+        }
+        Self { sensible, with_answer, without, others }
+    }
+
+    /// The outcomes of asked queries that are sensible and those of the others, each weighted by how many it stands for.
+    fn weighted(&self, seen: &[Outcome], others: Vec<Outcome>) -> Vec<Outcome> {
+        let mut open: Vec<Outcome> = (self.sensible.iter().zip(seen))
+            .filter(|(sensible, _)| **sensible)
+            .map(|(_, outcome)| outcome.clone())
+            .collect();
+        let known = open.len();
+        open.extend(others);
+        let each = |count: usize, of: usize| count as f64 / of.max(1) as f64;
+        let weights = [each(self.with_answer, known), each(self.without, open.len() - known)];
+        // Weighted so that all together count as much as they tell: as many as there are, if all weigh the same.
+        let weight_of = |at: usize| weights[usize::from(at >= known)];
+        let (sum, squares) = (0..open.len())
+            .map(weight_of)
+            .fold((0.0, 0.0), |(sum, squares), weight| (sum + weight, squares + weight * weight));
+        let scale = if squares > 0.0 { sum / squares } else { 1.0 };
+        for (at, outcome) in open.iter_mut().enumerate() {
+            // Any true answer might have been held out for test instead, and its query would still be here.
+            (outcome.weight, outcome.stands_in) = (scale * weight_of(at), true);
+        }
+        open
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::{Answers, ReasonerError, Scored};
+    use crate::graph::EntityId;
+    use crate::progress::Silent;
+    use std::sync::Arc;
+
+    /// Answers every query with 22.
+    struct Always;
+
+    impl Reasoner for Always {
+        fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
+            let list = vec![Scored { entity: EntityId(22), score: 1.0 }];
+            Ok(Answers::Listed(vec![list; queries.len()]))
+        }
+    }
+
+    /// 0 to 19 each have 20 and 21; of 0 and 1 it is also known that they have 22, which no query for heads makes sense of.
+    fn world() -> (Known, Graph) {
+        let facts: Vec<Triple> =
+            (0..20).flat_map(|head| [20, 21].map(|tail| Triple::new(head, 0, tail))).collect();
+        let facts: Arc<[Triple]> = facts.into();
+        let graph = Graph::new(23, 1, &facts);
+        let valid = [Triple::new(0, 0, 22), Triple::new(1, 0, 22)];
+        (Known { queries: facts.clone(), facts, valid: valid.into() }, graph)
+    }
+
+    #[test]
+    fn every_sensible_query_counts_once() {
+        let (known, graph) = world();
+        let seen = outcomes_to_fit(&Always, &known.valid, &known, &graph, &Silent).unwrap();
+        assert_eq!(seen.asked.len(), 3, "two tail queries and one head query");
+        // 20 tail queries and the head queries of 20 and 21; that of 22 is not sensible.
+        assert_eq!(seen.open.len(), 22);
+        assert!(seen.open.iter().all(|outcome| outcome.weight == 1.0 && outcome.stands_in));
+        let trues = seen.open.iter().flat_map(|outcome| &outcome.judged).filter(|one| one.1).count();
+        assert_eq!(trues, 2);
+    }
+
+    #[test]
+    fn what_stands_for_many_weighs_as_much() {
+        let (known, graph) = world();
+        let truth = Adjacency::new(23, &[&known.valid]);
+        let asked = asked_once(&known.valid);
+        let sample = Sample::draw(&graph, &truth, &asked, 5);
+        assert_eq!((sample.with_answer, sample.without, sample.others.len()), (2, 20, 5));
+        let judged = Judged { graph: &graph, taken_out: None, truth: &truth, hides: true };
+        let observe = |queries: &[Query]| observe_queries(&Always, queries, judged, TOP, &Silent).unwrap();
+        let open = sample.weighted(&observe(&asked), observe(&sample.others));
+        assert_eq!(open.len(), 7);
+        assert!((open[2].weight / open[0].weight - 4.0).abs() < 1e-12);
+        // Together they tell less than seven that weigh the same would.
+        let sum: f64 = open.iter().map(|outcome| outcome.weight).sum();
+        assert!(sum > 2.0 && sum < 7.0, "{sum}");
+    }
+}

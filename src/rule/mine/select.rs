@@ -1,0 +1,97 @@
+//! Which rules about one constant are kept when there are too many.
+//!
+//! The most confident ones are often small and lucky, and explain the same few facts again and again. What counts is what
+//! a rule adds: the facts that it explains, by its confidence, as far as the rules kept before it have not explained
+//! them. A fact that rules of confidence `c₁, c₂, …` explain is explained by `1 − Π (1 − cᵢ)`, as noisy-or has it.
+
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Which rules with constants are kept where there are more than wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Keep {
+    /// Those that add most to what the others explain.
+    #[default]
+    Adding,
+    /// The most confident.
+    Confident,
+}
+
+/// The `most` of `rules` that together explain most of `facts` facts, in the order in which they add. A rule is its
+/// confidence and the facts that it explains, by number.
+pub fn adding(rules: &[(f64, &[u32])], facts: usize, most: usize) -> Vec<usize> {
+    if rules.len() <= most {
+        return (0..rules.len()).collect();
+    }
+    let mut left = vec![1.0f64; facts];
+    let adds = |at: usize, left: &[f64]| {
+        let (confidence, explained) = rules[at];
+        confidence * explained.iter().map(|&fact| left[fact as usize]).sum::<f64>()
+    };
+    // What a rule adds only ever falls, so one whose old gain is still the highest after counting again is the best.
+    // Positive numbers are ordered as their bits are.
+    let mut queue: BinaryHeap<(u64, Reverse<usize>, usize)> =
+        (0..rules.len()).map(|at| (adds(at, &left).to_bits(), Reverse(at), 0)).collect();
+    let mut kept = Vec::new();
+    while let Some((_, Reverse(at), counted)) = queue.pop() {
+        if counted == kept.len() {
+            let (confidence, explained) = rules[at];
+            explained.iter().for_each(|&fact| left[fact as usize] *= 1.0 - confidence);
+            kept.push(at);
+            if kept.len() == most {
+                break;
+            }
+        } else {
+            queue.push((adds(at, &left).to_bits(), Reverse(at), kept.len()));
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The same by counting every rule again for every choice.
+    fn plainly(rules: &[(f64, &[u32])], facts: usize, most: usize) -> Vec<usize> {
+        let mut left = vec![1.0f64; facts];
+        let mut kept: Vec<usize> = Vec::new();
+        while kept.len() < most.min(rules.len()) {
+            let gain = |at: usize| rules[at].0 * rules[at].1.iter().map(|&f| left[f as usize]).sum::<f64>();
+            let open = (0..rules.len()).filter(|at| !kept.contains(at));
+            let best = open.max_by(|&a, &b| gain(a).total_cmp(&gain(b)).then(b.cmp(&a))).unwrap();
+            rules[best].1.iter().for_each(|&fact| left[fact as usize] *= 1.0 - rules[best].0);
+            kept.push(best);
+        }
+        kept
+    }
+
+    proptest! {
+        #[test]
+        fn every_choice_adds_most(
+            rules in prop::collection::vec((1u8..10, prop::collection::btree_set(0u32..30, 1..12)), 1..20),
+            most in 1usize..8,
+        ) {
+            let rules: Vec<(f64, Vec<u32>)> =
+                rules.into_iter().map(|(c, f)| (f64::from(c) / 10.0, f.into_iter().collect())).collect();
+            let rules: Vec<(f64, &[u32])> = rules.iter().map(|(c, facts)| (*c, facts.as_slice())).collect();
+            if rules.len() > most {
+                prop_assert_eq!(adding(&rules, 30, most), plainly(&rules, 30, most));
+            } else {
+                prop_assert_eq!(adding(&rules, 30, most).len(), rules.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_rule_that_explains_nearly_everything_is_kept_before_small_lucky_ones() {
+        let all: Vec<u32> = (0..1000).collect();
+        let lucky: Vec<Vec<u32>> = (0..30).map(|at| vec![at, at + 1]).collect();
+        let mut rules: Vec<(f64, &[u32])> = lucky.iter().map(|facts| (0.999, facts.as_slice())).collect();
+        rules.push((0.99, &all));
+        assert_eq!(adding(&rules, 1000, 20)[0], 30);
+    }
+}
