@@ -4,8 +4,9 @@
 run: ## the main job, on the built-in demonstration graph
 	cargo run --release -- run
 
-test: ## all tests
-	cargo test
+test: ## all tests: Rust, pages in a browser, Python
+	cargo test --workspace
+	python/test.sh
 
 check: ## tests, format, lints, documentation, dependency law
 	.ci/run

@@ -1,97 +1,12 @@
-//! `ruleguider <verb>`: parses the arguments, runs the verb, turns its outcome into an exit code.
-//!
-//! Data goes to stdout, progress and errors to stderr. Exit codes: 0 done; 1 a negative answer; 2 the user's
-//! mistake, in one line; 130 interrupted, state saved.
+//! The program `ruleguider`; what it does is in the library beside it.
 
-mod arguments;
-mod awaited;
-mod console;
-mod data;
-mod http;
-mod judge;
-mod protocol;
-mod serve;
-mod system;
-mod usage;
-mod verb;
-
-use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// No arguments: print help, and exit with an error.
-const HELP_INSTEAD: ErrorKind = ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
-
-/// How a verb ended, if it did not fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
-    /// It did what was asked.
-    Done,
-    /// It did, and the answer is no: nothing found, nothing predicted.
-    Negative,
-    /// The user stopped it; what it had is kept.
-    Interrupted,
-}
+#[global_allocator]
+static ALLOCATOR: ruleguider_cli::Allocator = ruleguider_cli::Allocator;
 
 fn main() -> ExitCode {
-    system::prepare();
-    let show = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        if !ruleguider::graph::panic_is_caught() {
-            show(panic);
-        }
-    }));
-    let arguments = match arguments::Arguments::try_parse() {
-        Ok(arguments) => arguments,
-        // Help and the version are results.
-        Err(asked) if !asked.use_stderr() || asked.kind() == HELP_INSTEAD => return help(&asked),
-        Err(mistake) => {
-            console::complain(&anyhow::anyhow!(in_one_line(&mistake)));
-            return ExitCode::from(2);
-        }
-    };
-    match verb::run(&arguments).and_then(|outcome| console::flush().map(|()| outcome)) {
-        Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::Negative) => ExitCode::from(1),
-        Ok(Outcome::Interrupted) => ExitCode::from(130),
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            console::complain(&error);
-            ExitCode::from(2)
-        }
-    }
-}
-
-/// Prints help or the version.
-fn help(asked: &clap::Error) -> ExitCode {
-    match asked.print().map_err(console::stdout_fails).and_then(|()| console::flush()) {
-        Err(error) if !is_broken_pipe(&error) => {
-            console::complain(&error);
-            ExitCode::from(2)
-        }
-        _ => ExitCode::from(u8::try_from(asked.exit_code()).unwrap_or(2)),
-    }
-}
-
-/// What was wrong with the arguments, as clap says it, without the usage that it adds.
-fn in_one_line(mistake: &clap::Error) -> String {
-    let said = mistake.render().to_string();
-    let before_usage = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more information");
-    let lines = said.lines().map(str::trim).take_while(before_usage);
-    // clap takes a negative number for an option; its tip on escaping it does not help here.
-    let helpful = lines.filter(|line| !line.is_empty() && !line.starts_with("tip: to pass"));
-    let words: Vec<&str> = helpful.map(|line| line.trim_start_matches("error: ")).collect();
-    let misspelt = mistake.kind() == ErrorKind::InvalidSubcommand;
-    let known = |verb: &String| !misspelt && arguments::Arguments::command().find_subcommand(verb).is_some();
-    let mut typed = std::env::args_os().skip(1).filter_map(|typed| typed.into_string().ok());
-    let verb = typed.find(known).map_or(String::new(), |verb| verb + " ");
-    format!("{}; see ruleguider {verb}--help", words.join(" ").replace(" tip: ", "; "))
-}
-
-/// A closed pipe (`| head`) is not an error.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
-        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    ExitCode::from(ruleguider_cli::run(&arguments))
 }

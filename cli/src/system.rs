@@ -9,14 +9,11 @@ use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-#[global_allocator]
-static ALLOCATOR: Allocator = Allocator;
-
 /// The job at hand, for the message: kept without allocating anything.
 static JOB: Mutex<([u8; 48], usize)> = Mutex::new(([0; 48], 0));
 
-/// The system's allocator, which never fails silently.
-struct Allocator;
+/// The system's allocator, which never fails silently: it says so and ends the process.
+pub struct Allocator;
 
 // SAFETY: every call is handed to the system's allocator as it is; nothing else is done unless that has failed, and
 // then the process ends.

@@ -1,36 +1,8 @@
 // The answers to a question, grouped by what supports them.
 
 import { address, ask } from "./api.js";
-import { aside, called, el, entityLink, href, link, linked, notice, pathInWords, relationLink, save, short, sure, tsv } from "./dom.js";
-import { pathOf } from "./draw.js";
-
-/** The pattern of a reason: its rule, else the relations of its path. Answers with the same one stand together. */
-function pattern({ rule, path, from_id }, subject) {
-  const walked = path.map((step) => (step.inverse ? "~" : "") + step.relation).join(" · ");
-  return JSON.stringify([rule?.text ?? null, walked, rule?.constants || from_id !== subject ? "" : "s"]);
-}
-
-/** Groups in the order of their best answers. */
-function grouped(answers, subject) {
-  const groups = new Map();
-  for (const answer of answers) {
-    const key = pattern(answer, subject);
-    if (!groups.has(key)) groups.set(key, []);
-    groups.get(key).push(answer);
-  }
-  return [...groups.values()];
-}
-
-/** What a group is called. */
-function heading({ rule, path, entity, from_id }) {
-  if (rule) {
-    return [el("span", { class: "rule-text" }, short(rule.label, 300)), " ",
-      el("span", { class: "counts" }, `confidence ${rule.confidence.toFixed(2)}, ${rule.correct.toLocaleString("en")} of ${rule.predicted.toLocaleString("en")} true`)];
-  }
-  if (path.length === 0) return [entity === from_id ? "Itself: many facts of this relation lead from an entity to itself" : "By the embedding model alone"];
-  return [el("span", { class: "rule-text" }, path.map((step) => (step.inverse ? `←${called(step)}—` : `—${called(step)}→`)).join(" ")), " ",
-    el("span", { class: "counts" }, "a path that was learnt; no rule")];
-}
+import { aside, el, entityAddress, entityLink, href, link, notice, pathInWords, relationLink, save, short, sure, tsv } from "./dom.js";
+import { drawing, grouped, heading, pathOf } from "./draw.js";
 
 function item(question, answer) {
   const { run, relation, inverse } = question;
@@ -48,7 +20,7 @@ function group(question, answers) {
     el("h2", {}, heading(answers[0])),
     el("ol", { class: "list" }, answers.map((answer) => item(question, answer))),
     drawn.length > 0 && el("div", { class: "wide" },
-      linked(question.run, drawn.map(pathOf), new Set(drawn.map((answer) => answer.entity)))));
+      drawing(drawn.map(pathOf), new Set(drawn.map((answer) => answer.entity)), entityAddress(question.run))));
 }
 
 /** The filters, which are part of the address. */

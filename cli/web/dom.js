@@ -1,20 +1,7 @@
-// Making elements. Data goes into text nodes and attributes only, never into markup.
+// Making elements. Data goes into text nodes and attributes only, never into markup; `draw.js` begins with how.
 
-import { called, drawing, short } from "./draw.js";
-
-export { called, short };
-
-/** An HTML element: `el("p", {class: "note"}, "text", other)`. */
-export function el(tag, attributes, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes ?? {})) {
-    if (value === undefined || value === null || value === false) continue;
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else element.setAttribute(name, value === true ? "" : String(value));
-  }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
-  return element;
-}
+import { called, el, pathInWords, percent, short, svg } from "./draw.js";
+export { called, el, pathInWords, percent, short, svg };
 
 /** An address within this page. Parameters without a value are left out. */
 export function href(parameters) {
@@ -29,22 +16,14 @@ export function href(parameters) {
 export const link = (parameters, text, attributes) =>
   el("a", { href: href(parameters), title: text.length > 90 ? short(text, 500) : undefined, ...attributes }, short(text));
 
+/** Where links to entities lead. */
+export const entityAddress = (run) => (id) => href({ run, view: "entity", id });
+
 /** A link to an entity's own page. */
 export const entityLink = (run, id, label) => link({ run, view: "entity", id }, label, { class: "name" });
 
-/** Paths drawn, every entity a link to its own page. */
-export const linked = (run, paths, goals) => drawing(paths, { goals, address: (id) => href({ run, view: "entity", id }) });
-
 /** A link to a relation's own page. */
 export const relationLink = (run, id) => link({ run, view: "relation", id }, id);
-
-/** `0.873` as `87 %`; whole per cent, but never 0 or 100 for what is neither. */
-export function percent(share) {
-  const whole = Math.round(100 * share);
-  if (whole === 0 && share > 0) return "< 1 %";
-  if (whole === 100 && share < 1) return "> 99 %";
-  return whole + " %";
-}
 
 /** How sure an answer is: its probability where there is one, else its score. */
 export function sure(answer) {
@@ -62,12 +41,6 @@ export const aside = (fact) => fact.held_out && el("span", { class: "badge", tit
 
 /** A message instead of an empty page. */
 export const notice = (...children) => el("div", { class: "notice", role: "note" }, ...children);
-
-/** `Ada —parent_of→ Ben ←sibling_of— Cleo`. */
-export function pathInWords(from, path) {
-  const step = (one) => (one.inverse ? ` ←${called(one)}— ` : ` —${called(one)}→ `) + short(one.label, 60);
-  return path.length ? short(from, 60) + path.map(step).join("") : "";
-}
 
 /** A field of a TSV file: what would break the line is written as `\t`, `\n`, `\r`, `\\`. */
 const field = (value) => String(value ?? "").replace(/[\\\t\n\r]/g, (c) => ({ "\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r" })[c]);

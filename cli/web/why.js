@@ -1,22 +1,12 @@
 // Why a fact is predicted, or why not: ways, rules, all groundings, what is left without a rule.
 
 import { ask } from "./api.js";
-import { aside, called, el, entityLink, link, linked, notice, pathInWords, percent, relationLink, short, sure } from "./dom.js";
-import { pathOf } from "./draw.js";
+import { aside, called, el, entityAddress, entityLink, link, notice, pathInWords, percent, relationLink, short, sure } from "./dom.js";
+import { drawing, otherWays, pathOf, ruleHeading, verdict } from "./draw.js";
 
 const PAGE = 20;
 
-const drawn = (run, reason, object) => reason.path.length > 0 && el("div", { class: "wide" }, linked(run, [pathOf(reason)], new Set([object])));
-
-/** One sentence about where the fact stands. */
-function verdict({ known, rank, rules, answers }) {
-  if (known) return "A fact of the graph.";
-  if (rank) {
-    const probability = answers[0]?.probability;
-    return `Predicted in place ${rank}` + (probability === null || probability === undefined ? "." : `, with a probability of ${percent(probability)}.`);
-  }
-  return rules.length > 0 ? "Not predicted: there are too many better answers." : "Not predicted: nothing that was learnt leads there.";
-}
+const drawn = (run, reason, object) => reason.path.length > 0 && el("div", { class: "wide" }, drawing([pathOf(reason)], new Set([object]), entityAddress(run)));
 
 /** What the answer comes to without a rule. */
 function without({ without: left }, now) {
@@ -43,15 +33,14 @@ function ruleSection(question, now, rule, object) {
       const paths = found.paths.filter((path) => path.length > 0).map((path) => pathOf({ ...found, path }));
       const many = found.paths.length;
       more.replaceChildren(el("p", { class: "note", role: "status" }, `${found.more ? "More than " : ""}${many} path${many === 1 ? "" : "s"}${many > 40 ? "; 40 are drawn" : ""}.`),
-        paths.length > 0 ? el("div", { class: "wide" }, linked(run, paths, new Set([object]))) : "The rule has no body: it holds of everybody.");
+        paths.length > 0 ? el("div", { class: "wide" }, drawing(paths, new Set([object]), entityAddress(run))) : "The rule has no body: it holds of everybody.");
     } catch (problem) {
       more.replaceChildren(notice(problem.message));
     }
     all.disabled = false;
   });
   return el("section", { class: "group" },
-    el("h2", {}, el("span", { class: "rule-text" }, short(rule.label, 300)), " ",
-      el("span", { class: "counts" }, `confidence ${rule.confidence.toFixed(2)}, ${rule.correct.toLocaleString("en")} of ${rule.predicted.toLocaleString("en")} true`)),
+    el("h2", {}, ruleHeading(rule)),
     drawn(run, rule, object),
     scoreWithout(rule),
     el("div", { class: "wide" }, el("p", { class: "note" }, without(rule, now)), all, more));
@@ -97,7 +86,7 @@ export async function whyView(view, question, { signal, status }) {
   const names = [entityLink(run, subject.id, subject.label), entityLink(run, goal.id, goal.label)];
   const [head, tail] = why.inverse ? names.toReversed() : names;
   const said = verdict(why), now = { rank: why.rank, score: why.answers[0]?.score, probability: why.answers[0]?.probability };
-  const ways = why.answers.filter((way) => !why.rules.some((rule) => JSON.stringify(rule.path) === JSON.stringify(way.path)));
+  const ways = otherWays(why);
   const all = { run, view: "ask", subject: why.subject, relation: why.relation, inverse: why.inverse };
   view.replaceChildren(...[
     el("h1", {}, head, " —", relationLink(run, why.relation), "→ ", tail),

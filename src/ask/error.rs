@@ -36,6 +36,15 @@ impl AskError {
         AskError::Name { message, suggestions: suggestions.iter().map(|&name| name.to_owned()).collect() }
     }
 
+    /// Whether what was asked for is at fault, and not what happened on the way: a wrong name, setting or path, data that
+    /// cannot be read.
+    pub fn is_mistake(&self) -> bool {
+        match self {
+            AskError::Name { .. } | AskError::Cannot(_) | AskError::ValidLearnt { .. } => true,
+            AskError::Run(error) => error.is_mistake(),
+        }
+    }
+
     /// Whether the user stopped it.
     pub fn is_interrupted(&self) -> bool {
         matches!(self, AskError::Run(RunError::Interrupted))

@@ -13,16 +13,27 @@ use std::time::Instant;
 /// The default time budget.
 const MINUTES: f64 = 10.0;
 
+/// Where the triples are.
+#[derive(Clone, Debug)]
+enum Data {
+    /// The built-in demonstration graph.
+    Demonstration,
+    /// A folder of splits or a file of triples, still to be read.
+    Path(PathBuf),
+    /// Read already.
+    Read(Source, Dataset),
+}
+
 /// What to learn from, and how. [`run`](Self::run) does it.
 #[derive(Clone, Debug)]
 pub struct Learn {
-    /// `None`: the built-in demonstration graph.
-    data: Option<PathBuf>,
+    data: Data,
     shares: SplitShares,
     header: Option<bool>,
     format: Option<FileKind>,
     piped: bool,
     config: Option<String>,
+    settings: Layer,
     set: Vec<String>,
     minutes: Option<f64>,
     out: Option<PathBuf>,
@@ -35,18 +46,25 @@ pub struct Learn {
 impl Learn {
     /// Learns from a folder with train, valid and test, or from one file of triples, which is divided.
     pub fn new(data: impl AsRef<Path>) -> Self {
-        Self { data: Some(data.as_ref().to_owned()), ..Self::demonstration() }
+        Self { data: Data::Path(data.as_ref().to_owned()), ..Self::demonstration() }
+    }
+
+    /// Learns from `dataset`, which was read from `source`, or is [kept](Source::Kept) by the run. It is divided already:
+    /// [`split`](Self::split) and [`header`](Self::header) do nothing.
+    pub fn from_dataset(source: Source, dataset: Dataset) -> Self {
+        Self { data: Data::Read(source, dataset), ..Self::demonstration() }
     }
 
     /// Learns from the built-in demonstration graph: a family, a few seconds.
     pub fn demonstration() -> Self {
         Self {
-            data: None,
+            data: Data::Demonstration,
             shares: SplitShares::default(),
             header: None,
             format: None,
             piped: false,
             config: None,
+            settings: Layer::default(),
             set: Vec::new(),
             minutes: None,
             out: None,
@@ -76,6 +94,16 @@ impl Learn {
     /// A settings file, or the name of a built-in configuration, instead of a plan by time.
     pub fn config(self, name: impl Into<String>) -> Self {
         Self { config: Some(name.into()), ..self }
+    }
+
+    /// Settings that override those of the plan or the configuration; their key `base` names the configuration.
+    ///
+    /// # Errors
+    /// If `base` is no text.
+    pub fn settings(self, settings: Layer) -> Result<Self, AskError> {
+        let (settings, base) = settings.split_base()?;
+        let config = base.map(|(name, _)| name).or(self.config);
+        Ok(Self { config, settings: self.settings.followed_by(settings), ..self })
     }
 
     /// One setting that overrides all others, such as `rules.threshold=0.05`.
@@ -134,21 +162,17 @@ impl Learn {
     pub fn prepare(self) -> Result<Learning, AskError> {
         let began = Instant::now();
         // Settings are checked before a large graph is read.
-        let set = Layer::from_pairs(self.set.iter().map(String::as_str))?;
+        let over = Layer::from_pairs(self.set.iter().map(String::as_str))?;
+        let set = self.settings.clone().followed_by(over);
         let named = match (&self.config, &self.data) {
             (Some(name), _) => Some(config::named(name, &Config::default())?),
-            (None, None) => Some(config::named("demonstration", &Config::default())?),
-            (None, Some(_)) => None,
+            (None, Data::Demonstration | Data::Read(Source::Demonstration, _)) => {
+                Some(config::named("demonstration", &Config::default())?)
+            }
+            (None, _) => None,
         };
         named.as_ref().unwrap_or(&Config::default()).with(&set)?;
-        let source = match &self.data {
-            Some(path) => {
-                let Self { shares, seed, header, format, .. } = self;
-                Source::of(path, &ReadOptions { shares, seed, header, format, incomplete: false })?
-            }
-            None => Source::Demonstration,
-        };
-        let dataset = source.read()?;
+        let (source, dataset) = self.read()?;
         let source = if self.piped { source.piped() } else { source };
         let device = match &self.device {
             Some(device) => device.clone(),
@@ -174,6 +198,27 @@ impl Learn {
             budget: plan.as_ref().map(|plan| plan.budget(began)),
         };
         Ok(Learning { spec, dataset, plan })
+    }
+
+    /// What is learnt from, and where it comes from.
+    fn read(&self) -> Result<(Source, Dataset), AskError> {
+        let source = match &self.data {
+            Data::Read(source, dataset) => {
+                if dataset.known.valid.is_empty() || dataset.test.is_empty() {
+                    let message = "learning needs a validation and a test split, and this graph has none; give them, \
+                                   or let it be divided";
+                    return Err(AskError::Cannot(message.to_owned()));
+                }
+                return Ok((source.clone(), dataset.clone()));
+            }
+            Data::Path(path) => {
+                let &Self { shares, seed, header, format, .. } = self;
+                Source::of(path, &ReadOptions { shares, seed, header, format, incomplete: false })?
+            }
+            Data::Demonstration => Source::Demonstration,
+        };
+        let dataset = source.read(Path::new(""))?;
+        Ok((source, dataset))
     }
 
     /// How the time is shared by what a configuration asks for, if there is a limit to it.
@@ -244,7 +289,8 @@ impl Learning {
             let learnt = run::learn(&spec, &dataset, progress)?;
             let model = Model::new(learnt.directory, dataset, learnt.artifacts, spec.seed)?;
             model.finish(&spec, learnt.stages, progress)?;
-            Ok(model)
+            // Whoever learns again while the model is in use may work in the directory.
+            model.released()
         })
     }
 }
@@ -255,6 +301,32 @@ mod tests {
     use crate::progress::Impatient;
     use crate::run::RunError;
     use crate::run::directory::RESULTS;
+
+    #[test]
+    fn what_was_in_memory_is_kept_by_the_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("run");
+        let dataset = crate::generate::demonstration();
+        let learn = |dataset: &Dataset| {
+            let learn = Learn::from_dataset(Source::Kept { name: "mine".to_owned() }, dataset.clone());
+            learn.out(&out).minutes(1.0).set("system=rules").set("rules.samples=1000")
+        };
+        let model = learn(&dataset).run().unwrap();
+        let opened = Model::open(&out).unwrap();
+        assert_eq!(opened.results().unwrap(), model.results().unwrap());
+        assert_eq!(opened.dataset().test, dataset.test);
+        // A model in use does not keep others from its directory.
+        assert!(learn(&dataset).run().unwrap().results().unwrap().stages["rules"].skipped);
+        let mut other = dataset.clone();
+        other.test = other.test[1..].into();
+        let refused = learn(&other).run().err().unwrap();
+        assert!(
+            refused.is_mistake() && refused.to_string().contains("was made from mine in memory"),
+            "{refused}"
+        );
+        other.test = [].into();
+        assert!(matches!(learn(&other).run(), Err(AskError::Cannot(_))));
+    }
 
     #[test]
     fn what_was_learnt_with_other_settings_does_not_pass_for_what_was_asked_for() {

@@ -1,6 +1,7 @@
 //! What can be asked of a run: [`Model`] answers, explains and ranks; names are looked up as people type them.
 
 pub mod answer;
+mod apply;
 mod browse;
 mod complete;
 mod direction;
@@ -20,6 +21,7 @@ mod reasons;
 mod results;
 
 pub use answer::{Answer, HeldOut, PathStep, Probability, Reason, RuleSummary};
+pub use apply::{AppliedRules, DrawnRule};
 pub use browse::{EntityFact, EntityFacts, LinkCount, Page, RelationUse};
 pub use complete::{CompleteOptions, Completed, MissingFact, MissingFacts, Shard};
 pub use elsewhere::OtherGraph;

@@ -198,6 +198,12 @@ impl Model {
         self.on.as_ref()
     }
 
+    /// The same without the lock on its directory.
+    pub(super) fn released(self) -> Result<Self, AskError> {
+        let directory = RunDirectory::look_at(self.directory.path())?;
+        Ok(Self { directory, ..self })
+    }
+
     /// The run directory.
     pub fn directory(&self) -> &RunDirectory {
         &self.directory

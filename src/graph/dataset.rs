@@ -3,6 +3,7 @@
 use super::{Adjacency, EntityId, Graph, RelationId, Triple, Vocabulary};
 use serde::Serialize;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// The names behind the ids, and the labels people read instead of them.
@@ -116,6 +117,18 @@ pub struct Findings {
     pub test_unseen: usize,
     /// Labels of entities and relations that no split mentions.
     pub labels_unused: usize,
+}
+
+impl fmt::Debug for Dataset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { names, known, test, .. } = self;
+        let (entities, relations) = (names.entities.len(), names.relations.len());
+        let (facts, valid, test) = (known.facts.len(), known.valid.len(), test.len());
+        write!(
+            f,
+            "Dataset({entities} entities, {relations} relations, {facts} facts, {valid} valid, {test} test)"
+        )
+    }
 }
 
 /// Everything that was read.

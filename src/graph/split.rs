@@ -75,6 +75,9 @@ pub(super) fn divide(facts: &[Triple], shares: &SplitShares, seed: u64) -> Resul
     let mut place = vec![0u8; facts.len()];
     let (mut valid, mut test) = (0, 0);
     for &index in &order {
+        if valid >= valid_quota && test >= test_quota {
+            break;
+        }
         let Triple { head, relation: RelationId(relation), tail } = facts[index as usize];
         let needed_by_itself = if head == tail { 2 } else { 1 };
         let spare = of_entity[head.index()] > needed_by_itself

@@ -4,6 +4,7 @@
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
+use std::fmt::Write;
 use std::hash::BuildHasher;
 
 /// The hash every table of names uses; fixed, so that ids never depend on the run.
@@ -26,6 +27,34 @@ impl Vocabulary {
     /// An empty vocabulary.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The numbers below `count` as names of themselves.
+    pub fn of_numbers(count: usize) -> Self {
+        let mut vocabulary = Vocabulary { ends: Vec::with_capacity(count), ..Self::default() };
+        vocabulary.table.reserve(count, |_| unreachable!("an empty table hashes nothing again"));
+        let mut digits = String::new();
+        for number in 0..count {
+            digits.clear();
+            // Writing to a string cannot fail.
+            let _ = write!(digits, "{number}");
+            vocabulary.intern(&digits);
+        }
+        vocabulary
+    }
+
+    /// Names that are all different, in their order.
+    ///
+    /// # Errors
+    /// If one comes twice: which.
+    pub fn distinct<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+        let mut vocabulary = Vocabulary::new();
+        for (place, name) in names.into_iter().enumerate() {
+            if vocabulary.intern(name) as usize != place {
+                return Err(format!("expected names that are all different, found `{name}` twice"));
+            }
+        }
+        Ok(vocabulary)
     }
 
     /// How many names there are.

@@ -1,6 +1,7 @@
 //! What people read about runs: tables beside the published figures, one HTML page, the rows of `reproduce`.
 
 mod embedding_table;
+pub mod figure;
 pub mod judgement;
 pub mod page;
 pub mod published;

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// The manifest: marks a directory as a run, with its data and version.
 pub const MANIFEST: &str = "run.json";
+/// The data, where it came from memory.
+pub const DATA: &str = "data.safetensors";
 /// The settings, resolved.
 pub const CONFIG: &str = "config.toml";
 /// Which stages are finished.

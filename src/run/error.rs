@@ -1,5 +1,7 @@
 //! What can go wrong in a run. Messages say how to fix it.
 
+use crate::graph::GraphError;
+use crate::rule::RuleError;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -83,10 +85,10 @@ pub enum RunError {
     Interrupted,
     /// The data.
     #[error(transparent)]
-    Graph(#[from] crate::graph::GraphError),
+    Graph(#[from] GraphError),
     /// The rules.
     #[error(transparent)]
-    Rule(#[from] crate::rule::RuleError),
+    Rule(#[from] RuleError),
     /// The embedding model.
     #[error(transparent)]
     Embed(crate::embed::EmbedError),
@@ -111,6 +113,19 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// Whether what was asked for is at fault, and not what happened on the way.
+    pub fn is_mistake(&self) -> bool {
+        match self {
+            RunError::Config(_) | RunError::Settings(_) | RunError::NotARun { .. } => true,
+            RunError::Occupied { .. } | RunError::Mismatch { .. } => true,
+            RunError::Io { action, .. } => *action == "read",
+            RunError::Graph(GraphError::Io { action, .. }) => *action == "read",
+            RunError::Graph(_) => true,
+            RunError::Rule(error) => !matches!(error, RuleError::Unwritable { .. }),
+            _ => false,
+        }
+    }
+
     /// An I/O error while reading `path`.
     pub(crate) fn reading(path: &Path) -> impl FnOnce(io::Error) -> RunError {
         let path = path.to_owned();

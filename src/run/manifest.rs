@@ -3,9 +3,10 @@
 //! A run is only ever resumed with the data it was started with; its settings may change, and then the stages that
 //! depend on them run again.
 
-use super::directory::{CONFIG, MANIFEST, RunDirectory};
+use super::directory::{CONFIG, DATA, MANIFEST, RunDirectory};
+use super::kept::kept;
 use super::{Checksum, RunError, snapshot};
-use crate::graph::{self, Dataset, FileKind, ReadOptions, SplitShares};
+use crate::graph::{self, Dataset, FileKind, GraphError, ReadOptions, SplitShares};
 use crate::plan::Resources;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -22,6 +23,11 @@ const PIPE: &str = "-";
 pub enum Source {
     /// The built-in demonstration graph.
     Demonstration,
+    /// Triples that were in memory: the run keeps them itself.
+    Kept {
+        /// What they are called.
+        name: String,
+    },
     /// A folder of splits or a file of triples.
     Path {
         /// Where it was when the run began.
@@ -69,13 +75,14 @@ impl Source {
         matches!(self, Source::Path { path, .. } if path == Path::new(PIPE))
     }
 
-    /// Reads it.
+    /// Reads it; `directory` is where a run keeps its data.
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn read(&self) -> Result<Dataset, RunError> {
+    pub fn read(&self, directory: &Path) -> Result<Dataset, RunError> {
         match self {
             Source::Demonstration => Ok(crate::generate::demonstration()),
+            Source::Kept { .. } => kept(&directory.join(DATA)),
             Source::Path { path, shares: [train, valid, test], seed, header, format } => {
                 let shares = SplitShares { train: *train, valid: *valid, test: *test };
                 let kind = format.as_deref().map(FileKind::named).transpose();
@@ -91,6 +98,7 @@ impl Source {
         match self {
             Source::Demonstration => "demonstration".to_owned(),
             Source::Path { .. } if self.is_piped() => "stdin".to_owned(),
+            Source::Kept { name } => name.clone(),
             Source::Path { path, .. } => {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 if path.is_dir() { name } else { name.split('.').next().unwrap_or_default().to_owned() }
@@ -211,8 +219,13 @@ impl Manifest {
         elsewhere: Option<&Path>,
     ) -> Result<(Dataset, Checksum), RunError> {
         let mut data = self.data.clone();
-        if let (Source::Path { path, .. }, Some(other)) = (&mut data, elsewhere) {
-            *path = other.to_owned();
+        match (&mut data, elsewhere) {
+            (Source::Path { path, .. }, Some(other)) => *path = other.to_owned(),
+            (Source::Kept { name }, Some(_)) => {
+                let message = format!("this run keeps its data ({name}) itself; no other place can be given");
+                return Err(GraphError::Data(message).into());
+            }
+            _ => {}
         }
         if let Source::Path { path, .. } = &data
             && elsewhere.is_none()
@@ -225,9 +238,8 @@ impl Manifest {
                 remedy: "say where it is now".to_owned(),
             });
         }
-        let dataset = if data.is_piped() { self.kept(directory)? } else { data.read()? };
-        let remedy = "put it back, say where it is now (--data), answer over the new facts (--on DATA), \
-                      or learn on from them (`ruleguider run --update RUN DATA`)";
+        let dataset = if data.is_piped() { self.kept(directory)? } else { data.read(directory)? };
+        let remedy = "put it back, say where it is now if it has moved, or answer on the data as it is now";
         let known = Checksum::of_known(&dataset.names, &dataset.known);
         self.expect_same_data(directory, &data, &Checksum::of_dataset(&dataset, &known), remedy)?;
         Ok((dataset, known))
@@ -258,6 +270,7 @@ impl Manifest {
         }
         let said = |source: &Source, sum: &Checksum| match source {
             Source::Demonstration => format!("the demonstration graph ({})", sum.short()),
+            Source::Kept { name } => format!("{name} in memory ({})", sum.short()),
             // A folder has splits of its own.
             Source::Path { path, .. } if path.is_dir() => format!("{} ({})", path.display(), sum.short()),
             Source::Path { path, shares: [train, valid, test], seed, .. } => {

@@ -11,6 +11,7 @@ pub mod directory;
 mod embedding;
 mod error;
 mod inputs;
+mod kept;
 mod manifest;
 mod material;
 mod mining;

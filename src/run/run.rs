@@ -2,8 +2,9 @@
 
 use super::artifacts::Artifacts;
 use super::calibrate::calibrate;
-use super::directory::{CONFIG, RESULTS, RunDirectory, STAGES};
+use super::directory::{CONFIG, DATA, RESULTS, RunDirectory, STAGES};
 use super::inputs::{Before, checkpoint_settings};
+use super::kept::keep;
 use super::material::{Learnable, Material};
 use super::mirror::Mirror;
 use super::record::{Finished, Stages, Standing};
@@ -165,6 +166,10 @@ fn begin<'a>(
     if other_seed || directory.read(CONFIG)?.is_some_and(|before| before != settings) {
         stages.mark_stale(Stage::ALL.map(Stage::name))?;
         directory.remove(RESULTS)?;
+    }
+    let data = directory.file(DATA);
+    if matches!(spec.source, Source::Kept { .. }) && !data.exists() {
+        keep(&data, dataset)?;
     }
     manifest.write(directory)?;
     directory.write(CONFIG, settings.as_bytes())?;

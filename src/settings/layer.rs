@@ -98,6 +98,31 @@ impl Layer {
         Ok(layer)
     }
 
+    /// The settings of a JSON object: groups as objects within it, or dotted keys. `place` is where they were given, in
+    /// messages.
+    ///
+    /// # Errors
+    /// If it is no object, or a value is one that no setting has.
+    pub fn from_json(settings: &serde_json::Value, place: &str) -> Result<Self, SettingsError> {
+        let wrong = |message: String| SettingsError::Setting { place: place.to_owned(), message };
+        let serde_json::Value::Object(settings) = settings else {
+            return Err(wrong(format!("expected settings by their keys, found {settings}")));
+        };
+        let mut layer = Layer::default();
+        let mut open: Vec<(String, &serde_json::Value)> =
+            settings.iter().rev().map(|(key, value)| (key.clone(), value)).collect();
+        while let Some((key, value)) = open.pop() {
+            if let serde_json::Value::Object(group) = value {
+                open.extend(group.iter().rev().map(|(name, value)| (format!("{key}.{name}"), value)));
+                continue;
+            }
+            let value = Value::try_from(value)
+                .map_err(|_| wrong(format!("`{key}`: expected a value that TOML can hold, found {value}")))?;
+            layer.settings.push(Setting { key, value, place: place.to_owned() });
+        }
+        Ok(layer)
+    }
+
     /// These settings, and then those of `over`, which count more.
     pub fn followed_by(mut self, over: Layer) -> Self {
         self.settings.extend(over.settings);
@@ -319,6 +344,22 @@ mod tests {
         let over = set.over(&under, check).unwrap();
         let expected = Plain { system: Kind::Walker, walk: Walk { lambda: 1.0, batch: 9, freeze: true } };
         assert_eq!(over, expected);
+    }
+
+    #[test]
+    fn json_is_taken_like_toml() {
+        let over = |json| Layer::from_json(&json, "config").and_then(|layer| layer.over(&plain(), check));
+        let taken =
+            over(serde_json::json!({"system": "rules", "walk": {"lambda": 1}, "walk.batch": 9})).unwrap();
+        let walk = Walk { lambda: 1.0, batch: 9, ..plain().walk };
+        assert_eq!(taken, Plain { system: Kind::Rules, walk });
+        let refused = |json| over(json).unwrap_err().to_string();
+        let misspelt = refused(serde_json::json!({"walk": {"lamda": 1}}));
+        assert_eq!(misspelt, "config: unknown setting `walk.lamda`; did you mean `walk.lambda`?");
+        assert!(
+            refused(serde_json::json!({"walk": {"batch": null}})).contains("`walk.batch`: expected a value")
+        );
+        assert!(refused(serde_json::json!([1])).contains("expected settings by their keys, found [1]"));
     }
 
     #[test]

@@ -71,6 +71,14 @@ impl Tensor {
         self.buffer.read_into(target)
     }
 
+    /// The values themselves, where they are in the memory of the host.
+    pub fn as_slice(&self) -> Option<&[f32]> {
+        match self.device().backend() {
+            Backend::Cpu(_) => Some(self.buffer.host()),
+            Backend::Cuda(_) => None,
+        }
+    }
+
     /// The value of a one-element tensor.
     pub fn number(&self) -> Result<f32> {
         expect_shape(self.rows * self.columns == 1, "number", "a single value", &self.shape(), &[1, 1])?;

@@ -4,7 +4,8 @@ use axum::Router;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use ruleguider::report::page::{DRAWING, STYLE};
+use ruleguider::report::figure;
+use ruleguider::report::page::STYLE;
 use ruleguider::run::Checksum;
 
 /// A file of a page: its address, its kind, its text.
@@ -19,9 +20,10 @@ macro_rules! files {
 pub(crate) use files;
 
 /// How all pages look and draw paths, the report among them.
-pub const SHARED: [File; 2] = [
+pub const SHARED: [File; 3] = [
     ("/base.css", "text/css; charset=utf-8", STYLE),
-    ("/app/draw.js", "text/javascript; charset=utf-8", DRAWING),
+    ("/draw.css", "text/css; charset=utf-8", figure::STYLE),
+    ("/app/draw.js", "text/javascript; charset=utf-8", figure::DRAWING),
 ];
 
 /// `router` with `files`.

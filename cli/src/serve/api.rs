@@ -7,7 +7,7 @@ use axum::extract::{FromRequestParts, Path, Query as QueryString, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use ruleguider::ask::{MissingFact, Model, WAYS};
+use ruleguider::ask::{CompleteOptions, MissingFact, Model, Shard, WAYS};
 use ruleguider::graph::{EntityId, Link, Query, RelationId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -349,7 +349,10 @@ async fn missing(
     let found = shared
         .gate
         .run_inside(move |deadline| {
-            model.missing_facts(link, MISSING, workers, deadline).map_err(|error| gate.problem(error))
+            let (links, shard) = (vec![link], Shard::WHOLE);
+            let options =
+                CompleteOptions { links, top: Some(MISSING), min_probability: None, shard, workers };
+            model.missing_facts(&options, deadline).map_err(|error| gate.problem(error))
         })
         .await?;
     let found = Arc::new(found);

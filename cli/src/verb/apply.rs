@@ -7,9 +7,9 @@ use crate::data::{Data, FormatChoice, Reading};
 use crate::protocol::{Ranking, Split};
 use anyhow::ensure;
 use clap::ValueEnum;
-use ruleguider::eval::{self, EvalError, evaluate_split};
-use ruleguider::graph::{Dataset, Known, SplitShares, check_writable};
-use ruleguider::rule::{self, Aggregate, ApplyOptions, RuleFile, RuleReasoner};
+use ruleguider::ask::{AppliedRules, AskError};
+use ruleguider::graph::{SplitShares, check_writable};
+use ruleguider::rule::{Aggregate, ApplyOptions, RuleFile};
 use std::path::PathBuf;
 
 /// Arguments of `apply`.
@@ -116,35 +116,25 @@ impl Apply {
         if let Some(path) = &self.predictions {
             check_writable(path)?;
         }
-        let graph = dataset.graph_of(&self.known(&dataset));
-        let reasoner = RuleReasoner::new(&graph, file.rules, options);
-        let (split, protocol) = (eval::Split::from(self.split), self.ranking.protocol());
-        let report = match evaluate_split(&reasoner, &dataset, split, &graph, protocol, &console) {
-            Err(EvalError::Interrupted) => return Ok(Outcome::Interrupted),
-            other => other?,
+        let applied = AppliedRules::new(&dataset, file.rules, options, self.split.into(), self.learn_valid)?;
+        let work = || -> anyhow::Result<Result<(), AskError>> {
+            let report = match applied.evaluate(self.ranking.protocol(), &console) {
+                Ok(report) => report,
+                Err(error) => return Ok(Err(error)),
+            };
+            // Printed before the predictions are written, in case the disk is full.
+            if common.json { console::print_json(&report) } else { console::print(&report) }?;
+            Ok(self.predictions.as_ref().map_or(Ok(()), |path| applied.write_predictions(path, &console)))
         };
-        // Printed before the predictions are written, in case the disk is full.
-        if common.json { console::print_json(&report) } else { console::print(&report) }?;
-        if let Some(path) = &self.predictions
-            && !rule::write_predictions(path, split.triples(&dataset), &reasoner, &dataset.names, &console)?
-        {
-            return Ok(Outcome::Interrupted);
+        match work()? {
+            Err(error) if error.is_interrupted() => Ok(Outcome::Interrupted),
+            done => Ok(done.map(|()| Outcome::Done)?),
         }
-        Ok(Outcome::Done)
     }
 
     fn data(&self) -> Data {
         let Self { shares, header, format, .. } = *self;
         Data { path: self.data.clone(), options: Reading { shares, header, format } }
-    }
-
-    /// What the queries are answered on.
-    fn known(&self, dataset: &Dataset) -> Known {
-        match self.split {
-            Split::Test if self.learn_valid => dataset.known.with_valid_learnt(),
-            Split::Test => dataset.known.for_test(),
-            Split::Valid => dataset.known.clone(),
-        }
     }
 
     fn options(&self) -> ApplyOptions {

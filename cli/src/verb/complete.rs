@@ -9,9 +9,6 @@ use ruleguider::ask::{CompleteOptions, OpenOptions, Shard};
 use ruleguider::graph::{Link, SplitShares};
 use std::path::PathBuf;
 
-/// The least probability of a fact by default.
-const MIN_PROBABILITY: f64 = 0.1;
-
 /// Arguments of `complete`.
 #[derive(clap::Args)]
 #[command(
@@ -63,13 +60,12 @@ impl Complete {
         let console = Console::with_interrupt(common);
         say_why_not(&model, common)?;
         let links: Result<Vec<Link>, _> = self.relation.iter().map(|name| model.index().link(name)).collect();
-        let likely = model.why_no_probability()?.is_none();
+        let top = self.top.map(|top| usize::try_from(top).unwrap_or(usize::MAX));
+        let usual = model.usual_probability(top)?;
         let options = CompleteOptions {
             links: links?,
-            top: self.top.map(|top| usize::try_from(top).unwrap_or(usize::MAX)),
-            min_probability: self
-                .min_probability
-                .or((likely && self.top.is_none()).then_some(MIN_PROBABILITY)),
+            top,
+            min_probability: self.min_probability.or(usual),
             shard: self.shard,
             workers,
         };

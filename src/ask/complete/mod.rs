@@ -26,6 +26,7 @@ use blocks::Blocks;
 use rayon::prelude::*;
 use row::{Rank, RankedFact};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BinaryHeap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,9 @@ use std::time::Instant;
 const BLOCK: usize = 4096;
 /// Queries that are answered at once at most.
 const BATCH: usize = 1024;
+
+/// The least probability of a fact where nothing is said of it.
+const MIN_PROBABILITY: f64 = 0.1;
 
 /// How the work is cut: whole batches make a block, so that the last digits of a score do not depend on shards.
 #[derive(Clone, Copy, Serialize)]
@@ -135,12 +139,10 @@ impl Model {
     ) -> Result<Completed, AskError> {
         let began = Instant::now();
         self.check(options, out)?;
-        let all: Vec<Link> =
-            (0..self.graph().relations() as u32).map(|id| Link::forward(RelationId(id))).collect();
-        let links = if options.links.is_empty() { &all } else { &options.links };
-        let blocks = Blocks::beside(out, &self.inputs(options, links, cut)?)?;
-        progress.begin("completing", "queries", Some(count_queries(self.graph(), links)));
-        let (done, queries) = match self.answer_blocks(options, links, cut, &blocks, progress) {
+        let links = self.links_of(options);
+        let blocks = Blocks::beside(out, &self.inputs(options, &links, cut)?)?;
+        progress.begin("completing", "queries", Some(count_queries(self.graph(), &links)));
+        let (done, queries) = match self.answer_blocks(options, &links, cut, &blocks, progress) {
             Err(error) if error.is_interrupted() => {
                 progress.end(&"interrupted; run the same command again to resume");
                 return Err(error);
@@ -160,6 +162,27 @@ impl Model {
             check_predicted(out, self.names())?;
         }
         check_writable(out)?;
+        self.check_probability(options)
+    }
+
+    /// The least probability of a missing fact where nothing is said of it: 0.1, unless the best `top` are asked for or
+    /// there are no probabilities.
+    ///
+    /// # Errors
+    /// If the list of stages cannot be read.
+    pub fn usual_probability(&self, top: Option<usize>) -> Result<Option<f64>, AskError> {
+        Ok((top.is_none() && self.why_no_probability()?.is_none()).then_some(MIN_PROBABILITY))
+    }
+
+    /// The links that are asked about.
+    fn links_of<'a>(&self, options: &'a CompleteOptions) -> Cow<'a, [Link]> {
+        if !options.links.is_empty() {
+            return Cow::Borrowed(&options.links);
+        }
+        (0..self.graph().relations() as u32).map(|id| Link::forward(RelationId(id))).collect()
+    }
+
+    fn check_probability(&self, options: &CompleteOptions) -> Result<(), AskError> {
         if options.min_probability.is_some()
             && let Some(why) = self.why_no_probability()?
         {

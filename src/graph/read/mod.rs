@@ -17,6 +17,7 @@ pub(super) use rdf::{named_node, node, term};
 pub(super) use tabs::named_columns;
 
 use super::format::{FileKind, Format};
+use super::memory::divided;
 use super::split::{self, SplitShares};
 use super::{Dataset, EntityId, Findings, GraphError, Known, Names, RelationId, Triple, Vocabulary};
 use bounded::{LONGEST, LONGEST_IN_WORDS};
@@ -123,33 +124,31 @@ fn read_single(path: &Path, options: &ReadOptions) -> Result<Dataset, GraphError
     let mut builder = Builder::default();
     let all = builder.read_some(path, options)?;
     let (all, duplicates) = split::distinct(builder.names.entities.len(), all);
-    let [train, valid, test] = match split::divide(&all, &options.shares, options.seed) {
-        Ok(divided) => divided,
+    let parts = match split::divide(&all, &options.shares, options.seed) {
+        Ok(parts) => parts,
         Err(_) if options.incomplete => [all, Vec::new(), Vec::new()],
         Err(found) => {
             let expected = "enough facts to hold some out for validation and test";
             return Err(GraphError::file(path, expected, found));
         }
     };
-    let mut dataset =
-        assemble(builder.names, Splits { graph: None, train, valid, test, test_with_unseen: Vec::new() });
+    let mut dataset = divided(builder.names, parts, builder.copies + duplicates);
     dataset.findings.headers = builder.headers;
-    dataset.findings.duplicates += builder.copies + duplicates;
     Ok(dataset)
 }
 
 /// The content of the files of a data set, as read.
-struct Splits {
-    graph: Option<Vec<Triple>>,
-    train: Vec<Triple>,
-    valid: Vec<Triple>,
-    test: Vec<Triple>,
+pub(super) struct Splits {
+    pub(super) graph: Option<Vec<Triple>>,
+    pub(super) train: Vec<Triple>,
+    pub(super) valid: Vec<Triple>,
+    pub(super) test: Vec<Triple>,
     /// The test split before triples with unknown entities were taken out, where a data set offers it.
-    test_with_unseen: Vec<Triple>,
+    pub(super) test_with_unseen: Vec<Triple>,
 }
 
 /// Removes duplicates from every split and counts what is odd between them.
-fn assemble(names: Names, splits: Splits) -> Dataset {
+pub(super) fn assemble(names: Names, splits: Splits) -> Dataset {
     let entities = names.entities.len();
     let mut duplicates = 0;
     let mut clean = |split: Vec<Triple>| -> Arc<[Triple]> {
@@ -199,7 +198,7 @@ const ROLES: [&[&str]; 3] = [
 
 /// Which of the columns with these names hold head, relation and tail, if all three are recognised. Case and a final
 /// `_id` do not matter.
-fn columns_by_role<'n>(columns: impl IntoIterator<Item = &'n str>) -> Option<[usize; 3]> {
+pub(super) fn columns_by_role<'n>(columns: impl IntoIterator<Item = &'n str>) -> Option<[usize; 3]> {
     let role_name = |column: &str| column.trim().to_ascii_lowercase().trim_end_matches("_id").to_owned();
     let columns: Vec<String> = columns.into_iter().map(role_name).collect();
     let called = |name: &&str| columns.iter().position(|column| column == name);

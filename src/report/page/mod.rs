@@ -4,24 +4,23 @@ mod chart;
 pub(super) mod html;
 mod section;
 
+use super::figure::{DRAWING, STYLE as DRAWN};
 use super::published;
 use crate::ask::{AskError, Model, RunReport};
 use crate::progress::Metric;
 use chart::{Line, Room, lines};
-use html::{escape, table};
+pub(super) use html::escape;
+use html::table;
 use section::{section, title};
 use std::fmt::Write;
 
 /// How the page looks. Other pages of the program look the same.
 pub const STYLE: &str = include_str!("page.css");
 
-/// How paths are drawn: a JavaScript module that stands alone. Other pages of the program draw the same.
-pub const DRAWING: &str = include_str!("draw.js");
-
 /// Draws the paths of the page, which are read as they stand where no script runs.
 const DRAW_ALL: &str = "for (const place of document.querySelectorAll('[data-reason]')) {
   const reason = JSON.parse(place.dataset.reason);
-  place.replaceChildren(drawing([pathOf(reason)], { goals: new Set([reason.goal]) }));
+  place.replaceChildren(drawing([pathOf(reason)], new Set([reason.goal])));
   place.className = 'wide';
 }";
 
@@ -59,7 +58,7 @@ pub(super) fn whole(title: &str, body: &str, script: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <link rel=\"icon\" href=\"data:,\"><title>{}</title><style>{STYLE}</style></head><body>{body}\
+         <link rel=\"icon\" href=\"data:,\"><title>{}</title><style>{STYLE}{DRAWN}</style></head><body>{body}\
          <p class=\"note\">Made by ruleguider {version}.</p>{script}</body></html>\n",
         escape(title),
     )

@@ -1,7 +1,26 @@
-// Paths as a drawing: one column a hop, an entity once in each column. The report and the page of `serve` draw with this
-// same file, so it stands alone. Data goes into text nodes and attributes only, never into markup.
+// Paths as a drawing: one column a hop, an entity once in each column. Pages, the report and notebooks draw with this
+// file; it needs no other. Data goes into text nodes and attributes only, never into markup.
+
+const SVG = "http://www.w3.org/2000/svg";
 
 const ROW = 34, BOX = 24, GAP = 118, LETTER = 7.3, MOST = 27, SHOWN = 40;
+
+/** Gives an element its attributes and children; those without a value are left out. */
+export function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/** An HTML element: `el("p", {class: "note"}, "text", other)`. */
+export const el = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
+
+/** The same for SVG. */
+export const svg = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 
 /** A text of at most `most` characters; a character is never cut in two. */
 export function short(text, most = 90) {
@@ -12,18 +31,25 @@ export function short(text, most = 90) {
 /** What the relation of a step is called. */
 export const called = (step) => step.relation_label ?? step.relation;
 
-function svg(tag, attributes, ...children) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) if (value !== undefined) element.setAttribute(name, value);
-  element.append(...children);
-  return element;
+/** `0.873` as `87 %`; whole per cent, but never 0 or 100 for what is neither. */
+export function percent(share) {
+  const whole = Math.round(100 * share);
+  if (whole === 0 && share > 0) return "< 1 %";
+  if (whole === 100 && share < 1) return "> 99 %";
+  return whole + " %";
+}
+
+/** `Ada —parent_of→ Ben ←sibling_of— Cleo`. */
+export function pathInWords(from, path) {
+  const step = (one) => (one.inverse ? ` ←${called(one)}— ` : ` —${called(one)}→ `) + short(one.label, 60);
+  return path.length ? short(from, 60) + path.map(step).join("") : "";
 }
 
 /**
  * Draws `paths`, each `[{id, label}, {relation, inverse, id, label}, …]`, all along the same relations.
- * `goals` are the ids to stand out in the last column; `address` gives the page of an entity by its id, where it has one.
+ * `goals` are the ids to stand out in the last column; `address` says where the link of an entity leads, if anywhere.
  */
-export function drawing(paths, { goals = new Set(), address = () => undefined } = {}) {
+export function drawing(paths, goals = new Set(), address = () => undefined) {
   const shown = paths.slice(0, SHOWN);
   const columns = (shown[0] ?? []).map((_, i) => column(shown.map((path) => path[i])));
   const height = 26 + ROW * Math.max(...columns.map((nodes) => nodes.size), 1);
@@ -42,7 +68,7 @@ export function drawing(paths, { goals = new Set(), address = () => undefined } 
     "aria-label": shown.slice(0, 5).map(inWords).join("; ") });
   picture.append(...hops(shown[0] ?? [], columns), ...edges(shown, columns));
   columns.forEach((nodes, i) => nodes.forEach((node) =>
-    picture.append(box(node, address(node.id), i === columns.length - 1 && goals.has(node.id)))));
+    picture.append(box(address(node.id), node, i === columns.length - 1 && goals.has(node.id)))));
   return picture;
 }
 
@@ -82,8 +108,8 @@ function edges(paths, columns) {
   return drawn;
 }
 
-function box(node, address, goal) {
-  return svg(address ? "a" : "g", { href: address, class: goal ? "goal" : undefined },
+function box(href, node, goal) {
+  return svg(href ? "a" : "g", { href, class: goal ? "goal" : undefined },
     svg("title", {}, short(node.label, 500)),
     svg("rect", { x: node.x, y: node.y, width: node.width, height: BOX, rx: 12 }),
     svg("text", { x: node.x + node.width / 2, y: node.y + 16.5, "text-anchor": "middle" }, node.text));
@@ -137,3 +163,46 @@ export function drawnDown(path) {
   picture.append(...parts);
   return picture;
 }
+
+/** The pattern of a reason: its rule, else the relations of its path. Answers with the same one stand together. */
+function pattern({ rule, path, from_id }, subject) {
+  const walked = path.map((step) => (step.inverse ? "~" : "") + step.relation).join(" · ");
+  return JSON.stringify([rule?.text ?? null, walked, rule?.constants || from_id !== subject ? "" : "s"]);
+}
+
+/** Groups in the order of their best answers. */
+export function grouped(answers, subject) {
+  const groups = new Map();
+  for (const answer of answers) {
+    const key = pattern(answer, subject);
+    if (!groups.has(key)) groups.set(key, []);
+    groups.get(key).push(answer);
+  }
+  return [...groups.values()];
+}
+
+/** What a rule says, and how often it is right. */
+export const ruleHeading = (rule) => [el("span", { class: "rule-text" }, short(rule.label, 300)), " ",
+  el("span", { class: "counts" }, `confidence ${rule.confidence.toFixed(2)}, ${rule.correct.toLocaleString("en")} of ${rule.predicted.toLocaleString("en")} true`)];
+
+/** What a group is called. */
+export function heading({ rule, path, entity, from_id }) {
+  if (rule) return ruleHeading(rule);
+  if (path.length === 0) return [entity === from_id ? "Itself: many facts of this relation lead from an entity to itself" : "By the embedding model alone"];
+  return [el("span", { class: "rule-text" }, path.map((step) => (step.inverse ? `←${called(step)}—` : `—${called(step)}→`)).join(" ")), " ",
+    el("span", { class: "counts" }, "a path that was learnt; no rule")];
+}
+
+/** One sentence about where the fact stands. */
+export function verdict({ known, rank, rules, answers }) {
+  if (known) return "A fact of the graph.";
+  if (rank) {
+    const probability = answers[0]?.probability;
+    return `Predicted in place ${rank}` + (probability === null || probability === undefined ? "." : `, with a probability of ${percent(probability)}.`);
+  }
+  return rules.length > 0 ? "Not predicted: there are too many better answers." : "Not predicted: nothing that was learnt leads there.";
+}
+
+/** The ways of an explanation that are not those of its rules. */
+export const otherWays = ({ answers, rules }) =>
+  answers.filter((way) => !rules.some((rule) => JSON.stringify(rule.path) === JSON.stringify(way.path)));

@@ -1,0 +1,17 @@
+"""The command `ruleguider`, as the wheel carries it."""
+
+import signal
+import sys
+
+from . import _ruleguider
+
+
+def main() -> int:
+    """Does what the command line says; the exit code."""
+    # The command handles Ctrl-C itself; a closed pipe ends it quietly.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return _ruleguider.command(["ruleguider", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

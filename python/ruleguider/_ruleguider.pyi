@@ -1,0 +1,203 @@
+"""The compiled half of the package. Users call `ruleguider`; results are JSON here."""
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any, Protocol, final
+
+import numpy
+from numpy.typing import NDArray
+
+__all__ = [
+    "Error",
+    "Graph",
+    "triple_columns",
+    "finish",
+    "panic_for_tests",
+    "Model",
+    "explanation_html",
+    "facts_html",
+    "prediction_html",
+    "Predictions",
+    "Rules",
+    "apply",
+    "mine",
+    "View",
+    "command",
+    "VERSION",
+]
+
+VERSION: str
+
+class Error(Exception): ...
+
+class _Bars(Protocol):
+    def begin(self, stage: str, unit: str, total: int | None, /) -> None: ...
+    def advance(self, done: int, figures: str, /) -> None: ...
+    def end(self, summary: str, /) -> None: ...
+
+_Path = str | PathLike[str]
+_Columns = Sequence[Sequence[Any]]
+_Ids = NDArray[numpy.int64]
+
+@final
+class Graph:
+    @staticmethod
+    def read(
+        path: _Path, split: Sequence[float] | None, seed: int, header: bool | None
+    ) -> Graph: ...
+    @staticmethod
+    def demonstration() -> Graph: ...
+    @staticmethod
+    def from_ids(
+        name: str,
+        train: _Ids,
+        valid: _Ids | None,
+        test: _Ids | None,
+        entities: Sequence[str] | None,
+        relations: Sequence[str] | None,
+        split: Sequence[float] | None,
+        seed: int,
+    ) -> Graph: ...
+    @staticmethod
+    def from_names(
+        name: str,
+        train: _Columns,
+        valid: _Columns | None,
+        test: _Columns | None,
+        split: Sequence[float] | None,
+        seed: int,
+    ) -> Graph: ...
+    def with_labels(self, labels: list[tuple[str, str]]) -> tuple[Graph, int]: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def sizes(self) -> tuple[int, int, int, int, int]: ...
+    @property
+    def entities(self) -> list[str]: ...
+    @property
+    def relations(self) -> list[str]: ...
+    def triples(self, split: str) -> View: ...
+    def statistics(self) -> str: ...
+    def html(self, plain: str) -> str: ...
+
+@final
+class View:
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+
+@final
+class Model:
+    @staticmethod
+    def learn(
+        graph: Graph,
+        minutes: float | None,
+        out: _Path | None,
+        seed: int,
+        config: str | None,
+        settings: str | None,
+        device: str,
+        threads: int | None,
+        tensorboard: bool,
+        bars: _Bars | None,
+    ) -> Model: ...
+    @staticmethod
+    def open(
+        path: _Path, data: _Path | None, device: str, threads: int | None, beam: int | None
+    ) -> Model: ...
+    def predict(self, subject: str, relation: str, top: int) -> str: ...
+    def predict_many(
+        self, queries: list[tuple[str, str]], top: int, bars: _Bars | None
+    ) -> Predictions: ...
+    def explain(self, subject: str, relation: str, object: str) -> str: ...
+    def complete(
+        self,
+        relations: list[str],
+        top: int | None,
+        min_probability: float | None,
+        out: _Path | None,
+        bars: _Bars | None,
+    ) -> str: ...
+    def evaluate(
+        self, split: str, direction: str, ties: str, leave_out_unseen: bool, bars: _Bars | None
+    ) -> str: ...
+    def rules(self) -> Rules: ...
+    def entity_embeddings(self) -> View: ...
+    def relation_embeddings(self, inverse: bool) -> View: ...
+    @property
+    def graph(self) -> Graph: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def results(self) -> str: ...
+    @property
+    def config(self) -> str: ...
+    @property
+    def metrics(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+
+@final
+class Predictions:
+    def __len__(self) -> int: ...
+    def get(self, index: int) -> str: ...
+    def columns(self) -> dict[str, list[Any]]: ...
+
+@final
+class Rules:
+    @staticmethod
+    def read(path: _Path, graph: Graph) -> Rules: ...
+    def __len__(self) -> int: ...
+    def get(self, index: int) -> str: ...
+    @property
+    def saturation(self) -> float | None: ...
+    def slice(self, start: int, stop: int, step: int) -> Rules: ...
+    def select(self, head: str | None, min_confidence: float) -> Rules: ...
+    def columns(self) -> dict[str, list[Any]]: ...
+    def save(self, path: _Path) -> None: ...
+    def html(self, plain: str) -> str: ...
+
+def mine(
+    graph: Graph,
+    types: list[str] | None,
+    seconds: float | None,
+    samples: int | None,
+    max_length: int | None,
+    max_acyclic_length: int | None,
+    min_support: int | None,
+    min_confidence: float | None,
+    unseen: float | None,
+    object_identity: bool,
+    heads: list[str],
+    max_bodies: int | None,
+    max_groundings: int | None,
+    learn_valid: bool,
+    seed: int,
+    bars: _Bars | None,
+) -> Rules: ...
+def apply(
+    graph: Graph,
+    rules: Rules,
+    split: str,
+    direction: str,
+    ties: str,
+    leave_out_unseen: bool,
+    aggregate: str | None,
+    noisy_or_rules: int | None,
+    top: int | None,
+    unseen: float | None,
+    open_weight: float | None,
+    zero_weight: float | None,
+    long_weight: float | None,
+    object_identity: bool,
+    by_frequency: bool,
+    learn_valid: bool,
+    predictions: _Path | None,
+    bars: _Bars | None,
+) -> str: ...
+def triple_columns(columns: list[str]) -> list[int]: ...
+def prediction_html(json: str, plain: str) -> str: ...
+def explanation_html(json: str, plain: str) -> str: ...
+def facts_html(json: str, total: int, plain: str) -> str: ...
+def command(arguments: list[str]) -> int: ...
+def finish() -> None: ...
+def panic_for_tests() -> None: ...

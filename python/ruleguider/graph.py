@@ -1,0 +1,202 @@
+"""`Graph`: what is known, from whatever holds triples."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Union
+
+from . import _ruleguider
+from ._inputs import Triples, triples
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+SPLIT = (0.8, 0.1, 0.1)
+
+# A Graph, a path, rows of triples, an array of shape (n, 3), a pandas, polars or Arrow table, a PyKEEN factory or data set.
+Data = Union["Graph", str, "os.PathLike[str]", Iterable[Sequence[Any]], Any]
+
+
+class Graph:
+    """A knowledge graph with its splits.
+
+    `data` is a path (a folder with train, valid and test, or one file of triples in any format that the command line
+    reads), rows of triples, an array of shape (n, 3), a pandas, polars or Arrow table, a PyKEEN `TriplesFactory` or a
+    PyKEEN data set. Text is names. Whole numbers are ids, from 0 without gaps, and keep their numbers; `entities` and
+    `relations` name them.
+
+    Triples without splits are divided by `split` and `seed`; with `split=None` all of them are to learn from. `valid` and
+    `test` give the splits instead. `labels` are readable names of entities.
+
+    >>> rg.Graph([("ada", "parent_of", "ben"), ("ben", "parent_of", "cleo")], split=None)
+    Graph(triples: 3 entities, 1 relations, 2 facts, 0 valid, 0 test)
+    >>> import numpy
+    >>> ids = numpy.array([[0, 0, 1], [1, 0, 2]])
+    >>> rg.Graph(ids, split=None, entities=["ada", "ben", "cleo"], relations=["parent_of"]).entities
+    ['ada', 'ben', 'cleo']
+    """
+
+    __slots__ = ("_graph",)
+
+    def __init__(
+        self,
+        data: Data,
+        *,
+        valid: Any = None,
+        test: Any = None,
+        entities: Sequence[str] | None = None,
+        relations: Sequence[str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        split: Sequence[float] | None = SPLIT,
+        seed: int = 1,
+        header: bool | None = None,
+        name: str | None = None,
+    ) -> None:
+        shares = _shares(split)
+        if isinstance(data, Graph):
+            raise ValueError("this is a Graph already")
+        if isinstance(data, (str, os.PathLike)):
+            _refuse("a path", valid=valid, test=test, entities=entities, relations=relations, name=name)
+            graph = _ruleguider.Graph.read(os.fspath(data), shares, seed, header)
+        else:
+            _refuse("triples in memory", header=header)
+            if hasattr(data, "training") and hasattr(data, "testing"):
+                valid = getattr(data, "validation", None) if valid is None else valid
+                data, test = data.training, data.testing if test is None else test
+            splits = [None if part is None else triples(part) for part in (data, valid, test)]
+            graph = _numbered(name or "triples", splits, entities, relations, shares, seed)
+        if labels:
+            graph, _ = graph.with_labels([(str(entity), str(label)) for entity, label in labels.items()])
+        self._graph = graph
+
+    @staticmethod
+    def of(
+        data: Data, *, split: Sequence[float] | None = SPLIT, seed: int = 1, header: bool | None = None
+    ) -> Graph:
+        """`data` itself if it is a graph, else the graph that it makes."""
+        return data if isinstance(data, Graph) else Graph(data, split=split, seed=seed, header=header)
+
+    @staticmethod
+    def demonstration() -> Graph:
+        """The built-in demonstration graph: a family.
+
+        >>> len(rg.Graph.demonstration().relations)
+        9
+        """
+        return Graph._wrap(_ruleguider.Graph.demonstration())
+
+    @staticmethod
+    def _wrap(graph: _ruleguider.Graph) -> Graph:
+        made = Graph.__new__(Graph)
+        made._graph = graph
+        return made
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._graph.name
+
+    @property
+    def entities(self) -> list[str]:
+        """The names of entities, in the order of their ids."""
+        return self._graph.entities
+
+    @property
+    def relations(self) -> list[str]:
+        """The names of relations, in the order of their ids."""
+        return self._graph.relations
+
+    def triples(self, split: str = "train") -> NDArray[numpy.uint32]:
+        """The ids of a split's triples: read-only, the graph's own memory.
+
+        >>> graph.triples("valid").shape[1]
+        3
+        """
+        import numpy
+
+        return numpy.asarray(self._graph.triples(split))
+
+    def statistics(self) -> dict[str, Any]:
+        """Entities, relations, facts, splits, degrees: what `ruleguider stats --json` says."""
+        return json.loads(self._graph.statistics())
+
+    def columns(self) -> dict[str, list[str]]:
+        """The facts to learn from as columns of names."""
+        return self._named("train")
+
+    def _named(self, split: str) -> dict[str, list[str]]:
+        names, ids = (self.entities, self.relations), self.triples(split)
+        columns = ("head", "relation", "tail")
+        return {column: [names[at % 2][one] for one in ids[:, at].tolist()] for at, column in enumerate(columns)}
+
+    def to_pandas(self, split: str = "train") -> Any:
+        """The triples of a split as a pandas frame."""
+        import pandas
+
+        return pandas.DataFrame(self._named(split))
+
+    def to_polars(self, split: str = "train") -> Any:
+        """The triples of a split as a polars frame."""
+        import polars
+
+        return polars.DataFrame(self._named(split))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its sizes, by name."""
+        names = ("entities", "relations", "facts", "valid", "test")
+        return {"name": self.name, **dict(zip(names, self._graph.sizes))}
+
+    def __len__(self) -> int:
+        return self._graph.sizes[2]
+
+    def __repr__(self) -> str:
+        names = ("entities", "relations", "facts", "valid", "test")
+        sizes = ", ".join(f"{size:,} {what}" for what, size in zip(names, self._graph.sizes))
+        return f"Graph({self.name}: {sizes})"
+
+    def _repr_html_(self) -> str:
+        return self._graph.html(repr(self))
+
+
+def _shares(split: Sequence[float] | None) -> tuple[float, float, float] | None:
+    if split is None:
+        return None
+    if isinstance(split, str) or len(split) != 3:
+        raise ValueError(f"split: expected three shares that add up to 1, such as (0.8, 0.1, 0.1), found {split!r}")
+    train, valid, test = map(float, split)
+    return train, valid, test
+
+
+def _refuse(what: str, **given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name}: makes no sense with {what}")
+
+
+def _numbered(
+    name: str,
+    splits: list[Triples | None],
+    entities: Sequence[str] | None,
+    relations: Sequence[str] | None,
+    shares: tuple[float, float, float] | None,
+    seed: int,
+) -> _ruleguider.Graph:
+    """The graph of ids where all splits have them and mean the same by them, else of names."""
+    import numpy
+
+    given = [part for part in splits if part is not None]
+    first = given[0]
+    alike = all(part.entities == first.entities and part.relations == first.relations for part in given)
+    if all(part.ids is not None for part in given) and alike:
+        ids = [None if part is None else numpy.ascontiguousarray(part.ids, dtype=numpy.int64) for part in splits]
+        assert ids[0] is not None
+        names = [own if own is not None else other for own, other in ((entities, first.entities), (relations, first.relations))]
+        return _ruleguider.Graph.from_ids(name, ids[0], ids[1], ids[2], names[0], names[1], shares, seed)
+    if entities is not None or relations is not None:
+        raise ValueError("entities, relations: name ids, and these triples have names already")
+    columns = [None if part is None else part.named() for part in splits]
+    assert columns[0] is not None
+    return _ruleguider.Graph.from_names(name, columns[0], columns[1], columns[2], shares, seed)

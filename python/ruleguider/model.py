@@ -1,0 +1,250 @@
+"""`learn`, `open`, and the `Model` they give."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from . import _ruleguider
+from ._inputs import pairs, plain
+from ._progress import shown
+from .graph import SPLIT, Data, Graph
+from .results import Completed, Evaluation, Explanation, Facts, Prediction, Predictions
+from .rules import Rules
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+Name = str | int
+PathName = str | os.PathLike[str]
+
+
+def learn(
+    data: Data | None = None,
+    *,
+    minutes: float | None = None,
+    out: PathName | None = None,
+    seed: int = 1,
+    config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    tensorboard: bool = False,
+    split: Sequence[float] | None = SPLIT,
+    header: bool | None = None,
+    progress: bool = True,
+) -> Model:
+    """Learns from `data` (a `Graph`, or whatever makes one; the demonstration graph if nothing is given) and ranks its
+    test split.
+
+    It takes `minutes` (10 if nothing is said), and as long as the settings say where `config` names a configuration.
+    `config` is the name of a configuration, a TOML file, or a dict with the keys of the TOML, nested or dotted; the key
+    `base` names a configuration to begin from. `out` is the run directory (`runs/` and the name of the data); an existing
+    run is resumed. Ctrl-C keeps a checkpoint and raises `KeyboardInterrupt`; the same call goes on from there.
+
+    >>> model = rg.learn(graph, out=folder / "mine", config={"system": "rules", "rules.samples": 500}, progress=False)
+    >>> model
+    Model(.../mine: demonstration, rules, mrr=...)
+    """
+    graph = Graph.demonstration() if data is None else Graph.of(data, split=split, seed=seed, header=header)
+    named = settings = None
+    if isinstance(config, Mapping):
+        settings = json.dumps(config, default=plain)
+    elif config is not None:
+        named = os.fspath(config)
+    with shown(progress) as bars:
+        model = _ruleguider.Model.learn(
+            graph._graph,
+            minutes,
+            None if out is None else os.fspath(out),
+            seed,
+            named,
+            settings,
+            device,
+            threads,
+            tensorboard,
+            bars,
+        )
+    return Model(model)
+
+
+def open(
+    path: PathName,
+    *,
+    data: PathName | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    beam: int | None = None,
+) -> Model:
+    """Opens the run at `path`. `data` says where its data is now, if that has moved; `beam`, how many paths the walker
+    keeps while it searches.
+
+    >>> rg.open(model.path).path == model.path
+    True
+    """
+    moved = None if data is None else os.fspath(data)
+    return Model(_ruleguider.Model.open(os.fspath(path), moved, device, threads, beam))
+
+
+class Model:
+    """A trained model, ready to answer. It can be asked from many threads at once."""
+
+    __slots__ = ("_model",)
+
+    def __init__(self, model: _ruleguider.Model) -> None:
+        self._model = model
+
+    def predict(self, subject: Name, relation: Name, *, top: int = 10) -> Prediction:
+        """The `top` best answers to (subject, relation, ?) that the graph does not have, each with its reason. Entities
+        and relations by name or label; `~relation` asks for heads.
+
+        >>> p = model.predict("Ilse_Hagenthal", "~parent_of", top=2)
+        >>> p.inverse, len(p) <= 2
+        (True, True)
+        """
+        return Prediction(json.loads(self._model.predict(str(subject), str(relation), _at_least_one(top))))
+
+    def predict_many(
+        self, queries: Iterable[tuple[Name, Name]] | Any, *, top: int = 10, progress: bool = True
+    ) -> Predictions:
+        """The answers to many queries: pairs of subject and relation, or a frame or an array with two columns.
+
+        >>> many = model.predict_many([("Ilse_Hagenthal", "cousin_of"), ("Ilse_Hagenthal", "sibling_of")], progress=False)
+        >>> sorted(many.to_polars()["query"].unique().to_list())
+        [0, 1]
+        """
+        with shown(progress) as bars:
+            return Predictions(self._model.predict_many(pairs(queries), _at_least_one(top), bars))
+
+    def explain(self, subject: Name, relation: Name, object: Name) -> Explanation:
+        """Why `object` is, or is not, an answer to (subject, relation, ?).
+
+        >>> first = model.predict("Ilse_Hagenthal", "cousin_of")[0]
+        >>> model.explain("Ilse_Hagenthal", "cousin_of", first.entity).rank
+        1
+        """
+        return Explanation(json.loads(self._model.explain(str(subject), str(relation), str(object))))
+
+    @overload
+    def complete(
+        self,
+        relation: str | Sequence[str] | None = None,
+        *,
+        top: int | None = None,
+        min_probability: float | None = None,
+        out: None = None,
+        progress: bool = True,
+    ) -> Facts: ...
+    @overload
+    def complete(
+        self,
+        relation: str | Sequence[str] | None = None,
+        *,
+        top: int | None = None,
+        min_probability: float | None = None,
+        out: PathName,
+        progress: bool = True,
+    ) -> Completed: ...
+    def complete(
+        self,
+        relation: str | Sequence[str] | None = None,
+        *,
+        top: int | None = None,
+        min_probability: float | None = None,
+        out: PathName | None = None,
+        progress: bool = True,
+    ) -> Facts | Completed:
+        """The missing facts of a relation, of several, or of all, best first. Without `top`, those with a probability of
+        at least 0.1. With `out` they are written there as `ruleguider complete` does: in the format that the ending
+        names, in bounded memory, resumed if interrupted.
+
+        >>> facts = model.complete("cousin_of", top=5, progress=False)
+        >>> len(facts), facts[0].relation
+        (5, 'cousin_of')
+        """
+        relations = [relation] if isinstance(relation, str) else list(relation or [])
+        most = None if top is None else _at_least_one(top)
+        file = None if out is None else os.fspath(out)
+        with shown(progress) as bars:
+            said = json.loads(self._model.complete(relations, most, min_probability, file, bars))
+        return Facts(said) if out is None else Completed(said)
+
+    def evaluate(
+        self,
+        split: Literal["test", "valid"] = "test",
+        *,
+        direction: str = "tail",
+        ties: str = "realistic",
+        leave_out_unseen: bool = False,
+        progress: bool = True,
+    ) -> Evaluation:
+        """Ranks the true answers of a split, filtered. `direction` is `tail`, `head` or `both`.
+
+        >>> model.evaluate(direction="both", progress=False).mrr > 0.5
+        True
+        """
+        with shown(progress) as bars:
+            return Evaluation(json.loads(self._model.evaluate(split, direction, ties, leave_out_unseen, bars)))
+
+    def rules(self, head: str | None = None, *, min_confidence: float = 0.0) -> Rules:
+        """Its rules; of one relation, if `head` names one."""
+        rules = Rules(self._model.rules())
+        return rules.select(head, min_confidence) if head is not None or min_confidence > 0 else rules
+
+    def entity_embeddings(self) -> NDArray[numpy.float32]:
+        """The vectors of entities, in the order of `graph.entities`: read-only, and the model's own memory where that is
+        on the CPU. Complex numbers have their real parts first."""
+        return _array(self._model.entity_embeddings())
+
+    def relation_embeddings(self, *, inverse: bool = False) -> NDArray[numpy.float32]:
+        """The vectors of relations, in the order of `graph.relations`; with `inverse`, those of their inverses."""
+        return _array(self._model.relation_embeddings(inverse))
+
+    @property
+    def graph(self) -> Graph:
+        """What it was learnt from."""
+        return Graph._wrap(self._model.graph)
+
+    @property
+    def path(self) -> Path:
+        """The run directory."""
+        return Path(self._model.path)
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """The results of the run: figures on the test split, stages with their seconds, examples."""
+        return json.loads(self._model.results)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Its settings, with the keys of the TOML."""
+        return json.loads(self._model.config)
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """Its learning curves: one point an epoch of a training."""
+        return json.loads(self._model.metrics)
+
+    @property
+    def device(self) -> str:
+        """Where its tensors live."""
+        return self._model.device
+
+    def __repr__(self) -> str:
+        results = self.results
+        return f"Model({self.path}: {results['dataset']}, {results['system']}, mrr={results['mrr']:.4f})"
+
+
+def _at_least_one(top: int) -> int:
+    if top < 1:
+        raise ValueError(f"top: expected at least 1, found {top}")
+    return top
+
+
+def _array(view: _ruleguider.View) -> NDArray[Any]:
+    import numpy
+
+    return numpy.asarray(view)

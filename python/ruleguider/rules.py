@@ -1,0 +1,190 @@
+"""Rules by themselves: mined, read, applied, saved."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any, overload
+
+from . import _ruleguider
+from ._progress import shown
+from ._tables import Table, rows
+from .graph import Data, Graph
+from .results import Evaluation, Rule
+
+
+class Rules(Table, Sequence[Rule]):
+    """Rules over the names of a graph: a sequence of `Rule`.
+
+    >>> rules = model.rules()
+    >>> rules.select(head="cousin_of", min_confidence=0.5).to_pandas()["relation"].unique().tolist()
+    ['cousin_of']
+    """
+
+    __slots__ = ("_rules",)
+
+    def __init__(self, rules: _ruleguider.Rules) -> None:
+        self._rules = rules
+
+    @staticmethod
+    def read(path: str | os.PathLike[str], graph: Graph) -> Rules:
+        """Reads a file in AnyBURL's format, written by this program, AnyBURL or PyClause."""
+        return Rules(_ruleguider.Rules.read(os.fspath(path), graph._graph))
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    @overload
+    def __getitem__(self, index: int) -> Rule: ...
+    @overload
+    def __getitem__(self, index: slice) -> Rules: ...
+    def __getitem__(self, index: int | slice) -> Rule | Rules:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step < 1:
+                raise ValueError("a slice of rules goes forward")
+            return Rules(self._rules.slice(start, stop, step))
+        return Rule(json.loads(self._rules.get(range(len(self))[index])))
+
+    @property
+    def saturation(self) -> float | None:
+        """The share of what mining was to count that it has counted; `None` for rules that were not mined just now."""
+        return self._rules.saturation
+
+    def select(self, head: str | None = None, min_confidence: float = 0.0) -> Rules:
+        """Those that predict the relation `head`, with at least this confidence."""
+        return Rules(self._rules.select(head, min_confidence))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes them in AnyBURL's format; `.gz` and `.zst` are compressed."""
+        self._rules.save(os.fspath(path))
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The rules as columns."""
+        return self._rules.columns()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rules as plain data."""
+        return {"rules": [rule.to_dict() for rule in self]}
+
+    def __repr__(self) -> str:
+        columns = Rules(self._rules.slice(0, 10, 1)).columns()
+        kept = {name: columns[name] for name in ("rule", "confidence", "correct", "predicted")}
+        more = f"\n… and {len(self) - 10:,} more" if len(self) > 10 else ""
+        return f"Rules({len(self):,})\n{rows(kept, 10)}{more}"
+
+    def _repr_html_(self) -> str:
+        return self._rules.html(repr(self))
+
+
+def mine(
+    graph: Data,
+    *,
+    types: Sequence[str] | None = None,
+    seconds: float | None = None,
+    samples: int | None = None,
+    max_length: int | None = None,
+    max_acyclic_length: int | None = None,
+    min_support: int | None = None,
+    min_confidence: float | None = None,
+    unseen: float | None = None,
+    object_identity: bool = True,
+    heads: Sequence[str] = (),
+    max_bodies: int | None = None,
+    max_groundings: int | None = None,
+    learn_valid: bool = False,
+    seed: int = 1,
+    progress: bool = True,
+) -> Rules:
+    """Finds rules, the most confident first. What is not given is as on the command line (`ruleguider mine --help`).
+
+    `types` are some of `cyclic`, `acyclic` and `zero`. Mining ends after `seconds`, or when everything is counted; with
+    `samples` instead of seconds the same seed gives the same rules. `heads` are the relations to mine rules for. Ctrl-C
+    ends it with `KeyboardInterrupt`.
+
+    >>> rules = rg.mine(graph, types=["cyclic"], samples=1000, progress=False)
+    >>> rules[0].confidence >= rules[1].confidence
+    True
+    """
+    read = Graph.of(graph)
+    with shown(progress) as bars:
+        rules = _ruleguider.mine(
+            read._graph,
+            None if types is None else _words("types", types),
+            seconds,
+            samples,
+            max_length,
+            max_acyclic_length,
+            min_support,
+            min_confidence,
+            unseen,
+            object_identity,
+            _words("heads", heads),
+            max_bodies,
+            max_groundings,
+            learn_valid,
+            seed,
+            bars,
+        )
+    return Rules(rules)
+
+
+def apply(
+    graph: Graph,
+    rules: Rules | str | os.PathLike[str],
+    *,
+    split: str = "test",
+    direction: str = "tail",
+    ties: str = "realistic",
+    leave_out_unseen: bool = False,
+    aggregate: str | None = None,
+    noisy_or_rules: int | None = None,
+    top: int | None = None,
+    unseen: float | None = None,
+    open_weight: float | None = None,
+    zero_weight: float | None = None,
+    long_weight: float | None = None,
+    object_identity: bool = True,
+    by_frequency: bool = True,
+    learn_valid: bool = False,
+    predictions: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+) -> Evaluation:
+    """Ranks a split by rules alone. `rules` may be the name of a file in AnyBURL's format.
+
+    `aggregate` is `max-plus`, `max` or `noisy-or`; `predictions` names a file for the best answers, in AnyBURL's format.
+
+    >>> rules = rg.mine(graph, samples=1000, progress=False)
+    >>> rg.apply(graph, rules, progress=False).mrr > 0.5
+    True
+    """
+    given = rules if isinstance(rules, Rules) else Rules.read(rules, graph)
+    with shown(progress) as bars:
+        report = _ruleguider.apply(
+            graph._graph,
+            given._rules,
+            split,
+            direction,
+            ties,
+            leave_out_unseen,
+            aggregate,
+            noisy_or_rules,
+            top,
+            unseen,
+            open_weight,
+            zero_weight,
+            long_weight,
+            object_identity,
+            by_frequency,
+            learn_valid,
+            None if predictions is None else os.fspath(predictions),
+            bars,
+        )
+    return Evaluation(json.loads(report))
+
+
+def _words(name: str, words: Sequence[str]) -> list[str]:
+    if isinstance(words, str):
+        raise ValueError(f"{name}: expected a list of words, found the text {words!r}")
+    return list(words)

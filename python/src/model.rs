@@ -1,0 +1,329 @@
+//! `Model`: learnt or opened, and asked.
+
+use crate::error::{chosen, raised, wrong};
+use crate::graph::Graph;
+use crate::job::{wait_for_ending, work};
+use crate::predictions::{Predictions, Worded, json};
+use crate::rules::{Rules, protocol};
+use crate::view::View;
+use pyo3::prelude::*;
+use ruleguider::ask::{
+    AskError, CompleteOptions, EmbeddingOpinion, Explanation, GroundedRule, HeldOut, MissingFact,
+    OpenOptions, Prediction, Shard,
+};
+use ruleguider::config::Layer;
+use ruleguider::eval::Split;
+use ruleguider::graph::{Link, Query};
+use ruleguider::report::figure;
+use ruleguider::run::Source;
+use ruleguider::tensor::{Device, DeviceChoice};
+use ruleguider::{Learn, Model as Learnt};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A trained model, ready to answer, from many threads at once.
+#[pyclass(frozen, module = "ruleguider._ruleguider")]
+pub struct Model {
+    model: Arc<Learnt>,
+}
+
+/// The device of the user's choice.
+fn device(
+    choice: &str,
+    threads: Option<usize>,
+) -> PyResult<impl FnOnce() -> Result<Device, AskError> + Send + 'static> {
+    let choice: DeviceChoice = choice.parse().map_err(wrong)?;
+    if threads == Some(0) {
+        return Err(wrong("threads: expected at least 1, found 0"));
+    }
+    Ok(move || Ok(Device::choose(choice, threads.unwrap_or_else(rayon::current_num_threads))?))
+}
+
+fn text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("results are plain data")
+}
+
+#[pymethods]
+impl Model {
+    /// Learns from `graph`, or resumes the run at `out`.
+    #[staticmethod]
+    #[pyo3(signature = (graph, minutes, out, seed, config, settings, device, threads, tensorboard, bars))]
+    #[allow(clippy::too_many_arguments)]
+    fn learn(
+        py: Python<'_>,
+        graph: &Graph,
+        minutes: Option<f64>,
+        out: Option<PathBuf>,
+        seed: u64,
+        config: Option<String>,
+        settings: Option<&str>,
+        device: &str,
+        threads: Option<usize>,
+        tensorboard: bool,
+        bars: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        if minutes.is_some_and(|minutes| !(minutes > 0.0 && minutes.is_finite())) {
+            return Err(wrong("minutes: expected a number of minutes above 0"));
+        }
+        let device = self::device(device, threads)?;
+        let mut learn = Learn::from_dataset(graph.source.clone(), graph.dataset.clone());
+        learn = learn.seed(seed).tensorboard(tensorboard);
+        learn = minutes.into_iter().fold(learn, Learn::minutes);
+        learn = out.into_iter().fold(learn, Learn::out);
+        learn = config.into_iter().fold(learn, Learn::config);
+        if let Some(settings) = settings {
+            let settings =
+                serde_json::from_str(settings).map_err(|error| wrong(format!("config: {error}")))?;
+            let layer = Layer::from_json(&settings, "config").map_err(|error| raised(error.into()))?;
+            learn = learn.settings(layer).map_err(raised)?;
+        }
+        wait_for_ending(py)?;
+        let model =
+            work(py, bars.as_ref(), move |progress| learn.device(device()?).prepare()?.run(progress))?;
+        Ok(Self { model: Arc::new(model) })
+    }
+
+    /// Opens the run at `path`.
+    #[staticmethod]
+    #[pyo3(signature = (path, data, device, threads, beam))]
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        data: Option<PathBuf>,
+        device: &str,
+        threads: Option<usize>,
+        beam: Option<usize>,
+    ) -> PyResult<Self> {
+        let device = self::device(device, threads)?;
+        let model = work(py, None, move |_| OpenOptions { data, device: Some(device()?), beam }.open(path))?;
+        Ok(Self { model: Arc::new(model) })
+    }
+
+    /// The answers to a query, as JSON.
+    fn predict(&self, py: Python<'_>, subject: String, relation: String, top: usize) -> PyResult<String> {
+        let model = Arc::clone(&self.model);
+        work(py, None, move |_| Ok(json(&model.predict(&subject, &relation, top)?, &model)))
+    }
+
+    /// The answers to many queries.
+    fn predict_many(
+        &self,
+        py: Python<'_>,
+        queries: Vec<(String, String)>,
+        top: usize,
+        bars: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Predictions> {
+        let model = Arc::clone(&self.model);
+        let all = work(py, bars.as_ref(), move |progress| {
+            let asked = queries.iter().zip(0usize..).map(|((subject, relation), place)| {
+                model.query(subject, relation).map_err(|error| at(place, error))
+            });
+            let queries: Vec<Query> = asked.collect::<Result<_, _>>()?;
+            progress.begin("predicting", "queries", Some(queries.len() as u64));
+            let all = model.predict_many(&queries, top, workers(&model), 0, progress)?;
+            progress.end(&format_args!("{} queries", all.len()));
+            Ok(all)
+        })?;
+        Ok(Predictions { model: Arc::clone(&self.model), all })
+    }
+
+    /// Why, or why not, as JSON.
+    fn explain(&self, py: Python<'_>, subject: String, relation: String, object: String) -> PyResult<String> {
+        let model = Arc::clone(&self.model);
+        work(py, None, move |_| Ok(explanation(&model.explain(&subject, &relation, &object)?, &model)))
+    }
+
+    /// The missing facts, as JSON; with `out` they are written there, and the JSON says how many.
+    #[pyo3(signature = (relations, top, min_probability, out, bars))]
+    fn complete(
+        &self,
+        py: Python<'_>,
+        relations: Vec<String>,
+        top: Option<usize>,
+        min_probability: Option<f64>,
+        out: Option<PathBuf>,
+        bars: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<String> {
+        if min_probability.is_some_and(|least| !(0.0..=1.0).contains(&least)) {
+            return Err(wrong("min_probability: expected a number from 0 to 1"));
+        }
+        wait_for_ending(py)?;
+        let model = Arc::clone(&self.model);
+        work(py, bars.as_ref(), move |progress| {
+            let links: Vec<Link> =
+                relations.iter().map(|name| model.index().link(name)).collect::<Result<_, _>>()?;
+            let min_probability = match min_probability {
+                None => model.usual_probability(top)?,
+                given => given,
+            };
+            let (shard, workers) = (Shard::WHOLE, workers(&model));
+            let options = CompleteOptions { links, top, min_probability, shard, workers };
+            Ok(match out {
+                Some(out) => text(&model.complete(&options, &out, progress)?),
+                None => text(&model.missing_facts(&options, progress)?),
+            })
+        })
+    }
+
+    /// The ranking figures of a split, as JSON.
+    #[pyo3(signature = (split, direction, ties, leave_out_unseen, bars))]
+    fn evaluate(
+        &self,
+        py: Python<'_>,
+        split: &str,
+        direction: &str,
+        ties: &str,
+        leave_out_unseen: bool,
+        bars: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<String> {
+        let (split, protocol): (Split, _) =
+            (chosen("split", split)?, protocol(direction, ties, leave_out_unseen)?);
+        let model = Arc::clone(&self.model);
+        work(py, bars.as_ref(), move |progress| {
+            let device = model.device().clone();
+            device.inside(|| Ok(text(&model.evaluate(split, protocol, progress)?)))
+        })
+    }
+
+    /// Its rules.
+    fn rules(&self) -> Rules {
+        Rules::new(self.model.rules().into(), self.model.names())
+    }
+
+    /// The vectors of entities.
+    fn entity_embeddings(&self, py: Python<'_>) -> PyResult<View> {
+        self.vectors(py, |embedding| (embedding.entity_vectors(), 0, 1))
+    }
+
+    /// The vectors of relations; `inverse` for those of their inverses.
+    fn relation_embeddings(&self, py: Python<'_>, inverse: bool) -> PyResult<View> {
+        self.vectors(py, move |embedding| {
+            // After the reserved links, every relation has two rows.
+            (embedding.link_vectors(), Link::RESERVED + usize::from(inverse), 2)
+        })
+    }
+
+    /// What it was learnt from.
+    #[getter]
+    fn graph(&self) -> PyResult<Graph> {
+        let name = self.model.results().map_err(raised)?.dataset.clone();
+        Ok(Graph { source: Source::Kept { name }, dataset: self.model.dataset().clone() })
+    }
+
+    /// The run directory.
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.model.directory().path().to_owned()
+    }
+
+    /// The results of the run, as JSON.
+    #[getter]
+    fn results(&self) -> PyResult<String> {
+        Ok(text(self.model.results().map_err(raised)?))
+    }
+
+    /// Its settings, as JSON.
+    #[getter]
+    fn config(&self) -> String {
+        text(self.model.config())
+    }
+
+    /// Its learning curves, as JSON.
+    #[getter]
+    fn metrics(&self) -> PyResult<String> {
+        Ok(text(&self.model.metrics().map_err(raised)?))
+    }
+
+    /// Where its tensors live.
+    #[getter]
+    fn device(&self) -> String {
+        self.model.device().to_string()
+    }
+}
+
+impl Model {
+    fn vectors(
+        &self,
+        py: Python<'_>,
+        rows: impl FnOnce(&ruleguider::embed::Embedding) -> (ruleguider::tensor::Tensor, usize, usize)
+        + Send
+        + 'static,
+    ) -> PyResult<View> {
+        let model = Arc::clone(&self.model);
+        work(py, None, move |_| {
+            let none = || AskError::Cannot("this run has trained no embedding model".to_owned());
+            let (matrix, first, step) = rows(model.embedding()?.ok_or_else(none)?);
+            Ok(View::rows(matrix, first, step)?)
+        })
+    }
+}
+
+/// A card is one worker; on the CPU every thread is.
+fn workers(model: &Learnt) -> usize {
+    if model.device().is_cuda() { 1 } else { rayon::current_num_threads() }
+}
+
+/// What is wrong with the query of this number.
+fn at(place: usize, error: AskError) -> AskError {
+    match error {
+        AskError::Name { message, suggestions } => {
+            AskError::Name { message: format!("query {place}: {message}"), suggestions }
+        }
+        other => other,
+    }
+}
+
+/// An explanation as JSON, with every answer's reason in words.
+fn explanation(why: &Explanation, model: &Learnt) -> String {
+    #[derive(Serialize)]
+    struct Said<'a> {
+        subject: &'a str,
+        relation: &'a str,
+        inverse: bool,
+        object: &'a str,
+        known: bool,
+        held_out: Option<HeldOut>,
+        rank: Option<usize>,
+        instead: Option<Worded<'a>>,
+        answers: Vec<Worded<'a>>,
+        rules: &'a [GroundedRule],
+        embedding: &'a Option<EmbeddingOpinion>,
+    }
+    let Explanation { subject, relation, inverse, object, known, held_out, rank, .. } = why;
+    text(&Said {
+        subject,
+        relation,
+        inverse: *inverse,
+        object,
+        known: *known,
+        held_out: *held_out,
+        rank: *rank,
+        instead: why.instead.as_ref().map(|answer| Worded::new(answer, model)),
+        answers: why.answers.iter().map(|answer| Worded::new(answer, model)).collect(),
+        rules: &why.rules,
+        embedding: &why.embedding,
+    })
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(json: &str) -> PyResult<T> {
+    serde_json::from_str(json).map_err(|error| wrong(error.to_string()))
+}
+
+/// A picture of a prediction for a notebook.
+#[pyfunction]
+pub fn prediction_html(json: &str, plain: &str) -> PyResult<String> {
+    Ok(figure::prediction(&parsed::<Prediction>(json)?, plain))
+}
+
+/// A picture of an explanation for a notebook.
+#[pyfunction]
+pub fn explanation_html(json: &str, plain: &str) -> PyResult<String> {
+    Ok(figure::explanation(&parsed::<Explanation>(json)?, plain))
+}
+
+/// A picture of the first of `total` missing facts for a notebook.
+#[pyfunction]
+pub fn facts_html(json: &str, total: usize, plain: &str) -> PyResult<String> {
+    Ok(figure::facts(&parsed::<Vec<MissingFact>>(json)?, total, plain))
+}

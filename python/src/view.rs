@@ -1,0 +1,70 @@
+//! Memory of the library as NumPy sees it: read-only, without a copy, kept alive by whoever looks at it.
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use ruleguider::graph::Triple;
+use ruleguider::tensor::Tensor;
+use std::sync::Arc;
+
+/// What holds the memory.
+enum Owner {
+    Triples(Arc<[Triple]>),
+    Matrix(Tensor),
+    /// A copy from a device whose memory the host cannot see.
+    Copied(Vec<f32>),
+}
+
+/// Memory of the library, read-only: `numpy.asarray(view)` has it without a copy.
+#[pyclass(frozen, module = "ruleguider._ruleguider")]
+pub struct View {
+    owner: Owner,
+    /// How many elements of the matrix come before the first.
+    skipped: usize,
+    shape: (usize, usize),
+    /// Elements from row to row.
+    stride: usize,
+}
+
+impl View {
+    /// The ids of triples, a row each.
+    pub fn triples(triples: Arc<[Triple]>) -> Self {
+        let shape = (triples.len(), 3);
+        Self { owner: Owner::Triples(triples), skipped: 0, shape, stride: 3 }
+    }
+
+    /// Every `step`-th row of `matrix` from row `first` on.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn rows(matrix: Tensor, first: usize, step: usize) -> Result<Self, ruleguider::tensor::TensorError> {
+        let [rows, columns] = matrix.shape();
+        let owner = match matrix.as_slice() {
+            Some(_) => Owner::Matrix(matrix),
+            None => Owner::Copied(matrix.to_vec()?),
+        };
+        let shape = (rows.saturating_sub(first).div_ceil(step), columns);
+        Ok(Self { owner, skipped: first * columns, shape, stride: step * columns })
+    }
+}
+
+#[pymethods]
+impl View {
+    /// NumPy's description of the memory.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (address, kind) = match &self.owner {
+            Owner::Triples(triples) => (triples.as_ptr() as usize, "<u4"),
+            Owner::Matrix(matrix) => (matrix.as_slice().map_or(0, |values| values.as_ptr() as usize), "<f4"),
+            Owner::Copied(values) => (values.as_ptr() as usize, "<f4"),
+        };
+        // Ids and numbers of embeddings both have four bytes.
+        const BYTES: usize = 4;
+        let interface = PyDict::new(py);
+        interface.set_item("version", 3)?;
+        interface.set_item("typestr", kind)?;
+        interface.set_item("shape", self.shape)?;
+        interface.set_item("strides", (self.stride * BYTES, BYTES))?;
+        interface.set_item("data", (address + self.skipped * BYTES, true))?;
+        Ok(interface)
+    }
+}

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# A wheel in bare virtual environments: test_wheel.sh WHEEL [PYTHON…]. No Rust is on the path; a script asks and the command runs.
+set -euo pipefail
+wheel=$(realpath "$1")
+shift
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+for python in "${@:-python3}"; do
+    "$python" -m venv "$folder/venv"
+    bin="$folder/venv/bin"
+    "$bin/pip" install --quiet --disable-pip-version-check "$wheel"
+    (
+        cd "$folder"
+        export PATH="$bin:/usr/bin:/bin"
+        "$bin/python" - <<'END'
+import sys
+import ruleguider as rg
+model = rg.learn(out="run", config={"system": "rules", "rules.samples": 2000}, progress=False)
+query = model.graph.triples("test")[0]
+subject, relation = model.graph.entities[query[0]], model.graph.relations[query[1]]
+print(sys.version.split()[0], model, len(model.predict(subject, relation)), "answers")
+END
+        ruleguider --version
+    )
+    rm -rf "$folder/venv" "$folder/run"
+done

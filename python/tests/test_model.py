@@ -1,0 +1,145 @@
+"""Learning, opening, asking."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from pathlib import Path
+
+import numpy
+import pandas
+import polars
+import pytest
+
+import ruleguider as rg
+from conftest import RULES
+
+
+def test_what_was_learnt_is_opened_again(graph: rg.Graph, tmp_path: Path) -> None:
+    rows = pandas.concat([graph.to_pandas(split) for split in ("train", "valid", "test")])
+    learnt = rg.learn(rows, out=tmp_path / "mine", seed=4, config=RULES, progress=False)
+    # The rows are gone; the run has kept them.
+    opened = rg.open(tmp_path / "mine")
+    assert opened.results == learnt.results and opened.config["rules"]["samples"] == 2000
+    assert opened.graph.entities == learnt.graph.entities
+    subject, relation = learnt.graph.to_pandas("test").values[0][:2]
+    assert opened.predict(subject, relation) == learnt.predict(subject, relation)
+    # While a model is in use its run can be worked in: cells are run twice.
+    again = rg.learn(rows, out=tmp_path / "mine", seed=4, config=RULES, progress=False)
+    assert again.results["stages"]["rules"]["skipped"]
+    with pytest.raises(ValueError, match="was made from triples in memory"):
+        rg.learn(graph.to_pandas(), out=tmp_path / "mine", config=RULES, progress=False)
+
+
+def test_a_prediction_has_its_reasons(model: rg.Model) -> None:
+    p = model.predict("Ilse_Hagenthal", "cousin_of", top=5)
+    assert 0 < len(p) <= 5 and p.subject == "Ilse_Hagenthal" and not p.inverse
+    best = p[0]
+    assert best == next(iter(p)) and p[-1] == p.answers[-1] and len(p[:2]) == 2
+    assert best.rule is not None and 0 < best.rule.confidence <= 1 and best.rule.correct <= best.rule.predicted
+    assert best.path[-1].entity == best.entity or best.start == best.entity
+    assert best.probability is not None and 0 <= best.probability <= 1
+    assert best.path[0].relation in best.reason and best.label in repr(best)
+    assert set(p.known).isdisjoint(answer.entity for answer in p)
+    assert repr(p).startswith("Ilse_Hagenthal —cousin_of→ ?\nrank")
+    assert p.to_dict()["answers"][0]["entity"] == best.entity
+    assert pickle.loads(pickle.dumps(p)) == p and hash(best) == hash(p[0])
+    heads = model.predict("Ilse_Hagenthal", "~cousin_of")
+    assert heads.inverse and repr(heads).startswith("? —cousin_of→ Ilse_Hagenthal")
+
+
+def test_many_are_what_each_is(model: rg.Model) -> None:
+    queries = [(row[0], row[1]) for row in model.graph.to_pandas("test").values[:40]]
+    many = model.predict_many(queries, top=3, progress=False)
+    assert len(many) == 40 and [p.subject for p in many] == [subject for subject, _ in queries]
+    assert many[7] == model.predict(*queries[7], top=3) and many[-1] == many[39]
+    frame = many.to_pandas()
+    assert len(frame) == sum(map(len, many)) and frame["rank"].max() <= 3
+    assert many.to_polars().rows(named=True)[0]["entity"] == many[0][0].entity
+    assert many.to_dict()["predictions"][3] == many[3].to_dict()
+    for same in (pandas.DataFrame(queries), polars.DataFrame(queries, orient="row"), numpy.array(queries)):
+        assert model.predict_many(same, top=3, progress=False).columns() == many.columns()
+
+
+def test_an_explanation_says_why_and_why_not(model: rg.Model) -> None:
+    best = model.predict("Ilse_Hagenthal", "cousin_of")[0]
+    why = model.explain("Ilse_Hagenthal", "cousin_of", best.entity)
+    assert why.rank == 1 and not why.known and why.instead is None and why.rules[0].path
+    assert "predicted in place 1" in repr(why)
+    assert list(why.to_pandas()["kind"])[0] == "rule" and why.to_polars().height == len(why.columns()["kind"])
+    known = model.explain("Ilse_Hagenthal", "cousin_of", model.predict("Ilse_Hagenthal", "cousin_of").known[0])
+    assert known.known and "a fact of the graph" in repr(known)
+    never = model.explain("Ilse_Hagenthal", "cousin_of", "Ilse_Hagenthal")
+    assert never.rank is None and never.instead is not None and never.plausibility is None
+
+
+def test_missing_facts_in_memory_and_in_a_file(model: rg.Model, tmp_path: Path) -> None:
+    facts = model.complete("cousin_of", top=20, progress=False)
+    assert len(facts) == 20 and all(fact.relation == "cousin_of" for fact in facts)
+    assert [fact.probability for fact in facts] == sorted((fact.probability for fact in facts), reverse=True)
+    assert facts[0].reason in repr(facts[0]) and facts.asked > 0 and facts[0].path
+    written = model.complete("cousin_of", top=20, out=tmp_path / "missing.jsonl", progress=False)
+    lines = [json.loads(line) for line in (tmp_path / "missing.jsonl").read_text().splitlines()]
+    assert written.facts == 20 and lines == facts.to_dict()["facts"]
+    assert facts.to_pandas()["tail"].tolist() == [fact.tail for fact in facts]
+    likely = model.complete(["cousin_of", "sibling_of"], min_probability=0.8, progress=False)
+    assert all(fact.probability >= 0.8 for fact in likely) and likely.to_polars().height == len(likely)
+    assert {fact.relation for fact in model.complete(top=200, progress=False)} > {"cousin_of"}
+
+
+def test_figures_are_those_of_the_run(model: rg.Model) -> None:
+    evaluation = model.evaluate(progress=False)
+    assert evaluation.mrr == model.results["mrr"] and evaluation.hits(10) == model.results["hits@10"]
+    both = model.evaluate(direction="both", ties="pessimistic", progress=False)
+    assert both.queries == 2 * evaluation.queries and both.direction == "both"
+    frame = both.to_pandas()
+    assert frame["relation"][0] == "all" and frame["queries"][1:].sum() == both.queries
+    assert math.isclose(both.to_polars()["mrr"][0], both.mrr) and f"mrr={both.mrr:.4f}" in repr(both)
+    with pytest.raises(ValueError, match="expected 1, 3, 5 or 10"):
+        both.hits(2)
+
+
+def test_rules_are_mined_saved_read_and_applied(graph: rg.Graph, tmp_path: Path) -> None:
+    rules = rg.mine(graph, types=["cyclic", "acyclic", "zero"], samples=2000, seed=1, progress=False)
+    assert rules == rules and len(rules) > 100 and 0 < (rules.saturation or 0) <= 1
+    assert rules[0].confidence >= rules[-1].confidence and len(rules[:7]) == 7 and rules[5:7][0] == rules[5]
+    frame = rules.to_pandas()
+    assert set(frame["type"]) == {"cyclic", "acyclic", "zero"} and frame["confidence"].is_monotonic_decreasing
+    assert rules.to_polars()["rule"][0] == rules[0].text and rules[0].to_dict()["text"] == rules[0].text
+    rules.save(tmp_path / "rules.tsv.gz")
+    read = rg.Rules.read(tmp_path / "rules.tsv.gz", graph)
+    assert len(read) == len(rules) and read.saturation is None
+    applied = rg.apply(graph, tmp_path / "rules.tsv.gz", aggregate="max-plus", direction="both", progress=False)
+    assert applied == rg.apply(graph, rules, aggregate="max-plus", direction="both", progress=False) or applied.mrr > 0.5
+    one = rules.select(head="cousin_of", min_confidence=0.3)
+    assert 0 < len(one) < len(rules) and all(rule.confidence >= 0.3 for rule in one)
+    heads = rg.mine(graph, heads=["cousin_of"], samples=500, progress=False)
+    assert set(heads.to_pandas()["relation"]) == {"cousin_of"}
+    rg.apply(graph, one, predictions=tmp_path / "predictions.txt", progress=False)
+    assert (tmp_path / "predictions.txt").read_text().count("Heads:") > 0
+
+
+def test_embeddings_are_views_that_nobody_can_write(embedding: rg.Model) -> None:
+    entities, relations = embedding.entity_embeddings(), embedding.relation_embeddings()
+    assert entities.dtype == relations.dtype == numpy.float32
+    assert len(entities) == len(embedding.graph.entities) and len(relations) == len(embedding.graph.relations)
+    assert entities.shape[1] == relations.shape[1] and numpy.isfinite(entities).all() and entities.std() > 0
+    # The same memory each time, and no way to change it.
+    again = embedding.entity_embeddings()
+    assert again.__array_interface__["data"] == (entities.__array_interface__["data"][0], True)
+    assert not entities.flags.owndata and not entities.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        entities[0, 0] = 1.0
+    inverse = embedding.relation_embeddings(inverse=True)
+    step = inverse.__array_interface__["data"][0] - relations.__array_interface__["data"][0]
+    assert step == 4 * relations.shape[1] and relations.strides[0] == 2 * step
+    # The memory outlives whoever gave it.
+    kept = entities[:2].copy()
+    del again, inverse
+    assert (entities[:2] == kept).all()
+
+
+def test_an_embedding_alone_predicts_nothing_without_reason(embedding: rg.Model) -> None:
+    assert embedding.explain("Ilse_Hagenthal", "cousin_of", "Ilse_Hagenthal").plausibility is not None
+    assert embedding.evaluate(progress=False).queries > 0 and embedding.metrics[0]["stage"] == "embeddings"

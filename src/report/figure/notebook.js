@@ -1,0 +1,64 @@
+// What a notebook shows of a result, drawn as on the page.
+
+import { drawing, el, grouped, heading, otherWays, pathInWords, pathOf, percent, ruleHeading, short, verdict } from "./draw.js";
+
+const picture = (paths, goals) => paths.length > 0 && el("div", { class: "wide" }, drawing(paths, new Set(goals)));
+
+const group = (title, ...children) => el("section", { class: "group" }, el("h4", {}, title), ...children);
+
+const sure = ({ probability, score }) =>
+  el("span", { class: "sure" }, probability === null || probability === undefined ? "score " + score.toPrecision(3) : percent(probability));
+
+const held = (fact) => fact.held_out && el("span", { class: "badge" }, "held out: " + { train: "training", valid: "validation", test: "test" }[fact.held_out]);
+
+/** `Ada —uncle_of→ ?`, or with the answer instead of the question mark. */
+function question({ subject, relation, inverse }, label, object = "?") {
+  const [head, tail] = inverse ? [object, label ?? subject] : [label ?? subject, object];
+  return el("h3", {}, `${short(head, 60)} —${short(relation, 60)}→ ${short(tail, 60)}`);
+}
+
+function predictionView(prediction) {
+  const { answers, known, subject } = prediction;
+  const place = new Map(answers.map((answer, i) => [answer, i + 1]));
+  const item = (answer) => el("li", { value: place.get(answer) }, short(answer.label), " ", sure(answer), held(answer));
+  return [question(prediction),
+    known.length > 0 && el("p", { class: "note" }, "known already: " + short(known.slice(0, 20).join(", "), 400)),
+    answers.length === 0 && el("p", {}, "Nothing is predicted."),
+    grouped(answers, subject).map((some) => group(heading(some[0]), el("ol", {}, some.map(item)),
+      picture(some.filter((answer) => answer.path.length > 0).map(pathOf), some.map((answer) => answer.entity))))];
+}
+
+function explanationView(why) {
+  const drawn = (reason, goal) => reason.path.length > 0 && picture([pathOf(reason)], [goal]);
+  const { rules, embedding, instead, object } = why;
+  return [question(why, undefined, object), el("p", {}, verdict(why), held(why)),
+    rules.map((rule) => group(ruleHeading(rule), drawn(rule, object))),
+    otherWays(why).map((way) => group([short(pathInWords(way.from, way.path), 300) || "No path", " ", sure(way)], drawn(way, object))),
+    embedding && el("p", {}, `The embedding model: plausibility ${embedding.plausibility.toPrecision(2)}, place ${embedding.rank.toLocaleString("en")} of all entities.`),
+    instead && group(["The best answer instead: " + short(instead.label, 60), " ", sure(instead)], drawn(instead, instead.entity))];
+}
+
+function rulesView({ rules, total }) {
+  return [el("h3", {}, `${total.toLocaleString("en")} rule${total === 1 ? "" : "s"}`),
+    rules.map((rule) => group(ruleHeading(rule), rule.path.length > 0 && picture([pathOf(rule)], [rule.goal]))),
+    total > rules.length && el("p", { class: "note" }, `and ${(total - rules.length).toLocaleString("en")} more`)];
+}
+
+function factsView({ facts, total }) {
+  const item = (fact) => el("li", {}, `${short(fact.head_label, 60)} —${short(fact.relation, 60)}→ ${short(fact.tail_label, 60)} `, sure(fact), held(fact));
+  return [el("h3", {}, `${total.toLocaleString("en")} missing fact${total === 1 ? "" : "s"}`),
+    grouped(facts).map((some) => group(heading(some[0]), el("ul", {}, some.map(item)),
+      picture(some.filter((fact) => fact.path.length > 0).map(pathOf), []))),
+    total > facts.length && el("p", { class: "note" }, `and ${(total - facts.length).toLocaleString("en")} more`)];
+}
+
+function graphView({ figures, relations }) {
+  const row = ([name, count]) => el("div", {}, el("dt", {}, name), el("dd", {}, count.toLocaleString("en")));
+  return [el("dl", { class: "figures" }, figures.map(row)),
+    relations.map(({ relation, facts, paths }) => group(`${short(relation)}: ${facts.toLocaleString("en")} fact${facts === 1 ? "" : "s"}`, picture(paths.map(pathOf), [])))];
+}
+
+/** Shows `data` in `place`, instead of the plain text that is there. */
+export function show(place, view, data) {
+  place.replaceChildren(...view(data).flat(Infinity).filter(Boolean));
+}
