@@ -231,7 +231,8 @@ fn it_fits_a_desk_and_a_phone_by_day_and_by_night() {
     }
     // The check itself sees what is wrong.
     browser.script(
-        "document.querySelector('main').insertAdjacentHTML('beforeend', '<p style=\"color:#888;background:#999\">x</p><a href=\"?\"></a>')",
+        "const p = document.createElement('p'), a = document.createElement('a'); p.append('x'); a.href = '?'; \
+         p.style.color = '#888'; p.style.backgroundColor = '#999'; document.querySelector('main').append(p, a)",
     );
     let seen = browser.script(include_str!("served/accessible.js")).to_string();
     assert!(seen.contains("contrast 1.") && seen.contains("no name"), "{seen}");

@@ -1,5 +1,7 @@
 //! Data as it comes: too little to divide, without some splits, through a pipe, with endings that say nothing.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod tool;
 
 use serde_json::Value;

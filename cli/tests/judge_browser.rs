@@ -1,6 +1,8 @@
 //! Three judges in three windows of a real browser judge a study to its end, and the report says what they voted.
 //! Needs Debian's `chromium` and `chromium-driver`, and says so where there are none.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 #[path = "served/browser.rs"]
 mod browser;
 mod judged;

@@ -54,7 +54,7 @@ impl Graph {
         let division = division(split, seed)?;
         let (source, dataset) = work(py, None, move |_| {
             let shares = division.map_or_else(SplitShares::default, |division| division.shares);
-            let options = ReadOptions { shares, seed, header };
+            let options = ReadOptions { shares, seed, header, ..ReadOptions::default() };
             let source = Source::of(&path, &options)?;
             if division.is_some() || path.is_dir() {
                 return Ok((source, read(&path, &options)?));

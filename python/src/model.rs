@@ -96,7 +96,9 @@ impl Model {
         beam: Option<usize>,
     ) -> PyResult<Self> {
         let device = self::device(device, threads)?;
-        let model = work(py, None, move |_| OpenOptions { data, device: Some(device()?), beam }.open(path))?;
+        let model = work(py, None, move |_| {
+            OpenOptions { data, device: Some(device()?), beam, ..OpenOptions::DEFAULT }.open(path)
+        })?;
         Ok(Self { model: Arc::new(model) })
     }
 

@@ -34,7 +34,7 @@ pub fn json(prediction: &Prediction, model: &Model) -> String {
         known: &'a [String],
         known_ids: &'a [String],
     }
-    let Prediction { subject, relation, inverse, answers, known, known_ids } = prediction;
+    let Prediction { subject, relation, inverse, answers, known, known_ids, .. } = prediction;
     let answers = answers.iter().map(|answer| Worded::new(answer, model)).collect();
     let said = Said { subject, relation, inverse: *inverse, answers, known, known_ids };
     serde_json::to_string(&said).expect("a prediction is plain data")

@@ -156,7 +156,7 @@ pub fn mine(
         (None, None) => usual.budget,
     };
     let options = MineOptions {
-        types: types.unwrap_or(Ok(usual.types))?,
+        types: types.unwrap_or_else(|| Ok(usual.types.clone()))?,
         max_length: max_length.unwrap_or(usual.max_length),
         max_acyclic_length: max_acyclic_length.unwrap_or(usual.max_acyclic_length),
         budget,
@@ -168,6 +168,7 @@ pub fn mine(
         heads: heads.map_err(raised)?,
         max_bodies: max_bodies.unwrap_or(usual.max_bodies),
         max_groundings: max_groundings.unwrap_or(usual.max_groundings),
+        ..usual
     };
     let mut dataset = graph.dataset.clone();
     let mined = work(py, bars.as_ref(), move |progress| {

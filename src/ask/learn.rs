@@ -21,7 +21,7 @@ enum Data {
     /// A folder of splits or a file of triples, still to be read.
     Path(PathBuf),
     /// Read already.
-    Read(Source, Dataset),
+    Read(Source, Box<Dataset>),
 }
 
 /// What to learn from, and how. [`run`](Self::run) does it.
@@ -52,7 +52,7 @@ impl Learn {
     /// Learns from `dataset`, which was read from `source`, or is [kept](Source::Kept) by the run. It is divided already:
     /// [`split`](Self::split) and [`header`](Self::header) do nothing.
     pub fn from_dataset(source: Source, dataset: Dataset) -> Self {
-        Self { data: Data::Read(source, dataset), ..Self::demonstration() }
+        Self { data: Data::Read(source, Box::new(dataset)), ..Self::demonstration() }
     }
 
     /// Learns from the built-in demonstration graph: a family, a few seconds.
@@ -209,7 +209,7 @@ impl Learn {
                                    or let it be divided";
                     return Err(AskError::Cannot(message.to_owned()));
                 }
-                return Ok((source.clone(), dataset.clone()));
+                return Ok((source.clone(), (**dataset).clone()));
             }
             Data::Path(path) => {
                 let &Self { shares, seed, header, format, .. } = self;

@@ -6,6 +6,7 @@
 //! the entities that have it has more than one answer), an entity that has its answer is not asked for another.
 
 use super::{EntityId, Graph, Link, Query};
+use std::collections::HashMap;
 
 /// So large a part of the entities with a link has to have another for the two to go together.
 const TOGETHER: f64 = 0.1;
@@ -25,17 +26,19 @@ pub fn subjects(graph: &Graph, link: Link) -> Vec<EntityId> {
 
 /// The links with which `link` is often seen.
 fn seen_with(graph: &Graph, link: Link) -> Vec<Link> {
-    let mut together = vec![0usize; graph.links()];
+    // By the links that are seen at all: there may be hundreds of thousands.
+    let mut together: HashMap<Link, usize> = HashMap::new();
     for &entity in graph.pairs(link).sources {
         for run in graph.edges(entity).chunk_by(|a, b| a.link == b.link) {
-            together[run[0].link.index()] += 1;
+            *together.entry(run[0].link).or_default() += 1;
         }
     }
-    let often = |other: &Link| {
-        let all = graph.pairs(*other).sources.len();
-        *other != link && all > 0 && together[other.index()] as f64 >= TOGETHER * all as f64
+    let often = |&(other, count): &(Link, usize)| {
+        other != link && count as f64 >= TOGETHER * graph.pairs(other).sources.len() as f64
     };
-    (0..graph.links() as u32).map(Link).filter(often).collect()
+    let mut often: Vec<Link> = together.into_iter().filter(often).map(|(other, _)| other).collect();
+    often.sort_unstable();
+    often
 }
 
 /// Whether hardly any entity has more than one answer.

@@ -63,11 +63,11 @@ pub fn screens(study: &Study, judge: usize) -> Vec<Screen> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{Named, StudyItem};
+    use crate::judge::{LabelledEntity, StudyItem};
     use std::collections::HashMap;
 
     fn study(items: usize, seed: u64) -> Study {
-        let named = |id: &str| Named { id: id.to_owned(), label: id.to_owned() };
+        let named = |id: &str| LabelledEntity { id: id.to_owned(), label: id.to_owned() };
         let item = StudyItem {
             pair: 0,
             head: named("h"),

@@ -54,6 +54,9 @@ struct PredictedStep {
     entity: String,
 }
 
+/// A query with one of its true answers, and a path that leads there.
+type FoundPath = ((Query, EntityId), Vec<Hop>);
+
 impl Contender {
     /// A run.
     ///
@@ -181,12 +184,7 @@ impl Foreign<'_> {
     }
 
     /// The paths of one line to true answers.
-    fn line(
-        &self,
-        text: &str,
-        wanted: &HashSet<Triple>,
-        within: usize,
-    ) -> Result<Vec<((Query, EntityId), Vec<Hop>)>, String> {
+    fn line(&self, text: &str, wanted: &HashSet<Triple>, within: usize) -> Result<Vec<FoundPath>, String> {
         let line: PredictedLine = serde_json::from_str(text)
             .map_err(|error| format!("expected a prediction as `predict --file` writes it: {error}"))?;
         let (head, relation) = (self.entity(&line.subject)?, self.relation(&line.relation)?);

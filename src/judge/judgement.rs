@@ -50,7 +50,7 @@ impl Choice {
 /// What a vote says about the two systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum Favoured {
     /// The first system's path is better.
     First,
     /// The second system's path is better.
@@ -82,21 +82,21 @@ pub struct Vote {
 
 impl Vote {
     /// What it says about the two systems.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> Favoured {
         match (self.choice, self.first_on_left) {
-            (Choice::Left, true) | (Choice::Right, false) => Verdict::First,
-            (Choice::Left, false) | (Choice::Right, true) => Verdict::Second,
-            (Choice::Both | Choice::Neither, _) => Verdict::Draw,
+            (Choice::Left, true) | (Choice::Right, false) => Favoured::First,
+            (Choice::Left, false) | (Choice::Right, true) => Favoured::Second,
+            (Choice::Both | Choice::Neither, _) => Favoured::Draw,
         }
     }
 
     /// The verdict with *both* and *neither* apart, as a category.
     fn category(&self) -> usize {
         match (self.verdict(), self.choice) {
-            (Verdict::First, _) => 0,
-            (Verdict::Second, _) => 1,
-            (Verdict::Draw, Choice::Both) => 2,
-            (Verdict::Draw, _) => 3,
+            (Favoured::First, _) => 0,
+            (Favoured::Second, _) => 1,
+            (Favoured::Draw, Choice::Both) => 2,
+            (Favoured::Draw, _) => 3,
         }
     }
 }
@@ -281,9 +281,9 @@ fn left(votes: &[&Vote]) -> Ratio {
 }
 
 /// The verdict that more votes are for than for any other.
-fn majority(counts: [usize; 3]) -> Option<Verdict> {
+fn majority(counts: [usize; 3]) -> Option<Favoured> {
     let most = counts.into_iter().max()?;
-    let verdicts = [Verdict::First, Verdict::Second, Verdict::Draw];
+    let verdicts = [Favoured::First, Favoured::Second, Favoured::Draw];
     let mut best = verdicts.into_iter().zip(counts).filter(|(_, count)| *count == most);
     let winner = best.next().map(|(verdict, _)| verdict);
     winner.filter(|_| best.next().is_none())
@@ -311,13 +311,13 @@ impl PairJudgement {
             by_item.entry(*item).or_default().push(vote);
         }
         let ready: Vec<&Vec<&Vote>> = by_item.values().filter(|votes| votes.len() >= needed).collect();
-        let verdicts: Vec<Option<Verdict>> = ready.iter().map(|votes| majority(counted(votes))).collect();
-        let decided: Vec<Verdict> = verdicts.iter().flatten().copied().collect();
-        let of = |wanted: Verdict| {
+        let verdicts: Vec<Option<Favoured>> = ready.iter().map(|votes| majority(counted(votes))).collect();
+        let decided: Vec<Favoured> = verdicts.iter().flatten().copied().collect();
+        let of = |wanted: Favoured| {
             Ratio::new(decided.iter().filter(|verdict| **verdict == wanted).count(), decided.len())
         };
-        let first_share = |drawn: &[&Option<Verdict>]| shares(drawn).map(|[first, _]| first);
-        let difference = |drawn: &[&Option<Verdict>]| shares(drawn).map(|[first, second]| first - second);
+        let first_share = |drawn: &[&Option<Favoured>]| shares(drawn).map(|[first, _]| first);
+        let difference = |drawn: &[&Option<Favoured>]| shares(drawn).map(|[first, second]| first - second);
         let mut categories = [0; 4];
         for vote in by_item.values().flatten() {
             categories[vote.category()] += 1;
@@ -330,9 +330,9 @@ impl PairJudgement {
             open: pair.items - ready.len(),
             dropped: ready.len() - decided.len(),
             counted: decided.len(),
-            first_better: of(Verdict::First),
-            draw: of(Verdict::Draw),
-            second_better: of(Verdict::Second),
+            first_better: of(Favoured::First),
+            draw: of(Favoured::Draw),
+            second_better: of(Favoured::Second),
             difference: difference(&verdicts.iter().collect::<Vec<_>>()),
             // Dropped items are drawn like others: which are dropped is part of the chance.
             difference_interval: bootstrap(&verdicts, ROUNDS, study.seed, difference),
@@ -344,11 +344,11 @@ impl PairJudgement {
 }
 
 /// The shares of the first and of the second among items with a majority.
-fn shares(verdicts: &[&Option<Verdict>]) -> Option<[f64; 2]> {
-    let decided: Vec<Verdict> = verdicts.iter().copied().flatten().copied().collect();
-    let share = |wanted: Verdict| decided.iter().filter(|verdict| **verdict == wanted).count() as f64;
+fn shares(verdicts: &[&Option<Favoured>]) -> Option<[f64; 2]> {
+    let decided: Vec<Favoured> = verdicts.iter().copied().flatten().copied().collect();
+    let share = |wanted: Favoured| decided.iter().filter(|verdict| **verdict == wanted).count() as f64;
     let of = |count: f64| count / decided.len() as f64;
-    (!decided.is_empty()).then(|| [of(share(Verdict::First)), of(share(Verdict::Second))])
+    (!decided.is_empty()).then(|| [of(share(Favoured::First)), of(share(Favoured::Second))])
 }
 
 impl Agreement {
@@ -370,10 +370,10 @@ impl Agreement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{Named, StudyItem, StudyPair};
+    use crate::judge::{LabelledEntity, StudyItem, StudyPair};
 
     fn study(items: usize) -> Study {
-        let named = |id: &str| Named { id: id.to_owned(), label: id.to_owned() };
+        let named = |id: &str| LabelledEntity { id: id.to_owned(), label: id.to_owned() };
         let item = StudyItem {
             pair: 0,
             head: named("h"),

@@ -17,11 +17,11 @@ mod study;
 pub use blind::{Screen, screens};
 pub use contender::Contender;
 pub use judgement::{
-    Agreement, Choice, JudgeSummary, Judgement, PairJudgement, Ratio, Seconds, Verdict, Vote,
+    Agreement, Choice, Favoured, JudgeSummary, Judgement, PairJudgement, Ratio, Seconds, Vote,
 };
 pub use measure::{PathMeasures, measure};
 pub use statistics::{bootstrap, fleiss_kappa, krippendorff_alpha, wilson};
-pub use study::{DrawOptions, Named, Study, StudyItem, StudyPair, draw};
+pub use study::{DrawOptions, LabelledEntity, Study, StudyItem, StudyPair, draw};
 
 use crate::ask::AskError;
 use std::path::PathBuf;

@@ -15,7 +15,10 @@ pub fn wilson(successes: usize, total: usize) -> Option<[f64; 2]> {
     let scale = 1.0 + Z * Z / n;
     let centre = (p + Z * Z / (2.0 * n)) / scale;
     let half = Z / scale * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
-    Some([(centre - half).max(0.0), (centre + half).min(1.0)])
+    // The ends are exact where rounding would leave them beside 0 and 1.
+    let low = if successes == 0 { 0.0 } else { centre - half };
+    let high = if successes == total { 1.0 } else { centre + half };
+    Some([low, high])
 }
 
 /// Krippendorff's alpha for nominal data: `units` have the categories that judges chose, as many as there were.

@@ -68,18 +68,18 @@ pub struct StudyItem {
     /// The pair of systems, by its place in [`Study::pairs`].
     pub pair: usize,
     /// The head of the true fact.
-    pub head: Named,
+    pub head: LabelledEntity,
     /// Its relation.
-    pub relation: Named,
+    pub relation: LabelledEntity,
     /// Its tail.
-    pub tail: Named,
+    pub tail: LabelledEntity,
     /// The path of each of the two systems, without any score.
     pub paths: [Vec<PathStep>; 2],
 }
 
 /// An entity or relation as people and programs know it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Named {
+pub struct LabelledEntity {
     /// Its name in the data.
     pub id: String,
     /// What people read.
@@ -179,8 +179,9 @@ impl Draw {
 
 fn study(model: &Model, contenders: &[Contender], seed: u64, draws: &[Draw]) -> Study {
     let (names, naming) = (model.names(), model.naming());
-    let entity = |id: EntityId| Named { id: names.entity(id).to_owned(), label: naming.of(id, names) };
-    let relation = |id: RelationId| Named {
+    let entity =
+        |id: EntityId| LabelledEntity { id: names.entity(id).to_owned(), label: naming.of(id, names) };
+    let relation = |id: RelationId| LabelledEntity {
         id: names.relation(id).to_owned(),
         label: names.relation_label(id).to_owned(),
     };

@@ -530,7 +530,8 @@ mod tests {
             let (graph, rules) = crowd(counts);
             let members =
                 Members { rules: Some(Arc::new(rules)), walker: None, embedding: None, propagator: None };
-            let given = crate::config::BlendWeights { rules: 0.7, walker: 0.2, embedding: 0.1, propagator: 0.0 };
+            let given =
+                crate::config::BlendWeights { rules: 0.7, walker: 0.2, embedding: 0.1, propagator: 0.0 };
             let blend = Blend::new(members, &Recipe::of(given), &graph, &Names::default());
             let candidate = blend.search(&[asked()], 10, &Silent).unwrap().remove(0).candidates.remove(0);
             (blend, candidate)

@@ -3,7 +3,7 @@
 use super::page::html::{boxes, escape, table};
 use super::page::whole;
 use super::published::{PublishedJudgement, published};
-use crate::judge::{Judgement, PairJudgement, Ratio, Study, StudyItem, Verdict, Vote};
+use crate::judge::{Favoured, Judgement, PairJudgement, Ratio, Study, StudyItem, Vote};
 use crate::shown::Shown;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -164,9 +164,9 @@ impl JudgementReport {
 fn for_whom<'a>(study: &'a Study, vote: &Vote) -> &'a str {
     let [first, second] = study.pairs[study.items[vote.item].pair].systems;
     match vote.verdict() {
-        Verdict::First => &study.systems[first],
-        Verdict::Second => &study.systems[second],
-        Verdict::Draw => vote.choice.name(),
+        Favoured::First => &study.systems[first],
+        Favoured::Second => &study.systems[second],
+        Favoured::Draw => vote.choice.name(),
     }
 }
 
@@ -179,7 +179,7 @@ pub fn disagreements(study: &Study, votes: &[Vote], report: &JudgementReport) ->
     }
     let most_agreeing = |votes: &[&Vote]| {
         let of = |verdict| votes.iter().filter(|vote| vote.verdict() == verdict).count();
-        [Verdict::First, Verdict::Second, Verdict::Draw].map(of).into_iter().max().unwrap_or(0)
+        [Favoured::First, Favoured::Second, Favoured::Draw].map(of).into_iter().max().unwrap_or(0)
     };
     let mut disputed: Vec<(usize, Vec<&Vote>)> =
         by_item.into_iter().filter(|(_, votes)| most_agreeing(votes) < votes.len()).collect();

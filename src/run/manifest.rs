@@ -71,7 +71,8 @@ impl Source {
         self
     }
 
-    fn is_piped(&self) -> bool {
+    /// Whether it came through a pipe.
+    pub(super) fn is_piped(&self) -> bool {
         matches!(self, Source::Path { path, .. } if path == Path::new(PIPE))
     }
 
@@ -86,7 +87,7 @@ impl Source {
             Source::Path { path, shares: [train, valid, test], seed, header, format } => {
                 let shares = SplitShares { train: *train, valid: *valid, test: *test };
                 let kind = format.as_deref().map(FileKind::named).transpose();
-                let format = kind.map_err(graph::GraphError::Data)?;
+                let format = kind.map_err(GraphError::Data)?;
                 let options = ReadOptions { shares, seed: *seed, header: *header, format, incomplete: false };
                 Ok(graph::read(path, &options)?)
             }

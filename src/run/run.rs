@@ -76,7 +76,10 @@ pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Resu
     let sum = Checksum::of_known(&dataset.names, &dataset.known);
     let data = Checksum::of_dataset(dataset, &sum);
     let mut stages = begin(spec, dataset, data.clone(), &directory)?;
-    snapshot::keep(&directory, dataset, &data)?;
+    // What came through a pipe cannot be read again.
+    if spec.source.is_piped() {
+        snapshot::keep(&directory, dataset, &data)?;
+    }
     let began = spec.budget.as_ref().map_or_else(Instant::now, |budget| budget.began);
     let clock = || began.elapsed().as_secs_f64();
     let timed = Timed::new(progress, spec.budget.as_ref(), &clock);

@@ -1,7 +1,4 @@
-//! The data of a run as it was understood, kept beside what was learnt from it.
-//!
-//! Files change and pipes run dry. With its own copy a run knows which facts it has learnt and which it held out, so that
-//! it can be updated with what has changed, and asked where its data came through a pipe.
+//! The data of a run that came through a pipe, kept beside what was learnt from it: it cannot be read again.
 //!
 //! The file is a zstd stream of numbers (little endian) and texts, each text with its length before it: names of entities,
 //! names of relations, labels, then the facts of each split as three ids.

@@ -238,7 +238,8 @@ impl Agent {
     /// Starts the forget gates of all layers from `bias`.
     fn open_forget_gates(&self, parameters: &mut Parameters, history: usize, bias: f32) -> Result<()> {
         let forget = history..2 * history; // the second of four gates, see `tape.lstm`
-        let start: Vec<f32> = (0..4 * history).map(|gate| if forget.contains(&gate) { bias } else { 0.0 }).collect();
+        let start: Vec<f32> =
+            (0..4 * history).map(|gate| if forget.contains(&gate) { bias } else { 0.0 }).collect();
         self.memory.iter().try_for_each(|layer| parameters.set(layer.bias, &start))
     }
 

@@ -6,7 +6,7 @@
 use super::schema::{APPLICATION, STEPS, migrate};
 use anyhow::{Context, bail, ensure};
 use ruleguider::ask::PathStep;
-use ruleguider::judge::{Choice, Named, Study, StudyItem, StudyPair, Vote, screens};
+use ruleguider::judge::{Choice, LabelledEntity, Study, StudyItem, StudyPair, Vote, screens};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, named_params, params};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -120,8 +120,8 @@ impl Store {
             })
         })?;
         let items = self.rows("SELECT * FROM items ORDER BY number", |row| {
-            let named = |id: &str, label: &str| -> rusqlite::Result<Named> {
-                Ok(Named { id: row.get(id)?, label: row.get(label)? })
+            let named = |id: &str, label: &str| -> rusqlite::Result<LabelledEntity> {
+                Ok(LabelledEntity { id: row.get(id)?, label: row.get(label)? })
             };
             Ok(StudyItem {
                 pair: row.get("pair")?,

@@ -4,19 +4,19 @@ use super::schema::{STEPS, migrate};
 use super::store::{Outcome, Standing, Store};
 use super::token;
 use ruleguider::ask::PathStep;
-use ruleguider::judge::{Choice, Named, Study, StudyItem, StudyPair, screens};
+use ruleguider::judge::{Choice, LabelledEntity, Study, StudyItem, StudyPair, screens};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 
-fn named(label: &str) -> Named {
-    Named { id: format!("/m/{label}"), label: label.to_owned() }
+fn named(label: &str) -> LabelledEntity {
+    LabelledEntity { id: format!("/m/{label}"), label: label.to_owned() }
 }
 
 fn step(relation: &str, label: &str) -> PathStep {
     PathStep {
         relation: relation.to_owned(),
         relation_label: Some(format!("label of {relation}")),
-        inverse: relation.len() % 2 == 0,
+        inverse: relation.len().is_multiple_of(2),
         entity: format!("/m/{label}"),
         label: label.to_owned(),
         relation_score: None,

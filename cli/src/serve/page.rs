@@ -28,7 +28,7 @@ pub fn routes(router: Router<Arc<Shared>>) -> Router<Arc<Shared>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FILES, SHARED};
+    use super::{FILES, File, files};
 
     #[test]
     fn the_page_is_small_and_writes_no_markup_from_data() {

@@ -109,7 +109,8 @@ impl fmt::Display for RelationTable<'_> {
         for profile in shown {
             let RelationProfile { label, facts, subjects, objects, .. } = profile;
             let name = fitted(label, NAME);
-            write!(f, "\n{name:<NAME$}{facts:>10}{subjects:>10}{objects:>10}  {}", kind(profile))?;
+            let line = format!("{name:<NAME$}{facts:>10}{subjects:>10}{objects:>10}  {}", kind(profile));
+            write!(f, "\n{}", line.trim_end())?;
             for line in likeness(profile) {
                 write!(f, "\n    {}", fitted(&line, WIDTH - 4))?;
             }

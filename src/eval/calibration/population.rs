@@ -44,7 +44,10 @@ pub fn outcomes_to_fit(
     let judged = Judged { graph, taken_out: taken_out.as_ref(), truth: &truth, hides: true };
     let queries = asked_once(asked);
     let seen = observe_queries(reasoner, &queries, judged, TOP, progress)?;
-    let sample = Sample::draw(graph, &truth, &queries, (OTHERS * queries.len()).max(FEWEST));
+    let most = (OTHERS * queries.len()).max(FEWEST);
+    let Some(sample) = Sample::draw(graph, &truth, &queries, most, progress)? else {
+        return Ok(FitOutcomes { asked: seen, open: Vec::new() });
+    };
     let others = observe_queries(reasoner, &sample.others, judged, TOP, progress)?;
     let open = sample.weighted(&seen, others);
     Ok(FitOutcomes { asked: seen, open })
@@ -63,14 +66,26 @@ struct Sample {
 }
 
 impl Sample {
-    /// `asked` are in the order of links and subjects.
-    fn draw(graph: &Graph, truth: &Adjacency, asked: &[Query], most: usize) -> Self {
+    /// `asked` are in the order of links and subjects. `None` if the time is up before all queries are counted.
+    fn draw(
+        graph: &Graph,
+        truth: &Adjacency,
+        asked: &[Query],
+        most: usize,
+        progress: &dyn Progress,
+    ) -> Result<Option<Self>, EvalError> {
         let links = || (0..graph.links() as u32).map(Link).filter(|link| link.relation().is_some());
         let mut sensible = vec![false; asked.len()];
         let (mut with_answer, mut without) = (0, 0);
         let has_answer = |query: Query| !truth.edges_by(query.subject, query.link).is_empty();
         let query_of = |link: Link| move |subject| Query { subject, link };
         for link in links() {
+            if progress.interrupted() {
+                return Err(EvalError::Interrupted);
+            }
+            if progress.time_is_up() {
+                return Ok(None);
+            }
             for query in subjects(graph, link).into_iter().map(query_of(link)) {
                 let key = |query: &Query| (query.link, query.subject);
                 if let Ok(at) = asked.binary_search_by_key(&key(&query), key) {
@@ -90,7 +105,7 @@ impl Sample {
                 at += 1;
             }
         }
-        Self { sensible, with_answer, without, others }
+        Ok(Some(Self { sensible, with_answer, without, others }))
     }
 
     /// The outcomes of asked queries that are sensible and those of the others, each weighted by how many it stands for.
@@ -162,7 +177,7 @@ mod tests {
         let (known, graph) = world();
         let truth = Adjacency::new(23, &[&known.valid]);
         let asked = asked_once(&known.valid);
-        let sample = Sample::draw(&graph, &truth, &asked, 5);
+        let sample = Sample::draw(&graph, &truth, &asked, 5, &Silent).unwrap().unwrap();
         assert_eq!((sample.with_answer, sample.without, sample.others.len()), (2, 20, 5));
         let judged = Judged { graph: &graph, taken_out: None, truth: &truth, hides: true };
         let observe = |queries: &[Query]| observe_queries(&Always, queries, judged, TOP, &Silent).unwrap();

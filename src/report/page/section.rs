@@ -235,7 +235,8 @@ fn drawn(reason: &Reason, goal: &str, naming: &Naming) -> String {
     }
     let from = naming.name(from, from_id);
     let name = |step: &PathStep| naming.name(&step.label, &step.entity);
-    let steps: Vec<PathStep> = path.iter().map(|step| PathStep { label: name(step), ..step.clone() }).collect();
+    let steps: Vec<PathStep> =
+        path.iter().map(|step| PathStep { label: name(step), ..step.clone() }).collect();
     let data = json!({"from": from, "from_id": from_id, "path": steps, "goal": goal}).to_string();
     format!("<div class=\"path\" data-reason=\"{}\">{}</div>", escape(&data), boxes(&from, path, name))
 }

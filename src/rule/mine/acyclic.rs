@@ -114,11 +114,9 @@ impl Miner<'_> {
             let first = edges.len();
             edges.extend(all.filter(|e| !distinct || e.target != subject).map(|e| (e.link, e.target, place)));
             // An open end does not bind the constant: otherwise a fact would speak for itself.
-            let open = edges[first..].iter().filter(|edge| !distinct || edge.1 != answer);
-            let before = links.len();
-            links.extend(open.map(|edge| (edge.0, place)));
-            links[before..].sort_unstable();
-            links.dedup();
+            let by_link = edges[first..].chunk_by(|a, b| a.0 == b.0);
+            let open = by_link.filter(|run| run.iter().any(|edge| !distinct || edge.1 != answer));
+            links.extend(open.map(|run| (run[0].0, place)));
         }
         edges.sort_unstable();
         links.sort_unstable();
