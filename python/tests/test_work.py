@@ -21,9 +21,9 @@ from conftest import RULES
 # Trains until it is stopped; the second time goes on from the checkpoint.
 TRAINING = textwrap.dedent("""
     import sys, threading, time, ruleguider
-    config = {"system": "embedding", "embed": {"model": "complex", "dimension": 8, "epochs": int(sys.argv[2])}}
+    config = {"system": "embedding", "embed": {"model": "complex", "dimension": 8, "epochs": int(sys.argv[2]), "patience": 1000000}}
     def told():
-        while not any(__import__("pathlib").Path(sys.argv[1]).rglob("*.safetensors")):
+        while not any(file.stat().st_size for file in __import__("pathlib").Path(sys.argv[1]).rglob("metrics.jsonl")):
             time.sleep(0.01)
         print("learning", flush=True)
     threading.Thread(target=told, daemon=True).start()
