@@ -109,35 +109,20 @@ class Rule(Result):
         return f"Rule({self.label!r}, confidence={self.confidence:.3f}, {self.correct} of {self.predicted} true)"
 
 
-class Answer(Result):
-    """An answer with its reason."""
+class Supported(Result):
+    """What is predicted, with how sure it is and what supports it."""
 
     __slots__ = ()
 
     @property
-    def entity(self) -> str:
-        """The entity, by id."""
-        return self._data["entity"]
-
-    @property
-    def label(self) -> str:
-        """Its label, or its id where it has none."""
-        return self._data["label"]
-
-    @property
     def score(self) -> float:
-        """How good the answer is; scores of different queries need not compare."""
+        """How good it is; scores of different queries need not compare."""
         return self._data["score"]
 
     @property
     def probability(self) -> float | None:
         """The share of such answers that turn out to be facts that were held out."""
         return self._data["probability"]
-
-    @property
-    def start(self) -> str:
-        """The entity where the path begins, by id."""
-        return self._data["from_id"]
 
     @property
     def path(self) -> tuple[Step, ...]:
@@ -155,13 +140,37 @@ class Answer(Result):
         return self._data["held_out"]
 
     @property
+    def _sure(self) -> str:
+        return f"score={self.score:.3f}" if self.probability is None else f"probability={self.probability:.3f}"
+
+
+class Answer(Supported):
+    """An answer with its reason."""
+
+    __slots__ = ()
+
+    @property
+    def entity(self) -> str:
+        """The entity, by id."""
+        return self._data["entity"]
+
+    @property
+    def label(self) -> str:
+        """Its label, or its id where it has none."""
+        return self._data["label"]
+
+    @property
+    def start(self) -> str:
+        """The entity where the path begins, by id."""
+        return self._data["from_id"]
+
+    @property
     def reason(self) -> str:
         """Path and rule in one line."""
         return self._data["reason"]
 
     def __repr__(self) -> str:
-        sure = f"score={self.score:.3f}" if self.probability is None else f"probability={self.probability:.3f}"
-        return f"Answer({self.label!r}, {sure}, reason={self.reason!r})"
+        return f"Answer({self.label!r}, {self._sure}, reason={self.reason!r})"
 
 
 class Prediction(Result, Table, Sequence[Answer]):
@@ -360,7 +369,7 @@ class Explanation(Result, Table):
         return _ruleguider.explanation_html(json.dumps(self._data), repr(self))
 
 
-class Fact(Result):
+class Fact(Supported):
     """A missing fact with its reason."""
 
     __slots__ = ()
@@ -381,39 +390,13 @@ class Fact(Result):
         return self._data["tail"]
 
     @property
-    def probability(self) -> float | None:
-        """The share of such answers that turn out to be facts that were held out."""
-        return self._data["probability"]
-
-    @property
-    def score(self) -> float:
-        """How good it is."""
-        return self._data["score"]
-
-    @property
-    def path(self) -> tuple[Step, ...]:
-        """The path that supports it."""
-        return _path(self._data)
-
-    @property
-    def rule(self) -> Rule | None:
-        """The rule that the path follows, if it follows one."""
-        return Rule(self._data["rule"]) if self._data["rule"] else None
-
-    @property
-    def held_out(self) -> str | None:
-        """The split that has this fact, if it was held out."""
-        return self._data["held_out"]
-
-    @property
     def reason(self) -> str:
         """Path and rule in one line."""
         return self._data["words"]
 
     def __repr__(self) -> str:
-        sure = f"score={self.score:.3f}" if self.probability is None else f"probability={self.probability:.3f}"
         head, tail = self._data["head_label"], self._data["tail_label"]
-        return f"Fact({head!r}, {self.relation!r}, {tail!r}, {sure}, reason={self.reason!r})"
+        return f"Fact({head!r}, {self.relation!r}, {tail!r}, {self._sure}, reason={self.reason!r})"
 
 
 class Facts(Result, Table, Sequence[Fact]):

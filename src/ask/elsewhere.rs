@@ -105,7 +105,7 @@ pub(super) fn other_data(
         // A run that was made before manifests had them: its own data says.
         None => manifest.dataset(run, data)?.0.names.relations.clone(),
     };
-    let given = source.read(run)?;
+    let given = source.read()?;
     let (dataset, other) = given.with_relations(&relations);
     if dataset.known.facts.is_empty() {
         let (theirs, ours) = (listed(given.names.relations.iter()), listed(relations.iter()));

@@ -217,7 +217,7 @@ impl Learn {
             }
             Data::Demonstration => Source::Demonstration,
         };
-        let dataset = source.read(Path::new(""))?;
+        let dataset = source.read()?;
         Ok((source, dataset))
     }
 

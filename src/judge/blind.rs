@@ -63,27 +63,8 @@ pub fn screens(study: &Study, judge: usize) -> Vec<Screen> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{LabelledEntity, StudyItem};
+    use crate::judge::study::tests::study;
     use std::collections::HashMap;
-
-    fn study(items: usize, seed: u64) -> Study {
-        let named = |id: &str| LabelledEntity { id: id.to_owned(), label: id.to_owned() };
-        let item = StudyItem {
-            pair: 0,
-            head: named("h"),
-            relation: named("r"),
-            tail: named("t"),
-            paths: [Vec::new(), Vec::new()],
-        };
-        Study {
-            dataset: "d".to_owned(),
-            seed,
-            version: "v".to_owned(),
-            systems: vec!["a".to_owned(), "b".to_owned()],
-            pairs: Vec::new(),
-            items: vec![item; items],
-        }
-    }
 
     #[test]
     fn every_item_comes_once_and_one_in_twenty_again_much_later() {

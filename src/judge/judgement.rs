@@ -370,26 +370,7 @@ impl Agreement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{LabelledEntity, StudyItem, StudyPair};
-
-    fn study(items: usize) -> Study {
-        let named = |id: &str| LabelledEntity { id: id.to_owned(), label: id.to_owned() };
-        let item = StudyItem {
-            pair: 0,
-            head: named("h"),
-            relation: named("r"),
-            tail: named("t"),
-            paths: [Vec::new(), Vec::new()],
-        };
-        Study {
-            dataset: "d".to_owned(),
-            seed: 1,
-            version: "v".to_owned(),
-            systems: vec!["a".to_owned(), "b".to_owned()],
-            pairs: vec![StudyPair { systems: [0, 1], looked_at: 9, unanswered: 1, identical: 2, items }],
-            items: vec![item; items],
-        }
-    }
+    use crate::judge::study::tests::study;
 
     fn vote(judge: usize, item: usize, choice: Choice, first_on_left: bool, repeat: bool) -> Vote {
         Vote { judge, position: 0, item, repeat, first_on_left, choice, seconds: judge as f64, time_ms: 0 }
@@ -420,7 +401,7 @@ mod tests {
         // The first judge says the same again on the other side, the second does not.
         votes.push(vote(1, 0, Right, false, true));
         votes.push(vote(2, 0, Neither, true, true));
-        let judgement = Judgement::new(&study(5), &votes, None);
+        let judgement = Judgement::new(&study(5, 1), &votes, None);
         let pair = &judgement.pairs[0];
         assert_eq!((pair.counted, pair.dropped, pair.open, judgement.needed), (4, 1, 0, 3));
         let counts =
@@ -451,11 +432,11 @@ mod tests {
             vote(1, 1, Choice::Both, true, false),
         ];
         let of = |needed| {
-            let pair = Judgement::new(&study(3), &votes, needed).pairs.remove(0);
+            let pair = Judgement::new(&study(3, 1), &votes, needed).pairs.remove(0);
             (pair.counted, pair.open, pair.agreement.complete)
         };
         assert_eq!([of(None), of(Some(1)), of(Some(3))], [(1, 2, 1), (2, 1, 1), (0, 3, 1)]);
-        let nothing = Judgement::new(&study(3), &[], None);
+        let nothing = Judgement::new(&study(3, 1), &[], None);
         assert_eq!(
             (nothing.pairs[0].open, nothing.pairs[0].first_better.share, nothing.seconds),
             (3, None, None)

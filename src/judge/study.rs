@@ -212,3 +212,28 @@ fn study(model: &Model, contenders: &[Contender], seed: u64, draws: &[Draw]) -> 
         items: draws.iter().enumerate().flat_map(of_draw).collect(),
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A study of two systems with so many facts, all the same and without paths.
+    pub fn study(items: usize, seed: u64) -> Study {
+        let named = |id: &str| LabelledEntity { id: id.to_owned(), label: id.to_owned() };
+        let item = StudyItem {
+            pair: 0,
+            head: named("h"),
+            relation: named("r"),
+            tail: named("t"),
+            paths: [Vec::new(), Vec::new()],
+        };
+        Study {
+            dataset: "d".to_owned(),
+            seed,
+            version: "v".to_owned(),
+            systems: vec!["a".to_owned(), "b".to_owned()],
+            pairs: vec![StudyPair { systems: [0, 1], looked_at: 9, unanswered: 1, identical: 2, items }],
+            items: vec![item; items],
+        }
+    }
+}

@@ -2,7 +2,7 @@
 //! entity is its own answer only for relations that often link entities to themselves.
 
 use super::reflexive::Reflexive;
-use super::{Candidate, Explains, Found, Reasoned, found_among_all, unless_stopped};
+use super::{Candidate, Explains, Found, Reasoned, found_among_all};
 use crate::embed::Embedding;
 use crate::eval::{Reasoner, ReasonerError};
 use crate::graph::{Graph, Query};
@@ -34,10 +34,8 @@ impl Explains for ByEmbedding {
         at_least: usize,
         progress: &dyn Progress,
     ) -> Result<Vec<Found>, ReasonerError> {
-        unless_stopped(progress)?;
-        let answers = self.embedding.answer(queries)?;
         // The subject itself may be left out later.
-        Ok(found_among_all(queries, &answers, &self.graph, at_least.saturating_add(1)))
+        found_among_all(self.reasoner(), &self.graph, queries, at_least.saturating_add(1), progress)
     }
 
     fn reasons(

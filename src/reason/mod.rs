@@ -25,7 +25,7 @@ pub use recipe::{FeatureWeights, Recipe};
 pub use rules::{ByRules, by_rule};
 pub use walker::ByWalker;
 
-use crate::eval::{Answers, Reasoner, ReasonerError, Scored};
+use crate::eval::{Reasoner, ReasonerError, Scored};
 use crate::graph::{EntityId, Graph, Query};
 use crate::progress::{Interrupted, Progress};
 use crate::walk::Walker;
@@ -117,14 +117,22 @@ pub fn supported(reasoner: &dyn Explains, found: &Found, top: usize) -> Result<V
 }
 
 /// The candidates of each query by a member that scores every entity: `spare` more of the best than the facts among them.
-fn found_among_all(queries: &[Query], answers: &Answers, graph: &Graph, spare: usize) -> Vec<Found> {
+fn found_among_all(
+    reasoner: &dyn Reasoner,
+    graph: &Graph,
+    queries: &[Query],
+    spare: usize,
+    progress: &dyn Progress,
+) -> Result<Vec<Found>, ReasonerError> {
+    unless_stopped(progress)?;
+    let answers = reasoner.answer(queries)?;
     let found = |(row, &query): (usize, &Query)| {
         let facts = graph.targets(query.subject, query.link).len();
         let best = answers.best(row, spare.saturating_add(facts));
         let bare = best.into_iter().map(|scored| (scored, Evidence::default()));
         Found { query, candidates: ranked(query, graph, bare) }
     };
-    queries.iter().enumerate().map(found).collect()
+    Ok(queries.iter().enumerate().map(found).collect())
 }
 
 /// Sorts candidates of `query` as rankings do, best first and ties by id, and leaves out facts of `graph`.

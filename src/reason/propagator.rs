@@ -76,10 +76,8 @@ impl Explains for ByPropagator {
         at_least: usize,
         progress: &dyn Progress,
     ) -> Result<Vec<Found>, ReasonerError> {
-        unless_stopped(progress)?;
-        let answers = self.propagator.answer(queries)?;
         // Some of the best may be out of reach and have no path.
-        Ok(found_among_all(queries, &answers, &self.graph, at_least.saturating_mul(2)))
+        found_among_all(self.reasoner(), &self.graph, queries, at_least.saturating_mul(2), progress)
     }
 
     fn reasons(

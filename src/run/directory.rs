@@ -12,8 +12,6 @@ use std::path::{Path, PathBuf};
 
 /// The manifest: marks a directory as a run, with its data and version.
 pub const MANIFEST: &str = "run.json";
-/// The data, where it came from memory.
-pub const DATA: &str = "data.safetensors";
 /// The settings, resolved.
 pub const CONFIG: &str = "config.toml";
 /// Which stages are finished.
@@ -32,7 +30,7 @@ pub const PROPAGATOR: &str = "propagator.safetensors";
 pub const BLEND: &str = "blend.json";
 /// What scores mean as probabilities.
 pub const CALIBRATION: &str = "calibration.json";
-/// The data, as it was understood.
+/// The data, where it came from memory or through a pipe.
 pub const FACTS: &str = "facts.zst";
 /// Learning curves, one JSON object per line.
 pub const METRICS: &str = "metrics.jsonl";

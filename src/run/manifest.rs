@@ -3,8 +3,7 @@
 //! A run is only ever resumed with the data it was started with; its settings may change, and then the stages that
 //! depend on them run again.
 
-use super::directory::{CONFIG, DATA, MANIFEST, RunDirectory};
-use super::kept::kept;
+use super::directory::{CONFIG, MANIFEST, RunDirectory};
 use super::{Checksum, RunError, snapshot};
 use crate::graph::{self, Dataset, FileKind, GraphError, ReadOptions, SplitShares};
 use crate::plan::Resources;
@@ -71,19 +70,26 @@ impl Source {
         self
     }
 
-    /// Whether it came through a pipe.
-    pub(super) fn is_piped(&self) -> bool {
+    fn is_piped(&self) -> bool {
         matches!(self, Source::Path { path, .. } if path == Path::new(PIPE))
     }
 
-    /// Reads it; `directory` is where a run keeps its data.
+    /// Whether it can be read from nowhere but the run that learnt from it.
+    pub(super) fn is_kept(&self) -> bool {
+        matches!(self, Source::Kept { .. }) || self.is_piped()
+    }
+
+    /// Reads it.
     ///
     /// # Errors
-    /// If it cannot be read.
-    pub fn read(&self, directory: &Path) -> Result<Dataset, RunError> {
+    /// If it cannot be read, or only the run that keeps it has it.
+    pub fn read(&self) -> Result<Dataset, RunError> {
         match self {
             Source::Demonstration => Ok(crate::generate::demonstration()),
-            Source::Kept { .. } => kept(&directory.join(DATA)),
+            Source::Kept { name } => {
+                Err(GraphError::Data(format!("{name} was in memory and can be read from its run alone"))
+                    .into())
+            }
             Source::Path { path, shares: [train, valid, test], seed, header, format } => {
                 let shares = SplitShares { train: *train, valid: *valid, test: *test };
                 let kind = format.as_deref().map(FileKind::named).transpose();
@@ -230,7 +236,7 @@ impl Manifest {
         }
         if let Source::Path { path, .. } = &data
             && elsewhere.is_none()
-            && !self.data.is_piped()
+            && !self.data.is_kept()
             && !path.exists()
         {
             return Err(RunError::Missing {
@@ -239,7 +245,7 @@ impl Manifest {
                 remedy: "say where it is now".to_owned(),
             });
         }
-        let dataset = if data.is_piped() { self.kept(directory)? } else { data.read(directory)? };
+        let dataset = if data.is_kept() { self.kept(directory)? } else { data.read()? };
         let remedy = "put it back, say where it is now if it has moved, or answer on the data as it is now";
         let known = Checksum::of_known(&dataset.names, &dataset.known);
         self.expect_same_data(directory, &data, &Checksum::of_dataset(&dataset, &known), remedy)?;

@@ -11,7 +11,6 @@ pub mod directory;
 mod embedding;
 mod error;
 mod inputs;
-mod kept;
 mod manifest;
 mod material;
 mod mining;

@@ -2,9 +2,8 @@
 
 use super::artifacts::Artifacts;
 use super::calibrate::calibrate;
-use super::directory::{CONFIG, DATA, RESULTS, RunDirectory, STAGES};
+use super::directory::{CONFIG, RESULTS, RunDirectory, STAGES};
 use super::inputs::{Before, checkpoint_settings};
-use super::kept::keep;
 use super::material::{Learnable, Material};
 use super::mirror::Mirror;
 use super::record::{Finished, Stages, Standing};
@@ -74,12 +73,7 @@ pub struct Learnt {
 pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Result<Learnt, RunError> {
     let directory = RunDirectory::work_in(&spec.out)?;
     let sum = Checksum::of_known(&dataset.names, &dataset.known);
-    let data = Checksum::of_dataset(dataset, &sum);
-    let mut stages = begin(spec, dataset, data.clone(), &directory)?;
-    // What came through a pipe cannot be read again.
-    if spec.source.is_piped() {
-        snapshot::keep(&directory, dataset, &data)?;
-    }
+    let mut stages = begin(spec, dataset, Checksum::of_dataset(dataset, &sum), &directory)?;
     let began = spec.budget.as_ref().map_or_else(Instant::now, |budget| budget.began);
     let clock = || began.elapsed().as_secs_f64();
     let timed = Timed::new(progress, spec.budget.as_ref(), &clock);
@@ -170,9 +164,8 @@ fn begin<'a>(
         stages.mark_stale(Stage::ALL.map(Stage::name))?;
         directory.remove(RESULTS)?;
     }
-    let data = directory.file(DATA);
-    if matches!(spec.source, Source::Kept { .. }) && !data.exists() {
-        keep(&data, dataset)?;
+    if spec.source.is_kept() {
+        snapshot::keep(directory, dataset, &manifest.checksum)?;
     }
     manifest.write(directory)?;
     directory.write(CONFIG, settings.as_bytes())?;

@@ -1,4 +1,4 @@
-//! The data of a run that came through a pipe, kept beside what was learnt from it: it cannot be read again.
+//! The data of a run that came from memory or through a pipe, kept beside what was learnt from it: it cannot be read again.
 //!
 //! The file is a zstd stream of numbers (little endian) and texts, each text with its length before it: names of entities,
 //! names of relations, labels, then the facts of each split as three ids.
@@ -186,6 +186,7 @@ mod tests {
         assert!(read(&directory).unwrap().is_none());
         let mut dataset = crate::generate::demonstration();
         let names = Arc::make_mut(&mut dataset.names);
+        names.entities.intern("a name\twith\nbreaks");
         names.labels.insert(EntityId(3), "a\tlabel\nof two lines".to_owned());
         names.relation_labels.insert(RelationId(1), "is sibling of".to_owned());
         keep(&directory, &dataset, &sum(&dataset)).unwrap();
@@ -198,6 +199,8 @@ mod tests {
         keep(&directory, &dataset, &sum(&dataset)).unwrap();
         let kept = read(&directory).unwrap().unwrap();
         assert!(kept.known.has_own_graph() && sum(&kept) == sum(&dataset));
+        std::fs::write(directory.file(FACTS), "nothing").unwrap();
+        assert!(read(&directory).is_err());
     }
 
     #[test]
