@@ -1,11 +1,12 @@
 //! [`Learn`]: from a file of triples to a [`Model`].
 
-use super::{AskError, Model};
+use super::again::learn_again;
+use super::{AskError, Model, UpdateReport};
 use crate::config::{self, Config, Layer};
 use crate::graph::{Dataset, FileKind, ReadOptions, SplitShares};
 use crate::plan::{GraphSize, Plan, Resources, choose};
 use crate::progress::{Progress, Silent};
-use crate::run::{self, Manifest, RunSpec, Source};
+use crate::run::{self, DataChanges, EarlierRun, Manifest, RuleChanges, RunSpec, Source};
 use crate::tensor::{Device, DeviceChoice};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -41,6 +42,8 @@ pub struct Learn {
     device: Option<Device>,
     tensorboard: bool,
     siblings: Option<PathBuf>,
+    everything: bool,
+    update: Option<PathBuf>,
 }
 
 impl Learn {
@@ -72,6 +75,8 @@ impl Learn {
             device: None,
             tensorboard: false,
             siblings: None,
+            everything: false,
+            update: None,
         }
     }
 
@@ -147,6 +152,21 @@ impl Learn {
         Self { siblings: Some(folder.as_ref().to_owned()), ..self }
     }
 
+    /// Goes on from the finished run at `run`, whose data has changed: embeddings and networks start from what it has learnt,
+    /// its rules are recounted, and its settings are kept, with about half of the epochs. Facts of a single file stay in
+    /// the splits that they were in. The run at `run` stays as it is; by default the new one is beside it, its name with
+    /// `-updated` after it.
+    pub fn update(self, run: impl AsRef<Path>) -> Self {
+        Self { update: Some(run.as_ref().to_owned()), ..self }
+    }
+
+    /// Whether to learn once more after the figures, from all facts, those that were held out among them: for the answers
+    /// that matter. The figures stay those of the first learning, and so do the weights of a blend and the
+    /// probabilities. It takes about as long again.
+    pub fn learn_all(self, everything: bool) -> Self {
+        Self { everything, ..self }
+    }
+
     /// Learns, ranks the test split, and returns the model.
     ///
     /// # Errors
@@ -164,7 +184,9 @@ impl Learn {
         // Settings are checked before a large graph is read.
         let over = Layer::from_pairs(self.set.iter().map(String::as_str))?;
         let set = self.settings.clone().followed_by(over);
+        let earlier = self.update.as_deref().map(EarlierRun::open).transpose()?;
         let named = match (&self.config, &self.data) {
+            _ if earlier.is_some() => earlier.as_ref().map(|earlier| earlier.config.clone()),
             (Some(name), _) => Some(config::named(name, &Config::default())?),
             (None, Data::Demonstration | Data::Read(Source::Demonstration, _)) => {
                 Some(config::named("demonstration", &Config::default())?)
@@ -172,7 +194,8 @@ impl Learn {
             (None, _) => None,
         };
         named.as_ref().unwrap_or(&Config::default()).with(&set)?;
-        let (source, dataset) = self.read()?;
+        let (source, dataset, learnt_before) = self.read(earlier.as_ref().map(|earlier| &earlier.dataset))?;
+        let source = if earlier.is_some() { source.kept() } else { source };
         let source = if self.piped { source.piped() } else { source };
         let device = match &self.device {
             Some(device) => device.clone(),
@@ -196,12 +219,22 @@ impl Learn {
             name: self.config_name(),
             siblings: self.siblings,
             budget: plan.as_ref().map(|plan| plan.budget(began)),
+            first: None,
+            warm: earlier.as_ref().map(|earlier| earlier.warm.clone()),
         };
-        Ok(Learning { spec, dataset, plan })
+        let update = earlier.map(|earlier| UpdateReport {
+            from: earlier.warm.path.display().to_string(),
+            data: DataChanges::between(&earlier.dataset, &dataset),
+            learnt_before,
+            rules: RuleChanges::default(),
+            figures_before: earlier.results.and_then(|results| serde_json::from_value(results).ok()),
+        });
+        Ok(Learning { spec, dataset, plan, everything: self.everything, update })
     }
 
-    /// What is learnt from, and where it comes from.
-    fn read(&self) -> Result<(Source, Dataset), AskError> {
+    /// What is learnt from, and where it comes from. With it comes how many facts to validate or test with were learnt
+    /// `before` and are left out.
+    fn read(&self, before: Option<&Dataset>) -> Result<(Source, Dataset, usize), AskError> {
         let source = match &self.data {
             Data::Read(source, dataset) => {
                 if dataset.known.valid.is_empty() || dataset.test.is_empty() {
@@ -209,7 +242,7 @@ impl Learn {
                                    or let it be divided";
                     return Err(AskError::Cannot(message.to_owned()));
                 }
-                return Ok((source.clone(), (**dataset).clone()));
+                return Ok((source.clone(), (**dataset).clone(), 0));
             }
             Data::Path(path) => {
                 let &Self { shares, seed, header, format, .. } = self;
@@ -217,8 +250,11 @@ impl Learn {
             }
             Data::Demonstration => Source::Demonstration,
         };
-        let dataset = source.read()?;
-        Ok((source, dataset))
+        let (dataset, learnt_before) = match before {
+            Some(before) => source.read_after(before)?,
+            None => (source.read()?, 0),
+        };
+        Ok((source, dataset, learnt_before))
     }
 
     /// How the time is shared by what a configuration asks for, if there is a limit to it.
@@ -246,6 +282,11 @@ impl Learn {
     }
 
     fn default_out(&self, source: &Source) -> PathBuf {
+        if let Some(run) = &self.update {
+            let mut name = run.components().as_path().as_os_str().to_owned();
+            name.push("-updated");
+            return name.into();
+        }
         let data = source.name();
         match self.config_name() {
             Some(config) => Path::new("runs").join(format!("{data}-{config}")),
@@ -259,6 +300,8 @@ pub struct Learning {
     spec: RunSpec,
     dataset: Dataset,
     plan: Option<Plan>,
+    everything: bool,
+    update: Option<UpdateReport>,
 }
 
 impl Learning {
@@ -272,6 +315,11 @@ impl Learning {
         &self.dataset
     }
 
+    /// What has changed since the run that is gone on from; rules are counted when it runs.
+    pub fn update(&self) -> Option<&UpdateReport> {
+        self.update.as_ref()
+    }
+
     /// How the time is planned; `None` where a configuration says how long to train and nothing limits it.
     pub fn plan(&self) -> Option<&Plan> {
         self.plan.as_ref()
@@ -283,12 +331,20 @@ impl Learning {
     /// If a stage fails, the directory cannot be worked in, or the user interrupts; finished stages are kept, and the
     /// same call resumes.
     pub fn run(self, progress: &dyn Progress) -> Result<Model, AskError> {
-        let Learning { spec, dataset, .. } = self;
+        let Learning { spec, dataset, everything, update, .. } = self;
         let device = spec.device.clone();
         device.inside(|| {
             let learnt = run::learn(&spec, &dataset, progress)?;
+            let stages = learnt.stages.clone();
             let model = Model::new(learnt.directory, dataset, learnt.artifacts, spec.seed)?;
-            model.finish(&spec, learnt.stages, progress)?;
+            let mut report = model.report(&spec, learnt.stages, progress)?;
+            report.update = update.map(|update| update.with_rules(&stages));
+            // Whatever comes after, the figures are there.
+            model.keep_results(report.clone())?;
+            let model = match everything {
+                true => learn_again(&spec, &model, report, progress)?,
+                false => model,
+            };
             // Whoever learns again while the model is in use may work in the directory.
             model.released()
         })

@@ -1,5 +1,6 @@
 //! What can be asked of a run: [`Model`] answers, explains and ranks; names are looked up as people type them.
 
+mod again;
 pub mod answer;
 mod apply;
 mod browse;
@@ -20,6 +21,7 @@ mod probability;
 mod reasons;
 mod results;
 
+pub use again::{LearntEverything, UpdateReport};
 pub use answer::{Answer, HeldOut, PathStep, Probability, Reason, RuleSummary};
 pub use apply::{AppliedRules, DrawnRule};
 pub use browse::{EntityFact, EntityFacts, LinkCount, Page, RelationUse};

@@ -14,7 +14,7 @@ use crate::reason::{Explains, path_table};
 use crate::rule::ScoredRule;
 use crate::run::directory::{CONFIG, RESULTS};
 use crate::run::{
-    Artifacts, Checksum, Learnable, Manifest, RunDirectory, RunError, Source, Stages, recorded,
+    Artifacts, Checksum, Learnable, Manifest, RunDirectory, RunError, Source, Stages, everything_of, recorded,
 };
 use crate::tensor::{Device, DeviceChoice};
 use crate::walk::{AsTaught, Noting};
@@ -27,6 +27,8 @@ use std::sync::{Arc, OnceLock};
 /// A model owns everything it needs and reads each file once. It can be used from many threads at once.
 pub struct Model {
     directory: RunDirectory,
+    /// The run whose figures were measured, where this model has learnt all facts after it.
+    first: Option<PathBuf>,
     pub(super) dataset: Dataset,
     pub(super) artifacts: Artifacts,
     pub(super) reasoner: Arc<dyn Explains>,
@@ -57,11 +59,14 @@ pub struct OpenOptions {
     /// What knows entities by name is left out ([`Model::on`] says what). `Source::of(path, &options)` names it; read
     /// with [`SplitShares::WHOLE`](crate::graph::SplitShares::WHOLE), a single file is not divided.
     pub on: Option<Source>,
+    /// Whether to open the model whose figures were measured even where another has learnt all facts after it.
+    pub first: bool,
 }
 
 impl OpenOptions {
     /// The defaults.
-    pub const DEFAULT: OpenOptions = OpenOptions { data: None, device: None, beam: None, on: None };
+    pub const DEFAULT: OpenOptions =
+        OpenOptions { data: None, device: None, beam: None, on: None, first: false };
 
     /// Opens the run at `path`.
     ///
@@ -69,6 +74,12 @@ impl OpenOptions {
     /// If there is no run, it is unfinished, its files are damaged, or its data has changed.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Model, AskError> {
         let path = path.as_ref();
+        if !self.first
+            && let Some(everything) = everything_of(path).unwrap_or(None)
+        {
+            let model = self.open_finished(&everything)?;
+            return Ok(model.after(path));
+        }
         self.open_finished(path).map_err(|error| match error {
             AskError::Run(RunError::Missing { .. } | RunError::NotARun { .. } | RunError::Broken { .. })
                 if RunDirectory::is_worked_in(path) =>
@@ -166,6 +177,7 @@ impl Model {
         let calibrator = calibration.map(calibrator);
         Ok(Self {
             directory,
+            first: None,
             dataset,
             artifacts,
             reasoner,
@@ -207,6 +219,22 @@ impl Model {
     /// The run directory.
     pub fn directory(&self) -> &RunDirectory {
         &self.directory
+    }
+
+    /// The run that a user names: where the figures are.
+    pub fn run_path(&self) -> &Path {
+        self.first.as_deref().unwrap_or_else(|| self.directory.path())
+    }
+
+    /// Whether it has learnt all facts, none held out. Figures cannot be measured on it; [`OpenOptions::first`] opens the
+    /// model on which they were.
+    pub fn has_learnt_everything(&self) -> bool {
+        self.first.is_some()
+    }
+
+    /// This model as the second one of the run at `first`.
+    pub(super) fn after(self, first: &Path) -> Self {
+        Self { first: Some(first.to_owned()), ..self }
     }
 
     /// The data it was learnt from, or is asked about, with its splits.
@@ -289,13 +317,14 @@ impl Model {
         if let Some(results) = self.results.get() {
             return Ok(results);
         }
-        let text = self.directory.read(RESULTS)?.ok_or_else(|| RunError::Missing {
-            path: self.directory.path().to_owned(),
+        let directory = RunDirectory::look_at(self.run_path())?;
+        let text = directory.read(RESULTS)?.ok_or_else(|| RunError::Missing {
+            path: directory.path().to_owned(),
             what: "results".to_owned(),
             remedy: "run the same `ruleguider run` again to finish it".to_owned(),
         })?;
         let results = serde_json::from_str(&text).map_err(|error| RunError::Broken {
-            path: self.directory.file(RESULTS),
+            path: directory.file(RESULTS),
             what: format!("is damaged ({error})"),
         })?;
         Ok(self.results.get_or_init(|| results))
@@ -372,6 +401,11 @@ impl Model {
         protocol: Protocol,
         progress: &dyn Progress,
     ) -> Result<Report, AskError> {
+        if self.has_learnt_everything() {
+            let message =
+                "this model has learnt the facts of all splits, so ranking them is meaningless; open the first one";
+            return Err(AskError::Cannot(message.to_owned()));
+        }
         if split != Split::Test {
             self.expect_valid_unlearnt()?;
         }

@@ -1,13 +1,13 @@
 //! The report of a run: the ranking of the test split and a few explained answers.
 
-use super::{AskError, ExampleAnswer, Model};
+use super::{AskError, ExampleAnswer, LearntEverything, Model, UpdateReport};
 use crate::config::{EvalConfig, System};
 use crate::eval::calibration::Reliability;
 use crate::eval::{Protocol, Report, Split};
 use crate::plan::Stage;
 use crate::progress::Progress;
 use crate::run::directory::RESULTS;
-use crate::run::{RunSpec, StageReport};
+use crate::run::{RunDirectory, RunSpec, StageReport};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -37,22 +37,28 @@ pub struct RunReport {
     pub calibration: Option<Reliability>,
     /// A few answers with their reasons.
     pub examples: Vec<ExampleAnswer>,
+    /// The learning of all facts that came after the figures, which it does not change; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learnt_everything: Option<LearntEverything>,
+    /// What has changed since the run that this one has gone on from; absent where it was learnt afresh.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update: Option<UpdateReport>,
 }
 
 impl Model {
-    /// Ranks the test split, explains a few answers, and saves the report.
-    pub(super) fn finish(
+    /// Ranks the test split and explains a few answers.
+    pub(super) fn report(
         &self,
         spec: &RunSpec,
         stages: BTreeMap<String, StageReport>,
         progress: &dyn Progress,
-    ) -> Result<(), AskError> {
+    ) -> Result<RunReport, AskError> {
         let EvalConfig { direction, ties, examples, .. } = spec.config.eval;
         let protocol = Protocol { side: direction, ties, ..Protocol::default() };
         let (report, rule_share) = self.test(protocol, progress)?;
         let of_walker = || stages.get(Stage::Training.name())?.figures["rule_share"].as_f64();
         let rule_share = rule_share.or_else(of_walker);
-        let report = RunReport {
+        Ok(RunReport {
             report,
             system: spec.config.system,
             name: spec.name.clone(),
@@ -63,9 +69,15 @@ impl Model {
             rule_share,
             calibration: self.reliability(Split::Test, progress)?,
             examples: self.examples(examples)?,
-        };
+            learnt_everything: None,
+            update: None,
+        })
+    }
+
+    /// Saves the report in the run.
+    pub(super) fn keep_results(&self, report: RunReport) -> Result<(), AskError> {
         let text = serde_json::to_vec_pretty(&report).expect("a report is plain data");
-        self.directory().write(RESULTS, &text)?;
+        RunDirectory::look_at(self.run_path())?.write(RESULTS, &text)?;
         self.set_results(report);
         Ok(())
     }

@@ -188,7 +188,7 @@ fn gradients_are_those_of_finite_differences() {
 }
 
 fn task<'a>(settings: &'a Settings, known: &'a Known, device: &'a Device) -> Task<'a> {
-    Task { known, size: SIZE, settings, stop: Stop::Validation, seed: 5, device, folder: None }
+    Task { known, size: SIZE, settings, stop: Stop::Validation, seed: 5, device, folder: None, warm: None }
 }
 
 fn all_scores(embedding: &Embedding) -> Vec<f32> {

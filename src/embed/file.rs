@@ -12,6 +12,7 @@ use super::model::Size;
 use super::settings::{ModelKind, Settings};
 use crate::graph::{Link, Names, RelationId, Vocabulary};
 use crate::tensor::{Archive, Device};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -21,6 +22,8 @@ const RELATIONS: &str = "relations";
 const SCALE: &str = "calibration.scale";
 const SHIFT: &str = "calibration.shift";
 const MADE_BY: &str = "made_by";
+/// The longest list of names in a header. Readers of the format refuse headers of more than 100 MB.
+const LONGEST_TEXT: usize = 32 << 20;
 
 impl Embedding {
     /// Writes weights, names and settings, with `notes` (key and text) as metadata; to a temporary file that is
@@ -34,8 +37,8 @@ impl Embedding {
         let list = |names: &Vocabulary| {
             serde_json::to_string(&names.iter().collect::<Vec<_>>()).expect("texts are valid JSON")
         };
-        archive.set_metadata(ENTITIES, &list(&names.entities));
-        archive.set_metadata(RELATIONS, &list(&names.relations));
+        put_text(&mut archive, ENTITIES, &list(&names.entities))?;
+        put_text(&mut archive, RELATIONS, &list(&names.relations))?;
         archive.set_metadata(SETTINGS, &self.settings.to_toml());
         archive.set_metadata(SCALE, &self.calibration.scale.to_string());
         archive.set_metadata(SHIFT, &self.calibration.shift.to_string());
@@ -99,9 +102,78 @@ impl Embedding {
     }
 }
 
+impl Embedding {
+    /// Takes over what a model in a file has learnt: the rows of the entities and relations of `names` that it knows, and
+    /// all other weights of the same shape. Others stay as they are. How many entities it knew.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn take_over(&mut self, path: &Path, names: &Names) -> Result<usize, EmbedError> {
+        let archive = Archive::read(path)?;
+        let wrong = |why: String| EmbedError::Weights { path: path.to_owned(), why };
+        let known = |key: &str| -> Result<HashMap<String, u32>, EmbedError> {
+            let text = text(&archive, key).map_err(wrong)?;
+            let text = text.ok_or_else(|| wrong(format!("has no names of {key}")))?;
+            let list: Vec<String> = serde_json::from_str(&text)
+                .map_err(|_| wrong(format!("metadata `{key}` is no JSON list of names")))?;
+            Ok(list.into_iter().zip(0..).collect())
+        };
+        let (entities, relations) = (known(ENTITIES)?, known(RELATIONS)?);
+        let of_entities: Vec<Option<u32>> =
+            names.entities.iter().map(|name| entities.get(name).copied()).collect();
+        let links = names.relations.iter().flat_map(|name| {
+            let place = relations.get(name).map(|&place| Link::forward(RelationId(place)).0);
+            [place, place.map(|place| place + 1)]
+        });
+        let of_links: Vec<Option<u32>> = std::iter::repeat_n(None, Link::RESERVED).chain(links).collect();
+        for id in self.parameters.ids() {
+            // Embeddings of another width cannot be gone on from; they stay as they are.
+            let _ = match self.parameters.name(id) {
+                "entities" | "entity_bias" => self.parameters.take_rows(id, &archive, &of_entities)?,
+                "relations" => self.parameters.take_rows(id, &archive, &of_links)?,
+                _ => self.parameters.take_whole(id, &archive)?,
+            };
+        }
+        Ok(of_entities.iter().flatten().count())
+    }
+}
+
 /// A text that [`Embedding::save`] wrote into a file's metadata, if the file is there and has it.
 pub fn note(path: &Path, key: &str) -> Option<String> {
     Archive::read(path).ok()?.metadata(key).map(str::to_owned)
+}
+
+/// Puts a text into the metadata, or, if it is longer than a header may be, among the matrices: its bytes, four to a
+/// number, under the same name with `.text` after it; the metadata then has its length.
+fn put_text(archive: &mut Archive, key: &str, text: &str) -> Result<(), EmbedError> {
+    if text.len() <= LONGEST_TEXT {
+        archive.set_metadata(key, text);
+        return Ok(());
+    }
+    let word = |bytes: &[u8]| {
+        let mut word = [0; 4];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u32::from_le_bytes(word)
+    };
+    archive.set_metadata(&format!("{key}.text"), &text.len().to_string());
+    Ok(archive.insert_indices(&format!("{key}.text"), text.as_bytes().chunks(4).map(word).collect())?)
+}
+
+/// The text that [`put_text`] put there.
+fn text<'a>(archive: &'a Archive, key: &str) -> Result<Option<Cow<'a, str>>, String> {
+    if let Some(text) = archive.metadata(key) {
+        return Ok(Some(text.into()));
+    }
+    let place = format!("{key}.text");
+    if !archive.contains(&place) {
+        return Ok(None);
+    }
+    let length: usize = archive.number(&place).map_err(|error| error.to_string())?;
+    let words = archive.indices(&place, length.div_ceil(4)).map_err(|error| error.to_string())?;
+    let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    bytes.truncate(length);
+    let text = String::from_utf8(bytes).map_err(|_| format!("`{place}` is not UTF-8"))?;
+    Ok(Some(text.into()))
 }
 
 /// Settings that fit the shapes of a file that has none.
@@ -127,8 +199,8 @@ struct Rows {
 impl Rows {
     fn new(archive: &Archive, names: &Names) -> Result<Self, String> {
         let list = |key: &str| -> Result<Option<Vec<String>>, String> {
-            let Some(text) = archive.metadata(key) else { return Ok(None) };
-            serde_json::from_str(text)
+            let Some(text) = text(archive, key)? else { return Ok(None) };
+            serde_json::from_str(&text)
                 .map(Some)
                 .map_err(|_| format!("metadata `{key}` is no JSON list of names"))
         };
@@ -237,6 +309,50 @@ mod tests {
             assert_eq!(after, [before[2], before[0]], "{}", model.name());
             let error = Embedding::load(&path, &names(&["d"], &[]), model, &device).err().unwrap();
             assert!(error.to_string().contains("knows no entity named `d`"), "{error}");
+        }
+    }
+
+    #[test]
+    fn names_too_long_for_a_header_are_kept_beside_the_matrices() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("long.safetensors");
+        for length in [LONGEST_TEXT, LONGEST_TEXT + 1, LONGEST_TEXT + 2] {
+            let long = "é".repeat(length / 2) + &"x".repeat(length % 2);
+            let mut archive = Archive::new();
+            put_text(&mut archive, ENTITIES, &long).unwrap();
+            assert_eq!(archive.metadata(ENTITIES).is_none(), length > LONGEST_TEXT);
+            archive.write(&path).unwrap();
+            assert!(text(&Archive::read(&path).unwrap(), ENTITIES).unwrap().unwrap() == long);
+        }
+        assert_eq!(text(&Archive::new(), ENTITIES).unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_known_is_taken_over_and_what_is_new_stays_fresh() {
+        let device = Device::cpu(1).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.safetensors");
+        for model in ModelKind::ALL {
+            let settings = Settings { dimension: 20, image_rows: 4, filters: 2, ..Settings::of(model) };
+            let then = names(&["a", "b", "c"], &["r", "s"]);
+            let made = Embedding::new(&settings, Size { entities: 3, relations: 2 }, &device, 5).unwrap();
+            made.save(&path, &then, &[]).unwrap();
+            let now = names(&["d", "c", "a"], &["s", "t"]);
+            let fresh = || Embedding::new(&settings, Size { entities: 3, relations: 2 }, &device, 6).unwrap();
+            let mut warm = fresh();
+            assert_eq!(warm.take_over(&path, &now).unwrap(), 2);
+            let (before, after) =
+                (made.entity_vectors().to_vec().unwrap(), warm.entity_vectors().to_vec().unwrap());
+            let width = before.len() / 3;
+            let row = |values: &[f32], at: usize| values[at * width..(at + 1) * width].to_vec();
+            assert_eq!((row(&after, 1), row(&after, 2)), (row(&before, 2), row(&before, 0)));
+            assert_eq!(row(&after, 0), row(&fresh().entity_vectors().to_vec().unwrap(), 0));
+            // (a, s, ?): of c and a as before.
+            let (was, is) = (
+                scores(&made, 0, Link::forward(RelationId(1))),
+                scores(&warm, 2, Link::forward(RelationId(0))),
+            );
+            assert_eq!([is[1], is[2]], [was[2], was[0]], "{}", model.name());
         }
     }
 

@@ -30,7 +30,7 @@ pub use file::note;
 pub use model::Size;
 pub use preset::{LARGE, chosen, preset, presets, sampled, suited};
 pub use settings::{ImageDropout, LabelFloor, Loss, ModelKind, Schedule, Settings, TrainingExample};
-pub use trainer::{Stop, Summary, Task, TrainedEmbedding, learn, train};
+pub use trainer::{Stop, Summary, Task, TrainedEmbedding, WarmEmbedding, learn, train};
 
 use crate::settings::SettingsError;
 use crate::tensor::TensorError;

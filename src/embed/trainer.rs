@@ -11,7 +11,7 @@ use super::settings::{Schedule, Settings, TrainingExample};
 use super::{EmbedError, Embedding};
 use crate::aside::write_aside;
 use crate::eval::{Figures, Protocol, Unseen};
-use crate::graph::{Graph, Known};
+use crate::graph::{Graph, Known, Names};
 use crate::progress::{Metric, Progress};
 use crate::tensor::{AdamOptions, Device, Gradients, Parameters, Tape};
 use crate::train::{
@@ -54,6 +54,19 @@ pub struct Task<'a> {
     /// Where checkpoints are written; a training that was stopped continues from there. [`train::forget`] removes the
     /// last one when the result is safe.
     pub folder: Option<&'a Path>,
+    /// What is gone on from, if anything.
+    pub warm: Option<WarmEmbedding<'a>>,
+}
+
+/// A model of an earlier version of the graph, from which a training goes on.
+#[derive(Clone, Copy)]
+pub struct WarmEmbedding<'a> {
+    /// Its file.
+    pub path: &'a Path,
+    /// What identifies the file.
+    pub key: &'a str,
+    /// The names of the graph as it is now.
+    pub names: &'a Names,
 }
 
 /// How a training went.
@@ -131,9 +144,13 @@ impl<'a> Lessons<'a> {
         let Settings { example, negatives, validation_queries, .. } = *task.settings;
         let (examples, entities) = (Examples::new(graph, example), task.size.entities);
         let draws = task.settings.compared(entities) < entities;
+        let mut embedding = Embedding::new(task.settings, task.size, task.device, task.seed)?;
+        if let Some(warm) = task.warm {
+            embedding.take_over(warm.path, warm.names)?;
+        }
         Ok(Lessons {
             task,
-            embedding: Embedding::new(task.settings, task.size, task.device, task.seed)?,
+            embedding,
             sampler: draws.then(|| Sampler::new(&examples, entities, negatives, task.seed)),
             examples,
             steps: Vec::new(),
@@ -254,8 +271,9 @@ pub fn learn(
 /// What identifies this training. The learning rate depends on the settings alone, so a training without validation can
 /// be extended.
 fn checkpoint_key(task: &Task<'_>) -> CheckpointKey {
-    CheckpointKey::default()
-        .settings("embed.", task.settings)
+    let key = CheckpointKey::default();
+    let key = task.warm.map_or(key.clone(), |warm| key.value("model to go on from", &warm.key));
+    key.settings("embed.", task.settings)
         .value("seed", &task.seed)
         .value("validation", &(task.stop == Stop::Validation))
         .value("number of entities or relations", &(task.size.entities, task.size.relations))

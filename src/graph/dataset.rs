@@ -2,7 +2,7 @@
 
 use super::{Adjacency, EntityId, Graph, RelationId, Triple, Vocabulary};
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ impl Known {
     /// `split`, and after it those triples of the validation split that it has not.
     fn and_valid(&self, split: &[Triple]) -> Arc<[Triple]> {
         let mut all = split.to_vec();
-        let known: std::collections::HashSet<Triple> = all.iter().copied().collect();
+        let known: HashSet<Triple> = all.iter().copied().collect();
         all.extend(self.valid.iter().filter(|triple| !known.contains(triple)));
         Arc::from(all)
     }
@@ -159,9 +159,52 @@ impl Dataset {
         Arc::new(Graph::new(self.names.entities.len(), self.names.relations.len(), &known.facts))
     }
 
+    /// The same with the facts of all splits to learn from, and none held out: for the answers that matter, once the
+    /// figures are known. Nothing can be chosen or measured with it.
+    pub fn everything(&self) -> Dataset {
+        let Known { facts, queries, valid } = &self.known;
+        let mut met = HashSet::new();
+        let splits: [&[Triple]; 5] = [facts, queries, valid, &self.test, &self.test_left_out];
+        let all: Arc<[Triple]> =
+            splits.into_iter().flatten().copied().filter(|&fact| met.insert(fact)).collect();
+        Dataset {
+            names: self.names.clone(),
+            known: Known { facts: all.clone(), queries: all, valid: Arc::from([]) },
+            findings: self.findings,
+            ..Dataset::default()
+        }
+    }
+
     /// All true answers of every query, in any split: what filtered ranking removes. For evaluation only.
     pub fn answers(&self) -> Adjacency {
         let Known { facts, queries, valid } = &self.known;
         Adjacency::new(self.names.entities.len(), &[facts, queries, valid, &self.test])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_every_fact_once_and_nothing_held_out() {
+        let split = |facts: &[(u32, u32, u32)]| -> Arc<[Triple]> {
+            facts.iter().map(|&(head, relation, tail)| Triple::new(head, relation, tail)).collect()
+        };
+        let dataset = Dataset {
+            known: Known {
+                facts: split(&[(0, 0, 1), (1, 0, 2)]),
+                queries: split(&[(0, 0, 1)]),
+                valid: split(&[(2, 0, 3)]),
+            },
+            test: split(&[(3, 0, 4), (0, 0, 1)]),
+            test_left_out: split(&[(8, 0, 9)]),
+            ..Dataset::default()
+        };
+        let all = dataset.everything();
+        let expected = split(&[(0, 0, 1), (1, 0, 2), (2, 0, 3), (3, 0, 4), (8, 0, 9)]);
+        assert_eq!((&all.known.facts, all.known.has_own_graph()), (&expected, false));
+        assert!(all.known.valid.is_empty() && all.test.is_empty() && all.test_left_out.is_empty());
+        assert_eq!(all.everything().known.facts, expected);
     }
 }

@@ -56,6 +56,19 @@ impl FromStr for SplitShares {
 /// has never seen cannot be predicted, and evaluating it measures nothing. In a sparse graph valid and test can
 /// therefore be smaller than requested. The error says what there is too little of.
 pub(super) fn divide(facts: &[Triple], shares: &SplitShares, seed: u64) -> Result<[Vec<Triple>; 3], String> {
+    divide_others(facts, &vec![None; facts.len()], shares, seed)
+}
+
+/// The split of a fact, by its place among `train`, `valid`, `test`.
+pub(super) type Place = u8;
+
+/// The same for facts some of which have their place already; the shares are of the others.
+pub(super) fn divide_others(
+    facts: &[Triple],
+    placed: &[Option<Place>],
+    shares: &SplitShares,
+    seed: u64,
+) -> Result<[Vec<Triple>; 3], String> {
     if *shares == SplitShares::WHOLE {
         return Ok([facts.to_vec(), Vec::new(), Vec::new()]);
     }
@@ -65,16 +78,19 @@ pub(super) fn divide(facts: &[Triple], shares: &SplitShares, seed: u64) -> Resul
     let relations = facts.iter().map(|t| t.relation.0 + 1).max().unwrap_or(0);
     let mut of_entity = vec![0u32; entities as usize];
     let mut of_relation = vec![0u32; relations as usize];
-    for fact in facts {
+    let in_training = facts.iter().zip(placed).filter(|(_, placed)| placed.unwrap_or(0) == 0);
+    for (fact, _) in in_training {
         of_entity[fact.head.index()] += 1;
         of_entity[fact.tail.index()] += 1;
         of_relation[fact.relation.index()] += 1;
     }
-    let quota = |share: f64| (share * facts.len() as f64).round() as usize;
+    let others = placed.iter().filter(|place| place.is_none()).count();
+    let before = |place: Place| placed.iter().filter(|placed| **placed == Some(place)).count();
+    let quota = |share: f64| (share * others as f64).round() as usize;
     let (valid_quota, test_quota) = (quota(shares.valid), quota(shares.test));
-    let mut place = vec![0u8; facts.len()];
     let (mut valid, mut test) = (0, 0);
-    for &index in &order {
+    let mut place: Vec<Place> = placed.iter().map(|place| place.unwrap_or(0)).collect();
+    for &index in order.iter().filter(|&&index| placed[index as usize].is_none()) {
         if valid >= valid_quota && test >= test_quota {
             break;
         }
@@ -94,7 +110,7 @@ pub(super) fn divide(facts: &[Triple], shares: &SplitShares, seed: u64) -> Resul
         place[index as usize] = if to_test { 2 } else { 1 };
         *(if to_test { &mut test } else { &mut valid }) += 1;
     }
-    if valid == 0 || test == 0 {
+    if valid + before(1) == 0 || test + before(2) == 0 {
         return Err(format!("{} facts, of which {} can be spared", facts.len(), valid + test));
     }
     let part = |wanted: u8| {
@@ -217,6 +233,23 @@ mod tests {
             prop_assert_eq!(entities(&train), entities(&facts));
             prop_assert_eq!(relations(&train), relations(&facts));
         }
+    }
+
+    #[test]
+    fn facts_with_a_place_keep_it_and_the_others_are_divided() {
+        let facts: Vec<Triple> = (0..200).map(|n| Triple::new(n % 10, 0, 10 + n / 10)).collect();
+        let placed: Vec<Option<Place>> =
+            (0..200).map(|n| (n < 100).then_some((n % 4 == 0) as Place)).collect();
+        let shares = SplitShares { train: 0.8, valid: 0.1, test: 0.1 };
+        let [train, valid, test] = divide_others(&facts, &placed, &shares, 3).unwrap();
+        for (fact, place) in facts.iter().zip(&placed) {
+            assert!(place.is_none_or(|place| [&train, &valid, &test][place as usize].contains(fact)));
+        }
+        assert_eq!((train.len(), valid.len(), test.len()), (75 + 80, 25 + 10, 10));
+        // What is added may be too little to hold any of it out.
+        let placed: Vec<Option<Place>> = (0..200).map(|n| (n < 198).then_some((n % 3) as Place)).collect();
+        let [train, valid, test] = divide_others(&facts, &placed, &shares, 3).unwrap();
+        assert_eq!((train.len(), valid.len(), test.len()), (68, 66, 66));
     }
 
     #[test]

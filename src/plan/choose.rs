@@ -26,6 +26,11 @@ const ENOUGH: f64 = 0.8;
 /// This many validation triples tell enough, and cost little: the standard error of their MRR is about 0.01.
 const VALIDATION_QUERIES: usize = 2000;
 
+/// Why there is no walker.
+const NO_TIME_TO_WALK: &str = "no time for a walker in a graph of this size";
+const NOTHING_TO_ADD: &str =
+    "no walker, which adds nothing to rules and an embedding model in a graph of this size";
+
 /// What will be done, and about how long each stage will take.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
@@ -37,7 +42,7 @@ pub struct Plan {
     pub shape: GraphSize,
     /// The resources it was made for.
     pub resources: Resources,
-    /// The networks for which there is no time.
+    /// Which networks are left out, and why.
     pub missing: Option<&'static str>,
 }
 
@@ -95,7 +100,7 @@ pub fn choose(shape: &GraphSize, resources: &Resources) -> Plan {
         (false, true) => {
             config.rules.seconds = (0.2 * budget).clamp(1.0, 100.0);
             config.blend.with_walker = false;
-            Some("a walker")
+            Some(if shape.walker_adds() { NO_TIME_TO_WALK } else { NOTHING_TO_ADD })
         }
         (false, false) => {
             // Too large for any network; rules scale.
@@ -103,7 +108,7 @@ pub fn choose(shape: &GraphSize, resources: &Resources) -> Plan {
             config.rules.signals = true;
             let left = 0.9 * budget - by_rules(shape, resources);
             config.rules.seconds = left.clamp(0.2 * budget, 0.8 * budget).max(1.0);
-            Some("networks")
+            Some("no time for networks in a graph of this size")
         }
     };
     (config.walk, config.embed) = (walker.settings, embedding.settings);
@@ -167,7 +172,7 @@ impl fmt::Display for Plan {
             write!(f, " walker of width {width}, {hops} hops, at most {epochs} epochs, about {walking};")?;
         }
         if let Some(missing) = self.missing {
-            write!(f, " no time for {missing} in a graph of this size;")?;
+            write!(f, " {missing};")?;
         } else if self.seconds.iter().sum::<f64>() < ENOUGH * self.resources.seconds() {
             write!(f, " more time would not help, networks get all their epochs;")?;
         }
@@ -214,6 +219,7 @@ mod tests {
         assert_eq!((small.system, small.walk.dimension, small.walk.soft_reward), (System::Blend, 64, true));
         assert_eq!(small.walk.start, Start::Embedding);
         let dense = choose(&shape(15_000, 270_000), &Resources { minutes: 600.0, ..TWO_CORES }).config;
+        assert!(!dense.blend.with_walker, "it would add nothing; whoever wants it has it sized:");
         assert_eq!((dense.walk.relation_dropout, dense.walk.dimension), (0.5, 200));
     }
 
@@ -227,12 +233,14 @@ mod tests {
         assert_eq!(Stage::of(&plan.config), stages);
         let said = plan.to_string();
         assert!(said.contains("complex of dimension 64") && !said.contains("walker of width"), "{said}");
-        assert!(said.contains(" no time for a walker in a graph of this size;"), "{said}");
+        assert!(said.contains(" no walker, which adds nothing to rules and an embedding model"), "{said}");
         let set = |pair: &str| plan.with(&Layer::from_pairs([pair]).unwrap()).unwrap().to_string();
-        assert!(set("rules.top=50").contains("no time for a walker"));
+        assert!(set("rules.top=50").contains("no walker"));
         for other in ["system=rules", "system=walker", "blend.with_walker=true"] {
-            assert!(!set(other).contains("no time"), "{other}");
+            assert!(!set(other).contains("no walker"), "{other}");
         }
+        let hasty = choose(&shape(5_000, 75_000), &Resources { minutes: 1.0, ..TWO_CORES });
+        assert!(hasty.to_string().contains(" no time for a walker in a graph of this size;"), "{hasty}");
         let many = choose(&shape(270_000, 2_400_000), &TWO_CORES);
         assert_eq!((many.config.system, many.config.rules.min_support), (System::Rules, 5));
         // Ranking takes its time, and mining leaves it.

@@ -30,7 +30,7 @@ pub use examples::linked_share;
 pub use paths::{MessagePath, PathHop};
 pub use propagator::{Propagator, StepPart};
 pub use settings::{MessageAggregate, PropagateSettings, RelationWeights, Removal};
-pub use trainer::{PropagateTask, TrainedPropagator, train};
+pub use trainer::{PropagateTask, TrainedPropagator, WarmPropagator, train};
 
 use crate::tensor::TensorError;
 use crate::train::TrainError;

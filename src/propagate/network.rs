@@ -4,7 +4,7 @@ use super::settings::{MessageAggregate, PropagateSettings};
 use super::{PropagateError, StepPart};
 use crate::tensor::{
     Activation, Ask, Device, Gradients, Indices, Initial, Mesh, Messages, ParameterId, Parameters, Reach,
-    Tape, Tensor, UpdateWeights, Var,
+    Tape, Tensor, TensorError, UpdateWeights, Var,
 };
 use std::sync::Arc;
 use std::time::Instant;
@@ -120,6 +120,21 @@ impl Network {
             hidden_bias,
             to_score,
         })
+    }
+
+    /// Takes over the weights of `other` that have the same name and shape.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub(super) fn take_over(&mut self, other: &Network) -> Result<(), TensorError> {
+        for id in other.parameters.ids() {
+            let value = other.parameters.value(id);
+            let own = self.parameters.find(other.parameters.name(id));
+            if let Some(own) = own.filter(|&own| self.parameters.value(own).shape() == value.shape()) {
+                self.parameters.set(own, &value.to_vec()?)?;
+            }
+        }
+        Ok(())
     }
 
     /// The queries' embeddings, `[queries, width]`, which are also the states before the first layer: rows begin with

@@ -49,7 +49,7 @@ fn trained(
     count: u32,
 ) -> (TrainedPropagator, Known, (usize, usize)) {
     let (known, size) = families(count);
-    let task = PropagateTask { known: &known, size, settings, seed: 3, device, folder: None };
+    let task = PropagateTask { known: &known, size, settings, seed: 3, device, folder: None, warm: None };
     (train(task, &Silent).unwrap(), known, size)
 }
 
@@ -231,6 +231,7 @@ fn settings_that_cannot_be_used_are_named() {
         seed: 1,
         device: &device,
         folder: None,
+        warm: None,
     };
     assert!(matches!(train(task, &Silent), Err(PropagateError::NoFacts)));
 }

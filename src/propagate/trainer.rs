@@ -7,7 +7,7 @@ use super::examples::Examples;
 use super::settings::PropagateSettings;
 use super::{PropagateError, Propagator};
 use crate::eval::{Figures, Protocol, Side, Unseen};
-use crate::graph::{Graph, Known};
+use crate::graph::{Graph, Known, Names};
 use crate::progress::{Metric, Progress};
 use crate::tensor::{AdamOptions, Device, Gradients, Mesh, Parameters, Tape};
 use crate::train::{
@@ -40,6 +40,20 @@ pub struct PropagateTask<'a> {
     pub device: &'a Device,
     /// Where checkpoints are written; a training that was stopped continues from there.
     pub folder: Option<&'a Path>,
+    /// What is gone on from, if anything.
+    pub warm: Option<WarmPropagator<'a>>,
+}
+
+/// A propagator of an earlier version of the graph, from which a training goes on. If the graph has a relation that it was
+/// not trained for, it starts afresh.
+#[derive(Clone, Copy)]
+pub struct WarmPropagator<'a> {
+    /// Its file.
+    pub path: &'a Path,
+    /// What identifies the file.
+    pub key: &'a str,
+    /// The names of the graph as it is now.
+    pub names: &'a Names,
 }
 
 /// A trained propagator and its summary.
@@ -88,9 +102,14 @@ impl<'a> Lessons<'a> {
         let unseen = if task.known.has_own_graph() { Unseen::LeaveOut } else { Unseen::Keep };
         let protocol = Protocol { side: Side::Both, unseen, ..Protocol::default() };
         let settings = task.settings;
+        let mut propagator = Propagator::new(settings, graph, task.device, task.seed)?;
+        let earlier = task.warm.map(|warm| Propagator::load(warm.path, warm.names, graph, task.device));
+        if let Some(Ok(earlier)) = earlier {
+            propagator.network.take_over(&earlier.network)?;
+        }
         Ok(Lessons {
             task,
-            propagator: Propagator::new(settings, graph, task.device, task.seed)?,
+            propagator,
             examples: Examples::new(graph, task.known, settings, task.seed),
             order: Vec::new(),
             held_out: None,
@@ -140,6 +159,7 @@ impl<'a> Lessons<'a> {
             checkpoint_every: TrainingPlan::CHECKPOINT_EVERY,
             checkpoint_key: CheckpointKey::default()
                 .settings("propagate.", settings)
+                .value("model to go on from", &self.task.warm.map(|warm| warm.key))
                 .value("seed", &seed)
                 .value("number of entities or relations", &size)
                 .triples("set of facts", &known.facts)

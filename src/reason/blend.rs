@@ -7,7 +7,7 @@
 //! about it ([`FeatureWeights`]); the weights are fitted on the validation split ([`fit`](super::fit)), for every relation
 //! and direction.
 
-use super::fit::{Judged, WIDTH, added_by, fit};
+use super::fit::{Added, Judged, WIDTH, added_by, fit, leaving_out};
 use super::recipe::{
     EMBEDDING, FREQUENCY, FeatureWeights, LINKED, LINKED_BACK, PROPAGATOR, RULES, RULES_ABSENT, RULES_SURE,
     Recipe, TAKEN, WALKER, WALKER_ABSENT, WeightsByLink, score,
@@ -40,6 +40,8 @@ const FITTED_AT_ONCE: usize = 512;
 const FITTED_CANDIDATES: usize = 128;
 /// A member that adds less MRR than this adds nothing: within the noise of a few thousand queries.
 const ADDS_NOTHING: f64 = 5e-4;
+/// What is asked for, as the weights of tail and of head queries stand beside each other.
+const DIRECTIONS: [Direction; 2] = [Direction::Forward, Direction::Inverse];
 /// With fewer queries than this the given weights are used.
 const FEWEST: usize = 20;
 
@@ -210,13 +212,13 @@ impl Blend {
             }
             progress.advance(done as u64, &"");
         }
-        let [tail, head] = [Direction::Forward, Direction::Inverse].map(|direction| {
-            let given = *self.given(direction);
-            let queries = &judged[usize::from(direction == Direction::Inverse)];
-            fit(if queries.len() < FEWEST { &[] } else { queries }, &given)
+        let mut given = DIRECTIONS.map(|direction| *self.given(direction));
+        let adds = self.without_harmful(&mut judged, &mut given);
+        let [tail, head] = [0, 1].map(|at| {
+            fit(if judged[at].len() < FEWEST { &[] } else { &judged[at] }, &given[at])
         });
         let mut recipe = Recipe::fitted(&tail, &head, names);
-        recipe.adds = self.added(&judged);
+        recipe.adds = adds.iter().map(|(name, added)| ((*name).to_owned(), added.mrr)).collect();
         progress.end(&self.shown(&recipe));
         Ok(recipe)
     }
@@ -247,24 +249,30 @@ impl Blend {
         parts.into_iter().filter(|part| part.0).map(|(_, name, places)| (name, places)).collect()
     }
 
-    /// What each member adds to the others, if there are others, in MRR over tail and head queries.
-    fn added(&self, judged: &[Vec<Judged>; 2]) -> BTreeMap<String, f64> {
-        let parts = self.parts();
-        let all: usize = judged.iter().map(Vec::len).sum();
-        if parts.len() < 2 || all < FEWEST {
-            return BTreeMap::new();
+    /// What each member adds to the others, if there are others, over tail and head queries. Members without which the
+    /// others rank better are left out of `judged` and have no weight in `given`, one after the other, the worst first.
+    fn without_harmful(
+        &self,
+        judged: &mut [Vec<Judged>; 2],
+        given: &mut [[f64; WIDTH]; 2],
+    ) -> BTreeMap<&'static str, Added> {
+        let mut parts = self.parts();
+        let mut said = BTreeMap::new();
+        while parts.len() >= 2 && judged.iter().map(Vec::len).sum::<usize>() >= FEWEST {
+            let directions: Vec<(&[Judged], &[f64; WIDTH])> =
+                judged.iter().map(Vec::as_slice).zip(&*given).collect();
+            let adds: Vec<Added> = parts.iter().map(|(_, places)| added_by(&directions, places)).collect();
+            // What is left has more to add once another is gone.
+            said.extend(parts.iter().map(|part| part.0).zip(adds.iter().copied()));
+            let worst = (0..parts.len()).min_by(|&a, &b| adds[a].mrr.total_cmp(&adds[b].mrr));
+            let Some(worst) = worst.filter(|&worst| adds[worst].harms()) else { break };
+            let (_, places) = parts.remove(worst);
+            for (queries, given) in judged.iter_mut().zip(&mut *given) {
+                *queries = leaving_out(queries, places);
+                places.iter().for_each(|&at| given[at] = 0.0);
+            }
         }
-        let added = |(name, places): (&str, &[usize])| {
-            let sum: f64 = [Direction::Forward, Direction::Inverse]
-                .iter()
-                .zip(judged)
-                .map(|(&direction, queries)| {
-                    added_by(queries, self.given(direction), places) * queries.len() as f64
-                })
-                .sum();
-            (name.to_owned(), sum / all as f64)
-        };
-        parts.into_iter().map(added).collect()
+        said
     }
 
     /// The weights that were given for queries of a direction.
@@ -282,6 +290,9 @@ impl Blend {
             _ => propagator,
         };
         let one = |(name, _): (&str, &[usize])| match recipe.adds.get(name) {
+            Some(adds) if weight(name) == 0.0 => {
+                format!("{name} left out (takes {:.1} MRR away)", -100.0 * adds)
+            }
             Some(&adds) if adds < ADDS_NOTHING => format!("{name} {:.2} (adds nothing)", weight(name)),
             Some(&adds) => format!("{name} {:.2} (adds {:.1} MRR)", weight(name), 100.0 * adds),
             None => format!("{name} {:.2}", weight(name)),

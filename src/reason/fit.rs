@@ -248,35 +248,61 @@ fn best_pull(all: &[&Judged], links: &BTreeMap<Link, Vec<&Judged>>, given: &Row)
     PULLS[best]
 }
 
-/// How much MRR the features at `places` add to the others, by queries that the weights were not fitted to.
-pub fn added_by(queries: &[Judged], given: &Row, places: &[usize]) -> f64 {
-    let without: Vec<Judged> = queries
-        .iter()
-        .map(|query| {
-            let mut query = query.clone();
-            query.candidates.iter_mut().for_each(|row| places.iter().for_each(|&at| row[at] = 0.0));
-            query
-        })
-        .collect();
-    cross_fitted_mrr(queries, given) - cross_fitted_mrr(&without, given)
+/// How much MRR some features add to the others, by queries that the weights were not fitted to.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Added {
+    /// The mean over all queries.
+    pub mrr: f64,
+    /// Its standard error.
+    pub error: f64,
 }
 
-/// The MRR of common weights, each query ranked by those that were fitted without its fold.
-fn cross_fitted_mrr(queries: &[Judged], given: &Row) -> f64 {
-    let mut sum = 0.0;
+impl Added {
+    /// From what each query gains.
+    fn of(gains: &[f64]) -> Self {
+        let count = gains.len().max(1) as f64;
+        let mrr = gains.iter().sum::<f64>() / count;
+        let spread = gains.iter().map(|gain| (gain - mrr).powi(2)).sum::<f64>() / count;
+        Self { mrr, error: (spread / count).sqrt() }
+    }
+
+    /// Whether the others rank better without them, beyond chance.
+    pub fn harms(&self) -> bool {
+        self.mrr < -self.error
+    }
+}
+
+/// What the features at `places` add, over the queries of all `directions`, each with the weights given for it.
+pub fn added_by(directions: &[(&[Judged], &Row)], places: &[usize]) -> Added {
+    let mut gains = Vec::new();
+    for &(queries, given) in directions {
+        let without = leaving_out(queries, places);
+        let [with, without] = [queries, &without].map(|queries| cross_fitted(queries, given));
+        gains.extend(with.iter().zip(without).map(|(with, without)| with - without));
+    }
+    Added::of(&gains)
+}
+
+/// The same queries without the features at `places`.
+pub fn leaving_out(queries: &[Judged], places: &[usize]) -> Vec<Judged> {
+    let mut all = queries.to_vec();
+    for row in all.iter_mut().flat_map(|query| &mut query.candidates) {
+        places.iter().for_each(|&at| row[at] = 0.0);
+    }
+    all
+}
+
+/// 1 / rank of each query by common weights that were fitted without its fold, fold by fold.
+fn cross_fitted(queries: &[Judged], given: &Row) -> Vec<f64> {
+    let mut ranks = Vec::with_capacity(queries.len());
     for fold in 0..FOLDS {
         let fitted: Vec<&Judged> =
             queries.iter().enumerate().filter(|(at, _)| at % FOLDS != fold).map(|(_, query)| query).collect();
         let weights = fit_common(&fitted, given);
         let apart: Vec<&Judged> = queries.iter().skip(fold).step_by(FOLDS).collect();
-        sum += apart
-            .par_iter()
-            .map(|query| query.reciprocal_rank(&weights))
-            .collect::<Vec<f64>>()
-            .iter()
-            .sum::<f64>();
+        ranks.par_extend(apart.par_iter().map(|query| query.reciprocal_rank(&weights)));
     }
-    sum / queries.len().max(1) as f64
+    ranks
 }
 
 #[cfg(test)]
@@ -368,10 +394,26 @@ mod tests {
     fn what_says_nothing_adds_nothing() {
         let truth = row([1.5, 1.0, 0.0, 0.0]);
         let queries = drawn(&truth, Link::forward(RelationId(0)), 2000, 9);
-        let adds = |places: &[usize]| added_by(&queries, &row([0.3; 4]), places);
-        assert!(adds(&[0]) > 0.1 && adds(&[1]) > 0.05, "{} {}", adds(&[0]), adds(&[1]));
-        assert!(adds(&[2, 3]).abs() < 0.005, "{}", adds(&[2, 3]));
-        assert_eq!(added_by(&[], &row([0.3; 4]), &[0]), 0.0);
+        let given = row([0.3; 4]);
+        let adds = |places: &[usize]| added_by(&[(&queries, &given)], places);
+        assert!(adds(&[0]).mrr > 0.1 && adds(&[1]).mrr > 0.05, "{:?} {:?}", adds(&[0]), adds(&[1]));
+        assert!(adds(&[2, 3]).mrr.abs() < 0.005, "{:?}", adds(&[2, 3]));
+        assert!(adds(&[0]).error < 0.01 && !adds(&[0]).harms());
+        assert_eq!(added_by(&[(&[], &given)], &[0]), Added::default());
+    }
+
+    #[test]
+    fn what_leads_astray_harms() {
+        let link = Link::forward(RelationId(0));
+        // What the second feature says of one fold is the contrary of what it says of the others.
+        let folds = [2.0, -1.0, -1.0].map(|says| drawn(&row([1.5, says, 0.0, 0.0]), link, 500, 12));
+        let queries: Vec<Judged> =
+            (0..500).flat_map(|at| folds.iter().map(move |fold| fold[at].clone())).collect();
+        let given = row([0.3; 4]);
+        let adds = |places: &[usize]| added_by(&[(&queries, &given)], places);
+        assert!(adds(&[1]).harms() && adds(&[1]).mrr < -0.02, "{:?}", adds(&[1]));
+        assert!(!adds(&[0]).harms());
+        assert_eq!(added_by(&[(&leaving_out(&queries, &[1]), &given)], &[1]), Added::default());
     }
 
     #[test]

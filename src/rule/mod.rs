@@ -7,6 +7,7 @@
 //! The room knows the graph, and of evaluation only the trait that reasoners share. It never sees a test split.
 
 mod apply;
+mod carry;
 mod clause;
 mod count;
 mod file;
@@ -21,6 +22,7 @@ mod text;
 pub use apply::{
     Aggregate, ApplyOptions, FiredRule, Firings, RuleAnswer, RuleReasoner, UNPREDICTED, write_predictions,
 };
+pub use carry::{CarriedRules, MovedRule, carry_over};
 pub use clause::{Counts, Rule, RuleType, ScoredRule, Shape, UNSEEN, reversed_path, sort_by_confidence};
 pub use file::{RuleFile, parse_rule, rule_calling, rule_text, write_lines, write_rules};
 pub use ground::Grounding;

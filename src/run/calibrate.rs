@@ -19,7 +19,15 @@ pub fn calibrate(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<F
     let progress = material.progress;
     let Learnable { known, graph, names, valid_learnt, .. } = &artifacts.learnable;
     let asked = evenly(&known.valid, artifacts.config.eval.calibration_queries);
-    let calibration = if *valid_learnt || asked.is_empty() {
+    let calibration = if let Some(text) = material.taken_over(CALIBRATION)? {
+        progress.begin("calibration", "", None);
+        progress.end(&"as it was found with facts held out");
+        let broken = |error| RunError::Broken {
+            path: material.directory.file(CALIBRATION),
+            what: format!("is damaged ({error})"),
+        };
+        serde_json::from_str(&text).map_err(broken)?
+    } else if *valid_learnt || asked.is_empty() {
         progress.begin("calibration", "", None);
         progress.end(&"nothing to calibrate on: answers get no probability");
         None

@@ -36,6 +36,8 @@ pub const FACTS: &str = "facts.zst";
 pub const METRICS: &str = "metrics.jsonl";
 /// The figures at the end.
 pub const RESULTS: &str = "results.json";
+/// The folder of the second learning, which has all facts.
+pub const EVERYTHING: &str = "everything";
 const LOCK: &str = "lock";
 
 /// A run directory. One that was opened for work holds the lock.

@@ -67,6 +67,7 @@ pub fn embed(spec: &EmbedSpec, dataset: &Dataset, progress: &dyn Progress) -> Re
                 seed: spec.seed,
                 device: &spec.device,
                 folder: folder.as_deref(),
+                warm: None,
             };
             let whole = dataset.known.has_own_graph().then_some(&known);
             let TrainedEmbedding { embedding, summary } = match &folder {

@@ -78,7 +78,13 @@ impl Before {
             Stage::Blending | Stage::Calibration => self.blended.clone(),
         };
         let data = (&learnable.checksum, learnable.valid_learnt);
-        Checksum::of(&(STAGE_VERSION, settings, data, spec.seed, before))
+        let fits = matches!(stage, Stage::Blending | Stage::Calibration);
+        let first = spec.first.as_ref().filter(|_| fits).map(|first| &first.stages);
+        let warm = spec.warm.as_ref().filter(|_| !fits).map(|warm| &warm.stages);
+        match first.or(warm) {
+            Some(after) => Checksum::of(&(STAGE_VERSION, settings, data, spec.seed, before, after)),
+            None => Checksum::of(&(STAGE_VERSION, settings, data, spec.seed, before)),
+        }
     }
 }
 

@@ -40,6 +40,10 @@ pub enum Source {
         /// The ending that names the format, where those of the files do not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         format: Option<String>,
+        /// Whether the run is asked over its own copy: the data came through a pipe, or its splits are those of an earlier
+        /// run.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        kept: bool,
     },
 }
 
@@ -58,6 +62,7 @@ impl Source {
             seed: options.seed,
             header: options.header,
             format: options.format.map(FileKind::ending),
+            kept: false,
         })
     }
 
@@ -67,16 +72,26 @@ impl Source {
         if let Source::Path { path, .. } = &mut self {
             *path = PathBuf::from(PIPE);
         }
+        self.kept()
+    }
+
+    /// The same data, of which the run has its own copy.
+    #[must_use]
+    pub fn kept(mut self) -> Self {
+        if let Source::Path { kept, .. } = &mut self {
+            *kept = true;
+        }
         self
     }
 
-    fn is_piped(&self) -> bool {
-        matches!(self, Source::Path { path, .. } if path == Path::new(PIPE))
-    }
-
-    /// Whether it can be read from nowhere but the run that learnt from it.
+    /// Whether the run that learnt from it is asked over its own copy.
     pub(super) fn is_kept(&self) -> bool {
-        matches!(self, Source::Kept { .. }) || self.is_piped()
+        match self {
+            Source::Demonstration => false,
+            Source::Kept { .. } => true,
+            // Runs of a version before there were updates say it by the path alone.
+            Source::Path { path, kept, .. } => *kept || path == Path::new(PIPE),
+        }
     }
 
     /// Reads it.
@@ -84,27 +99,44 @@ impl Source {
     /// # Errors
     /// If it cannot be read, or only the run that keeps it has it.
     pub fn read(&self) -> Result<Dataset, RunError> {
-        match self {
-            Source::Demonstration => Ok(crate::generate::demonstration()),
-            Source::Kept { name } => {
+        match (self, self.place()?) {
+            (Source::Kept { name }, _) => {
                 Err(GraphError::Data(format!("{name} was in memory and can be read from its run alone"))
                     .into())
             }
-            Source::Path { path, shares: [train, valid, test], seed, header, format } => {
-                let shares = SplitShares { train: *train, valid: *valid, test: *test };
-                let kind = format.as_deref().map(FileKind::named).transpose();
-                let format = kind.map_err(GraphError::Data)?;
-                let options = ReadOptions { shares, seed: *seed, header: *header, format, incomplete: false };
-                Ok(graph::read(path, &options)?)
-            }
+            (_, Some((path, options))) => Ok(graph::read(path, &options)?),
+            (_, None) => Ok(crate::generate::demonstration()),
         }
+    }
+
+    /// Reads it as what has become of `before`; with it comes how many facts to validate or test with were learnt before
+    /// and are left out.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read_after(&self, before: &Dataset) -> Result<(Dataset, usize), RunError> {
+        match self.place()? {
+            Some((path, options)) => Ok(graph::read_after(path, &options, before)?),
+            None => Ok((self.read()?, 0)),
+        }
+    }
+
+    /// Where it is and how it is read; `None` for the built-in graph.
+    fn place(&self) -> Result<Option<(&Path, ReadOptions)>, RunError> {
+        let Source::Path { path, shares: [train, valid, test], seed, header, format, .. } = self else {
+            return Ok(None);
+        };
+        let shares = SplitShares { train: *train, valid: *valid, test: *test };
+        let kind = format.as_deref().map(FileKind::named).transpose();
+        let format = kind.map_err(GraphError::Data)?;
+        Ok(Some((path, ReadOptions { shares, seed: *seed, header: *header, format, incomplete: false })))
     }
 
     /// A short name: the folder's, or the file's without its endings.
     pub fn name(&self) -> String {
         match self {
             Source::Demonstration => "demonstration".to_owned(),
-            Source::Path { .. } if self.is_piped() => "stdin".to_owned(),
+            Source::Path { path, .. } if path == Path::new(PIPE) => "stdin".to_owned(),
             Source::Kept { name } => name.clone(),
             Source::Path { path, .. } => {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -129,6 +161,10 @@ pub struct Manifest {
     /// The resources its settings were planned with, if they were planned.
     #[serde(default, rename = "means", skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
+    /// Where all facts were learnt, none held out: the checksum of the stages of the first learning, whose settings,
+    /// weights of the blend and probabilities it goes by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub everything_after: Option<Checksum>,
     /// The checksum of its settings as they were written; runs of older versions have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<Checksum>,
@@ -141,7 +177,17 @@ impl Manifest {
     /// The manifest of a run over the data with this checksum, with this version of the program.
     pub fn new(data: Source, checksum: Checksum, seed: u64) -> Self {
         let version = crate::VERSION.to_owned();
-        Self { layout: LAYOUT, version, seed, data, checksum, resources: None, config: None, relations: None }
+        Self {
+            layout: LAYOUT,
+            version,
+            seed,
+            data,
+            checksum,
+            resources: None,
+            everything_after: None,
+            config: None,
+            relations: None,
+        }
     }
 
     /// The settings of the run, as they were written.
@@ -236,7 +282,7 @@ impl Manifest {
         }
         if let Source::Path { path, .. } = &data
             && elsewhere.is_none()
-            && !self.data.is_kept()
+            && !data.is_kept()
             && !path.exists()
         {
             return Err(RunError::Missing {
@@ -245,8 +291,10 @@ impl Manifest {
                 remedy: "say where it is now".to_owned(),
             });
         }
-        let dataset = if data.is_kept() { self.kept(directory)? } else { data.read()? };
-        let remedy = "put it back, say where it is now if it has moved, or answer on the data as it is now";
+        let dataset =
+            if data.is_kept() && elsewhere.is_none() { self.kept(directory)? } else { data.read()? };
+        let dataset = if self.everything_after.is_some() { dataset.everything() } else { dataset };
+        let remedy = "put it back, say where it is now if it has moved, answer on the data as it is now, or update the run";
         let known = Checksum::of_known(&dataset.names, &dataset.known);
         self.expect_same_data(directory, &data, &Checksum::of_dataset(&dataset, &known), remedy)?;
         Ok((dataset, known))

@@ -1,7 +1,7 @@
 //! What a learning stage may see. It contains no test split, so no stage can use it.
 
 use super::mirror::Mirror;
-use super::{Checksum, RunDirectory, RunError};
+use super::{Checksum, FirstRun, RunDirectory, RunError, Warm};
 use crate::config::{Config, LearnValid};
 use crate::graph::{Dataset, Graph, Known, Names};
 use std::path::PathBuf;
@@ -48,11 +48,27 @@ pub struct Material<'a> {
     pub directory: &'a RunDirectory,
     /// What a checkpoint must have been made from for the stage to continue from it.
     pub inputs: &'a Checksum,
+    /// The run that was learnt first, where there is nothing left to choose by.
+    pub first: Option<&'a FirstRun>,
+    /// The run of an earlier version of the data that the stage goes on from.
+    pub warm: Option<&'a Warm>,
     /// Receives progress and training records.
     pub progress: &'a Mirror<'a>,
 }
 
 impl Material<'_> {
+    /// What the run that was learnt first has in `file`, if there was one.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is gone.
+    pub fn taken_over(&self, file: &str) -> Result<Option<String>, RunError> {
+        let Some(first) = self.first else { return Ok(None) };
+        let directory = RunDirectory::look_at(&first.path)?;
+        let text = directory.read(file)?;
+        let gone = || RunError::Broken { path: directory.file(file), what: "is gone".to_owned() };
+        text.ok_or_else(gone).map(Some)
+    }
+
     /// The folder for checkpoints of the stage called `name`, made if needed. Checkpoints made from other inputs are
     /// useless and are removed.
     ///

@@ -22,6 +22,8 @@ const JUDGED_BY: usize = 3000;
 const LONGEST: usize = 5;
 /// The part of the time that has to be left for another length.
 const WORTHWHILE: f64 = 0.05;
+/// How much longer than before judging may take with another length, for which that much time is set aside.
+const LONGER_TO_JUDGE: f64 = 2.0;
 
 /// Mines as `options` say, and then longer cyclic bodies in the time that is left. `known` has the validation split, whose
 /// facts are not in `graph`; `apply` is how rules will be applied.
@@ -39,20 +41,24 @@ pub fn mine_by_validation(
     let mut mined = mine(graph, options, progress)?;
     let MiningBudget::Seconds(seconds) = options.budget else { return Ok(mined) };
     let left = || seconds - began.elapsed().as_secs_f64();
-    let goes_on = |mined: &Mined| mined.saturation >= 1.0 && left() > WORTHWHILE * seconds;
     let judge = Judge { known, graph, apply, progress };
     let mut before = None;
     for length in options.max_length + 1..=LONGEST {
-        let stops = mined.interrupted || progress.time_is_up();
-        if stops || !goes_on(&mined) || !options.types.contains(&RuleType::Cyclic) || known.valid.is_empty() {
+        let stops = mined.interrupted || mined.saturation < 1.0 || progress.time_is_up();
+        let enough = |left: f64| left > WORTHWHILE * seconds;
+        if stops || !enough(left()) || !options.types.contains(&RuleType::Cyclic) || known.valid.is_empty() {
             break;
         }
-        let figure = match before {
-            Some(figure) => Some(figure),
+        let judged = match before {
+            Some(judged) => Some(judged),
             None => judge.mrr(&mined.rules)?,
         };
-        let Some(figure) = figure else { return Ok(Mined { interrupted: true, ..mined }) };
-        let budget = MiningBudget::Seconds(left().max(1e-3));
+        let Some((figure, took)) = judged else { return Ok(Mined { interrupted: true, ..mined }) };
+        let to_mine = left() - LONGER_TO_JUDGE * took;
+        if !enough(to_mine) {
+            break;
+        }
+        let budget = MiningBudget::Seconds(to_mine);
         let longer = MineOptions {
             types: vec![RuleType::Cyclic],
             min_length: length,
@@ -64,7 +70,9 @@ pub fn mine_by_validation(
         let mut rules = mined.rules.clone();
         rules.extend(found.rules);
         sort_by_confidence(&mut rules, options.unseen);
-        let Some(reached) = judge.mrr(&rules)? else { return Ok(Mined { interrupted: true, ..mined }) };
+        let Some((reached, took)) = judge.mrr(&rules)? else {
+            return Ok(Mined { interrupted: true, ..mined });
+        };
         progress.begin("mining", "", None);
         let [was, is] = [figure, reached].map(|figure| 100.0 * figure);
         let kept = if reached > figure { "kept" } else { "left out" };
@@ -75,7 +83,7 @@ pub fn mine_by_validation(
         }
         mined.rules = rules;
         mined.saturation = mined.saturation.min(found.saturation);
-        before = Some(reached);
+        before = Some((reached, took));
     }
     Ok(mined)
 }
@@ -89,8 +97,9 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// The MRR of both directions; `None` if the user interrupts.
-    fn mrr(&self, rules: &[ScoredRule]) -> Result<Option<f64>, RunError> {
+    /// The MRR of both directions, and the seconds that it took; `None` if the user interrupts.
+    fn mrr(&self, rules: &[ScoredRule]) -> Result<Option<(f64, f64)>, RunError> {
+        let began = Instant::now();
         let reasoner = RuleReasoner::new(self.graph, rules, self.apply.clone());
         let answers = self.known.answers(self.graph.entities());
         let truth = Truth { graph: self.graph, answers: &answers };
@@ -98,7 +107,7 @@ impl Judge<'_> {
         let some = evenly(&self.known.valid, JUDGED_BY);
         match evaluate(&reasoner, &some, truth, protocol, self.progress) {
             Err(EvalError::Interrupted) => Ok(None),
-            evaluated => Ok(Some(evaluated?.mrr())),
+            evaluated => Ok(Some((evaluated?.mrr(), began.elapsed().as_secs_f64()))),
         }
     }
 }

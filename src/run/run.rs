@@ -7,7 +7,7 @@ use super::inputs::{Before, checkpoint_settings};
 use super::material::{Learnable, Material};
 use super::mirror::Mirror;
 use super::record::{Finished, Stages, Standing};
-use super::{Checksum, Manifest, RunError, Source, snapshot, stages as work};
+use super::{Checksum, Manifest, RunError, Source, Warm, snapshot, stages as work};
 use crate::config::Config;
 use crate::graph::Dataset;
 use crate::plan::{Stage, TimeBudget, Timed};
@@ -40,6 +40,19 @@ pub struct RunSpec {
     pub siblings: Option<PathBuf>,
     /// How long it may take; without one, as long as the settings say.
     pub budget: Option<TimeBudget>,
+    /// The run that was learnt first, where this one learns everything and has nothing left to choose by.
+    pub first: Option<FirstRun>,
+    /// The run of an earlier version of the data that this one goes on from.
+    pub warm: Option<Warm>,
+}
+
+/// A finished run whose choices another goes by.
+#[derive(Clone, Debug)]
+pub struct FirstRun {
+    /// Its directory: the weights of the blend and the probabilities are taken from there.
+    pub path: PathBuf,
+    /// The checksum of its stages.
+    pub stages: Checksum,
 }
 
 /// How long a stage took, and whether it took it now.
@@ -89,6 +102,8 @@ pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Resu
             seed: spec.seed,
             directory: &directory,
             inputs: &before.sum(stage, checkpoint_settings(stage, &spec.config), spec, &artifacts.learnable),
+            first: spec.first.as_ref(),
+            warm: spec.warm.as_ref(),
             progress: &mirror,
         };
         if let Some(siblings) = &spec.siblings
@@ -147,6 +162,7 @@ fn begin<'a>(
     directory: &'a RunDirectory,
 ) -> Result<Stages<'a>, RunError> {
     let mut manifest = Manifest::new(spec.source.clone(), data, spec.seed);
+    manifest.everything_after = spec.first.as_ref().map(|first| first.stages.clone());
     manifest.resources = spec.budget.as_ref().map(|budget| budget.resources);
     manifest.relations = Some(dataset.names.relations.iter().map(str::to_owned).collect());
     let settings = spec.config.to_toml();
@@ -164,7 +180,9 @@ fn begin<'a>(
         stages.mark_stale(Stage::ALL.map(Stage::name))?;
         directory.remove(RESULTS)?;
     }
-    if spec.source.is_kept() {
+    // What was learnt has to be known when the data has become another. The second learning has that of the first,
+    // unless nobody else has it.
+    if spec.source.is_kept() || (spec.first.is_none() && spec.source != Source::Demonstration) {
         snapshot::keep(directory, dataset, &manifest.checksum)?;
     }
     manifest.write(directory)?;

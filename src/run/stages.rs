@@ -5,10 +5,10 @@ use super::directory::{BLEND, EMBEDDING, PRETRAINED, PROPAGATOR, RULES, WALKER, 
 use super::material::Material;
 use super::mining::mine_by_validation;
 use super::record::Finished;
-use super::{Checksum, RunError};
-use crate::embed::{self, Size, Stop, Task, TrainedEmbedding};
-use crate::graph::{Known, Query, Triple, evenly};
-use crate::propagate::{self, PropagateTask, TrainedPropagator};
+use super::{Checksum, RuleChanges, RunError};
+use crate::embed::{self, Size, Stop, Task, TrainedEmbedding, WarmEmbedding};
+use crate::graph::{Known, Query, Renumbering, Triple, evenly};
+use crate::propagate::{self, PropagateTask, TrainedPropagator, WarmPropagator};
 use crate::reason::{EmbeddingReward, PropagatorReward, Recipe, path_table};
 use crate::rule::{self, RuleType};
 use crate::train;
@@ -34,17 +34,30 @@ pub fn rules(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finis
     if mined.interrupted {
         return Err(RunError::Interrupted);
     }
-    write_whole(&directory.file(RULES), |out| rule::write_lines(out, &mined.rules, &learnable.names))?;
+    let saturation = mined.saturation;
+    let (rules, changes) = match material.warm {
+        Some(warm) => {
+            let ids = Renumbering::new(&warm.names, &learnable.names);
+            let (earlier, options) = (warm.rules()?, config.rules.mine_options(seed));
+            let carried = rule::carry_over(&learnable.graph, mined.rules, &earlier, &ids, &options);
+            let changes = RuleChanges::of(&carried, &learnable.names).in_figures();
+            (carried.rules, changes)
+        }
+        None => (mined.rules, Value::Null),
+    };
+    write_whole(&directory.file(RULES), |out| rule::write_lines(out, &rules, &learnable.names))?;
+    let of_type = |wanted: RuleType| rules.iter().filter(|scored| scored.rule.rule_type() == wanted).count();
     let figures = json!({
-        "rules": mined.rules.len(),
+        "rules": rules.len(),
         "rules_by_type": {
-            "cyclic": mined.by_type(RuleType::Cyclic),
-            "acyclic": mined.by_type(RuleType::Acyclic),
-            "zero": mined.by_type(RuleType::Zero),
+            "cyclic": of_type(RuleType::Cyclic),
+            "acyclic": of_type(RuleType::Acyclic),
+            "zero": of_type(RuleType::Zero),
         },
-        "saturation": mined.saturation,
+        "saturation": saturation,
+        "changes": changes,
     });
-    artifacts.put_rules(mined.rules.into());
+    artifacts.put_rules(rules.into());
     Ok(Finished { files: vec![RULES.to_owned()], figures, seconds: None })
 }
 
@@ -57,6 +70,8 @@ pub fn embeddings(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<
     let Artifacts { learnable, config, device, .. } = &*artifacts;
     let size = Size { entities: learnable.names.entities.len(), relations: learnable.names.relations.len() };
     let folder = material.checkpoints("embeddings")?;
+    let earlier = material.warm.and_then(|warm| warm.file(EMBEDDING));
+    let key = material.warm.map_or_else(String::new, |warm| warm.stages.to_string());
     let task = Task {
         known: &learnable.tuning,
         size,
@@ -65,6 +80,7 @@ pub fn embeddings(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<
         seed,
         device,
         folder: Some(&folder),
+        warm: earlier.as_ref().map(|path| WarmEmbedding { path, key: &key, names: &learnable.names }),
     };
     let whole = learnable.valid_learnt.then_some(&learnable.known);
     let TrainedEmbedding { mut embedding, summary } = embed::learn(task, whole, progress)?;
@@ -131,7 +147,11 @@ fn walker(
     let name = if phase == Phase::Pretrain { "pretraining" } else { "training" };
     let folder = material.checkpoints(name)?;
     let mut walker = Walker::new(settings, &learnable.graph, &known, device, seed)?;
-    if let Some(embedding) = embedding.filter(|_| starts) {
+    let earlier = material.warm.and_then(|warm| Some((warm, warm.file(WALKER)?)));
+    if let Some((warm, path)) = &earlier {
+        let ids = Renumbering::new(&learnable.names, &warm.names);
+        walker.take_over(path, ids.entity_rows(), &ids.link_rows())?;
+    } else if let Some(embedding) = embedding.filter(|_| starts) {
         walker.start_from(&embedding.entity_vectors(), &embedding.link_vectors(), seed)?;
     }
     if goes_on {
@@ -174,6 +194,8 @@ pub fn propagation(artifacts: &mut Artifacts, material: &Material<'_>) -> Result
         false => learnable.known.clone(),
     };
     let folder = material.checkpoints("propagation")?;
+    let earlier = material.warm.and_then(|warm| warm.file(PROPAGATOR));
+    let key = material.warm.map_or_else(String::new, |warm| warm.stages.to_string());
     let task = PropagateTask {
         known: &known,
         size: (learnable.names.entities.len(), learnable.names.relations.len()),
@@ -181,6 +203,7 @@ pub fn propagation(artifacts: &mut Artifacts, material: &Material<'_>) -> Result
         seed: material.seed,
         device,
         folder: Some(&folder),
+        warm: earlier.as_ref().map(|path| WarmPropagator { path, key: &key, names: &learnable.names }),
     };
     let TrainedPropagator { propagator, summary, hides_all_links, valid } =
         propagate::train(task, material.progress)?;
@@ -205,7 +228,11 @@ pub fn blending(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Fi
     let Artifacts { learnable, config, .. } = &*artifacts;
     let directory = material.directory;
     let mut recipe = Recipe::of(config.blended().weights());
-    if config.blend.fit && !learnable.valid_learnt {
+    if let Some(text) = material.taken_over(BLEND)? {
+        let broken =
+            |error| RunError::Broken { path: directory.file(BLEND), what: format!("is damaged ({error})") };
+        recipe = serde_json::from_str(&text).map_err(broken)?;
+    } else if config.blend.fit && !learnable.valid_learnt {
         let known = &learnable.known;
         let truth = known.answers(learnable.names.entities.len());
         let blend = artifacts.blend(&recipe)?;

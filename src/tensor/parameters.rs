@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::device::Device;
 use super::error::{Result, TensorError, expect_shape};
+use super::file::Archive;
 use super::memory::Buffer;
 use super::random::Initial;
 use super::value::Tensor;
@@ -134,6 +135,32 @@ impl Parameters {
         )?;
         self.entries[id.0 as usize].value = Tensor::new(&self.device, values, shape[0], shape[1])?;
         Ok(())
+    }
+
+    /// Takes rows over from a matrix of the same name and width in `archive`: row `i` from `places[i]`, where there is one.
+    /// Whether there is such a matrix; without one nothing changes.
+    pub fn take_rows(&mut self, id: ParameterId, archive: &Archive, places: &[Option<u32>]) -> Result<bool> {
+        let name = self.name(id).to_owned();
+        let width = self.entry(id).value.columns();
+        let rows = archive.shape(&name).and_then(|shape| shape.first().copied()).unwrap_or(0);
+        let Ok(found) = archive.values(&name, [rows, width]) else { return Ok(false) };
+        let mut values = self.entry(id).value.to_vec()?;
+        for (row, place) in values.chunks_mut(width).zip(places) {
+            if let Some(from) = place.and_then(|place| found.chunks(width).nth(place as usize)) {
+                row.copy_from_slice(from);
+            }
+        }
+        self.set(id, &values)?;
+        Ok(true)
+    }
+
+    /// Takes over the whole value of the same name and shape in `archive`; whether there is one.
+    pub fn take_whole(&mut self, id: ParameterId, archive: &Archive) -> Result<bool> {
+        let (name, shape) = (self.name(id).to_owned(), self.entry(id).value.shape());
+        match archive.values(&name, shape) {
+            Ok(values) => self.set(id, values).map(|()| true),
+            Err(_) => Ok(false),
+        }
     }
 
     /// A frozen parameter gets no gradient and keeps its value.

@@ -117,6 +117,30 @@ impl Walker {
         Ok(self.parameters.load(&Archive::read(path)?)?)
     }
 
+    /// Goes on from the weights in a file that [`save`](Self::save) wrote, of a walker of the same shape in an earlier
+    /// version of the graph: row `i` of the entities' embeddings comes from row `entities[i]` of the file, where there is
+    /// one, and so for links.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn take_over(
+        &mut self,
+        path: &Path,
+        entities: &[Option<u32>],
+        links: &[Option<u32>],
+    ) -> Result<(), WalkError> {
+        let archive = Archive::read(path)?;
+        let tables = [(self.network.entity_table(), entities), (self.network.relation_table(), links)];
+        for id in self.parameters.ids() {
+            // Weights of another shape cannot be gone on from; they stay as they are.
+            let _ = match tables.iter().find(|(table, _)| *table == id) {
+                Some((_, rows)) => self.parameters.take_rows(id, &archive, rows)?,
+                None => self.parameters.take_whole(id, &archive)?,
+            };
+        }
+        Ok(())
+    }
+
     /// Puts weights and settings into an archive.
     pub(super) fn store(&self, archive: &mut Archive) -> Result<(), WalkError> {
         let config = serde_json::to_string(&self.config).expect("settings are plain data");

@@ -73,7 +73,7 @@ impl Evaluate {
     /// Ranks and prints.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         let console = Console::with_interrupt(common);
-        let options = OpenOptions { device: Some(common.device()?), ..OpenOptions::DEFAULT };
+        let options = OpenOptions { device: Some(common.device()?), first: true, ..OpenOptions::DEFAULT };
         let model = self.data.open(&self.run, options, SplitShares::default(), common)?;
         let split = Split::from(self.split);
         let relations = self.relations(&model)?;

@@ -67,7 +67,7 @@ pub struct Mine {
     #[arg(long, value_name = "N", default_value_t = MineOptions::default().max_bodies)]
     max_bodies: usize,
     /// Which of them are kept
-    #[arg(long, value_enum, default_value_t = Kept::Confident)]
+    #[arg(long, value_enum, default_value_t = Kept::Adding)]
     keep: Kept,
     /// Learn from the validation facts too: for the final figure on the test split, as published for NELL-995. Rules
     /// for tuning on the validation split must not know it

@@ -32,7 +32,7 @@ pub struct Report {
 impl Report {
     /// Reads the runs and writes the page.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
-        let options = OpenOptions { device: Some(common.device()?), ..OpenOptions::DEFAULT };
+        let options = OpenOptions { device: Some(common.device()?), first: true, ..OpenOptions::DEFAULT };
         let shown: Vec<ReportedRun> = self
             .runs
             .iter()

@@ -142,7 +142,7 @@ impl Reproduce {
                 let (device, run) = (Some(model.device().clone()), model.directory().path().to_owned());
                 let on = Some(Source::of(&self.folder(&other), &ReadOptions::default())?);
                 drop(model);
-                let model = OpenOptions { device, on, ..OpenOptions::DEFAULT }.open(run)?;
+                let model = OpenOptions { device, on, first: true, ..OpenOptions::DEFAULT }.open(run)?;
                 result = result.asked_on(model.evaluate(Split::Test, Protocol::default(), console)?);
                 model
             }

@@ -6,10 +6,12 @@ use crate::console::{self, Console};
 use crate::data::{self, Place, Reading};
 use anyhow::bail;
 use ruleguider::Learn;
-use ruleguider::ask::{HeldOut, Learning, RunReport};
+use ruleguider::ask::{HeldOut, Learning, LearntEverything, RunReport, UpdateReport};
+use ruleguider::eval::Figures;
 use ruleguider::eval::calibration::Reliability;
 use ruleguider::graph::Dataset;
 use ruleguider::plan::Stage;
+use ruleguider::run::RuleChange;
 use ruleguider::shown::Shown;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -29,6 +31,8 @@ same command goes on from where it was.
 Examples:
   ruleguider run
   ruleguider run my_triples.tsv --minutes 5
+  ruleguider run my_triples.tsv --minutes 5 --learn-all
+  ruleguider run --update runs/my_triples my_triples.tsv
   ruleguider run data/wn18rr --set rules.seconds=100 --out runs/wn18rr
   ruleguider run data/wn18rr --config my.toml --json | jq .mrr"
 )]
@@ -49,6 +53,13 @@ pub struct Run {
     /// How long to learn from DATA, and rank, without --config [default: 10]
     #[arg(long, value_name = "M", conflicts_with = "config", requires = "data", value_parser = minutes)]
     minutes: Option<f64>,
+    /// After the figures, learn once more from all facts, those held out among them, for the answers that matter; takes
+    /// about as long again
+    #[arg(long)]
+    learn_all: bool,
+    /// Go on from this finished run, whose data has become DATA; it stays as it is [default --out: its name and -updated]
+    #[arg(long, value_name = "RUN", conflicts_with = "config", requires = "data")]
+    update: Option<PathBuf>,
     /// Write event files for TensorBoard into RUN/tensorboard
     #[arg(long)]
     tensorboard: bool,
@@ -73,6 +84,9 @@ impl Run {
         if let Some(plan) = learning.plan() {
             console.note(plan);
         }
+        if let Some(update) = learning.update() {
+            console.note(&Changed(update));
+        }
         let model = match learning.run(&console) {
             Ok(model) => model,
             Err(error) if error.is_interrupted() => {
@@ -85,7 +99,7 @@ impl Run {
         if common.json {
             console::print_json(report)?;
         } else {
-            console::print(&Ending { report, out: model.directory().path() })?;
+            console::print(&Ending { report, out: model.run_path() })?;
         }
         Ok(Outcome::Done)
     }
@@ -94,8 +108,13 @@ impl Run {
         let mut learn = place.map_or_else(Learn::demonstration, |place| Learn::new(place.path()));
         learn = learn.piped(place.is_some_and(Place::is_spooled));
         learn = self.reading.format.kind.into_iter().fold(learn, Learn::format);
-        learn = learn.seed(common.seed).device(common.device()?).tensorboard(self.tensorboard);
+        learn = learn
+            .seed(common.seed)
+            .device(common.device()?)
+            .tensorboard(self.tensorboard)
+            .learn_all(self.learn_all);
         learn = learn.split(self.reading.shares.unwrap_or_default());
+        learn = self.update.iter().fold(learn, Learn::update);
         learn = self.set.iter().fold(learn, Learn::set);
         learn = self.config.iter().fold(learn, Learn::config);
         learn = self.out.iter().fold(learn, Learn::out);
@@ -122,6 +141,52 @@ impl fmt::Display for Beginning<'_> {
             test.len(),
             spec.out.display()
         )
+    }
+}
+
+/// How the data of an update differs.
+struct Changed<'a>(&'a UpdateReport);
+
+impl fmt::Display for Changed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let UpdateReport { from, data, learnt_before, .. } = self.0;
+        let changed = |what: &str, added: usize, removed: usize| format!("{what} +{added} -{removed}");
+        let changes = [
+            changed("facts", data.facts_added, data.facts_removed),
+            changed("entities", data.entities_added, data.entities_removed),
+            changed("relations", data.relations_added, data.relations_removed),
+        ];
+        write!(f, "going on from {from}: {}", changes.join(", "))?;
+        match learnt_before {
+            0 => Ok(()),
+            count => write!(f, "; {count} facts of valid and test were learnt before and are left out there"),
+        }
+    }
+}
+
+/// What has changed, rules and figures too.
+struct Updated<'a> {
+    update: &'a UpdateReport,
+    after: &'a Figures,
+}
+
+impl fmt::Display for Updated<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let UpdateReport { rules, figures_before, .. } = self.update;
+        writeln!(f, "\n{}", Changed(self.update))?;
+        writeln!(f, "Rules: {} kept, {} new, {} gone", rules.kept, rules.new, rules.gone)?;
+        for RuleChange { rule, before, after } in rules.moved.iter().take(5) {
+            writeln!(f, "  {before:.2} → {after:.2}  {}", Shown(rule))?;
+        }
+        let line = |figures: &Figures| {
+            let Figures { queries, hits_at_1, hits_at_10, mrr, .. } = figures;
+            let [hits_at_1, hits_at_10, mrr] = [hits_at_1, hits_at_10, mrr].map(|figure| 100.0 * figure);
+            format!("MRR {mrr:.1}, Hits@1 {hits_at_1:.1}, Hits@10 {hits_at_10:.1} of {queries} queries")
+        };
+        if let Some(before) = figures_before {
+            writeln!(f, "Figures before: {}, on the test split as it was", line(before))?;
+        }
+        writeln!(f, "Figures now:    {}", line(self.after))
     }
 }
 
@@ -156,6 +221,14 @@ impl fmt::Display for Ending<'_> {
                 None => "not in the data".to_owned(),
             };
             writeln!(f, "  {}  [{verdict}]", Shown(&example.words))?;
+        }
+        if let Some(update) = &self.report.update {
+            write!(f, "{}", Updated { update, after: &self.report.report.figures })?;
+        }
+        if let Some(LearntEverything { facts, held_out_before, .. }) = &self.report.learnt_everything {
+            let why = "Answers come from a second learning";
+            writeln!(f, "\n{why}, of all {facts} facts, {held_out_before} that were held out among them.")?;
+            writeln!(f, "The figures above are those of the first, which did not know these.")?;
         }
         write!(f, "\nAsk it: ruleguider predict {} SUBJECT RELATION", self.out.display())
     }

@@ -13,9 +13,9 @@ use std::collections::BinaryHeap;
 #[serde(rename_all = "kebab-case")]
 pub enum Keep {
     /// Those that add most to what the others explain.
+    #[default]
     Adding,
     /// The most confident.
-    #[default]
     Confident,
 }
 

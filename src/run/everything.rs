@@ -1,0 +1,102 @@
+//! The second learning: all facts, none held out, by the choices of the first.
+//!
+//! A run is learnt with facts held out, so that settings can be chosen, scores calibrated and figures measured. When that
+//! is done the facts are missed: they are true, and answers are better with them. The second learning has them all. It
+//! trains for as many epochs as were best in the first, and takes over the weights of the blend and the probabilities,
+//! since nothing is left to find them with. It is a run directory of its own within that of the first, so it resumes as
+//! any other, and the first stays as it is: figures are measured on that.
+
+use super::directory::EVERYTHING;
+use super::run::{FirstRun, Learnt, RunSpec, StageReport, learn};
+use super::{Checksum, Manifest, RunDirectory, RunError, Stages};
+use crate::config::{Config, LearnValid};
+use crate::graph::Dataset;
+use crate::plan::Stage;
+use crate::progress::Progress;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Learns all facts of `dataset` after the run of `spec`, whose stages went as `stages` says.
+///
+/// # Errors
+/// As [`learn`]; the same call resumes.
+pub fn learn_everything(
+    spec: &RunSpec,
+    dataset: &Dataset,
+    stages: &BTreeMap<String, StageReport>,
+    progress: &dyn Progress,
+) -> Result<Learnt, RunError> {
+    let first = FirstRun { path: spec.out.clone(), stages: fingerprint(&RunDirectory::look_at(&spec.out)?)? };
+    let spec = RunSpec {
+        out: spec.out.join(EVERYTHING),
+        config: settled(&spec.config, stages),
+        siblings: None,
+        // The epochs are those that there was time for; mining has its own limit.
+        budget: None,
+        first: Some(first),
+        ..spec.clone()
+    };
+    learn(&spec, &dataset.everything(), progress)
+}
+
+/// The directory of the second learning of the run at `path`, if it is finished and was made after the first as that
+/// now is.
+///
+/// # Errors
+/// If a list of stages cannot be read.
+pub fn everything_of(path: &Path) -> Result<Option<PathBuf>, RunError> {
+    let within = path.join(EVERYTHING);
+    let Ok(directory) = RunDirectory::look_at(&within) else { return Ok(None) };
+    let Ok(manifest) = Manifest::read(&directory) else { return Ok(None) };
+    let fresh = manifest.everything_after == Some(fingerprint(&RunDirectory::look_at(path)?)?);
+    let last = Stages::of(&directory)?.expect_whole(Stage::Calibration.name()).is_ok();
+    Ok((fresh && last).then_some(within))
+}
+
+/// The checksum of what the stages of a run were made from and have made.
+pub(super) fn fingerprint(directory: &RunDirectory) -> Result<Checksum, RunError> {
+    let stages = Stages::of(directory)?;
+    let made: Vec<_> = stages.records().values().map(|record| (&record.inputs, &record.files)).collect();
+    Ok(Checksum::of(&made))
+}
+
+/// The settings with everything that was found by validation in them.
+fn settled(config: &Config, stages: &BTreeMap<String, StageReport>) -> Config {
+    let mut config = config.clone();
+    config.data.learn_valid = LearnValid::Always;
+    let figures = |stage: Stage| stages.get(stage.name()).map(|report| &report.figures);
+    let epochs = |value: &Value| value.as_u64().map(|epochs| (epochs as usize).max(1));
+    if let Some(best) = figures(Stage::Embeddings).and_then(|figures| epochs(&figures["best_epoch"])) {
+        config.embed.final_epochs = best;
+    }
+    let best = |figures: &Value| epochs(&figures["best"]["epoch"]).or_else(|| epochs(&figures["epochs"]));
+    if let Some(best) = figures(Stage::Training).and_then(best) {
+        config.walk.epochs = best;
+    }
+    if let Some(best) = figures(Stage::Propagation).and_then(best) {
+        config.propagate.epochs = best;
+    }
+    config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_second_learning_trains_as_long_as_was_best() {
+        let report =
+            |figures: Value| StageReport { seconds: 1.0, peak_memory_mb: None, skipped: false, figures };
+        let stages = BTreeMap::from([
+            ("embeddings".to_owned(), report(json!({ "best_epoch": 7, "epochs": 20 }))),
+            ("training".to_owned(), report(json!({ "best": { "epoch": 3 }, "epochs": 9 }))),
+            ("propagation".to_owned(), report(json!({ "best": null, "epochs": 4 }))),
+        ]);
+        let found = settled(&Config::default(), &stages);
+        assert_eq!((found.embed.final_epochs, found.walk.epochs, found.propagate.epochs), (7, 3, 4));
+        assert_eq!(found.embed.epochs, Config::default().embed.epochs, "the learning rate falls as before");
+        assert_eq!(found.data.learn_valid, LearnValid::Always);
+    }
+}

@@ -1,0 +1,232 @@
+//! Learning on from an earlier run when its data has changed.
+//!
+//! The new run has a directory of its own, so nothing of the old one is lost and it resumes as any other. Embeddings and
+//! networks start from what was learnt (new entities and relations from fresh weights) and train for half as many epochs
+//! as were best before; rules are recounted and join those that are mined.
+
+use super::directory::{RESULTS, RULES};
+use super::everything::fingerprint;
+use super::{Checksum, Manifest, RunDirectory, RunError, Stages};
+use crate::config::Config;
+use crate::graph::{Dataset, Names, Renumbering, Triple};
+use crate::plan::Stage;
+use crate::rule::{CarriedRules, MovedRule, RuleFile, ScoredRule, UNSEEN, rule_text};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What part of the epochs that were best before an update trains.
+const EPOCHS: f64 = 0.5;
+/// The learning rate, as a part of what it was: what is known should be bent, not broken.
+const RATE: f64 = 0.5;
+
+/// A finished run that is learnt on from.
+#[derive(Clone)]
+pub struct Warm {
+    /// Its directory.
+    pub path: PathBuf,
+    /// The checksum of its stages, which is what the new run depends on.
+    pub stages: Checksum,
+    /// The names of its data.
+    pub names: Arc<Names>,
+}
+
+/// An earlier run, with what an update needs to know of it.
+pub struct EarlierRun {
+    /// What is gone on from.
+    pub warm: Warm,
+    /// Its settings, for shorter trainings.
+    pub config: Config,
+    /// What it was made from.
+    pub dataset: Dataset,
+    /// The figures that it ended with, if it came to its end.
+    pub results: Option<Value>,
+}
+
+impl EarlierRun {
+    /// The run at `path`, which must be finished.
+    ///
+    /// # Errors
+    /// If there is no finished run, or it cannot be told what it was made from.
+    pub fn open(path: &Path) -> Result<Self, RunError> {
+        let directory = RunDirectory::look_at(path)?;
+        let manifest = Manifest::read(&directory)?;
+        let config = Config::from_toml(&manifest.settings(&directory)?, &path.display().to_string())?;
+        let stages = Stages::of(&directory)?;
+        for stage in Stage::of(&config) {
+            stages.expect_whole(stage.name())?;
+        }
+        let shorter = shorter(&config, &stages);
+        let dataset = manifest.kept(path).or_else(|_| manifest.dataset(path, None).map(|(data, _)| data))?;
+        let results = directory.read(RESULTS)?.and_then(|text| serde_json::from_str(&text).ok());
+        let warm =
+            Warm { path: path.to_owned(), stages: fingerprint(&directory)?, names: dataset.names.clone() };
+        Ok(Self { warm, config: shorter, dataset, results })
+    }
+}
+
+/// The settings for going on: about half of what was best, at half the rate. A relation agent that has learnt both parts
+/// is not trained alone again.
+fn shorter(config: &Config, stages: &Stages<'_>) -> Config {
+    let mut config = config.clone();
+    let half = |epochs: usize| ((epochs as f64 * EPOCHS).ceil() as usize).max(1);
+    let figures = |stage: Stage| stages.record(stage.name()).map(|record| &record.figures);
+    let number = |value: &Value| value.as_u64().map(|number| number as usize);
+    if let Some(best) = figures(Stage::Embeddings).and_then(|figures| number(&figures["best_epoch"])) {
+        let epochs = half(best);
+        config.embed.learning_rate *= RATE;
+        (config.embed.epochs, config.embed.final_epochs) = (epochs, epochs);
+        config.embed.evaluate_every = config.embed.evaluate_every.min((epochs / 4).max(1));
+    }
+    let best = |figures: &Value| number(&figures["best"]["epoch"]).or_else(|| number(&figures["epochs"]));
+    if let Some(best) = figures(Stage::Training).and_then(best) {
+        config.walk.epochs = half(best);
+        config.walk.validate_every = config.walk.validate_every.min((config.walk.epochs / 4).max(1));
+        config.walk.pretrain_epochs = 0.0;
+    }
+    if let Some(best) = figures(Stage::Propagation).and_then(best) {
+        config.propagate.learning_rate *= RATE;
+        config.propagate.epochs = half(best);
+        config.propagate.validate_every = config.propagate.validate_every.min(config.propagate.epochs);
+    }
+    config
+}
+
+impl std::fmt::Debug for Warm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Warm").field("path", &self.path).field("stages", &self.stages).finish()
+    }
+}
+
+impl Warm {
+    /// A file of the run, if it has it.
+    pub fn file(&self, name: &str) -> Option<PathBuf> {
+        Some(self.path.join(name)).filter(|path| path.is_file())
+    }
+
+    /// Its rules, with the ids of its own names.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn rules(&self) -> Result<Vec<ScoredRule>, RunError> {
+        match self.file(RULES) {
+            Some(path) => Ok(RuleFile::read(&path, &self.names)?.rules),
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+/// A rule whose confidence has changed, as scripts see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RuleChange {
+    /// The rule, in AnyBURL's notation.
+    pub rule: String,
+    /// Its confidence before.
+    pub before: f64,
+    /// Its confidence now.
+    pub after: f64,
+}
+
+/// What became of the rules, as scripts see it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RuleChanges {
+    /// How many there were before and are now.
+    pub kept: usize,
+    /// How many are new.
+    pub new: usize,
+    /// How many are no longer good enough, or about something that is gone.
+    pub gone: usize,
+    /// Those whose confidence has changed most.
+    pub moved: Vec<RuleChange>,
+}
+
+impl RuleChanges {
+    /// What `carried` says, with names.
+    pub fn of(carried: &CarriedRules, names: &Names) -> Self {
+        let change = |moved: &MovedRule| RuleChange {
+            rule: rule_text(&moved.rule, names),
+            before: moved.before.confidence(UNSEEN),
+            after: moved.after.confidence(UNSEEN),
+        };
+        let CarriedRules { kept, new, gone, moved, .. } = carried;
+        Self { kept: *kept, new: *new, gone: *gone, moved: moved.iter().map(change).collect() }
+    }
+
+    /// As the figures of a stage.
+    pub fn in_figures(&self) -> Value {
+        json!(self)
+    }
+}
+
+/// How the facts of two versions of the data differ, over all splits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataChanges {
+    /// Facts that are new.
+    pub facts_added: usize,
+    /// Facts that are gone.
+    pub facts_removed: usize,
+    /// Entities that are new.
+    pub entities_added: usize,
+    /// Entities that are gone.
+    pub entities_removed: usize,
+    /// Relations that are new.
+    pub relations_added: usize,
+    /// Relations that are gone.
+    pub relations_removed: usize,
+}
+
+impl DataChanges {
+    /// From `before` to `now`.
+    pub fn between(before: &Dataset, now: &Dataset) -> Self {
+        let (then, here) = (before.everything().known.facts, now.everything().known.facts);
+        let ids = Renumbering::new(&now.names, &before.names);
+        let old: HashSet<Triple> = then.iter().copied().collect();
+        let both =
+            here.iter().filter(|&&fact| ids.fact(fact).is_some_and(|fact| old.contains(&fact))).count();
+        let [entities_added, relations_added] = ids.without();
+        let [entities_removed, relations_removed] = Renumbering::new(&before.names, &now.names).without();
+        Self {
+            facts_added: here.len() - both,
+            facts_removed: then.len() - both,
+            entities_added,
+            entities_removed,
+            relations_added,
+            relations_removed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::Known;
+
+    #[test]
+    fn changes_are_told_by_names_not_by_ids() {
+        let data = |entities: &[&str], facts: &[(u32, u32, u32)], test: &[(u32, u32, u32)]| {
+            let split = |facts: &[(u32, u32, u32)]| -> Arc<[Triple]> {
+                facts.iter().map(|&(head, relation, tail)| Triple::new(head, relation, tail)).collect()
+            };
+            let facts = split(facts);
+            Dataset {
+                names: Arc::new(Names {
+                    entities: entities.iter().copied().collect(),
+                    relations: ["r"].into_iter().collect(),
+                    ..Names::default()
+                }),
+                known: Known { queries: facts.clone(), facts, ..Known::default() },
+                test: split(test),
+                ..Dataset::default()
+            }
+        };
+        let before = data(&["a", "b", "c"], &[(0, 0, 1), (1, 0, 2)], &[(2, 0, 0)]);
+        // c→a is learnt now, b→c is gone, d is new.
+        let now = data(&["d", "c", "a", "b"], &[(2, 0, 3), (1, 0, 2), (0, 0, 1)], &[]);
+        let expected =
+            DataChanges { facts_added: 1, facts_removed: 1, entities_added: 1, ..Default::default() };
+        assert_eq!(DataChanges::between(&before, &now), expected);
+        assert_eq!(DataChanges::between(&before, &before), DataChanges::default());
+    }
+}
