@@ -212,7 +212,8 @@ mod tests {
         // Nothing that was learnt before is asked for now.
         let earlier = before.dataset();
         let named = |names: &Names, fact: Triple| -> [String; 3] {
-            [names.entity(fact.head), names.relation(fact.relation), names.entity(fact.tail)].map(str::to_owned)
+            [names.entity(fact.head), names.relation(fact.relation), names.entity(fact.tail)]
+                .map(str::to_owned)
         };
         let learnt: std::collections::HashSet<[String; 3]> =
             earlier.known.facts.iter().map(|&fact| named(&earlier.names, fact)).collect();
@@ -226,6 +227,9 @@ mod tests {
         }
         assert!(Model::open(world.path("after")).is_ok());
         let nothing = world.learn("other").update(world.path("none")).run().err().unwrap();
-        assert!(matches!(nothing, AskError::Run(RunError::NotARun { .. } | RunError::Io { .. })), "{nothing}");
+        assert!(
+            matches!(nothing, AskError::Run(RunError::NotARun { .. } | RunError::Io { .. })),
+            "{nothing}"
+        );
     }
 }

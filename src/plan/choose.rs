@@ -1,6 +1,7 @@
 //! Settings for a graph that nobody has tuned for, within a time budget, and what they will cost.
 
 use super::networks::{GraphSize, Networks, Resources, embed_epoch, searching, walking};
+use super::propagation::{propagated, propagating};
 use super::{Stage, TimeBudget};
 use crate::config::{Config, ConfigError, Layer, System};
 use crate::embed::LARGE;
@@ -36,8 +37,8 @@ const NOTHING_TO_ADD: &str =
 pub struct Plan {
     /// The settings.
     pub config: Config,
-    /// Seconds of mining, of the embedding model, of pre-training, of joint training, of ranking.
-    pub seconds: [f64; 5],
+    /// Seconds of mining, of the embedding model, of pre-training, of joint training, of the propagator, of ranking.
+    pub seconds: [f64; 6],
     /// The graph it was made for.
     pub shape: GraphSize,
     /// The resources it was made for.
@@ -66,12 +67,13 @@ impl Plan {
 
     /// The time budget of the plan; `began` is when its time began.
     pub fn budget(&self, began: Instant) -> TimeBudget {
-        let [mining, embedding, alone, together, ranking] = self.seconds;
+        let [mining, embedding, alone, together, propagation, ranking] = self.seconds;
         let planned = BTreeMap::from([
             (Stage::Embeddings, embedding),
             (Stage::Rules, mining),
             (Stage::Pretraining, alone),
             (Stage::Training, together),
+            (Stage::Propagation, propagation),
             (Stage::Blending, ranking),
             (Stage::Calibration, ranking),
         ]);
@@ -83,9 +85,9 @@ impl Plan {
 pub fn choose(shape: &GraphSize, resources: &Resources) -> Plan {
     let budget = resources.seconds();
     let mut config = Config { system: System::Blend, ..Config::default() };
-    let Networks { walker, embedding } = Networks::within(shape, resources);
+    let Networks { walker, embedding, propagator } = Networks::within(shape, resources);
     // Rules with constants help much on large graphs; on small ones cyclic rules suffice.
-    if shape.entities >= LARGE || !walker.fits {
+    if shape.entities >= LARGE || !(walker.fits || propagator.fits) {
         config.rules.types = vec![RuleType::Cyclic, RuleType::Acyclic, RuleType::Zero];
     }
     config.rules.longer = true;
@@ -93,6 +95,12 @@ pub fn choose(shape: &GraphSize, resources: &Resources) -> Plan {
         config.rules.min_support = 5;
     }
     let missing = match (walker.fits, embedding.fits) {
+        (_, trained) if propagator.fits => {
+            config.rules.seconds = (0.1 * budget).clamp(1.0, 100.0);
+            (config.blend.with_walker, config.blend.with_propagator) = (false, true);
+            config.blend.with_embedding = trained;
+            (!trained).then_some("no time for an embedding model in a graph of this size")
+        }
         (true, _) => {
             config.rules.seconds = (0.1 * budget).clamp(1.0, 100.0);
             None
@@ -111,7 +119,8 @@ pub fn choose(shape: &GraphSize, resources: &Resources) -> Plan {
             Some("no time for networks in a graph of this size")
         }
     };
-    (config.walk, config.embed) = (walker.settings, embedding.settings);
+    (config.walk, config.embed, config.propagate) =
+        (walker.settings, embedding.settings, propagator.settings);
     config.walk.soft_reward = embedding.fits;
     config.walk.start = if embedding.fits { Start::Embedding } else { Start::Random };
     config.walk.validation_queries = VALIDATION_QUERIES;
@@ -124,32 +133,35 @@ fn by_rules(shape: &GraphSize, resources: &Resources) -> f64 {
     shape.ranked as f64 / (RANKED * resources.threads as f64)
 }
 
-/// About how long the stages of `config` take: mining, embedding, pre-training, joint training; and ranking.
-fn seconds(config: &Config, shape: &GraphSize, resources: &Resources) -> [f64; 5] {
+/// About how long the stages of `config` take: mining, embedding, pre-training, joint training, propagation; and ranking.
+fn seconds(config: &Config, shape: &GraphSize, resources: &Resources) -> [f64; 6] {
     let stages = Stage::of(config);
     let planned = |stage: Stage, seconds: f64| if stages.contains(&stage) { seconds } else { 0.0 };
     let embedding = embed_epoch(shape, resources, &config.embed) * config.embed.epochs as f64;
     let [alone, together] = walking(shape, resources, &config.walk);
     let searching = planned(Stage::Training, searching(shape, resources, &config.walk));
+    let propagated = planned(Stage::Propagation, propagated(shape, resources, &config.propagate));
     let ranking = match config.system {
         System::Embedding => 0.0,
         System::Rules => by_rules(shape, resources),
-        System::Walker | System::Propagator => searching,
-        System::Blend => BLENDING * searching + OPENING + by_rules(shape, resources),
+        System::Walker => searching,
+        System::Propagator => propagated,
+        System::Blend => BLENDING * searching + propagated + OPENING + by_rules(shape, resources),
     };
     [
         planned(Stage::Rules, config.rules.seconds),
         planned(Stage::Embeddings, embedding),
         planned(Stage::Pretraining, alone),
         planned(Stage::Training, together),
+        planned(Stage::Propagation, propagating(shape, resources, &config.propagate)),
         ranking,
     ]
 }
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Config { system, embed, walk, rules, .. } = &self.config;
-        let [mining, embedding, alone, together, ranking] = self.seconds;
+        let Config { system, embed, walk, rules, propagate, .. } = &self.config;
+        let [mining, embedding, alone, together, propagation, ranking] = self.seconds;
         let about = |seconds: f64| match seconds {
             _ if seconds < 90.0 => format!("{:.0} s", seconds.max(1.0)),
             _ if seconds < 600.0 => format!("{:.1} min", seconds / 60.0).replace(".0", ""),
@@ -170,6 +182,13 @@ impl fmt::Display for Plan {
             let (width, hops, epochs) = (walk.dimension, walk.hops, walk.epochs);
             let walking = about(alone + together);
             write!(f, " walker of width {width}, {hops} hops, at most {epochs} epochs, about {walking};")?;
+        }
+        if stages.contains(&Stage::Propagation) {
+            write!(f, " propagator of {} layers of width {},", propagate.layers, propagate.width)?;
+            if propagate.frontier > 0 {
+                write!(f, " at most {} entities passing on a layer,", propagate.frontier)?;
+            }
+            write!(f, " about {};", about(propagation))?;
         }
         if let Some(missing) = self.missing {
             write!(f, " {missing};")?;
@@ -194,7 +213,7 @@ mod tests {
     const TWO_CORES: Resources = Resources { minutes: 10.0, threads: 2, cuda: false };
 
     fn shape(entities: usize, facts: usize) -> GraphSize {
-        GraphSize { entities, facts, training: facts, ranked: facts / 10 }
+        GraphSize { entities, relations: 40, facts, training: facts, ranked: facts / 10 }
     }
 
     #[test]
@@ -205,7 +224,7 @@ mod tests {
                     let shape = shape(entities, entities * degree / 2 + 1);
                     let plan = choose(&shape, &Resources { minutes, ..TWO_CORES });
                     plan.config.check().unwrap();
-                    let learning: f64 = plan.seconds[..4].iter().sum();
+                    let learning: f64 = plan.seconds[..5].iter().sum();
                     assert!(learning <= 60.0 * minutes, "{shape:?} {minutes} {plan}");
                 }
             }
@@ -244,7 +263,7 @@ mod tests {
         let many = choose(&shape(270_000, 2_400_000), &TWO_CORES);
         assert_eq!((many.config.system, many.config.rules.min_support), (System::Rules, 5));
         // Ranking takes its time, and mining leaves it.
-        assert!(many.seconds[4] > 10.0 && many.seconds.iter().sum::<f64>() <= 600.0, "{many}");
+        assert!(many.seconds[5] > 10.0 && many.seconds.iter().sum::<f64>() <= 600.0, "{many}");
     }
 
     #[test]
@@ -252,7 +271,7 @@ mod tests {
         let plan = choose(&shape(300, 3_000), &TWO_CORES);
         let set = |pairs: &[&str]| plan.with(&Layer::from_pairs(pairs.iter().copied()).unwrap()).unwrap();
         let rules = set(&["system=rules", "rules.seconds=123"]);
-        assert_eq!(rules.seconds[..4], [123.0, 0.0, 0.0, 0.0]);
+        assert_eq!(rules.seconds[..5], [123.0, 0.0, 0.0, 0.0, 0.0]);
         let said = rules.to_string();
         assert!(said.contains("rules up to length 3") && !said.contains("walker"), "{said}");
         assert_eq!(set(&[]), plan);
@@ -262,6 +281,22 @@ mod tests {
     #[test]
     fn the_plan_is_said_beforehand() {
         let said = choose(&shape(300, 3_000), &TWO_CORES).to_string();
-        assert!(said.starts_with("plan, about ") && said.contains("walker of width 64, 3 hops"), "{said}");
+        assert!(said.starts_with("plan, about ") && said.contains(" propagator of "), "{said}");
+        assert!(!said.contains("walker of"), "{said}");
+        let hasty = choose(&shape(5_000, 30_000), &TWO_CORES).to_string();
+        assert!(hasty.contains("walker of width") && !hasty.contains("propagator of"), "{hasty}");
+    }
+
+    #[test]
+    fn a_card_always_has_a_propagator() {
+        for (entities, facts) in [(300, 3_000), (15_000, 270_000), (2_000_000, 10_000_000)] {
+            let plan = choose(&shape(entities, facts), &Resources { cuda: true, ..TWO_CORES });
+            let Config { system, blend, .. } = &plan.config;
+            assert_eq!((*system, blend.with_propagator, blend.with_walker), (System::Blend, true, false));
+            assert!(plan.to_string().contains("layers of width 32"), "{plan}");
+        }
+        let long = Resources { cuda: true, minutes: 600.0, ..TWO_CORES };
+        let huge = choose(&shape(2_000_000, 10_000_000), &long);
+        assert!(huge.to_string().contains("entities passing on a layer"), "{huge}");
     }
 }

@@ -6,6 +6,7 @@
 mod budget;
 mod choose;
 mod networks;
+mod propagation;
 mod stage;
 
 pub use budget::{TimeBudget, Timed};

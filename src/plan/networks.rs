@@ -3,9 +3,11 @@
 //! The estimates count multiply-adds and divide by the measured throughput of a core; they choose sizes and numbers of
 //! epochs, and are easily off by a factor of two.
 
+use super::propagation::fitting_propagator;
 use crate::embed::{self, LARGE, ModelKind, Settings};
 use crate::eval::Side;
 use crate::graph::Dataset;
+use crate::propagate::PropagateSettings;
 use crate::walk::{Pool, WalkConfig};
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +29,8 @@ const DENSE: f64 = 15.0;
 const WALKING: f64 = 0.5;
 /// The embedding model's share.
 const EMBEDDING: f64 = 0.3;
+/// Its share beside a propagator.
+const BESIDE: f64 = 0.25;
 /// Its share if there is no time for a walker.
 const ALONE: f64 = 0.65;
 /// What an epoch of the relation agent alone costs, an epoch of both being 1: it is one of two agents.
@@ -49,6 +53,8 @@ const DIMENSIONS: [usize; 3] = [200, 100, 64];
 pub struct GraphSize {
     /// How many entities there are.
     pub entities: usize,
+    /// How many relations.
+    pub relations: usize,
     /// How many facts.
     pub facts: usize,
     /// How many training queries the walker has.
@@ -62,6 +68,7 @@ impl GraphSize {
     pub fn of(dataset: &Dataset) -> Self {
         Self {
             entities: dataset.names.entities.len(),
+            relations: dataset.names.relations.len(),
             facts: dataset.known.facts.len(),
             training: dataset.known.queries.len(),
             ranked: dataset.test.len(),
@@ -75,7 +82,7 @@ impl GraphSize {
         self.entities < LARGE
     }
 
-    fn degree(&self) -> f64 {
+    pub(super) fn degree(&self) -> f64 {
         2.0 * self.facts as f64 / self.entities.max(1) as f64
     }
 
@@ -102,7 +109,7 @@ impl Resources {
     }
 
     /// Multiply-adds in a second.
-    fn rate(&self) -> f64 {
+    pub(super) fn rate(&self) -> f64 {
         1e9 * A_CORE * if self.cuda { A_CARD } else { self.threads as f64 }
     }
 }
@@ -123,25 +130,44 @@ pub struct Networks {
     pub walker: FittedNetwork<WalkConfig>,
     /// The embedding model.
     pub embedding: FittedNetwork<Settings>,
+    /// The propagator.
+    pub propagator: FittedNetwork<PropagateSettings>,
 }
 
 impl Networks {
-    /// Those for a graph of this shape with these resources. The embedding model goes first: beside rules it helps
-    /// more, and if there is no time for it, a walker without it would learn too little.
+    /// Those for a graph of this shape with these resources. A walker beside a propagator gets no weight
+    /// (results/NOTES.md, *Blends*), so there is one only where there is no time for a propagator.
     pub fn within(shape: &GraphSize, resources: &Resources) -> Self {
-        let walker = fitting_walker(shape, resources);
-        let embedding = fitting_embedding(shape, resources, EMBEDDING);
-        if shape.walker_adds() && walker.fits && embedding.settings.epochs >= EPOCHS_WANTED[0] {
-            return Self { walker, embedding };
-        }
-        let walker = FittedNetwork { fits: false, ..walker };
-        let embedding = fitting_embedding(shape, resources, ALONE);
-        if embedding.fits || shape.entities < LARGE {
-            return Self { walker, embedding };
-        }
-        // A softmax over a sample learns less from an epoch than one over all entities, so it comes last.
-        Self { walker, embedding: fitting_sampled(shape, resources, ALONE) }
+        let propagator = fitting_propagator(shape, resources);
+        let (walker, embedding) = match propagator.fits {
+            true => {
+                let walker = FittedNetwork { fits: false, ..fitting_walker(shape, resources) };
+                (walker, fitting_embedding(shape, resources, BESIDE))
+            }
+            false => walker_and_embedding(shape, resources),
+        };
+        Self { walker, embedding, propagator }
     }
+}
+
+/// A walker and an embedding model that share the time. The embedding model goes first: beside rules it helps more, and
+/// if there is no time for it, a walker without it would learn too little.
+fn walker_and_embedding(
+    shape: &GraphSize,
+    resources: &Resources,
+) -> (FittedNetwork<WalkConfig>, FittedNetwork<Settings>) {
+    let walker = fitting_walker(shape, resources);
+    let embedding = fitting_embedding(shape, resources, EMBEDDING);
+    if shape.walker_adds() && walker.fits && embedding.settings.epochs >= EPOCHS_WANTED[0] {
+        return (walker, embedding);
+    }
+    let walker = FittedNetwork { fits: false, ..walker };
+    let embedding = fitting_embedding(shape, resources, ALONE);
+    if embedding.fits || shape.entities < LARGE {
+        return (walker, embedding);
+    }
+    // A softmax over a sample learns less from an epoch than one over all entities, so it comes last.
+    (walker, fitting_sampled(shape, resources, ALONE))
 }
 
 /// The first of `sizes`, largest first, that gets its epochs; otherwise the smallest.
@@ -283,10 +309,11 @@ mod tests {
 
     #[test]
     fn networks_shrink_with_the_time_and_go_when_there_is_none() {
-        let shape = GraphSize { entities: 9_000, facts: 75_000, training: 75_000, ranked: 9_000 };
+        let shape =
+            GraphSize { entities: 9_000, relations: 40, facts: 75_000, training: 75_000, ranked: 9_000 };
         let sizes = |minutes: f64| {
-            let Networks { walker, embedding } =
-                Networks::within(&shape, &Resources { minutes, threads: 2, cuda: false });
+            let resources = Resources { minutes, threads: 2, cuda: false };
+            let (walker, embedding) = walker_and_embedding(&shape, &resources);
             let (width, dimension) = (walker.settings.dimension, embedding.settings.dimension);
             (walker.fits.then_some(width), embedding.fits.then_some(dimension))
         };
@@ -300,7 +327,8 @@ mod tests {
     #[test]
     fn a_graph_too_large_for_a_softmax_over_all_entities_has_one_over_a_sample() {
         // The packages of a distribution; a tenth each for validation and test.
-        let shape = GraphSize { entities: 151_414, facts: 738_689, training: 738_689, ranked: 92_336 };
+        let shape =
+            GraphSize { entities: 151_414, relations: 40, facts: 738_689, training: 738_689, ranked: 92_336 };
         let planned = |minutes: f64| {
             let resources = Resources { minutes, threads: 2, cuda: false };
             let FittedNetwork { settings, fits } = Networks::within(&shape, &resources).embedding;
@@ -318,8 +346,8 @@ mod tests {
     fn a_large_graph_has_its_time_for_the_embedding_model() {
         let resources = Resources { minutes: 30.0, threads: 2, cuda: false };
         let sizes = |entities: usize| {
-            let shape = GraphSize { entities, facts: 75_000, training: 75_000, ranked: 9_000 };
-            let Networks { walker, embedding } = Networks::within(&shape, &resources);
+            let shape = GraphSize { entities, relations: 40, facts: 75_000, training: 75_000, ranked: 9_000 };
+            let (walker, embedding) = walker_and_embedding(&shape, &resources);
             (walker.fits, embedding.settings.dimension)
         };
         let (with_walker, dimension) = sizes(40_000);
@@ -329,9 +357,9 @@ mod tests {
 
     #[test]
     fn a_dense_graph_has_an_embedding_sooner_than_a_walker() {
-        let shape = GraphSize { entities: 500, facts: 50_000, training: 50_000, ranked: 0 };
+        let shape = GraphSize { entities: 500, relations: 40, facts: 50_000, training: 50_000, ranked: 0 };
         let resources = Resources { minutes: 0.2, threads: 2, cuda: false };
-        let Networks { walker, embedding } = Networks::within(&shape, &resources);
+        let (walker, embedding) = walker_and_embedding(&shape, &resources);
         assert_eq!((walker.fits, embedding.fits), (false, true));
     }
 }

@@ -214,9 +214,8 @@ impl Blend {
         }
         let mut given = DIRECTIONS.map(|direction| *self.given(direction));
         let adds = self.without_harmful(&mut judged, &mut given);
-        let [tail, head] = [0, 1].map(|at| {
-            fit(if judged[at].len() < FEWEST { &[] } else { &judged[at] }, &given[at])
-        });
+        let [tail, head] =
+            [0, 1].map(|at| fit(if judged[at].len() < FEWEST { &[] } else { &judged[at] }, &given[at]));
         let mut recipe = Recipe::fitted(&tail, &head, names);
         recipe.adds = adds.iter().map(|(name, added)| ((*name).to_owned(), added.mrr)).collect();
         progress.end(&self.shown(&recipe));

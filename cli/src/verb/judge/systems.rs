@@ -52,8 +52,12 @@ impl Systems {
         );
         let names = self.named()?;
         let device = common.device_for_many()?;
-        let options =
-            OpenOptions { data: self.data.clone(), device: Some(device), first: true, ..OpenOptions::DEFAULT };
+        let options = OpenOptions {
+            data: self.data.clone(),
+            device: Some(device),
+            first: true,
+            ..OpenOptions::DEFAULT
+        };
         let mut contenders: Vec<Option<Contender>> = Vec::new();
         for (path, name) in self.systems.iter().zip(&names) {
             let opened = path.is_dir().then(|| anyhow::Ok(Contender::run(name, options.open(path)?)?));

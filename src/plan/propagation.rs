@@ -1,0 +1,207 @@
+//! The propagator for a graph within the time: its size, how many queries it is taught, and what that costs.
+//!
+//! Operations are counted as in `networks`: an entity that messages have reached is updated, and every edge of one that
+//! passes on carries a message. A message moves more than it multiplies, so it counts as several multiply-adds.
+
+use super::networks::{FittedNetwork, GraphSize, Resources};
+use crate::propagate::PropagateSettings;
+
+/// Its share of the time.
+pub const PROPAGATING: f64 = 0.5;
+/// Layers and widths, the largest first.
+const SIZES: [[usize; 2]; 2] = [[6, 32], [4, 32]];
+/// Multiply-adds that a number of a message counts for, on a CPU and on a GPU: it is moved more than multiplied. An H200
+/// takes 1.1 ms a training query on FB15k-237 (results/NOTES.md), which the updates alone nearly account for.
+const A_MESSAGE: [f64; 2] = [10.0, 2.0];
+/// Giga multiply-adds per second and core, in products as small as these. Two busy cores took 35 ms a query on WN18RR
+/// (docs/performance.md) and 0.8 ms a training query on UMLS (results/NOTES.md); this is slow enough for the first.
+const A_CORE: f64 = 8.0;
+/// Aggregates and their scalings, by which an update multiplies: four of them three times, and the state itself.
+const AN_UPDATE: f64 = 13.0;
+/// Multiply-adds that every entity counts for, reached or not: its score, the softmax over all, its rank.
+const A_SCORE: f64 = 50.0;
+/// The largest share of the time that ranking may take.
+const RANKING: f64 = 0.2;
+/// A training query costs this many times a forward pass.
+const BACKWARD: f64 = 3.0;
+/// Passes over the training queries at most: small graphs are learnt by heart within a few (results/NOTES.md).
+const MOST_PASSES: f64 = 4.0;
+/// Passes without which it is left out on a CPU: with less, the time is better spent on the embedding model. On a card
+/// FB15k-237 had 39.6 after a twelfth of a pass in 46 s (results/NOTES.md), so there is always time.
+const LEAST_PASSES: f64 = 0.5;
+/// Validations during a training.
+const LOOKS: usize = 8;
+/// Bytes of a number of a state while a query is learnt: by benches/README.md FB15k-237 takes 2,356 MiB for 16 queries.
+const BYTES: f64 = 56.0;
+/// Bytes of a weight of a link while it is learnt: itself, its gradient, two moments of Adam.
+const A_WEIGHT: f64 = 16.0;
+/// Memory that a training may take, on a CPU and on a GPU.
+const MEMORY: [f64; 2] = [2e9, 8e9];
+/// A bound on the frontier below this would leave out too much.
+const LEAST_FRONTIER: usize = 100;
+
+/// The propagator that suits a graph, and whether there is time for it.
+pub fn fitting_propagator(shape: &GraphSize, resources: &Resources) -> FittedNetwork<PropagateSettings> {
+    let sized = |&[layers, width]: &[usize; 2]| {
+        let plain = PropagateSettings { layers, width, ..PropagateSettings::default() };
+        within_memory(shape, resources, plain).and_then(|settings| taught(shape, resources, settings))
+    };
+    match SIZES.iter().find_map(sized) {
+        Some(settings) => FittedNetwork { settings, fits: true },
+        None => FittedNetwork { settings: PropagateSettings::default(), fits: false },
+    }
+}
+
+/// `settings` with a frontier that memory has room for; `None` if that is too narrow to reach anything, and on a CPU, where
+/// a graph that cannot be reached whole is too large.
+fn within_memory(
+    shape: &GraphSize,
+    resources: &Resources,
+    settings: PropagateSettings,
+) -> Option<PropagateSettings> {
+    let numbers = (MEMORY[usize::from(resources.cuda)] - A_WEIGHT * weights(shape, &settings))
+        / (BYTES * (settings.batch * settings.width) as f64);
+    if reached(shape, &settings).iter().sum::<f64>() <= numbers {
+        return Some(settings);
+    }
+    if !resources.cuda {
+        return None;
+    }
+    // In every layer those that pass on reach so many more each, who stay reached.
+    let layers = settings.layers as f64;
+    let frontier = (numbers / (0.5 * layers * (layers + 1.0) * shape.degree().max(1.0))) as usize;
+    (frontier >= LEAST_FRONTIER).then_some(PropagateSettings { frontier, ..settings })
+}
+
+/// `settings` with as many queries as there is time for; `None` if those are too few.
+fn taught(
+    shape: &GraphSize,
+    resources: &Resources,
+    settings: PropagateSettings,
+) -> Option<PropagateSettings> {
+    let all = 2.0 * shape.training as f64;
+    let in_time = PROPAGATING * resources.seconds() / query(shape, resources, &settings);
+    let ranks_in_time = propagated(shape, resources, &settings) <= RANKING * resources.seconds();
+    if !ranks_in_time || (in_time < LEAST_PASSES * all && !resources.cuda) {
+        return None;
+    }
+    let queries = in_time.min(MOST_PASSES * all).max(1.0);
+    let epochs = LOOKS;
+    let epoch_queries = ((queries / epochs as f64).ceil() as usize).max(1);
+    // A short training is still to reach its learning rate.
+    let warm_up = (queries / settings.batch as f64 / 10.0).clamp(1.0, settings.warm_up as f64) as u64;
+    Some(PropagateSettings { epochs, epoch_queries, warm_up, ..settings })
+}
+
+/// Seconds of a training query.
+fn query(shape: &GraphSize, resources: &Resources, settings: &PropagateSettings) -> f64 {
+    BACKWARD * forward(shape, resources, settings) / rate(resources)
+}
+
+/// Multiply-adds in a second.
+fn rate(resources: &Resources) -> f64 {
+    if resources.cuda { resources.rate() } else { 1e9 * A_CORE * resources.threads as f64 }
+}
+
+/// Numbers that the weights of the links are made of, in all layers: each is used once a query.
+fn weights(shape: &GraphSize, settings: &PropagateSettings) -> f64 {
+    let width = settings.width as f64;
+    let each = if settings.weights_of_query(shape.relations) { width * width } else { width };
+    (settings.layers * 2 * shape.relations) as f64 * each
+}
+
+/// Multiply-adds of a query's forward pass.
+fn forward(shape: &GraphSize, resources: &Resources, settings: &PropagateSettings) -> f64 {
+    let width = settings.width as f64;
+    let rows = reached(shape, settings);
+    // What a layer has reached passes on in the next; at first the subject alone.
+    let passing: f64 = 1.0 + rows[..rows.len() - 1].iter().map(|&rows| bounded(rows, settings)).sum::<f64>();
+    let messages = passing * shape.degree().max(1.0) * width * A_MESSAGE[usize::from(resources.cuda)];
+    let scores = shape.entities as f64 * A_SCORE;
+    let updates = rows.iter().sum::<f64>() * AN_UPDATE * width * width;
+    messages + scores + updates + weights(shape, settings)
+}
+
+/// Entities that messages have reached after each layer.
+fn reached(shape: &GraphSize, settings: &PropagateSettings) -> Vec<f64> {
+    let (degree, entities) = (shape.degree().max(1.0), shape.entities.max(1) as f64);
+    let mut here = 1.0;
+    let layer = |_| {
+        here = (here + bounded(here, settings) * degree).min(entities);
+        here
+    };
+    (0..settings.layers).map(layer).collect()
+}
+
+fn bounded(rows: f64, settings: &PropagateSettings) -> f64 {
+    if settings.frontier == 0 { rows } else { rows.min(settings.frontier as f64) }
+}
+
+/// Seconds of a training with `settings`.
+pub fn propagating(shape: &GraphSize, resources: &Resources, settings: &PropagateSettings) -> f64 {
+    let all = 2 * shape.training;
+    let epoch = if settings.epoch_queries == 0 { all } else { settings.epoch_queries };
+    let seconds = (settings.epochs * epoch) as f64 * query(shape, resources, settings);
+    seconds.min(PROPAGATING * resources.seconds())
+}
+
+/// Seconds of answering all queries that are ranked in the end.
+pub fn propagated(shape: &GraphSize, resources: &Resources, settings: &PropagateSettings) -> f64 {
+    shape.ranked as f64 * forward(shape, resources, settings) / rate(resources)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CPU: Resources = Resources { minutes: 10.0, threads: 2, cuda: false };
+    const CARD: Resources = Resources { cuda: true, ..CPU };
+
+    fn shape(entities: usize, facts: usize) -> GraphSize {
+        GraphSize { entities, relations: 40, facts, training: facts, ranked: facts / 10 }
+    }
+
+    #[test]
+    fn small_graphs_have_a_propagator_on_a_cpu_and_dense_ones_only_on_a_card() {
+        let (small, dense) = (shape(135, 5_216), shape(14_541, 272_115));
+        assert!(fitting_propagator(&small, &CPU).fits);
+        assert!(!fitting_propagator(&dense, &CPU).fits);
+        let on_card = fitting_propagator(&dense, &CARD);
+        assert!(on_card.fits);
+        assert_eq!((on_card.settings.layers, on_card.settings.width, on_card.settings.frontier), (6, 32, 0));
+        // No less is done with more time.
+        let hurried = fitting_propagator(&small, &Resources { minutes: 0.5, ..CPU }).settings;
+        assert!(hurried.layers <= fitting_propagator(&small, &CPU).settings.layers);
+    }
+
+    #[test]
+    fn hundreds_of_thousands_of_relations_have_more_weights_than_there_is_memory_for() {
+        let many = GraphSize { relations: 333_000, ..shape(5_003, 1_000_000) };
+        assert!(!fitting_propagator(&many, &CPU).fits && !fitting_propagator(&many, &CARD).fits);
+    }
+
+    #[test]
+    fn a_graph_that_is_too_large_to_be_reached_whole_gets_a_bounded_frontier() {
+        let long = Resources { minutes: 600.0, ..CARD };
+        let huge = fitting_propagator(&shape(3_000_000, 30_000_000), &long).settings;
+        assert!(huge.frontier >= LEAST_FRONTIER, "{huge:?}");
+        let rows: f64 = reached(&shape(3_000_000, 30_000_000), &huge).iter().sum();
+        assert!(rows * (huge.batch * huge.width) as f64 * BYTES <= 1.1 * MEMORY[1]);
+    }
+
+    #[test]
+    fn a_training_is_no_longer_than_its_share_nor_than_it_helps() {
+        for (entities, facts) in [(30, 100), (135, 5_216), (40_943, 86_835), (14_541, 272_115)] {
+            for resources in [CPU, CARD] {
+                let shape = shape(entities, facts);
+                let FittedNetwork { settings, fits } = fitting_propagator(&shape, &resources);
+                if fits {
+                    let taught = settings.epochs * settings.epoch_queries;
+                    assert!(taught as f64 <= MOST_PASSES * 2.0 * facts as f64 + LOOKS as f64);
+                    assert!(propagating(&shape, &resources, &settings) <= PROPAGATING * resources.seconds());
+                    settings.check().unwrap();
+                }
+            }
+        }
+    }
+}
