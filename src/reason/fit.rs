@@ -277,7 +277,7 @@ pub fn added_by(directions: &[(&[Judged], &Row)], places: &[usize]) -> Added {
     let mut gains = Vec::new();
     for &(queries, given) in directions {
         let without = leaving_out(queries, places);
-        let [with, without] = [queries, &without].map(|queries| cross_fitted(queries, given));
+        let [with, without] = [queries, without.as_slice()].map(|queries| cross_fitted(queries, given));
         gains.extend(with.iter().zip(without).map(|(with, without)| with - without));
     }
     Added::of(&gains)
