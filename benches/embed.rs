@@ -39,6 +39,7 @@ fn main() {
         seed: 1,
         device: &device,
         folder: None,
+        warm: None,
     };
     let ours = train(task, &Silent).expect("training works").summary;
     let step = ours.epoch_seconds / steps as f64;

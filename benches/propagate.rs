@@ -129,7 +129,8 @@ fn steps_alone(
         PropagateSettings { removal, epochs: 3, epoch_queries: steps * settings.batch, ..settings.clone() };
     let known = Known { valid: std::sync::Arc::default(), ..dataset.known.clone() };
     let size = (dataset.names.entities.len(), dataset.names.relations.len());
-    let task = PropagateTask { known: &known, size, settings: &settings, seed: 1, device, folder: None };
+    let task =
+        PropagateTask { known: &known, size, settings: &settings, seed: 1, device, folder: None, warm: None };
     let made = train(task, &Silent)?;
     let times = made.summary.history[1..].iter().filter_map(|metric| metric.figures["step_ms"].as_f64());
     let best = times.fold(f64::INFINITY, f64::min);
@@ -272,8 +273,15 @@ fn learn(
     if dataset.known.has_own_graph() {
         known.valid = std::sync::Arc::default();
     }
-    let task =
-        PropagateTask { known: &known, size, settings: &settings, seed: options.seed, device, folder: None };
+    let task = PropagateTask {
+        known: &known,
+        size,
+        settings: &settings,
+        seed: options.seed,
+        device,
+        folder: None,
+        warm: None,
+    };
     let begun = Instant::now();
     let made = train(task, &Printing)?;
     let trained = begun.elapsed().as_secs_f64();

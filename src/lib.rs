@@ -49,6 +49,7 @@ pub mod report;
 pub mod rule;
 pub mod run;
 pub mod settings;
+pub mod shard;
 pub mod shown;
 #[cfg(test)]
 #[path = "../tests/skip/mod.rs"]

@@ -28,8 +28,9 @@ const LAW: &[Room] = &[
     Room { name: "graph", knows: &[] },
     Room { name: "generate", knows: &["graph"] },
     Room { name: "tensor", knows: &[] },
-    Room { name: "eval", knows: &["graph"] },
-    Room { name: "rule", knows: &["graph", "eval"] },
+    Room { name: "shard", knows: &["graph"] },
+    Room { name: "eval", knows: &["graph", "shard"] },
+    Room { name: "rule", knows: &["graph", "eval", "shard"] },
     Room { name: "train", knows: &["graph", "tensor", "eval"] },
     Room { name: "embed", knows: &["graph", "tensor", "eval", "train"] },
     Room { name: "walk", knows: &["graph", "tensor", "eval", "train"] },
@@ -59,7 +60,9 @@ const LAW: &[Room] = &[
     },
     Room {
         name: "ask",
-        knows: &["run", "config", "plan", "reason", "graph", "tensor", "rule", "embed", "walk", "eval"],
+        knows: &[
+            "run", "config", "plan", "reason", "graph", "tensor", "rule", "embed", "walk", "eval", "shard",
+        ],
     },
     Room { name: "judge", knows: &["ask", "run", "reason", "graph", "rule"] },
     Room {

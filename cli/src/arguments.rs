@@ -105,6 +105,8 @@ pub enum Verb {
     Explain(verb::explain::Explain),
     /// Write the missing facts themselves, best first, each with its probability and reason
     Complete(verb::complete::Complete),
+    /// Put the parts together that mine, predict, evaluate and complete make with --shard
+    Merge(verb::merge::Merge),
     /// Run rows of the paper's tables, ours beside the published
     Reproduce(verb::reproduce::Reproduce),
     /// Make one HTML page about runs: tables, curves, answers with their paths

@@ -10,6 +10,7 @@ mod console;
 mod data;
 mod http;
 mod judge;
+mod part;
 mod protocol;
 mod serve;
 mod system;

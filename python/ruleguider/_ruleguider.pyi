@@ -20,7 +20,10 @@ __all__ = [
     "Predictions",
     "Rules",
     "apply",
+    "is_whole",
+    "merge",
     "mine",
+    "mine_shard",
     "View",
     "command",
     "VERSION",
@@ -47,6 +50,9 @@ class Graph:
     ) -> Graph: ...
     @staticmethod
     def demonstration() -> Graph: ...
+    @staticmethod
+    def unpack(name: str, bytes: bytes) -> Graph: ...
+    def pack(self) -> bytes: ...
     @staticmethod
     def from_ids(
         name: str,
@@ -102,7 +108,12 @@ class Model:
     ) -> Model: ...
     @staticmethod
     def open(
-        path: _Path, data: _Path | None, device: str, threads: int | None, beam: int | None
+        path: _Path,
+        data: _Path | None,
+        device: str,
+        threads: int | None,
+        beam: int | None,
+        kept: bool = False,
     ) -> Model: ...
     def predict(self, subject: str, relation: str, top: int) -> str: ...
     def predict_many(
@@ -119,6 +130,24 @@ class Model:
     ) -> str: ...
     def evaluate(
         self, split: str, direction: str, ties: str, leave_out_unseen: bool, bars: _Bars | None
+    ) -> str: ...
+    def predict_shard(self, queries: _Path, top: int, shard: str, out: _Path) -> str: ...
+    def evaluate_shard(
+        self,
+        split: str,
+        direction: str,
+        ties: str,
+        leave_out_unseen: bool,
+        shard: str,
+        out: _Path,
+    ) -> str: ...
+    def complete_shard(
+        self,
+        relations: list[str],
+        top: int | None,
+        min_probability: float | None,
+        shard: str,
+        out: _Path,
     ) -> str: ...
     def rules(self) -> Rules: ...
     def entity_embeddings(self) -> View: ...
@@ -156,24 +185,12 @@ class Rules:
     def save(self, path: _Path) -> None: ...
     def html(self, plain: str) -> str: ...
 
-def mine(
-    graph: Graph,
-    types: list[str] | None,
-    seconds: float | None,
-    samples: int | None,
-    max_length: int | None,
-    max_acyclic_length: int | None,
-    min_support: int | None,
-    min_confidence: float | None,
-    unseen: float | None,
-    object_identity: bool,
-    heads: list[str],
-    max_bodies: int | None,
-    max_groundings: int | None,
-    learn_valid: bool,
-    seed: int,
-    bars: _Bars | None,
-) -> Rules: ...
+def mine(graph: Graph, mining: dict[str, Any], bars: _Bars | None) -> Rules: ...
+def mine_shard(
+    graph: Graph, mining: dict[str, Any], shard: str, out: _Path, bars: _Bars | None
+) -> str: ...
+def is_whole(part: _Path) -> bool: ...
+def merge(parts: Sequence[_Path], out: _Path | None) -> str: ...
 def apply(
     graph: Graph,
     rules: Rules,

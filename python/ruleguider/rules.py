@@ -84,6 +84,7 @@ def mine(
     types: Sequence[str] | None = None,
     seconds: float | None = None,
     samples: int | None = None,
+    saturate: bool = False,
     max_length: int | None = None,
     max_acyclic_length: int | None = None,
     min_support: int | None = None,
@@ -100,7 +101,7 @@ def mine(
     """Finds rules, the most confident first. What is not given is as on the command line (`ruleguider mine --help`).
 
     `types` are some of `cyclic`, `acyclic` and `zero`. Mining ends after `seconds`, or when everything is counted; with
-    `samples` instead of seconds the same seed gives the same rules. `heads` are the relations to mine rules for. Ctrl-C
+    `samples` instead of seconds, or with `saturate`, which waits for everything, the same seed gives the same rules. `heads` are the relations to mine rules for. Ctrl-C
     ends it with `KeyboardInterrupt`.
 
     >>> rules = rg.mine(graph, types=["cyclic"], samples=1000, progress=False)
@@ -108,26 +109,56 @@ def mine(
     True
     """
     read = Graph.of(graph)
+    mining = _mining(
+        types=types,
+        seconds=seconds,
+        samples=samples,
+        saturate=saturate,
+        max_length=max_length,
+        max_acyclic_length=max_acyclic_length,
+        min_support=min_support,
+        min_confidence=min_confidence,
+        unseen=unseen,
+        object_identity=object_identity,
+        heads=heads,
+        max_bodies=max_bodies,
+        max_groundings=max_groundings,
+        learn_valid=learn_valid,
+        seed=seed,
+    )
     with shown(progress) as bars:
-        rules = _ruleguider.mine(
-            read._graph,
-            None if types is None else _words("types", types),
-            seconds,
-            samples,
-            max_length,
-            max_acyclic_length,
-            min_support,
-            min_confidence,
-            unseen,
-            object_identity,
-            _words("heads", heads),
-            max_bodies,
-            max_groundings,
-            learn_valid,
-            seed,
-            bars,
-        )
-    return Rules(rules)
+        return Rules(_ruleguider.mine(read._graph, mining, bars))
+
+
+# What is said of mining where nothing is said.
+_MINING: dict[str, Any] = {
+    "types": None,
+    "seconds": None,
+    "samples": None,
+    "saturate": False,
+    "max_length": None,
+    "max_acyclic_length": None,
+    "min_support": None,
+    "min_confidence": None,
+    "unseen": None,
+    "object_identity": True,
+    "heads": (),
+    "max_bodies": None,
+    "max_groundings": None,
+    "learn_valid": False,
+    "seed": 1,
+}
+
+
+def _mining(**given: Any) -> dict[str, Any]:
+    """What to mine and how, as the library takes it."""
+    if unknown := given.keys() - _MINING.keys():
+        raise TypeError(f"mine: unexpected {', '.join(sorted(unknown))}")
+    mining = {**_MINING, **given}
+    if mining["types"] is not None:
+        mining["types"] = _words("types", mining["types"])
+    mining["heads"] = _words("heads", mining["heads"])
+    return mining
 
 
 def apply(

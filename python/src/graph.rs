@@ -5,7 +5,9 @@ use crate::ids::numbered;
 use crate::job::work;
 use crate::view::View;
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PySequence, PyString};
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyInt, PySequence, PyString};
+use ruleguider::ask::AskError;
 use ruleguider::graph::{
     Dataset, Division, EntityId, GraphError, MemoryTriples, ReadOptions, SplitShares, Triple, Vocabulary,
     read, read_file,
@@ -70,6 +72,26 @@ impl Graph {
     #[staticmethod]
     fn demonstration() -> Self {
         Self { source: Source::Demonstration, dataset: ruleguider::generate::demonstration() }
+    }
+
+    /// The graph that was packed, called `name`.
+    #[staticmethod]
+    fn unpack(py: Python<'_>, name: String, bytes: PyBackedBytes) -> PyResult<Self> {
+        let dataset = work(py, None, move |_| {
+            let damaged = |error| AskError::Cannot(format!("a packed graph is damaged: {error}"));
+            ruleguider::run::unpack(&bytes).map_err(damaged)
+        })?;
+        Ok(Self { source: Source::Kept { name }, dataset })
+    }
+
+    /// All of it as bytes, to be sent to other processes.
+    fn pack<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let dataset = self.dataset.clone();
+        let bytes = work(py, None, move |_| {
+            let failed = |error| AskError::Cannot(format!("the graph cannot be packed: {error}"));
+            ruleguider::run::pack(&dataset).map_err(failed)
+        })?;
+        Ok(PyBytes::new(py, &bytes))
     }
 
     /// Triples of ids.

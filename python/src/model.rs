@@ -9,13 +9,14 @@ use crate::view::View;
 use pyo3::prelude::*;
 use ruleguider::ask::{
     AskError, CompleteOptions, EmbeddingOpinion, Explanation, GroundedRule, HeldOut, MissingFact,
-    OpenOptions, Prediction, Shard,
+    OpenOptions, Prediction,
 };
 use ruleguider::config::Layer;
 use ruleguider::eval::Split;
 use ruleguider::graph::{Link, Query};
 use ruleguider::report::figure;
 use ruleguider::run::Source;
+use ruleguider::shard::Shard;
 use ruleguider::tensor::{Device, DeviceChoice};
 use ruleguider::{Learn, Model as Learnt};
 use serde::Serialize;
@@ -86,7 +87,7 @@ impl Model {
 
     /// Opens the run at `path`.
     #[staticmethod]
-    #[pyo3(signature = (path, data, device, threads, beam))]
+    #[pyo3(signature = (path, data, device, threads, beam, kept=false))]
     fn open(
         py: Python<'_>,
         path: PathBuf,
@@ -94,10 +95,11 @@ impl Model {
         device: &str,
         threads: Option<usize>,
         beam: Option<usize>,
+        kept: bool,
     ) -> PyResult<Self> {
         let device = self::device(device, threads)?;
         let model = work(py, None, move |_| {
-            OpenOptions { data, device: Some(device()?), beam, ..OpenOptions::DEFAULT }.open(path)
+            OpenOptions { data, device: Some(device()?), beam, kept, ..OpenOptions::DEFAULT }.open(path)
         })?;
         Ok(Self { model: Arc::new(model) })
     }
@@ -153,14 +155,7 @@ impl Model {
         wait_for_ending(py)?;
         let model = Arc::clone(&self.model);
         work(py, bars.as_ref(), move |progress| {
-            let links: Vec<Link> =
-                relations.iter().map(|name| model.index().link(name)).collect::<Result<_, _>>()?;
-            let min_probability = match min_probability {
-                None => model.usual_probability(top)?,
-                given => given,
-            };
-            let (shard, workers) = (Shard::WHOLE, workers(&model));
-            let options = CompleteOptions { links, top, min_probability, shard, workers };
+            let options = complete_options(&model, &relations, top, min_probability)?;
             Ok(match out {
                 Some(out) => text(&model.complete(&options, &out, progress)?),
                 None => text(&model.missing_facts(&options, progress)?),
@@ -185,6 +180,61 @@ impl Model {
         work(py, bars.as_ref(), move |progress| {
             let device = model.device().clone();
             device.inside(|| Ok(text(&model.evaluate(split, protocol, progress)?)))
+        })
+    }
+
+    /// Answers a part of a file of queries, into the file `out`; what became of it, as JSON.
+    fn predict_shard(
+        &self,
+        py: Python<'_>,
+        queries: PathBuf,
+        top: usize,
+        shard: &str,
+        out: PathBuf,
+    ) -> PyResult<String> {
+        let (model, shard) = (Arc::clone(&self.model), part(shard)?);
+        work(py, None, move |progress| {
+            Ok(text(&model.predict_shard(&queries, top, shard, workers(&model), &out, progress)?))
+        })
+    }
+
+    /// Ranks a part of a split, into the file `out`; what became of it, as JSON.
+    #[pyo3(signature = (split, direction, ties, leave_out_unseen, shard, out))]
+    #[allow(clippy::too_many_arguments)]
+    fn evaluate_shard(
+        &self,
+        py: Python<'_>,
+        split: &str,
+        direction: &str,
+        ties: &str,
+        leave_out_unseen: bool,
+        shard: &str,
+        out: PathBuf,
+    ) -> PyResult<String> {
+        let (split, protocol): (Split, _) =
+            (chosen("split", split)?, protocol(direction, ties, leave_out_unseen)?);
+        let (model, shard) = (Arc::clone(&self.model), part(shard)?);
+        work(py, None, move |progress| {
+            let device = model.device().clone();
+            device.inside(|| Ok(text(&model.evaluate_shard(split, &[], protocol, shard, &out, progress)?)))
+        })
+    }
+
+    /// Completes a part of the graph, into the file `out`; what became of it, as JSON.
+    #[pyo3(signature = (relations, top, min_probability, shard, out))]
+    fn complete_shard(
+        &self,
+        py: Python<'_>,
+        relations: Vec<String>,
+        top: Option<usize>,
+        min_probability: Option<f64>,
+        shard: &str,
+        out: PathBuf,
+    ) -> PyResult<String> {
+        let (model, shard) = (Arc::clone(&self.model), part(shard)?);
+        work(py, None, move |progress| {
+            let options = complete_options(&model, &relations, top, min_probability)?;
+            Ok(text(&model.complete_shard(&options, shard, &out, progress)?))
         })
     }
 
@@ -259,6 +309,25 @@ impl Model {
             Ok(View::rows(matrix, first, step)?)
         })
     }
+}
+
+fn part(shard: &str) -> PyResult<Shard> {
+    shard.parse().map_err(|error: String| wrong(error))
+}
+
+/// Which missing facts are asked for.
+fn complete_options(
+    model: &Learnt,
+    relations: &[String],
+    top: Option<usize>,
+    min_probability: Option<f64>,
+) -> Result<CompleteOptions, AskError> {
+    let links: Vec<Link> = relations.iter().map(|name| model.index().link(name)).collect::<Result<_, _>>()?;
+    let min_probability = match min_probability {
+        None => model.usual_probability(top)?,
+        given => given,
+    };
+    Ok(CompleteOptions { links, top, min_probability, workers: workers(model) })
 }
 
 /// A card is one worker; on the CPU every thread is.

@@ -8,9 +8,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use ruleguider::ask::{AppliedRules, AskError, DrawnRule, NameIndex, Naming};
 use ruleguider::eval::{Protocol, Unseen};
-use ruleguider::graph::{Link, Names, RelationId};
+use ruleguider::graph::{Dataset, Link, Names, RelationId};
 use ruleguider::report::figure;
 use ruleguider::rule::{ApplyOptions, MineOptions, MiningBudget, RuleFile, ScoredRule, UNSEEN, write_rules};
+use ruleguider::shard::Shard;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -121,17 +122,14 @@ fn relation(names: &Arc<Names>, text: &str) -> Result<RelationId, AskError> {
     link.relation().ok_or_else(|| AskError::Cannot(format!("`{text}` is no relation of the graph")))
 }
 
-/// Finds rules. What is `None` is as the library has it.
-#[pyfunction]
-#[pyo3(signature = (graph, types, seconds, samples, max_length, max_acyclic_length, min_support, min_confidence, unseen,
-    object_identity, heads, max_bodies, max_groundings, learn_valid, seed, bars))]
-#[allow(clippy::too_many_arguments)]
-pub fn mine(
-    py: Python<'_>,
-    graph: &Graph,
+/// What to mine and how. What is `None` is as the library has it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Mining {
     types: Option<Vec<String>>,
     seconds: Option<f64>,
     samples: Option<u64>,
+    saturate: bool,
     max_length: Option<usize>,
     max_acyclic_length: Option<usize>,
     min_support: Option<u64>,
@@ -143,41 +141,97 @@ pub fn mine(
     max_groundings: Option<u64>,
     learn_valid: bool,
     seed: u64,
-    bars: Option<Bound<'_, PyAny>>,
-) -> PyResult<Rules> {
-    let usual = MineOptions::default();
-    let names = &graph.dataset.names;
-    let types = types.map(|words| words.iter().map(|word| chosen("types", word)).collect::<PyResult<_>>());
-    let heads: Result<_, AskError> = heads.iter().map(|head| relation(names, head)).collect();
-    let budget = match (seconds, samples) {
-        (Some(_), Some(_)) => return Err(wrong("seconds and samples: give one of the two")),
-        (_, Some(samples)) => MiningBudget::Samples(samples),
-        (Some(seconds), None) => MiningBudget::Seconds(seconds),
-        (None, None) => usual.budget,
-    };
-    let options = MineOptions {
-        types: types.unwrap_or_else(|| Ok(usual.types.clone()))?,
-        max_length: max_length.unwrap_or(usual.max_length),
-        max_acyclic_length: max_acyclic_length.unwrap_or(usual.max_acyclic_length),
-        budget,
-        seed,
-        min_support: min_support.unwrap_or(usual.min_support),
-        min_confidence: min_confidence.unwrap_or(usual.min_confidence),
-        unseen: unseen.unwrap_or(usual.unseen),
-        distinct: object_identity,
-        heads: heads.map_err(raised)?,
-        max_bodies: max_bodies.unwrap_or(usual.max_bodies),
-        max_groundings: max_groundings.unwrap_or(usual.max_groundings),
-        ..usual
-    };
-    let mut dataset = graph.dataset.clone();
-    let mined = work(py, bars.as_ref(), move |progress| {
-        if learn_valid {
+}
+
+impl Mining {
+    fn options(&self, names: &Arc<Names>) -> PyResult<MineOptions> {
+        let usual = MineOptions::default();
+        let named = |words: &Vec<String>| words.iter().map(|word| chosen("types", word)).collect();
+        let heads: Result<_, AskError> = self.heads.iter().map(|head| relation(names, head)).collect();
+        let budget = match (self.seconds, self.samples, self.saturate) {
+            (Some(seconds), None, false) => MiningBudget::Seconds(seconds),
+            (None, Some(samples), false) => MiningBudget::Samples(samples),
+            (None, None, true) => MiningBudget::Saturation,
+            (None, None, false) => usual.budget,
+            _ => return Err(wrong("seconds, samples and saturate: give one of them")),
+        };
+        Ok(MineOptions {
+            types: self.types.as_ref().map_or(Ok(usual.types), named)?,
+            min_length: usual.min_length,
+            max_length: self.max_length.unwrap_or(usual.max_length),
+            max_acyclic_length: self.max_acyclic_length.unwrap_or(usual.max_acyclic_length),
+            budget,
+            seed: self.seed,
+            min_support: self.min_support.unwrap_or(usual.min_support),
+            min_confidence: self.min_confidence.unwrap_or(usual.min_confidence),
+            unseen: self.unseen.unwrap_or(usual.unseen),
+            distinct: self.object_identity,
+            heads: heads.map_err(raised)?,
+            max_bodies: self.max_bodies.unwrap_or(usual.max_bodies),
+            keep: usual.keep,
+            max_groundings: self.max_groundings.unwrap_or(usual.max_groundings),
+        })
+    }
+
+    /// What there is to learn from.
+    fn dataset(&self, graph: &Graph) -> Dataset {
+        let mut dataset = graph.dataset.clone();
+        if self.learn_valid {
             dataset.known = dataset.known.with_valid_learnt();
         }
+        dataset
+    }
+}
+
+/// Finds rules.
+#[pyfunction]
+#[pyo3(signature = (graph, mining, bars))]
+pub fn mine(
+    py: Python<'_>,
+    graph: &Graph,
+    mining: Mining,
+    bars: Option<Bound<'_, PyAny>>,
+) -> PyResult<Rules> {
+    let names = &graph.dataset.names;
+    let (options, dataset) = (mining.options(names)?, mining.dataset(graph));
+    let mined = work(py, bars.as_ref(), move |progress| {
         Ok(ruleguider::rule::mine(&dataset.graph(), &options, progress)?)
     })?;
     Ok(Rules { saturation: Some(mined.saturation), ..Rules::new(mined.rules.into(), names) })
+}
+
+/// Finds the rules of a part, into the file `out`; what became of it, as JSON.
+#[pyfunction]
+#[pyo3(signature = (graph, mining, shard, out, bars))]
+pub fn mine_shard(
+    py: Python<'_>,
+    graph: &Graph,
+    mining: Mining,
+    shard: &str,
+    out: PathBuf,
+    bars: Option<Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let (options, dataset) = (mining.options(&graph.dataset.names)?, mining.dataset(graph));
+    let shard: Shard = shard.parse().map_err(|error: String| wrong(error))?;
+    work(py, bars.as_ref(), move |progress| {
+        let made = ruleguider::ask::mine_shard(&dataset, &options, shard, &out, progress)?;
+        Ok(serde_json::to_string(&made).expect("a report is plain data"))
+    })
+}
+
+/// Whether a file is a whole part.
+#[pyfunction]
+pub fn is_whole(py: Python<'_>, part: PathBuf) -> PyResult<bool> {
+    work(py, None, move |_| Ok(ruleguider::shard::is_whole(&part)))
+}
+
+/// Puts the parts of a work together; what came of it, as JSON.
+#[pyfunction]
+pub fn merge(py: Python<'_>, parts: Vec<PathBuf>, out: Option<PathBuf>) -> PyResult<String> {
+    work(py, None, move |_| {
+        let merged = ruleguider::ask::merge(&parts, out.as_deref())?;
+        Ok(serde_json::to_string(&merged).expect("plain data"))
+    })
 }
 
 /// Ranks a split by rules alone; the figures as JSON.

@@ -9,19 +9,19 @@ use super::AskError;
 use crate::config::{Config, System};
 use crate::graph::{Dataset, OtherRelations, Vocabulary};
 use crate::run::{Manifest, Source};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// Names that a note lists at most.
 const LISTED: usize = 3;
 
 /// What stays behind where a run answers on another graph.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherGraph {
     /// The name of the other data.
     pub data: String,
     /// Members of the run that know entities by name and cannot answer there.
-    pub members_left_out: Vec<&'static str>,
+    pub members_left_out: Vec<String>,
     /// Rules that name an entity which the other graph lacks.
     pub rules_left_out: usize,
     /// Relations of the other graph that the run has never seen.

@@ -1,6 +1,7 @@
 //! What can go wrong with a question.
 
 use crate::run::RunError;
+use crate::shard::ShardError;
 use std::path::PathBuf;
 
 /// Why learning or answering failed.
@@ -26,6 +27,9 @@ pub enum AskError {
         /// The run directory.
         path: PathBuf,
     },
+    /// Parts of a work.
+    #[error(transparent)]
+    Shard(#[from] ShardError),
     /// The run.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -41,6 +45,7 @@ impl AskError {
     pub fn is_mistake(&self) -> bool {
         match self {
             AskError::Name { .. } | AskError::Cannot(_) | AskError::ValidLearnt { .. } => true,
+            AskError::Shard(error) => !matches!(error, ShardError::Unwritable { .. }),
             AskError::Run(error) => error.is_mistake(),
         }
     }

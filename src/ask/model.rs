@@ -61,12 +61,14 @@ pub struct OpenOptions {
     pub on: Option<Source>,
     /// Whether to open the model whose figures were measured even where another has learnt all facts after it.
     pub first: bool,
+    /// Whether data that was read from a path is taken from the run's own copy, as where the run is but not its data.
+    pub kept: bool,
 }
 
 impl OpenOptions {
     /// The defaults.
     pub const DEFAULT: OpenOptions =
-        OpenOptions { data: None, device: None, beam: None, on: None, first: false };
+        OpenOptions { data: None, device: None, beam: None, on: None, first: false, kept: false };
 
     /// Opens the run at `path`.
     ///
@@ -107,6 +109,11 @@ impl OpenOptions {
             config = config.with(&Layer::from_pairs([format!("walk.beam={beam}").as_str()])?)?;
         }
         let (dataset, sum, on) = match &self.on {
+            None if self.kept && matches!(manifest.data, Source::Path { .. }) => {
+                let dataset = manifest.kept(path)?;
+                let sum = Checksum::of_known(&dataset.names, &dataset.known);
+                (dataset, sum, None)
+            }
             None => {
                 let (dataset, sum) = manifest.dataset(path, self.data.as_deref())?;
                 (dataset, sum, None)
@@ -118,7 +125,7 @@ impl OpenOptions {
                 let data = source.name();
                 let on = OtherGraph {
                     data,
-                    members_left_out,
+                    members_left_out: members_left_out.into_iter().map(str::to_owned).collect(),
                     relations_left_out,
                     facts_left_out,
                     rules_left_out: 0,

@@ -2,7 +2,7 @@
 
 use super::{AskError, Model, Probability};
 use crate::eval::calibration::{
-    Calibrator, RankedScores, Reliability, TOP, outcomes_on_test, outcomes_on_valid,
+    Calibrator, Outcome, RankedScores, Reliability, TOP, outcomes_on_test, outcomes_on_valid,
 };
 use crate::eval::{Split, of_relations};
 use crate::graph::{RelationId, evenly};
@@ -10,6 +10,7 @@ use crate::plan::Stage;
 use crate::progress::Progress;
 use crate::reason::Found;
 use crate::run::Stages;
+use crate::shard::Shard;
 
 /// The probabilities of the answers to one query.
 pub(super) struct Probabilities<'a> {
@@ -90,18 +91,29 @@ impl Model {
         progress: &dyn Progress,
     ) -> Result<Option<Reliability>, AskError> {
         let Some(calibrator) = &self.calibrator else { return Ok(None) };
+        let outcomes = self.outcomes(split, relations, Shard::WHOLE, progress)?;
+        let reliability = calibrator.reliability(&outcomes, TOP);
+        progress.end(&format_args!("expected calibration error {:.4}", reliability.ece));
+        Ok(Some(reliability))
+    }
+
+    /// The outcomes that probabilities are checked by, as far as `shard` has to ask for them.
+    pub(super) fn outcomes(
+        &self,
+        split: Split,
+        relations: &[RelationId],
+        shard: Shard,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Outcome>, AskError> {
         let asked = evenly(
             &of_relations(split.triples(&self.dataset), relations),
             self.config().eval.calibration_queries,
         );
         let (reasoner, graph) = (self.reasoner.reasoner(), self.graph());
         progress.begin("checking probabilities", "queries", None);
-        let outcomes = match split {
-            Split::Test => outcomes_on_test(reasoner, &asked, &self.dataset, graph, progress)?,
-            _ => outcomes_on_valid(reasoner, &asked, &self.dataset.known, graph, progress)?,
-        };
-        let reliability = calibrator.reliability(&outcomes, TOP);
-        progress.end(&format_args!("expected calibration error {:.4}", reliability.ece));
-        Ok(Some(reliability))
+        Ok(match split {
+            Split::Test => outcomes_on_test(reasoner, &asked, &self.dataset, graph, shard, progress)?,
+            _ => outcomes_on_valid(reasoner, &asked, &self.dataset.known, graph, shard, progress)?,
+        })
     }
 }

@@ -86,6 +86,8 @@ pub struct DataConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RulesConfig {
+    /// A rule file to take the rules from instead of mining them, such as parts of mining make together; empty to mine.
+    pub file: String,
     /// Seconds to mine at most; mining ends earlier when everything has been counted.
     pub seconds: f64,
     /// Random walks to mine by instead of seconds, which makes mining repeatable; 0 mines by seconds.
@@ -123,6 +125,7 @@ pub struct RulesConfig {
 impl Default for RulesConfig {
     fn default() -> Self {
         Self {
+            file: String::new(),
             seconds: 10.0,
             samples: 0,
             types: vec![RuleType::Cyclic],
@@ -182,6 +185,9 @@ impl RulesConfig {
 
     /// These settings with those that mining ignores set to fixed values.
     pub fn mined(&self) -> Self {
+        if !self.file.is_empty() {
+            return Self { file: self.file.clone(), ..Self::default() };
+        }
         let Self { threshold, aggregate, top, signals, seconds, .. } = Self::default();
         let seconds = if self.samples > 0 { seconds } else { self.seconds };
         Self { threshold, aggregate, top, signals, seconds, ..self.clone() }

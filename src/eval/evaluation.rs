@@ -4,6 +4,7 @@ use super::ranking::{rank_dense, rank_listed};
 use super::{Answers, EvalError, Reasoner, Ties};
 use crate::graph::{Adjacency, Direction, EntityId, Graph, Query, Triple};
 use crate::progress::Progress;
+use crate::shard::Shard;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -90,7 +91,8 @@ pub struct Ranked {
     pub rank: f64,
 }
 
-/// The rank of every query of a split, in the order of the triples (tail before head where both are asked).
+/// The rank of every query of a split, in the order of the triples (tail before head where both are asked). Queries that
+/// another shard ranks have NaN.
 #[derive(Clone, Debug)]
 pub struct Evaluation {
     /// One entry per query.
@@ -114,6 +116,21 @@ pub fn evaluate(
     protocol: Protocol,
     progress: &dyn Progress,
 ) -> Result<Evaluation, EvalError> {
+    evaluate_shard(reasoner, split, truth, protocol, Shard::WHOLE, progress)
+}
+
+/// The same where only the batches of `shard` are asked; the ranks of all other queries are NaN.
+///
+/// # Errors
+/// Those of [`evaluate`].
+pub fn evaluate_shard(
+    reasoner: &dyn Reasoner,
+    split: &[Triple],
+    truth: Truth<'_>,
+    protocol: Protocol,
+    shard: Shard,
+    progress: &dyn Progress,
+) -> Result<Evaluation, EvalError> {
     let began = Instant::now();
     let directions = protocol.side.directions();
     let kept: Vec<Triple> = match protocol.unseen {
@@ -130,9 +147,11 @@ pub fn evaluate(
     let groups: Vec<&[u32]> =
         order.chunk_by(|&a, &b| ranks[a as usize].query == ranks[b as usize].query).collect();
 
-    progress.begin("ranking", "queries", Some(ranks.len() as u64));
+    let batches = (0..).zip(groups.chunks(reasoner.batch().max(1))).filter(|(number, _)| shard.has(*number));
+    let asked: usize = batches.clone().flat_map(|(_, batch)| batch.iter().map(|group| group.len())).sum();
+    progress.begin("ranking", "queries", Some(asked as u64));
     let mut done = 0;
-    for batch in groups.chunks(reasoner.batch().max(1)) {
+    for (_, batch) in batches {
         if progress.interrupted() {
             progress.end(&"interrupted");
             return Err(EvalError::Interrupted);
@@ -149,7 +168,8 @@ pub fn evaluate(
         protocol,
         seconds: began.elapsed().as_secs_f64(),
     };
-    progress.end(&format_args!("MRR {:.4} over {} queries", evaluation.mrr(), evaluation.ranks.len()));
+    let figures = evaluation.figures();
+    progress.end(&format_args!("MRR {:.4} over {} queries", figures.mrr, figures.queries));
     Ok(evaluation)
 }
 

@@ -12,11 +12,11 @@ mod reasoner;
 mod report;
 mod split;
 
-pub use evaluation::{Evaluation, Protocol, Ranked, Side, Truth, Unseen, evaluate};
+pub use evaluation::{Evaluation, Protocol, Ranked, Side, Truth, Unseen, evaluate, evaluate_shard};
 pub use ranking::Ties;
 pub use reasoner::{Answers, Reasoner, ReasonerError, Scored};
-pub use report::{Figures, RelationFigures, Report};
-pub use split::{Split, evaluate_relations, evaluate_split, of_relations};
+pub use report::{Figures, RankRow, RelationFigures, Report};
+pub use split::{Split, evaluate_relations, evaluate_split, of_relations, rank_relations};
 
 /// What can go wrong while ranking.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! The figures of an evaluation: over all queries, by relation, and for links that lead to one or to many.
 
-use super::{Evaluation, Ranked, Side, Ties, Truth};
+use super::{Evaluation, Protocol, Ranked, Side, Ties, Truth};
 use crate::graph::{Link, Names, RelationId};
 use crate::shown::Shown;
 use serde::{Deserialize, Serialize};
@@ -92,6 +92,43 @@ pub struct Report {
     pub relations: Vec<RelationFigures>,
 }
 
+/// A rank, and what the report groups it by.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RankRow {
+    /// The number of the query, from 0, in the order of the split.
+    pub at: usize,
+    /// The relation that was asked about.
+    pub relation: RelationId,
+    /// Whether the link leads to many.
+    pub to_many: bool,
+    /// The rank.
+    pub rank: f64,
+}
+
+impl Report {
+    /// The report of `rows`, which are in the order of their numbers; `name` names relations.
+    pub fn of(
+        rows: &[RankRow],
+        left_out: usize,
+        protocol: Protocol,
+        seconds: f64,
+        name: impl Fn(RelationId) -> String,
+    ) -> Self {
+        let part =
+            |many: bool| Figures::of(rows.iter().filter(|row| row.to_many == many).map(|row| row.rank));
+        Self {
+            figures: Figures::of(rows.iter().map(|row| row.rank)),
+            left_out,
+            direction: protocol.side,
+            ties: protocol.ties,
+            seconds,
+            to_one: part(false),
+            to_many: part(true),
+            relations: by_relation(rows, name),
+        }
+    }
+}
+
 impl Evaluation {
     /// The mean of 1 / rank.
     pub fn mrr(&self) -> f64 {
@@ -100,44 +137,40 @@ impl Evaluation {
 
     /// The figures over all queries.
     pub fn figures(&self) -> Figures {
-        Figures::of(self.ranks.iter().map(|ranked| ranked.rank))
+        Figures::of(self.ranks.iter().map(|ranked| ranked.rank).filter(|rank| !rank.is_nan()))
+    }
+
+    /// The queries that were ranked.
+    pub fn rows(&self, truth: Truth<'_>) -> Vec<RankRow> {
+        let mut leads_to_many: BTreeMap<Link, bool> = BTreeMap::new();
+        let ranked = self.ranks.iter().enumerate().filter(|(_, ranked)| !ranked.rank.is_nan());
+        ranked
+            .map(|(at, &Ranked { query, rank, .. })| {
+                let to_many = *leads_to_many.entry(query.link).or_insert_with(|| {
+                    let pairs = truth.graph.pairs(query.link);
+                    pairs.len() as f64 > MANY * pairs.sources.len() as f64
+                });
+                let relation = query.link.relation().expect("a query asks about a relation");
+                RankRow { at, relation, to_many, rank }
+            })
+            .collect()
     }
 
     /// The full report. A link without a fact in the graph counts as leading to one.
     pub fn report(&self, truth: Truth<'_>, names: &Names) -> Report {
-        let to_many = |link: Link| {
-            let pairs = truth.graph.pairs(link);
-            pairs.len() as f64 > MANY * pairs.sources.len() as f64
-        };
-        let part = |many: bool| {
-            let chosen = self.ranks.iter().filter(|ranked| to_many(ranked.query.link) == many);
-            Figures::of(chosen.map(|ranked| ranked.rank))
-        };
-        Report {
-            figures: self.figures(),
-            left_out: self.left_out,
-            direction: self.protocol.side,
-            ties: self.protocol.ties,
-            seconds: self.seconds,
-            to_one: part(false),
-            to_many: part(true),
-            relations: by_relation(&self.ranks, names),
-        }
+        let name = |relation| names.relation(relation).to_owned();
+        Report::of(&self.rows(truth), self.left_out, self.protocol, self.seconds, name)
     }
 }
 
-fn by_relation(ranks: &[Ranked], names: &Names) -> Vec<RelationFigures> {
+fn by_relation(rows: &[RankRow], name: impl Fn(RelationId) -> String) -> Vec<RelationFigures> {
     let mut groups: BTreeMap<RelationId, Vec<f64>> = BTreeMap::new();
-    for ranked in ranks {
-        let relation = ranked.query.link.relation().expect("a query asks about a relation");
-        groups.entry(relation).or_default().push(ranked.rank);
+    for row in rows {
+        groups.entry(row.relation).or_default().push(row.rank);
     }
     let mut relations: Vec<RelationFigures> = groups
         .into_iter()
-        .map(|(relation, ranks)| RelationFigures {
-            relation: names.relation(relation).to_owned(),
-            figures: Figures::of(ranks),
-        })
+        .map(|(relation, ranks)| RelationFigures { relation: name(relation), figures: Figures::of(ranks) })
         .collect();
     relations.sort_by_key(|relation| std::cmp::Reverse(relation.figures.queries));
     relations
@@ -196,7 +229,6 @@ fn shortened(name: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eval::Protocol;
     use crate::graph::{Adjacency, Direction, EntityId, Graph, Query, Triple};
 
     fn example() -> Report {

@@ -1,8 +1,9 @@
 //! Which triples of a data set are evaluated, and which answers count as true.
 
-use super::{EvalError, Protocol, Reasoner, Report, Truth, evaluate};
+use super::{EvalError, Evaluation, Protocol, RankRow, Reasoner, Report, Truth, evaluate_shard};
 use crate::graph::{Adjacency, Dataset, Graph, RelationId, Triple};
 use crate::progress::Progress;
+use crate::shard::Shard;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -50,7 +51,7 @@ impl Split {
 /// the data was read count as left out.
 ///
 /// # Errors
-/// Those of [`evaluate`].
+/// Those of [`evaluate`](super::evaluate).
 pub fn evaluate_split(
     reasoner: &dyn Reasoner,
     dataset: &Dataset,
@@ -65,7 +66,7 @@ pub fn evaluate_split(
 /// The same of the facts of these relations alone; of all where there are none.
 ///
 /// # Errors
-/// Those of [`evaluate`].
+/// Those of [`evaluate`](super::evaluate).
 pub fn evaluate_relations(
     reasoner: &dyn Reasoner,
     dataset: &Dataset,
@@ -75,13 +76,34 @@ pub fn evaluate_relations(
     protocol: Protocol,
     progress: &dyn Progress,
 ) -> Result<Report, EvalError> {
+    let (rows, evaluation) =
+        rank_relations(reasoner, dataset, split, relations, graph, protocol, Shard::WHOLE, progress)?;
+    let name = |relation| dataset.names.relation(relation).to_owned();
+    Ok(Report::of(&rows, evaluation.left_out, protocol, evaluation.seconds, name))
+}
+
+/// The ranks of those queries that `shard` has to ask, with what was left out of the whole split.
+///
+/// # Errors
+/// Those of [`evaluate_shard`].
+#[allow(clippy::too_many_arguments)]
+pub fn rank_relations(
+    reasoner: &dyn Reasoner,
+    dataset: &Dataset,
+    split: Split,
+    relations: &[RelationId],
+    graph: &Graph,
+    protocol: Protocol,
+    shard: Shard,
+    progress: &dyn Progress,
+) -> Result<(Vec<RankRow>, Evaluation), EvalError> {
     let answers = split.answers(dataset);
     let truth = Truth { graph, answers: &answers };
     let asked = of_relations(split.triples(dataset), relations);
-    let mut evaluation = evaluate(reasoner, &asked, truth, protocol, progress)?;
+    let mut evaluation = evaluate_shard(reasoner, &asked, truth, protocol, shard, progress)?;
     let left_out = of_relations(split.left_out_before(dataset), relations).len();
     evaluation.left_out += left_out * protocol.side.directions().len();
-    Ok(evaluation.report(truth, &dataset.names))
+    Ok((evaluation.rows(truth), evaluation))
 }
 
 /// The facts of these relations; all where there are none.

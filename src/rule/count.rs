@@ -54,7 +54,7 @@ impl Correct {
     }
 
     /// The links that were right at all, ascending, and how often.
-    fn all(&self) -> Vec<(Link, u32)> {
+    pub fn all(&self) -> Vec<(Link, u32)> {
         match self {
             Self::Dense(counts) => {
                 let links = (0..).map(Link).zip(counts.iter().copied());
@@ -108,27 +108,46 @@ pub(super) enum Lasts<'a> {
     These(&'a [Link]),
 }
 
-/// Which sources are walked: all, or a random part of them.
+/// One of some pieces into which the sources are cut, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub index: u64,
+    pub count: u64,
+}
+
+impl Piece {
+    /// All sources.
+    pub const WHOLE: Piece = Piece { index: 0, count: 1 };
+
+    fn holds(self, source: EntityId) -> bool {
+        self.count == 1 || mixed(!0, source) % self.count == self.index
+    }
+}
+
+/// SplitMix64's finaliser: bits that say nothing about the neighbours of the source.
+fn mixed(seed: u64, source: EntityId) -> u64 {
+    let mut bits = seed ^ (u64::from(source.0) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+/// Which sources are walked: all, or a random part of them, or a piece of either.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Part {
     /// From 0 to 1.
     pub share: f64,
     pub seed: u64,
+    pub piece: Piece,
 }
 
 impl Part {
     /// All sources.
-    pub const WHOLE: Part = Part { share: 1.0, seed: 0 };
+    pub const WHOLE: Part = Part { share: 1.0, seed: 0, piece: Piece::WHOLE };
 
     fn holds(self, source: EntityId) -> bool {
-        if self.share >= 1.0 {
-            return true;
-        }
-        // SplitMix64's finaliser: every source is in with the same probability, whatever its neighbours.
-        let mut bits = self.seed ^ (u64::from(source.0) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((bits ^ (bits >> 31)) as f64) < self.share * u64::MAX as f64
+        let sampled = self.share >= 1.0 || (mixed(self.seed, source) as f64) < self.share * u64::MAX as f64;
+        sampled && self.piece.holds(source)
     }
 
     fn scaled(self, count: u64) -> u64 {
@@ -146,6 +165,7 @@ pub(super) struct Scratch {
     slots: Vec<u32>,
     /// Places of the frontier by last link, while all last links are counted.
     buckets: Vec<Vec<u32>>,
+    given_up: bool,
 }
 
 impl Scratch {
@@ -168,7 +188,13 @@ impl Scratch {
             frontier: Frontier::default(),
             slots: vec![0; links],
             buckets: vec![Vec::new(); links],
+            given_up: false,
         }
+    }
+
+    /// Whether the last count was given up because one source had too many groundings. Nothing was counted then.
+    pub fn has_given_up(&self) -> bool {
+        self.given_up
     }
 
     /// Counts the bodies `prefix` + last for all `lasts`. A last link that never completes a path may be missing.
@@ -189,11 +215,11 @@ impl Scratch {
             (None, _) => &(0..reach.graph().entities() as u32).map(EntityId).collect::<Vec<_>>(),
         };
         let mut patience = Patience { over, steps: 0, ended: false };
-        let mut given_up = false;
+        self.given_up = false;
         for &source in sources.iter().filter(|&&source| part.holds(source)) {
             self.frontier.walk(reach, source, prefix, &mut self.places);
-            given_up = self.places.has_given_up();
-            if given_up || patience.ends(self.places.take_work().saturating_add(64)) {
+            self.given_up = self.places.has_given_up();
+            if self.given_up || patience.ends(self.places.take_work().saturating_add(64)) {
                 break;
             }
             if self.frontier.is_empty() {
@@ -211,7 +237,7 @@ impl Scratch {
         for tally in &tallies {
             self.slots[tally.last.index()] = 0;
         }
-        if given_up {
+        if self.given_up {
             tallies.clear();
         }
         tallies
@@ -372,7 +398,7 @@ impl Worth {
             let said_forward = turned == body && head.direction() == Direction::Inverse;
             let enough = u64::from(correct) >= self.support;
             let counts =
-                Counts { predicted, correct: part.scaled(u64::from(correct)), sampled: part != Part::WHOLE };
+                Counts { predicted, correct: part.scaled(u64::from(correct)), sampled: part.share < 1.0 };
             if self.heads[head.index()] && !says_nothing && enough && !said_forward && self.holds(counts) {
                 out.push(ScoredRule { rule: Rule::cyclic(head, &body), counts });
             }

@@ -213,15 +213,15 @@ pub fn write_lines(out: &mut dyn Write, rules: &[ScoredRule], names: &Names) -> 
     let mut line = String::new();
     for scored in rules {
         line.clear();
-        rule_line(scored, names, &mut line);
+        rule_line(&scored.counts, &rule_text(&scored.rule, names), &mut line);
         line.push('\n');
         out.write_all(line.as_bytes())?;
     }
     Ok(())
 }
 
-/// Appends the line of one rule, without its end, to `line`.
-fn rule_line(ScoredRule { rule, counts }: &ScoredRule, names: &Names, line: &mut String) {
+/// Appends the line of the rule with this text, without its end, to `line`.
+pub(super) fn rule_line(counts: &Counts, text: &str, line: &mut String) {
     use std::fmt::Write;
     let Counts { predicted, correct, sampled } = *counts;
     let confidence = if predicted == 0 { 0.0 } else { correct as f64 / predicted as f64 };
@@ -230,7 +230,7 @@ fn rule_line(ScoredRule { rule, counts }: &ScoredRule, names: &Names, line: &mut
         true => write!(line, "{predicted}\t{correct}\t{confidence:e}\t"),
         false => write!(line, "{predicted}\t{correct}\t{confidence}\t"),
     };
-    text::write(rule, names, line);
+    line.push_str(text);
 }
 
 /// The text of a rule as in rule files, `head <= body`.

@@ -16,6 +16,7 @@ mod ground;
 mod mine;
 mod reach;
 mod recount;
+mod shard;
 mod spelling;
 mod text;
 
@@ -26,8 +27,9 @@ pub use carry::{CarriedRules, MovedRule, carry_over};
 pub use clause::{Counts, Rule, RuleType, ScoredRule, Shape, UNSEEN, reversed_path, sort_by_confidence};
 pub use file::{RuleFile, parse_rule, rule_calling, rule_text, write_lines, write_rules};
 pub use ground::Grounding;
-pub use mine::{Keep, MineOptions, Mined, MiningBudget, mine};
+pub use mine::{Keep, MineOptions, Mined, MinedShard, MiningBudget, PartialTally, mine, mine_shard};
 pub use recount::count_rules;
+pub use shard::{RuleCounts, RuleShardSettings, merge_rule_shards, write_rule_shard};
 
 use crate::settings::WrongValue;
 use std::path::PathBuf;
@@ -69,4 +71,7 @@ pub enum RuleError {
     /// An option that makes no sense.
     #[error(transparent)]
     Option(#[from] WrongValue),
+    /// Parts of mining.
+    #[error(transparent)]
+    Shard(#[from] crate::shard::ShardError),
 }

@@ -8,6 +8,7 @@ use crate::plan::Stage;
 use crate::walk::{Phase, Start};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// Increased when a stage would give another result than in an older version.
 const STAGE_VERSION: u32 = 2;
@@ -21,7 +22,7 @@ pub fn settings(stage: Stage, config: &Config) -> Value {
     }
     match stage {
         Stage::Embeddings => value(&config.embed),
-        Stage::Rules => value(&config.rules.mined()),
+        Stage::Rules => with_file(value(&config.rules.mined()), &config.rules.file),
         Stage::Pretraining => {
             json!([value(&config.walk.checkpoint_settings(Phase::Pretrain)), config.rules.threshold])
         }
@@ -31,10 +32,28 @@ pub fn settings(stage: Stage, config: &Config) -> Value {
         // Everything that shows in an answer's score.
         Stage::Calibration => {
             let Config { system, rules, walk, blend, eval, .. } = config;
-            let settings = [value(system), value(rules), value(walk), value(blend)];
+            let rules = with_file(value(rules), &rules.file);
+            let settings = [value(system), rules, value(walk), value(blend)];
             json!([CALIBRATION_VERSION, settings, eval.calibration_queries])
         }
     }
+}
+
+/// `rules` with what is in their file instead of its name; where there is none, as they were before files could be given.
+fn with_file(mut rules: Value, file: &str) -> Value {
+    if let Some(settings) = rules.as_object_mut() {
+        settings.remove("file");
+        if let Some(sum) =
+            Some(file).filter(|file| !file.is_empty()).map(|file| Checksum::of_file(Path::new(file)))
+        {
+            // A file that cannot be read fails when it is read.
+            settings.insert(
+                "file".to_owned(),
+                json!(sum.map_or_else(|_| file.to_owned(), |sum| sum.to_string())),
+            );
+        }
+    }
+    rules
 }
 
 /// The settings that identify checkpoints of the stage: a training may be extended.
@@ -105,6 +124,14 @@ mod tests {
         assert_ne!(mined(|config| config.rules.min_support = 7), before);
         let by_samples = mined(|config| config.rules.samples = 5);
         assert_eq!(mined(|config| (config.rules.samples, config.rules.seconds) = (5, 7.0)), by_samples);
+        // Runs of versions without rule files keep their rules; what is in a file counts, not how it might be mined.
+        assert!(before.get("file").is_none());
+        let given = mined(|config| config.rules.file = "Cargo.toml".to_owned());
+        assert_ne!(given, before);
+        assert_eq!(
+            mined(|config| (config.rules.file, config.rules.samples) = ("Cargo.toml".to_owned(), 9)),
+            given
+        );
     }
 
     #[test]

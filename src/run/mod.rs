@@ -37,4 +37,5 @@ pub use mining::mine_by_validation;
 pub use mirror::{Mirror, recorded};
 pub use record::{Finished, StageRecord, Stages, Standing};
 pub use run::{FirstRun, Learnt, RunSpec, StageReport, learn};
+pub use snapshot::{pack, unpack};
 pub use update::{DataChanges, EarlierRun, RuleChange, RuleChanges, Warm};

@@ -47,6 +47,24 @@ pub fn read(directory: &RunDirectory) -> Result<Option<Dataset>, RunError> {
     whole.map(Some).map_err(|error| RunError::Broken { path, what: format!("is damaged ({error})") })
 }
 
+/// A data set as bytes, to be sent to other processes.
+///
+/// # Errors
+/// If there is no memory for them.
+pub fn pack(dataset: &Dataset) -> io::Result<Vec<u8>> {
+    let mut packer = zstd::stream::write::Encoder::new(Vec::new(), 1)?;
+    write(&mut packer, dataset)?;
+    packer.finish()
+}
+
+/// The data set that was [packed](pack).
+///
+/// # Errors
+/// If the bytes are damaged.
+pub fn unpack(bytes: &[u8]) -> io::Result<Dataset> {
+    read_all(BufReader::new(zstd::stream::read::Decoder::new(bytes)?))
+}
+
 /// The checksum of all of it.
 pub fn sum(dataset: &Dataset) -> Checksum {
     Checksum::of_dataset(dataset, &Checksum::of_known(&dataset.names, &dataset.known))

@@ -7,13 +7,14 @@ use super::mining::mine_by_validation;
 use super::record::Finished;
 use super::{Checksum, RuleChanges, RunError};
 use crate::embed::{self, Size, Stop, Task, TrainedEmbedding, WarmEmbedding};
-use crate::graph::{Known, Query, Renumbering, Triple, evenly};
+use crate::graph::{GraphError, Known, Query, Renumbering, Triple, evenly};
 use crate::propagate::{self, PropagateTask, TrainedPropagator, WarmPropagator};
 use crate::reason::{EmbeddingReward, PropagatorReward, Recipe, path_table};
 use crate::rule::{self, RuleType};
 use crate::train;
 use crate::walk::{self, Phase, RewardBy, SoftReward, Start, Teacher, TrainOptions, Walker};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Mines rules and saves them.
@@ -23,6 +24,9 @@ use std::sync::Arc;
 pub fn rules(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finished, RunError> {
     let Material { seed, directory, progress, .. } = *material;
     let Artifacts { learnable, config, .. } = &*artifacts;
+    if !config.rules.file.is_empty() {
+        return given_rules(artifacts, material);
+    }
     let options = config.rules.mine_options(seed);
     let mined = match config.rules.longer && !learnable.valid_learnt {
         true => {
@@ -58,6 +62,29 @@ pub fn rules(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finis
         "changes": changes,
     });
     artifacts.put_rules(rules.into());
+    Ok(Finished { files: vec![RULES.to_owned()], figures, seconds: None })
+}
+
+/// Takes the rules from the file that the settings name.
+fn given_rules(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finished, RunError> {
+    let Artifacts { learnable, config, .. } = &*artifacts;
+    let path = Path::new(&config.rules.file);
+    let given = rule::RuleFile::read(path, &learnable.names)?;
+    if given.rules.is_empty() {
+        let expected = "at least one rule about what the data has";
+        return Err(GraphError::file(path, expected, format!("none among {}", given.unknown)).into());
+    }
+    write_whole(&material.directory.file(RULES), |out| {
+        rule::write_lines(out, &given.rules, &learnable.names)
+    })?;
+    let count = |of: RuleType| given.rules.iter().filter(|scored| scored.rule.rule_type() == of).count();
+    let [cyclic, acyclic, zero] = [RuleType::Cyclic, RuleType::Acyclic, RuleType::Zero].map(count);
+    let figures = json!({
+        "rules": given.rules.len(),
+        "rules_by_type": { "cyclic": cyclic, "acyclic": acyclic, "zero": zero },
+        "unknown": given.unknown,
+    });
+    artifacts.put_rules(given.rules.into());
     Ok(Finished { files: vec![RULES.to_owned()], figures, seconds: None })
 }
 

@@ -7,7 +7,7 @@ use axum::extract::{FromRequestParts, Path, Query as QueryString, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use ruleguider::ask::{CompleteOptions, MissingFact, Model, Shard, WAYS};
+use ruleguider::ask::{CompleteOptions, MissingFact, Model, WAYS};
 use ruleguider::graph::{EntityId, Link, Query, RelationId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -349,9 +349,8 @@ async fn missing(
     let found = shared
         .gate
         .run_inside(move |deadline| {
-            let (links, shard) = (vec![link], Shard::WHOLE);
             let options =
-                CompleteOptions { links, top: Some(MISSING), min_probability: None, shard, workers };
+                CompleteOptions { links: vec![link], top: Some(MISSING), min_probability: None, workers };
             model.missing_facts(&options, deadline).map_err(|error| gate.problem(error))
         })
         .await?;

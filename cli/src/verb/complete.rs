@@ -5,8 +5,10 @@ use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::data::DataOfRun;
-use ruleguider::ask::{CompleteOptions, OpenOptions, Shard};
+use crate::part;
+use ruleguider::ask::{CompleteOptions, OpenOptions};
 use ruleguider::graph::{Link, SplitShares};
+use ruleguider::shard::Shard;
 use std::path::PathBuf;
 
 /// Arguments of `complete`.
@@ -20,7 +22,7 @@ Interrupted or killed, the same command goes on from where it was.
 Examples:
   ruleguider complete runs/demonstration --out missing.tsv
   ruleguider complete runs/demonstration --relation cousin_of --relation '~parent_of' --top 1000 --out missing.jsonl
-  ruleguider complete runs/demonstration --min-probability 0.9 --shard 1/4 --out missing-1.parquet"
+  ruleguider complete runs/demonstration --min-probability 0.9 --shard 1/4 --out missing-1.shard"
 )]
 pub struct Complete {
     /// A run directory
@@ -35,9 +37,9 @@ pub struct Complete {
     /// Only facts with at least this probability [default: 0.1, without --top]
     #[arg(long, value_name = "P", value_parser = share)]
     min_probability: Option<f64>,
-    /// The i-th of n parts of the work
-    #[arg(long, value_name = "I/N", default_value = "1/1")]
-    shard: Shard,
+    /// Do the i-th of n parts of the work; FILE ends in .shard, and `merge` puts all n together
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
     /// The file for the facts
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
@@ -62,13 +64,11 @@ impl Complete {
         let links: Result<Vec<Link>, _> = self.relation.iter().map(|name| model.index().link(name)).collect();
         let top = self.top.map(|top| usize::try_from(top).unwrap_or(usize::MAX));
         let usual = model.usual_probability(top)?;
-        let options = CompleteOptions {
-            links: links?,
-            top,
-            min_probability: self.min_probability.or(usual),
-            shard: self.shard,
-            workers,
-        };
+        let options =
+            CompleteOptions { links: links?, top, min_probability: self.min_probability.or(usual), workers };
+        if let Some(shard) = self.shard {
+            return part::made(model.complete_shard(&options, shard, &self.out, &console), common);
+        }
         let completed = match model.complete(&options, &self.out, &console) {
             Err(error) if error.is_interrupted() => return Ok(Outcome::Interrupted),
             completed => completed?,

@@ -3,13 +3,15 @@
 use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::data::Data;
-use crate::{Outcome, usage};
-use anyhow::Context;
+use crate::{Outcome, part, usage};
+use anyhow::{Context, ensure};
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use ruleguider::ask::mine_shard;
 use ruleguider::graph::{Names, RelationId, check_writable};
 use ruleguider::rule::{self, ApplyOptions, Keep, MineOptions, Mined, MiningBudget, RuleType};
 use ruleguider::run::mine_by_validation;
+use ruleguider::shard::Shard;
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -22,9 +24,12 @@ use std::time::Instant;
     ordered by the smoothed confidence, correct / (predicted + P) with P from --unseen, the highest first. A \
     confidence with an exponent (1.5e-1) marks counts that were estimated from a sample; all others are exact. \
     Ctrl-C keeps what was found.\n\n\
+    With --shard, several processes or machines share the counting: each makes a part (FILE ends in .shard), and `merge` \
+    puts them together. A part that is there and whole is not made again.\n\n\
     Examples:\n  ruleguider mine data/wn18rr --seconds 10 --out rules.tsv\n  \
     ruleguider mine data/fb15k-237 --seconds 100 --types cyclic,acyclic,zero --out rules.tsv --json\n  \
-    ruleguider mine data/nell-995 --samples 100000 --heads concept:athleteplaysforteam --out rules.tsv"
+    ruleguider mine data/nell-995 --samples 100000 --heads concept:athleteplaysforteam --out rules.tsv\n  \
+    ruleguider mine data/fb15k-237 --saturate --shard 3/16 --out rules-3.shard"
 )]
 pub struct Mine {
     #[command(flatten)]
@@ -38,6 +43,12 @@ pub struct Mine {
     /// Count what this many random walks nominate, instead of watching the clock: same seed, same rules
     #[arg(long, value_name = "N")]
     samples: Option<u64>,
+    /// Go on until everything has been counted, however long it takes: same seed, same rules
+    #[arg(long, conflicts_with_all = ["samples", "seconds"])]
+    saturate: bool,
+    /// Count the i-th of n parts; with --samples or --saturate, since a clock is not repeatable
+    #[arg(long, value_name = "I/N", conflicts_with = "seconds")]
+    shard: Option<Shard>,
     /// The types of rules to look for
     #[arg(long, value_name = "TYPES", value_parser = rule_types(), value_delimiter = ',', default_value = "cyclic")]
     types: Vec<RuleType>,
@@ -121,6 +132,15 @@ impl Mine {
         }
         let options = self.options(common, &dataset.names)?;
         options.check()?;
+        if let Some(shard) = self.shard {
+            let repeatable = !matches!(options.budget, MiningBudget::Seconds(_));
+            ensure!(
+                repeatable,
+                "--shard: give --samples N or --saturate; what a clock decides is not repeatable"
+            );
+            let console = Console::with_interrupt(common);
+            return part::made(mine_shard(&dataset, &options, shard, &self.out, &console), common);
+        }
         check_writable(&self.out)?;
         let graph = dataset.graph();
         let console = Console::with_interrupt(common);
@@ -151,7 +171,11 @@ impl Mine {
             max_length: self.max_length.unwrap_or(MineOptions::default().max_length),
             min_length: 1,
             max_acyclic_length: self.max_acyclic_length,
-            budget: self.samples.map_or(MiningBudget::Seconds(self.seconds), MiningBudget::Samples),
+            budget: match (self.samples, self.saturate) {
+                (Some(samples), _) => MiningBudget::Samples(samples),
+                (None, true) => MiningBudget::Saturation,
+                (None, false) => MiningBudget::Seconds(self.seconds),
+            },
             seed: common.seed,
             min_support: self.min_support,
             min_confidence: self.min_confidence,

@@ -9,6 +9,7 @@ pub mod explain;
 pub mod generate;
 pub mod judge;
 pub mod manual;
+pub mod merge;
 pub mod mine;
 pub mod predict;
 pub mod report;
@@ -38,6 +39,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         Verb::Predict(verb) => verb.run(common),
         Verb::Explain(verb) => verb.run(common),
         Verb::Complete(verb) => verb.run(common),
+        Verb::Merge(verb) => verb.run(common),
         Verb::Reproduce(verb) => verb.run(common),
         Verb::Report(verb) => verb.run(common),
         Verb::Serve(verb) => verb.run(common),

@@ -5,24 +5,17 @@ use crate::arguments::Common;
 use crate::awaited::Awaited;
 use crate::console::{self, Console};
 use crate::data::DataOfRun;
-use anyhow::{Context, bail};
-use rayon::prelude::*;
-use ruleguider::ask::{HeldOut, HeldOutAnswer, Model, Naming, OpenOptions, Prediction};
-use ruleguider::graph::{Compression, Query, SplitShares};
+use crate::part;
+use anyhow::{bail, ensure};
+use ruleguider::ask::{HeldOut, HeldOutAnswer, Model, Naming, OpenOptions, Prediction, QueryLines};
+use ruleguider::graph::{Query, SplitShares};
 use ruleguider::progress::Progress;
+use ruleguider::shard::Shard;
 use ruleguider::shown::Shown;
 use ruleguider::walk::WIDEST_BEAM;
-use serde::Serialize;
-use serde_json::json;
 use std::fmt;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-/// Queries of a file that are answered before they are written: many at once share more of the work.
-const BATCH: usize = 2048;
-/// A line of queries is not longer than a line of facts may be.
-const LONGEST_LINE: u64 = 16 << 20;
 
 /// Arguments of `predict`.
 #[derive(clap::Args)]
@@ -37,6 +30,7 @@ Examples:
   ruleguider predict runs/demonstration Ilse_Hagenthal cousin_of
   ruleguider predict runs/demonstration \"Ilse Hagenthal (born 1926)\" '~sibling_of' --top 3 --json
   ruleguider predict runs/demonstration --file queries.tsv > answers.jsonl
+  ruleguider predict runs/demonstration --file queries.tsv --shard 1/4 --out answers-1.shard
   ruleguider predict runs/demonstration --on other_family.tsv Anna_Feld cousin_of"
 )]
 pub struct Predict {
@@ -55,6 +49,12 @@ pub struct Predict {
     /// A file of queries, one per line, subject, tab, relation; - for stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "relation"])]
     file: Option<PathBuf>,
+    /// Answer the i-th of n parts of the file, into the file --out; `merge` puts all n together
+    #[arg(long, value_name = "I/N", requires_all = ["file", "out"])]
+    shard: Option<Shard>,
+    /// The file for the part; its name ends in .shard
+    #[arg(long, value_name = "FILE", requires = "shard")]
+    out: Option<PathBuf>,
     /// Paths that the walker keeps while it searches: fewer are faster, and find less [default: as in the run]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=WIDEST_BEAM as i64))]
     beam: Option<u32>,
@@ -106,7 +106,15 @@ impl Predict {
         // A card is one worker, however many threads there are.
         let card = model.device().is_cuda();
         let workers = if card { 1 } else { rayon::current_num_threads() };
-        let mut input = Lines::of(file, &console)?;
+        if let (Some(shard), Some(out)) = (self.shard, &self.out) {
+            ensure!(file != Path::new("-"), "--shard: expected a file that every part can read, found stdin");
+            let made = model.predict_shard(file, self.top as usize, shard, workers, out, &console);
+            return part::made(made, common);
+        }
+        let mut input = match file == Path::new("-") {
+            true => QueryLines::of(file, Box::new(Awaited::stdin(&console)), true),
+            false => QueryLines::open(file)?,
+        };
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         console.begin("predicting", "queries", None);
         let (mut done, mut unknown, mut answered) = (0u64, 0u64, false);
@@ -118,25 +126,16 @@ impl Predict {
             if lines.is_empty() || interrupted {
                 break;
             }
-            let asked: Vec<Result<Query, String>> =
-                lines.par_iter().map(|line| model.index().query(&line.text)).collect();
-            let queries: Vec<Query> = asked.iter().filter_map(|query| query.as_ref().ok().copied()).collect();
-            let top = self.top as usize;
-            let answers = match model.predict_many(&queries, top, workers, done, &console) {
+            let block = match model.answer_lines(&lines, self.top as usize, workers, done, &console) {
                 Err(error) if error.is_interrupted() => {
                     interrupted = true;
                     break;
                 }
-                answers => answers?,
+                block => block?,
             };
-            unknown += (lines.len() - queries.len()) as u64;
-            answered |= answers.iter().any(|prediction| !prediction.answers.is_empty());
-            let mut answers = answers.into_iter();
-            let said: Vec<Result<Arc<Prediction>, String>> =
-                asked.into_iter().map(|query| query.map(|_| answers.next().expect("one a query"))).collect();
-            let texts: Vec<String> =
-                lines.par_iter().zip(said).map(|(line, said)| json_line(line, said)).collect();
-            let written = texts.iter().try_for_each(|text| out.write_all(text.as_bytes()));
+            unknown += block.unknown;
+            answered |= block.answered;
+            let written = block.lines.iter().try_for_each(|(_, text)| out.write_all(text.as_bytes()));
             // Flushed, so that readers get the answers at once and a later kill loses none.
             written.and_then(|()| out.flush()).map_err(console::stdout_fails)?;
             done += lines.len() as u64;
@@ -159,88 +158,6 @@ pub fn say_why_not(model: &Model, common: &Common) -> anyhow::Result<()> {
         Console::new(common).note(&why);
     }
     Ok(())
-}
-
-/// What a line of the file gets: its answers, or why there are none.
-fn json_line(line: &Line, said: Result<Arc<Prediction>, String>) -> String {
-    #[derive(Serialize)]
-    struct Row<'a> {
-        line: u64,
-        #[serde(flatten)]
-        prediction: &'a Prediction,
-    }
-    let text = match said {
-        Ok(prediction) => serde_json::to_string(&Row { line: line.number, prediction: &prediction }),
-        Err(error) => {
-            let text = String::from_utf8_lossy(&line.text);
-            let (subject, relation) = text.split_once('\t').unwrap_or((&text, ""));
-            // As typed: what the mark of an inverse belongs to is not known.
-            let said = json!({
-                "line": line.number, "subject": subject, "relation": relation, "inverse": false, "error": error,
-                "answers": [], "known": [], "known_ids": [],
-            });
-            serde_json::to_string(&said)
-        }
-    };
-    text.expect("plain data") + "\n"
-}
-
-/// The lines of a file of queries, or of stdin.
-struct Lines<'a> {
-    file: &'a Path,
-    input: BufReader<Box<dyn Read + 'a>>,
-    /// Whether there may be someone who waits for an answer before asking on.
-    asked_by_someone: bool,
-    /// How many were read, empty ones and all.
-    read: u64,
-}
-
-/// A line with its number, counted from 1, and without its end.
-struct Line {
-    number: u64,
-    text: Vec<u8>,
-}
-
-impl<'a> Lines<'a> {
-    fn of(file: &'a Path, console: &'a Console) -> anyhow::Result<Self> {
-        let asked_by_someone = file == Path::new("-");
-        let input: Box<dyn Read> = if asked_by_someone {
-            Box::new(Awaited::stdin(console))
-        } else {
-            Compression::of(file).open(file)?
-        };
-        Ok(Self { file, input: BufReader::with_capacity(1 << 16, input), asked_by_someone, read: 0 })
-    }
-
-    /// The next lines, empty ones left out; of stdin as many as are there without waiting for more, and at least one. None
-    /// at the end.
-    fn next_block(&mut self) -> anyhow::Result<Vec<Line>> {
-        let mut lines = Vec::new();
-        let more_is_there = |input: &BufReader<_>| !self.asked_by_someone || input.buffer().contains(&b'\n');
-        while lines.is_empty() || (lines.len() < BATCH && more_is_there(&self.input)) {
-            let mut line = Vec::new();
-            let place = || format!("{}: cannot be read after line {}", self.file.display(), self.read);
-            let mut limited = (&mut self.input).take(LONGEST_LINE + 1);
-            if limited.read_until(b'\n', &mut line).with_context(place)? == 0 {
-                break;
-            }
-            if line.len() as u64 > LONGEST_LINE {
-                let (file, number) = (self.file.display(), self.read + 1);
-                bail!("{file}:{number}: expected SUBJECT<TAB>RELATION, found a line of more than 16 MB");
-            }
-            let text = if self.read == 0 {
-                line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&line)
-            } else {
-                &line
-            };
-            self.read += 1;
-            let end = text.iter().rposition(|byte| !b"\r\n".contains(byte)).map_or(0, |last| last + 1);
-            if end > 0 {
-                lines.push(Line { number: self.read, text: text[..end].to_vec() });
-            }
-        }
-        Ok(lines)
-    }
 }
 
 /// The answers for a person.

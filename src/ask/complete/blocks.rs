@@ -6,9 +6,9 @@
 
 use super::row::{Rank, RankedFact};
 use crate::aside::write_aside;
+use crate::ask::AskError;
 use crate::run::{Checksum, RunError};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use crate::shard::Merge;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -82,8 +82,8 @@ impl Blocks {
         &self,
         blocks: &[u64],
         most: usize,
-        take: impl FnOnce(&mut dyn Iterator<Item = io::Result<RankedFact>>) -> Result<T, RunError>,
-    ) -> Result<T, RunError> {
+        take: impl FnOnce(&mut dyn Iterator<Item = io::Result<RankedFact>>) -> Result<T, AskError>,
+    ) -> Result<T, AskError> {
         let mut files: Vec<PathBuf> = blocks.iter().map(|&block| self.file(block)).collect();
         let mut round = 0;
         while files.len() > AT_ONCE {
@@ -92,14 +92,14 @@ impl Blocks {
                 .enumerate()
                 .map(|(at, group)| {
                     let path = self.folder.join(format!("merged-{round}-{at:08}.jsonl"));
-                    let written = Merged::of(group).and_then(|rows| write_rows(&path, rows.take(most)));
+                    let written = merged(group).and_then(|rows| write_rows(&path, rows.take(most)));
                     written.map_err(RunError::writing(&path)).map(|()| path)
                 })
                 .collect();
             files = joined?;
             round += 1;
         }
-        take(&mut Merged::of(&files).map_err(RunError::reading(&self.folder))?.take(most))
+        take(&mut merged(&files).map_err(RunError::reading(&self.folder))?.take(most))
     }
 
     /// Removes the folder, once the file is complete.
@@ -144,46 +144,9 @@ impl Iterator for Rows {
 }
 
 /// The rows of several sorted files as one.
-struct Merged {
-    files: Vec<Rows>,
-    /// The first row of each file that is left, by its rank; equal ranks are not there twice.
-    next: BinaryHeap<Reverse<(Rank, usize)>>,
-    held: Vec<Option<RankedFact>>,
-    failed: Option<io::Error>,
-}
-
-impl Merged {
-    fn of(paths: &[PathBuf]) -> io::Result<Self> {
-        let files: io::Result<Vec<Rows>> = paths.iter().map(|path| Rows::open(path)).collect();
-        let files = files?;
-        let held = vec![None; files.len()];
-        let mut merged = Self { files, next: BinaryHeap::new(), held, failed: None };
-        (0..merged.files.len()).try_for_each(|file| merged.refill(file))?;
-        Ok(merged)
-    }
-
-    fn refill(&mut self, file: usize) -> io::Result<()> {
-        if let Some(row) = self.files[file].next().transpose()? {
-            self.next.push(Reverse((row.0, file)));
-            self.held[file] = Some(row);
-        }
-        Ok(())
-    }
-}
-
-impl Iterator for Merged {
-    type Item = io::Result<RankedFact>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if let Some(error) = self.failed.take() {
-            self.next.clear();
-            return Some(Err(error));
-        }
-        let Reverse((_, file)) = self.next.pop()?;
-        let row = self.held[file].take();
-        self.failed = self.refill(file).err();
-        row.map(Ok)
-    }
+fn merged(paths: &[PathBuf]) -> io::Result<impl Iterator<Item = io::Result<RankedFact>>> {
+    let files: io::Result<Vec<Rows>> = paths.iter().map(|path| Rows::open(path)).collect();
+    Ok(Merge::new(files?, |row: &RankedFact| row.0))
 }
 
 #[cfg(test)]

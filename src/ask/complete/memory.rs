@@ -40,15 +40,13 @@ impl Model {
         let mut best = Best { most, kept: BinaryHeap::new() };
         let (mut rows, mut asked) = (Vec::new(), 0);
         progress.begin("completing", "queries", Some(queries.len() as u64));
-        for (number, block) in (0..).zip(queries.chunks(cut.block)) {
+        for block in queries.chunks(cut.block) {
             if asked > 0 && progress.time_is_up() {
                 break;
             }
-            if options.shard.has(number) {
-                let found = self.block(block, cut.batch, options, &best, asked as u64, progress)?;
-                best.extend(found.iter().map(|row| row.0));
-                rows.extend(found);
-            }
+            let found = self.block(block, cut.batch, options, &best, asked as u64, progress)?;
+            best.extend(found.iter().map(|row| row.0));
+            rows.extend(found);
             asked += block.len();
         }
         rows.sort_by_key(|row| row.0);

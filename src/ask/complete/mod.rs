@@ -12,25 +12,27 @@ mod tests;
 
 pub use memory::MissingFacts;
 pub use row::MissingFact;
+pub(super) use row::RankedFact;
 
 use super::{AskError, Model};
 use crate::eval::calibration::TOP;
 use crate::graph::{
-    Link, PredictedFact, Query, RelationId, check_predicted, check_writable, count_queries, sensible_queries,
-    write_packed, write_predicted,
+    Link, Names, PredictedFact, Query, RelationId, check_predicted, check_writable, count_queries,
+    sensible_queries, write_packed, write_predicted,
 };
 use crate::progress::Progress;
 use crate::reason::Found;
-use crate::run::{Checksum, RunError, Stages};
+use crate::run::{Checksum, RunError};
+use crate::shard::{Header, Shard, write_part};
 use blocks::Blocks;
 use rayon::prelude::*;
-use row::{Rank, RankedFact};
+use row::Rank;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BinaryHeap;
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Instant;
 
 /// About how many queries make a block.
@@ -50,6 +52,14 @@ struct Cut {
     block: usize,
 }
 
+/// A part of completing.
+#[derive(Clone, Copy)]
+struct Work<'a> {
+    options: &'a CompleteOptions,
+    cut: Cut,
+    shard: Shard,
+}
+
 /// Which missing facts to write.
 #[derive(Clone, Debug)]
 pub struct CompleteOptions {
@@ -59,39 +69,8 @@ pub struct CompleteOptions {
     pub top: Option<usize>,
     /// Only facts with at least this probability.
     pub min_probability: Option<f64>,
-    /// Which part of the work.
-    pub shard: Shard,
     /// How many threads answer batches of their own.
     pub workers: usize,
-}
-
-/// A part of the work: the `index`-th of `count`, from 1. Written `2/8`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Shard {
-    index: u64,
-    count: u64,
-}
-
-impl Shard {
-    /// All of the work.
-    pub const WHOLE: Shard = Shard { index: 1, count: 1 };
-
-    fn has(self, block: u64) -> bool {
-        block % self.count == self.index - 1
-    }
-}
-
-impl FromStr for Shard {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let parts =
-            text.split_once('/').and_then(|(index, count)| Some((index.parse().ok()?, count.parse().ok()?)));
-        match parts {
-            Some((index, count)) if (1..=count).contains(&index) => Ok(Shard { index, count }),
-            _ => Err(format!("expected i/n with i from 1 to n, such as 2/8, found {text}")),
-        }
-    }
 }
 
 /// The result of completing.
@@ -126,8 +105,12 @@ impl Model {
         out: &Path,
         progress: &dyn Progress,
     ) -> Result<Completed, AskError> {
+        self.complete_in_blocks(options, self.cut(), out, progress)
+    }
+
+    fn cut(&self) -> Cut {
         let batch = self.reasoner.reasoner().batch().clamp(1, BATCH);
-        self.complete_in_blocks(options, Cut { batch, block: batch * BLOCK.div_ceil(batch) }, out, progress)
+        Cut { batch, block: batch * BLOCK.div_ceil(batch) }
     }
 
     fn complete_in_blocks(
@@ -138,31 +121,62 @@ impl Model {
         progress: &dyn Progress,
     ) -> Result<Completed, AskError> {
         let began = Instant::now();
-        self.check(options, out)?;
-        let links = self.links_of(options);
-        let blocks = Blocks::beside(out, &self.inputs(options, &links, cut)?)?;
+        check_facts(out, self.names())?;
+        let work = Work { options, cut, shard: Shard::WHOLE };
+        let (facts, queries) = self.work_off(work, out, progress, |rows| Ok(write_facts(out, rows)?))?;
+        Ok(Completed { facts, queries, seconds: began.elapsed().as_secs_f64(), out: out.to_owned() })
+    }
+
+    /// Writes the missing facts of a part to `out`; how many there are.
+    pub(super) fn complete_part(
+        &self,
+        options: &CompleteOptions,
+        shard: Shard,
+        header: &Header,
+        out: &Path,
+        progress: &dyn Progress,
+    ) -> Result<u64, AskError> {
+        self.complete_part_in_blocks(Work { options, cut: self.cut(), shard }, header, out, progress)
+    }
+
+    fn complete_part_in_blocks(
+        &self,
+        work: Work<'_>,
+        header: &Header,
+        out: &Path,
+        progress: &dyn Progress,
+    ) -> Result<u64, AskError> {
+        let write = |mut rows: &mut dyn Iterator<Item = io::Result<RankedFact>>| {
+            Ok(write_part(out, header, |out| Iterator::try_for_each(&mut rows, |row| out.row(&row?)))?)
+        };
+        Ok(self.work_off(work, out, progress, write)?.0)
+    }
+
+    /// Answers the blocks of a part, hands the facts to `write`, which says how many it wrote, and says how many queries
+    /// were asked for them.
+    fn work_off(
+        &self,
+        work: Work<'_>,
+        out: &Path,
+        progress: &dyn Progress,
+        write: impl FnOnce(&mut dyn Iterator<Item = io::Result<RankedFact>>) -> Result<u64, AskError>,
+    ) -> Result<(u64, u64), AskError> {
+        check_writable(out)?;
+        self.check_probability(work.options)?;
+        let links = self.links_of(work.options);
+        let blocks = Blocks::beside(out, &self.inputs(work, &links)?)?;
         progress.begin("completing", "queries", Some(count_queries(self.graph(), &links)));
-        let (done, queries) = match self.answer_blocks(options, &links, cut, &blocks, progress) {
+        let (done, queries) = match self.answer_blocks(work, &links, &blocks, progress) {
             Err(error) if error.is_interrupted() => {
                 progress.end(&"interrupted; run the same command again to resume");
                 return Err(error);
             }
             answered => answered?,
         };
-        let facts = self.write_missing(&blocks, &done, options.top.unwrap_or(usize::MAX), out)?;
+        let facts = blocks.merged(&done, work.options.top.unwrap_or(usize::MAX), write)?;
         blocks.remove()?;
-        let completed =
-            Completed { facts, queries, seconds: began.elapsed().as_secs_f64(), out: out.to_owned() };
         progress.end(&format_args!("{facts} missing facts"));
-        Ok(completed)
-    }
-
-    fn check(&self, options: &CompleteOptions, out: &Path) -> Result<(), AskError> {
-        if !is_json_lines(out) {
-            check_predicted(out, self.names())?;
-        }
-        check_writable(out)?;
-        self.check_probability(options)
+        Ok((facts, queries))
     }
 
     /// The least probability of a missing fact where nothing is said of it: 0.1, unless the best `top` are asked for or
@@ -175,7 +189,7 @@ impl Model {
     }
 
     /// The links that are asked about.
-    fn links_of<'a>(&self, options: &'a CompleteOptions) -> Cow<'a, [Link]> {
+    pub(super) fn links_of<'a>(&self, options: &'a CompleteOptions) -> Cow<'a, [Link]> {
         if !options.links.is_empty() {
             return Cow::Borrowed(&options.links);
         }
@@ -192,32 +206,19 @@ impl Model {
     }
 
     /// The checksum of everything that blocks depend on.
-    fn inputs(&self, options: &CompleteOptions, links: &[Link], cut: Cut) -> Result<Checksum, AskError> {
-        let stages = Stages::of(self.directory())?;
-        let made: Vec<_> = stages.records().values().map(|record| (&record.inputs, &record.files)).collect();
+    fn inputs(&self, work: Work<'_>, links: &[Link]) -> Result<Checksum, AskError> {
+        let Work { options: CompleteOptions { top, min_probability, .. }, cut, shard } = work;
         let links: Vec<u32> = links.iter().map(|link| link.0).collect();
-        let CompleteOptions { top, min_probability, shard, .. } = options;
         let beam = self.config().walk.beam;
-        Ok(Checksum::of(&(
-            crate::VERSION,
-            self.checksum(),
-            made,
-            links,
-            cut,
-            top,
-            min_probability,
-            shard,
-            beam,
-        )))
+        Ok(Checksum::of(&(crate::VERSION, self.sum()?, links, cut, top, min_probability, shard, beam)))
     }
 
     /// Answers the blocks of the shard that are not finished; the numbers of all of its blocks, and how many queries
     /// they have.
     fn answer_blocks(
         &self,
-        options: &CompleteOptions,
+        Work { options, cut, shard }: Work<'_>,
         links: &[Link],
-        cut: Cut,
         blocks: &Blocks,
         progress: &dyn Progress,
     ) -> Result<(Vec<u64>, u64), AskError> {
@@ -229,7 +230,7 @@ impl Model {
             if block.is_empty() {
                 break;
             }
-            if options.shard.has(number) {
+            if shard.has(number) {
                 if blocks.has(number) {
                     best.extend(blocks.ranks(number)?);
                 } else {
@@ -301,26 +302,47 @@ impl Model {
         }
         Ok(rows)
     }
+}
 
-    fn write_missing(&self, blocks: &Blocks, done: &[u64], most: usize, out: &Path) -> Result<u64, AskError> {
-        let facts = blocks.merged(done, most, |rows| {
-            if !is_json_lines(out) {
-                let mut facts = rows.map(|row| row.map(|row| PredictedFact::from(row.1)));
-                return Ok(write_predicted(out, &mut facts)?);
-            }
-            let mut facts = 0;
-            let written = write_packed(out, |file| {
-                for row in rows {
-                    serde_json::to_writer(&mut *file, &row?.1)?;
-                    file.write_all(b"\n")?;
-                    facts += 1;
-                }
-                Ok(())
-            });
-            written.map_err(RunError::writing(out)).map(|()| facts)
-        });
-        Ok(facts?)
+/// Checks that facts about `names` can be written to `out`.
+///
+/// # Errors
+/// If its ending is unknown, or a name cannot be written to such a file.
+pub(super) fn check_facts(out: &Path, names: &Names) -> Result<(), AskError> {
+    if !is_json_lines(out) {
+        check_predicted(out, names)?;
     }
+    Ok(())
+}
+
+/// A name that not every file of facts can hold, if there is one.
+pub(super) fn breaking_name(names: &Names) -> Option<String> {
+    let breaks = |name: &&str| name.contains(['\t', '\n', '\r']);
+    names.entities.iter().chain(names.relations.iter()).find(breaks).map(str::to_owned)
+}
+
+/// Writes facts in the format that the ending of `out` names; how many there were.
+///
+/// # Errors
+/// If the file cannot be written, or `rows` fail.
+pub(super) fn write_facts(
+    out: &Path,
+    rows: &mut dyn Iterator<Item = io::Result<RankedFact>>,
+) -> Result<u64, RunError> {
+    if !is_json_lines(out) {
+        let mut facts = rows.map(|row| row.map(|row| PredictedFact::from(row.1)));
+        return Ok(write_predicted(out, &mut facts)?);
+    }
+    let mut facts = 0;
+    let written = write_packed(out, |file| {
+        for row in rows {
+            serde_json::to_writer(&mut *file, &row?.1)?;
+            file.write_all(b"\n")?;
+            facts += 1;
+        }
+        Ok(())
+    });
+    written.map_err(RunError::writing(out)).map(|()| facts)
 }
 
 /// Whether facts are written as JSON, one per line, packed or not.

@@ -26,9 +26,8 @@ impl Progress for StopsAfter {
 
 const CUT: Cut = Cut { batch: 50, block: 100 };
 
-fn options(top: Option<usize>, shard: &str) -> CompleteOptions {
-    let shard = shard.parse().unwrap();
-    CompleteOptions { links: Vec::new(), top, min_probability: Some(0.3), shard, workers: 2 }
+fn options(top: Option<usize>) -> CompleteOptions {
+    CompleteOptions { links: Vec::new(), top, min_probability: Some(0.3), workers: 2 }
 }
 
 #[test]
@@ -38,7 +37,7 @@ fn the_file_is_the_same_however_often_it_was_interrupted() {
     let model = learn.set("system=rules").set("rules.samples=2000").run().unwrap();
     let file = |name: &str| folder.path().join(name);
     for top in [None, Some(25)] {
-        let wanted = options(top, "1/1");
+        let wanted = options(top);
         let whole = model.complete_in_blocks(&wanted, CUT, &file("whole.tsv"), &Silent).unwrap();
         assert!(whole.queries > 1000 && whole.facts >= 25, "{whole}");
         // Another cut: the same facts in the same order.
@@ -65,25 +64,34 @@ fn the_file_is_the_same_however_often_it_was_interrupted() {
 }
 
 #[test]
-fn shards_divide_the_work() {
+fn parts_make_the_file_that_one_process_writes() {
     let folder = tempfile::tempdir().unwrap();
     let learn = Learn::demonstration().out(folder.path().join("run")).device(Device::cpu(1).unwrap());
     let model = learn.set("system=rules").set("rules.samples=2000").run().unwrap();
-    let lines = |shard: &str, name: &str| {
-        let out = folder.path().join(name);
-        let done = model.complete_in_blocks(&options(None, shard), CUT, &out, &Silent).unwrap();
-        let text = std::fs::read_to_string(out).unwrap();
-        (done.queries, text.lines().skip(1).map(str::to_owned).collect::<Vec<String>>())
-    };
-    let (all, mut whole) = lines("1/1", "whole.tsv");
-    let parts = [lines("1/3", "1.tsv"), lines("2/3", "2.tsv"), lines("3/3", "3.tsv")];
-    assert_eq!(parts.iter().map(|part| part.0).sum::<u64>(), all);
-    assert!(parts.iter().all(|part| !part.1.is_empty()));
-    let mut together: Vec<String> = parts.into_iter().flat_map(|part| part.1).collect();
-    whole.sort();
-    together.sort();
-    assert_eq!(together, whole);
-    for wrong in ["0/2", "3/2", "1", "a/b", "1/0"] {
-        assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
+    let file = |name: &str| folder.path().join(name);
+    for (top, counts) in [(None, &[1, 2, 3, 7, 16][..]), (Some(25), &[3])] {
+        let options = options(top);
+        for ending in ["tsv", "jsonl"] {
+            model.complete_in_blocks(&options, CUT, &file(&format!("whole.{ending}")), &Silent).unwrap();
+        }
+        for &count in counts {
+            let parts: Vec<PathBuf> = (1..=count)
+                .rev()
+                .map(|index| {
+                    let (shard, out) = (Shard::new(index, count).unwrap(), file(&format!("{index}.shard")));
+                    // With smaller blocks than usual, for every part to have some.
+                    let header = model.facts_header(&options, shard).unwrap();
+                    let work = Work { options: &options, cut: CUT, shard };
+                    let rows = model.complete_part_in_blocks(work, &header, &out, &Silent).unwrap();
+                    assert!(rows > 0 && crate::shard::is_complete(&out, &header), "{shard}");
+                    out
+                })
+                .collect();
+            for ending in ["tsv", "jsonl"] {
+                crate::ask::merge(&parts, Some(&file(&format!("merged.{ending}")))).unwrap();
+                let text = |name: &str| std::fs::read_to_string(file(&format!("{name}.{ending}"))).unwrap();
+                assert_eq!(text("merged"), text("whole"), "{count} parts, {top:?}");
+            }
+        }
     }
 }

@@ -170,13 +170,14 @@ impl Calibrator {
 
     /// The predicted probabilities of `outcomes` and their truth.
     pub fn reliability(&self, outcomes: &[Outcome], top: usize) -> Reliability {
-        let verdicts = outcomes.iter().flat_map(|outcome| {
-            let probability = self.within(&outcome.list);
-            outcome
-                .judged
-                .iter()
-                .map(move |&(score, is_true)| Verdict { probability: probability(score), is_true })
-        });
-        Reliability::of(&verdicts.collect::<Vec<Verdict>>(), outcomes.len(), top)
+        let verdicts: Vec<Verdict> = outcomes.iter().flat_map(|outcome| self.verdicts(outcome)).collect();
+        Reliability::of(&verdicts, outcomes.len(), top)
+    }
+
+    /// The predicted probability of every answer that was judged, and its truth.
+    pub fn verdicts(&self, outcome: &Outcome) -> Vec<Verdict> {
+        let probability = self.within(&outcome.list);
+        let verdict = |&(score, is_true): &(f64, bool)| Verdict { probability: probability(score), is_true };
+        outcome.judged.iter().map(verdict).collect()
     }
 }

@@ -6,6 +6,7 @@ use super::fit::Outcome;
 use crate::eval::{Answers, EvalError, Reasoner, Side};
 use crate::graph::{Adjacency, Dataset, Graph, Known, Link, Query, Triple};
 use crate::progress::Progress;
+use crate::shard::Shard;
 use rayon::prelude::*;
 
 /// So many scores of a query are kept at most; whoever comes after them is far behind.
@@ -44,7 +45,8 @@ impl RankedScores {
 }
 
 /// The outcomes of the best answers to the queries of `asked`, facts of the validation split of `known`, all of which
-/// count as true. Facts to learn from are not among the answers; of test facts nothing is known.
+/// count as true, as far as `shard` has to ask them. Facts to learn from are not among the answers; of test facts nothing
+/// is known.
 ///
 /// # Errors
 /// Those of [`observe`].
@@ -53,17 +55,18 @@ pub fn outcomes_on_valid(
     asked: &[Triple],
     known: &Known,
     graph: &Graph,
+    shard: Shard,
     progress: &dyn Progress,
 ) -> Result<Vec<Outcome>, EvalError> {
     let entities = graph.entities();
     let taken_out = known.has_own_graph().then(|| Adjacency::new(entities, &[&known.queries]));
     let truth = Adjacency::new(entities, &[&known.valid]);
     let judged = Judged { graph, taken_out: taken_out.as_ref(), truth: &truth, hides: true };
-    observe(reasoner, asked, judged, TOP, progress)
+    observe_shard(reasoner, &asked_once(asked), judged, TOP, shard, progress)
 }
 
 /// The outcomes of the best answers to the queries of `asked`, facts of the test split of `dataset`, all of which count
-/// as true. Facts of the other splits are not judged.
+/// as true, as far as `shard` has to ask them. Facts of the other splits are not judged.
 ///
 /// # Errors
 /// Those of [`observe`].
@@ -72,19 +75,15 @@ pub fn outcomes_on_test(
     asked: &[Triple],
     dataset: &Dataset,
     graph: &Graph,
+    shard: Shard,
     progress: &dyn Progress,
 ) -> Result<Vec<Outcome>, EvalError> {
     let Known { queries, valid, .. } = &dataset.known;
     let entities = graph.entities();
     let taken_out = Adjacency::new(entities, &[queries, valid]);
     let truth = Adjacency::new(entities, &[&dataset.test]);
-    observe(
-        reasoner,
-        asked,
-        Judged { graph, taken_out: Some(&taken_out), truth: &truth, hides: false },
-        TOP,
-        progress,
-    )
+    let judged = Judged { graph, taken_out: Some(&taken_out), truth: &truth, hides: false };
+    observe_shard(reasoner, &asked_once(asked), judged, TOP, shard, progress)
 }
 
 /// The outcomes of the `top` best answers to both queries of every triple of `split`; a query that several triples
@@ -118,8 +117,21 @@ pub(super) fn observe_queries(
     top: usize,
     progress: &dyn Progress,
 ) -> Result<Vec<Outcome>, EvalError> {
-    let mut outcomes = Vec::with_capacity(queries.len());
-    for batch in queries.chunks(reasoner.batch().max(1)) {
+    observe_shard(reasoner, queries, judged, top, Shard::WHOLE, progress)
+}
+
+/// The same for the batches of `shard` alone.
+fn observe_shard(
+    reasoner: &dyn Reasoner,
+    queries: &[Query],
+    judged: Judged<'_>,
+    top: usize,
+    shard: Shard,
+    progress: &dyn Progress,
+) -> Result<Vec<Outcome>, EvalError> {
+    let mut outcomes = Vec::with_capacity(queries.len() / shard.count() as usize + 1);
+    let batches = (0..).zip(queries.chunks(reasoner.batch().max(1)));
+    for (_, batch) in batches.filter(|(number, _)| shard.has(*number)) {
         if progress.interrupted() {
             return Err(EvalError::Interrupted);
         }

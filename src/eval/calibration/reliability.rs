@@ -7,7 +7,7 @@ use std::fmt;
 pub const BINS: usize = 10;
 
 /// A predicted probability, and whether the answer is true.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// The prediction.
     pub probability: f64,

@@ -5,7 +5,7 @@
 
 use super::order::in_order;
 use super::select::{Keep, adding};
-use super::{Miner, MiningBudget};
+use super::{MineOptions, Miner, MiningBudget};
 use crate::graph::{EntityId, Link};
 use crate::rule::Map;
 use crate::rule::clause::{Counts, Rule, RuleType, ScoredRule, Shape, reversed_path, sort_by_confidence};
@@ -38,11 +38,17 @@ const BETWEEN_LOOKS: usize = 64;
 /// Rules that may come together before the worst are dropped, at least.
 const ROOM: usize = 1 << 16;
 
+/// What a rule with a longer body adds: what such bodies have in common is not known, so each adds what it explains.
+pub(in crate::rule) fn adds(counts: &Counts, options: &MineOptions) -> f64 {
+    counts.confidence(options.unseen) * counts.correct as f64
+}
+
 impl Miner<'_> {
     /// For every link and constant, the rule that predicts the constant always; and for what share of the links.
     pub fn zero(&self) -> (Vec<ScoredRule>, f64) {
         let mut rules = Vec::new();
         let heads: Vec<Link> = self.reach.links().filter(|head| self.worth.heads[head.index()]).collect();
+        let heads = self.own(heads, |&head| self.reach.pairs(head) as u64);
         let mut counted = 0;
         for &head in heads.iter().take_while(|_| !self.watch.over()) {
             counted += 1;
@@ -62,10 +68,12 @@ impl Miner<'_> {
     /// For every link and constant, the best rules with a body of one link; and for what share of links and constants.
     pub fn short_acyclic(&self) -> (Vec<ScoredRule>, f64) {
         let heads = self.reach.links().filter(|head| self.worth.heads[head.index()]);
-        let mut groups: Vec<Group<'_>> = heads
+        let groups: Vec<Group<'_>> = heads
             .flat_map(|head| self.reach.rows(head.reversed()).map(move |(answer, row)| (head, answer, row)))
             .filter(|(_, _, subjects)| subjects.len() as u64 >= self.options.min_support)
             .collect();
+        let edges = |subject: &EntityId| self.reach.graph().edges(*subject).len() as u64;
+        let mut groups = self.own(groups, |(_, _, subjects)| subjects.iter().map(edges).sum());
         let counted = AtomicUsize::new(0);
         let mut rules = Vec::new();
         let most = |a: &Group<'_>, b: &Group<'_>| b.2.len().cmp(&a.2.len()).then((a.0, a.1).cmp(&(b.0, b.1)));
@@ -177,17 +185,23 @@ impl Miner<'_> {
     /// counted. Ends when the walks find nothing new.
     pub fn long_acyclic(&self) -> (Vec<ScoredRule>, f64) {
         let mut done: Map<Body, ()> = Map::default();
-        let mut counted = 0;
+        let (mut counted, mut own) = (0, 0);
         let mut rules = Vec::new();
         let mut room = ROOM;
         let over = || self.watch.over();
         for round in 0.. {
             let walks = match self.options.budget {
                 MiningBudget::Samples(samples) => samples,
-                MiningBudget::Seconds(_) => 1 << 16,
+                MiningBudget::Seconds(_) | MiningBudget::Saturation => 1 << 16,
             };
             let mut bodies = self.nominate_bodies(round, walks);
             bodies.retain(|body| done.try_insert(body.clone(), ()).is_ok());
+            let none = bodies.is_empty();
+            let bodies = self.own(bodies, |(path, end)| match end {
+                Some(end) => self.reach.targets(path[path.len() - 1].reversed(), *end).len() as u64,
+                None => self.reach.pairs(path[0]) as u64,
+            });
+            own += bodies.len();
             for bodies in bodies.chunks(BODIES) {
                 let found: Vec<Option<Vec<ScoredRule>>> = bodies
                     .par_iter()
@@ -201,33 +215,26 @@ impl Miner<'_> {
                 }
             }
             let once = matches!(self.options.budget, MiningBudget::Samples(_));
-            if once || bodies.is_empty() || self.watch.over() {
+            if once || none || self.watch.over() {
                 break;
             }
         }
         self.keep_the_best(&mut rules);
-        (rules, self.share(counted, done.len()))
+        (rules, self.share(counted, own))
     }
 
     /// For every link and constant, no more rules than are wanted.
     fn keep_the_best(&self, rules: &mut Vec<ScoredRule>) {
-        let head = |scored: &ScoredRule| match scored.rule.shape {
-            Shape::Constant { answer, .. } => (scored.rule.head, Some(answer)),
-            Shape::Cyclic => (scored.rule.head, None),
-        };
-        sort_by_confidence(rules, self.options.unseen);
-        if self.options.keep == Keep::Adding {
-            // What longer bodies have in common is not known, so each adds what it explains.
-            let adds = |scored: &ScoredRule| {
-                scored.counts.confidence(self.options.unseen) * scored.counts.correct as f64
-            };
-            rules.sort_by(|a, b| adds(b).total_cmp(&adds(a)));
+        let options = self.options;
+        sort_by_confidence(rules, options.unseen);
+        if options.keep == Keep::Adding {
+            rules.sort_by(|a, b| adds(&b.counts, options).total_cmp(&adds(&a.counts, options)));
         }
         let mut kept: Map<(Link, Option<EntityId>), usize> = Map::default();
         rules.retain(|scored| {
-            let count = kept.entry(head(scored)).or_default();
+            let count = kept.entry((scored.rule.head, scored.rule.shape.constant())).or_default();
             *count += 1;
-            *count <= self.options.max_bodies
+            *count <= options.max_bodies
         });
     }
 

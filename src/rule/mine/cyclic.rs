@@ -2,24 +2,33 @@
 
 use super::nominate::{Nominations, Promise};
 use super::order::in_order;
+use super::shares::{PartialTally, own_tasks};
 use super::{Miner, MiningBudget};
 use crate::graph::{EntityId, Link};
 use crate::rule::Map;
 use crate::rule::clause::{RuleType, ScoredRule};
-use crate::rule::count::{Lasts, Part, Scratch};
-use std::sync::Mutex;
+use crate::rule::count::{Lasts, Part, Piece, Scratch};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// A prefix whose bodies are to be counted.
-struct Task {
-    prefix: Vec<Link>,
+#[derive(Clone)]
+pub(super) struct Task {
+    pub prefix: Vec<Link>,
     /// The approximate number of groundings of its bodies.
-    cost: u64,
+    pub cost: u64,
+    /// From which sources.
+    pub piece: Piece,
     /// What the sample says about it.
-    promise: Promise,
+    pub promise: Promise,
 }
 
 impl Task {
+    /// All bodies that begin with `prefix`, of which no sample says anything.
+    pub fn new(prefix: Vec<Link>, cost: u64) -> Self {
+        Self { prefix, cost, piece: Piece::WHOLE, promise: Promise::default() }
+    }
+
     /// What it counts for in the share that is done. Before anything is nominated, every task is worth the same.
     fn weight(&self) -> u64 {
         self.promise.hits.max(1)
@@ -35,6 +44,11 @@ const SHORT: usize = 2;
 const ROUND: u64 = 1 << 18;
 /// This many pairs of links are listed at most: about 200 MB. A graph with thousands of relations has more.
 const PAIRS: usize = 1 << 22;
+
+/// The costliest first, so that threads finish at about the same time.
+fn longest(a: &Task, b: &Task) -> std::cmp::Ordering {
+    b.cost.cmp(&a.cost).then_with(|| a.prefix.cmp(&b.prefix)).then(a.piece.index.cmp(&b.piece.index))
+}
 
 impl Miner<'_> {
     /// Cyclic rules, and the least share of what was to be counted at one length that was counted.
@@ -113,15 +127,10 @@ impl Miner<'_> {
         let mut tasks: Vec<Task> = Vec::new();
         if self.options.max_length >= 2 {
             let ways = self.ways();
-            tasks.extend(links.iter().map(|&link| Task {
-                prefix: vec![link],
-                cost: ways[link.index()],
-                promise: Promise::default(),
-            }));
+            let all = links.iter().map(|&link| Task::new(vec![link], ways[link.index()])).collect();
+            tasks = own_tasks(self.shard, all, self.options.max_groundings).0;
         }
         let (mut rules, share) = self.count_singles(&links);
-        // The longest first, so that threads finish at about the same time.
-        let longest = |a: &Task, b: &Task| b.cost.cmp(&a.cost).then(a.prefix[0].cmp(&b.prefix[0]));
         let counted = self.count_in_order(&mut tasks, longest, &mut rules);
         (rules, self.share(counted, tasks.len()).min(share))
     }
@@ -131,6 +140,7 @@ impl Miner<'_> {
         let mut scratch = Scratch::new(self.reach);
         let mut rules = Vec::new();
         let singles: Vec<Link> = links.iter().copied().filter(|&link| link < link.reversed()).collect();
+        let singles = self.own(singles, |&link| self.reach.pairs(link) as u64);
         let mut counted = 0;
         for link in &singles {
             let tallies = scratch.count(
@@ -159,23 +169,26 @@ impl Miner<'_> {
         let mut done: Map<Vec<Link>, ()> = Map::default();
         let mut rules = Vec::new();
         loop {
+            let sampled = matches!(self.options.budget, MiningBudget::Samples(_));
+            let everything = costs.filter(|_| length == 3 && !sampled);
             let walks = match self.options.budget {
                 MiningBudget::Samples(samples) => samples,
-                MiningBudget::Seconds(_) => ROUND,
+                // Where all is counted whatever walks say, and however long it takes, no order is better.
+                MiningBudget::Saturation if everything.is_some() => 0,
+                MiningBudget::Seconds(_) | MiningBudget::Saturation => ROUND,
             };
             nominations.walk(self.reach, walks, &|| self.watch.over());
-            let everything =
-                costs.filter(|_| length == 3 && matches!(self.options.budget, MiningBudget::Seconds(_)));
-            let mut tasks = match everything {
+            let tasks = match everything {
                 Some(costs) => self.all_tasks(&nominations, costs),
                 None => self.nominated_tasks(&nominations, &done, costs),
             };
+            let none = tasks.is_empty();
+            let (mut tasks, others) = own_tasks(self.shard, tasks, self.options.max_groundings);
             let typical = nominations.typical();
             let densest = |a: &Task, b: &Task| {
                 let density = |task: &Task| task.promise.density(typical);
-                density(b).total_cmp(&density(a)).then_with(|| a.prefix.cmp(&b.prefix))
+                density(b).total_cmp(&density(a)).then_with(|| longest(a, b))
             };
-            let none = tasks.is_empty();
             let counted = self.count_in_order(&mut tasks, densest, &mut rules);
             let hits = |tasks: &[Task]| tasks.iter().map(|task| task.promise.hits).sum::<u64>() as f64;
             let all = hits(&tasks)
@@ -185,7 +198,8 @@ impl Miner<'_> {
                 false => self.share(counted, tasks.len()),
             };
             done.extend(tasks.drain(..counted).map(|task| (task.prefix, ())));
-            let once = everything.is_some() || matches!(self.options.budget, MiningBudget::Samples(_));
+            done.extend(others.into_iter().map(|prefix| (prefix, ())));
+            let once = everything.is_some() || sampled;
             if once || none || self.watch.over() {
                 return (rules, saturation);
             }
@@ -197,7 +211,7 @@ impl Miner<'_> {
         let pairs = self.while_in_time(costs.iter()).map(|(&(first, second), &cost)| {
             let prefix = vec![first, second];
             let promise = nominations.promise(&prefix).unwrap_or_default();
-            Task { prefix, cost, promise }
+            Task { promise, ..Task::new(prefix, cost) }
         });
         pairs.collect()
     }
@@ -221,7 +235,7 @@ impl Miner<'_> {
             .filter(|(prefix, _)| !done.contains_key(*prefix))
             // What is not looked at any more would not be counted either.
             .take_while(|_| !self.watch.over())
-            .map(|(prefix, promise)| Task { prefix: prefix.clone(), cost: cost_of(prefix), promise })
+            .map(|(prefix, promise)| Task { promise, ..Task::new(prefix.clone(), cost_of(prefix)) })
             .collect()
     }
 
@@ -267,20 +281,30 @@ impl Miner<'_> {
                 let done = done.fetch_add(task.weight(), Ordering::Relaxed) + task.weight();
                 self.watch.advance(done as f64 / all as f64);
             }
-            found.lock().unwrap_or_else(std::sync::PoisonError::into_inner).append(&mut mine);
+            found.lock().unwrap_or_else(PoisonError::into_inner).append(&mut mine);
         });
-        let found = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         (found, missed.into_inner())
     }
 
     /// Counts the bodies of one task; false if the time was up before the end.
     fn count_task(&self, task: &Task, scratch: &mut Scratch, rules: &mut Vec<ScoredRule>) -> bool {
         let share = (self.options.max_groundings as f64 / task.cost.max(1) as f64).min(1.0);
-        let part = if share < 1.0 { Part { share, seed: self.options.seed } } else { Part::WHOLE };
+        let part =
+            if share < 1.0 { Part { share, seed: self.options.seed, ..Part::WHOLE } } else { Part::WHOLE };
+        let part = Part { piece: task.piece, ..part };
         let over = || self.watch.over();
-        for tally in scratch.count(self.reach, &task.prefix, Lasts::All, part, &over) {
-            self.worth.rules(&task.prefix, &tally, part, rules);
+        let tallies = scratch.count(self.reach, &task.prefix, Lasts::All, part, &over);
+        if task.piece == Piece::WHOLE {
+            tallies.iter().for_each(|tally| self.worth.rules(&task.prefix, tally, part, rules));
+            return !self.watch.over();
         }
+        let mut partial: Vec<PartialTally> =
+            tallies.iter().map(|tally| PartialTally::of(&task.prefix, tally, share)).collect();
+        if scratch.has_given_up() {
+            partial.push(PartialTally::given_up(&task.prefix));
+        }
+        self.partial.lock().unwrap_or_else(PoisonError::into_inner).append(&mut partial);
         !self.watch.over()
     }
 }

@@ -4,17 +4,21 @@
 //! links and all heads in one pass, see [`count`](super::count)), in the order of expected yield per work, estimated
 //! from random walks. Rules with constants are counted body by body, all heads in one pass again. Mining ends when
 //! everything has been counted, when the time is up, or when the user interrupts; what was found so far is kept. With a
-//! number of samples instead of seconds the result depends on nothing but the graph, the options and the seed.
+//! number of samples instead of seconds, or to saturation, the result depends on nothing but the graph, the options and
+//! the seed; then several processes can share the counting ([`mine_shard`]).
 
 mod acyclic;
 mod cyclic;
 mod nominate;
 mod order;
 mod select;
+mod shares;
 #[cfg(test)]
 mod tests;
 
+pub(super) use acyclic::adds;
 pub use select::Keep;
+pub use shares::PartialTally;
 
 use super::RuleError;
 use super::clause::{RuleType, ScoredRule, UNSEEN, sort_by_confidence};
@@ -24,10 +28,12 @@ use super::text::LONGEST_BODY;
 use crate::graph::{Direction, Graph, Link, RelationId};
 use crate::progress::Progress;
 use crate::settings::{WrongValue, expect, number, whole};
+use crate::shard::Shard;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Bound;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What the last sort takes for each rule, about. It is set aside, so that the time is up when the rules are sorted.
@@ -37,16 +43,19 @@ const SORTING: Duration = Duration::from_nanos(400);
 const BETWEEN_LOOKS: usize = 1 << 14;
 
 /// How long to mine.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum MiningBudget {
     /// Until this many seconds have passed or everything has been counted.
     Seconds(f64),
     /// What this many random walks nominate; repeatable.
     Samples(u64),
+    /// Until everything has been counted, however long that takes; repeatable.
+    Saturation,
 }
 
 /// What to mine and how.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MineOptions {
     /// The families of rules to look for.
     pub types: Vec<RuleType>,
@@ -135,11 +144,70 @@ impl Mined {
     }
 }
 
+/// What one of several processes has mined.
+#[derive(Clone, Debug)]
+pub struct MinedShard {
+    /// The rules that it counted alone, the most confident first.
+    pub mined: Mined,
+    /// What it counted of bodies that it shares with others.
+    pub partial: Vec<PartialTally>,
+}
+
 /// Finds rules in `graph`.
 ///
 /// # Errors
 /// If the options make no sense, such as a length of 0.
 pub fn mine(graph: &Arc<Graph>, options: &MineOptions, progress: &dyn Progress) -> Result<Mined, RuleError> {
+    Ok(mine_part(graph, options, Shard::WHOLE, progress)?.mined)
+}
+
+/// Finds the rules in `graph` that `shard` has to count. All shards together find what [`mine`] finds.
+///
+/// # Errors
+/// If the options make no sense, or the clock would decide what is counted.
+pub fn mine_shard(
+    graph: &Arc<Graph>,
+    options: &MineOptions,
+    shard: Shard,
+    progress: &dyn Progress,
+) -> Result<MinedShard, RuleError> {
+    if let MiningBudget::Seconds(seconds) = options.budget {
+        let repeatable =
+            "a number of samples, or mining to saturation: what a clock decides is not repeatable";
+        expect(false, "seconds", repeatable, seconds)?;
+    }
+    mine_part(graph, options, shard, progress)
+}
+
+/// For every link, whether it may be a head.
+pub(super) fn wanted_heads(options: &MineOptions, links: usize) -> Vec<bool> {
+    let mut heads = vec![options.heads.is_empty(); links];
+    for &relation in &options.heads {
+        for direction in [Direction::Forward, Direction::Inverse] {
+            heads[Link::new(relation, direction).index()] = true;
+        }
+    }
+    heads
+}
+
+impl MineOptions {
+    /// What makes a rule worth keeping in a graph of so many links.
+    pub(super) fn worth(&self, links: usize) -> Worth {
+        Worth {
+            support: self.min_support,
+            confidence: self.min_confidence,
+            unseen: self.unseen,
+            heads: wanted_heads(self, links),
+        }
+    }
+}
+
+fn mine_part(
+    graph: &Arc<Graph>,
+    options: &MineOptions,
+    shard: Shard,
+    progress: &dyn Progress,
+) -> Result<MinedShard, RuleError> {
     options.check()?;
     if let Some(relation) = options.heads.iter().find(|relation| relation.index() >= graph.relations()) {
         let expected = format!("numbers of relations, below {}", graph.relations());
@@ -151,28 +219,19 @@ pub fn mine(graph: &Arc<Graph>, options: &MineOptions, progress: &dyn Progress) 
             let time = Duration::try_from_secs_f64(seconds).ok();
             time.and_then(|time| Instant::now().checked_add(time))
         }
-        MiningBudget::Samples(_) => None,
+        MiningBudget::Samples(_) | MiningBudget::Saturation => None,
     };
-    let mut heads = vec![options.heads.is_empty(); graph.links()];
-    for &relation in &options.heads {
-        for direction in [Direction::Forward, Direction::Inverse] {
-            heads[Link::new(relation, direction).index()] = true;
-        }
-    }
-    let worth = Worth {
-        support: options.min_support,
-        confidence: options.min_confidence,
-        unseen: options.unseen,
-        heads,
-    };
+    let worth = options.worth(graph.links());
     let watch =
         Watch { deadline, progress, found: [const { AtomicU64::new(0) }; 3], counted: AtomicU64::new(0) };
     progress.begin("mining", "prefixes", None);
     let Some(reach) = Reach::unless(graph, options.distinct, &|| watch.over()) else {
         progress.end(&watch.figures(0.0));
-        return Ok(Mined { rules: Vec::new(), saturation: 0.0, interrupted: progress.interrupted() });
+        let mined = Mined { rules: Vec::new(), saturation: 0.0, interrupted: progress.interrupted() };
+        return Ok(MinedShard { mined, partial: Vec::new() });
     };
-    let miner = Miner { reach: &reach, options, worth: &worth, watch: &watch };
+    let partial = Mutex::default();
+    let miner = Miner { reach: &reach, options, worth: &worth, watch: &watch, shard, partial: &partial };
     let wants = |of: RuleType| options.types.contains(&of);
     let mut rules = Vec::new();
     let mut saturation = 1.0_f64;
@@ -194,7 +253,10 @@ pub fn mine(graph: &Arc<Graph>, options: &MineOptions, progress: &dyn Progress) 
     }
     sort_by_confidence(&mut rules, options.unseen);
     progress.end(&watch.figures(saturation));
-    Ok(Mined { rules, saturation, interrupted: progress.interrupted() })
+    let mined = Mined { rules, saturation, interrupted: progress.interrupted() };
+    let mut partial = partial.into_inner().unwrap_or_else(PoisonError::into_inner);
+    partial.sort_unstable_by(|a, b| (&a.prefix, a.last).cmp(&(&b.prefix, b.last)));
+    Ok(MinedShard { mined, partial })
 }
 
 /// Everything that the stages of mining share.
@@ -204,9 +266,23 @@ struct Miner<'a> {
     options: &'a MineOptions,
     worth: &'a Worth,
     watch: &'a Watch<'a>,
+    /// Whose work is done.
+    shard: Shard,
+    /// What was counted of bodies that several shards share.
+    partial: &'a Mutex<Vec<PartialTally>>,
 }
 
 impl Miner<'_> {
+    /// Those of `items` that are this shard's.
+    fn own<T>(&self, items: Vec<T>, cost: impl Fn(&T) -> u64) -> Vec<T> {
+        if self.shard == Shard::WHOLE {
+            return items;
+        }
+        let costs: Vec<u64> = items.iter().map(cost).collect();
+        let own = shares::own(self.shard, &costs);
+        items.into_iter().zip(own).filter_map(|(item, own)| own.then_some(item)).collect()
+    }
+
     /// `items` until the time is up.
     fn while_in_time<'a, T>(&'a self, items: impl Iterator<Item = T> + 'a) -> impl Iterator<Item = T> + 'a {
         let looked = |(at, item): (usize, T)| (at % BETWEEN_LOOKS > 0 || !self.watch.over()).then_some(item);

@@ -255,7 +255,16 @@ fn what_costs_too_much_to_list_is_asked_for_one_by_one() {
     let worth = Worth { support: 1, confidence: 0.0, unseen: UNSEEN, heads: vec![true; graph.links()] };
     let check = |progress: &dyn Progress, test: &dyn Fn(Miner<'_>)| {
         let watch = Watch { deadline: None, progress, found: Default::default(), counted: AtomicU64::new(0) };
-        test(Miner { reach: &reach, options: &options, worth: &worth, watch: &watch });
+        let partial = Mutex::default();
+        let shard = Shard::WHOLE;
+        test(Miner {
+            reach: &reach,
+            options: &options,
+            worth: &worth,
+            watch: &watch,
+            shard,
+            partial: &partial,
+        });
     };
     check(&Silent, &|miner| {
         let costs = miner.costs(usize::MAX).unwrap();

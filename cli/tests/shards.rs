@@ -1,0 +1,131 @@
+//! Work in parts, as a user does it: `--shard` and `merge`.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod tool;
+
+use serde_json::Value;
+use tool::Tool;
+
+/// The parts that `verb` makes, and their names, the last first.
+fn parts(tool: &Tool, verb: &[&str], name: &str, count: usize) -> Vec<String> {
+    let one = |index: usize| {
+        let (shard, out) = (format!("{index}/{count}"), format!("{name}-{index}-{count}.shard.zst"));
+        tool.done(&[verb, &["--quiet", "--shard", &shard, "--out", &out]].concat());
+        out
+    };
+    (1..=count).rev().map(one).collect()
+}
+
+fn merge(tool: &Tool, parts: &[String], more: &[&str]) -> String {
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    tool.done(&[&["merge"], &parts[..], more].concat())
+}
+
+fn same(tool: &Tool, one: &str, other: &str) -> bool {
+    std::fs::read(tool.path(one)).unwrap() == std::fs::read(tool.path(other)).unwrap()
+}
+
+#[test]
+fn rules_mined_in_parts_are_those_of_one_process() {
+    let tool = Tool::new();
+    tool.done(&["generate", "family", "--people", "80", "--out", "family", "--quiet"]);
+    for (budget, types) in [(&["--samples", "2000"][..], "cyclic,acyclic,zero"), (&["--saturate"], "cyclic")]
+    {
+        let verb = [&["mine", "family", "--types", types][..], budget].concat();
+        tool.done(&[&verb[..], &["--out", "whole.tsv.gz", "--quiet"]].concat());
+        for count in [1, 3] {
+            let parts = parts(&tool, &verb, "rules", count);
+            let said = merge(&tool, &parts, &["--out", "merged.tsv.gz"]);
+            assert!(said.contains("rules: ") && said.contains("merged.tsv.gz"), "{said}");
+            assert!(same(&tool, "whole.tsv.gz", "merged.tsv.gz"), "{budget:?}, {count} parts");
+            parts.iter().for_each(|part| std::fs::remove_file(tool.path(part)).unwrap());
+        }
+    }
+    let refused = tool.refused(&["mine", "family", "--shard", "1/2", "--out", "rules.shard"]);
+    assert!(refused.contains("give --samples N or --saturate"), "{refused}");
+    let refused = tool.refused(&["mine", "family", "--samples", "9", "--shard", "1/2", "--out", "rules.tsv"]);
+    assert!(refused.contains("ends in .shard"), "{refused}");
+}
+
+#[test]
+fn a_run_is_asked_in_parts() {
+    let tool = Tool::new();
+    tool.done(&["run", "--out", "run", "--set", "system=rules", "--set", "rules.samples=2000", "--quiet"]);
+    tool.write("queries.tsv", "Ilse_Hagenthal\tcousin_of\nnobody\tcousin_of\n\nIlse_Hagenthal\t~parent_of\n");
+    let verb = ["predict", "run", "--file", "queries.tsv", "--top", "3"];
+    let whole = tool.done(&[&verb[..], &["--quiet"]].concat());
+    let answers = parts(&tool, &verb, "answers", 2);
+    merge(&tool, &answers, &["--out", "answers.jsonl"]);
+    assert_eq!(std::fs::read_to_string(tool.path("answers.jsonl")).unwrap(), whole);
+
+    let verb = ["evaluate", "run", "--direction", "both"];
+    let without_seconds = |text: &str| {
+        let mut figures: Value = serde_json::from_str(text).unwrap();
+        assert!(figures.as_object_mut().unwrap().remove("seconds").is_some());
+        figures.to_string()
+    };
+    let whole = tool.done(&[&verb[..], &["--json", "--quiet"]].concat());
+    let ranks = parts(&tool, &verb, "ranks", 3);
+    let merged = merge(&tool, &ranks, &["--json"]);
+    assert_eq!(without_seconds(&merged), without_seconds(&whole));
+    let table = merge(&tool, &ranks, &[]);
+    assert!(table.starts_with("Test split, filtered, seed 1, version"), "{table}");
+
+    let verb = ["complete", "run", "--min-probability", "0.2"];
+    tool.done(&[&verb[..], &["--out", "whole.parquet", "--quiet"]].concat());
+    let facts = parts(&tool, &verb, "facts", 2);
+    merge(&tool, &facts, &["--out", "merged.parquet"]);
+    assert!(same(&tool, "whole.parquet", "merged.parquet"));
+
+    // What is there is not made again; what does not fit is named.
+    let again =
+        tool.done(&["complete", "run", "--min-probability", "0.2", "--shard", "1/2", "--out", &facts[1]]);
+    assert!(again.contains("part 1/2 of the facts is there already"), "{again}");
+    let refused = tool.refused(&["merge", &facts[0], "--out", "less.tsv"]);
+    assert!(refused.contains("of 2 parts 1/2 is missing"), "{refused}");
+    let refused = tool.refused(&["merge", &facts[0], &answers[1], "--out", "mixed.tsv"]);
+    assert!(refused.contains("holds answers, but facts in"), "{refused}");
+    let refused = tool.refused(&["merge", &facts[0], &facts[1]]);
+    assert!(refused.contains("parts of facts make a file: name it"), "{refused}");
+    let refused = tool.refused(&["merge", "queries.tsv", "--out", "mixed.tsv"]);
+    assert!(refused.contains("queries.tsv: is no part of a work"), "{refused}");
+    assert!(!tool.path("less.tsv").exists() && !tool.path("mixed.tsv").exists());
+    let refused = tool.refused(&["predict", "run", "--file", "-", "--shard", "1/2", "--out", "a.shard"]);
+    assert!(refused.contains("expected a file that every part can read"), "{refused}");
+}
+
+#[test]
+#[cfg(unix)]
+fn the_tasks_of_the_slurm_example_give_what_one_process_gives() {
+    let tool = Tool::new();
+    tool.done(&["generate", "family", "--people", "60", "--out", "family", "--quiet"]);
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_ruleguider")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/slurm/here.sh");
+    let run = || {
+        let output = std::process::Command::new("bash")
+            .arg(script)
+            .current_dir(tool.folder.path())
+            .env("PATH", &path)
+            .envs([("DATA", "family"), ("OUT", "out"), ("PARTS", "3"), ("SAMPLES", "1000")])
+            .env("SETTINGS", "system=rules")
+            .output()
+            .expect("bash starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    run();
+    tool.done(&["mine", "family", "--samples", "1000", "--out", "whole.tsv.zst", "--quiet"]);
+    assert!(same(&tool, "whole.tsv.zst", "out/rules.tsv.zst"));
+    tool.done(&["mine", "family", "--samples", "1000", "--out", "whole.tsv", "--quiet"]);
+    assert!(same(&tool, "whole.tsv", "out/run/rules.tsv"), "the run has the rules of the parts");
+    tool.done(&["complete", "out/run", "--out", "whole.tsv", "--quiet"]);
+    assert!(same(&tool, "whole.tsv", "out/missing.tsv"));
+    // Submitted again, as after a failed task, it makes what is missing.
+    std::fs::remove_file(tool.path("out/parts/rules-2-of-3.shard.zst")).unwrap();
+    let said = run();
+    assert_eq!(said.matches("is there already").count(), 5, "{said}");
+    assert!(same(&tool, "whole.tsv.zst", "out/rules.tsv.zst"));
+}

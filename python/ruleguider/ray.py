@@ -1,0 +1,489 @@
+"""Many machines: the same work in parts, which Ray runs wherever there is room.
+
+`pip install "ruleguider[ray]"`. The parts are the library's own (`ruleguider mine --shard 3/16`, …), so what comes out is
+what one process gives, byte for byte. The graph, or the run, is put into Ray's object store once; a node fetches it once,
+and its workers read it from shared memory. Parts that are done are written beside the result as they come, so that the
+same call, after Ctrl-C or a crash of the driver, does only what is missing. A part whose worker or node dies is done again
+elsewhere. Ray has to be initialised (`ray.init`) where it is not to start by itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import itertools
+import json
+import os
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy
+import ray
+
+from . import _ruleguider
+from ._inputs import pairs, plain
+from ._progress import shown
+from .graph import Data, Graph
+from .model import Model, Name, PathName, learn
+from .results import Completed, Evaluation
+from .rules import Rules, _mining
+
+__all__ = ["PartFailed", "complete", "evaluate", "mine", "predict_many", "sweep"]
+
+# Parts for every processor, where nobody says how many: enough that the last one is not waited for long.
+_PARTS_PER_CPU = 4
+# What a run needs to answer is outside these.
+_LEFT_OUT = ("checkpoints", "tensorboard")
+
+Remote = Callable[..., tuple[str, Any]]
+
+
+class PartFailed(_ruleguider.Error):
+    """A part of the work failed; the message says which, on which node, and why."""
+
+
+def mine(
+    graph: Data,
+    *,
+    out: PathName,
+    parts: int | None = None,
+    cpus_per_part: int = 1,
+    retries: int = 3,
+    progress: bool = True,
+    **mining: Any,
+) -> Rules:
+    """Mines on all nodes, writes the rule file `out` and reads it. `mining` is as in `ruleguider.mine`, with `samples` or
+    `saturate`: what a clock decides cannot be shared.
+    """
+    read = Graph.of(graph)
+    options = _mining(**mining)
+    packed = _Packed.graph(read)
+    work = _Work("mining", out, (packed.key, options), parts, cpus_per_part, 0, retries, progress)
+    _ruleguider.merge(work.run(_mine_part, packed.put(), options), os.fspath(out))
+    work.finish()
+    return Rules.read(out, read)
+
+
+def complete(
+    model: Model | PathName,
+    relation: str | Sequence[str] | None = None,
+    *,
+    out: PathName,
+    top: int | None = None,
+    min_probability: float | None = None,
+    parts: int | None = None,
+    cpus_per_part: int = 1,
+    gpus_per_part: float = 0,
+    retries: int = 3,
+    progress: bool = True,
+) -> Completed:
+    """The missing facts, as `Model.complete` writes them to `out`."""
+    relations = [relation] if isinstance(relation, str) else list(relation or [])
+    asked = (relations, top, min_probability)
+    packed = _Packed.run(model)
+    work = _Work("completing", out, (packed.key, asked), parts, cpus_per_part, gpus_per_part, retries, progress)
+    made = work.run(_complete_part, packed.put(), gpus_per_part > 0, *asked)
+    merged = json.loads(_ruleguider.merge(made, os.fspath(out)))
+    work.finish()
+    return Completed(merged)
+
+
+def evaluate(
+    model: Model | PathName,
+    split: Literal["test", "valid"] = "test",
+    *,
+    out: PathName,
+    direction: str = "tail",
+    ties: str = "realistic",
+    leave_out_unseen: bool = False,
+    parts: int | None = None,
+    cpus_per_part: int = 1,
+    gpus_per_part: float = 0,
+    retries: int = 3,
+    progress: bool = True,
+) -> Evaluation:
+    """Ranks the true answers of a split; the figures are also written to `out`, as `ruleguider evaluate --json` prints
+    them. The seconds are those of all parts together."""
+    asked = (split, direction, ties, leave_out_unseen)
+    packed = _Packed.run(model)
+    work = _Work("ranking", out, (packed.key, asked), parts, cpus_per_part, gpus_per_part, retries, progress)
+    made = work.run(_evaluate_part, packed.put(), gpus_per_part > 0, *asked)
+    merged = json.loads(_ruleguider.merge(made, os.fspath(out)))
+    work.finish()
+    return Evaluation(merged)
+
+
+def predict_many(
+    model: Model | PathName,
+    queries: Iterable[tuple[Name, Name]] | Any,
+    *,
+    out: PathName,
+    top: int = 10,
+    parts: int | None = None,
+    cpus_per_part: int = 1,
+    gpus_per_part: float = 0,
+    retries: int = 3,
+    progress: bool = True,
+) -> Path:
+    """Answers many queries into `out`, a JSON object a line, as `ruleguider predict --file` prints them; `out` itself."""
+    lines = [f"{subject}\t{relation}" for subject, relation in pairs(queries)]
+    for number, line in enumerate(lines):
+        if line.count("\t") != 1 or "\n" in line:
+            raise ValueError(f"query {number}: names with tabs or line breaks cannot be asked in parts")
+    text = "\n".join(lines).encode()
+    packed = _Packed.run(model)
+    inputs = (packed.key, hashlib.sha256(text).hexdigest(), top)
+    work = _Work("predicting", out, inputs, parts, cpus_per_part, gpus_per_part, retries, progress)
+    made = work.run(_predict_part, packed.put(), gpus_per_part > 0, ray.put(text), top)
+    _ruleguider.merge(made, os.fspath(out))
+    work.finish()
+    return Path(out)
+
+
+def sweep(
+    graph: Data,
+    configs: Mapping[str, str | Mapping[str, Any]],
+    seeds: Iterable[int] = (1,),
+    *,
+    out: PathName,
+    minutes: float | None = None,
+    cpus_per_run: int = 1,
+    gpus_per_run: float = 0,
+    retries: int = 3,
+    progress: bool = True,
+) -> list[dict[str, Any]]:
+    """Learns with every configuration and every seed, each a run of its own in the folder `out`, called `NAME-SEED`. The
+    results of all, in the order of configurations and seeds, with `config` for the name; runs that are there and finished
+    are not learnt again."""
+    packed = _Packed.graph(Graph.of(graph))
+    folder = Path(out)
+    runs = [(name, seed) for name, seed in itertools.product(configs, seeds)]
+    place = {run: folder / f"{run[0]}-{run[1]}" for run in runs}
+    key = {run: _sum((packed.key, configs[run[0]], minutes, run[1])) for run in runs}
+    todo = [run for run in runs if not _is_learnt(place[run], key[run])]
+    shared = packed.put() if todo else None
+
+    def submit(run: tuple[str, int]) -> Any:
+        task = _remote(_learn_run, cpus_per_run, gpus_per_run, retries)
+        return task.remote(shared, configs[run[0]], run[1], minutes, cpus_per_run, gpus_per_run > 0)
+
+    def keep(run: tuple[str, int], files: Any) -> None:
+        _untar(memoryview(files), place[run])
+        _write(place[run] / "sweep.json", key[run].encode())
+
+    _gather("learning", "runs", todo, len(runs), submit, keep, lambda run: f"run {run[0]}-{run[1]}", cpus_per_run, progress)
+    results = [json.loads((place[run] / "results.json").read_text()) for run in runs]
+    return [{"config": run[0], **result} for run, result in zip(runs, results)]
+
+
+# ---- the driver ----------------------------------------------------------------------------------------------------
+
+
+class _Work:
+    """A work in parts: which there are, and which are done."""
+
+    def __init__(
+        self,
+        stage: str,
+        out: PathName,
+        inputs: Any,
+        parts: int | None,
+        cpus: int,
+        gpus: float,
+        retries: int,
+        progress: bool,
+    ) -> None:
+        if parts is not None and parts < 1:
+            raise ValueError(f"parts: expected at least 1, found {parts}")
+        if cpus < 1:
+            raise ValueError(f"cpus_per_part: expected at least 1, found {cpus}")
+        self.stage, self.cpus, self.gpus, self.retries, self.progress = stage, cpus, gpus, retries, progress
+        self.folder = Path(f"{os.fspath(out)}.parts")
+        self.inputs = _sum((_ruleguider.VERSION, inputs))
+        note = self.folder / "work.json"
+        before = json.loads(note.read_text()) if note.exists() else {}
+        if before.get("inputs") != self.inputs:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            before = {}
+        # What was begun in so many parts goes on in as many, whatever there is now.
+        wanted = parts or before.get("parts") or max(1, _slots(cpus) * _PARTS_PER_CPU)
+        self.count = int(wanted)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _write(note, json.dumps({"inputs": self.inputs, "parts": self.count}).encode())
+
+    def part(self, index: int) -> Path:
+        return self.folder / f"part-{index}-of-{self.count}.shard.zst"
+
+    def run(self, remote: Remote, *arguments: Any) -> list[str]:
+        """Makes the parts that are missing; where all of them are."""
+        indices = range(1, self.count + 1)
+        todo = [index for index in indices if not _ruleguider.is_whole(os.fspath(self.part(index)))]
+
+        def submit(index: int) -> Any:
+            task = _remote(remote, self.cpus, self.gpus, self.retries)
+            return task.remote(f"{index}/{self.count}", self.cpus, *arguments)
+
+        def keep(index: int, rows: Any) -> None:
+            _write(self.part(index), memoryview(rows))
+
+        said = lambda index: f"part {index}/{self.count}"  # noqa: E731
+        _gather(self.stage, "parts", todo, self.count, submit, keep, said, self.cpus, self.progress)
+        return [os.fspath(self.part(index)) for index in indices]
+
+    def finish(self) -> None:
+        """The result is there: the parts are not needed any longer."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _gather(
+    stage: str,
+    unit: str,
+    todo: Iterable[Any],
+    total: int,
+    submit: Callable[[Any], Any],
+    keep: Callable[[Any, Any], None],
+    said: Callable[[Any], str],
+    cpus: int,
+    progress: bool,
+) -> None:
+    """Has everything done, as much at a time as there is room for, and keeps what comes as it comes."""
+    waiting = list(todo)
+    done, nodes, pending = total - len(waiting), set[str](), dict[Any, Any]()
+    with shown(progress) as bars:
+        if bars is not None:
+            bars.begin(stage, unit, total)
+            bars.advance(done, "")
+        try:
+            while waiting or pending:
+                # Nodes may join and leave, so room is looked for again and again.
+                while waiting and len(pending) < 2 * _slots(cpus):
+                    item = waiting.pop(0)
+                    pending[submit(item)] = item
+                ready, _ = ray.wait(list(pending), timeout=1.0)
+                for reference in ready:
+                    item = pending.pop(reference)
+                    node, rows = _outcome(reference, said(item))
+                    keep(item, rows)
+                    done += 1
+                    nodes.add(node)
+                    if bars is not None:
+                        bars.advance(done, f"{len(nodes)} nodes")
+        except BaseException:
+            for reference in pending:
+                ray.cancel(reference)
+            raise
+        if bars is not None:
+            bars.end(f"{total} {unit}")
+
+
+def _outcome(reference: Any, what: str) -> tuple[str, Any]:
+    try:
+        return ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        raise PartFailed(f"{what} failed on {error.cause}") from error
+    except ray.exceptions.RayError as error:
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        said = " ".join(lines) or type(error).__name__
+        raise PartFailed(f"{what} failed again and again, its worker or node died: {said}") from error
+
+
+def _remote(function: Any, cpus: int, gpus: float, retries: int) -> Any:
+    """A task that is done again where its worker or node dies; what it raises itself is not tried again."""
+
+    def told(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except Exception as error:
+            place = f"node {ray.util.get_node_ip_address()} (process {os.getpid()})"
+            raise _Told(f"{place}: {error}") from None
+
+    return ray.remote(told).options(num_cpus=cpus, num_gpus=gpus, max_retries=retries, retry_exceptions=False)
+
+
+def _slots(cpus: int) -> int:
+    """How many tasks of so many processors have room at a time."""
+    if not ray.is_initialized():
+        ray.init()
+    return max(1, int(ray.cluster_resources().get("CPU", 1)) // cpus)
+
+
+class _Told(Exception):
+    """What went wrong in a worker, and where that is."""
+
+
+class _Packed:
+    """What all workers read: bytes, and the checksum of what they stand for."""
+
+    def __init__(self, data: bytes, key: str) -> None:
+        self.data, self.key = data, key
+
+    @staticmethod
+    def graph(graph: Graph) -> _Packed:
+        data = graph._graph.pack()
+        return _Packed(data, hashlib.sha256(data).hexdigest())
+
+    @staticmethod
+    def run(model: Model | PathName) -> _Packed:
+        """The files of a run, and the data it was learnt from: other nodes need not have it."""
+        opened = model if isinstance(model, Model) else Model(_ruleguider.Model.open(os.fspath(model), None, "cpu", 1, None))
+        data = opened.graph._graph.pack()
+        packed, sums = io.BytesIO(), []
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            files = {str(path.relative_to(opened.path)): path for path in sorted(opened.path.rglob("*")) if path.is_file()}
+            for name, path in files.items():
+                if not name.startswith(_LEFT_OUT) and not name.startswith(".") and name != "facts.zst":
+                    content = path.read_bytes()
+                    sums.append((name, hashlib.sha256(content).hexdigest()))
+                    _add(archive, name, content)
+            _add(archive, "facts.zst", data)
+        return _Packed(packed.getvalue(), _sum((sums, hashlib.sha256(data).hexdigest())))
+
+    def put(self) -> tuple[str, list[Any]]:
+        # As an array, which workers of a node read where it lies. A reference inside a list is not fetched for them.
+        return self.key, [ray.put(numpy.frombuffer(self.data, dtype=numpy.uint8))]
+
+
+def _sum(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=plain).encode()).hexdigest()
+
+
+def _write(path: Path, data: bytes | memoryview) -> None:
+    """Writes a file aside and renames it: what is there is whole."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    with aside.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size = len(content)
+    archive.addfile(entry, io.BytesIO(content))
+
+
+def _untar(data: memoryview | bytes, folder: Path) -> None:
+    """Unpacks files into a folder that is not there before all of them are."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        for entry in archive.getmembers():
+            path = aside / entry.name
+            content = archive.extractfile(entry)
+            if content is None or ".." in Path(entry.name).parts or path.is_absolute() != aside.is_absolute():
+                raise ValueError(f"{entry.name}: no file of a run")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.read())
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+        aside.rename(folder)
+    except OSError:
+        # Another worker of this node was faster.
+        shutil.rmtree(aside, ignore_errors=True)
+        if not folder.exists():
+            raise
+
+
+def _is_learnt(run: Path, key: str) -> bool:
+    try:
+        return (run / "sweep.json").read_text() == key and (run / "results.json").exists()
+    except OSError:
+        return False
+
+
+# ---- the workers ---------------------------------------------------------------------------------------------------
+
+# What this process has opened, by its checksum: its parts come one after another.
+_opened: dict[str, Any] = {}
+
+
+def _once(shared: tuple[str, list[Any]], opening: Callable[[str, Any], Any]) -> Any:
+    key, [reference] = shared
+    if key not in _opened:
+        _opened.clear()
+        _opened[key] = opening(key, ray.get(reference))
+    return _opened[key]
+
+
+def _graph(shared: tuple[str, list[Any]]) -> _ruleguider.Graph:
+    return _once(shared, lambda _, data: _ruleguider.Graph.unpack("graph", data.tobytes()))
+
+
+def _model(shared: tuple[str, list[Any]], cuda: bool, cpus: int) -> _ruleguider.Model:
+    def opening(key: str, data: Any) -> _ruleguider.Model:
+        run = Path(tempfile.gettempdir()) / f"ruleguider-{os.getuid()}" / key
+        if not run.exists():
+            _untar(memoryview(data), run)
+        return _ruleguider.Model.open(os.fspath(run), None, "cuda" if cuda else "cpu", cpus, None, True)
+
+    return _once(shared, opening)
+
+
+def _part(cpus: int, make: Callable[[str], object]) -> tuple[str, Any]:
+    """The node, and the rows of the part that `make` writes."""
+    # Before the first work of this process: it has as many threads as the part has processors.
+    os.environ.setdefault("RAYON_NUM_THREADS", str(cpus))
+    with tempfile.TemporaryDirectory(prefix="ruleguider-") as folder:
+        out = Path(folder) / "part.shard.zst"
+        make(os.fspath(out))
+        return _here(), numpy.frombuffer(out.read_bytes(), dtype=numpy.uint8)
+
+
+def _here() -> str:
+    return str(ray.get_runtime_context().get_node_id())
+
+
+def _mine_part(shard: str, cpus: int, shared: Any, mining: dict[str, Any]) -> tuple[str, Any]:
+    return _part(cpus, lambda out: _ruleguider.mine_shard(_graph(shared), mining, shard, out, None))
+
+
+def _complete_part(
+    shard: str, cpus: int, shared: Any, cuda: bool, relations: list[str], top: int | None, least: float | None
+) -> tuple[str, Any]:
+    return _part(cpus, lambda out: _model(shared, cuda, cpus).complete_shard(relations, top, least, shard, out))
+
+
+def _evaluate_part(
+    shard: str, cpus: int, shared: Any, cuda: bool, split: str, direction: str, ties: str, leave_out_unseen: bool
+) -> tuple[str, Any]:
+    asked = (split, direction, ties, leave_out_unseen)
+    return _part(cpus, lambda out: _model(shared, cuda, cpus).evaluate_shard(*asked, shard, out))
+
+
+def _predict_part(shard: str, cpus: int, shared: Any, cuda: bool, queries: bytes, top: int) -> tuple[str, Any]:
+    def make(out: str) -> None:
+        file = Path(out).with_name("queries.tsv")
+        file.write_bytes(queries)
+        _model(shared, cuda, cpus).predict_shard(os.fspath(file), top, shard, out)
+
+    return _part(cpus, make)
+
+
+def _learn_run(
+    shared: Any, config: Any, seed: int, minutes: float | None, cpus: int, cuda: bool
+) -> tuple[str, Any]:
+    os.environ.setdefault("RAYON_NUM_THREADS", str(cpus))
+    with tempfile.TemporaryDirectory(prefix="ruleguider-") as folder:
+        run = Path(folder) / "run"
+        learn(
+            Graph._wrap(_graph(shared)),
+            minutes=minutes,
+            out=run,
+            seed=seed,
+            config=config,
+            device="cuda" if cuda else "cpu",
+            threads=cpus,
+            progress=False,
+        )
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            for path in sorted(run.rglob("*")):
+                name = str(path.relative_to(run))
+                if path.is_file() and not name.startswith("."):
+                    _add(archive, name, path.read_bytes())
+        return _here(), numpy.frombuffer(packed.getvalue(), dtype=numpy.uint8)

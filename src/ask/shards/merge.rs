@@ -1,0 +1,145 @@
+//! Parts of any kind, put together.
+
+use super::FactSettings;
+use super::ranks::merge_ranks;
+use crate::ask::AskError;
+use crate::ask::complete::{Completed, check_facts, write_facts};
+use crate::ask::evaluated::Evaluated;
+use crate::graph::{Names, check_writable, write_packed};
+use crate::rule::{RuleCounts, merge_rule_shards};
+use crate::run::RunError;
+use crate::shard::{Kind, Merge, Part, Parts, ShardError};
+use serde::Serialize;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What parts came to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Merged {
+    /// A rule file.
+    Rules {
+        /// How many rules it has.
+        rules: usize,
+        /// Of each family.
+        rules_by_type: RuleCounts,
+        /// Where it is.
+        out: PathBuf,
+    },
+    /// Answers to a file of queries.
+    Answers {
+        /// How many queries there are.
+        queries: u64,
+        /// Where the answers are.
+        out: PathBuf,
+    },
+    /// The figures of a split.
+    Ranks(Box<Evaluated>),
+    /// Missing facts.
+    Facts(Completed),
+}
+
+impl fmt::Display for Merged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Merged::Rules { rules, rules_by_type: RuleCounts { cyclic, acyclic, zero }, out } => {
+                write!(f, "{rules} rules: {cyclic} cyclic, {acyclic} acyclic, {zero} zero: {}", out.display())
+            }
+            Merged::Answers { queries, out } => write!(f, "answers to {queries} queries: {}", out.display()),
+            Merged::Ranks(evaluated) => evaluated.fmt(f),
+            Merged::Facts(completed) => completed.fmt(f),
+        }
+    }
+}
+
+/// Puts all parts of one work together, given in any order: into the file `out`, or of ranks the figures. What comes out
+/// is what one process would have given.
+///
+/// # Errors
+/// If a part is missing, damaged, or of another work, seed, version, data or settings; if there has to be a file and none
+/// is named, or it cannot be written.
+pub fn merge(parts: &[PathBuf], out: Option<&Path>) -> Result<Merged, AskError> {
+    let began = Instant::now();
+    let parts = Parts::open(parts)?;
+    let kind = parts.header().kind;
+    let file = || {
+        let named = out.ok_or_else(|| AskError::Cannot(format!("parts of {kind} make a file: name it")))?;
+        check_writable(named)?;
+        Ok::<&Path, AskError>(named)
+    };
+    match kind {
+        Kind::Rules => {
+            let out = file()?;
+            let rules_by_type = merge_rule_shards(parts, out)?;
+            Ok(Merged::Rules { rules: rules_by_type.all(), rules_by_type, out: out.to_owned() })
+        }
+        Kind::Answers => {
+            let out = file()?;
+            Ok(Merged::Answers { queries: merge_answers(parts, out)?, out: out.to_owned() })
+        }
+        Kind::Ranks => {
+            let evaluated = merge_ranks(parts)?;
+            if let Some(out) = out {
+                check_writable(out)?;
+                let text = serde_json::to_vec_pretty(&evaluated).expect("figures are plain data");
+                let written =
+                    write_packed(out, |file| file.write_all(&text).and_then(|()| file.write_all(b"\n")));
+                written.map_err(RunError::writing(out))?;
+            }
+            Ok(Merged::Ranks(Box::new(evaluated)))
+        }
+        Kind::Facts => {
+            let out = file()?;
+            let settings: FactSettings = parts.header().settings(parts.path())?;
+            let entities = settings.breaking.iter().map(String::as_str).collect();
+            check_facts(out, &Names { entities, ..Names::default() })?;
+            let facts = merge_facts(parts, settings.top.unwrap_or(usize::MAX), out)?;
+            let seconds = began.elapsed().as_secs_f64();
+            Ok(Merged::Facts(Completed { facts, queries: settings.queries, seconds, out: out.to_owned() }))
+        }
+    }
+}
+
+fn merge_answers(parts: Parts, out: &Path) -> Result<u64, AskError> {
+    let sources = parts.into_parts().into_iter().map(Part::rows::<(u64, String)>).collect();
+    let mut queries = 0;
+    let mut failed = None;
+    let written = write_packed(out, |file| {
+        for row in kept_error(Merge::new(sources, |row: &(u64, String)| row.0), &mut failed) {
+            file.write_all(row?.1.as_bytes())?;
+            queries += 1;
+        }
+        Ok(())
+    });
+    match failed {
+        Some(error) => Err(error.into()),
+        None => written.map_err(RunError::writing(out)).map(|()| queries).map_err(AskError::from),
+    }
+}
+
+fn merge_facts(parts: Parts, most: usize, out: &Path) -> Result<u64, AskError> {
+    let sources = parts.into_parts().into_iter().map(Part::rows).collect();
+    let mut failed = None;
+    let merge = Merge::new(sources, |row: &crate::ask::complete::RankedFact| row.0);
+    let written = write_facts(out, &mut kept_error(merge, &mut failed).take(most));
+    match failed {
+        Some(error) => Err(error.into()),
+        None => Ok(written?),
+    }
+}
+
+/// `rows` for a writer, which knows only errors of files; the error itself goes to `failed`.
+fn kept_error<T>(
+    rows: impl Iterator<Item = Result<T, ShardError>>,
+    failed: &mut Option<ShardError>,
+) -> impl Iterator<Item = io::Result<T>> {
+    rows.map(|row| {
+        row.map_err(|error| {
+            let said = io::Error::other(error.to_string());
+            *failed = Some(error);
+            said
+        })
+    })
+}

@@ -1,0 +1,217 @@
+//! Parts of long work: mining, answering, ranking, completing; and one [`merge`] for all of them.
+//!
+//! A part is cut where one process cuts its work too (prefixes, blocks of queries, batches), so that all parts together
+//! give what one process gives, to the last digit. A part that is there and whole is not made again.
+
+mod merge;
+mod ranks;
+#[cfg(test)]
+mod tests;
+
+pub use merge::{Merged, merge};
+
+use super::complete::{CompleteOptions, breaking_name};
+use super::{AskError, Model, QueryLines};
+use crate::eval::{Protocol, Split};
+use crate::graph::{Dataset, RelationId, check_writable, count_queries};
+use crate::progress::Progress;
+use crate::rule::{self, MineOptions, RuleShardSettings, write_rule_shard};
+use crate::run::{Checksum, RunError, Stages};
+use crate::shard::{Header, Kind, Shard, check_name, is_complete, write_part};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What became of a part.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ShardReport {
+    /// What its rows are.
+    pub kind: Kind,
+    /// Which part it is.
+    pub shard: Shard,
+    /// How many rows it has; absent where it was there already.
+    pub rows: Option<u64>,
+    /// How long it took.
+    pub seconds: f64,
+    /// Where it is.
+    pub out: PathBuf,
+}
+
+impl fmt::Display for ShardReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, shard, rows, seconds, out } = self;
+        let out = out.display();
+        match rows {
+            Some(rows) => write!(f, "part {shard} of the {kind}: {rows} rows in {seconds:.1} s: {out}"),
+            None => write!(f, "part {shard} of the {kind} is there already: {out}"),
+        }
+    }
+}
+
+/// What answers depend on beside the run.
+#[derive(Serialize, Deserialize)]
+struct AnswerSettings {
+    queries: Checksum,
+    top: usize,
+    beam: usize,
+}
+
+/// What missing facts depend on beside the run.
+#[derive(Serialize, Deserialize)]
+struct FactSettings {
+    links: Vec<u32>,
+    queries: u64,
+    top: Option<usize>,
+    min_probability: Option<f64>,
+    beam: usize,
+    /// A name that a file of tabs cannot hold, if there is one.
+    breaking: Option<String>,
+}
+
+/// Makes the part that `header` describes with `make`, which says how many rows it wrote, unless it is there.
+fn unless_there(
+    header: &Header,
+    out: &Path,
+    make: impl FnOnce() -> Result<u64, AskError>,
+) -> Result<ShardReport, AskError> {
+    let began = Instant::now();
+    check_name(out)?;
+    let rows = match is_complete(out, header) {
+        true => None,
+        false => {
+            check_writable(out)?;
+            Some(make()?)
+        }
+    };
+    let seconds = began.elapsed().as_secs_f64();
+    Ok(ShardReport { kind: header.kind, shard: header.shard, rows, seconds, out: out.to_owned() })
+}
+
+/// Mines the rules in the graph of `dataset` that are `shard`'s, into the file `out`.
+///
+/// # Errors
+/// If the options make no sense or depend on the clock, the file cannot be written, or the user interrupts: half a part is
+/// of no use.
+pub fn mine_shard(
+    dataset: &Dataset,
+    options: &MineOptions,
+    shard: Shard,
+    out: &Path,
+    progress: &dyn Progress,
+) -> Result<ShardReport, AskError> {
+    let names = &dataset.names;
+    let relations = names.relations.iter().map(str::to_owned).collect();
+    let settings = RuleShardSettings { options: options.clone(), relations };
+    let data = Checksum::of_known(names, &dataset.known).to_string();
+    let header = Header::new(Kind::Rules, shard, options.seed, data, &settings);
+    unless_there(&header, out, || {
+        let mined = rule::mine_shard(&dataset.graph(), options, shard, progress)?;
+        if mined.mined.interrupted {
+            return Err(RunError::Interrupted.into());
+        }
+        Ok(write_rule_shard(out, &header, &mined, names)?)
+    })
+}
+
+impl Model {
+    /// The checksum of all that answers come from: the data and what was learnt from it.
+    pub(super) fn sum(&self) -> Result<Checksum, AskError> {
+        let stages = Stages::of(self.directory())?;
+        let made: Vec<_> = stages.records().values().map(|record| (&record.inputs, &record.files)).collect();
+        Ok(Checksum::of(&(Checksum::of_dataset(self.dataset(), self.checksum()), made)))
+    }
+
+    fn shard_header(&self, kind: Kind, shard: Shard, settings: &impl Serialize) -> Result<Header, AskError> {
+        Ok(Header::new(kind, shard, self.seed(), self.sum()?.to_string(), settings))
+    }
+
+    /// Answers those queries of a file that are `shard`'s, by `workers` threads, into the file `out`.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written, the reasoner fails, or the user interrupts.
+    pub fn predict_shard(
+        &self,
+        queries: &Path,
+        top: usize,
+        shard: Shard,
+        workers: usize,
+        out: &Path,
+        progress: &dyn Progress,
+    ) -> Result<ShardReport, AskError> {
+        let settings =
+            AnswerSettings { queries: Checksum::of_file(queries)?, top, beam: self.config().walk.beam };
+        let header = self.shard_header(Kind::Answers, shard, &settings)?;
+        unless_there(&header, out, || {
+            let mut input = QueryLines::open(queries)?;
+            let mut answered = Vec::new();
+            progress.begin("predicting", "queries", None);
+            for number in 0.. {
+                let lines = input.next_block()?;
+                if lines.is_empty() {
+                    break;
+                }
+                if shard.has(number) {
+                    let before = answered.len() as u64;
+                    answered.extend(self.answer_lines(&lines, top, workers, before, progress)?.lines);
+                }
+            }
+            progress.end(&format_args!("{} queries", answered.len()));
+            Ok(write_part(out, &header, |out| answered.iter().try_for_each(|line| out.row(line)))?)
+        })
+    }
+
+    /// Ranks those true answers of a split that are `shard`'s, into the file `out`; what else is as in
+    /// [`evaluated`](Self::evaluated).
+    ///
+    /// # Errors
+    /// If the split has been learnt, the file cannot be written, the reasoner fails, or the user interrupts.
+    pub fn evaluate_shard(
+        &self,
+        split: Split,
+        relations: &[RelationId],
+        protocol: Protocol,
+        shard: Shard,
+        out: &Path,
+        progress: &dyn Progress,
+    ) -> Result<ShardReport, AskError> {
+        if split != Split::Test {
+            self.expect_valid_unlearnt()?;
+        }
+        let settings = self.rank_settings(split, relations, protocol)?;
+        let header = self.shard_header(Kind::Ranks, shard, &settings)?;
+        unless_there(&header, out, || {
+            let rows = self.rank_rows(split, relations, protocol, shard, progress)?;
+            Ok(write_part(out, &header, |out| rows.iter().try_for_each(|row| out.row(row)))?)
+        })
+    }
+
+    /// The header of a part of completing.
+    pub(super) fn facts_header(&self, options: &CompleteOptions, shard: Shard) -> Result<Header, AskError> {
+        let links = self.links_of(options);
+        let settings = FactSettings {
+            links: links.iter().map(|link| link.0).collect(),
+            queries: count_queries(self.graph(), &links),
+            top: options.top,
+            min_probability: options.min_probability,
+            beam: self.config().walk.beam,
+            breaking: breaking_name(self.names()),
+        };
+        self.shard_header(Kind::Facts, shard, &settings)
+    }
+
+    /// Completes what is `shard`'s of the graph, into the file `out`. Interrupted, the same call goes on.
+    ///
+    /// # Errors
+    /// If the options do not fit the run, the reasoner fails, a file cannot be written, or the user interrupts.
+    pub fn complete_shard(
+        &self,
+        options: &CompleteOptions,
+        shard: Shard,
+        out: &Path,
+        progress: &dyn Progress,
+    ) -> Result<ShardReport, AskError> {
+        let header = self.facts_header(options, shard)?;
+        unless_there(&header, out, || self.complete_part(options, shard, &header, out, progress))
+    }
+}

@@ -1,0 +1,112 @@
+//! Parts of an evaluation: the ranks of some batches, and the verdicts on the probabilities of others.
+
+use crate::ask::evaluated::{AboutEvaluation, Evaluated};
+use crate::ask::{AskError, Model};
+use crate::eval::calibration::{Reliability, TOP, Verdict};
+use crate::eval::{Protocol, RankRow, Report, Split, rank_relations};
+use crate::graph::RelationId;
+use crate::progress::Progress;
+use crate::shard::{Parts, Shard};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What ranks depend on beside the run, and what their report says.
+#[derive(Serialize, Deserialize)]
+pub(super) struct RankSettings {
+    about: AboutEvaluation,
+    /// What is left out of the JSON of a report.
+    labels: Vec<String>,
+    no_probability: Option<String>,
+    protocol: Protocol,
+    calibrated: bool,
+    /// The names of all relations.
+    relations: Vec<String>,
+}
+
+/// A row of a part.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum RankPart {
+    /// The rank of a query.
+    Rank(RankRow),
+    /// What the probabilities of a query's answers came to, with the number of the query.
+    Verdicts(usize, Vec<Verdict>),
+    /// What is said once a part.
+    Done {
+        /// Queries left out of the whole split.
+        left_out: usize,
+        /// How long the part took.
+        seconds: f64,
+    },
+}
+
+impl Model {
+    pub(super) fn rank_settings(
+        &self,
+        split: Split,
+        relations: &[RelationId],
+        protocol: Protocol,
+    ) -> Result<RankSettings, AskError> {
+        let about = self.about(split, relations)?;
+        Ok(RankSettings {
+            labels: about.labels.clone(),
+            no_probability: about.no_probability.clone(),
+            about,
+            protocol,
+            calibrated: self.calibrator.is_some(),
+            relations: self.names().relations.iter().map(str::to_owned).collect(),
+        })
+    }
+
+    pub(super) fn rank_rows(
+        &self,
+        split: Split,
+        relations: &[RelationId],
+        protocol: Protocol,
+        shard: Shard,
+        progress: &dyn Progress,
+    ) -> Result<Vec<RankPart>, AskError> {
+        let (reasoner, graph) = (self.reasoner.reasoner(), self.graph());
+        let (ranks, evaluation) =
+            rank_relations(reasoner, &self.dataset, split, relations, graph, protocol, shard, progress)?;
+        let mut rows: Vec<RankPart> = ranks.into_iter().map(RankPart::Rank).collect();
+        if let Some(calibrator) = &self.calibrator {
+            let outcomes = self.outcomes(split, relations, shard, progress)?;
+            let batch = reasoner.batch().max(1);
+            rows.extend(outcomes.iter().enumerate().map(|(item, outcome)| {
+                RankPart::Verdicts(shard.place(item, batch), calibrator.verdicts(outcome))
+            }));
+        }
+        rows.push(RankPart::Done { left_out: evaluation.left_out, seconds: evaluation.seconds });
+        Ok(rows)
+    }
+}
+
+/// The figures of all parts. The seconds are those of all parts together.
+pub(super) fn merge_ranks(parts: Parts) -> Result<Evaluated, AskError> {
+    let settings: RankSettings = parts.header().settings(parts.path())?;
+    let (mut ranks, mut verdicts) = (Vec::new(), BTreeMap::new());
+    let (mut left_out, mut seconds) = (0, 0.0);
+    for part in parts.into_parts() {
+        for row in part.rows::<RankPart>() {
+            match row? {
+                RankPart::Rank(row) => ranks.push(row),
+                RankPart::Verdicts(query, said) => drop(verdicts.insert(query, said)),
+                RankPart::Done { left_out: of_split, seconds: took } => {
+                    left_out = of_split;
+                    seconds += took;
+                }
+            }
+        }
+    }
+    ranks.sort_unstable_by_key(|row| row.at);
+    let RankSettings { about, labels, no_probability, protocol, calibrated, relations } = settings;
+    let name = |relation: RelationId| relations[relation.index()].clone();
+    let report = Report::of(&ranks, left_out, protocol, seconds, name);
+    let calibration = calibrated.then(|| {
+        let queries = verdicts.len();
+        Reliability::of(&verdicts.into_values().flatten().collect::<Vec<Verdict>>(), queries, TOP)
+    });
+    let about = AboutEvaluation { labels, no_probability, ..about };
+    Ok(Evaluated { report, calibration, about })
+}

@@ -1,0 +1,153 @@
+//! Which part of the counting is whose.
+//!
+//! Every process lists all of the work, which is little beside counting it, and takes its own: costly items first, each to
+//! the part that has least so far. A prefix that alone would be too much for one part is cut by its sources into pieces;
+//! their counts are added when the parts are merged, because only sums can be held against the thresholds.
+
+use super::cyclic::Task;
+use crate::graph::Link;
+use crate::rule::count::{Piece, Tally};
+use crate::shard::Shard;
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Items that cost more than this part of what a shard has to do are dealt first. Chosen by hand.
+const HEAVY: u64 = 64;
+/// A prefix that costs more than this part of what a shard has to do is cut. Chosen by hand: costs are estimates, and
+/// those of many small items err less together.
+const CUT: u64 = 8;
+
+/// For each of the items, which have these costs, whether it belongs to `shard`.
+pub fn own(shard: Shard, costs: &[u64]) -> Vec<bool> {
+    let parts = shard.count();
+    if parts == 1 {
+        return vec![true; costs.len()];
+    }
+    // That something costs nothing to count is an estimate too.
+    let cost = |at: usize| u128::from(costs[at]) + 1;
+    let all: u128 = (0..costs.len()).map(cost).sum();
+    let heavy = all / u128::from(parts * HEAVY);
+    let (mut first, then): (Vec<usize>, Vec<usize>) = (0..costs.len()).partition(|&at| cost(at) > heavy);
+    first.sort_unstable_by_key(|&at| (Reverse(costs[at]), at));
+    let mut loads: BinaryHeap<Reverse<(u128, u64)>> = (1..=parts).map(|part| Reverse((0, part))).collect();
+    let mut own = vec![false; costs.len()];
+    for at in first.into_iter().chain(then) {
+        let Reverse((load, part)) = loads.pop().expect("there is a part");
+        own[at] = part == shard.index();
+        loads.push(Reverse((load + cost(at), part)));
+    }
+    own
+}
+
+/// The tasks of `shard`, whole or in pieces, and the prefixes that others count without it. Counting a task costs
+/// `max_groundings` at most.
+pub(super) fn own_tasks(
+    shard: Shard,
+    mut tasks: Vec<Task>,
+    max_groundings: u64,
+) -> (Vec<Task>, Vec<Vec<Link>>) {
+    if shard.count() == 1 {
+        return (tasks, Vec::new());
+    }
+    // Walks nominate in an order that depends on threads.
+    tasks.sort_unstable_by(|a, b| a.prefix.cmp(&b.prefix));
+    let cost = |task: &Task| task.cost.min(max_groundings);
+    let all: u128 = tasks.iter().map(|task| u128::from(cost(task))).sum();
+    let most = u64::try_from(all / u128::from(shard.count() * CUT)).unwrap_or(u64::MAX).max(1);
+    let mut pieces: Vec<Task> = Vec::with_capacity(tasks.len());
+    let mut costs: Vec<u64> = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        // More pieces than parts would not be shared any better.
+        let count = cost(&task).div_ceil(most).clamp(1, shard.count());
+        costs.extend(std::iter::repeat_n(cost(&task) / count, count as usize));
+        pieces.extend((0..count).map(|index| Task { piece: Piece { index, count }, ..task.clone() }));
+    }
+    let own = own(shard, &costs);
+    let (mut mine, mut others) = (Vec::new(), Vec::new());
+    for (task, own) in pieces.into_iter().zip(own) {
+        if own { mine.push(task) } else { others.push(task.prefix) }
+    }
+    others.dedup();
+    (mine, others)
+}
+
+/// What a body predicts from a piece of its sources.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PartialTally {
+    /// The links of the body but the last.
+    pub prefix: Vec<u32>,
+    /// The last link; none if there were too many groundings to count any.
+    pub last: Option<u32>,
+    /// The share of the sources that is walked, where that is not all.
+    pub share: f64,
+    /// Distinct pairs.
+    pub predicted: u64,
+    /// By link, how many of those pairs it joins too.
+    pub correct: Vec<(u32, u32)>,
+}
+
+impl PartialTally {
+    /// A piece of a prefix that was given up.
+    pub fn given_up(prefix: &[Link]) -> Self {
+        let prefix = prefix.iter().map(|link| link.0).collect();
+        Self { prefix, last: None, share: 1.0, predicted: 0, correct: Vec::new() }
+    }
+
+    /// `tally` of `prefix` over the share of its sources.
+    pub(in crate::rule) fn of(prefix: &[Link], tally: &Tally, share: f64) -> Self {
+        let correct = tally.correct.all().into_iter().map(|(link, count)| (link.0, count)).collect();
+        let prefix = prefix.iter().map(|link| link.0).collect();
+        Self { prefix, last: Some(tally.last.0), share, predicted: tally.predicted, correct }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn shards(count: u64) -> impl Iterator<Item = Shard> {
+        (1..=count).map(move |index| Shard::new(index, count).unwrap())
+    }
+
+    proptest! {
+        #[test]
+        fn every_item_has_one_owner_and_no_part_much_more_than_another(
+            costs in prop::collection::vec(0u64..1000, 0..200),
+            count in 1u64..9,
+        ) {
+            let owners: Vec<Vec<bool>> = shards(count).map(|shard| own(shard, &costs)).collect();
+            for at in 0..costs.len() {
+                prop_assert_eq!(owners.iter().filter(|own| own[at]).count(), 1);
+            }
+            let load = |own: &Vec<bool>| costs.iter().zip(own).filter(|(_, own)| **own).map(|(c, _)| c + 1).sum::<u64>();
+            let loads: Vec<u64> = owners.iter().map(load).collect();
+            let (most, least) = (loads.iter().max().unwrap(), loads.iter().min().unwrap());
+            prop_assert!(most - least <= 1001, "{:?}", loads);
+        }
+
+        #[test]
+        fn the_pieces_of_a_task_are_all_there_once(costs in prop::collection::vec(0u64..5000, 1..30), count in 1u64..9) {
+            let tasks = || -> Vec<Task> {
+                let task = |(at, &cost): (usize, &u64)| Task::new(vec![Link(at as u32)], cost);
+                costs.iter().enumerate().map(task).collect()
+            };
+            let mut seen: Vec<(Vec<Link>, u64, u64)> = Vec::new();
+            for shard in shards(count) {
+                let (mine, others) = own_tasks(shard, tasks(), u64::MAX);
+                for at in 0..costs.len() {
+                    let prefix = vec![Link(at as u32)];
+                    prop_assert!(others.contains(&prefix) || mine.iter().any(|task| task.prefix == prefix));
+                }
+                seen.extend(mine.into_iter().map(|task| (task.prefix, task.piece.index, task.piece.count)));
+            }
+            seen.sort();
+            let mut expected = Vec::new();
+            for (prefix, _, pieces) in seen.iter().filter(|(_, index, _)| *index == 0) {
+                expected.extend((0..*pieces).map(|index| (prefix.clone(), index, *pieces)));
+            }
+            prop_assert_eq!(seen, expected);
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! Parts of mining as files, and the rule file that they make together.
+//!
+//! A row is a rule as it will stand in the rule file, with the ids by which rules are ordered, or what was counted of a
+//! body that several parts share. Merging reads a row of each part at a time, in the order of rule files; the data is not
+//! needed.
+
+use super::clause::{Counts, Rule, RuleType, ScoredRule, Shape, sort_by_confidence};
+use super::count::{Correct, Part, Tally, Worth};
+use super::file::rule_line;
+use super::mine::{Keep, MineOptions, MinedShard, PartialTally, adds};
+use super::{Map, RuleError, rule_text};
+use crate::graph::{EntityId, Link, Names, Vocabulary, write_packed};
+use crate::shard::{Header, Merge, Part as PartFile, Parts, ShardError, write_part};
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What parts of mining depend on beside data and seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RuleShardSettings {
+    /// What is mined and how.
+    pub options: MineOptions,
+    /// The names of the relations, by which bodies that several parts share are written.
+    pub relations: Vec<String>,
+}
+
+/// The rules in a merged file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RuleCounts {
+    /// Paths that close on the head.
+    pub cyclic: usize,
+    /// Paths to a constant or an unbound variable.
+    pub acyclic: usize,
+    /// Constants without a body.
+    pub zero: usize,
+}
+
+impl RuleCounts {
+    fn add(&mut self, of: RuleType) {
+        match of {
+            RuleType::Cyclic => self.cyclic += 1,
+            RuleType::Acyclic => self.acyclic += 1,
+            RuleType::Zero => self.zero += 1,
+        }
+    }
+
+    /// All of them.
+    pub fn all(&self) -> usize {
+        self.cyclic + self.acyclic + self.zero
+    }
+}
+
+/// A row of a part.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Row {
+    Rule(RuleRow),
+    Partial(PartialTally),
+}
+
+/// A rule by its ids, with its counts and its text.
+#[derive(Clone, Serialize, Deserialize)]
+struct RuleRow {
+    head: u32,
+    body: Vec<u32>,
+    /// The constants at the ends of head and body, where it has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    constants: Option<(u32, Option<u32>)>,
+    predicted: u64,
+    correct: u64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    sampled: bool,
+    rule: String,
+}
+
+impl RuleRow {
+    fn new(scored: &ScoredRule, names: &Names) -> Self {
+        let ScoredRule { rule, counts: Counts { predicted, correct, sampled } } = scored;
+        let constants = match rule.shape {
+            Shape::Cyclic => None,
+            Shape::Constant { answer, end } => Some((answer.0, end.map(|end| end.0))),
+        };
+        let body = rule.body.iter().map(|link| link.0).collect();
+        let (head, rule) = (rule.head.0, rule_text(rule, names));
+        Self { head, body, constants, predicted: *predicted, correct: *correct, sampled: *sampled, rule }
+    }
+
+    fn rule(&self) -> Rule {
+        let shape = match self.constants {
+            None => Shape::Cyclic,
+            Some((answer, end)) => Shape::Constant { answer: EntityId(answer), end: end.map(EntityId) },
+        };
+        Rule { head: Link(self.head), body: self.body.iter().map(|&link| Link(link)).collect(), shape }
+    }
+
+    fn counts(&self) -> Counts {
+        Counts { predicted: self.predicted, correct: self.correct, sampled: self.sampled }
+    }
+
+    /// Smaller keys come first in a rule file. Positive numbers are ordered as their bits are.
+    fn key(&self, unseen: f64) -> (Reverse<u64>, Reverse<u64>, Rule) {
+        (Reverse(self.counts().confidence(unseen).to_bits()), Reverse(self.correct), self.rule())
+    }
+}
+
+/// Writes what a part has mined; how many rows that are.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_rule_shard(
+    path: &Path,
+    header: &Header,
+    mined: &MinedShard,
+    names: &Names,
+) -> Result<u64, RuleError> {
+    let rows = write_part(path, header, |out| {
+        mined.mined.rules.iter().try_for_each(|scored| out.row(&RuleRow::new(scored, names)))?;
+        mined.partial.iter().try_for_each(|partial| out.row(partial))
+    });
+    Ok(rows?)
+}
+
+/// Writes the rule file that `parts` make together to `out`: to the last byte what one process would have written.
+///
+/// # Errors
+/// If a part is damaged, or a file cannot be read or written.
+pub fn merge_rule_shards(parts: Parts, out: &Path) -> Result<RuleCounts, RuleError> {
+    let settings: RuleShardSettings = parts.header().settings(parts.path())?;
+    let paths: Vec<PathBuf> = parts.into_parts().iter().map(|part| part.path().to_owned()).collect();
+    let options = &settings.options;
+    let (shared, mut kept) = first_look(&paths, &settings)?;
+    let mut sources: Vec<Box<dyn Iterator<Item = Result<RuleRow, ShardError>>>> = Vec::new();
+    for path in &paths {
+        let rows = PartFile::open(path)?.rows::<Row>();
+        sources.push(Box::new(rows.filter_map(|row| match row {
+            Ok(Row::Rule(row)) => Some(Ok(row)),
+            Ok(Row::Partial(_)) => None,
+            Err(error) => Some(Err(error)),
+        })));
+    }
+    sources.push(Box::new(shared.into_iter().map(Ok)));
+    let mut counts = RuleCounts::default();
+    let failed = RefCell::new(None);
+    let written = write_packed(out, |file| {
+        let mut line = String::new();
+        for row in Merge::new(sources, |row: &RuleRow| row.key(options.unseen)) {
+            let row = row.map_err(|error| {
+                let message = error.to_string();
+                failed.replace(Some(error));
+                io::Error::other(message)
+            })?;
+            let rule = row.rule();
+            if is_long(&rule) && !kept.keeps(&rule, &row.counts(), options) {
+                continue;
+            }
+            counts.add(rule.rule_type());
+            line.clear();
+            rule_line(&row.counts(), &row.rule, &mut line);
+            line.push('\n');
+            file.write_all(line.as_bytes())?;
+        }
+        Ok(())
+    });
+    match (failed.into_inner(), written) {
+        (Some(error), _) => Err(error.into()),
+        (None, Err(source)) => Err(RuleError::Unwritable { path: out.to_owned(), source }),
+        (None, Ok(())) => Ok(counts),
+    }
+}
+
+/// Whether a rule is one of those with constants and a longer body, of which only the best are kept.
+fn is_long(rule: &Rule) -> bool {
+    rule.rule_type() == RuleType::Acyclic && rule.body.len() > 1
+}
+
+/// The rules with constants and longer bodies that are kept: so many of every link and constant.
+struct Kept {
+    counts: Map<(Link, Option<EntityId>), usize>,
+    /// Where those that add most are kept: what the last of them adds, and how many of those that add as much.
+    least: Option<Map<(Link, Option<EntityId>), (f64, usize)>>,
+}
+
+impl Kept {
+    /// Whether a rule is kept, asked in the order of rule files.
+    fn keeps(&mut self, rule: &Rule, counts: &Counts, options: &MineOptions) -> bool {
+        let group = (rule.head, rule.shape.constant());
+        let Some(least) = &mut self.least else {
+            let count = self.counts.entry(group).or_default();
+            *count += 1;
+            return *count <= options.max_bodies;
+        };
+        let Some((least, as_much)) = least.get_mut(&group) else { return true };
+        match adds(counts, options).total_cmp(least) {
+            std::cmp::Ordering::Greater => true,
+            std::cmp::Ordering::Less => false,
+            std::cmp::Ordering::Equal => {
+                let kept = *as_much > 0;
+                *as_much = as_much.saturating_sub(1);
+                kept
+            }
+        }
+    }
+}
+
+/// The rules of bodies that several parts share, in the order of rule files, and which longer rules are kept.
+fn first_look(paths: &[PathBuf], settings: &RuleShardSettings) -> Result<(Vec<RuleRow>, Kept), RuleError> {
+    let options = &settings.options;
+    let mut sums: Map<(Vec<u32>, u32), PartialTally> = Map::default();
+    let mut given_up: Map<Vec<u32>, ()> = Map::default();
+    let mut added: Map<(Link, Option<EntityId>), Vec<f64>> = Map::default();
+    for path in paths {
+        for row in PartFile::open(path)?.rows::<Row>() {
+            match row? {
+                Row::Partial(partial) => match partial.last {
+                    Some(last) => sum_up(&mut sums, last, partial),
+                    None => drop(given_up.insert(partial.prefix, ())),
+                },
+                Row::Rule(row) if options.keep == Keep::Adding && is_long(&row.rule()) => {
+                    let rule = row.rule();
+                    let group = added.entry((rule.head, rule.shape.constant())).or_default();
+                    group.push(adds(&row.counts(), options));
+                }
+                Row::Rule(_) => {}
+            }
+        }
+    }
+    sums.retain(|(prefix, _), _| !given_up.contains_key(prefix));
+    let least = (options.keep == Keep::Adding).then(|| least_added(added, options.max_bodies));
+    Ok((rules_of(sums, settings), Kept { counts: Map::default(), least }))
+}
+
+fn sum_up(sums: &mut Map<(Vec<u32>, u32), PartialTally>, last: u32, partial: PartialTally) {
+    match sums.entry((partial.prefix.clone(), last)) {
+        hashbrown::hash_map::Entry::Vacant(place) => drop(place.insert(partial)),
+        hashbrown::hash_map::Entry::Occupied(mut place) => {
+            let sum = place.get_mut();
+            sum.predicted += partial.predicted;
+            // Both are ascending by link; equal links are added up when the sum is complete.
+            sum.correct.extend(partial.correct);
+        }
+    }
+}
+
+/// The rules of bodies that several parts share.
+fn rules_of(sums: Map<(Vec<u32>, u32), PartialTally>, settings: &RuleShardSettings) -> Vec<RuleRow> {
+    let RuleShardSettings { options, relations } = settings;
+    let vocabulary: Vocabulary = relations.iter().map(String::as_str).collect();
+    let names = Names { relations: vocabulary, ..Names::default() };
+    let worth: Worth = options.worth(Link::RESERVED + 2 * relations.len());
+    let mut rules = Vec::new();
+    for ((prefix, last), PartialTally { share, predicted, correct, .. }) in sums {
+        let mut counts: Map<Link, u32> = Map::default();
+        for (link, count) in correct {
+            *counts.entry(Link(link)).or_default() += count;
+        }
+        let prefix: Vec<Link> = prefix.into_iter().map(Link).collect();
+        let tally = Tally { last: Link(last), predicted, correct: Correct::Sparse(counts) };
+        worth.rules(&prefix, &tally, Part { share, ..Part::WHOLE }, &mut rules);
+    }
+    sort_by_confidence(&mut rules, options.unseen);
+    rules.iter().map(|scored| RuleRow::new(scored, &names)).collect()
+}
+
+/// For every group what the last one kept of it adds, and how many are kept that add just as much.
+fn least_added(
+    added: Map<(Link, Option<EntityId>), Vec<f64>>,
+    most: usize,
+) -> Map<(Link, Option<EntityId>), (f64, usize)> {
+    let full = added.into_iter().filter(|(_, adds)| adds.len() > most);
+    full.map(|(group, mut adds)| {
+        adds.sort_by(|a, b| b.total_cmp(a));
+        // Of none at all the first is the first that is not kept.
+        let least = adds[most.saturating_sub(1)];
+        let before = adds[..most].iter().filter(|&&add| add == least).count();
+        (group, (if most == 0 { f64::INFINITY } else { least }, before))
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{Dataset, Graph};
+    use crate::progress::Silent;
+    use crate::rule::{MiningBudget, mine, mine_shard, write_rules};
+    use crate::shard::{Kind, Shard};
+    use std::sync::Arc;
+
+    fn options(budget: MiningBudget, keep: Keep) -> MineOptions {
+        MineOptions {
+            types: vec![RuleType::Cyclic, RuleType::Acyclic, RuleType::Zero],
+            max_acyclic_length: 2,
+            max_bodies: 3,
+            budget,
+            keep,
+            ..MineOptions::default()
+        }
+    }
+
+    fn header(dataset: &Dataset, options: &MineOptions, shard: Shard) -> Header {
+        let relations = dataset.names.relations.iter().map(str::to_owned).collect();
+        let settings = RuleShardSettings { options: options.clone(), relations };
+        Header::new(Kind::Rules, shard, options.seed, "sum".to_owned(), &settings)
+    }
+
+    /// The files of `count` parts in `folder`, and how many rows are of shared bodies.
+    fn parts(
+        folder: &Path,
+        dataset: &Dataset,
+        graph: &Arc<Graph>,
+        options: &MineOptions,
+        count: u64,
+    ) -> (Vec<PathBuf>, usize) {
+        let mut shared = 0;
+        let paths = (1..=count).rev().map(|index| {
+            let shard = Shard::new(index, count).unwrap();
+            let mined = mine_shard(graph, options, shard, &Silent).unwrap();
+            assert_eq!(mined.mined.saturation, 1.0, "{shard}");
+            shared += mined.partial.len();
+            let path = folder.join(format!("{index}-{count}.shard.zst"));
+            write_rule_shard(&path, &header(dataset, options, shard), &mined, &dataset.names).unwrap();
+            path
+        });
+        (paths.collect(), shared)
+    }
+
+    #[test]
+    fn parts_make_the_file_that_one_process_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let dataset = crate::generate::demonstration();
+        let graph = dataset.graph();
+        let file = |name: &str| folder.path().join(name);
+        for (budget, keep, distinct, max_groundings, counts) in [
+            (MiningBudget::Samples(3000), Keep::Confident, true, u64::MAX, &[1, 2, 3, 7, 16][..]),
+            (MiningBudget::Samples(3000), Keep::Adding, false, 5000, &[2, 7]),
+            (MiningBudget::Saturation, Keep::Adding, true, u64::MAX, &[3, 16]),
+        ] {
+            let options = MineOptions { distinct, max_groundings, ..options(budget, keep) };
+            // Saturation with constants and longer bodies takes long.
+            let options = match budget {
+                MiningBudget::Saturation => MineOptions { max_acyclic_length: 1, ..options },
+                _ => options,
+            };
+            let whole = mine(&graph, &options, &Silent).unwrap();
+            assert!(whole.rules.len() > 1000);
+            write_rules(&file("whole.tsv"), &whole.rules, &dataset.names).unwrap();
+            let expected = std::fs::read(file("whole.tsv")).unwrap();
+            for &count in counts {
+                let (paths, shared) = parts(folder.path(), &dataset, &graph, &options, count);
+                assert_eq!(shared > 0, count > 1, "prefixes are cut where there are several parts");
+                let merged = merge_rule_shards(Parts::open(&paths).unwrap(), &file("merged.tsv")).unwrap();
+                assert_eq!(std::fs::read(file("merged.tsv")).unwrap(), expected, "{budget:?} {count}");
+                assert_eq!(merged.all(), whole.rules.len());
+                assert_eq!(merged.cyclic, whole.by_type(RuleType::Cyclic));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_much_for_one_part_is_too_much_for_all() {
+        let dataset = crate::generate::demonstration();
+        let relations: Vec<String> = dataset.names.relations.iter().map(str::to_owned).collect();
+        let options = options(MiningBudget::Saturation, Keep::Confident);
+        let settings = RuleShardSettings { options: options.clone(), relations };
+        let folder = tempfile::tempdir().unwrap();
+        let body = |first: u32| PartialTally {
+            prefix: vec![first, 5],
+            last: Some(7),
+            share: 1.0,
+            predicted: 10,
+            correct: vec![(3, 6)],
+        };
+        let rows = [vec![body(3), body(5)], vec![body(3), PartialTally::given_up(&[Link(5), Link(5)])]];
+        let paths: Vec<PathBuf> = (1..)
+            .zip(&rows)
+            .map(|(index, partial)| {
+                let shard = Shard::new(index, 2).unwrap();
+                let mined = MinedShard {
+                    partial: partial.clone(),
+                    mined: crate::rule::Mined { rules: Vec::new(), saturation: 1.0, interrupted: false },
+                };
+                let path = folder.path().join(format!("{index}.shard"));
+                let header = Header::new(Kind::Rules, shard, 1, String::new(), &settings);
+                write_rule_shard(&path, &header, &mined, &dataset.names).unwrap();
+                path
+            })
+            .collect();
+        let (shared, _) = first_look(&paths, &settings).unwrap();
+        let found: Vec<(u64, u64)> = shared.iter().map(|row| (row.predicted, row.correct)).collect();
+        assert_eq!(found, [(20, 12)], "the sum of the first body, and nothing of the second");
+    }
+
+    #[test]
+    fn what_the_clock_decides_is_not_shared() {
+        let graph = crate::generate::demonstration().graph();
+        let options = options(MiningBudget::Seconds(1.0), Keep::Confident);
+        let refused = mine_shard(&graph, &options, "1/2".parse().unwrap(), &Silent).unwrap_err();
+        assert!(refused.to_string().contains("seconds"), "{refused}");
+    }
+}

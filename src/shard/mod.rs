@@ -1,0 +1,201 @@
+//! Parts of long work that many processes do: which part is whose, the files they leave, and how these become one.
+//!
+//! A [`Shard`] is the i-th of n parts. A part is a file of rows between a [`Header`], which says what the rows are and
+//! what they were made from, and a last line with their number and checksum. [`Parts`] is a complete set of parts of one
+//! work; parts of another seed, version, data or settings are refused. What rows mean is left to who writes them.
+//!
+//! Invariant: what the parts of a work come to together does not depend on how many there are.
+
+mod file;
+mod merge;
+mod parts;
+
+pub use file::{Header, Kind, Part, RowWriter, check_name, is_complete, is_whole, write_part};
+pub use merge::Merge;
+pub use parts::Parts;
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// A part of the work: the `index`-th of `count`, from 1. Written `2/8`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Shard {
+    index: u64,
+    count: u64,
+}
+
+impl Shard {
+    /// All of the work.
+    pub const WHOLE: Shard = Shard { index: 1, count: 1 };
+
+    /// The `index`-th of `count` parts, from 1; `None` if there is no such part.
+    pub fn new(index: u64, count: u64) -> Option<Self> {
+        (1..=count).contains(&index).then_some(Self { index, count })
+    }
+
+    /// Which part, from 1.
+    pub fn index(self) -> u64 {
+        self.index
+    }
+
+    /// How many parts there are.
+    pub fn count(self) -> u64 {
+        self.count
+    }
+
+    /// Whether the block of this number, from 0, belongs to it where blocks are dealt in turn.
+    pub fn has(self, block: u64) -> bool {
+        block % self.count == self.index - 1
+    }
+
+    /// Where among all items its item of this number stands, both from 0, where blocks of `block` items are dealt in turn.
+    pub fn place(self, item: usize, block: usize) -> usize {
+        let (round, within) = (item / block, item % block);
+        (round * self.count as usize + self.index as usize - 1) * block + within
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.index, self.count)
+    }
+}
+
+impl From<Shard> for String {
+    fn from(shard: Shard) -> Self {
+        shard.to_string()
+    }
+}
+
+impl TryFrom<String> for Shard {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts =
+            text.split_once('/').and_then(|(index, count)| Some((index.parse().ok()?, count.parse().ok()?)));
+        let shard = parts.and_then(|(index, count)| Shard::new(index, count));
+        shard.ok_or_else(|| format!("expected i/n with i from 1 to n, such as 2/8, found {text}"))
+    }
+}
+
+/// What can go wrong with parts.
+#[derive(Debug, thiserror::Error)]
+pub enum ShardError {
+    /// A part cannot be read.
+    #[error("{}: cannot be read", path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A file cannot be written.
+    #[error("{}: cannot be written", path.display())]
+    Unwritable {
+        /// Which file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A file that is not called as a part is.
+    #[error("{}: a part is merged before it is of use; expected a name that ends in .shard, .shard.gz or .shard.zst", path.display())]
+    Name {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// A file that is no part, or not all of it.
+    #[error("{}: {what}; make the part again", path.display())]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// No parts.
+    #[error("expected at least one part to merge")]
+    None,
+    /// Parts that do not belong together.
+    #[error("{}: {what} {here}, but {there} in {}; merge parts of one work only", path.display(), other.display())]
+    Differs {
+        /// The part that differs.
+        path: PathBuf,
+        /// The first part.
+        other: PathBuf,
+        /// In what.
+        what: String,
+        /// What it has.
+        here: String,
+        /// What the first has.
+        there: String,
+    },
+    /// Parts of another version of the program.
+    #[error("{}: made by version {made}, this is version {}; merge with the version that made it", path.display(), crate::VERSION)]
+    Version {
+        /// The part.
+        path: PathBuf,
+        /// By which version.
+        made: String,
+    },
+    /// One part twice.
+    #[error("{}: part {shard}, as {}; give each part once", path.display(), other.display())]
+    Twice {
+        /// The second.
+        path: PathBuf,
+        /// The first.
+        other: PathBuf,
+        /// Which part it is.
+        shard: Shard,
+    },
+    /// Not all parts.
+    #[error("of {count} parts {missing} {}; make what is missing with the same command and that part's number", if *several { "are missing" } else { "is missing" })]
+    Missing {
+        /// How many there are.
+        count: u64,
+        /// The numbers of those that are missing.
+        missing: String,
+        /// Whether it is more than one.
+        several: bool,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_written_as_they_are_read() {
+        let shard: Shard = "2/8".parse().unwrap();
+        assert_eq!((shard.index(), shard.count(), shard.to_string().as_str()), (2, 8, "2/8"));
+        assert_eq!(serde_json::to_string(&shard).unwrap(), "\"2/8\"");
+        assert_eq!(serde_json::from_str::<Shard>("\"2/8\"").unwrap(), shard);
+        for wrong in ["0/2", "3/2", "1", "a/b", "1/0", "-1/2", ""] {
+            assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn places_are_those_of_the_items_of_its_blocks() {
+        let items: Vec<usize> = (0..23).collect();
+        for count in [1, 2, 3, 7, 16] {
+            for index in 1..=count {
+                let shard = Shard::new(index, count).unwrap();
+                let blocks = items.chunks(4).zip(0..).filter(|(_, number)| shard.has(*number));
+                let expected: Vec<usize> = blocks.flat_map(|(block, _)| block.to_vec()).collect();
+                let places: Vec<usize> = (0..expected.len()).map(|item| shard.place(item, 4)).collect();
+                assert_eq!(places, expected, "{shard}");
+            }
+        }
+    }
+}
