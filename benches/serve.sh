@@ -20,10 +20,12 @@ mkdir -p "$work"
 [ -d "$run" ] || "$TOOL" run --quiet --out "$run" > /dev/null
 name="$(basename "$run")"
 
+# An address that an earlier bench left would be taken for this one's.
+rm -f "$work/address"
 "$TOOL" serve "$run" --bind 127.0.0.1:0 --waiting 2000 > "$work/address" &
 server=$!
 trap 'kill $server 2> /dev/null || true' EXIT
-until [ -s "$work/address" ]; do sleep 0.1; done
+until [ -s "$work/address" ]; do kill -0 $server; sleep 0.1; done
 at="$(head -n 1 "$work/address")"
 until curl -sf "${at}readyz" > /dev/null; do sleep 0.1; done
 

@@ -6,12 +6,14 @@ use super::bounded::{LONGEST, LONGEST_IN_WORDS};
 use super::facts::Facts;
 use super::{Builder, columns_by_role};
 use crate::graph::{Compression, GraphError};
+use crate::shown::Shown;
 use ::parquet::basic::{ConvertedType, Type};
 use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use ::parquet::data_type::{ByteArray, DataType};
 use ::parquet::errors::ParquetError;
-use ::parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use ::parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use ::parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
+use bytes::Bytes;
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -31,9 +33,9 @@ pub(super) fn read(
     builder: &mut Builder,
 ) -> Result<Facts, GraphError> {
     if compression == Compression::Plain {
-        return read_from(path, File::open(path).map_err(GraphError::reading(path))?, builder);
+        return read_from(path, Pages(File::open(path).map_err(GraphError::reading(path))?), builder);
     }
-    read_from(path, unpacked(path, compression)?, builder)
+    read_from(path, Pages(unpacked(path, compression)?), builder)
 }
 
 /// What is packed as a whole has no random access, which the format needs: it is unpacked into a file that goes with
@@ -63,11 +65,41 @@ fn unpacked(path: &Path, compression: Compression) -> Result<File, GraphError> {
     Ok(file)
 }
 
-fn read_from<R: ChunkReader + 'static>(
-    path: &Path,
-    source: R,
-    builder: &mut Builder,
-) -> Result<Facts, GraphError> {
+/// A file whose end is an error: the decoder skips billions of elements that a damaged header claims, one by one,
+/// as long as reading them does not fail.
+struct Pages(File);
+
+/// Such a file from some place on.
+struct FromPlace(io::BufReader<File>);
+
+impl Read for FromPlace {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(buffer)? {
+            0 if !buffer.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
+            read => Ok(read),
+        }
+    }
+}
+
+impl Length for Pages {
+    fn len(&self) -> u64 {
+        Length::len(&self.0)
+    }
+}
+
+impl ChunkReader for Pages {
+    type T = FromPlace;
+
+    fn get_read(&self, start: u64) -> Result<FromPlace, ParquetError> {
+        self.0.get_read(start).map(FromPlace)
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        self.0.get_bytes(start, length)
+    }
+}
+
+fn read_from(path: &Path, source: Pages, builder: &mut Builder) -> Result<Facts, GraphError> {
     // Files that are wrong on purpose can make the decoder panic instead of failing.
     CAUGHT.set(true);
     let read = catch_unwind(AssertUnwindSafe(|| facts_of(path, source, builder)));
@@ -85,11 +117,7 @@ pub fn panic_is_caught() -> bool {
     CAUGHT.get()
 }
 
-fn facts_of<R: ChunkReader + 'static>(
-    path: &Path,
-    source: R,
-    builder: &mut Builder,
-) -> Result<Facts, GraphError> {
+fn facts_of(path: &Path, source: Pages, builder: &mut Builder) -> Result<Facts, GraphError> {
     let file = SerializedFileReader::new(source).map_err(|error| broken(path, error))?;
     let columns = columns(path, file.metadata().file_metadata().schema_descr())?;
     let mut facts = Facts::default();
@@ -99,12 +127,22 @@ fn facts_of<R: ChunkReader + 'static>(
         for column in columns {
             readers.push(group.get_column_reader(column).map_err(|error| broken(path, error))?);
         }
+        let said = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+        let mut rows_read = 0;
         loop {
             let mut batch = Vec::with_capacity(3);
             for reader in &mut readers {
                 batch.push(next(reader).map_err(|error| broken(path, error))?);
             }
             let rows = batch.iter().map(Vec::len).max().unwrap_or(0);
+            rows_read += rows;
+            if rows_read > said {
+                // A damaged page may claim billions.
+                return Err(broken(
+                    path,
+                    format_args!("its pages hold more rows than the {said} that it says"),
+                ));
+            }
             for row in 0..rows {
                 let line = facts.read() as u64 + 1;
                 let fields = fields(path, line, &batch, row)?;
@@ -156,7 +194,7 @@ fn columns(path: &Path, schema: &SchemaDescriptor) -> Result<[usize; 3], GraphEr
         (Some(columns), _) => columns,
         (None, 3) => [0, 1, 2],
         (None, _) => {
-            let found = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
+            let found = if all.is_empty() { "none".to_owned() } else { Shown(all.join(", ")).to_string() };
             return Err(GraphError::file(
                 path,
                 "columns called head, relation and tail, or only three",
@@ -167,7 +205,7 @@ fn columns(path: &Path, schema: &SchemaDescriptor) -> Result<[usize; 3], GraphEr
     match columns.iter().map(|&place| schema.column(place)).find(|column| !holds_names(column)) {
         Some(column) => Err(GraphError::file(
             path,
-            format!("text or whole numbers in the column {}", column.path().string()),
+            format!("text or whole numbers in the column {}", Shown(column.path().string())),
             format!("{} ({:?})", column.physical_type(), column.converted_type()),
         )),
         None => Ok(columns),

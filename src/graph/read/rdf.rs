@@ -89,7 +89,9 @@ fn iri_name(node: &NamedNode) -> String {
 
 /// The node of a name as a relation or a subject.
 pub(in crate::graph) fn node(name: &str) -> NamedOrBlankNode {
-    match name.strip_prefix("_:").and_then(|id| BlankNode::new(id).ok()) {
+    // An id with a colon can be made, but no parser reads it.
+    let id = name.strip_prefix("_:").filter(|id| !id.contains(':'));
+    match id.and_then(|id| BlankNode::new(id).ok()) {
         Some(blank) => blank.into(),
         None => named_node(name).into(),
     }
@@ -153,6 +155,7 @@ mod tests {
     #[test]
     fn terms_keep_their_kind() {
         assert_eq!(term("_:b1").to_string(), "_:b1");
+        assert_eq!(term("_:b:1").to_string(), "<urn:ruleguider:_%3Ab%3A1>");
         assert_eq!(term("\"five\"@en").to_string(), "\"five\"@en");
         assert_eq!(term("http://example.org/a").to_string(), "<http://example.org/a>");
         assert_eq!(term("Ada Lovelace").to_string(), "<urn:ruleguider:Ada%20Lovelace>");
