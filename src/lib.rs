@@ -55,6 +55,7 @@ pub mod shown;
 #[path = "../tests/skip/mod.rs"]
 mod skip;
 mod suggest;
+pub mod sweep;
 pub mod tensor;
 pub mod train;
 pub mod walk;

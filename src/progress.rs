@@ -37,6 +37,9 @@ pub trait Progress: Sync {
     /// The current stage is over; `summary` is worth keeping on the screen.
     fn end(&self, summary: &dyn Display);
 
+    /// A line that stays on the screen while a stage goes on.
+    fn note(&self, _text: &dyn Display) {}
+
     /// A training has finished an epoch. A resumed training repeats its earlier records from the first epoch; a record
     /// replaces an earlier one of the same stage and step, and all after that one are void.
     fn record(&self, _metric: &Metric) {}

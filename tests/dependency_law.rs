@@ -64,10 +64,13 @@ const LAW: &[Room] = &[
             "run", "config", "plan", "reason", "graph", "tensor", "rule", "embed", "walk", "eval", "shard",
         ],
     },
+    Room { name: "sweep", knows: &["run", "config", "plan", "embed", "graph", "tensor", "eval"] },
     Room { name: "judge", knows: &["ask", "run", "reason", "graph", "rule"] },
     Room {
         name: "report",
-        knows: &["judge", "ask", "run", "config", "plan", "reason", "graph", "rule", "embed", "eval"],
+        knows: &[
+            "judge", "sweep", "ask", "run", "config", "plan", "reason", "graph", "rule", "embed", "eval",
+        ],
     },
 ];
 

@@ -60,12 +60,16 @@ impl Common {
     }
 
     fn device_on(&self, threads: usize) -> Result<Device, TensorError> {
-        let choice = match self.device {
+        Device::choose(self.device_choice(), threads)
+    }
+
+    /// The device that was asked for, as the library calls it.
+    pub fn device_choice(&self) -> tensor::DeviceChoice {
+        match self.device {
             DeviceChoice::Cpu => tensor::DeviceChoice::Cpu,
             DeviceChoice::Cuda => tensor::DeviceChoice::Cuda,
             DeviceChoice::Auto => tensor::DeviceChoice::Auto,
-        };
-        Device::choose(choice, threads)
+        }
     }
 }
 
@@ -109,6 +113,8 @@ pub enum Verb {
     Merge(verb::merge::Merge),
     /// Run rows of the paper's tables, ours beside the published
     Reproduce(verb::reproduce::Reproduce),
+    /// Search settings by the validation split; the best as a configuration
+    Sweep(verb::sweep::Sweep),
     /// Make one HTML page about runs: tables, curves, answers with their paths
     Report(verb::report::Report),
     /// Serve runs over HTTP: an API, and a page on which people find out

@@ -157,6 +157,10 @@ impl Progress for Console {
         write_line(&format!("{}: {summary} ({:.1} s)", stage.name, stage.began.elapsed().as_secs_f64()));
     }
 
+    fn note(&self, text: &dyn Display) {
+        Console::note(self, text);
+    }
+
     fn interrupted(&self) -> bool {
         INTERRUPTED.load(Ordering::SeqCst)
     }

@@ -158,4 +158,5 @@ pages! {
     reproduce: "reproduce.md",
     run: "run.md",
     stats: "stats.md",
+    sweep: "sweep.md",
 }

@@ -221,6 +221,7 @@ impl Learn {
             budget: plan.as_ref().map(|plan| plan.budget(began)),
             first: None,
             warm: earlier.as_ref().map(|earlier| earlier.warm.clone()),
+            until: None,
         };
         let update = earlier.map(|earlier| UpdateReport {
             from: earlier.warm.path.display().to_string(),

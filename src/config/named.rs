@@ -185,7 +185,7 @@ mod tests {
         let mut files = Vec::new();
         for folder in std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()) {
             let dataset = folder.file_name().unwrap().to_string_lossy().into_owned();
-            if folder.is_dir() && dataset != "embed" {
+            if folder.is_dir() && !["embed", "space"].contains(&dataset.as_str()) {
                 for file in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
                     files.push(format!("{dataset}/{}", file.file_stem().unwrap().to_string_lossy()));
                 }

@@ -175,10 +175,58 @@ impl Dataset {
         }
     }
 
+    /// The same without its test split, numbered as if there had never been one: what only test facts mention is gone.
+    pub fn without_test(&self) -> Dataset {
+        let mut renumbered = Renumbered { of: &self.names, names: Names::default() };
+        let Known { facts, queries, valid } = &self.known;
+        let own_queries = self.known.has_own_graph();
+        let facts = renumbered.triples(facts);
+        let queries = if own_queries { renumbered.triples(queries) } else { facts.clone() };
+        let valid = renumbered.triples(valid);
+        let findings = Findings { test_in_train: 0, test_in_valid: 0, test_unseen: 0, ..self.findings };
+        let (known, names) = (Known { facts, queries, valid }, Arc::new(renumbered.names));
+        Dataset { names, known, findings, ..Dataset::default() }
+    }
+
     /// All true answers of every query, in any split: what filtered ranking removes. For evaluation only.
     pub fn answers(&self) -> Adjacency {
         let Known { facts, queries, valid } = &self.known;
         Adjacency::new(self.names.entities.len(), &[facts, queries, valid, &self.test])
+    }
+}
+
+/// Names in the order in which triples mention them.
+struct Renumbered<'a> {
+    of: &'a Names,
+    names: Names,
+}
+
+impl Renumbered<'_> {
+    fn triples(&mut self, triples: &[Triple]) -> Arc<[Triple]> {
+        triples
+            .iter()
+            .map(|triple| {
+                let head = self.entity(triple.head);
+                let relation = self.relation(triple.relation);
+                Triple::new(head, relation, self.entity(triple.tail))
+            })
+            .collect()
+    }
+
+    fn entity(&mut self, old: EntityId) -> u32 {
+        let new = self.names.entities.intern(self.of.entity(old));
+        if let Some(label) = self.of.labels.get(&old) {
+            self.names.labels.entry(EntityId(new)).or_insert_with(|| label.clone());
+        }
+        new
+    }
+
+    fn relation(&mut self, old: RelationId) -> u32 {
+        let new = self.names.relations.intern(self.of.relation(old));
+        if let Some(label) = self.of.relation_labels.get(&old) {
+            self.names.relation_labels.entry(RelationId(new)).or_insert_with(|| label.clone());
+        }
+        new
     }
 }
 

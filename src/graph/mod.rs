@@ -34,7 +34,7 @@ pub use memory::{Division, MemoryTriples, triple_columns};
 pub use pagerank::pagerank;
 pub use predicted::{PredictedFact, check_predicted, write_predicted};
 pub use profile::{RelatedRelation, RelationProfile};
-pub use read::{ReadOptions, panic_is_caught, read, read_after, read_file};
+pub use read::{ReadOptions, panic_is_caught, read, read_after, read_file, read_known};
 pub use relations::OtherRelations;
 pub use renumber::Renumbering;
 pub use split::{SplitShares, evenly};

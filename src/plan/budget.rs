@@ -121,6 +121,8 @@ impl Progress for Timed<'_> {
     fn time_is_up(&self) -> bool {
         let mut state = self.lock();
         let up = state.until.is_some_and(|until| (self.clock)() >= until);
+        // Whoever started the run may have less time for it than the run itself was given.
+        let up = up || self.inner.time_is_up();
         state.told |= up;
         up
     }

@@ -6,4 +6,5 @@ pub mod judgement;
 pub mod page;
 pub mod published;
 pub mod reproduce;
+pub mod sweep;
 pub mod tables;

@@ -31,6 +31,7 @@ pub use directory::{RunDirectory, write_whole};
 pub use embedding::{EmbedReport, EmbedSource, EmbedSpec, embed};
 pub use error::RunError;
 pub use everything::{everything_of, learn_everything};
+pub(crate) use inputs::settings as stage_settings;
 pub use manifest::{Manifest, Source};
 pub use material::{Learnable, Material};
 pub use mining::mine_by_validation;

@@ -44,6 +44,8 @@ pub struct RunSpec {
     pub first: Option<FirstRun>,
     /// The run of an earlier version of the data that this one goes on from.
     pub warm: Option<Warm>,
+    /// The first stage that is not run, where only those before it are wanted: the same run goes on from there later.
+    pub until: Option<Stage>,
 }
 
 /// A finished run whose choices another goes by.
@@ -95,7 +97,8 @@ pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Resu
     let mut artifacts = Artifacts::new(&spec.out, learnable, spec.config.clone(), spec.device.clone());
     let mut said = BTreeMap::new();
     let mut before = Before::default();
-    let wanted = Stage::of(&spec.config);
+    let mut wanted = Stage::of(&spec.config);
+    wanted.truncate(wanted.iter().position(|stage| spec.until == Some(*stage)).unwrap_or(wanted.len()));
     for (at, &stage) in wanted.iter().enumerate() {
         let inputs = before.inputs(stage, spec, &artifacts.learnable);
         let material = Material {

@@ -123,6 +123,16 @@ impl Layer {
         Ok(layer)
     }
 
+    /// One setting, given at `place`.
+    pub fn one(key: &str, value: Value, place: &str) -> Self {
+        Layer { settings: vec![Setting { key: key.to_owned(), value, place: place.to_owned() }] }
+    }
+
+    /// Every setting in order: its dotted key, its value, and where it was given.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value, &str)> {
+        self.settings.iter().map(|Setting { key, value, place }| (key.as_str(), value, place.as_str()))
+    }
+
     /// These settings, and then those of `over`, which count more.
     pub fn followed_by(mut self, over: Layer) -> Self {
         self.settings.extend(over.settings);

@@ -17,6 +17,7 @@ pub mod reproduce;
 pub mod run;
 pub mod serve;
 pub mod stats;
+pub mod sweep;
 
 use crate::Outcome;
 use crate::arguments::{Arguments, Verb};
@@ -41,6 +42,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         Verb::Complete(verb) => verb.run(common),
         Verb::Merge(verb) => verb.run(common),
         Verb::Reproduce(verb) => verb.run(common),
+        Verb::Sweep(verb) => verb.run(common),
         Verb::Report(verb) => verb.run(common),
         Verb::Serve(verb) => verb.run(common),
         Verb::Judge(verb) => verb.run(common),

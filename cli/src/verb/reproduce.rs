@@ -22,6 +22,7 @@ again; interrupted, the same command goes on. Results go to results/<dataset>-<s
 Examples:
   ruleguider reproduce wn18rr ruleguider-complex --data-root data
   ruleguider reproduce wn18rr --seeds 1,2,3 --device cuda
+  ruleguider reproduce umls propagator --config sweeps/umls-propagator/best.toml
   ruleguider reproduce --list"
 )]
 pub struct Reproduce {
@@ -46,6 +47,9 @@ pub struct Reproduce {
     /// A setting for all rows, such as walk.epochs=3; recorded in the results
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// A settings file instead of the row's own, such as the best of a `sweep`; needs DATASET and SYSTEM
+    #[arg(long, value_name = "FILE", requires = "system")]
+    config: Option<String>,
     /// How long a row may take: what is trained then ends with the best it has [default: as long as it takes]
     #[arg(long, value_name = "M", value_parser = super::run::minutes)]
     minutes: Option<f64>,
@@ -123,7 +127,7 @@ impl Reproduce {
     ) -> Result<RowResult, Error> {
         let Row { dataset, system } = row;
         let learn = Learn::new(self.folder(dataset))
-            .config(format!("{dataset}/{system}"))
+            .config(self.config.clone().unwrap_or_else(|| format!("{dataset}/{system}")))
             .out(self.runs.join(format!("{dataset}-{system}-{seed}")))
             .siblings(&self.runs)
             .seed(seed)
@@ -134,7 +138,9 @@ impl Reproduce {
         let mut result = RowResult::new(row, model.results()?, config, model.device().to_string());
         let set: String = self.set.iter().map(|set| format!(" --set {set}")).collect();
         let minutes = self.minutes.map_or(String::new(), |minutes| format!(" --minutes {minutes}"));
-        result.command = Some(format!("ruleguider reproduce {dataset} {system} --seed {seed}{minutes}{set}"));
+        let config = self.config.as_ref().map_or(String::new(), |file| format!(" --config {file}"));
+        result.command =
+            Some(format!("ruleguider reproduce {dataset} {system} --seed {seed}{config}{minutes}{set}"));
         // What was learnt is asked on another graph, if the row says so.
         let model = match row.on() {
             None => model,

@@ -47,7 +47,16 @@ pub struct ReadOptions {
 
 /// Reads the folder of splits, or the single file of triples, at `path`.
 pub fn read(path: &Path, options: &ReadOptions) -> Result<Dataset, GraphError> {
-    if path.is_dir() { read_folder(path, options) } else { read_single(path, options) }
+    if path.is_dir() { read_folder(path, options, &PARTS) } else { read_single(path, options) }
+}
+
+/// The same without the test split, for choosing settings: its files are not opened, and nothing of it is numbered. Of a
+/// single file the part that is held out for testing is dropped.
+pub fn read_known(path: &Path, options: &ReadOptions) -> Result<Dataset, GraphError> {
+    match path.is_dir() {
+        true => read_folder(path, options, &PARTS.map(|part| if is_test(part) { "" } else { part })),
+        false => Ok(read_single(path, options)?.without_test()),
+    }
 }
 
 /// Reads one file of triples, all of it, unsplit. Duplicates stay, unless they are so many among millions of facts that
@@ -73,10 +82,18 @@ pub(super) const LABELS: &str = "entity_labels";
 pub(super) const RELATION_LABELS: &str = "relation_labels";
 const PARTS: [&str; 7] = [GRAPH, TRAIN, VALID, TEST, TEST_WITH_UNSEEN, LABELS, RELATION_LABELS];
 
-fn read_folder(folder: &Path, options: &ReadOptions) -> Result<Dataset, GraphError> {
+fn is_test(part: &str) -> bool {
+    [TEST, TEST_WITH_UNSEEN].contains(&part)
+}
+
+/// Reads those files of a folder that are called as one of `parts`.
+fn read_folder(folder: &Path, options: &ReadOptions, parts: &[&str]) -> Result<Dataset, GraphError> {
     let files = files_of(folder)?;
     let mut builder = Builder::default();
-    let find = |name: &str| find(folder, &files, name, options.format);
+    let find = |name: &str| match parts.contains(&name) {
+        true => find(folder, &files, name, options.format),
+        false => Ok(None),
+    };
     let graph = match find(GRAPH)? {
         Some(path) => Some(builder.read_some(&path, options)?),
         None => None,
@@ -85,6 +102,7 @@ fn read_folder(folder: &Path, options: &ReadOptions) -> Result<Dataset, GraphErr
         Some(path) if options.incomplete && name != TRAIN => builder.read(&path, options),
         Some(path) => builder.read_some(&path, options),
         None if options.incomplete && name != TRAIN => Ok(Vec::new()),
+        None if !parts.contains(&name) => Ok(Vec::new()),
         None => {
             let found = list_names(&files);
             Err(GraphError::file(
@@ -133,7 +151,7 @@ pub fn read_after(
     if !path.is_dir() {
         return Ok((read_divided(path, options, Some(before))?, 0));
     }
-    let mut dataset = read_folder(path, options)?;
+    let mut dataset = read_folder(path, options, &PARTS)?;
     let earlier = Earlier::new(&dataset.names, before);
     let mut learnt = 0;
     for split in [&mut dataset.known.valid, &mut dataset.test] {

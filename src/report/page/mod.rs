@@ -1,6 +1,6 @@
 //! The report: one HTML page that needs nothing else, made from what runs left in their directories.
 
-mod chart;
+pub(super) mod chart;
 pub(super) mod html;
 mod section;
 

@@ -1,0 +1,152 @@
+//! The search itself: what is asked for, and what comes of it.
+
+use super::pace::Board;
+use super::report::SweepReport;
+use super::search::{Point, Points, Rung, Search};
+use super::space::Space;
+use super::trial::{Leash, Trial, TrialRecord, compared_stage, epochs};
+use super::work::Work;
+use super::{SweepError, Tuning};
+use crate::config::Config;
+use crate::plan::Stage;
+use crate::progress::Progress;
+use crate::run::{RunError, write_whole};
+use crate::tensor::{Device, DeviceChoice};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Where the trials are.
+pub const TRIALS: &str = "trials";
+/// The best trial as a configuration.
+pub const BEST: &str = "best.toml";
+/// The table, as JSON and as text; the text has no times and is the same for the same search.
+const TABLE: [&str; 2] = ["trials.json", "trials.tsv"];
+/// What trials are trained with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workers {
+    /// How many trials are trained at a time.
+    pub at_once: usize,
+    /// The threads that they share.
+    pub threads: usize,
+    /// The device. Each training has a stream of its own on a GPU.
+    pub device: DeviceChoice,
+}
+
+/// A search for settings.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// What is learnt from, and chosen by.
+    pub data: Tuning,
+    /// What the configuration is called.
+    pub system: String,
+    /// The configuration that the searched settings go over.
+    pub base: Config,
+    /// Where to search.
+    pub space: Space,
+    /// How to search.
+    pub search: Search,
+    /// How many points to try at most.
+    pub trials: usize,
+    /// How long it may take, all trials together; without it, as long as it takes.
+    pub minutes: Option<f64>,
+    /// The seed of the points and of every trial.
+    pub seed: u64,
+    /// What trials are trained with.
+    pub workers: Workers,
+    /// The folder of the search. One that was begun there goes on.
+    pub out: PathBuf,
+}
+
+impl Sweep {
+    /// Searches, or goes on where it was stopped; the table of all trials. If the user interrupts, the table says so and
+    /// everything is kept.
+    ///
+    /// # Errors
+    /// If the search makes no sense, the folder is of another one or cannot be worked in, or every trial failed.
+    pub fn run(&self, progress: &dyn Progress) -> Result<SweepReport, SweepError> {
+        let (drawn, trials) = self.drawn()?;
+        let rungs = self.rungs(trials.len())?;
+        let _lock = self.begin()?;
+        let work = Work::new(self, trials, rungs, progress)?;
+        let report =
+            |work: &Work<'_>| SweepReport::new(self, &drawn, &work.trials, &work.records(), &work.rungs);
+        work.all(progress, &|work: &Work<'_>| report(work).write(&self.out, TABLE))?;
+        let report = report(&work);
+        report.write(&self.out, TABLE)?;
+        report.expect_some()?;
+        if let Some(text) = report.best_config(self)? {
+            write_whole(&self.out.join(BEST), |out| out.write_all(text.as_bytes()))?;
+        }
+        Ok(report)
+    }
+
+    /// Trains one trial, from 1, to its end in its folder, and nothing else: for whoever shares trials out over machines
+    /// with a common disk. [`run`](Self::run) then finds it done.
+    ///
+    /// # Errors
+    /// If there is no such trial, the search is one that compares trials while they are trained, the folder is of another
+    /// search or cannot be worked in, or the user interrupts.
+    pub fn train(&self, number: usize, progress: &dyn Progress) -> Result<TrialRecord, SweepError> {
+        if self.search == Search::Halving {
+            let why = "halving compares trials while they are trained";
+            return Err(SweepError::Cannot(format!("{why}; single ones can be trained of random and grid")));
+        }
+        let (_, trials) = self.drawn()?;
+        let Some(trial) = number.checked_sub(1).and_then(|at| trials.get(at)) else {
+            let message = format!("there is no trial {number}; this search has 1 to {}", trials.len());
+            return Err(SweepError::Cannot(message));
+        };
+        self.claim()?;
+        if let Some(done) = TrialRecord::read(&trial.folder)?.filter(|record| record.has_done(0)) {
+            return Ok(done);
+        }
+        let device = Device::choose(self.workers.device, self.workers.threads).map_err(RunError::from)?;
+        let seconds = self.minutes.map(|minutes| Duration::from_secs_f64(60.0 * minutes));
+        let leash = Leash { part: None, deadline: seconds.map(|seconds| Instant::now() + seconds) };
+        let board = Board::new(progress);
+        board.begin(&format!("trial {number}"), 1);
+        let record = trial.go_on(self, leash, &device, &board)?.ok_or(RunError::Interrupted)?;
+        let mrr = record.finished.as_ref().map(|end| end.figures.mrr);
+        board.end(&mrr.map_or("failed".to_owned(), |mrr| format!("MRR {mrr:.4} on the validation split")));
+        Ok(record)
+    }
+
+    /// The points of the search, and the trials at them.
+    fn drawn(&self) -> Result<(Points, Vec<Trial>), SweepError> {
+        let drawn = Points::of(&self.space, self.search, self.trials, self.seed, &self.base);
+        if drawn.points.is_empty() {
+            let message = format!(
+                "{}: no point of this space is a configuration of {}; its settings do not fit together",
+                self.space.name, self.system
+            );
+            return Err(SweepError::Cannot(message));
+        }
+        let trial = |(at, point): (usize, &Point)| Trial {
+            number: at + 1,
+            point: point.clone(),
+            folder: self.out.join(TRIALS).join(format!("{:04}", at + 1)),
+        };
+        let trials = drawn.points.iter().enumerate().map(trial).collect();
+        Ok((drawn, trials))
+    }
+
+    fn rungs(&self, trials: usize) -> Result<Vec<Rung>, SweepError> {
+        let validations = match epochs(&self.base) {
+            Some((epochs, every)) => epochs / every.max(1),
+            None => 0,
+        };
+        let rungs = Rung::of(self.search, trials, validations);
+        if self.search == Search::Halving && rungs.len() < 2 {
+            let why = match compared_stage(&self.base) {
+                None => "rules have no epochs to stop them after".to_owned(),
+                Some(_) if trials < 2 => "one trial has no worse half".to_owned(),
+                Some(stage) => format!(
+                    "the {} is validated {validations} times; more epochs, or more validations, are needed",
+                    if stage == Stage::Embeddings { "embedding model" } else { stage.name() }
+                ),
+            };
+            return Err(SweepError::Cannot(format!("halving stops the worse half early, but {why}")));
+        }
+        Ok(rungs)
+    }
+}

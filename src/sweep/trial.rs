@@ -1,0 +1,260 @@
+//! One trial: a run directory, how far it has come, and what it is worth.
+
+use super::pace::{Board, Paced, Reached};
+use super::search::{Point, layer};
+use super::{Sweep, SweepError};
+use crate::config::{Config, LearnValid, System};
+use crate::eval::{Figures, Protocol, Split, evaluate_split};
+use crate::plan::Stage;
+use crate::run::{RunDirectory, RunError, RunSpec, Source, learn, write_whole};
+use crate::tensor::Device;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// The file of a trial's record, in its run directory.
+const RECORD: &str = "trial.json";
+
+/// Where a trial stood when it was compared with the others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RungFigure {
+    /// Epochs trained.
+    pub epochs: u64,
+    /// The best MRR on the validation split so far; none if there was no validation in time.
+    pub mrr: Option<f64>,
+}
+
+/// The end of a trial that was trained to its end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FinishedTrial {
+    /// The figures of the whole system on the validation split.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// Whether its time was up before its epochs were over.
+    pub out_of_time: bool,
+}
+
+/// What is kept of a trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// The settings that were drawn for it.
+    pub settings: BTreeMap<String, serde_json::Value>,
+    /// Where it stood at the end of every rung that it came to.
+    pub rungs: Vec<RungFigure>,
+    /// Its end, if it came to it.
+    pub finished: Option<FinishedTrial>,
+    /// Why it failed, if it did.
+    pub failed: Option<String>,
+    /// How long it took, over all invocations.
+    pub seconds: f64,
+}
+
+impl TrialRecord {
+    /// The record of the trial in `folder`; nothing where none is written yet.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read(folder: &Path) -> Result<Option<Self>, RunError> {
+        let path = folder.join(RECORD);
+        match std::fs::read(&path) {
+            // A record that a newer or older program wrote is made again; the training resumes from its checkpoint.
+            Ok(text) => Ok(serde_json::from_slice(&text).ok()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(RunError::reading(&path)(error)),
+        }
+    }
+
+    fn write(&self, folder: &Path) -> Result<(), RunError> {
+        let text = serde_json::to_vec_pretty(self).expect("a record is plain data");
+        write_whole(&folder.join(RECORD), |out| out.write_all(&text))
+    }
+
+    /// Whether there is nothing to do for it in this rung.
+    pub fn has_done(&self, rung: usize) -> bool {
+        self.finished.is_some() || self.failed.is_some() || self.rungs.len() > rung
+    }
+
+    /// What it is compared by at the end of this rung; `None` if it failed or was not validated.
+    pub fn figure(&self, rung: usize) -> Option<f64> {
+        let at_rung = self.rungs.get(rung).or(self.rungs.last());
+        at_rung.filter(|_| self.failed.is_none()).and_then(|figure| figure.mrr)
+    }
+}
+
+/// The training that a system's trials are compared by while it goes on: the last of its stages that is trained.
+pub fn compared_stage(config: &Config) -> Option<Stage> {
+    let trained = [Stage::Embeddings, Stage::Training, Stage::Propagation];
+    match config.system {
+        System::Rules => None,
+        _ => Stage::of(config).into_iter().rfind(|stage| trained.contains(stage)),
+    }
+}
+
+/// What the records of that training call it.
+fn curve(stage: Option<Stage>) -> &'static str {
+    match stage {
+        Some(Stage::Propagation) => "propagator",
+        Some(stage) => stage.name(),
+        None => "",
+    }
+}
+
+/// How many epochs that training has, and every how many it is validated.
+pub fn epochs(config: &Config) -> Option<(usize, usize)> {
+    match compared_stage(config)? {
+        Stage::Embeddings => Some((config.embed.epochs, config.embed.evaluate_every)),
+        Stage::Training if config.walk.steps == 0 => Some((config.walk.epochs, config.walk.validate_every)),
+        Stage::Propagation => Some((config.propagate.epochs, config.propagate.validate_every)),
+        _ => None,
+    }
+}
+
+/// A trial of a search.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// Its number, from 1.
+    pub number: usize,
+    /// The settings that were drawn for it.
+    pub point: Point,
+    /// Its run directory.
+    pub folder: PathBuf,
+}
+
+/// Puts the trials in the order in which they go on after this rung: the best first, of equals the one that was drawn
+/// first. Those that failed do not.
+pub fn best_first(trials: &mut Vec<&Trial>, rung: usize, records: &BTreeMap<usize, TrialRecord>) {
+    let record = |trial: &Trial| records.get(&trial.number);
+    let figure = |trial: &Trial| record(trial).and_then(|record| record.figure(rung)).unwrap_or(-1.0);
+    trials.retain(|trial| record(trial).is_none_or(|record| record.failed.is_none()));
+    trials.sort_by(|a, b| figure(b).total_cmp(&figure(a)).then(a.number.cmp(&b.number)));
+}
+
+/// How far a trial may go.
+#[derive(Clone, Copy, Debug)]
+pub struct Leash {
+    /// To the first validation after this part of its epochs; `None` to the end.
+    pub part: Option<super::Rung>,
+    /// Until then.
+    pub deadline: Option<Instant>,
+}
+
+impl Trial {
+    /// Its settings. While settings are chosen, the validation split is not learnt.
+    pub fn config(&self, base: &Config) -> Result<Config, SweepError> {
+        let mut config = base.with(&layer(&self.point))?;
+        config.data.learn_valid = LearnValid::Never;
+        Ok(config)
+    }
+
+    fn spec(&self, sweep: &Sweep, device: &Device, until: Option<Stage>) -> Result<RunSpec, SweepError> {
+        Ok(RunSpec {
+            source: Source::Kept { name: sweep.data.name().to_owned() },
+            out: self.folder.clone(),
+            config: self.config(&sweep.base)?,
+            seed: sweep.seed,
+            device: device.clone(),
+            tensorboard: false,
+            name: None,
+            siblings: self.folder.parent().map(Path::to_owned),
+            budget: None,
+            first: None,
+            warm: None,
+            until,
+        })
+    }
+
+    /// Does what it has in common with other trials: all stages before `until`.
+    ///
+    /// # Errors
+    /// If a stage fails or the user interrupts.
+    pub fn begin(
+        &self,
+        sweep: &Sweep,
+        until: Stage,
+        device: &Device,
+        board: &Board<'_>,
+        deadline: Option<Instant>,
+    ) -> Result<(), SweepError> {
+        let spec = self.spec(sweep, device, Some(until))?;
+        let paced = Paced::new(board, self.number, "", None, deadline);
+        device.inside(|| learn(&spec, sweep.data.dataset(), &paced))?;
+        Ok(())
+    }
+
+    /// Goes on as far as `leash` lets it and writes down where it stands; the record. `None` if the user interrupted.
+    ///
+    /// # Errors
+    /// If the directory cannot be worked in. A training that fails is a record that says so.
+    pub fn go_on(
+        &self,
+        sweep: &Sweep,
+        leash: Leash,
+        device: &Device,
+        board: &Board<'_>,
+    ) -> Result<Option<TrialRecord>, SweepError> {
+        let began = Instant::now();
+        let mut record = TrialRecord::read(&self.folder)?.unwrap_or_default();
+        record.settings = self.point.iter().map(|(key, value)| (key.clone(), as_json(value))).collect();
+        let spec = self.spec(sweep, device, None)?;
+        let limit = leash.part.and_then(|rung| rung.epochs(epochs(&spec.config)?.0));
+        let paced =
+            Paced::new(board, self.number, curve(compared_stage(&spec.config)), limit, leash.deadline);
+        let ended = device.inside(|| finish(&spec, sweep, &paced));
+        record.seconds += began.elapsed().as_secs_f64();
+        let Reached { epochs, mrr } = paced.reached();
+        match ended {
+            Ok(figures) => {
+                record.finished = Some(FinishedTrial { figures, out_of_time: paced.was_late() });
+                record.rungs.push(RungFigure { epochs, mrr: mrr.or(Some(figures.mrr)) });
+            }
+            Err(RunError::Interrupted) if board.is_over() => return Ok(None),
+            Err(RunError::Interrupted) => record.rungs.push(RungFigure { epochs, mrr }),
+            Err(error) if concerns_all(&error) => return Err(error.into()),
+            Err(error) => record.failed = Some(in_one_line(&error)),
+        }
+        record.write(&self.folder)?;
+        Ok(Some(record))
+    }
+}
+
+/// Learns, and ranks the validation split with what was learnt.
+fn finish(spec: &RunSpec, sweep: &Sweep, paced: &Paced<'_>) -> Result<Figures, RunError> {
+    let dataset = sweep.data.dataset();
+    let learnt = learn(spec, dataset, paced)?;
+    let eval = &spec.config.eval;
+    let protocol = Protocol { side: eval.direction, ties: eval.ties, ..Protocol::default() };
+    let (reasoner, graph) = (learnt.artifacts.reasoner()?, &learnt.artifacts.learnable.graph);
+    let report = evaluate_split(reasoner.reasoner(), dataset, Split::Valid, graph, protocol, paced)?;
+    Ok(report.figures)
+}
+
+/// Whether other trials would fail for the same reason.
+fn concerns_all(error: &RunError) -> bool {
+    matches!(
+        error,
+        RunError::Io { .. }
+            | RunError::Locked { .. }
+            | RunError::Occupied { .. }
+            | RunError::Mismatch { .. }
+            | RunError::Graph(_)
+    )
+}
+
+/// An error with its causes.
+fn in_one_line(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let mut words: Vec<String> = causes.map(|error| error.to_string().replace('\n', " ")).collect();
+    words.dedup();
+    words.join(": ")
+}
+
+/// A setting's value as JSON.
+pub fn as_json(value: &toml::Value) -> serde_json::Value {
+    serde_json::to_value(value).expect("a setting is plain data")
+}
+
+/// Whether a run directory has been begun in `folder`.
+pub fn is_begun(folder: &Path) -> bool {
+    RunDirectory::look_at(folder).is_ok()
+}

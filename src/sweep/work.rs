@@ -1,0 +1,248 @@
+//! A search under way: trials side by side, rung by rung.
+
+use super::pace::Board;
+use super::search::Rung;
+use super::trial::{Leash, Trial, TrialRecord, best_first, is_begun};
+use super::{Sweep, SweepError, Workers};
+use crate::config::Config;
+use crate::plan::Stage;
+use crate::progress::Progress;
+use crate::run::{RunError, stage_settings};
+use crate::tensor::Device;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Of the time, the most that goes into what all trials have in common.
+const GROUNDWORK: f64 = 0.4;
+
+/// A search under way.
+pub struct Work<'a> {
+    sweep: &'a Sweep,
+    board: Board<'a>,
+    began: Instant,
+    /// Seconds that earlier invocations took.
+    spent: f64,
+    records: Mutex<BTreeMap<usize, TrialRecord>>,
+    /// Held while the table is written: trials end side by side.
+    keeping: Mutex<()>,
+    /// All trials.
+    pub trials: Vec<Trial>,
+    /// The rungs that they climb.
+    pub rungs: Vec<Rung>,
+}
+
+/// Called whenever a trial has come a rung further.
+pub type Keep<'k> = &'k (dyn Fn(&Work<'_>) -> Result<(), SweepError> + Sync);
+
+impl<'a> Work<'a> {
+    /// The work that is left of `sweep`: what is done is read from the folders of its trials.
+    ///
+    /// # Errors
+    /// If a record cannot be read.
+    pub fn new(
+        sweep: &'a Sweep,
+        trials: Vec<Trial>,
+        rungs: Vec<Rung>,
+        progress: &'a dyn Progress,
+    ) -> Result<Self, SweepError> {
+        let mut records = BTreeMap::new();
+        for trial in &trials {
+            if let Some(record) = TrialRecord::read(&trial.folder)? {
+                records.insert(trial.number, record);
+            }
+        }
+        let seconds: f64 = records.values().map(|record: &TrialRecord| record.seconds).sum();
+        let spent = seconds / sweep.workers.at_once.max(1) as f64;
+        let (board, began, records) = (Board::new(progress), Instant::now(), Mutex::new(records));
+        Ok(Self { sweep, board, began, spent, records, keeping: Mutex::default(), trials, rungs })
+    }
+
+    /// What is known of the trials by now.
+    pub fn records(&self) -> BTreeMap<usize, TrialRecord> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<usize, TrialRecord>> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All rungs, as far as they are not done. `keep` is called whenever a trial has come a rung further.
+    ///
+    /// # Errors
+    /// If the folder cannot be worked in. A training that fails is a record that says so.
+    pub fn all(&self, progress: &dyn Progress, keep: Keep<'_>) -> Result<(), SweepError> {
+        self.groundwork()?;
+        let mut at_work: Vec<&Trial> = self.trials.iter().collect();
+        for (at, rung) in self.rungs.iter().enumerate() {
+            at_work.truncate(rung.trials);
+            self.climb(at, &at_work, keep)?;
+            if progress.interrupted() {
+                break;
+            }
+            best_first(&mut at_work, at, &self.lock());
+        }
+        Ok(())
+    }
+
+    /// One rung: everything that is not done yet, several at a time.
+    fn climb(&self, rung: usize, trials: &[&Trial], keep: Keep<'_>) -> Result<(), SweepError> {
+        let waiting: VecDeque<&Trial> = {
+            let records = self.lock();
+            let is_done =
+                |trial: &Trial| records.get(&trial.number).is_some_and(|record| record.has_done(rung));
+            trials.iter().copied().filter(|trial| !is_done(trial)).collect()
+        };
+        if waiting.is_empty() || self.board.is_over() {
+            return Ok(());
+        }
+        let title = match self.rungs.len() {
+            1 => "sweep".to_owned(),
+            count => format!("sweep, rung {} of {count}", rung + 1),
+        };
+        self.board.begin(&title, waiting.len());
+        let slots = self.sweep.workers.at_once.clamp(1, waiting.len());
+        let queue = Mutex::new(waiting);
+        let failures: Mutex<Vec<SweepError>> = Mutex::default();
+        std::thread::scope(|scope| {
+            for _ in 0..slots {
+                scope.spawn(|| {
+                    if let Err(error) = self.slot(rung, slots, &queue, keep) {
+                        self.board.halt();
+                        failures.lock().unwrap_or_else(PoisonError::into_inner).push(error);
+                    }
+                });
+            }
+        });
+        self.board.end(&self.summary());
+        failures.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Trains one trial after the other, as long as there are any.
+    fn slot(
+        &self,
+        rung: usize,
+        slots: usize,
+        queue: &Mutex<VecDeque<&Trial>>,
+        keep: Keep<'_>,
+    ) -> Result<(), SweepError> {
+        let Workers { threads, device, .. } = self.sweep.workers;
+        let threads = (threads / slots).max(1);
+        let device = Device::choose(device, threads).map_err(RunError::from)?;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool =
+            pool.map_err(|error| SweepError::Cannot(format!("starting {threads} threads: {error}")))?;
+        loop {
+            let (trial, waiting) = {
+                let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+                let waiting = queue.len();
+                match queue.pop_front().filter(|_| !self.board.is_over()) {
+                    Some(trial) => (trial, waiting),
+                    None => return Ok(()),
+                }
+            };
+            let part = (rung + 1 < self.rungs.len()).then_some(self.rungs[rung]);
+            let leash = Leash { part, deadline: self.deadline(rung, waiting, slots) };
+            let went = pool.install(|| trial.go_on(self.sweep, leash, &device, &self.board));
+            let Some(record) = went? else { return Ok(()) };
+            let line = described(trial, &record, rung);
+            let mrr = record.finished.as_ref().map(|end| end.figures.mrr).or(record.figure(rung));
+            self.lock().insert(trial.number, record);
+            self.board.finished(trial.number, mrr, &line);
+            let _one_at_a_time = self.keeping.lock().unwrap_or_else(PoisonError::into_inner);
+            keep(self)?;
+        }
+    }
+
+    /// What all trials have in common is done once, with all threads, in the folder of the first; the others take it over.
+    fn groundwork(&self) -> Result<(), SweepError> {
+        let Some(until) = self.first_difference()? else { return Ok(()) };
+        let (Some(first), false) = (self.trials.first(), self.board.is_over()) else { return Ok(()) };
+        let begun = self.trials.iter().filter(|trial| is_begun(&trial.folder)).count();
+        if begun > 1 || self.lock().values().any(|record| record.finished.is_some()) {
+            return Ok(());
+        }
+        let Workers { threads, device, .. } = self.sweep.workers;
+        let device = Device::choose(device, threads).map_err(RunError::from)?;
+        let deadline = self.left().map(|left| Instant::now() + Duration::from_secs_f64(GROUNDWORK * left));
+        self.board.begin("what all trials have in common", 1);
+        let ended = first.begin(self.sweep, until, &device, &self.board, deadline);
+        self.board.end(&format_args!("all that comes before {}", until.name()));
+        match ended {
+            // Whatever else it is, the trials meet it too, and say so one by one.
+            Err(SweepError::Run(RunError::Interrupted)) => Ok(()),
+            Err(error @ SweepError::Run(RunError::Io { .. })) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// The first stage in which trials differ, if there is something before it.
+    fn first_difference(&self) -> Result<Option<Stage>, SweepError> {
+        if self.trials.len() < 2 {
+            return Ok(None);
+        }
+        let configs: Result<Vec<Config>, _> =
+            self.trials.iter().map(|trial| trial.config(&self.sweep.base)).collect();
+        let configs = configs?;
+        let stages = Stage::of(&configs[0]);
+        let common = |stage: &Stage, at: usize| {
+            configs.iter().all(|config| {
+                Stage::of(config).get(at) == Some(stage)
+                    && stage_settings(*stage, config) == stage_settings(*stage, &configs[0])
+            })
+        };
+        let differs = stages.iter().enumerate().position(|(at, stage)| !common(stage, at));
+        Ok(differs.filter(|at| *at > 0).map(|at| stages[at]))
+    }
+
+    /// Seconds that are left, where there is a limit.
+    fn left(&self) -> Option<f64> {
+        let spent = self.spent + self.began.elapsed().as_secs_f64();
+        self.sweep.minutes.map(|minutes| (60.0 * minutes - spent).max(0.0))
+    }
+
+    /// When a trial that begins now has to end: what is left is shared by the rounds of trials that are still to come,
+    /// each by the part of the epochs that it trains.
+    fn deadline(&self, rung: usize, waiting: usize, slots: usize) -> Option<Instant> {
+        let left = self.left()?;
+        let epochs = |at: usize| {
+            let before = if at == 0 { 0.0 } else { self.rungs[at - 1].part };
+            self.rungs[at].part - before
+        };
+        let rounds = |trials: usize| trials.div_ceil(slots) as f64;
+        let later: f64 =
+            (rung + 1..self.rungs.len()).map(|at| rounds(self.rungs[at].trials) * epochs(at)).sum();
+        let share = epochs(rung) / (rounds(waiting) * epochs(rung) + later);
+        Some(Instant::now() + Duration::from_secs_f64(left * share))
+    }
+
+    fn summary(&self) -> String {
+        let records = self.lock();
+        let best = records.iter().filter_map(|(number, record)| {
+            let finished = record.finished.as_ref().map(|end| end.figures.mrr);
+            Some((finished.or_else(|| record.figure(usize::MAX))?, *number))
+        });
+        match best.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1))) {
+            Some((mrr, number)) => format!("best MRR {mrr:.4} on the validation split (trial {number})"),
+            None => "no trial has a figure yet".to_owned(),
+        }
+    }
+}
+
+/// What is said of a trial that has come a rung further.
+fn described(trial: &Trial, record: &TrialRecord, rung: usize) -> String {
+    let settings: Vec<String> = trial.point.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let stands = match (&record.failed, &record.finished, record.figure(rung)) {
+        (Some(error), ..) => format!("failed: {error}"),
+        (None, Some(end), _) => {
+            let late = if end.out_of_time { ", out of time" } else { "" };
+            format!("MRR {:.4}{late}, {:.1} s", end.figures.mrr, record.seconds)
+        }
+        (None, None, Some(mrr)) => {
+            let epochs = record.rungs.last().map_or(0, |figure| figure.epochs);
+            format!("MRR {mrr:.4} after {epochs} epochs, {:.1} s", record.seconds)
+        }
+        (None, None, None) => "no validation in its time".to_owned(),
+    };
+    format!("trial {}: {stands}; {}", trial.number, settings.join(" "))
+}
