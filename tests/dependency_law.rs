@@ -36,7 +36,7 @@ const LAW: &[Room] = &[
     Room { name: "walk", knows: &["graph", "tensor", "eval", "train"] },
     Room { name: "propagate", knows: &["graph", "tensor", "eval", "train"] },
     Room { name: "config", knows: &["rule", "embed", "walk", "propagate", "eval"] },
-    Room { name: "plan", knows: &["config", "graph", "rule", "embed", "walk", "eval"] },
+    Room { name: "plan", knows: &["config", "graph", "rule", "embed", "walk", "propagate", "eval"] },
     Room {
         name: "reason",
         knows: &["config", "graph", "tensor", "rule", "embed", "walk", "propagate", "eval"],

@@ -125,18 +125,33 @@ pub fn prepare() {
     }
 }
 
+/// The stack of a thread, as the standard library has it.
+const STACK: usize = 2 << 20;
+/// What a thread needs beside its stack when it begins. One that cannot have that ends the process, so it is seen to first.
+const BESIDE: usize = 1 << 20;
+
 /// How many threads can be started at once, up to `wanted`: as many are, and end again.
 pub fn startable_threads(wanted: usize) -> usize {
     let (let_go, held) = std::sync::mpsc::channel::<()>();
     let held = std::sync::Arc::new(Mutex::new(held));
+    let (begun, seen) = std::sync::mpsc::channel::<()>();
     let mut threads = Vec::with_capacity(wanted);
     for _ in 0..wanted {
+        if Vec::<u8>::new().try_reserve_exact(STACK + BESIDE).is_err() {
+            break;
+        }
         let held = held.clone();
-        let wait = move || drop(held.lock().map(|held| held.recv()));
+        let begun = begun.clone();
+        let wait = move || {
+            let _ = begun.send(());
+            drop(held.lock().map(|held| held.recv()));
+        };
         match std::thread::Builder::new().spawn(wait) {
             Ok(thread) => threads.push(thread),
             Err(_) => break,
         }
+        // Only now it has all that it needs.
+        let _ = seen.recv();
     }
     drop(let_go);
     let started = threads.len();

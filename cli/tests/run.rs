@@ -528,8 +528,9 @@ fn a_blend_ranks_a_fact_of_the_graph_and_nothing_without_a_reason() {
     let asked: Vec<&str> = train.lines().step_by(7).collect();
     tool.write("family/test.tsv", &(asked.join("\n") + "\n"));
     let ranked = |out: &str, set: &[&str]| {
-        let run = ["run", "family", "--minutes", "1", "--out", out, "--set", "blend.with_walker=false"];
-        let set = set.iter().flat_map(|&pair| ["--set", pair]);
+        let run = ["run", "family", "--minutes", "1", "--out", out];
+        let alone = ["blend.with_walker=false", "blend.with_propagator=false"];
+        let set = alone.iter().chain(set).flat_map(|&pair| ["--set", pair]);
         tool.json(&run.into_iter().chain(set).collect::<Vec<&str>>())["mrr"].as_f64().unwrap()
     };
     let alone = ["system=rules", "rules.top=5"];

@@ -1,5 +1,7 @@
 //! `sweep` as a user runs it: killed, interrupted, with a test split that is none, and what comes of it used.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod tool;
 
 use std::path::Path;

@@ -63,7 +63,7 @@ def test_numbers_of_numpy_are_numbers(graph: rg.Graph, tmp_path: Path) -> None:
         (lambda model: rg.open("nowhere"), "nowhere: not a run directory"),
         (lambda model: rg.mine(model.graph, types="cyclic", progress=False), "types: expected a list of words"),
         (lambda model: rg.mine(model.graph, types=["loops"], progress=False), "types: unknown variant `loops`"),
-        (lambda model: rg.mine(model.graph, seconds=1, samples=1, progress=False), "give one of the two"),
+        (lambda model: rg.mine(model.graph, seconds=1, samples=1, progress=False), "give one of them"),
         (lambda model: rg.mine(model.graph, seconds=-1, progress=False), "`seconds`: expected"),
         (lambda model: rg.mine(model.graph, heads=["cousinof"], progress=False), "cousin_of"),
         (lambda model: rg.apply(model.graph, model.rules(), top=0, progress=False), "`top`: expected"),

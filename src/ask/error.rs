@@ -29,10 +29,17 @@ pub enum AskError {
     },
     /// Parts of a work.
     #[error(transparent)]
-    Shard(#[from] ShardError),
+    Shard(Box<ShardError>),
     /// The run.
     #[error(transparent)]
     Run(#[from] RunError),
+}
+
+// Boxed, because it is much larger than all the others.
+impl From<ShardError> for AskError {
+    fn from(error: ShardError) -> Self {
+        AskError::Shard(Box::new(error))
+    }
 }
 
 impl AskError {
@@ -45,7 +52,7 @@ impl AskError {
     pub fn is_mistake(&self) -> bool {
         match self {
             AskError::Name { .. } | AskError::Cannot(_) | AskError::ValidLearnt { .. } => true,
-            AskError::Shard(error) => !matches!(error, ShardError::Unwritable { .. }),
+            AskError::Shard(error) => !matches!(**error, ShardError::Unwritable { .. }),
             AskError::Run(error) => error.is_mistake(),
         }
     }

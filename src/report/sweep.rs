@@ -19,7 +19,7 @@ const MOST_VALUES: usize = 12;
 const LONGEST_BAR: f64 = 16.0;
 
 /// How the drawing looks, beside what all pages have.
-const STYLE: &str = "<style>svg.trials { min-width: 46rem; } .trials polyline { fill: none; stroke: currentColor; stroke-width: 1.6; }
+const STYLE: &str = "<style>.trials polyline { fill: none; stroke: currentColor; stroke-width: 1.6; }
 .trials polyline:hover { stroke-width: 4; stroke-opacity: 1; } .trials .first { stroke-width: 3.5; }
 .trials .name { fill: var(--ink); font: 600 12px system-ui, sans-serif; } .trials .halo { paint-order: stroke; stroke: var(--paper); stroke-width: 3px; }
 tr.best td { font-weight: 600; } .bars dd { white-space: normal; }</style>";
@@ -96,10 +96,12 @@ fn lines(report: &SweepReport) -> String {
     }
     let axes = &report.searched.dimensions;
     let width = 2.0 * SIDE + AXIS * axes.len() as f64;
+    // Larger than this, letters would be larger than the page's.
+    let widest = 1.4 * width;
     let mut svg = format!(
         "<h2>Trials</h2><p class=\"caption\">Each line is a trial, from its settings on the left to its MRR on the right; \
          the best is thick, those that were stopped early are grey.</p><div class=\"wide\"><svg class=\"whole trials\" \
-         viewBox=\"0 0 {width} {HEIGHT}\" role=\"img\" aria-label=\"Parallel coordinates of all trials\">"
+         style=\"min-width: {width}px; max-width: {widest}px\" viewBox=\"0 0 {width} {HEIGHT}\" role=\"img\" aria-label=\"Parallel coordinates of all trials\">"
     );
     let one_group = axes.iter().all(|axis| group(&axis.key) == group(&axes[0].key));
     for (at, axis) in axes.iter().enumerate() {

@@ -19,7 +19,7 @@ const LAYOUT: u32 = 1;
 /// What the rows of a part are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ShardKind {
     /// Rules that were mined.
     Rules,
     /// Answers to a file of queries.
@@ -30,13 +30,13 @@ pub enum Kind {
     Facts,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ShardKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Kind::Rules => "rules",
-            Kind::Answers => "answers",
-            Kind::Ranks => "ranks",
-            Kind::Facts => "facts",
+            ShardKind::Rules => "rules",
+            ShardKind::Answers => "answers",
+            ShardKind::Ranks => "ranks",
+            ShardKind::Facts => "facts",
         })
     }
 }
@@ -48,7 +48,7 @@ pub struct Header {
     #[serde(rename = "ruleguider_shard")]
     layout: u32,
     /// What its rows are.
-    pub kind: Kind,
+    pub kind: ShardKind,
     /// Which part it is.
     pub shard: Shard,
     /// The seed of the work.
@@ -63,7 +63,7 @@ pub struct Header {
 
 impl Header {
     /// The header of a part that this program makes.
-    pub fn new(kind: Kind, shard: Shard, seed: u64, data: String, settings: &impl Serialize) -> Self {
+    pub fn new(kind: ShardKind, shard: Shard, seed: u64, data: String, settings: &impl Serialize) -> Self {
         let settings = serde_json::to_value(settings).expect("settings are plain data");
         Self { layout: LAYOUT, kind, shard, seed, version: crate::VERSION.to_owned(), data, settings }
     }
@@ -288,7 +288,7 @@ mod tests {
 
     fn header(seed: u64) -> Header {
         Header::new(
-            Kind::Facts,
+            ShardKind::Facts,
             "2/3".parse().unwrap(),
             seed,
             "abc".to_owned(),

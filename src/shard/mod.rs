@@ -10,7 +10,7 @@ mod file;
 mod merge;
 mod parts;
 
-pub use file::{Header, Kind, Part, RowWriter, check_name, is_complete, is_whole, write_part};
+pub use file::{Header, Part, RowWriter, ShardKind, check_name, is_complete, is_whole, write_part};
 pub use merge::Merge;
 pub use parts::Parts;
 

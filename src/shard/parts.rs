@@ -99,7 +99,7 @@ fn difference(here: &Value, there: &Value, key: &str) -> Option<(String, String,
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Kind, Shard, write_part};
+    use super::super::{Shard, ShardKind, write_part};
     use super::*;
     use serde_json::json;
 
@@ -107,7 +107,7 @@ mod tests {
         let path = folder.join(format!("{name}.shard"));
         let shard = Shard::new(index, 3).unwrap();
         let settings = json!({"options": {"top": 3}, "links": 7});
-        let mut header = Header::new(Kind::Facts, shard, 1, "0123456789abcdef".to_owned(), &settings);
+        let mut header = Header::new(ShardKind::Facts, shard, 1, "0123456789abcdef".to_owned(), &settings);
         change(&mut header);
         write_part(&path, &header, |out| out.row(&index)).unwrap();
         path
@@ -129,7 +129,7 @@ mod tests {
         }
         assert!(refusal(&[]).contains("at least one part"));
         assert!(refusal(&[a.clone(), c.clone()]).starts_with("of 3 parts 2/3 is missing"));
-        assert!(refusal(&[b.clone()]).starts_with("of 3 parts 1/3, 3/3 are missing"));
+        assert!(refusal(std::slice::from_ref(&b)).starts_with("of 3 parts 1/3, 3/3 are missing"));
         let again = part(folder.path(), "again", 2, |_| ());
         assert!(refusal(&[a, b, again, c]).contains("again.shard: part 2/3, as "));
     }
@@ -138,8 +138,9 @@ mod tests {
     fn what_does_not_belong_together_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let first = part(folder.path(), "first", 1, |_| ());
-        let changes: [(&str, fn(&mut Header)); 7] = [
-            ("holds ranks, but facts in", |header| header.kind = Kind::Ranks),
+        type Change = fn(&mut Header);
+        let changes: [(&str, Change); 7] = [
+            ("holds ranks, but facts in", |header| header.kind = ShardKind::Ranks),
             ("is of seed 2, but 1 in", |header| header.seed = 2),
             ("was made by version 0.0.1", |header| header.version = "0.0.1".to_owned()),
             ("checksum ffff, but 0123456789ab in", |header| header.data = "ffff".to_owned()),

@@ -83,7 +83,7 @@ fn a_wrong_space_is_refused_with_its_place() {
     refused("\n[walk]\nhop = [2]", "a.toml:3: unknown setting `walk.hop`; did you mean `walk.hops`?");
     refused(
         "[walk]\nbetta = { from = 0, to = 1 }",
-        "a.toml:2: unknown setting `walk.betta`; did you mean `walk.beam`?",
+        "a.toml:2: unknown setting `walk.betta`; did you mean `walk.batch`?",
     );
     refused("[walk]\nhops = [2, 9]", "a.toml:2: `walk.hops`: expected a whole number from 1 to 5, found 9");
     refused(
@@ -334,7 +334,9 @@ fn what_trials_share_is_done_once_and_a_trial_that_fails_is_told() {
     let report = searching.run(&Silent).unwrap();
     let states: Vec<TrialState> = report.trials.iter().map(|row| row.state).collect();
     assert_eq!(states, [TrialState::Finished, TrialState::Failed], "{report}");
-    assert!(report.trials[1].error.as_deref().unwrap().contains("epoch"), "{report}");
+    // Debug builds see the first value that is not a number, others the loss of an epoch.
+    let error = report.trials[1].error.as_deref().unwrap();
+    assert!(error.contains("not a number") || error.contains("epoch"), "{report}");
     // The first trial's embedding model and rules are those of the second.
     let records = |number: usize| {
         let text = std::fs::read_to_string(folder.path().join(format!("out/trials/{number:04}/stages.json")));

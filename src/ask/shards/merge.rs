@@ -8,7 +8,7 @@ use crate::ask::evaluated::Evaluated;
 use crate::graph::{Names, check_writable, write_packed};
 use crate::rule::{RuleCounts, merge_rule_shards};
 use crate::run::RunError;
-use crate::shard::{Kind, Merge, Part, Parts, ShardError};
+use crate::shard::{Merge, Part, Parts, ShardError, ShardKind};
 use serde::Serialize;
 use std::fmt;
 use std::io;
@@ -70,16 +70,16 @@ pub fn merge(parts: &[PathBuf], out: Option<&Path>) -> Result<Merged, AskError> 
         Ok::<&Path, AskError>(named)
     };
     match kind {
-        Kind::Rules => {
+        ShardKind::Rules => {
             let out = file()?;
             let rules_by_type = merge_rule_shards(parts, out)?;
             Ok(Merged::Rules { rules: rules_by_type.all(), rules_by_type, out: out.to_owned() })
         }
-        Kind::Answers => {
+        ShardKind::Answers => {
             let out = file()?;
             Ok(Merged::Answers { queries: merge_answers(parts, out)?, out: out.to_owned() })
         }
-        Kind::Ranks => {
+        ShardKind::Ranks => {
             let evaluated = merge_ranks(parts)?;
             if let Some(out) = out {
                 check_writable(out)?;
@@ -90,7 +90,7 @@ pub fn merge(parts: &[PathBuf], out: Option<&Path>) -> Result<Merged, AskError> 
             }
             Ok(Merged::Ranks(Box::new(evaluated)))
         }
-        Kind::Facts => {
+        ShardKind::Facts => {
             let out = file()?;
             let settings: FactSettings = parts.header().settings(parts.path())?;
             let entities = settings.breaking.iter().map(String::as_str).collect();

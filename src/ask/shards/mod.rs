@@ -17,7 +17,7 @@ use crate::graph::{Dataset, RelationId, check_writable, count_queries};
 use crate::progress::Progress;
 use crate::rule::{self, MineOptions, RuleShardSettings, write_rule_shard};
 use crate::run::{Checksum, RunError, Stages};
-use crate::shard::{Header, Kind, Shard, check_name, is_complete, write_part};
+use crate::shard::{Header, Shard, ShardKind, check_name, is_complete, write_part};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ use std::time::Instant;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ShardReport {
     /// What its rows are.
-    pub kind: Kind,
+    pub kind: ShardKind,
     /// Which part it is.
     pub shard: Shard,
     /// How many rows it has; absent where it was there already.
@@ -104,7 +104,7 @@ pub fn mine_shard(
     let relations = names.relations.iter().map(str::to_owned).collect();
     let settings = RuleShardSettings { options: options.clone(), relations };
     let data = Checksum::of_known(names, &dataset.known).to_string();
-    let header = Header::new(Kind::Rules, shard, options.seed, data, &settings);
+    let header = Header::new(ShardKind::Rules, shard, options.seed, data, &settings);
     unless_there(&header, out, || {
         let mined = rule::mine_shard(&dataset.graph(), options, shard, progress)?;
         if mined.mined.interrupted {
@@ -122,7 +122,12 @@ impl Model {
         Ok(Checksum::of(&(Checksum::of_dataset(self.dataset(), self.checksum()), made)))
     }
 
-    fn shard_header(&self, kind: Kind, shard: Shard, settings: &impl Serialize) -> Result<Header, AskError> {
+    fn shard_header(
+        &self,
+        kind: ShardKind,
+        shard: Shard,
+        settings: &impl Serialize,
+    ) -> Result<Header, AskError> {
         Ok(Header::new(kind, shard, self.seed(), self.sum()?.to_string(), settings))
     }
 
@@ -141,7 +146,7 @@ impl Model {
     ) -> Result<ShardReport, AskError> {
         let settings =
             AnswerSettings { queries: Checksum::of_file(queries)?, top, beam: self.config().walk.beam };
-        let header = self.shard_header(Kind::Answers, shard, &settings)?;
+        let header = self.shard_header(ShardKind::Answers, shard, &settings)?;
         unless_there(&header, out, || {
             let mut input = QueryLines::open(queries)?;
             let mut answered = Vec::new();
@@ -179,7 +184,7 @@ impl Model {
             self.expect_valid_unlearnt()?;
         }
         let settings = self.rank_settings(split, relations, protocol)?;
-        let header = self.shard_header(Kind::Ranks, shard, &settings)?;
+        let header = self.shard_header(ShardKind::Ranks, shard, &settings)?;
         unless_there(&header, out, || {
             let rows = self.rank_rows(split, relations, protocol, shard, progress)?;
             Ok(write_part(out, &header, |out| rows.iter().try_for_each(|row| out.row(row)))?)
@@ -197,7 +202,7 @@ impl Model {
             beam: self.config().walk.beam,
             breaking: breaking_name(self.names()),
         };
-        self.shard_header(Kind::Facts, shard, &settings)
+        self.shard_header(ShardKind::Facts, shard, &settings)
     }
 
     /// Completes what is `shard`'s of the graph, into the file `out`. Interrupted, the same call goes on.

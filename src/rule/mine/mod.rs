@@ -255,7 +255,10 @@ fn mine_part(
     progress.end(&watch.figures(saturation));
     let mined = Mined { rules, saturation, interrupted: progress.interrupted() };
     let mut partial = partial.into_inner().unwrap_or_else(PoisonError::into_inner);
-    partial.sort_unstable_by(|a, b| (&a.prefix, a.last).cmp(&(&b.prefix, b.last)));
+    // A prefix may have been cut into several pieces of the same part; threads end with them in any order.
+    let key =
+        |tally: &PartialTally| (tally.prefix.clone(), tally.last, tally.predicted, tally.correct.clone());
+    partial.sort_by_cached_key(key);
     Ok(MinedShard { mined, partial })
 }
 
