@@ -63,8 +63,7 @@ def mine(
     options = _mining(**mining)
     packed = _Packed.graph(read)
     work = _Work("mining", out, (packed.key, options), parts, cpus_per_part, 0, retries, progress)
-    _ruleguider.merge(work.run(_mine_part, packed.put(), options), os.fspath(out))
-    work.finish()
+    work.merged(_mine_part, packed.put(), options)
     return Rules.read(out, read)
 
 
@@ -86,10 +85,7 @@ def complete(
     asked = (relations, top, min_probability)
     packed = _Packed.run(model)
     work = _Work("completing", out, (packed.key, asked), parts, cpus_per_part, gpus_per_part, retries, progress)
-    made = work.run(_complete_part, packed.put(), gpus_per_part > 0, *asked)
-    merged = json.loads(_ruleguider.merge(made, os.fspath(out)))
-    work.finish()
-    return Completed(merged)
+    return Completed(json.loads(work.merged(_complete_part, packed.put(), gpus_per_part > 0, *asked)))
 
 
 def evaluate(
@@ -111,10 +107,7 @@ def evaluate(
     asked = (split, direction, ties, leave_out_unseen)
     packed = _Packed.run(model)
     work = _Work("ranking", out, (packed.key, asked), parts, cpus_per_part, gpus_per_part, retries, progress)
-    made = work.run(_evaluate_part, packed.put(), gpus_per_part > 0, *asked)
-    merged = json.loads(_ruleguider.merge(made, os.fspath(out)))
-    work.finish()
-    return Evaluation(merged)
+    return Evaluation(json.loads(work.merged(_evaluate_part, packed.put(), gpus_per_part > 0, *asked)))
 
 
 def predict_many(
@@ -138,9 +131,7 @@ def predict_many(
     packed = _Packed.run(model)
     inputs = (packed.key, hashlib.sha256(text).hexdigest(), top)
     work = _Work("predicting", out, inputs, parts, cpus_per_part, gpus_per_part, retries, progress)
-    made = work.run(_predict_part, packed.put(), gpus_per_part > 0, ray.put(text), top)
-    _ruleguider.merge(made, os.fspath(out))
-    work.finish()
+    work.merged(_predict_part, packed.put(), gpus_per_part > 0, ray.put(text), top)
     return Path(out)
 
 
@@ -202,7 +193,8 @@ class _Work:
         if cpus < 1:
             raise ValueError(f"cpus_per_part: expected at least 1, found {cpus}")
         self.stage, self.cpus, self.gpus, self.retries, self.progress = stage, cpus, gpus, retries, progress
-        self.folder = Path(f"{os.fspath(out)}.parts")
+        self.out = os.fspath(out)
+        self.folder = Path(f"{self.out}.parts")
         self.inputs = _sum((_ruleguider.VERSION, inputs))
         note = self.folder / "work.json"
         before = json.loads(note.read_text()) if note.exists() else {}
@@ -234,9 +226,11 @@ class _Work:
         _gather(self.stage, "parts", todo, self.count, submit, keep, said, self.cpus, self.progress)
         return [os.fspath(self.part(index)) for index in indices]
 
-    def finish(self) -> None:
-        """The result is there: the parts are not needed any longer."""
+    def merged(self, remote: Remote, *arguments: Any) -> str:
+        """Makes the parts that are missing and merges all; what became of them, as JSON. They are not needed any longer."""
+        said = _ruleguider.merge(self.run(remote, *arguments), self.out)
         shutil.rmtree(self.folder, ignore_errors=True)
+        return said
 
 
 def _gather(

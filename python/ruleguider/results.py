@@ -173,8 +173,8 @@ class Answer(Supported):
         return f"Answer({self.label!r}, {self._sure}, reason={self.reason!r})"
 
 
-class Prediction(Result, Table, Sequence[Answer]):
-    """The answers to a query, best first: a sequence of `Answer`."""
+class Asked(Result):
+    """What is said about a query."""
 
     __slots__ = ()
 
@@ -192,6 +192,12 @@ class Prediction(Result, Table, Sequence[Answer]):
     def inverse(self) -> bool:
         """Whether the head was asked for."""
         return self._data["inverse"]
+
+
+class Prediction(Asked, Table, Sequence[Answer]):
+    """The answers to a query, best first: a sequence of `Answer`."""
+
+    __slots__ = ()
 
     @property
     def answers(self) -> list[Answer]:
@@ -279,25 +285,10 @@ class Predictions(Table, Sequence[Prediction]):
         return "".join(prediction._repr_html_() for prediction in self[:2]) + more
 
 
-class Explanation(Result, Table):
+class Explanation(Asked, Table):
     """Why a fact is predicted, or why not."""
 
     __slots__ = ()
-
-    @property
-    def subject(self) -> str:
-        """The subject of the query, by id."""
-        return self._data["subject"]
-
-    @property
-    def relation(self) -> str:
-        """The relation."""
-        return self._data["relation"]
-
-    @property
-    def inverse(self) -> bool:
-        """Whether the head was asked for."""
-        return self._data["inverse"]
 
     @property
     def object(self) -> str:
