@@ -548,10 +548,18 @@ fn odd_graphs() {
         let out = format!("runs/{name}");
         let report = tool.json(&["run", text(&path), "--quiet", "--out", &out, "--set", "system=rules"]);
         assert!(report["queries"].as_u64().unwrap() > 0, "{name}");
-        // All stages, in hardly any time: each ends with what it has.
+        // Every network, in hardly any time: each ends with what it has.
         let out = format!("runs/{name}-all");
-        let report = tool.json(&["run", text(&path), "--quiet", "--out", &out, "--minutes", "0.01"]);
-        assert!(report["stages"]["training"]["figures"]["epochs"].as_u64().unwrap() > 0, "{name}: {report}");
+        let walker = ["--set", "blend.with_walker=true"];
+        let report = tool.json(
+            &[&["run", text(&path), "--quiet", "--out", &out, "--minutes", "0.01"], &walker[..]].concat(),
+        );
+        for stage in ["embeddings", "propagation", "training"] {
+            assert!(
+                report["stages"][stage]["figures"]["epochs"].as_u64() > Some(0),
+                "{name}, {stage}: {report}"
+            );
+        }
     }
     let no_tabs = tool.write("line.tsv", &"x".repeat(50_000_000));
     let said = tool.refused(&["run", text(&no_tabs)]);
