@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The tests of the Python package: builds it into target/venv, in the profile that `cargo test` has built already, and runs
-# pytest. Arguments go to pytest. Where there is no Python or its packages cannot be had, that is said in $RULEGUIDER_SKIPPED.
+# The tests of the Python package: puts it into target/venv and runs pytest. Arguments go to pytest. Where there is no Python
+# or its packages cannot be had, that is said in $RULEGUIDER_SKIPPED.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,7 +24,7 @@ needed=$("$venv/bin/python" - <<'END'
 import re
 text = open("python/pyproject.toml").read()
 listed = lambda name: re.findall(r'"([^"]+)"', re.search(rf"^{name} = \[(.*?)\]", text, re.M | re.S).group(1))
-print("\n".join(listed("requires") + listed("dependencies") + listed("test")))
+print("\n".join(listed("dependencies") + listed("test")))
 END
 )
 stamp="$venv/needed.txt"
@@ -38,8 +38,15 @@ fi
 "$venv/bin/python" -c 'import ray' > /dev/null 2>&1 || "$venv/bin/pip" install --quiet --disable-pip-version-check "ray>=2.9" \
     || echo "Ray cannot be installed; its tests are skipped" >&2
 
+# Installed as `maturin develop` would, but built together with the workspace: cargo chooses the features of dependencies by
+# what is built together, so that maturin builds all of them once more. python/test_wheel.sh installs what maturin builds.
+cargo build --quiet --workspace
+cp target/debug/lib_ruleguider.so python/ruleguider/_ruleguider.abi3.so
+echo "$PWD/python" > "$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/ruleguider.pth"
+printf '#!%s\nimport sys\nfrom ruleguider._command import main\nsys.exit(main())\n' "$venv/bin/python" > "$venv/bin/ruleguider"
+chmod +x "$venv/bin/ruleguider"
+
 export VIRTUAL_ENV="$venv" PATH="$venv/bin:$PATH"
 unset PYTHONPATH
-maturin develop --quiet --manifest-path python/Cargo.toml
 cd python
 exec "$venv/bin/python" -m pytest -q -p no:cacheprovider "$@"

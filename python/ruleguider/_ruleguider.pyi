@@ -104,6 +104,9 @@ class Model:
         device: str,
         threads: int | None,
         tensorboard: bool,
+        update: _Path | None,
+        split: Sequence[float] | None,
+        learn_all: bool,
         bars: _Bars | None,
     ) -> Model: ...
     @staticmethod

@@ -35,6 +35,8 @@ def learn(
     tensorboard: bool = False,
     split: Sequence[float] | None = SPLIT,
     header: bool | None = None,
+    update: PathName | None = None,
+    learn_all: bool = False,
     progress: bool = True,
 ) -> Model:
     """Learns from `data` (a `Graph`, or whatever makes one; the demonstration graph if nothing is given) and ranks its
@@ -48,8 +50,27 @@ def learn(
     >>> model = rg.learn(graph, out=folder / "mine", config={"system": "rules", "rules.samples": 500}, progress=False)
     >>> model
     Model(.../mine: demonstration, rules, mrr=...)
+
+    `update` is the directory of a finished run whose data has become `data`: networks go on from what it has learnt, its rules
+    are counted anew, its settings are kept, facts stay in the splits that they were in. `out` is then beside it, with
+    `-updated` after its name. With `learn_all` everything is learnt once more when the figures are known, from all facts,
+    for the answers that matter; it takes about as long again.
+
+    >>> facts = [(f"a{i % 12}", "r", f"b{i % 7}") for i in range(60)]
+    >>> quick = {"system": "rules", "rules.samples": 500}
+    >>> before = rg.learn(facts, out=folder / "before", config=quick, progress=False)
+    >>> more = facts + [("a0", "r", "newcomer"), ("a1", "r", "newcomer")]
+    >>> now = rg.learn(more, update=before.path, learn_all=True, progress=False)
+    >>> now.results["update"]["facts_added"], now.results["learnt_everything"]["facts"]
+    (2, 62)
     """
-    graph = Graph.demonstration() if data is None else Graph.of(data, split=split, seed=seed, header=header)
+    if update is not None and data is None:
+        raise ValueError("update: expected the data as it is now as well")
+    if data is None:
+        graph = Graph.demonstration()
+    else:
+        # An update divides what is new by itself.
+        graph = Graph.of(data, split=split if update is None else None, seed=seed, header=header)
     named = settings = None
     if isinstance(config, Mapping):
         settings = json.dumps(config, default=plain)
@@ -66,6 +87,9 @@ def learn(
             device,
             threads,
             tensorboard,
+            None if update is None else os.fspath(update),
+            split,
+            learn_all,
             bars,
         )
     return Model(model)

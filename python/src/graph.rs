@@ -30,7 +30,7 @@ pub struct Graph {
 }
 
 /// How triples without splits are divided, if they are.
-fn division(split: Option<[f64; 3]>, seed: u64) -> PyResult<Option<Division>> {
+pub fn division(split: Option<[f64; 3]>, seed: u64) -> PyResult<Option<Division>> {
     let Some([train, valid, test]) = split else { return Ok(None) };
     let shares: SplitShares = format!("{train},{valid},{test}").parse().map_err(wrong)?;
     Ok(Some(Division { shares, seed }))

@@ -1,7 +1,7 @@
 //! `Model`: learnt or opened, and asked.
 
 use crate::error::{chosen, raised, wrong};
-use crate::graph::Graph;
+use crate::graph::{Graph, division};
 use crate::job::{wait_for_ending, work};
 use crate::predictions::{Predictions, Worded, json};
 use crate::rules::{Rules, protocol};
@@ -47,9 +47,11 @@ fn text(value: &impl Serialize) -> String {
 
 #[pymethods]
 impl Model {
-    /// Learns from `graph`, or resumes the run at `out`.
+    /// Learns from `graph`, or resumes the run at `out`. A graph without splits is divided by `split` where it is to go on
+    /// from the run `update`.
     #[staticmethod]
-    #[pyo3(signature = (graph, minutes, out, seed, config, settings, device, threads, tensorboard, bars))]
+    #[pyo3(signature = (graph, minutes, out, seed, config, settings, device, threads, tensorboard, update, split,
+        learn_all, bars))]
     #[allow(clippy::too_many_arguments)]
     fn learn(
         py: Python<'_>,
@@ -62,6 +64,9 @@ impl Model {
         device: &str,
         threads: Option<usize>,
         tensorboard: bool,
+        update: Option<PathBuf>,
+        split: Option<[f64; 3]>,
+        learn_all: bool,
         bars: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         if minutes.is_some_and(|minutes| !(minutes > 0.0 && minutes.is_finite())) {
@@ -69,7 +74,10 @@ impl Model {
         }
         let device = self::device(device, threads)?;
         let mut learn = Learn::from_dataset(graph.source.clone(), graph.dataset.clone());
-        learn = learn.seed(seed).tensorboard(tensorboard);
+        learn = learn.seed(seed).tensorboard(tensorboard).learn_all(learn_all);
+        learn = update.into_iter().fold(learn, Learn::update);
+        learn =
+            division(split, seed)?.into_iter().fold(learn, |learn, division| learn.split(division.shares));
         learn = minutes.into_iter().fold(learn, Learn::minutes);
         learn = out.into_iter().fold(learn, Learn::out);
         learn = config.into_iter().fold(learn, Learn::config);

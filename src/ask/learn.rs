@@ -3,7 +3,7 @@
 use super::again::learn_again;
 use super::{AskError, Model, UpdateReport};
 use crate::config::{self, Config, Layer};
-use crate::graph::{Dataset, FileKind, ReadOptions, SplitShares};
+use crate::graph::{self, Dataset, Division, FileKind, ReadOptions, SplitShares};
 use crate::plan::{GraphSize, Plan, Resources, choose};
 use crate::progress::{Progress, Silent};
 use crate::run::{self, DataChanges, EarlierRun, Manifest, RuleChanges, RunSpec, Source};
@@ -238,12 +238,19 @@ impl Learn {
     fn read(&self, before: Option<&Dataset>) -> Result<(Source, Dataset, usize), AskError> {
         let source = match &self.data {
             Data::Read(source, dataset) => {
+                let dataset = (**dataset).clone();
+                let (dataset, learnt_before) = match before {
+                    Some(before) => {
+                        graph::after(dataset, Division { shares: self.shares, seed: self.seed }, before)?
+                    }
+                    None => (dataset, 0),
+                };
                 if dataset.known.valid.is_empty() || dataset.test.is_empty() {
                     let message = "learning needs a validation and a test split, and this graph has none; give them, \
                                    or let it be divided";
                     return Err(AskError::Cannot(message.to_owned()));
                 }
-                return Ok((source.clone(), (**dataset).clone(), 0));
+                return Ok((source.clone(), dataset, learnt_before));
             }
             Data::Path(path) => {
                 let &Self { shares, seed, header, format, .. } = self;

@@ -5,6 +5,7 @@
 
 mod actions;
 mod adjacency;
+mod after;
 mod dataset;
 mod error;
 mod format;
@@ -25,6 +26,7 @@ mod write;
 
 pub use actions::Actions;
 pub use adjacency::{Adjacency, Edge};
+pub use after::{after, read_after};
 pub use dataset::{Dataset, Findings, Known, Names};
 pub use error::GraphError;
 pub use format::{Compression, ENDINGS, FileKind, Format};
@@ -34,7 +36,7 @@ pub use memory::{Division, MemoryTriples, triple_columns};
 pub use pagerank::pagerank;
 pub use predicted::{PredictedFact, check_predicted, write_predicted};
 pub use profile::{RelatedRelation, RelationProfile};
-pub use read::{ReadOptions, panic_is_caught, read, read_after, read_file, read_known};
+pub use read::{ReadOptions, panic_is_caught, read, read_file, read_known};
 pub use relations::OtherRelations;
 pub use renumber::Renumbering;
 pub use split::{SplitShares, evenly};

@@ -17,6 +17,9 @@ const MOST_FOR_RANKING: f64 = 0.3;
 const LEAST_FOR_RANKING: f64 = 0.05;
 /// Estimates are easily off by this factor.
 const DOUBT: f64 = 2.0;
+/// Seconds that every stage counts for at least. An estimate of milliseconds is sooner wrong by a factor of a hundred than
+/// one of minutes, since a busy machine alone can take them, and a stage cut short for want of them would be a pity.
+const A_STAGE: f64 = 1.0;
 
 /// How long a run may take, and what was planned.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +40,7 @@ impl TimeBudget {
         let seconds = self.resources.seconds();
         let aside = seconds * (DOUBT * self.ranking / seconds).clamp(LEAST_FOR_RANKING, MOST_FOR_RANKING);
         let left = (seconds - aside - spent).max(0.0);
-        let planned = |stage: &Stage| self.planned.get(stage).copied().unwrap_or(0.0).max(1e-3);
+        let planned = |stage: &Stage| self.planned.get(stage).copied().unwrap_or(0.0).max(A_STAGE);
         let all: f64 = ahead.iter().map(planned).sum();
         ahead.first().map_or(0.0, |stage| left * planned(stage) / all)
     }
@@ -168,6 +171,14 @@ mod tests {
         assert!(ends[2].1 && ends[2].0 > 18.0 && ends[3] == (100.0, true), "{ends:?}");
         let ends = sitting(&budget(), [1.0; 4]);
         assert_eq!(ends[3], (4.0, false));
+    }
+
+    #[test]
+    fn an_estimate_of_milliseconds_is_not_taken_at_its_word() {
+        let planned = STAGES.into_iter().zip([1e-3, 60.0, 1e-3, 1e-3]).collect();
+        let ends = sitting(&TimeBudget { planned, ..budget() }, [1.5, 1.0, 1e9, 1.0]);
+        assert_eq!(ends[0], (1.5, false));
+        assert!(ends[2].1 && ends[2].0 > 40.0 && !ends[3].1, "{ends:?}");
     }
 
     #[test]

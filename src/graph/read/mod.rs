@@ -19,9 +19,7 @@ pub(super) use tabs::named_columns;
 use super::format::{FileKind, Format};
 use super::memory::divided;
 use super::split::{self, SplitShares};
-use super::{
-    Dataset, EntityId, Findings, GraphError, Known, Names, RelationId, Renumbering, Triple, Vocabulary,
-};
+use super::{Dataset, EntityId, Findings, GraphError, Known, Names, RelationId, Triple, Vocabulary};
 use bounded::{LONGEST, LONGEST_IN_WORDS};
 use facts::Facts;
 use std::collections::{HashMap, HashSet};
@@ -140,69 +138,11 @@ fn read_folder(folder: &Path, options: &ReadOptions, parts: &[&str]) -> Result<D
     Ok(dataset)
 }
 
-/// Reads the data at `path` as what has become of `before`. Of a single file, the facts that `before` has stay in their
-/// splits, and the others are divided. A fact to validate or test with that was learnt before is left out of its split:
-/// whoever has learnt it cannot be measured by it. How many those are comes second.
-pub fn read_after(
-    path: &Path,
-    options: &ReadOptions,
-    before: &Dataset,
-) -> Result<(Dataset, usize), GraphError> {
-    if !path.is_dir() {
-        return Ok((read_divided(path, options, Some(before))?, 0));
-    }
-    let mut dataset = read_folder(path, options, &PARTS)?;
-    let earlier = Earlier::new(&dataset.names, before);
-    let mut learnt = 0;
-    for split in [&mut dataset.known.valid, &mut dataset.test] {
-        let kept: Arc<[Triple]> =
-            split.iter().copied().filter(|&fact| earlier.place(fact) != Some(0)).collect();
-        learnt += split.len() - kept.len();
-        *split = kept;
-    }
-    Ok((dataset, learnt))
-}
-
-/// Where facts were in an earlier version of the data, known by names.
-struct Earlier {
-    ids: Renumbering,
-    places: HashMap<Triple, split::Place>,
-}
-
-impl Earlier {
-    fn new(names: &Names, before: &Dataset) -> Self {
-        let Known { facts, queries, valid } = &before.known;
-        // What was learnt was learnt, wherever else it was.
-        let splits: [(&[Triple], split::Place); 5] =
-            [(&before.test_left_out, 2), (&before.test, 2), (valid, 1), (queries, 0), (facts, 0)];
-        let mut places = HashMap::new();
-        for (facts, place) in splits {
-            places.extend(facts.iter().map(|&fact| (fact, place)));
-        }
-        Self { ids: Renumbering::new(names, &before.names), places }
-    }
-
-    fn place(&self, fact: Triple) -> Option<split::Place> {
-        self.places.get(&self.ids.fact(fact)?).copied()
-    }
-}
-
 fn read_single(path: &Path, options: &ReadOptions) -> Result<Dataset, GraphError> {
-    read_divided(path, options, None)
-}
-
-fn read_divided(path: &Path, options: &ReadOptions, before: Option<&Dataset>) -> Result<Dataset, GraphError> {
     let mut builder = Builder::default();
     let all = builder.read_some(path, options)?;
     let (all, duplicates) = split::distinct(builder.names.entities.len(), all);
-    let splitting = match before.map(|before| Earlier::new(&builder.names, before)) {
-        Some(earlier) => {
-            let placed: Vec<Option<split::Place>> = all.iter().map(|&fact| earlier.place(fact)).collect();
-            split::divide_others(&all, &placed, &options.shares, options.seed)
-        }
-        None => split::divide(&all, &options.shares, options.seed),
-    };
-    let parts = match splitting {
+    let parts = match split::divide(&all, &options.shares, options.seed) {
         Ok(parts) => parts,
         Err(_) if options.incomplete => [all, Vec::new(), Vec::new()],
         Err(found) => {

@@ -1,5 +1,4 @@
 //! The program as a user runs it, for tests.
-#![allow(dead_code, unreachable_pub)]
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};

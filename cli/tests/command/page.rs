@@ -3,14 +3,10 @@
 //! Needs Chromium (Debian's package `chromium`; another path in the variable `CHROMIUM`) and says so where there is
 //! none. What is asserted of the report is first shown to fail for a page that is broken on purpose.
 
-#[path = "../../tests/skip/mod.rs"]
-mod skip;
-mod tool;
-
-use skip::{Need, skip};
+use crate::skip::{Need, skip};
+use crate::tool::Tool;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use tool::Tool;
 
 /// Runs in the page when it is loaded and leaves what it sees in the page around it.
 const WITNESS: &str = "<script>addEventListener('load', () => {

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod tool;
-
+use crate::tool::Tool;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use tool::Tool;
 
 const SPACE: &str =
     "[embed]\nlearning_rate = { from = 0.001, to = 0.1, scale = \"log\" }\nbatch = [16, 64]\n";

@@ -1,8 +1,6 @@
 //! Names as they come: with control characters, tabs and line breaks, of any length, called like an inverse.
 
-mod tool;
-
-use tool::{Tool, text};
+use crate::tool::{Tool, text};
 
 const RED: &str = "\u{1b}[31mred\u{1b}[0m";
 

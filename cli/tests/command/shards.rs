@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod tool;
-
+use crate::tool::Tool;
 use serde_json::Value;
-use tool::Tool;
 
 /// The parts that `verb` makes, and their names, the last first.
 fn parts(tool: &Tool, verb: &[&str], name: &str, count: usize) -> Vec<String> {

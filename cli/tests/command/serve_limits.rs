@@ -1,11 +1,8 @@
 //! `serve` on bad days: requests that are too large, clients that are slow, silent or killed, too many questions, too
 //! little time, and its end. Nothing makes it fall over.
 
-mod served;
-mod tool;
-
+use crate::served::{ASKED, Client, Server};
 use serde_json::{Value, json};
-use served::{ASKED, Client, Server};
 use std::io::Write;
 use std::time::{Duration, Instant};
 

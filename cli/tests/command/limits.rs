@@ -2,13 +2,11 @@
 //! in one clear line and exit code 2, and takes no more memory than what was read deserves.
 #![cfg(unix)]
 
-mod tool;
-
+use crate::tool::{Tool, text};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use tool::{Tool, text};
 
 /// Runs the program in a shell that has set `limit` before, such as `ulimit -v 300000`.
 fn limited(tool: &Tool, limit: &str, arguments: &[&str]) -> Output {

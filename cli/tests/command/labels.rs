@@ -1,9 +1,7 @@
 //! Labels of relations, as a user meets them: shown in paths, rules and reports, taken in queries, kept by `convert`.
 
-mod tool;
-
+use crate::tool::Tool;
 use std::fs;
-use tool::Tool;
 
 /// A generated family whose relations have labels.
 fn family(tool: &Tool) {

@@ -1,5 +1,6 @@
 //! A server as users run it, on a free port of this machine, and a small HTTP client that speaks to it byte by byte.
-#![allow(dead_code, unreachable_pub)]
+
+pub mod browser;
 
 use crate::tool::Tool;
 use serde_json::Value;

@@ -1,10 +1,8 @@
 //! `run`, `evaluate`, `predict`, `explain` and `report` on the demonstration graph, as a user runs them.
 
-mod tool;
-
+use crate::tool::{Tool, learnt, text};
 use serde_json::Value;
 use std::io::{BufRead, Write};
-use tool::{Tool, learnt, text};
 
 /// Settings that make the demonstration run quick enough for tests.
 const QUICK: [&str; 2] = ["--set", "system=rules"];

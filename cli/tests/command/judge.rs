@@ -2,13 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod judged;
-mod served;
-mod tool;
-
-use judged::{Judge, NAMES, prepare, serve, systems};
+use crate::judged::{Judge, NAMES, prepare, serve, systems};
+use crate::served::Reply;
 use serde_json::{Value, json};
-use served::Reply;
 use std::collections::{BTreeMap, BTreeSet};
 
 const CHOICES: [&str; 4] = ["left", "right", "both", "neither"];
@@ -277,7 +273,7 @@ fn a_judge_is_known_by_their_link_alone_and_sees_their_own_votes_alone() {
     server.terminate();
     server.wait();
     let renewing = ["judge", "serve", "tokens.db", "--renew", "2", "--bind", "127.0.0.1:0", "--quiet"];
-    let (server, said) = served::Server::spawn(&mut systems().command(&renewing), 1);
+    let (server, said) = crate::served::Server::spawn(&mut systems().command(&renewing), 1);
     let link = said[0].split_once('#').unwrap().1.to_owned();
     assert_eq!(Judge::new(&server, &tokens[1]).standing().status, 401);
     assert_eq!(Judge::new(&server, &link).standing().json()["done"], 0);

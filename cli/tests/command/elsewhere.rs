@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod tool;
-
+use crate::tool::Tool;
 use serde_json::Value;
-use tool::Tool;
 
 /// Two families, and a run over the first with `settings`.
 fn learnt(settings: &[&str]) -> Tool {

@@ -3,19 +3,11 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-#[path = "served/browser.rs"]
-mod browser;
-mod judged;
-mod served;
-#[path = "../../tests/skip/mod.rs"]
-mod skip;
-mod tool;
-
-use browser::{Browser, ENTER};
-use judged::{NAMES, prepare, serve, systems};
+use crate::judged::{NAMES, prepare, serve, systems};
+use crate::served::browser::{Browser, ENTER};
+use crate::skip::{Need, skip};
 use ruleguider::judge::{fleiss_kappa, krippendorff_alpha, wilson};
 use serde_json::{Value, json};
-use skip::{Need, skip};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -271,7 +263,7 @@ fn judging_fits_a_desk_and_a_phone_and_says_what_goes_wrong() {
     assert_eq!(browser.script("return document.body.dataset.at"), "0");
     let address = server.address.clone();
     let arguments = ["judge", "serve", "screens.db", "--judges", "1", "--bind", &address, "--quiet"];
-    let (_server, _) = served::Server::spawn(&mut systems().command(&arguments), 1);
+    let (_server, _) = crate::served::Server::spawn(&mut systems().command(&arguments), 1);
     browser.click(".notice button");
     browser.wait("document.body.dataset.at === '1'");
     assert!(browser.text("#status").contains("1 of 21 judged"));

@@ -3,12 +3,10 @@
 //! A block that begins with ```` ```console ```` holds commands (`$ ruleguider …`) and what they print on stdout, from
 //! top to bottom in one folder for each page. Seconds and megabytes may differ; a line `…` stands for any lines. In a
 //! block that begins with ```` ```console like ```` all numbers and names in results may differ: training depends on
-//! the processor in the last digits. `GUIDE=write cargo test --test guide` writes what is printed into the guide.
+//! the processor in the last digits. `GUIDE=write cargo test guide` writes what is printed into the guide.
 
-mod tool;
-
+use crate::tool::Tool;
 use std::path::{Path, PathBuf};
-use tool::Tool;
 
 struct Command {
     text: String,

@@ -1,13 +1,9 @@
 //! Bad days: each ends in one clear line and exit code 2, or goes on; nothing is lost.
 
-#[path = "../../tests/skip/mod.rs"]
-mod skip;
-mod tool;
-
-use skip::{Need, skip};
+use crate::skip::{Need, skip};
+use crate::tool::{Tool, learnt, text};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use tool::{Tool, learnt, text};
 
 const QUICK: [&str; 4] = ["--out", "run", "--set", "system=rules"];
 

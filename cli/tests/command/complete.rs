@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod tool;
-
+use crate::tool::Tool;
 use serde_json::Value;
 use std::collections::HashSet;
-use tool::Tool;
 
 fn demonstration(tool: &Tool) -> Value {
     tool.json(&["run", "--out", "run", "--set", "system=rules"])

@@ -1,5 +1,4 @@
 //! A real Chromium, driven over HTTP by Debian's `chromium-driver` (WebDriver).
-#![allow(dead_code, unreachable_pub, reason = "every test program uses some of it")]
 
 use crate::served::Client;
 use serde_json::{Value, json};

@@ -1,16 +1,9 @@
 //! The page of `serve` in a real browser. Needs Debian's `chromium` and `chromium-driver`, and says so where there are
 //! none.
 
-#[path = "served/browser.rs"]
-mod browser;
-mod served;
-#[path = "../../tests/skip/mod.rs"]
-mod skip;
-mod tool;
-
-use browser::{Browser, DOWN, ENTER, ESCAPE, TAB};
-use served::{Client, ODD, Server, encoded, long};
-use skip::{Need, skip};
+use crate::served::browser::{Browser, DOWN, ENTER, ESCAPE, TAB};
+use crate::served::{Client, ODD, Server, encoded, long};
+use crate::skip::{Need, skip};
 
 fn started(arguments: &[&str]) -> Option<(Browser, Server, String)> {
     let Some(browser) = Browser::start() else {

@@ -1,5 +1,4 @@
 //! A study of two systems over the demonstration graph, and judges who come to its server.
-#![allow(dead_code, unreachable_pub)]
 
 use crate::served::{Client, Reply, Server};
 use crate::tool::Tool;

@@ -1,11 +1,8 @@
 //! `serve` as programs meet it: what it answers and what it refuses. A real server on a free port, a client that speaks
 //! HTTP by hand.
 
-mod served;
-mod tool;
-
+use crate::served::{ASKED, ODD, Server, encoded, long, runs};
 use serde_json::{Value, json};
-use served::{ASKED, ODD, Server, encoded, long, runs};
 use std::collections::BTreeSet;
 
 /// Complaints about `value`, which should be as `schema` says.

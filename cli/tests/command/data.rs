@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod tool;
-
+use crate::tool::Tool;
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
 use std::process::{Output, Stdio};
-use tool::Tool;
 
 const PEOPLE: &str = "ada\tknows\tben\nben\tknows\tada\nada\tborn_in\tulm\nben\tborn_in\tulm\n";
 

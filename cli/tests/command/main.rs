@@ -1,0 +1,29 @@
+//! The command line as people and programs meet it. One program, because linking two dozen takes longer than their tests.
+
+mod judged;
+mod served;
+#[path = "../../../tests/skip/mod.rs"]
+mod skip;
+mod tool;
+
+mod bad_days;
+mod bad_input;
+mod browser;
+mod complete;
+mod data;
+mod elsewhere;
+mod embed;
+mod generate;
+mod guide;
+mod judge;
+mod judge_browser;
+mod labels;
+mod limits;
+mod names;
+mod page;
+mod rules;
+mod run;
+mod serve;
+mod serve_limits;
+mod shards;
+mod sweep;
