@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn facts_stay_where_they_were_whether_they_come_from_a_file_or_from_memory() {
-        let made = crate::generate::family(30, 1).dataset;
+        let made = crate::generate::family(60, 1).dataset;
         let all = made.everything();
         let facts = &all.known.facts;
         let folder = tempfile::tempdir().unwrap();

@@ -22,6 +22,11 @@ impl PathRuleIndex {
         Self { rules: by_path }
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
     /// The rule for `link` whose body these links are.
     pub fn with_body(&self, link: Link, body: &[Link]) -> Option<&ScoredRule> {
         self.rules.get(&(link, body.into()))

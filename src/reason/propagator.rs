@@ -2,15 +2,30 @@
 //!
 //! Scores come from one propagation a query; paths cost a pass back for every answer, so they are looked for only where
 //! somebody asks why. A path is shown with the mined rule whose body it is, if its entities are all different.
+//!
+//! A slope says what an edge does to the score by itself, and a network leans on whatever correlates. A reason has to hold by
+//! itself as well, and the answer has to hang on it: where there are rules, paths are ordered by the confidence of the rule
+//! that they follow and by what the score falls to without them.
 
 use super::path_rules::PathRuleIndex;
 use super::{Candidate, Explains, Found, Hop, Reasoned, ScoreWithout, found_among_all, unless_stopped};
 use crate::eval::{Reasoner, ReasonerError};
 use crate::graph::{EntityId, Graph, Link, Query};
 use crate::progress::Progress;
-use crate::propagate::{MessagePath, Propagator};
-use crate::rule::ScoredRule;
+use crate::propagate::{MessagePath, PathHop, Propagator};
+use crate::rule::{ScoredRule, UNSEEN};
 use std::sync::Arc;
+
+/// Paths that are tried by taking them out, at least and at most; on large graphs, where a pass takes long, fewer.
+const TRIED: [usize; 2] = [2, 16];
+/// Facts that these passes may go over together.
+const FACTS: usize = 1_000_000;
+/// What a path that follows no mined rule counts for: as much as one that follows a rule of this confidence.
+const NO_RULE: f64 = 0.05;
+/// How much what the score loses counts beside the confidence. Of the best paths of right answers on three families of 150
+/// people, 90, 98 and 92 % then follow a true rule, and 94 to 97 % lower the score more than a walk at random. With an exponent
+/// of 1, 84 and 89 % of two of them do the first; by slopes alone 88 and 84 %, and 85 and 80 % do the second.
+const LOSS: f64 = 0.25;
 
 /// The propagator and the rules that its paths may follow.
 pub struct ByPropagator {
@@ -46,16 +61,46 @@ impl ByPropagator {
         candidate: &Candidate,
         most: usize,
     ) -> Result<Vec<Reasoned>, ReasonerError> {
-        let paths = self.propagator.paths(query, candidate.entity, most, None)?;
-        let reasoned = |path: &MessagePath| {
-            let hop =
-                |hop: &crate::propagate::PathHop| Hop { link: hop.link, target: hop.entity, scores: None };
-            let path: Vec<Hop> = path.hops.iter().map(hop).collect();
-            let rule = self.rules.of(query, &path).cloned();
-            Reasoned { entity: candidate.entity, score: candidate.score, start: query.subject, path, rule }
+        if self.rules.is_empty() {
+            let paths = self.propagator.paths(query, candidate.entity, most, None)?;
+            return Ok(paths.iter().map(|path| self.reasoned(query, candidate, path)).collect());
+        }
+        let paths = self.propagator.paths(query, candidate.entity, TRIED[1].max(most), None)?;
+        let by_slope = |path: &MessagePath| {
+            let way = self.reasoned(query, candidate, path);
+            (path.weight * confidence(&way), way)
         };
-        Ok(paths.iter().map(reasoned).collect())
+        let mut ways = best_first(paths.iter().map(by_slope).collect());
+        ways.truncate((FACTS / self.graph.facts().max(1)).clamp(TRIED[0], TRIED[1]).max(most));
+        let whole = self.propagator.score_without(query, candidate.entity, &[])?;
+        let mut by_loss = Vec::with_capacity(ways.len());
+        for way in ways {
+            let loss = whole - self.propagator.score_without(query, candidate.entity, &facts(&way))?;
+            by_loss.push((f64::from(loss.max(0.0)).powf(LOSS) * confidence(&way), way));
+        }
+        let mut ways = best_first(by_loss);
+        ways.truncate(most);
+        Ok(ways)
     }
+
+    /// A path as a reason for `candidate`.
+    fn reasoned(&self, query: Query, candidate: &Candidate, path: &MessagePath) -> Reasoned {
+        let hop = |hop: &PathHop| Hop { link: hop.link, target: hop.entity, scores: None };
+        let path: Vec<Hop> = path.hops.iter().map(hop).collect();
+        let rule = self.rules.of(query, &path).cloned();
+        Reasoned { entity: candidate.entity, score: candidate.score, start: query.subject, path, rule }
+    }
+}
+
+/// How far a way is to be believed by itself.
+fn confidence(way: &Reasoned) -> f64 {
+    way.rule.as_ref().map_or(NO_RULE, |rule| rule.counts.confidence(UNSEEN))
+}
+
+/// Ways by what they count for; those that count for the same stay in their order.
+fn best_first(mut ways: Vec<(f64, Reasoned)>) -> Vec<Reasoned> {
+    ways.sort_by(|a, b| b.0.total_cmp(&a.0));
+    ways.into_iter().map(|(_, way)| way).collect()
 }
 
 /// The facts of a path, each (entity, link, entity).

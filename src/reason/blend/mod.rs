@@ -4,56 +4,32 @@
 //! and adds none. Each member may be left out, but not all of those that give candidates.
 //!
 //! A candidate's score is `w · x`. Its features `x` are the logarithms of what the members give it and the signals
-//! about it ([`FeatureWeights`]); the weights are fitted on the validation split ([`fit`](super::fit)), for every relation
+//! about it ([`FeatureWeights`](super::FeatureWeights)); the weights are fitted on the validation split ([`fit`](super::fit)), for every relation
 //! and direction.
 
-use super::fit::{Added, Judged, WIDTH, added_by, fit, leaving_out};
+mod fitting;
+mod seen;
+
 use super::recipe::{
-    EMBEDDING, FREQUENCY, FeatureWeights, LINKED, LINKED_BACK, PROPAGATOR, RULES, RULES_ABSENT, RULES_SURE,
-    Recipe, TAKEN, WALKER, WALKER_ABSENT, WeightsByLink, score,
+    FREQUENCY, LINKED, LINKED_BACK, RULES, RULES_ABSENT, RULES_SURE, Recipe, TAKEN, WeightsByLink, score,
 };
 use super::{
     ByPropagator, ByRules, ByWalker, Candidate, Evidence, Explains, Found, Reasoned, Rescored, ScoreWithout,
 };
 use super::{ranked, unless_stopped};
 use crate::embed::Embedding;
-use crate::eval::{Answers, EvalError, Reasoner, ReasonerError, Scored, Side};
-use crate::graph::{Adjacency, Direction, EntityId, Graph, Link, Names, Query, RelationId, Triple};
+use crate::eval::{Answers, Reasoner, ReasonerError, Scored};
+use crate::graph::{EntityId, Graph, Names, Query};
 use crate::progress::{Interrupted, Progress, Silent};
 use crate::rule::{RuleAnswer, UNPREDICTED};
 use crate::walk;
 use rayon::prelude::*;
-use std::collections::{BTreeMap, HashMap};
+use seen::{Dense, Seen, of_rules, seen};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The floor on probabilities, of members that list candidates and of those that score all.
-const LEAST: [f64; 2] = [1e-4, 1e-16];
-/// The ceiling on how sure rules are: that of a score of 1 - 1e-6.
-const SUREST: f64 = 13.8;
-/// Candidates that the propagator adds at most: those beyond have hardly any of the mass, and cost the other members time.
-const PROPAGATED: usize = 100;
 /// Queries that are answered at once at most.
 const AT_ONCE: usize = 1024;
-/// Queries that the weights are fitted to at once at most.
-const FITTED_AT_ONCE: usize = 512;
-/// The most candidates per query for fitting: the right one and the best of the others.
-const FITTED_CANDIDATES: usize = 128;
-/// A member that adds less MRR than this adds nothing: within the noise of a few thousand queries.
-const ADDS_NOTHING: f64 = 5e-4;
-/// What is asked for, as the weights of tail and of head queries stand beside each other.
-const DIRECTIONS: [Direction; 2] = [Direction::Forward, Direction::Inverse];
-/// With fewer queries than this the given weights are used.
-const FEWEST: usize = 20;
-
-/// An answer with the scores of the members.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Seen {
-    entity: EntityId,
-    /// The most confident rule that predicts it.
-    rule: Option<u32>,
-    /// As in [`FeatureWeights`].
-    features: [f32; WIDTH],
-}
 
 /// The members of a blend. Rules, a walker or a propagator have to be among them.
 pub struct Members {
@@ -178,199 +154,6 @@ impl Blend {
             one.features[FREQUENCY] = (1.0 + times as f32).ln();
         }
     }
-
-    /// Finds the weights by which the answers of the validation split rank best. `truth` are the known answers.
-    ///
-    /// # Errors
-    /// If one of the members fails or the user interrupts.
-    pub fn fit(
-        &self,
-        valid: &[Triple],
-        truth: &Adjacency,
-        names: &Names,
-        progress: &dyn Progress,
-    ) -> Result<Recipe, EvalError> {
-        let asked: Vec<(Query, EntityId)> = Side::Both.asked(valid).collect();
-        let mut judged: [Vec<Judged>; 2] = [Vec::new(), Vec::new()];
-        progress.begin("blending", "queries", Some(asked.len() as u64));
-        let mut done = 0;
-        for batch in asked.chunks(self.batch().min(FITTED_AT_ONCE)) {
-            if progress.interrupted() {
-                return Err(EvalError::Interrupted);
-            }
-            // Weights from some of the queries are better than none.
-            if done > 0 && progress.time_is_up() {
-                break;
-            }
-            done += batch.len();
-            let queries: Vec<Query> = batch.iter().map(|(query, _)| *query).collect();
-            let seen = self.seen(&queries, &Silent).map_err(EvalError::Reasoner)?;
-            let found: Vec<Option<Judged>> =
-                seen.par_iter().zip(batch).map(|(seen, &asked)| self.judged(seen, asked, truth)).collect();
-            for one in found.into_iter().flatten() {
-                judged[usize::from(one.link.direction() == Direction::Inverse)].push(one);
-            }
-            progress.advance(done as u64, &"");
-        }
-        let mut given = DIRECTIONS.map(|direction| *self.given(direction));
-        let adds = self.without_harmful(&mut judged, &mut given);
-        let [tail, head] =
-            [0, 1].map(|at| fit(if judged[at].len() < FEWEST { &[] } else { &judged[at] }, &given[at]));
-        let mut recipe = Recipe::fitted(&tail, &head, names);
-        recipe.adds = adds.iter().map(|(name, added)| ((*name).to_owned(), added.mrr)).collect();
-        progress.end(&self.shown(&recipe));
-        Ok(recipe)
-    }
-
-    /// A query of the validation split as weights are fitted to it, without its other true answers; `None` if its answer is
-    /// no candidate, so that no weights could bring it up.
-    fn judged(&self, seen: &[Seen], (query, target): (Query, EntityId), truth: &Adjacency) -> Option<Judged> {
-        let weights = self.weights.of(query.link);
-        let right = seen.iter().find(|one| one.entity == target)?;
-        let open =
-            |one: &&Seen| one.entity != target && !truth.contains(query.subject, query.link, one.entity);
-        let mut others: Vec<&Seen> = seen.iter().filter(open).collect();
-        others.sort_by(|a, b| score(&b.features, weights).total_cmp(&score(&a.features, weights)));
-        others.truncate(FITTED_CANDIDATES - 1);
-        let candidates = std::iter::once(right).chain(others).map(|one| one.features).collect();
-        Some(Judged { link: query.link, candidates, target: 0 })
-    }
-
-    /// The members by their names, with the places of their features.
-    fn parts(&self) -> Vec<(&'static str, &'static [usize])> {
-        let Members { rules, walker, embedding, propagator } = &self.members;
-        let parts: [(bool, &str, &[usize]); 4] = [
-            (rules.is_some(), "rules", &[RULES, RULES_ABSENT, RULES_SURE]),
-            (walker.is_some(), "walker", &[WALKER, WALKER_ABSENT]),
-            (embedding.is_some(), "embedding", &[EMBEDDING]),
-            (propagator.is_some(), "propagator", &[PROPAGATOR]),
-        ];
-        parts.into_iter().filter(|part| part.0).map(|(_, name, places)| (name, places)).collect()
-    }
-
-    /// What each member adds to the others, if there are others, over tail and head queries. Members without which the
-    /// others rank better are left out of `judged` and have no weight in `given`, one after the other, the worst first.
-    fn without_harmful(
-        &self,
-        judged: &mut [Vec<Judged>; 2],
-        given: &mut [[f64; WIDTH]; 2],
-    ) -> BTreeMap<&'static str, Added> {
-        let mut parts = self.parts();
-        let mut said = BTreeMap::new();
-        while parts.len() >= 2 && judged.iter().map(Vec::len).sum::<usize>() >= FEWEST {
-            let directions: Vec<(&[Judged], &[f64; WIDTH])> =
-                judged.iter().map(Vec::as_slice).zip(&*given).collect();
-            let adds: Vec<Added> = parts.iter().map(|(_, places)| added_by(&directions, places)).collect();
-            // What is left has more to add once another is gone.
-            said.extend(parts.iter().map(|part| part.0).zip(adds.iter().copied()));
-            let worst = (0..parts.len()).min_by(|&a, &b| adds[a].mrr.total_cmp(&adds[b].mrr));
-            let Some(worst) = worst.filter(|&worst| adds[worst].harms()) else { break };
-            let (_, places) = parts.remove(worst);
-            for (queries, given) in judged.iter_mut().zip(&mut *given) {
-                *queries = leaving_out(queries, places);
-                places.iter().for_each(|&at| given[at] = 0.0);
-            }
-        }
-        said
-    }
-
-    /// The weights that were given for queries of a direction.
-    fn given(&self, direction: Direction) -> &[f64; WIDTH] {
-        self.weights.of(Link::new(RelationId(0), direction))
-    }
-
-    /// What `recipe` gives to the members, and what they add.
-    fn shown(&self, recipe: &Recipe) -> String {
-        let FeatureWeights { rules, walker, embedding, propagator, .. } = recipe.general;
-        let weight = |name: &str| match name {
-            "rules" => rules,
-            "walker" => walker,
-            "embedding" => embedding,
-            _ => propagator,
-        };
-        let one = |(name, _): (&str, &[usize])| match recipe.adds.get(name) {
-            Some(adds) if weight(name) == 0.0 => {
-                format!("{name} left out (takes {:.1} MRR away)", -100.0 * adds)
-            }
-            Some(&adds) if adds < ADDS_NOTHING => format!("{name} {:.2} (adds nothing)", weight(name)),
-            Some(&adds) => format!("{name} {:.2} (adds {:.1} MRR)", weight(name), 100.0 * adds),
-            None => format!("{name} {:.2}", weight(name)),
-        };
-        self.parts().into_iter().map(one).collect::<Vec<String>>().join(", ")
-    }
-}
-
-/// The scores of all entities for one query, as a member gives them that scores every one.
-#[derive(Clone, Copy)]
-struct Dense<'a> {
-    scores: &'a [f32],
-    /// The logarithm of the sum of their exponentials.
-    logsumexp: f64,
-}
-
-impl<'a> Dense<'a> {
-    /// Nobody scores all entities.
-    const NONE: Dense<'static> = Dense { scores: &[], logsumexp: 0.0 };
-
-    fn of(scores: &'a [f32]) -> Self {
-        let highest = scores.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
-        let sum: f64 = scores.iter().map(|&score| f64::from(score - highest).exp()).sum();
-        Self { scores, logsumexp: f64::from(highest) + sum.ln() }
-    }
-
-    /// The logarithm of the softmax at `entity`; 0 where nobody scores.
-    fn log_prob(&self, entity: EntityId) -> f64 {
-        let score = self.scores.get(entity.index());
-        score.map_or(0.0, |&score| (f64::from(score) - self.logsumexp).max(LEAST[1].ln()))
-    }
-
-    /// The entities with the highest scores.
-    fn best(&self) -> Vec<EntityId> {
-        let mut all: Vec<u32> = (0..self.scores.len() as u32).collect();
-        let better =
-            |a: &u32, b: &u32| self.scores[*b as usize].total_cmp(&self.scores[*a as usize]).then(a.cmp(b));
-        if all.len() > PROPAGATED {
-            all.select_nth_unstable_by(PROPAGATED, better);
-            all.truncate(PROPAGATED);
-        }
-        all.into_iter().map(EntityId).collect()
-    }
-}
-
-/// What the members say about every candidate of rules, walker and propagator; `dense` are the scores of embedding model
-/// and propagator.
-fn seen(by_rules: &[RuleAnswer], walked: &[walk::WalkedAnswer], dense: &[Dense<'_>; 2]) -> Vec<Seen> {
-    let [embedded, propagated] = dense;
-    let total: f64 = walked.iter().map(|answer| f64::from(answer.score).exp()).sum();
-    let mut found: BTreeMap<EntityId, Seen> = BTreeMap::new();
-    // No member has listed it yet.
-    let absent = |entity: EntityId| {
-        let mut features = [0.0; WIDTH];
-        (features[RULES_ABSENT], features[WALKER_ABSENT]) = (1.0, 1.0);
-        features[EMBEDDING] = embedded.log_prob(entity) as f32;
-        features[PROPAGATOR] = propagated.log_prob(entity) as f32;
-        Seen { entity, rule: None, features }
-    };
-    for RuleAnswer { scored, rule } in by_rules.iter().filter(|answer| answer.scored.score > UNPREDICTED) {
-        let seen = found.entry(scored.entity).or_insert_with(|| absent(scored.entity));
-        [seen.features[RULES], seen.features[RULES_SURE]] = of_rules(scored.score);
-        seen.features[RULES_ABSENT] = 0.0;
-        seen.rule = *rule;
-    }
-    for answer in walked {
-        let share = f64::from(answer.score).exp() / total.max(f64::MIN_POSITIVE);
-        let seen = found.entry(answer.entity).or_insert_with(|| absent(answer.entity));
-        (seen.features[WALKER], seen.features[WALKER_ABSENT]) = (share.max(LEAST[0]).ln() as f32, 0.0);
-    }
-    for entity in propagated.best() {
-        found.entry(entity).or_insert_with(|| absent(entity));
-    }
-    found.into_values().collect()
-}
-
-/// What the score of rules comes to as features: its logarithm, and how sure it is.
-fn of_rules(score: f64) -> [f32; 2] {
-    [score.max(LEAST[0]).ln() as f32, (-(-score).ln_1p()).clamp(0.0, SUREST) as f32]
 }
 
 /// Appends the answers that no rule predicts, in the order of `by_rules`, below all others.
@@ -516,22 +299,10 @@ fn together(mut by_rules: Vec<Reasoned>, mut ways: Vec<Reasoned>, most: usize) -
 
 #[cfg(test)]
 mod tests {
+    use super::super::fit::WIDTH;
     use super::*;
+    use crate::graph::{Link, RelationId, Triple};
     use crate::reason::Hop;
-
-    #[test]
-    fn what_a_member_does_not_give_is_marked() {
-        let scored = |id, score| RuleAnswer { scored: Scored { entity: EntityId(id), score }, rule: Some(7) };
-        // 2 is an entity that no rule predicts.
-        let embedded = Dense::of(&[0.0, 1.0, 0.0]);
-        let rules = [scored(0, 0.5), scored(2, 0.9 * UNPREDICTED)];
-        let seen = seen(&rules, &[], &[embedded, Dense::NONE]);
-        assert_eq!(seen.len(), 1);
-        let Seen { entity, rule, features } = seen[0];
-        assert_eq!((entity, rule), (EntityId(0), Some(7)));
-        assert_eq!(features[..EMBEDDING], [0.5f32.ln(), 0.0, 2.0f32.ln(), 0.0, 1.0]);
-        assert!(features[EMBEDDING] < 0.0);
-    }
 
     #[test]
     fn what_is_left_without_a_rule_is_what_the_blend_says_without_it() {

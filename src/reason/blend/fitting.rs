@@ -1,0 +1,146 @@
+//! Fitting the weights of a blend to the validation split.
+
+use super::super::fit::{Added, Judged, WIDTH, added_by, fit, leaving_out};
+use super::super::recipe::{
+    EMBEDDING, FeatureWeights, PROPAGATOR, RULES, RULES_ABSENT, RULES_SURE, Recipe, WALKER, WALKER_ABSENT,
+    score,
+};
+use super::{Blend, Members, Seen};
+use crate::eval::{EvalError, Reasoner, Side};
+use crate::graph::{Adjacency, Direction, EntityId, Link, Names, Query, RelationId, Triple};
+use crate::progress::{Progress, Silent};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+
+/// Queries that the weights are fitted to at once at most.
+const FITTED_AT_ONCE: usize = 512;
+/// The most candidates per query for fitting: the right one and the best of the others.
+const FITTED_CANDIDATES: usize = 128;
+/// A member that adds less MRR than this adds nothing: within the noise of a few thousand queries.
+const ADDS_NOTHING: f64 = 5e-4;
+/// What is asked for, as the weights of tail and of head queries stand beside each other.
+const DIRECTIONS: [Direction; 2] = [Direction::Forward, Direction::Inverse];
+/// With fewer queries than this the given weights are used.
+const FEWEST: usize = 20;
+
+impl Blend {
+    /// Finds the weights by which the answers of the validation split rank best. `truth` are the known answers.
+    ///
+    /// # Errors
+    /// If one of the members fails or the user interrupts.
+    pub fn fit(
+        &self,
+        valid: &[Triple],
+        truth: &Adjacency,
+        names: &Names,
+        progress: &dyn Progress,
+    ) -> Result<Recipe, EvalError> {
+        let asked: Vec<(Query, EntityId)> = Side::Both.asked(valid).collect();
+        let mut judged: [Vec<Judged>; 2] = [Vec::new(), Vec::new()];
+        progress.begin("blending", "queries", Some(asked.len() as u64));
+        let mut done = 0;
+        for batch in asked.chunks(self.batch().min(FITTED_AT_ONCE)) {
+            if progress.interrupted() {
+                return Err(EvalError::Interrupted);
+            }
+            // Weights from some of the queries are better than none.
+            if done > 0 && progress.time_is_up() {
+                break;
+            }
+            done += batch.len();
+            let queries: Vec<Query> = batch.iter().map(|(query, _)| *query).collect();
+            let seen = self.seen(&queries, &Silent).map_err(EvalError::Reasoner)?;
+            let found: Vec<Option<Judged>> =
+                seen.par_iter().zip(batch).map(|(seen, &asked)| self.judged(seen, asked, truth)).collect();
+            for one in found.into_iter().flatten() {
+                judged[usize::from(one.link.direction() == Direction::Inverse)].push(one);
+            }
+            progress.advance(done as u64, &"");
+        }
+        let mut given = DIRECTIONS.map(|direction| *self.given(direction));
+        let adds = self.without_harmful(&mut judged, &mut given);
+        let [tail, head] =
+            [0, 1].map(|at| fit(if judged[at].len() < FEWEST { &[] } else { &judged[at] }, &given[at]));
+        let mut recipe = Recipe::fitted(&tail, &head, names);
+        recipe.adds = adds.iter().map(|(name, added)| ((*name).to_owned(), added.mrr)).collect();
+        progress.end(&self.shown(&recipe));
+        Ok(recipe)
+    }
+
+    /// A query of the validation split as weights are fitted to it, without its other true answers; `None` if its answer is
+    /// no candidate, so that no weights could bring it up.
+    fn judged(&self, seen: &[Seen], (query, target): (Query, EntityId), truth: &Adjacency) -> Option<Judged> {
+        let weights = self.weights.of(query.link);
+        let right = seen.iter().find(|one| one.entity == target)?;
+        let open =
+            |one: &&Seen| one.entity != target && !truth.contains(query.subject, query.link, one.entity);
+        let mut others: Vec<&Seen> = seen.iter().filter(open).collect();
+        others.sort_by(|a, b| score(&b.features, weights).total_cmp(&score(&a.features, weights)));
+        others.truncate(FITTED_CANDIDATES - 1);
+        let candidates = std::iter::once(right).chain(others).map(|one| one.features).collect();
+        Some(Judged { link: query.link, candidates, target: 0 })
+    }
+
+    /// The members by their names, with the places of their features.
+    fn parts(&self) -> Vec<(&'static str, &'static [usize])> {
+        let Members { rules, walker, embedding, propagator } = &self.members;
+        let parts: [(bool, &str, &[usize]); 4] = [
+            (rules.is_some(), "rules", &[RULES, RULES_ABSENT, RULES_SURE]),
+            (walker.is_some(), "walker", &[WALKER, WALKER_ABSENT]),
+            (embedding.is_some(), "embedding", &[EMBEDDING]),
+            (propagator.is_some(), "propagator", &[PROPAGATOR]),
+        ];
+        parts.into_iter().filter(|part| part.0).map(|(_, name, places)| (name, places)).collect()
+    }
+
+    /// What each member adds to the others, if there are others, over tail and head queries. Members without which the
+    /// others rank better are left out of `judged` and have no weight in `given`, one after the other, the worst first.
+    fn without_harmful(
+        &self,
+        judged: &mut [Vec<Judged>; 2],
+        given: &mut [[f64; WIDTH]; 2],
+    ) -> BTreeMap<&'static str, Added> {
+        let mut parts = self.parts();
+        let mut said = BTreeMap::new();
+        while parts.len() >= 2 && judged.iter().map(Vec::len).sum::<usize>() >= FEWEST {
+            let directions: Vec<(&[Judged], &[f64; WIDTH])> =
+                judged.iter().map(Vec::as_slice).zip(&*given).collect();
+            let adds: Vec<Added> = parts.iter().map(|(_, places)| added_by(&directions, places)).collect();
+            // What is left has more to add once another is gone.
+            said.extend(parts.iter().map(|part| part.0).zip(adds.iter().copied()));
+            let worst = (0..parts.len()).min_by(|&a, &b| adds[a].mrr.total_cmp(&adds[b].mrr));
+            let Some(worst) = worst.filter(|&worst| adds[worst].harms()) else { break };
+            let (_, places) = parts.remove(worst);
+            for (queries, given) in judged.iter_mut().zip(&mut *given) {
+                *queries = leaving_out(queries, places);
+                places.iter().for_each(|&at| given[at] = 0.0);
+            }
+        }
+        said
+    }
+
+    /// The weights that were given for queries of a direction.
+    fn given(&self, direction: Direction) -> &[f64; WIDTH] {
+        self.weights.of(Link::new(RelationId(0), direction))
+    }
+
+    /// What `recipe` gives to the members, and what they add.
+    fn shown(&self, recipe: &Recipe) -> String {
+        let FeatureWeights { rules, walker, embedding, propagator, .. } = recipe.general;
+        let weight = |name: &str| match name {
+            "rules" => rules,
+            "walker" => walker,
+            "embedding" => embedding,
+            _ => propagator,
+        };
+        let one = |(name, _): (&str, &[usize])| match recipe.adds.get(name) {
+            Some(adds) if weight(name) == 0.0 => {
+                format!("{name} left out (takes {:.1} MRR away)", -100.0 * adds)
+            }
+            Some(&adds) if adds < ADDS_NOTHING => format!("{name} {:.2} (adds nothing)", weight(name)),
+            Some(&adds) => format!("{name} {:.2} (adds {:.1} MRR)", weight(name), 100.0 * adds),
+            None => format!("{name} {:.2}", weight(name)),
+        };
+        self.parts().into_iter().map(one).collect::<Vec<String>>().join(", ")
+    }
+}

@@ -1,0 +1,122 @@
+//! What the members say about each candidate, as features.
+
+use super::super::fit::WIDTH;
+use super::super::recipe::{EMBEDDING, PROPAGATOR, RULES, RULES_ABSENT, RULES_SURE, WALKER, WALKER_ABSENT};
+use crate::graph::EntityId;
+use crate::rule::{RuleAnswer, UNPREDICTED};
+use crate::walk;
+use std::collections::BTreeMap;
+
+/// The floor on probabilities, of members that list candidates and of those that score all.
+const LEAST: [f64; 2] = [1e-4, 1e-16];
+/// The ceiling on how sure rules are: that of a score of 1 - 1e-6.
+const SUREST: f64 = 13.8;
+/// Candidates that the propagator adds at most: those beyond have hardly any of the mass, and cost the other members time.
+const PROPAGATED: usize = 100;
+
+/// An answer with the scores of the members.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Seen {
+    pub(super) entity: EntityId,
+    /// The most confident rule that predicts it.
+    pub(super) rule: Option<u32>,
+    /// As in [`FeatureWeights`].
+    pub(super) features: [f32; WIDTH],
+}
+
+/// The scores of all entities for one query, as a member gives them that scores every one.
+#[derive(Clone, Copy)]
+pub(super) struct Dense<'a> {
+    scores: &'a [f32],
+    /// The logarithm of the sum of their exponentials.
+    logsumexp: f64,
+}
+
+impl<'a> Dense<'a> {
+    /// Nobody scores all entities.
+    pub(super) const NONE: Dense<'static> = Dense { scores: &[], logsumexp: 0.0 };
+
+    pub(super) fn of(scores: &'a [f32]) -> Self {
+        let highest = scores.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
+        let sum: f64 = scores.iter().map(|&score| f64::from(score - highest).exp()).sum();
+        Self { scores, logsumexp: f64::from(highest) + sum.ln() }
+    }
+
+    /// The logarithm of the softmax at `entity`; 0 where nobody scores.
+    fn log_prob(&self, entity: EntityId) -> f64 {
+        let score = self.scores.get(entity.index());
+        score.map_or(0.0, |&score| (f64::from(score) - self.logsumexp).max(LEAST[1].ln()))
+    }
+
+    /// The entities with the highest scores.
+    fn best(&self) -> Vec<EntityId> {
+        let mut all: Vec<u32> = (0..self.scores.len() as u32).collect();
+        let better =
+            |a: &u32, b: &u32| self.scores[*b as usize].total_cmp(&self.scores[*a as usize]).then(a.cmp(b));
+        if all.len() > PROPAGATED {
+            all.select_nth_unstable_by(PROPAGATED, better);
+            all.truncate(PROPAGATED);
+        }
+        all.into_iter().map(EntityId).collect()
+    }
+}
+
+/// What the members say about every candidate of rules, walker and propagator; `dense` are the scores of embedding model
+/// and propagator.
+pub(super) fn seen(
+    by_rules: &[RuleAnswer],
+    walked: &[walk::WalkedAnswer],
+    dense: &[Dense<'_>; 2],
+) -> Vec<Seen> {
+    let [embedded, propagated] = dense;
+    let total: f64 = walked.iter().map(|answer| f64::from(answer.score).exp()).sum();
+    let mut found: BTreeMap<EntityId, Seen> = BTreeMap::new();
+    // No member has listed it yet.
+    let absent = |entity: EntityId| {
+        let mut features = [0.0; WIDTH];
+        (features[RULES_ABSENT], features[WALKER_ABSENT]) = (1.0, 1.0);
+        features[EMBEDDING] = embedded.log_prob(entity) as f32;
+        features[PROPAGATOR] = propagated.log_prob(entity) as f32;
+        Seen { entity, rule: None, features }
+    };
+    for RuleAnswer { scored, rule } in by_rules.iter().filter(|answer| answer.scored.score > UNPREDICTED) {
+        let seen = found.entry(scored.entity).or_insert_with(|| absent(scored.entity));
+        [seen.features[RULES], seen.features[RULES_SURE]] = of_rules(scored.score);
+        seen.features[RULES_ABSENT] = 0.0;
+        seen.rule = *rule;
+    }
+    for answer in walked {
+        let share = f64::from(answer.score).exp() / total.max(f64::MIN_POSITIVE);
+        let seen = found.entry(answer.entity).or_insert_with(|| absent(answer.entity));
+        (seen.features[WALKER], seen.features[WALKER_ABSENT]) = (share.max(LEAST[0]).ln() as f32, 0.0);
+    }
+    for entity in propagated.best() {
+        found.entry(entity).or_insert_with(|| absent(entity));
+    }
+    found.into_values().collect()
+}
+
+/// What the score of rules comes to as features: its logarithm, and how sure it is.
+pub(super) fn of_rules(score: f64) -> [f32; 2] {
+    [score.max(LEAST[0]).ln() as f32, (-(-score).ln_1p()).clamp(0.0, SUREST) as f32]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::Scored;
+
+    #[test]
+    fn what_a_member_does_not_give_is_marked() {
+        let scored = |id, score| RuleAnswer { scored: Scored { entity: EntityId(id), score }, rule: Some(7) };
+        // 2 is an entity that no rule predicts.
+        let embedded = Dense::of(&[0.0, 1.0, 0.0]);
+        let rules = [scored(0, 0.5), scored(2, 0.9 * UNPREDICTED)];
+        let seen = seen(&rules, &[], &[embedded, Dense::NONE]);
+        assert_eq!(seen.len(), 1);
+        let Seen { entity, rule, features } = seen[0];
+        assert_eq!((entity, rule), (EntityId(0), Some(7)));
+        assert_eq!(features[..EMBEDDING], [0.5f32.ln(), 0.0, 2.0f32.ln(), 0.0, 1.0]);
+        assert!(features[EMBEDDING] < 0.0);
+    }
+}
