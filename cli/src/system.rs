@@ -125,6 +125,15 @@ pub fn prepare() {
     }
 }
 
+/// Gives memory that was freed back to the system, where the allocator would keep it.
+pub fn give_back_memory() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: concerns free memory only; the allocator takes its own locks.
+    unsafe {
+        libc::malloc_trim(0)
+    };
+}
+
 /// The stack of a thread, as the standard library has it.
 const STACK: usize = 2 << 20;
 /// What a thread needs beside its stack when it begins. One that cannot have that ends the process, so it is seen to first.

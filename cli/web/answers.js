@@ -1,8 +1,8 @@
 // The answers to a question, grouped by what supports them.
 
 import { address, ask } from "./api.js";
-import { aside, el, entityAddress, entityLink, href, link, notice, pathInWords, relationLink, save, short, sure, tsv } from "./dom.js";
-import { drawing, grouped, heading, pathOf } from "./draw.js";
+import { aside, el, entityLink, href, link, notice, pathInWords, picture, relationLink, save, short, sure, tsv } from "./dom.js";
+import { grouped, heading, pathOf } from "./draw.js";
 
 function item(question, answer) {
   const { run, relation, inverse } = question;
@@ -19,8 +19,7 @@ function group(question, answers) {
   return el("section", { class: "group" },
     el("h2", {}, heading(answers[0])),
     el("ol", { class: "list" }, answers.map((answer) => item(question, answer))),
-    drawn.length > 0 && el("div", { class: "wide" },
-      drawing(drawn.map(pathOf), new Set(drawn.map((answer) => answer.entity)), entityAddress(question.run))));
+    picture(question.run, drawn.map(pathOf), drawn.map((answer) => answer.entity)));
 }
 
 /** The filters, which are part of the address. */

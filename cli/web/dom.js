@@ -1,6 +1,6 @@
 // Making elements. Data goes into text nodes and attributes only, never into markup; `draw.js` begins with how.
 
-import { called, el, pathInWords, percent, short, svg } from "./draw.js";
+import { called, drawing, drawnDown, el, pathInWords, percent, short, svg } from "./draw.js";
 export { called, el, pathInWords, percent, short, svg };
 
 /** An address within this page. Parameters without a value are left out. */
@@ -32,12 +32,19 @@ export function sure(answer) {
   }
   const said = percent(answer.probability);
   return el("span", { class: "sure", title: "probability; score " + answer.score.toPrecision(4) },
-    el("meter", { min: 0, max: 1, value: answer.probability, "aria-hidden": "true" }), said);
+    el("meter", { min: 0, max: 1, value: answer.probability, "aria-hidden": "true" }), el("span", { class: "share" }, said));
 }
 
 /** A mark for what is in the data and was put aside. */
 export const aside = (fact) => fact.held_out && el("span", { class: "badge", title: "This fact is in your data, put aside" },
   "put aside: " + { train: "training", valid: "validation", test: "test" }[fact.held_out]);
+
+/** Paths as a drawing whose entities are links. On a narrow screen one path is drawn downwards, several can be scrolled. */
+export function picture(run, paths, goals) {
+  if (paths.length === 0) return false;
+  const down = paths.length === 1 && matchMedia("(max-width: 40rem)").matches, address = entityAddress(run);
+  return el("div", { class: "wide" }, down ? drawnDown(paths[0], address) : drawing(paths, new Set(goals), address));
+}
 
 /** A message instead of an empty page. */
 export const notice = (...children) => el("div", { class: "notice", role: "note" }, ...children);

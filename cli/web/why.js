@@ -1,12 +1,12 @@
 // Why a fact is predicted, or why not: ways, rules, all groundings, what is left without a rule.
 
 import { ask } from "./api.js";
-import { aside, called, el, entityAddress, entityLink, link, notice, pathInWords, percent, relationLink, short, sure } from "./dom.js";
-import { drawing, otherWays, pathOf, ruleHeading, verdict } from "./draw.js";
+import { aside, called, el, entityLink, link, notice, pathInWords, percent, picture, relationLink, short, sure } from "./dom.js";
+import { otherWays, pathOf, ruleHeading, verdict } from "./draw.js";
 
-const PAGE = 20;
+const PAGE = 20, PATHS = 40;
 
-const drawn = (run, reason, object) => reason.path.length > 0 && el("div", { class: "wide" }, drawing([pathOf(reason)], new Set([object]), entityAddress(run)));
+const drawn = (run, reason, object) => reason.path.length > 0 && picture(run, [pathOf(reason)], [object]);
 
 /** What the answer comes to without a rule. */
 function without({ without: left }, now) {
@@ -24,26 +24,36 @@ const scoreWithout = ({ propagator }) => propagator && el("p", { class: "wide no
 
 function ruleSection(question, now, rule, object) {
   const { run, subject, relation, inverse } = question;
-  const more = el("div", {});
+  const list = el("div", {});
   const all = el("button", { type: "button", class: "small" }, "All paths of this rule");
+  let after = 0;
   all.addEventListener("click", async () => {
     all.disabled = true;
     try {
-      const found = await ask(run, "groundings", { rule: rule.text, subject, object, inverse: inverse ? "true" : undefined, limit: 200 });
+      const found = await ask(run, "groundings", { rule: rule.text, subject, object, inverse: inverse ? "true" : undefined, after, limit: PATHS });
       const paths = found.paths.filter((path) => path.length > 0).map((path) => pathOf({ ...found, path }));
-      const many = found.paths.length;
-      more.replaceChildren(el("p", { class: "note", role: "status" }, `${found.more ? "More than " : ""}${many} path${many === 1 ? "" : "s"}${many > 40 ? "; 40 are drawn" : ""}.`),
-        paths.length > 0 ? el("div", { class: "wide" }, drawing(paths, new Set([object]), entityAddress(run))) : "The rule has no body: it holds of everybody.");
+      list.append(el("p", { class: "note", role: "status" }, counted(after, found)),
+        picture(run, paths, [object]) || "The rule has no body: it holds of everybody.");
+      after = found.next;
+      all.replaceChildren("More paths of this rule");
     } catch (problem) {
-      more.replaceChildren(notice(problem.message));
+      list.append(notice(problem.message));
     }
     all.disabled = false;
+    all.hidden = after === null;
   });
   return el("section", { class: "group" },
     el("h2", {}, ruleHeading(rule)),
     drawn(run, rule, object),
     scoreWithout(rule),
-    el("div", { class: "wide" }, el("p", { class: "note" }, without(rule, now)), all, more));
+    el("div", { class: "wide" }, el("p", { class: "note" }, without(rule, now)), list, all));
+}
+
+/** How many paths there are, or which of them these are. */
+function counted(after, { paths, next, more }) {
+  const last = after + paths.length, unseen = more && next === null ? ", and perhaps more: the search was ended" : "";
+  if (after > 0) return `The paths ${(after + 1).toLocaleString("en")} to ${last.toLocaleString("en")}${next === null ? ", the last" + unseen : ""}.`;
+  return next === null ? `${last} path${last === 1 ? "" : "s"}${unseen}.` : `The first ${last} paths.`;
 }
 
 /** The rules after the first, page by page. */

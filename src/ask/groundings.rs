@@ -8,6 +8,7 @@ use crate::reason::Hop;
 use crate::rule::{ApplyOptions, Grounding, Rule, Shape, parse_rule};
 use crate::run::RunError;
 use serde::Serialize;
+use std::ops::Range;
 
 /// Entities that are tried before a search gives up: a rule may have more groundings than anybody can wait for.
 const TRIES: usize = 5_000_000;
@@ -28,11 +29,13 @@ pub struct Groundings {
     pub paths: Vec<Vec<PathStep>>,
     /// Whether there are more of them, or the search ended before it had looked everywhere.
     pub more: bool,
+    /// How many there are up to the end of this page, if there are more.
+    pub next: Option<usize>,
 }
 
 impl Model {
-    /// The paths, at most `limit`, by which the rule that is written as `rule` leads from `subject` to `object`, or
-    /// anywhere; `inverse` asks for heads.
+    /// The paths by which the rule that is written as `rule` leads from `subject` to `object`, or anywhere, and of these
+    /// the ones whose places are in `page`; `inverse` asks for heads.
     ///
     /// # Errors
     /// If this run has no such rule, it is not about these entities, or `progress` says to stop.
@@ -42,7 +45,7 @@ impl Model {
         subject: EntityId,
         object: Option<EntityId>,
         inverse: bool,
-        limit: usize,
+        page: Range<usize>,
         progress: &dyn Progress,
     ) -> Result<Groundings, AskError> {
         let (names, graph) = (self.names(), self.graph());
@@ -68,14 +71,14 @@ impl Model {
             tries: TRIES,
         };
         search.each(start, &body, end, &mut |trail| {
-            seen += 1;
-            stopped = seen % LOOK_EVERY == 0 && progress.interrupted();
-            more = paths.len() == limit;
-            if !more && !stopped {
+            stopped = seen % LOOK_EVERY == LOOK_EVERY - 1 && progress.interrupted();
+            more = seen >= page.end;
+            if page.contains(&seen) && !stopped {
                 let hop = |(&link, &target): (&Link, &EntityId)| Hop { link, target, scores: None };
                 let hops: Vec<Hop> = body.iter().zip(&trail[1..]).map(hop).collect();
                 paths.push(steps(&hops, names));
             }
+            seen += 1;
             !more && !stopped
         });
         if stopped || progress.interrupted() {
@@ -87,6 +90,7 @@ impl Model {
             from_id: names.entity(start).to_owned(),
             paths,
             more: more || search.tries == 0,
+            next: more.then_some(page.end),
         })
     }
 }

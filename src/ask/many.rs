@@ -14,6 +14,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 impl Model {
+    /// How many queries the reasoner answers at once at most.
+    pub fn batch(&self) -> usize {
+        self.reasoner.reasoner().batch().max(1)
+    }
+
     /// The answers to many queries, in their order, by `workers` threads; `before` were answered before them.
     ///
     /// # Errors
@@ -38,7 +43,7 @@ impl Model {
             self.predict_batch(batch, top, progress)
         };
         // Batches are as large as the reasoner prefers, for any number of threads: their size shows in the last digits.
-        let batches: Vec<&[Query]> = distinct.chunks(self.reasoner.reasoner().batch().max(1)).collect();
+        let batches: Vec<&[Query]> = distinct.chunks(self.batch()).collect();
         let answers = by_workers(&batches, workers, before, answer, progress)?;
         let answers: Vec<Arc<Prediction>> = answers.into_iter().map(Arc::new).collect();
         let mut place = 0;

@@ -69,7 +69,9 @@ impl Checksum {
     }
 
     fn finish(sum: Sha256) -> Self {
-        Self(sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let digits = |byte: u8| [byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)]));
+        Self(sum.finalize().into_iter().flat_map(digits).collect())
     }
 }
 

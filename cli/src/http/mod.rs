@@ -12,6 +12,7 @@ mod work;
 pub use problem::Problem;
 pub use work::{Deadline, Gate, failed};
 
+use crate::system;
 use anyhow::Context;
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -24,7 +25,12 @@ use serde::de::DeserializeOwned;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+
+/// How often freed memory goes back to the system. Batches are large and differ in size: what they leave free between what
+/// is kept would otherwise grow for hours.
+const GIVE_BACK_EVERY: Duration = Duration::from_secs(10);
 
 /// What all requests of a server share.
 pub struct Frame {
@@ -86,12 +92,23 @@ pub fn serve(
         let stop = stopped()?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
         tokio::task::spawn_blocking(meanwhile);
+        tokio::spawn(give_back());
         connection::serve(listener, router, frame, stop, frame.gate.timeout()).await;
         Ok(())
     });
     // What still runs has nobody who waits for it.
     runtime.shutdown_background();
     served
+}
+
+/// Gives freed memory back, again and again.
+async fn give_back() {
+    let mut moments = tokio::time::interval(GIVE_BACK_EVERY);
+    loop {
+        moments.tick().await;
+        // Not on the threads that speak to clients: it takes some milliseconds.
+        let _ = tokio::task::spawn_blocking(system::give_back_memory).await;
+    }
 }
 
 /// Comes when the server is told to stop, by SIGTERM or Ctrl-C.
@@ -107,9 +124,9 @@ fn stopped() -> anyhow::Result<impl Future<Output = ()>> {
 }
 
 /// A document as JSON.
-pub fn json_response(bytes: Vec<u8>) -> Response {
+pub fn json_response(bytes: impl Into<Body>) -> Response {
     let kind = HeaderValue::from_static("application/json");
-    ([(header::CONTENT_TYPE, kind)], Body::from(bytes)).into_response()
+    ([(header::CONTENT_TYPE, kind)], bytes.into()).into_response()
 }
 
 /// Anything as such a document.

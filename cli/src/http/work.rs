@@ -86,6 +86,11 @@ impl Gate {
         self.timeout
     }
 
+    /// How many questions are worked on at a time.
+    pub fn workers(&self) -> usize {
+        self.size.1
+    }
+
     /// How many questions are in the server, and how many of them are worked on.
     pub fn load(&self) -> (usize, usize) {
         let (waiting, running) = self.size;

@@ -128,8 +128,7 @@ pub async fn predict(
 ) -> Result<Response, Problem> {
     let (top, run) = (at_most(top, 10, "top")?, shared.run(&run)?);
     let query = named(&shared, run, subject, relation, inverse).await?;
-    let prediction = batch::predict(&shared.gate, run, query, top).await?;
-    Ok(json_response(to_json(&*prediction)?))
+    Ok(json_response(batch::predict(&shared.gate, run, query, top).await?))
 }
 
 /// The query that is meant. Exact names are found at once; whatever else may be meant is looked for by a worker.
@@ -275,6 +274,8 @@ pub struct Ruled {
     object: Option<String>,
     #[serde(default)]
     inverse: bool,
+    #[serde(default)]
+    after: usize,
     limit: Option<usize>,
 }
 
@@ -282,13 +283,13 @@ pub struct Ruled {
 pub async fn groundings(
     State(shared): State<Arc<Shared>>,
     Path(run): Path<String>,
-    Parameters(Ruled { rule, subject, object, inverse, limit }): Parameters<Ruled>,
+    Parameters(Ruled { rule, subject, object, inverse, after, limit }): Parameters<Ruled>,
 ) -> Result<Response, Problem> {
-    let limit = at_most(limit, 20, "limit")?;
+    let page = after..after.saturating_add(at_most(limit, 20, "limit")?);
     let answer = move |model: &Model, deadline: &Deadline| {
         let subject = model.index().entity(&subject)?;
         let object = object.map(|object| model.index().entity(&object)).transpose()?;
-        model.groundings(&rule, subject, object, inverse, limit, deadline)
+        model.groundings(&rule, subject, object, inverse, page, deadline)
     };
     ask(&shared, &run, answer).await
 }
@@ -345,12 +346,12 @@ async fn missing(
     if let Some(found) = run.missing(link) {
         return Ok(found);
     }
-    let (model, gate, workers) = (Arc::clone(&run.model), Arc::clone(&shared.gate), shared.workers);
+    let (model, gate) = (Arc::clone(&run.model), Arc::clone(&shared.gate));
     let found = shared
         .gate
         .run_inside(move |deadline| {
-            let options =
-                CompleteOptions { links: vec![link], top: Some(MISSING), min_probability: None, workers };
+            let (links, workers) = (vec![link], gate.workers());
+            let options = CompleteOptions { links, top: Some(MISSING), min_probability: None, workers };
             model.missing_facts(&options, deadline).map_err(|error| gate.problem(error))
         })
         .await?;

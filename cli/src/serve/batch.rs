@@ -1,28 +1,37 @@
 //! Questions that come at the same time are answered together: a batch costs far less than its questions one by one.
 //!
-//! Whoever asks puts the question into the queue and sends for a worker. A worker takes as many questions as the
-//! reasoner likes at once; one that comes too late finds the queue empty and goes home. Nobody waits for a batch to
-//! fill: a question that is alone is answered alone.
+//! Whoever asks puts the question into the queue; while questions wait, one worker is on its way. When it comes, it
+//! sends the next one if it leaves any behind, so that as many work as there is work for. A worker takes its share of
+//! the questions that there are, at most as many as the reasoner likes at once. Nobody waits for a batch to fill: a
+//! question that is alone is answered alone.
+//!
+//! The worker also writes the answers as JSON: the threads that speak to clients only send them.
 
 use super::state::Run;
 use crate::http::{Deadline, Gate, Problem, failed};
+use axum::body::Bytes;
 use ruleguider::ask::Prediction;
 use ruleguider::graph::Query;
 use ruleguider::progress::Progress;
 use std::collections::VecDeque;
 use std::fmt::Display;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// Questions that are answered together at most: with more, the first would wait for the last.
-const LARGEST: usize = 64;
+/// A prediction as JSON.
+type Answered = Result<Bytes, Problem>;
 
-type Answered = Result<Arc<Prediction>, Problem>;
-
-/// The questions of a run that wait.
+/// The questions of a run that are in the server.
 #[derive(Default)]
-pub struct Batches {
-    queue: Mutex<VecDeque<Asked>>,
+pub struct Batches(Mutex<Queue>);
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Asked>,
+    /// How many are being answered.
+    taken: usize,
+    /// Whether a worker is on its way; it is while questions wait.
+    sent: bool,
 }
 
 struct Asked {
@@ -32,18 +41,36 @@ struct Asked {
 }
 
 impl Batches {
-    /// The oldest questions that want equally many answers; those whose asker has gone are dropped.
-    fn take(&self) -> Vec<Asked> {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.retain(|asked| !asked.answer.is_closed());
-        let Some(top) = queue.front().map(|asked| asked.top) else { return Vec::new() };
-        let mut taken = Vec::new();
-        let mut left = VecDeque::with_capacity(queue.len());
-        for asked in queue.drain(..) {
-            if asked.top == top && taken.len() < LARGEST { taken.push(asked) } else { left.push_back(asked) }
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    /// Adds a question; whether a worker has to be sent for.
+    fn push(&mut self, asked: Asked) -> bool {
+        self.waiting.push_back(asked);
+        !std::mem::replace(&mut self.sent, true)
+    }
+
+    /// What one of `workers` takes who was sent, and whether another one has to be sent for: the oldest questions that want
+    /// equally many answers, an equal share of those that are here, at most `largest`. Those whose asker has gone are
+    /// dropped.
+    fn take(&mut self, workers: usize, largest: usize) -> (Vec<Asked>, bool) {
+        let share = (self.waiting.len() + self.taken).div_ceil(workers.max(1)).clamp(1, largest.max(1));
+        let (mut batch, mut others): (Vec<Asked>, Vec<Asked>) = (Vec::new(), Vec::new());
+        while batch.len() < share {
+            let Some(asked) = self.waiting.pop_front() else { break };
+            match batch.first() {
+                _ if asked.answer.is_closed() => {}
+                Some(first) if first.top != asked.top => others.push(asked),
+                _ => batch.push(asked),
+            }
         }
-        *queue = left;
-        taken
+        others.into_iter().rev().for_each(|asked| self.waiting.push_front(asked));
+        self.taken += batch.len();
+        self.sent = !self.waiting.is_empty();
+        (batch, self.sent)
     }
 }
 
@@ -54,19 +81,39 @@ impl Batches {
 pub async fn predict(gate: &Arc<Gate>, run: &Arc<Run>, query: Query, top: usize) -> Answered {
     let _place = gate.enter()?;
     let (answer, answered) = oneshot::channel();
-    run.batches.queue.lock().unwrap_or_else(PoisonError::into_inner).push_back(Asked { query, top, answer });
-    tokio::spawn(send_worker(Arc::clone(gate), Arc::clone(run)));
+    if run.batches.queue().push(Asked { query, top, answer }) {
+        send_worker(Arc::clone(gate), Arc::clone(run));
+    }
     gate.in_time(async { answered.await.unwrap_or_else(|_| Err(failed())) }).await
 }
 
-async fn send_worker(gate: Arc<Gate>, run: Arc<Run>) {
-    let Some(permit) = gate.worker().await else { return };
-    // A panic in there drops the questions, and those who wait for them learn that it failed.
-    let _ = tokio::task::spawn_blocking(move || {
-        let _permit = permit;
-        answer_batch(&gate, &run);
-    })
-    .await;
+/// Has the questions answered that are there when a worker is free.
+fn send_worker(gate: Arc<Gate>, run: Arc<Run>) {
+    tokio::spawn(async move {
+        let Some(permit) = gate.worker().await else { return };
+        // A panic in there drops the questions, and those who wait for them learn that it failed.
+        tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            let (taken, more) = run.batches.queue().take(gate.workers(), run.model.batch());
+            if more {
+                send_worker(Arc::clone(&gate), Arc::clone(&run));
+            }
+            let _taken = Taken { batches: &run.batches, count: taken.len() };
+            answer(&gate, &run, taken);
+        });
+    });
+}
+
+/// Questions that are being answered, until it is dropped.
+struct Taken<'a> {
+    batches: &'a Batches,
+    count: usize,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.batches.queue().taken -= self.count;
+    }
 }
 
 /// The work for a batch: stopped when its time is up, or nobody waits for it any longer.
@@ -85,16 +132,16 @@ impl Progress for Awaited<'_> {
     }
 }
 
-fn answer_batch(gate: &Gate, run: &Run) {
-    let taken = run.batches.take();
+fn answer(gate: &Gate, run: &Run, taken: Vec<Asked>) {
     let Some(first) = taken.first() else { return };
     let queries: Vec<Query> = taken.iter().map(|asked| asked.query).collect();
     let awaited = Awaited { askers: &taken, deadline: Deadline::new(gate.timeout()) };
+    let mut written = Vec::new();
     match run.model.predict_many(&queries, first.top, 1, 0, &awaited) {
         Ok(answers) => {
             for (asked, answer) in taken.into_iter().zip(answers) {
                 // Whoever has gone does not hear it.
-                let _ = asked.answer.send(Ok(answer));
+                let _ = asked.answer.send(json(&answer, &mut written));
             }
         }
         Err(error) => {
@@ -103,5 +150,69 @@ fn answer_batch(gate: &Gate, run: &Run) {
                 let _ = asked.answer.send(Err(problem.clone()));
             }
         }
+    }
+}
+
+/// `answer` as JSON, written in `scratch`, which has grown to the length of answers already.
+fn json(answer: &Prediction, scratch: &mut Vec<u8>) -> Answered {
+    scratch.clear();
+    serde_json::to_writer(&mut *scratch, answer).map_err(|_| failed())?;
+    Ok(Bytes::copy_from_slice(scratch))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ruleguider::graph::{EntityId, Link, RelationId};
+
+    /// Questions about the entities `numbers`, for `top` answers each, with those who ask them.
+    fn asked(
+        queue: &mut Queue,
+        numbers: std::ops::Range<u32>,
+        top: usize,
+    ) -> Vec<oneshot::Receiver<Answered>> {
+        let one = |number| {
+            let (answer, asker) = oneshot::channel();
+            let query = Query { subject: EntityId(number), link: Link::forward(RelationId(0)) };
+            let first = queue.waiting.is_empty();
+            assert_eq!(queue.push(Asked { query, top, answer }), first, "a worker is sent for once");
+            asker
+        };
+        numbers.map(one).collect()
+    }
+
+    /// The entities that a worker takes, and whether it sends another one.
+    fn takes(queue: &mut Queue, workers: usize, largest: usize) -> (Vec<u32>, bool) {
+        let (batch, more) = queue.take(workers, largest);
+        assert_eq!(more, !queue.waiting.is_empty());
+        (batch.iter().map(|asked| asked.query.subject.0).collect(), more)
+    }
+
+    #[test]
+    fn workers_share_what_there_is() {
+        let mut queue = Queue::default();
+        let _askers = asked(&mut queue, 0..7, 10);
+        assert_eq!(takes(&mut queue, 2, 100), ((0..4).collect(), true));
+        // Four are being answered, so three are less than a share.
+        assert_eq!(takes(&mut queue, 2, 100), ((4..7).collect(), false));
+        assert_eq!(takes(&mut queue, 2, 100), (vec![], false));
+        let _more = asked(&mut queue, 7..27, 10);
+        assert_eq!(takes(&mut queue, 2, 5), ((7..12).collect(), true), "no more than the reasoner likes");
+        assert_eq!(queue.taken, 12);
+        queue.taken = 0;
+        assert_eq!(takes(&mut queue, 1, 100), ((12..27).collect(), false), "one worker takes all");
+        let _alone = asked(&mut queue, 27..28, 10);
+        assert_eq!(takes(&mut queue, 2, 100), (vec![27], false), "nobody waits for a batch to fill");
+    }
+
+    #[test]
+    fn those_who_want_other_numbers_of_answers_come_next_and_those_who_left_are_dropped() {
+        let mut queue = Queue::default();
+        let mut askers = asked(&mut queue, 0..4, 10);
+        let _others = asked(&mut queue, 4..6, 3);
+        let _last = asked(&mut queue, 6..8, 10);
+        askers.remove(1);
+        assert_eq!(takes(&mut queue, 1, 100), (vec![0, 2, 3, 6, 7], true));
+        assert_eq!(takes(&mut queue, 1, 100), (vec![4, 5], false));
     }
 }

@@ -48,8 +48,7 @@ pub fn serve(
     let Options { cors, hosts, timeout, waiting, workers } = options;
     let gate = Arc::new(Gate::new(waiting, workers, timeout));
     let frame = Arc::new(Frame::new(&gate, hosts, cors));
-    let shared =
-        Arc::new(Shared { runs, gate, frame: Arc::clone(&frame), warm: AtomicBool::new(false), workers });
+    let shared = Arc::new(Shared { runs, gate, frame: Arc::clone(&frame), warm: AtomicBool::new(false) });
     let warming = Arc::clone(&shared);
     http::serve(listener, &frame, routes::router(shared), workers, move || warm_up(&warming))
 }

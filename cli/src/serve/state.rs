@@ -71,8 +71,6 @@ pub struct Shared {
     pub frame: Arc<Frame>,
     /// Whether indexes are made.
     pub warm: AtomicBool,
-    /// How many questions one batch has at most, and how many threads answer.
-    pub workers: usize,
 }
 
 impl Shared {

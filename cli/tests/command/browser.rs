@@ -214,6 +214,13 @@ fn it_fits_a_desk_and_a_phone_by_day_and_by_night() {
                 e.getBoundingClientRect().right > innerWidth + 1); \
                 return [innerWidth, document.documentElement.scrollWidth > innerWidth, wide.map(e => e.outerHTML.slice(0, 80))]";
             assert_eq!(browser.script(wide), serde_json::json!([width, false, []]), "{name} at {width}");
+            // A path is seen whole: beside its neighbours on a desk, downwards on a phone.
+            if *name == "why" {
+                let cut = "return [...document.querySelectorAll('.wide:has(svg)')].filter(e => e.scrollWidth > e.clientWidth).length";
+                assert_eq!(browser.script(cut), 0, "at {width}");
+                let down = browser.script("return document.querySelectorAll('svg.down a').length > 0");
+                assert_eq!(down, width == 360);
+            }
             let dark = browser
                 .script("return getComputedStyle(document.body).backgroundColor !== 'rgb(255, 255, 255)'");
             assert_eq!(dark, theme == "dark", "{name}");

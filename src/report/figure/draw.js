@@ -3,7 +3,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-const ROW = 34, BOX = 24, GAP = 118, LETTER = 7.3, MOST = 27, SHOWN = 40;
+const ROW = 34, BOX = 24, GAP = 56, LETTER = 7.3, SMALL = 6.8, MOST = 27, SHOWN = 40;
 
 /** Gives an element its attributes and children; those without a value are left out. */
 export function fill(element, attributes, children) {
@@ -51,22 +51,26 @@ export function pathInWords(from, path) {
  */
 export function drawing(paths, goals = new Set(), address = () => undefined) {
   const shown = paths.slice(0, SHOWN);
-  const columns = (shown[0] ?? []).map((_, i) => column(shown.map((path) => path[i])));
+  const first = shown[0] ?? [];
+  const columns = first.map((_, i) => column(shown.map((path) => path[i])));
   const height = 26 + ROW * Math.max(...columns.map((nodes) => nodes.size), 1);
   let left = 4;
-  for (const nodes of columns) {
+  columns.forEach((nodes, i) => {
     const width = Math.max(...[...nodes.values()].map((node) => node.width));
+    if (i > 0) left += gap(first[i]);
     let top = 24 + (height - 26 - ROW * nodes.size) / 2;
     for (const node of nodes.values()) {
       Object.assign(node, { x: left, y: top, column: width });
       top += ROW;
     }
-    left += width + GAP;
-  }
-  const width = left - GAP + 8;
+    left += width;
+  });
+  const width = left + 8;
   const picture = svg("svg", { class: "paths", width, height, viewBox: `0 0 ${width} ${height}`, role: "img",
     "aria-label": shown.slice(0, 5).map(inWords).join("; ") });
-  picture.append(...hops(shown[0] ?? [], columns), ...edges(shown, columns));
+  // A little smaller where that is enough to fit; otherwise it is scrolled.
+  picture.style.minWidth = `${0.85 * width}px`;
+  picture.append(...hops(first, columns), ...edges(shown, columns));
   columns.forEach((nodes, i) => nodes.forEach((node) =>
     picture.append(box(address(node.id), node, i === columns.length - 1 && goals.has(node.id)))));
   return picture;
@@ -81,13 +85,18 @@ function column(steps) {
   return nodes;
 }
 
+/** The relation of a hop as it stands above its gap. */
+const hopText = ({ relation, inverse }) => inverse ? `← ${short(relation, 16)}` : `${short(relation, 16)} →`;
+
+/** The gap before a step: as wide as its relation. */
+const gap = (step) => Math.max(GAP, 18 + SMALL * [...hopText(step)].length);
+
 /** The relation of each hop, once above the gap between two columns. */
 function hops(path, columns) {
-  return path.slice(1).map(({ relation, inverse }, i) => {
+  return path.slice(1).map((step, i) => {
     const node = columns[i].values().next().value;
-    const text = short(relation, 16);
-    return svg("text", { class: "hop", x: node.x + node.column + GAP / 2, y: 14, "text-anchor": "middle" },
-      svg("title", {}, relation), inverse ? `← ${text}` : `${text} →`);
+    return svg("text", { class: "hop", x: node.x + node.column + gap(step) / 2, y: 14, "text-anchor": "middle" },
+      svg("title", {}, step.relation), hopText(step));
   });
 }
 
@@ -140,8 +149,11 @@ function wrapped(text, most, lines) {
 const linesOf = (lines, x, y, attributes) =>
   svg("text", attributes, ...lines.map((line, i) => svg("tspan", { x, y: y + i * DOWN.line }, line.trimEnd())));
 
-/** Draws one path downwards, with every name in full where a few lines can hold it: for reading, on a narrow screen too. */
-export function drawnDown(path) {
+/**
+ * Draws one path downwards, with every name in full where a few lines can hold it: for reading, on a narrow screen too.
+ * `address` says where the link of an entity leads, if anywhere.
+ */
+export function drawnDown(path, address = () => undefined) {
   const { width, left, letters } = DOWN, parts = [];
   let top = 4;
   path.forEach((step, i) => {
@@ -154,7 +166,8 @@ export function drawnDown(path) {
     }
     const lines = wrapped(step.label, letters, 2), height = 8 + DOWN.line * lines.length;
     const wide = Math.min(width - 2 * left, 26 + LETTER * 1.12 * Math.max(...lines.map((line) => [...line].length)));
-    parts.push(svg("g", { class: i === path.length - 1 ? "goal" : "node" }, svg("title", {}, short(step.label, 500)),
+    const href = address(step.id);
+    parts.push(svg(href ? "a" : "g", { href, class: i === path.length - 1 ? "goal" : "node" }, svg("title", {}, short(step.label, 500)),
       svg("rect", { x: left, y: top, width: wide, height, rx: 12 }), linesOf(lines, left + 12, top + 17, {})));
     top += height;
   });
