@@ -5,7 +5,7 @@ use crate::awaited::Awaited;
 use crate::console::Console;
 use anyhow::{Context, bail, ensure};
 use ruleguider::ask::{Model, OpenOptions};
-use ruleguider::graph::{Dataset, FileKind, Findings, GraphError, ReadOptions, SplitShares, read};
+use ruleguider::graph::{Dataset, FileKind, Findings, GraphError, ReadOptions, SplitShares, read, stamp};
 use ruleguider::progress::Progress;
 use ruleguider::run::Source;
 use std::path::{Path, PathBuf};
@@ -95,6 +95,12 @@ impl Data {
     /// Reads the data set and prints on stderr what was odd in it.
     pub fn read(&self, common: &Common) -> anyhow::Result<Dataset> {
         self.read_with(&self.options.options(common), common)
+    }
+
+    /// What tells this data from other data, without reading it. What comes from stdin cannot be told.
+    pub fn stamp(&self, common: &Common) -> anyhow::Result<String> {
+        ensure!(self.path != Path::new(STDIN), "--index: expected data in files, found stdin");
+        Ok(stamp(&self.path, &self.options.options(common))?)
     }
 
     /// The same of data that need not have all splits.

@@ -18,12 +18,12 @@ __all__ = [
     "facts_html",
     "prediction_html",
     "Predictions",
+    "MiningIndex",
     "Rules",
     "apply",
     "is_whole",
     "merge",
     "mine",
-    "mine_shard",
     "View",
     "command",
     "VERSION",
@@ -175,6 +175,14 @@ class Predictions:
     def columns(self) -> dict[str, list[Any]]: ...
 
 @final
+class MiningIndex:
+    @staticmethod
+    def write(graph: Graph, mining: dict[str, Any], out: _Path, bars: _Bars | None) -> None: ...
+    @staticmethod
+    def open(path: _Path) -> MiningIndex: ...
+    def mine_shard(self, shard: str, out: _Path, bars: _Bars | None) -> str: ...
+
+@final
 class Rules:
     @staticmethod
     def read(path: _Path, graph: Graph) -> Rules: ...
@@ -189,9 +197,6 @@ class Rules:
     def html(self, plain: str) -> str: ...
 
 def mine(graph: Graph, mining: dict[str, Any], bars: _Bars | None) -> Rules: ...
-def mine_shard(
-    graph: Graph, mining: dict[str, Any], shard: str, out: _Path, bars: _Bars | None
-) -> str: ...
 def is_whole(part: _Path) -> bool: ...
 def merge(parts: Sequence[_Path], out: _Path | None) -> str: ...
 def apply(

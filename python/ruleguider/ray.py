@@ -61,9 +61,9 @@ def mine(
     """
     read = Graph.of(graph)
     options = _mining(**mining)
-    packed = _Packed.graph(read)
+    packed = _Packed.index(read, options)
     work = _Work("mining", out, (packed.key, options), parts, cpus_per_part, 0, retries, progress)
-    work.merged(_mine_part, packed.put(), options)
+    work.merged(_mine_part, packed.put())
     return Rules.read(out, read)
 
 
@@ -316,6 +316,15 @@ class _Packed:
         self.data, self.key = data, key
 
     @staticmethod
+    def index(graph: Graph, mining: dict[str, Any]) -> _Packed:
+        """The graph as the miner walks it, with the list of what is to be counted: made once, for all workers."""
+        with tempfile.TemporaryDirectory(prefix="ruleguider-") as folder:
+            file = Path(folder) / "work.index"
+            _ruleguider.MiningIndex.write(graph._graph, mining, os.fspath(file), None)
+            data = file.read_bytes()
+        return _Packed(data, hashlib.sha256(data).hexdigest())
+
+    @staticmethod
     def graph(graph: Graph) -> _Packed:
         data = graph._graph.pack()
         return _Packed(data, hashlib.sha256(data).hexdigest())
@@ -408,9 +417,25 @@ def _graph(shared: tuple[str, list[Any]]) -> _ruleguider.Graph:
     return _once(shared, lambda _, data: _ruleguider.Graph.unpack("graph", data.tobytes()))
 
 
+def _index(shared: tuple[str, list[Any]]) -> _ruleguider.MiningIndex:
+    def opening(key: str, data: Any) -> _ruleguider.MiningIndex:
+        # A file of the node, which all its workers map: none of them has a graph of its own.
+        file = _on_this_node(f"{key}.index")
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            _write(file, memoryview(data))
+        return _ruleguider.MiningIndex.open(os.fspath(file))
+
+    return _once(shared, opening)
+
+
+def _on_this_node(name: str) -> Path:
+    return Path(tempfile.gettempdir()) / f"ruleguider-{os.getuid()}" / name
+
+
 def _model(shared: tuple[str, list[Any]], cuda: bool, cpus: int) -> _ruleguider.Model:
     def opening(key: str, data: Any) -> _ruleguider.Model:
-        run = Path(tempfile.gettempdir()) / f"ruleguider-{os.getuid()}" / key
+        run = _on_this_node(key)
         if not run.exists():
             _untar(memoryview(data), run)
         return _ruleguider.Model.open(os.fspath(run), None, "cuda" if cuda else "cpu", cpus, None, True)
@@ -432,8 +457,8 @@ def _here() -> str:
     return str(ray.get_runtime_context().get_node_id())
 
 
-def _mine_part(shard: str, cpus: int, shared: Any, mining: dict[str, Any]) -> tuple[str, Any]:
-    return _part(cpus, lambda out: _ruleguider.mine_shard(_graph(shared), mining, shard, out, None))
+def _mine_part(shard: str, cpus: int, shared: Any) -> tuple[str, Any]:
+    return _part(cpus, lambda out: _index(shared).mine_shard(shard, out, None))
 
 
 def _complete_part(

@@ -6,11 +6,15 @@ use crate::job::work;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use ruleguider::ask::{AppliedRules, AskError, DrawnRule, NameIndex, Naming};
+use ruleguider::ask::{
+    AppliedRules, AskError, DrawnRule, NameIndex, Naming, mine_indexed_shard, write_mining_index,
+};
 use ruleguider::eval::{Protocol, Unseen};
 use ruleguider::graph::{Dataset, Link, Names, RelationId};
 use ruleguider::report::figure;
-use ruleguider::rule::{ApplyOptions, MineOptions, MiningBudget, RuleFile, ScoredRule, UNSEEN, write_rules};
+use ruleguider::rule::{
+    self, ApplyOptions, MineOptions, MiningBudget, RuleFile, ScoredRule, UNSEEN, write_rules,
+};
 use ruleguider::shard::Shard;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -194,29 +198,56 @@ pub fn mine(
 ) -> PyResult<Rules> {
     let names = &graph.dataset.names;
     let (options, dataset) = (mining.options(names)?, mining.dataset(graph));
-    let mined = work(py, bars.as_ref(), move |progress| {
-        Ok(ruleguider::rule::mine(&dataset.graph(), &options, progress)?)
-    })?;
+    let mined =
+        work(py, bars.as_ref(), move |progress| Ok(rule::mine(&dataset.graph(), &options, progress)?))?;
     Ok(Rules { saturation: Some(mined.saturation), ..Rules::new(mined.rules.into(), names) })
 }
 
-/// Finds the rules of a part, into the file `out`; what became of it, as JSON.
-#[pyfunction]
-#[pyo3(signature = (graph, mining, shard, out, bars))]
-pub fn mine_shard(
-    py: Python<'_>,
-    graph: &Graph,
-    mining: Mining,
-    shard: &str,
-    out: PathBuf,
-    bars: Option<Bound<'_, PyAny>>,
-) -> PyResult<String> {
-    let (options, dataset) = (mining.options(&graph.dataset.names)?, mining.dataset(graph));
-    let shard: Shard = shard.parse().map_err(|error: String| wrong(error))?;
-    work(py, bars.as_ref(), move |progress| {
-        let made = ruleguider::ask::mine_shard(&dataset, &options, shard, &out, progress)?;
-        Ok(serde_json::to_string(&made).expect("a report is plain data"))
-    })
+/// A graph, indexed for mining it in parts: a file that all processes of a machine map.
+#[pyclass(frozen, module = "ruleguider._ruleguider")]
+pub struct MiningIndex {
+    index: Arc<rule::MiningIndex>,
+}
+
+#[pymethods]
+impl MiningIndex {
+    /// Makes the file `out`.
+    #[staticmethod]
+    #[pyo3(signature = (graph, mining, out, bars))]
+    fn write(
+        py: Python<'_>,
+        graph: &Graph,
+        mining: Mining,
+        out: PathBuf,
+        bars: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (options, dataset) = (mining.options(&graph.dataset.names)?, mining.dataset(graph));
+        work(py, bars.as_ref(), move |progress| write_mining_index(&out, "", &dataset, &options, progress))
+    }
+
+    /// The index in a file.
+    #[staticmethod]
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let index = work(py, None, move |_| Ok(rule::MiningIndex::open(&path, None)?))?;
+        Ok(Self { index: Arc::new(index) })
+    }
+
+    /// Finds the rules of a part, into the file `out`; what became of it, as JSON.
+    #[pyo3(signature = (shard, out, bars))]
+    fn mine_shard(
+        &self,
+        py: Python<'_>,
+        shard: &str,
+        out: PathBuf,
+        bars: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<String> {
+        let shard: Shard = shard.parse().map_err(|error: String| wrong(error))?;
+        let index = Arc::clone(&self.index);
+        work(py, bars.as_ref(), move |progress| {
+            let made = mine_indexed_shard(&index, shard, &out, progress)?;
+            Ok(serde_json::to_string(&made).expect("a report is plain data"))
+        })
+    }
 }
 
 /// Whether a file is a whole part.

@@ -42,4 +42,6 @@ pub use model::{Model, OpenOptions};
 pub use names::{Completion, NameIndex, Naming};
 pub use predict::{HeldOutAnswer, Prediction};
 pub use results::RunReport;
-pub use shards::{Merged, ShardReport, merge, mine_shard};
+pub use shards::{
+    Merged, ShardReport, merge, mine_indexed_shard, mine_shard, mining_index, write_mining_index,
+};

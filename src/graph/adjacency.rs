@@ -3,11 +3,14 @@
 //! The same structure serves as the graph's neighbour lists and, built over several splits, as the answer sets that
 //! filtered ranking removes: `targets(subject, link)` is a sorted slice either way.
 
-use super::{EntityId, Link, Triple};
+use super::array::Array;
+use super::mapped::{ArrayReader, ArrayWriter};
+use super::{EntityId, GraphError, Link, Triple};
+use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
 /// One edge of a row. Ordered by link, then target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
 #[repr(C)]
 pub struct Edge {
     /// The link.
@@ -19,8 +22,8 @@ pub struct Edge {
 /// The outgoing edges of every entity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Adjacency {
-    starts: Vec<u64>,
-    edges: Vec<Edge>,
+    starts: Array<u64>,
+    edges: Array<Edge>,
 }
 
 impl Adjacency {
@@ -46,40 +49,25 @@ impl Adjacency {
             place(tail, Edge { link: Link::inverse_of(relation), target: head });
         }
         drop(next);
-        let mut adjacency = Self { starts, edges };
-        adjacency.sort_rows();
-        adjacency.drop_repeated_edges();
-        adjacency
+        sort_rows(&starts, &mut edges);
+        drop_repeated_edges(&mut starts, &mut edges);
+        Self { starts: starts.into(), edges: edges.into() }
     }
 
-    fn sort_rows(&mut self) {
-        let mut rows: Vec<&mut [Edge]> = Vec::with_capacity(self.starts.len() - 1);
-        let mut rest = self.edges.as_mut_slice();
-        for bounds in self.starts.windows(2) {
-            let (row, tail) = rest.split_at_mut((bounds[1] - bounds[0]) as usize);
-            rows.push(row);
-            rest = tail;
-        }
-        rows.into_par_iter().with_min_len(256).for_each(|row| row.sort_unstable());
+    /// Adds its arrays to a file.
+    pub(super) fn write<'a>(&'a self, out: &mut ArrayWriter<'a>) {
+        out.add(&self.starts);
+        out.add(&self.edges);
     }
 
-    fn drop_repeated_edges(&mut self) {
-        let mut kept = 0;
-        let mut row_start = 0;
-        for row in 0..self.starts.len() - 1 {
-            let row_end = self.starts[row + 1] as usize;
-            let new_start = kept;
-            for at in row_start..row_end {
-                if kept == new_start || self.edges[kept - 1] != self.edges[at] {
-                    self.edges[kept] = self.edges[at];
-                    kept += 1;
-                }
-            }
-            row_start = row_end;
-            self.starts[row + 1] = kept as u64;
+    /// Those that were written.
+    pub(super) fn mapped(file: &mut ArrayReader) -> Result<Self, GraphError> {
+        let (starts, edges) = (file.next()?, file.next()?);
+        let adjacency = Self { starts, edges };
+        match adjacency.starts.last() {
+            Some(&end) if end == adjacency.edges.len() as u64 => Ok(adjacency),
+            _ => Err(file.damaged("rows without edges")),
         }
-        self.edges.truncate(kept);
-        self.edges.shrink_to_fit();
     }
 
     /// How many entities have a row, with edges or without.
@@ -93,6 +81,7 @@ impl Adjacency {
     }
 
     /// All outgoing edges of `entity`, sorted by (link, target).
+    #[inline]
     pub fn edges(&self, entity: EntityId) -> &[Edge] {
         &self.edges[self.starts[entity.index()] as usize..self.starts[entity.index() + 1] as usize]
     }
@@ -114,4 +103,34 @@ impl Adjacency {
     pub fn contains(&self, source: EntityId, link: Link, target: EntityId) -> bool {
         self.edges(source).binary_search(&Edge { link, target }).is_ok()
     }
+}
+
+fn sort_rows(starts: &[u64], edges: &mut [Edge]) {
+    let mut rows: Vec<&mut [Edge]> = Vec::with_capacity(starts.len() - 1);
+    let mut rest = edges;
+    for bounds in starts.windows(2) {
+        let (row, tail) = rest.split_at_mut((bounds[1] - bounds[0]) as usize);
+        rows.push(row);
+        rest = tail;
+    }
+    rows.into_par_iter().with_min_len(256).for_each(|row| row.sort_unstable());
+}
+
+fn drop_repeated_edges(starts: &mut [u64], edges: &mut Vec<Edge>) {
+    let mut kept = 0;
+    let mut row_start = 0;
+    for row in 0..starts.len() - 1 {
+        let row_end = starts[row + 1] as usize;
+        let new_start = kept;
+        for at in row_start..row_end {
+            if kept == new_start || edges[kept - 1] != edges[at] {
+                edges[kept] = edges[at];
+                kept += 1;
+            }
+        }
+        row_start = row_end;
+        starts[row + 1] = kept as u64;
+    }
+    edges.truncate(kept);
+    edges.shrink_to_fit();
 }

@@ -3,20 +3,26 @@
 //! Ids are dense: entity `i` is the `i`-th name of the entity vocabulary. Every relation `r` gives two
 //! links, `r` and `r⁻¹`; three links are reserved and belong to no relation: PAD, START and NO_OP.
 
+use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
 /// An entity, as its place in the entity vocabulary.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Pod, Zeroable,
+)]
 #[repr(transparent)]
 pub struct EntityId(pub u32);
 
 /// A relation, as its place in the relation vocabulary.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Pod, Zeroable,
+)]
 #[repr(transparent)]
 pub struct RelationId(pub u32);
 
 impl EntityId {
     /// The id as an index into per-entity arrays.
+    #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -24,6 +30,7 @@ impl EntityId {
 
 impl RelationId {
     /// The id as an index into per-relation arrays.
+    #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -61,7 +68,7 @@ impl Triple {
 /// A relation in one direction, or one of the three reserved links: what an edge is labelled with.
 ///
 /// The number doubles as a row of the relation embedding tables, which is why the reserved links come first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct Link(pub u32);
 
@@ -96,11 +103,13 @@ impl Link {
     }
 
     /// The same relation walked the other way; a reserved link is its own reverse.
+    #[inline]
     pub fn reversed(self) -> Self {
         if self.is_reserved() { self } else { Link(((self.0 - 3) ^ 1) + 3) }
     }
 
     /// Whether this is PAD, START or NO_OP.
+    #[inline]
     pub fn is_reserved(self) -> bool {
         (self.0 as usize) < Self::RESERVED
     }
@@ -116,6 +125,7 @@ impl Link {
     }
 
     /// The link as an index into per-link arrays.
+    #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
     }

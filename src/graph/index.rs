@@ -1,6 +1,8 @@
 //! The graph: neighbour lists, and for every link its pairs grouped by source.
 
-use super::{Adjacency, Edge, EntityId, Link, Triple};
+use super::array::Array;
+use super::mapped::{ArrayReader, ArrayWriter};
+use super::{Adjacency, Edge, EntityId, GraphError, Link, Triple};
 
 /// The pairs `(source, target)` of one link, grouped by source: a compressed row per distinct source.
 #[derive(Clone, Copy, Debug)]
@@ -47,11 +49,17 @@ impl<'a> LinkPairs<'a> {
     }
 }
 
+/// The pairs of all links, one link after another.
 #[derive(Clone, Debug)]
 struct LinkIndex {
-    sources: Vec<EntityId>,
-    starts: Vec<u32>,
-    targets: Vec<EntityId>,
+    /// The sources of link `l` are `rows[l]..rows[l + 1]`.
+    rows: Array<u64>,
+    /// The targets of link `l` are `pairs[l]..pairs[l + 1]`.
+    pairs: Array<u64>,
+    sources: Array<EntityId>,
+    /// Of every link one more than it has sources, within its targets.
+    starts: Array<u32>,
+    targets: Array<EntityId>,
 }
 
 /// The facts as a graph with inverse edges, indexed by entity and by link. Duplicate facts count once.
@@ -59,15 +67,41 @@ struct LinkIndex {
 pub struct Graph {
     relations: usize,
     adjacency: Adjacency,
-    links: Vec<LinkIndex>,
+    links: LinkIndex,
 }
 
 impl Graph {
     /// The graph of `facts` over entities `0..entities` and relations `0..relations`.
     pub fn new(entities: usize, relations: usize, facts: &[Triple]) -> Self {
         let adjacency = Adjacency::new(entities, &[facts]);
-        let links = index_links(&adjacency, Link::count(relations));
+        let links = LinkIndex::new(&adjacency, Link::count(relations));
         Self { relations, adjacency, links }
+    }
+
+    /// Adds its arrays to a file.
+    pub fn write<'a>(&'a self, out: &mut ArrayWriter<'a>) {
+        let LinkIndex { rows, pairs, sources, starts, targets } = &self.links;
+        self.adjacency.write(out);
+        out.add(rows);
+        out.add(pairs);
+        out.add(sources);
+        out.add(starts);
+        out.add(targets);
+    }
+
+    /// The graph that was [written](Self::write) with so many relations.
+    ///
+    /// # Errors
+    /// If the file holds something else.
+    pub fn mapped(relations: usize, file: &mut ArrayReader) -> Result<Self, GraphError> {
+        let adjacency = Adjacency::mapped(file)?;
+        let (rows, pairs) = (file.next()?, file.next()?);
+        let links =
+            LinkIndex { rows, pairs, sources: file.next()?, starts: file.next()?, targets: file.next()? };
+        match links.fits(Link::count(relations)) {
+            true => Ok(Self { relations, adjacency, links }),
+            false => Err(file.damaged("links without pairs")),
+        }
     }
 
     /// How many entities there are, linked or not.
@@ -82,7 +116,7 @@ impl Graph {
 
     /// How many links there are, the reserved ones included.
     pub fn links(&self) -> usize {
-        self.links.len()
+        Link::count(self.relations)
     }
 
     /// How many distinct facts there are.
@@ -96,14 +130,14 @@ impl Graph {
     }
 
     /// All outgoing edges of `entity`, sorted by (link, target).
+    #[inline]
     pub fn edges(&self, entity: EntityId) -> &[Edge] {
         self.adjacency.edges(entity)
     }
 
     /// The pairs of `link`, grouped by source. Reserved links have none.
     pub fn pairs(&self, link: Link) -> LinkPairs<'_> {
-        let index = &self.links[link.index()];
-        LinkPairs { sources: &index.sources, starts: &index.starts, targets: &index.targets }
+        self.links.pairs(link)
     }
 
     /// Where `link` leads from `entity`, ascending.
@@ -117,36 +151,69 @@ impl Graph {
     }
 }
 
-fn index_links(adjacency: &Adjacency, links: usize) -> Vec<LinkIndex> {
-    let mut sizes = vec![(0usize, 0usize); links];
-    let entities = (0..adjacency.entities() as u32).map(EntityId);
-    for entity in entities.clone() {
-        for run in adjacency.edges(entity).chunk_by(|a, b| a.link == b.link) {
-            let (sources, pairs) = &mut sizes[run[0].link.index()];
-            *sources += 1;
-            *pairs += run.len();
+impl LinkIndex {
+    fn new(adjacency: &Adjacency, links: usize) -> Self {
+        let (mut rows, mut pairs) = (vec![0u64; links + 1], vec![0u64; links + 1]);
+        let entities = (0..adjacency.entities() as u32).map(EntityId);
+        for entity in entities.clone() {
+            for run in adjacency.edges(entity).chunk_by(|a, b| a.link == b.link) {
+                let after = run[0].link.index() + 1;
+                rows[after] += 1;
+                pairs[after] += run.len() as u64;
+            }
+        }
+        for link in 0..links {
+            let here = u32::try_from(pairs[link + 1]).expect("fewer than 2^32 pairs a link");
+            rows[link + 1] += rows[link];
+            pairs[link + 1] = pairs[link] + u64::from(here);
+        }
+        let (all_rows, all_pairs) = (rows[links] as usize, pairs[links] as usize);
+        let mut sources = vec![EntityId(0); all_rows];
+        let mut starts = vec![0u32; all_rows + links];
+        let mut targets = vec![EntityId(0); all_pairs];
+        let (mut row, mut pair) = (rows.clone(), pairs.clone());
+        for entity in entities {
+            for run in adjacency.edges(entity).chunk_by(|a, b| a.link == b.link) {
+                let link = run[0].link.index();
+                let (at, first) = (row[link] as usize, pair[link] as usize);
+                sources[at] = entity;
+                for (target, edge) in targets[first..].iter_mut().zip(run) {
+                    *target = edge.target;
+                }
+                row[link] += 1;
+                pair[link] += run.len() as u64;
+                // The end of this row, which is where the next begins.
+                starts[at + link + 1] = (pair[link] - pairs[link]) as u32;
+            }
+        }
+        Self {
+            rows: rows.into(),
+            pairs: pairs.into(),
+            sources: sources.into(),
+            starts: starts.into(),
+            targets: targets.into(),
         }
     }
-    let mut index: Vec<LinkIndex> = sizes
-        .into_iter()
-        .map(|(sources, pairs)| LinkIndex {
-            sources: Vec::with_capacity(sources),
-            starts: Vec::with_capacity(sources + 1),
-            targets: Vec::with_capacity(pairs),
-        })
-        .collect();
-    for entity in entities {
-        for run in adjacency.edges(entity).chunk_by(|a, b| a.link == b.link) {
-            let link = &mut index[run[0].link.index()];
-            link.sources.push(entity);
-            link.starts.push(link.targets.len() as u32);
-            link.targets.extend(run.iter().map(|edge| edge.target));
+
+    /// Whether the arrays are as long as they have to be for so many links.
+    fn fits(&self, links: usize) -> bool {
+        let Self { rows, pairs, sources, starts, targets } = self;
+        [rows.len(), pairs.len()] == [links + 1; 2]
+            && rows[links] == sources.len() as u64
+            && pairs[links] == targets.len() as u64
+            && starts.len() == sources.len() + links
+    }
+
+    fn pairs(&self, link: Link) -> LinkPairs<'_> {
+        let link = link.index();
+        let rows = self.rows[link] as usize..self.rows[link + 1] as usize;
+        let pairs = self.pairs[link] as usize..self.pairs[link + 1] as usize;
+        LinkPairs {
+            sources: &self.sources[rows.clone()],
+            starts: &self.starts[rows.start + link..rows.end + link + 1],
+            targets: &self.targets[pairs],
         }
     }
-    for link in &mut index {
-        link.starts.push(u32::try_from(link.targets.len()).expect("fewer than 2^32 pairs a link"));
-    }
-    index
 }
 
 #[cfg(test)]

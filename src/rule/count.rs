@@ -11,8 +11,9 @@
 use super::Map;
 use super::clause::{Counts, Rule, ScoredRule, reversed_path};
 use super::frontier::{Frontier, Marks, Places};
-use super::reach::Reach;
+use super::reach::{Neighbour, Reach};
 use crate::graph::{Direction, EntityId, Link};
+use std::ops::Range;
 
 /// The steps after which the groundings from one source are too many. Only bodies of four or more links reach it; they
 /// are then not counted at all. Chosen by hand.
@@ -108,6 +109,11 @@ pub(super) enum Lasts<'a> {
     These(&'a [Link]),
 }
 
+/// Neighbouring sources that stay together, where there are enough: walks from them meet in the caches.
+const TOGETHER: usize = 16;
+/// But of every piece at least so many blocks, if there are enough sources: what sources cost differs.
+const BLOCKS: usize = 32;
+
 /// One of some pieces into which the sources are cut, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
@@ -119,8 +125,12 @@ impl Piece {
     /// All sources.
     pub const WHOLE: Piece = Piece { index: 0, count: 1 };
 
-    fn holds(self, source: EntityId) -> bool {
-        self.count == 1 || mixed(!0, source) % self.count == self.index
+    /// Its places among `all`: blocks, dealt in turn.
+    fn places(self, all: usize) -> impl Iterator<Item = Range<usize>> {
+        let (index, count) = (self.index as usize, self.count as usize);
+        let block = if count == 1 { all.max(1) } else { (all / (count * BLOCKS)).clamp(1, TOGETHER) };
+        let starts = (index * block..all).step_by(count * block);
+        starts.map(move |start| start..(start + block).min(all))
     }
 }
 
@@ -145,9 +155,12 @@ impl Part {
     /// All sources.
     pub const WHOLE: Part = Part { share: 1.0, seed: 0, piece: Piece::WHOLE };
 
-    fn holds(self, source: EntityId) -> bool {
-        let sampled = self.share >= 1.0 || (mixed(self.seed, source) as f64) < self.share * u64::MAX as f64;
-        sampled && self.piece.holds(source)
+    /// Those of `sources` that are walked.
+    fn of(self, sources: &[EntityId]) -> impl Iterator<Item = EntityId> {
+        let all = self.share >= 1.0;
+        let drawn =
+            move |&source: &EntityId| all || (mixed(self.seed, source) as f64) < self.share * u64::MAX as f64;
+        self.piece.places(sources.len()).flat_map(|places| &sources[places]).copied().filter(drawn)
     }
 
     fn scaled(self, count: u64) -> u64 {
@@ -216,7 +229,7 @@ impl Scratch {
         };
         let mut patience = Patience { over, steps: 0, ended: false };
         self.given_up = false;
-        for &source in sources.iter().filter(|&&source| part.holds(source)) {
+        for source in part.of(sources) {
             self.frontier.walk(reach, source, prefix, &mut self.places);
             self.given_up = self.places.has_given_up();
             if self.given_up || patience.ends(self.places.take_work().saturating_add(64)) {
@@ -350,23 +363,23 @@ impl Neighbours {
             return;
         }
         if let Some(last) = self.of {
-            for &(target, _) in reach.neighbours(last) {
+            for &Neighbour { target, .. } in reach.neighbours(last) {
                 self.is[target.index() / 64] = 0;
             }
         }
         self.of = Some(source);
-        for &(target, _) in reach.neighbours(source) {
+        for &Neighbour { target, .. } in reach.neighbours(source) {
             self.is[target.index() / 64] |= 1 << (target.0 % 64);
         }
     }
 
     /// Adds one to every link that leads to `target`.
     #[inline]
-    fn note(&self, edges: &[(EntityId, Link)], target: EntityId, correct: &mut Correct) {
+    fn note(&self, edges: &[Neighbour], target: EntityId, correct: &mut Correct) {
         if self.is[target.index() / 64] >> (target.0 % 64) & 1 == 1 {
-            let from = edges.partition_point(|&(neighbour, _)| neighbour < target);
-            for &(_, link) in edges[from..].iter().take_while(|&&(neighbour, _)| neighbour == target) {
-                correct.add(link);
+            let from = edges.partition_point(|edge| edge.target < target);
+            for edge in edges[from..].iter().take_while(|edge| edge.target == target) {
+                correct.add(edge.link);
             }
         }
     }
@@ -402,6 +415,35 @@ impl Worth {
             if self.heads[head.index()] && !says_nothing && enough && !said_forward && self.holds(counts) {
                 out.push(ScoredRule { rule: Rule::cyclic(head, &body), counts });
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_source_is_in_one_piece_and_drawn_or_not_whatever_the_piece(
+            all in 0u32..3000,
+            count in 1u64..20,
+            share in 0.1f64..1.5,
+        ) {
+            let sources: Vec<EntityId> = (0..all).map(|source| EntityId(3 * source)).collect();
+            let part = Part { share, seed: 7, piece: Piece::WHOLE };
+            let whole: Vec<EntityId> = part.of(&sources).collect();
+            prop_assert!(share < 1.0 || whole == sources);
+            let mut together = Vec::new();
+            for index in 0..count {
+                let piece = Piece { index, count };
+                let held: usize = piece.places(sources.len()).map(|places| places.len()).sum();
+                prop_assert!(held.abs_diff(sources.len() / count as usize) <= TOGETHER);
+                together.extend(Part { piece, ..part }.of(&sources));
+            }
+            together.sort_unstable();
+            prop_assert_eq!(together, whole);
         }
     }
 }

@@ -13,6 +13,7 @@ mod count;
 mod file;
 mod frontier;
 mod ground;
+mod index;
 mod mine;
 mod reach;
 mod recount;
@@ -27,6 +28,7 @@ pub use carry::{CarriedRules, MovedRule, carry_over};
 pub use clause::{Counts, Rule, RuleType, ScoredRule, Shape, UNSEEN, reversed_path, sort_by_confidence};
 pub use file::{RuleFile, parse_rule, rule_calling, rule_text, write_lines, write_rules};
 pub use ground::Grounding;
+pub use index::MiningIndex;
 pub use mine::{Keep, MineOptions, Mined, MinedShard, MiningBudget, PartialTally, mine, mine_shard};
 pub use recount::count_rules;
 pub use shard::{RuleCounts, RuleShardSettings, merge_rule_shards, write_rule_shard};
@@ -71,6 +73,17 @@ pub enum RuleError {
     /// An option that makes no sense.
     #[error(transparent)]
     Option(#[from] WrongValue),
+    /// An index that is not of this work.
+    #[error("{}: {what}; remove it, or name another file", path.display())]
+    Index {
+        /// Which file.
+        path: PathBuf,
+        /// In what it differs.
+        what: String,
+    },
+    /// An index that cannot be read or written.
+    #[error(transparent)]
+    Graph(#[from] crate::graph::GraphError),
     /// Parts of mining.
     #[error(transparent)]
     Shard(#[from] crate::shard::ShardError),

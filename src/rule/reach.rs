@@ -6,7 +6,8 @@
 //! Under object identity an edge from an entity to itself grounds nothing, so such edges are left out.
 
 use super::ground::Grounding;
-use crate::graph::{EntityId, Graph, Link};
+use crate::graph::{Array, ArrayReader, ArrayWriter, EntityId, Graph, GraphError, Link};
+use bytemuck::{Pod, Zeroable};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
@@ -18,10 +19,21 @@ const BITMAP_BYTES: usize = 256 << 20;
 const BETWEEN_LOOKS: u32 = 1024;
 
 /// Sixty-four entities of one link: which of them have it, and the row of the first that does.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Pod, Zeroable)]
+#[repr(C)]
 struct Block {
     present: u64,
     row: u32,
+    /// So that all bytes of a block are written.
+    rest: u32,
+}
+
+/// An edge, ordered by where it leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Neighbour {
+    pub target: EntityId,
+    pub link: Link,
 }
 
 /// The edges of the graph, by link and source.
@@ -29,16 +41,26 @@ pub(super) struct Reach {
     graph: Arc<Graph>,
     distinct: bool,
     stride: usize,
-    blocks: Vec<Block>,
+    blocks: Array<Block>,
     /// The rows of link `l` are `link_rows[l]..link_rows[l + 1]`.
+    link_rows: Array<u32>,
+    sources: Array<EntityId>,
+    /// The targets of row `i` are `starts[i]..starts[i + 1]`.
+    starts: Array<u32>,
+    targets: Array<EntityId>,
+    /// The edges of entity `e`, ordered by target, are `neighbour_starts[e]..neighbour_starts[e + 1]`.
+    neighbour_starts: Array<u32>,
+    neighbours: Array<Neighbour>,
+}
+
+/// The rows of all links while they are indexed.
+#[derive(Default)]
+struct Rows {
+    blocks: Vec<Block>,
     link_rows: Vec<u32>,
     sources: Vec<EntityId>,
-    /// The targets of row `i` are `starts[i]..starts[i + 1]`.
     starts: Vec<u32>,
     targets: Vec<EntityId>,
-    /// The edges of entity `e`, ordered by target, are `neighbour_starts[e]..neighbour_starts[e + 1]`.
-    neighbour_starts: Vec<u32>,
-    neighbours: Vec<(EntityId, Link)>,
 }
 
 impl Reach {
@@ -49,66 +71,68 @@ impl Reach {
 
     /// The same; none once `over` says so.
     pub fn unless(graph: &Arc<Graph>, distinct: bool, over: &dyn Fn() -> bool) -> Option<Self> {
-        let links = graph.links();
         let stride = graph.entities().div_ceil(64);
-        let bitmaps = links * stride * size_of::<Block>() <= BITMAP_BYTES;
-        let mut reach = Self {
+        let (neighbour_starts, neighbours) = neighbours_of(graph, distinct, over)?;
+        let Rows { blocks, link_rows, sources, starts, targets } = Rows::of(graph, distinct, stride, over)?;
+        Some(Self {
             graph: Arc::clone(graph),
             distinct,
             stride,
-            blocks: vec![Block::default(); if bitmaps { links * stride } else { 0 }],
-            link_rows: Vec::with_capacity(links + 1),
-            sources: Vec::new(),
-            starts: Vec::new(),
-            targets: Vec::with_capacity(graph.adjacency().edge_count()),
-            neighbour_starts: Vec::with_capacity(graph.entities() + 1),
-            neighbours: Vec::with_capacity(graph.adjacency().edge_count()),
-        };
-        for entity in (0..graph.entities() as u32).map(EntityId) {
-            if entity.0 % BETWEEN_LOOKS == 0 && over() {
-                return None;
-            }
-            let first = reach.neighbours.len();
-            reach.neighbour_starts.push(first as u32);
-            let edges = graph.edges(entity).iter().filter(|edge| !distinct || edge.target != entity);
-            reach.neighbours.extend(edges.map(|edge| (edge.target, edge.link)));
-            reach.neighbours[first..].sort_unstable();
-        }
-        reach.neighbour_starts.push(reach.neighbours.len() as u32);
-        for link in (0..links as u32).map(Link) {
-            if link.0 % BETWEEN_LOOKS == 0 && over() {
-                return None;
-            }
-            reach.link_rows.push(reach.sources.len() as u32);
-            reach.add_link(link);
-        }
-        reach.link_rows.push(reach.sources.len() as u32);
-        reach.starts.push(u32::try_from(reach.targets.len()).expect("fewer than 2^32 edges"));
-        Some(reach)
+            blocks: blocks.into(),
+            link_rows: link_rows.into(),
+            sources: sources.into(),
+            starts: starts.into(),
+            targets: targets.into(),
+            neighbour_starts: neighbour_starts.into(),
+            neighbours: neighbours.into(),
+        })
     }
 
-    fn add_link(&mut self, link: Link) {
-        let first = link.index() * self.stride;
-        let mut filled = 0;
-        let graph = Arc::clone(&self.graph);
-        for (source, targets) in graph.pairs(link).rows() {
-            let start = self.targets.len();
-            self.targets.extend(targets.iter().filter(|&&target| !self.distinct || target != source));
-            if self.targets.len() == start {
-                continue;
-            }
-            let row = self.sources.len() as u32;
-            self.starts.push(start as u32);
-            self.sources.push(source);
-            if !self.blocks.is_empty() {
-                let block = source.index() / 64;
-                for block in &mut self.blocks[first + filled..=first + block] {
-                    block.row = row;
-                }
-                filled = block + 1;
-                self.blocks[first + block].present |= 1 << (source.0 % 64);
-            }
-        }
+    /// Adds its arrays, those of the graph first, to a file.
+    pub fn write<'a>(&'a self, out: &mut ArrayWriter<'a>) {
+        self.graph.write(out);
+        out.add(&self.blocks);
+        out.add(&self.link_rows);
+        out.add(&self.sources);
+        out.add(&self.starts);
+        out.add(&self.targets);
+        out.add(&self.neighbour_starts);
+        out.add(&self.neighbours);
+    }
+
+    /// What was [written](Self::write).
+    pub fn mapped(relations: usize, distinct: bool, file: &mut ArrayReader) -> Result<Self, GraphError> {
+        let graph = Arc::new(Graph::mapped(relations, file)?);
+        let stride = graph.entities().div_ceil(64);
+        let (blocks, link_rows) = (file.next()?, file.next()?);
+        let (sources, starts, targets) = (file.next()?, file.next()?, file.next()?);
+        let (neighbour_starts, neighbours) = (file.next()?, file.next()?);
+        let reach = Self {
+            graph,
+            distinct,
+            stride,
+            blocks,
+            link_rows,
+            sources,
+            starts,
+            targets,
+            neighbour_starts,
+            neighbours,
+        };
+        if reach.fits() { Ok(reach) } else { Err(file.damaged("rows without targets")) }
+    }
+
+    /// Whether the arrays are as long as they have to be.
+    fn fits(&self) -> bool {
+        let (links, entities) = (self.graph.links(), self.graph.entities());
+        let last = |ends: &[u32]| ends.last().map(|&end| end as usize);
+        (self.blocks.is_empty() || self.blocks.len() == links * self.stride)
+            && self.link_rows.len() == links + 1
+            && last(&self.link_rows) == Some(self.sources.len())
+            && self.starts.len() == self.sources.len() + 1
+            && last(&self.starts) == Some(self.targets.len())
+            && self.neighbour_starts.len() == entities + 1
+            && last(&self.neighbour_starts) == Some(self.neighbours.len())
     }
 
     /// The graph that is indexed.
@@ -156,7 +180,7 @@ impl Reach {
 
     /// The neighbours of `entity`, ordered, each with the link that leads there.
     #[inline]
-    pub fn neighbours(&self, entity: EntityId) -> &[(EntityId, Link)] {
+    pub fn neighbours(&self, entity: EntityId) -> &[Neighbour] {
         let place = entity.index();
         &self.neighbours[self.neighbour_starts[place] as usize..self.neighbour_starts[place + 1] as usize]
     }
@@ -223,6 +247,73 @@ impl Reach {
     }
 }
 
+/// For every entity where its edges begin, and the edges of all, ordered by target; none once `over` says so.
+fn neighbours_of(
+    graph: &Graph,
+    distinct: bool,
+    over: &dyn Fn() -> bool,
+) -> Option<(Vec<u32>, Vec<Neighbour>)> {
+    let mut starts = Vec::with_capacity(graph.entities() + 1);
+    let mut neighbours = Vec::with_capacity(graph.adjacency().edge_count());
+    for entity in (0..graph.entities() as u32).map(EntityId) {
+        if entity.0 % BETWEEN_LOOKS == 0 && over() {
+            return None;
+        }
+        let first = neighbours.len();
+        starts.push(first as u32);
+        let edges = graph.edges(entity).iter().filter(|edge| !distinct || edge.target != entity);
+        neighbours.extend(edges.map(|edge| Neighbour { target: edge.target, link: edge.link }));
+        neighbours[first..].sort_unstable();
+    }
+    starts.push(neighbours.len() as u32);
+    Some((starts, neighbours))
+}
+
+impl Rows {
+    fn of(graph: &Graph, distinct: bool, stride: usize, over: &dyn Fn() -> bool) -> Option<Self> {
+        let links = graph.links();
+        let bitmaps = links * stride * size_of::<Block>() <= BITMAP_BYTES;
+        let mut rows = Self {
+            blocks: vec![Block::default(); if bitmaps { links * stride } else { 0 }],
+            targets: Vec::with_capacity(graph.adjacency().edge_count()),
+            ..Self::default()
+        };
+        for link in (0..links as u32).map(Link) {
+            if link.0 % BETWEEN_LOOKS == 0 && over() {
+                return None;
+            }
+            rows.link_rows.push(rows.sources.len() as u32);
+            rows.add_link(graph, link, distinct, stride);
+        }
+        rows.link_rows.push(rows.sources.len() as u32);
+        rows.starts.push(u32::try_from(rows.targets.len()).expect("fewer than 2^32 edges"));
+        Some(rows)
+    }
+
+    fn add_link(&mut self, graph: &Graph, link: Link, distinct: bool, stride: usize) {
+        let first = link.index() * stride;
+        let mut filled = 0;
+        for (source, targets) in graph.pairs(link).rows() {
+            let start = self.targets.len();
+            self.targets.extend(targets.iter().filter(|&&target| !distinct || target != source));
+            if self.targets.len() == start {
+                continue;
+            }
+            let row = self.sources.len() as u32;
+            self.starts.push(start as u32);
+            self.sources.push(source);
+            if !self.blocks.is_empty() {
+                let block = source.index() / 64;
+                for block in &mut self.blocks[first + filled..=first + block] {
+                    block.row = row;
+                }
+                filled = block + 1;
+                self.blocks[first + block].present |= 1 << (source.0 % 64);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,7 +330,7 @@ mod tests {
             let graph = Arc::new(Graph::new(150, 3, &facts));
             let with_bitmaps = Reach::new(&graph, distinct);
             let mut without = Reach::new(&graph, distinct);
-            without.blocks.clear();
+            without.blocks = Array::default();
             for link in (0..graph.links() as u32).map(Link) {
                 let expected = |source: EntityId| -> Vec<EntityId> {
                     let all = graph.targets(source, link).iter();

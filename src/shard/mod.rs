@@ -13,6 +13,7 @@ mod parts;
 pub use file::{Header, Part, RowWriter, ShardKind, check_name, is_complete, is_whole, write_part};
 pub use merge::Merge;
 pub use parts::Parts;
+pub(crate) use parts::difference;
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -84,7 +84,7 @@ fn same_work(here: &Header, path: &Path, there: &Header, other: &Path) -> Result
 }
 
 /// The first key in which two settings differ, with both values.
-fn difference(here: &Value, there: &Value, key: &str) -> Option<(String, String, String)> {
+pub(crate) fn difference(here: &Value, there: &Value, key: &str) -> Option<(String, String, String)> {
     let (Value::Object(a), Value::Object(b)) = (here, there) else {
         return (here != there).then(|| (key.to_owned(), here.to_string(), there.to_string()));
     };

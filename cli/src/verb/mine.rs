@@ -7,14 +7,14 @@ use crate::{Outcome, part, usage};
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use ruleguider::ask::mine_shard;
-use ruleguider::graph::{Names, RelationId, check_writable};
+use ruleguider::ask::{AskError, mine_indexed_shard, mine_shard, mining_index};
+use ruleguider::graph::{Dataset, Names, RelationId, check_writable};
 use ruleguider::rule::{self, ApplyOptions, Keep, MineOptions, Mined, MiningBudget, RuleType};
 use ruleguider::run::mine_by_validation;
-use ruleguider::shard::Shard;
+use ruleguider::shard::{Shard, check_name};
 use serde::Serialize;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Arguments of `mine`.
@@ -25,11 +25,12 @@ use std::time::Instant;
     confidence with an exponent (1.5e-1) marks counts that were estimated from a sample; all others are exact. \
     Ctrl-C keeps what was found.\n\n\
     With --shard, several processes or machines share the counting: each makes a part (FILE ends in .shard), and `merge` \
-    puts them together. A part that is there and whole is not made again.\n\n\
+    puts them together. A part that is there and whole is not made again. With --index, the data is read, indexed and \
+    listed once for all of them: the first part makes FILE, and the others map it into their memory.\n\n\
     Examples:\n  ruleguider mine data/wn18rr --seconds 10 --out rules.tsv\n  \
     ruleguider mine data/fb15k-237 --seconds 100 --types cyclic,acyclic,zero --out rules.tsv --json\n  \
     ruleguider mine data/nell-995 --samples 100000 --heads concept:athleteplaysforteam --out rules.tsv\n  \
-    ruleguider mine data/fb15k-237 --saturate --shard 3/16 --out rules-3.shard"
+    ruleguider mine data/fb15k-237 --saturate --shard 3/16 --index work.index --out rules-3.shard"
 )]
 pub struct Mine {
     #[command(flatten)]
@@ -49,6 +50,9 @@ pub struct Mine {
     /// Count the i-th of n parts; with --samples or --saturate, since a clock is not repeatable
     #[arg(long, value_name = "I/N", conflicts_with = "seconds")]
     shard: Option<Shard>,
+    /// Where all parts find the data read, indexed and listed; the first part makes it
+    #[arg(long, value_name = "FILE", requires = "shard")]
+    index: Option<PathBuf>,
     /// The types of rules to look for
     #[arg(long, value_name = "TYPES", value_parser = rule_types(), value_delimiter = ',', default_value = "cyclic")]
     types: Vec<RuleType>,
@@ -126,18 +130,16 @@ impl Mine {
     /// Mines and writes.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         let began = Instant::now();
-        let mut dataset = self.data.read(common)?;
-        if self.learn_valid {
-            dataset.known = dataset.known.with_valid_learnt();
+        let repeatable = self.samples.is_some() || self.saturate;
+        ensure!(
+            self.shard.is_none() || repeatable,
+            "--shard: give --samples N or --saturate; what a clock decides is not repeatable"
+        );
+        if let (Some(shard), Some(index)) = (self.shard, &self.index) {
+            return self.part_by_index(shard, index, common);
         }
-        let options = self.options(common, &dataset.names)?;
-        options.check()?;
+        let (dataset, options) = self.read(common)?;
         if let Some(shard) = self.shard {
-            let repeatable = !matches!(options.budget, MiningBudget::Seconds(_));
-            ensure!(
-                repeatable,
-                "--shard: give --samples N or --saturate; what a clock decides is not repeatable"
-            );
             let console = Console::with_interrupt(common);
             return part::made(mine_shard(&dataset, &options, shard, &self.out, &console), common);
         }
@@ -159,6 +161,31 @@ impl Mine {
         let summary = Summary::new(&mined, began.elapsed().as_secs_f64());
         if common.json { console::print_json(&summary) } else { console::print(&summary) }?;
         Ok(if mined.interrupted { Outcome::Interrupted } else { Outcome::Done })
+    }
+
+    /// The data and what to mine in it.
+    fn read(&self, common: &Common) -> anyhow::Result<(Dataset, MineOptions)> {
+        let mut dataset = self.data.read(common)?;
+        if self.learn_valid {
+            dataset.known = dataset.known.with_valid_learnt();
+        }
+        let options = self.options(common, &dataset.names)?;
+        options.check()?;
+        Ok((dataset, options))
+    }
+
+    /// A part of an index that others use too; the data is read by who makes it.
+    fn part_by_index(&self, shard: Shard, index: &Path, common: &Common) -> anyhow::Result<Outcome> {
+        check_name(&self.out)?;
+        let console = Console::with_interrupt(common);
+        let learnt = if self.learn_valid { "+valid" } else { "" };
+        let source = self.data.stamp(common)? + learnt;
+        let index = match mining_index(index, &source, &console, || self.read(common)) {
+            Err(error) if is_interrupted(&error) => return Ok(Outcome::Interrupted),
+            index => index?,
+        };
+        index.expect(&self.options(common, index.names())?)?;
+        part::made(mine_indexed_shard(&index, shard, &self.out, &console), common)
     }
 
     fn options(&self, common: &Common, names: &Names) -> anyhow::Result<MineOptions> {
@@ -187,6 +214,10 @@ impl Mine {
             max_groundings: self.max_groundings,
         })
     }
+}
+
+fn is_interrupted(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<AskError>().is_some_and(AskError::is_interrupted)
 }
 
 /// What is said about what was found.

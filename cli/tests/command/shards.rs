@@ -40,6 +40,20 @@ fn rules_mined_in_parts_are_those_of_one_process() {
             parts.iter().for_each(|part| std::fs::remove_file(tool.path(part)).unwrap());
         }
     }
+    let indexed = ["mine", "family", "--samples", "2000", "--types", "cyclic,zero"];
+    tool.done(&[&indexed[..], &["--out", "whole.tsv", "--quiet"]].concat());
+    let parts = parts(&tool, &[&indexed[..], &["--index", "work.index"]].concat(), "indexed", 3);
+    merge(&tool, &parts, &["--out", "merged.tsv"]);
+    assert!(same(&tool, "whole.tsv", "merged.tsv"), "by an index");
+    let last = ["--index", "work.index", "--shard", "1/2", "--out", "other.shard"];
+    let refused = tool.refused(&[&indexed[..], &["--seed", "7"], &last[..]].concat());
+    assert!(refused.contains("work.index: made for seed = 1, but 7 is asked for; remove it"), "{refused}");
+    let refused = tool.refused(&[&indexed[..], &["--min-support", "9"], &last[..]].concat());
+    assert!(refused.contains("made for min_support = 2, but 9 is asked for"), "{refused}");
+    tool.write("family/valid.tsv", "a\tparent_of\tb\n");
+    let refused = tool.refused(&[&indexed[..], &last[..]].concat());
+    assert!(refused.contains("work.index: made from other data"), "{refused}");
+
     let refused = tool.refused(&["mine", "family", "--shard", "1/2", "--out", "rules.shard"]);
     assert!(refused.contains("give --samples N or --saturate"), "{refused}");
     let refused = tool.refused(&["mine", "family", "--samples", "9", "--shard", "1/2", "--out", "rules.tsv"]);

@@ -3,17 +3,19 @@
 //! A part is cut where one process cuts its work too (prefixes, blocks of queries, batches), so that all parts together
 //! give what one process gives, to the last digit. A part that is there and whole is not made again.
 
+mod index;
 mod merge;
 mod ranks;
 #[cfg(test)]
 mod tests;
 
+pub use index::{mine_indexed_shard, mining_index, write_mining_index};
 pub use merge::{Merged, merge};
 
 use super::complete::{CompleteOptions, breaking_name};
 use super::{AskError, Model, QueryLines};
 use crate::eval::{Protocol, Split};
-use crate::graph::{Dataset, RelationId, check_writable, count_queries};
+use crate::graph::{Dataset, Names, RelationId, check_writable, count_queries};
 use crate::progress::Progress;
 use crate::rule::{self, MineOptions, RuleShardSettings, write_rule_shard};
 use crate::run::{Checksum, RunError, Stages};
@@ -88,6 +90,12 @@ fn unless_there(
     Ok(ShardReport { kind: header.kind, shard: header.shard, rows, seconds, out: out.to_owned() })
 }
 
+fn rules_header(names: &Names, data: String, options: &MineOptions, shard: Shard) -> Header {
+    let relations = names.relations.iter().map(str::to_owned).collect();
+    let settings = RuleShardSettings { options: options.clone(), relations };
+    Header::new(ShardKind::Rules, shard, options.seed, data, &settings)
+}
+
 /// Mines the rules in the graph of `dataset` that are `shard`'s, into the file `out`.
 ///
 /// # Errors
@@ -101,10 +109,8 @@ pub fn mine_shard(
     progress: &dyn Progress,
 ) -> Result<ShardReport, AskError> {
     let names = &dataset.names;
-    let relations = names.relations.iter().map(str::to_owned).collect();
-    let settings = RuleShardSettings { options: options.clone(), relations };
     let data = Checksum::of_known(names, &dataset.known).to_string();
-    let header = Header::new(ShardKind::Rules, shard, options.seed, data, &settings);
+    let header = rules_header(names, data, options, shard);
     unless_there(&header, out, || {
         let mined = rule::mine_shard(&dataset.graph(), options, shard, progress)?;
         if mined.mined.interrupted {

@@ -17,12 +17,15 @@ pub(super) use rdf::{named_node, node, term};
 pub(super) use tabs::named_columns;
 
 use super::format::{FileKind, Format};
+use super::mapped::sum_of;
 use super::memory::divided;
 use super::split::{self, SplitShares};
 use super::{Dataset, EntityId, Findings, GraphError, Known, Names, RelationId, Triple, Vocabulary};
 use bounded::{LONGEST, LONGEST_IN_WORDS};
 use facts::Facts;
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -55,6 +58,39 @@ pub fn read_known(path: &Path, options: &ReadOptions) -> Result<Dataset, GraphEr
         true => read_folder(path, options, &PARTS.map(|part| if is_test(part) { "" } else { part })),
         false => Ok(read_single(path, options)?.without_test()),
     }
+}
+
+/// What the files at `path` hold and how they are read, as a short text that is another for other data: to know whether
+/// what was made from it is still of this data, at the cost of looking at its bytes.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn stamp(path: &Path, options: &ReadOptions) -> Result<String, GraphError> {
+    let (files, options) = match path.is_dir() {
+        // A folder is not divided.
+        true => (
+            files_of(path)?.into_iter().filter(|path| part_called(path).is_some()).collect(),
+            ReadOptions { shares: SplitShares::default(), seed: 0, ..options.clone() },
+        ),
+        false => (vec![path.to_owned()], options.clone()),
+    };
+    let mut sum = sum_of(format!("{options:?}").as_bytes(), 0);
+    for file in files {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        sum = sum_of(name.as_bytes(), sum);
+        sum = sum_of_file(&file, sum).map_err(GraphError::reading(&file))?;
+    }
+    Ok(format!("{sum:016x}"))
+}
+
+fn sum_of_file(path: &Path, mut sum: u64) -> io::Result<u64> {
+    let mut file = File::open(path)?;
+    let mut block = Vec::new();
+    while (&mut file).take(1 << 20).read_to_end(&mut block)? > 0 {
+        sum = sum_of(&block, sum);
+        block.clear();
+    }
+    Ok(sum)
 }
 
 /// Reads one file of triples, all of it, unsplit. Duplicates stay, unless they are so many among millions of facts that
@@ -348,7 +384,7 @@ fn read_labels(
     mut insert: impl FnMut(u32, String),
 ) -> Result<usize, GraphError> {
     let mut unused = 0;
-    use std::io::{BufRead, BufReader, Read};
+    use std::io::{BufRead, BufReader};
     let kind = FileKind::expect(path)?;
     let mut reader = BufReader::new(kind.compression.open(path)?);
     let bad = |line: u64, expected: &str, found: String| GraphError::line(path, line, expected, found);

@@ -10,6 +10,7 @@ use crate::graph::{EntityId, Link};
 use crate::rule::Map;
 use crate::rule::clause::{Counts, Rule, RuleType, ScoredRule, Shape, reversed_path, sort_by_confidence};
 use crate::rule::frontier::{Frontier, Marks, Places};
+use crate::rule::reach::Neighbour;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
@@ -277,7 +278,7 @@ impl Miner<'_> {
             let mut path = Vec::new();
             for _ in 0..random.random_range(2..=self.options.max_acyclic_length) {
                 let edges = self.reach.neighbours(trail[trail.len() - 1]);
-                let (target, link) = edges[random.random_range(0..edges.len())];
+                let Neighbour { target, link } = edges[random.random_range(0..edges.len())];
                 if self.reach.distinct() && trail.contains(&target) {
                     break;
                 }

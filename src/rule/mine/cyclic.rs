@@ -1,6 +1,7 @@
 //! Cyclic rules: all short ones, longer ones in the order of their expected yield.
 
-use super::nominate::{Nominations, Promise};
+use super::list::TaskList;
+use super::nominate::{Nominations, Promise, typical};
 use super::order::in_order;
 use super::shares::{PartialTally, own_tasks};
 use super::{Miner, MiningBudget};
@@ -13,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// A prefix whose bodies are to be counted.
 #[derive(Clone)]
-pub(super) struct Task {
+pub(in crate::rule) struct Task {
     pub prefix: Vec<Link>,
     /// The approximate number of groundings of its bodies.
     pub cost: u64,
@@ -58,8 +59,9 @@ impl Miner<'_> {
         if self.options.max_length < 3 {
             return (rules, saturation);
         }
-        let costs = self.costs(PAIRS);
-        for length in self.options.min_length.max(SHORT + 1)..=self.options.max_length {
+        let all_listed = self.long().all(|length| self.listed(length).is_some());
+        let costs = if all_listed { None } else { self.costs(PAIRS) };
+        for length in self.long() {
             if self.watch.over() {
                 return (rules, 0.0);
             }
@@ -68,6 +70,29 @@ impl Miner<'_> {
             saturation = share.min(saturation);
         }
         (rules, saturation)
+    }
+
+    /// The lengths of bodies that are not all counted whatever happens.
+    fn long(&self) -> impl Iterator<Item = usize> {
+        self.options.min_length.max(SHORT + 1)..=self.options.max_length
+    }
+
+    /// What is to be counted of longer bodies, as far as that is known before anything is counted.
+    pub(super) fn lists(&self) -> Vec<TaskList> {
+        if self.long().next().is_none() {
+            return Vec::new();
+        }
+        let costs = self.costs(PAIRS);
+        let at_once = self.long().filter(|&length| self.is_known_at_once(length, costs.as_ref()));
+        let list = |length| {
+            let mut nominations = Nominations::new(length, self.options.seed);
+            TaskList::new(length, self.tasks(&mut nominations, &Map::default(), costs.as_ref()))
+        };
+        at_once.map(list).collect()
+    }
+
+    fn listed(&self, length: usize) -> Option<&TaskList> {
+        self.lists.iter().find(|list| list.length == length)
     }
 
     /// All pairs of links that follow one another; none if there are more than `most`, or the time is up before they
@@ -168,23 +193,19 @@ impl Miner<'_> {
         let mut nominations = Nominations::new(length, self.options.seed);
         let mut done: Map<Vec<Link>, ()> = Map::default();
         let mut rules = Vec::new();
+        let listed = self.listed(length);
+        let once = listed.is_some() || self.is_known_at_once(length, costs);
         loop {
-            let sampled = matches!(self.options.budget, MiningBudget::Samples(_));
-            let everything = costs.filter(|_| length == 3 && !sampled);
-            let walks = match self.options.budget {
-                MiningBudget::Samples(samples) => samples,
-                // Where all is counted whatever walks say, and however long it takes, no order is better.
-                MiningBudget::Saturation if everything.is_some() => 0,
-                MiningBudget::Seconds(_) | MiningBudget::Saturation => ROUND,
+            let tasks = match listed {
+                Some(list) => list.tasks(),
+                None => self.tasks(&mut nominations, &done, costs),
             };
-            nominations.walk(self.reach, walks, &|| self.watch.over());
-            let tasks = match everything {
-                Some(costs) => self.all_tasks(&nominations, costs),
-                None => self.nominated_tasks(&nominations, &done, costs),
+            let typical = match listed {
+                Some(_) => typical(tasks.iter().map(|task| task.promise)),
+                None => nominations.typical(),
             };
             let none = tasks.is_empty();
             let (mut tasks, others) = own_tasks(self.shard, tasks, self.options.max_groundings);
-            let typical = nominations.typical();
             let densest = |a: &Task, b: &Task| {
                 let density = |task: &Task| task.promise.density(typical);
                 density(b).total_cmp(&density(a)).then_with(|| longest(a, b))
@@ -199,10 +220,40 @@ impl Miner<'_> {
             };
             done.extend(tasks.drain(..counted).map(|task| (task.prefix, ())));
             done.extend(others.into_iter().map(|prefix| (prefix, ())));
-            let once = everything.is_some() || sampled;
             if once || none || self.watch.over() {
                 return (rules, saturation);
             }
+        }
+    }
+
+    /// The pairs of links, where all of them are prefixes to be counted, nominated or not.
+    fn everything<'c>(&self, length: usize, costs: Option<&'c Costs>) -> Option<&'c Costs> {
+        costs.filter(|_| length == 3 && !matches!(self.options.budget, MiningBudget::Samples(_)))
+    }
+
+    /// Whether one round of nomination says all that is to be counted at this length.
+    fn is_known_at_once(&self, length: usize, costs: Option<&Costs>) -> bool {
+        matches!(self.options.budget, MiningBudget::Samples(_)) || self.everything(length, costs).is_some()
+    }
+
+    /// What is to be counted after one more round of nomination, except what is `done`.
+    fn tasks(
+        &self,
+        nominations: &mut Nominations,
+        done: &Map<Vec<Link>, ()>,
+        costs: Option<&Costs>,
+    ) -> Vec<Task> {
+        let everything = self.everything(nominations.length(), costs);
+        let walks = match self.options.budget {
+            MiningBudget::Samples(samples) => samples,
+            // Where all is counted whatever walks say, and however long it takes, no order is better.
+            MiningBudget::Saturation if everything.is_some() => 0,
+            MiningBudget::Seconds(_) | MiningBudget::Saturation => ROUND,
+        };
+        nominations.walk(self.reach, walks, &|| self.watch.over());
+        match everything {
+            Some(costs) => self.all_tasks(nominations, costs),
+            None => self.nominated_tasks(nominations, done, costs),
         }
     }
 

@@ -9,6 +9,7 @@
 
 mod acyclic;
 mod cyclic;
+mod list;
 mod nominate;
 mod order;
 mod select;
@@ -17,6 +18,7 @@ mod shares;
 mod tests;
 
 pub(super) use acyclic::adds;
+pub(super) use list::TaskList;
 pub use select::Keep;
 pub use shares::PartialTally;
 
@@ -123,6 +125,24 @@ impl MineOptions {
         number("unseen", self.unseen, 0.0..)?;
         number("min_confidence", self.min_confidence, 0.0..=1.0)
     }
+
+    /// Whether they make sense with this graph too.
+    pub(super) fn check_with(&self, graph: &Graph) -> Result<(), WrongValue> {
+        self.check()?;
+        if let Some(relation) = self.heads.iter().find(|relation| relation.index() >= graph.relations()) {
+            let expected = format!("numbers of relations, below {}", graph.relations());
+            expect(false, "heads", &expected, relation.0)?;
+        }
+        Ok(())
+    }
+
+    /// Whether what is mined depends on nothing but the graph and the options.
+    pub(super) fn check_repeatable(&self) -> Result<(), WrongValue> {
+        let MiningBudget::Seconds(seconds) = self.budget else { return Ok(()) };
+        let repeatable =
+            "a number of samples, or mining to saturation: what a clock decides is not repeatable";
+        expect(false, "seconds", repeatable, seconds)
+    }
 }
 
 /// The result of mining.
@@ -171,12 +191,23 @@ pub fn mine_shard(
     shard: Shard,
     progress: &dyn Progress,
 ) -> Result<MinedShard, RuleError> {
-    if let MiningBudget::Seconds(seconds) = options.budget {
-        let repeatable =
-            "a number of samples, or mining to saturation: what a clock decides is not repeatable";
-        expect(false, "seconds", repeatable, seconds)?;
-    }
+    options.check_repeatable()?;
     mine_part(graph, options, shard, progress)
+}
+
+/// The same of a graph that is indexed already; `lists` are those of the [`TaskList`]s that the options ask for.
+pub(super) fn mine_indexed(
+    reach: &Reach,
+    lists: &[TaskList],
+    options: &MineOptions,
+    shard: Shard,
+    progress: &dyn Progress,
+) -> Result<MinedShard, RuleError> {
+    options.check_repeatable()?;
+    options.check_with(reach.graph())?;
+    let watch = Watch::new(None, progress);
+    progress.begin("mining", "prefixes", None);
+    Ok(mine_in(reach, lists, options, shard, &watch))
 }
 
 /// For every link, whether it may be a head.
@@ -208,11 +239,7 @@ fn mine_part(
     shard: Shard,
     progress: &dyn Progress,
 ) -> Result<MinedShard, RuleError> {
-    options.check()?;
-    if let Some(relation) = options.heads.iter().find(|relation| relation.index() >= graph.relations()) {
-        let expected = format!("numbers of relations, below {}", graph.relations());
-        expect(false, "heads", &expected, relation.0)?;
-    }
+    options.check_with(graph)?;
     let deadline = match options.budget {
         // A deadline beyond the clock's range is no deadline.
         MiningBudget::Seconds(seconds) => {
@@ -221,17 +248,26 @@ fn mine_part(
         }
         MiningBudget::Samples(_) | MiningBudget::Saturation => None,
     };
-    let worth = options.worth(graph.links());
-    let watch =
-        Watch { deadline, progress, found: [const { AtomicU64::new(0) }; 3], counted: AtomicU64::new(0) };
+    let watch = Watch::new(deadline, progress);
     progress.begin("mining", "prefixes", None);
     let Some(reach) = Reach::unless(graph, options.distinct, &|| watch.over()) else {
         progress.end(&watch.figures(0.0));
         let mined = Mined { rules: Vec::new(), saturation: 0.0, interrupted: progress.interrupted() };
         return Ok(MinedShard { mined, partial: Vec::new() });
     };
+    Ok(mine_in(&reach, &[], options, shard, &watch))
+}
+
+fn mine_in(
+    reach: &Reach,
+    lists: &[TaskList],
+    options: &MineOptions,
+    shard: Shard,
+    watch: &Watch<'_>,
+) -> MinedShard {
+    let worth = options.worth(reach.graph().links());
     let partial = Mutex::default();
-    let miner = Miner { reach: &reach, options, worth: &worth, watch: &watch, shard, partial: &partial };
+    let miner = Miner { reach, options, worth: &worth, watch, shard, lists, partial: &partial };
     let wants = |of: RuleType| options.types.contains(&of);
     let mut rules = Vec::new();
     let mut saturation = 1.0_f64;
@@ -252,14 +288,14 @@ fn mine_part(
         take(miner.long_acyclic());
     }
     sort_by_confidence(&mut rules, options.unseen);
-    progress.end(&watch.figures(saturation));
-    let mined = Mined { rules, saturation, interrupted: progress.interrupted() };
+    watch.progress.end(&watch.figures(saturation));
+    let mined = Mined { rules, saturation, interrupted: watch.progress.interrupted() };
     let mut partial = partial.into_inner().unwrap_or_else(PoisonError::into_inner);
     // A prefix may have been cut into several pieces of the same part; threads end with them in any order.
     let key =
         |tally: &PartialTally| (tally.prefix.clone(), tally.last, tally.predicted, tally.correct.clone());
     partial.sort_by_cached_key(key);
-    Ok(MinedShard { mined, partial })
+    MinedShard { mined, partial }
 }
 
 /// Everything that the stages of mining share.
@@ -271,6 +307,8 @@ struct Miner<'a> {
     watch: &'a Watch<'a>,
     /// Whose work is done.
     shard: Shard,
+    /// What is to be counted, as far as somebody has listed it.
+    lists: &'a [TaskList],
     /// What was counted of bodies that several shards share.
     partial: &'a Mutex<Vec<PartialTally>>,
 }
@@ -311,7 +349,12 @@ struct Watch<'a> {
     counted: AtomicU64,
 }
 
-impl Watch<'_> {
+impl<'a> Watch<'a> {
+    fn new(deadline: Option<Instant>, progress: &'a dyn Progress) -> Self {
+        let found = [const { AtomicU64::new(0) }; 3];
+        Self { deadline, progress, found, counted: AtomicU64::new(0) }
+    }
+
     /// Whether it is time to stop.
     fn over(&self) -> bool {
         self.progress.interrupted()

@@ -8,7 +8,8 @@ use crate::graph::{EntityId, Link};
 use crate::rule::Map;
 use crate::rule::clause::reversed_path;
 use crate::rule::count::is_canonical;
-use crate::rule::reach::Reach;
+use crate::rule::reach::{Neighbour, Reach};
+use bytemuck::{Pod, Zeroable};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
@@ -22,8 +23,9 @@ const CHUNK: u64 = 1024;
 const PRIOR: f64 = 2000.0;
 
 /// What the walks say about one prefix.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Promise {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(in crate::rule) struct Promise {
     /// Walks that followed it.
     pub walks: u64,
     /// Closings found after it.
@@ -46,6 +48,13 @@ impl Promise {
     pub fn density(&self, typical: f64) -> f64 {
         (self.worth as f64 + PRIOR * typical) / (self.edges as f64 + PRIOR)
     }
+}
+
+/// Yield per work over all of `promises`.
+pub(super) fn typical(promises: impl Iterator<Item = Promise>) -> f64 {
+    let mut all = Promise::default();
+    promises.for_each(|promise| all.add(promise));
+    all.worth as f64 / all.edges.max(1) as f64
 }
 
 /// All prefixes that walks have followed.
@@ -77,9 +86,12 @@ impl Nominations {
 
     /// Yield per work over all walks.
     pub fn typical(&self) -> f64 {
-        let mut all = Promise::default();
-        self.promises.values().for_each(|&promise| all.add(promise));
-        all.worth as f64 / all.edges.max(1) as f64
+        typical(self.promises.values().copied())
+    }
+
+    /// How many links the bodies have.
+    pub fn length(&self) -> usize {
+        self.length
     }
 
     /// Makes `walks` more walks.
@@ -139,7 +151,7 @@ impl Nominations {
         let mut trail = [source; 32];
         for step in 1..self.length {
             let edges = reach.neighbours(trail[step - 1]);
-            let (target, link) = edges[random.random_range(0..edges.len())];
+            let Neighbour { target, link } = edges[random.random_range(0..edges.len())];
             if reach.distinct() && trail[..step].contains(&target) {
                 return None;
             }
@@ -163,18 +175,18 @@ fn close(
     promises.entry_ref(prefix).or_default().add(walked);
     let (mut i, mut j) = (0, 0);
     while i < from.len() && j < onward.len() {
-        let (a, b) = (from[i].0, onward[j].0);
+        let (a, b) = (from[i].target, onward[j].target);
         if a < b {
-            i += 1 + from[i + 1..].partition_point(|&(entity, _)| entity < b).min(from.len() - i - 1);
+            i += 1 + from[i + 1..].partition_point(|edge| edge.target < b).min(from.len() - i - 1);
             continue;
         }
         if b < a {
-            j += 1 + onward[j + 1..].partition_point(|&(entity, _)| entity < a).min(onward.len() - j - 1);
+            j += 1 + onward[j + 1..].partition_point(|edge| edge.target < a).min(onward.len() - j - 1);
             continue;
         }
-        let heads = from[i..].iter().take_while(|&&(entity, _)| entity == a).count();
-        while j < onward.len() && onward[j].0 == a {
-            let last = onward[j].1;
+        let heads = from[i..].iter().take_while(|edge| edge.target == a).count();
+        while j < onward.len() && onward[j].target == a {
+            let last = onward[j].link;
             let worth = heads as u64 * WHOLE / reach.targets(last, end).len() as u64;
             let hit = Promise { hits: heads as u64, worth, ..Promise::default() };
             if is_canonical(prefix, last) {

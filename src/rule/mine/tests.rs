@@ -254,7 +254,7 @@ fn what_costs_too_much_to_list_is_asked_for_one_by_one() {
     let reach = Reach::new(&graph, true);
     let worth = Worth { support: 1, confidence: 0.0, unseen: UNSEEN, heads: vec![true; graph.links()] };
     let check = |progress: &dyn Progress, test: &dyn Fn(Miner<'_>)| {
-        let watch = Watch { deadline: None, progress, found: Default::default(), counted: AtomicU64::new(0) };
+        let watch = Watch::new(None, progress);
         let partial = Mutex::default();
         let shard = Shard::WHOLE;
         test(Miner {
@@ -263,6 +263,7 @@ fn what_costs_too_much_to_list_is_asked_for_one_by_one() {
             worth: &worth,
             watch: &watch,
             shard,
+            lists: &[],
             partial: &partial,
         });
     };

@@ -1,0 +1,220 @@
+//! Files of arrays that are mapped instead of read: opening one costs a look at its bytes, and all processes of a machine
+//! share the memory.
+//!
+//! A file is a magic number, the length of its header, the header as JSON (what the arrays are, how long each is, and a
+//! checksum of their bytes), and the arrays, each at a multiple of 64 bytes, as this machine lays numbers out in memory.
+
+use super::GraphError;
+use super::array::{Array, MappedBytes};
+use crate::aside::write_aside;
+use bytemuck::Pod;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// The first number of a file. Where numbers are laid out the other way round, it is another.
+const MAGIC: u64 = u64::from_le_bytes(*b"rgarray1");
+/// Where an array may begin.
+const ALIGNED: usize = 64;
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    about: Value,
+    /// In bytes.
+    lengths: Vec<usize>,
+    sum: u64,
+}
+
+/// Arrays on their way into a file, in an order that the reader knows.
+#[derive(Default)]
+pub struct ArrayWriter<'a>(Vec<&'a [u8]>);
+
+impl<'a> ArrayWriter<'a> {
+    /// One more.
+    pub fn add<T: Pod>(&mut self, values: &'a [T]) {
+        self.0.push(bytemuck::cast_slice(values));
+    }
+
+    /// Writes the file; `about` is whatever the reader has to know beside the arrays.
+    ///
+    /// # Errors
+    /// If it cannot be written. Nothing partial remains then.
+    pub fn write(self, path: &Path, about: &impl Serialize) -> Result<(), GraphError> {
+        let about = serde_json::to_value(about).expect("plain data");
+        let sum = self.0.iter().fold(0, |sum, bytes| sum_of(bytes, sum));
+        let lengths = self.0.iter().map(|bytes| bytes.len()).collect();
+        let header = serde_json::to_vec(&Header { about, lengths, sum }).expect("plain data");
+        let written = write_aside(path, |out| {
+            let mut place = 0;
+            let numbers = [MAGIC, header.len() as u64];
+            let start: [&[u8]; 2] = [bytemuck::cast_slice(&numbers), &header];
+            for bytes in start {
+                out.write_all(bytes)?;
+                place += bytes.len();
+            }
+            for bytes in self.0 {
+                out.write_all(&[0; ALIGNED][..place.next_multiple_of(ALIGNED) - place])?;
+                out.write_all(bytes)?;
+                place = place.next_multiple_of(ALIGNED) + bytes.len();
+            }
+            Ok(())
+        });
+        written.map_err(GraphError::writing(path))
+    }
+}
+
+/// A file of arrays, mapped.
+pub struct ArrayReader {
+    path: PathBuf,
+    bytes: MappedBytes,
+    about: Value,
+    /// In bytes, of the arrays that are left.
+    lengths: VecDeque<usize>,
+    /// Where the array before ends.
+    place: usize,
+}
+
+impl ArrayReader {
+    /// Maps the file at `path` and checks that it is whole.
+    ///
+    /// # Errors
+    /// If it cannot be read, is no such file or not whole.
+    pub fn open(path: &Path) -> Result<Self, GraphError> {
+        let damaged = |found: &str| GraphError::file(path, "a whole index", found);
+        let bytes = File::open(path).and_then(|file| MappedBytes::of(&file));
+        let bytes = bytes.map_err(GraphError::reading(path))?;
+        let number = |place: usize| bytes.array::<u64>(place..place + 8).map(|number| number[0]);
+        if number(0) != Some(MAGIC) {
+            return Err(damaged("something else"));
+        }
+        let end = number(8).and_then(|length| usize::try_from(length).ok()?.checked_add(16));
+        let header = end.and_then(|end| bytes.get(16..end)).ok_or_else(|| damaged("half of one"))?;
+        let Header { about, lengths, sum } =
+            serde_json::from_slice(header).map_err(|_| damaged("a damaged header"))?;
+        let place = 16 + header.len();
+        let arrays = lengths.len();
+        let all: VecDeque<usize> = lengths.into();
+        let mut reader = Self { path: path.to_owned(), bytes, about, lengths: all.clone(), place };
+        let found = (0..arrays).try_fold(0, |found, _| Ok(sum_of(&reader.next::<u8>()?, found)))?;
+        if found != sum {
+            return Err(damaged("other bytes than were written"));
+        }
+        Ok(Self { lengths: all, place, ..reader })
+    }
+
+    /// What was to be known beside the arrays.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub fn about<T: DeserializeOwned>(&self) -> Result<T, GraphError> {
+        let known = serde_json::from_value(self.about.clone());
+        known.map_err(|error| self.damaged(&format!("a header of another kind ({error})")))
+    }
+
+    /// The next array.
+    ///
+    /// # Errors
+    /// If there is none, or not of such values.
+    pub fn next<T: Pod>(&mut self) -> Result<Array<T>, GraphError> {
+        let array = self.lengths.pop_front().and_then(|length| {
+            let start = self.place.next_multiple_of(ALIGNED);
+            let end = start.checked_add(length)?;
+            self.place = end;
+            self.bytes.array(start..end)
+        });
+        array.ok_or_else(|| self.damaged("less than it says"))
+    }
+
+    /// The error that `found` is there instead of what was written.
+    pub fn damaged(&self, found: &str) -> GraphError {
+        GraphError::file(&self.path, "a whole index", found)
+    }
+}
+
+/// A checksum of `bytes` that goes on from `sum`: against accidents, at the speed of memory.
+pub(super) fn sum_of(bytes: &[u8], sum: u64) -> u64 {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mixed = |lane: u64, word: u64| (lane ^ word).wrapping_mul(ODD).rotate_left(29);
+    let (words, rest) = bytes.as_chunks::<8>();
+    let (blocks, after) = words.as_chunks::<4>();
+    // Four at a time, since one multiplication waits for the one before it.
+    let [mut a, mut b, mut c, mut d] = [sum, 1, 2, 3];
+    for block in blocks {
+        a = mixed(a, u64::from_le_bytes(block[0]));
+        b = mixed(b, u64::from_le_bytes(block[1]));
+        c = mixed(c, u64::from_le_bytes(block[2]));
+        d = mixed(d, u64::from_le_bytes(block[3]));
+    }
+    for &word in after {
+        a = mixed(a, u64::from_le_bytes(word));
+    }
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    [u64::from_le_bytes(last), b, c, d, bytes.len() as u64].into_iter().fold(a, mixed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(path: &Path) -> Vec<u8> {
+        let mut arrays = ArrayWriter::default();
+        arrays.add(&[1u64, 2, 3]);
+        arrays.add::<u32>(&[]);
+        arrays.add(&[7u32, 8, 9, 10, 11]);
+        arrays.write(path, &"three arrays").unwrap();
+        std::fs::read(path).unwrap()
+    }
+
+    #[test]
+    fn arrays_are_mapped_as_they_were_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.index");
+        written(&path);
+        let mut reader = ArrayReader::open(&path).unwrap();
+        assert_eq!(reader.about::<String>().unwrap(), "three arrays");
+        assert!(reader.about::<u32>().is_err());
+        let numbers = reader.next::<u64>().unwrap();
+        assert_eq!((&numbers[..], &reader.next::<u32>().unwrap()[..]), (&[1, 2, 3][..], &[][..]));
+        assert_eq!(reader.next::<u32>().unwrap()[..], [7, 8, 9, 10, 11]);
+        assert!(reader.next::<u32>().is_err());
+        // The file may be gone, and the reader with it.
+        std::fs::remove_file(&path).unwrap();
+        drop(reader);
+        assert_eq!(numbers.clone()[..], [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_file_that_was_cut_off_or_changed_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.index");
+        let whole = written(&path);
+        for length in 0..whole.len() {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            assert!(ArrayReader::open(&path).is_err(), "{length} bytes of {}", whole.len());
+        }
+        let mut changed = whole.clone();
+        *changed.last_mut().unwrap() ^= 1;
+        std::fs::write(&path, changed).unwrap();
+        let error = ArrayReader::open(&path).err().unwrap().to_string();
+        assert!(error.contains("expected a whole index, found other bytes"), "{error}");
+        assert!(ArrayReader::open(&folder.path().join("nowhere.index")).is_err());
+    }
+
+    #[test]
+    fn sums_differ_by_any_byte_and_by_length() {
+        let bytes: Vec<u8> = (0..75).collect();
+        let sum = sum_of(&bytes, 0);
+        for at in 0..bytes.len() {
+            let mut other = bytes.clone();
+            other[at] ^= 0x80;
+            assert_ne!(sum_of(&other, 0), sum, "{at}");
+        }
+        assert_ne!(sum_of(&bytes[..74], 0), sum);
+        assert_ne!(sum_of(&[0; 3], 0), sum_of(&[0; 4], 0));
+        assert_ne!(sum_of(&bytes, 1), sum);
+    }
+}

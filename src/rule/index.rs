@@ -1,0 +1,167 @@
+//! The graph as the miner walks it, with the list of what is to be counted, in a file that is mapped.
+//!
+//! Reading data, indexing it and listing the work takes a process longer than counting a small part of it. Processes that
+//! share the counting make this once; then each begins at once, and those of one machine share the memory. The file
+//! belongs to one work: data, settings and version are noted in it.
+
+use super::mine::{MineOptions, MinedShard, TaskList, mine_indexed};
+use super::reach::Reach;
+use super::{RuleError, RuleType};
+use crate::graph::{ArrayReader, ArrayWriter, Graph, Names, Vocabulary};
+use crate::progress::Progress;
+use crate::shard::{Shard, difference};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What an index was made from.
+#[derive(Serialize, Deserialize)]
+struct About {
+    version: String,
+    /// What the files of the data were, as [`stamp`](crate::graph::stamp) has it.
+    source: String,
+    /// The checksum of the data.
+    data: String,
+    relations: Vec<String>,
+    options: MineOptions,
+    /// Of the bodies whose prefixes are listed.
+    lengths: Vec<usize>,
+}
+
+/// An index, mapped.
+pub struct MiningIndex {
+    path: PathBuf,
+    about: About,
+    names: Names,
+    reach: Reach,
+    lists: Vec<TaskList>,
+}
+
+impl MiningIndex {
+    /// Indexes `graph` for what `options` ask for, into the file at `path`; false if the user interrupts. `source` and
+    /// `data` tell which data it is of.
+    ///
+    /// # Errors
+    /// If the options make no sense or depend on the clock, or the file cannot be written.
+    pub fn write(
+        path: &Path,
+        [source, data]: [&str; 2],
+        names: &Names,
+        graph: &Arc<Graph>,
+        options: &MineOptions,
+        progress: &dyn Progress,
+    ) -> Result<bool, RuleError> {
+        options.check_repeatable()?;
+        options.check_with(graph)?;
+        let reach = Reach::unless(graph, options.distinct, &|| progress.interrupted());
+        let Some(reach) = reach else { return Ok(false) };
+        let Some(lists) = TaskList::all(&reach, options, progress) else { return Ok(false) };
+        let (text, ends) = entity_names(names, options);
+        let mut arrays = ArrayWriter::default();
+        arrays.add(text.as_bytes());
+        arrays.add(&ends);
+        reach.write(&mut arrays);
+        lists.iter().for_each(|list| list.write(&mut arrays));
+        let about = About {
+            version: crate::VERSION.to_owned(),
+            source: source.to_owned(),
+            data: data.to_owned(),
+            relations: names.relations.iter().map(str::to_owned).collect(),
+            options: options.clone(),
+            lengths: lists.iter().map(|list| list.length).collect(),
+        };
+        arrays.write(path, &about)?;
+        Ok(true)
+    }
+
+    /// Maps the index at `path`, which is to be of the data that `source` tells; of any, if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be read, is damaged, or of another version or other data.
+    pub fn open(path: &Path, source: Option<&str>) -> Result<Self, RuleError> {
+        let mut file = ArrayReader::open(path)?;
+        let about: About = file.about()?;
+        let differs = |what: String| RuleError::Index { path: path.to_owned(), what };
+        if about.version != crate::VERSION {
+            return Err(differs(format!(
+                "made by version {}, this is version {}",
+                about.version,
+                crate::VERSION
+            )));
+        }
+        if source.is_some_and(|source| source != about.source) {
+            return Err(differs(
+                "made from other data, or from data that was read in another way".to_owned(),
+            ));
+        }
+        let (text, ends) = (file.next::<u8>()?, file.next::<u64>()?);
+        let entities = vocabulary(&text, &ends).ok_or_else(|| file.damaged("names that are none"))?;
+        let relations: Vocabulary = about.relations.iter().map(String::as_str).collect();
+        let reach = Reach::mapped(relations.len(), about.options.distinct, &mut file)?;
+        let lists = about.lengths.iter().map(|&length| TaskList::mapped(length, &mut file));
+        let lists = lists.collect::<Result<_, _>>()?;
+        let names = Names { entities, relations, ..Names::default() };
+        Ok(Self { path: path.to_owned(), about, names, reach, lists })
+    }
+
+    /// Checks that it was made for these options.
+    ///
+    /// # Errors
+    /// If it was not; the message names one that differs.
+    pub fn expect(&self, options: &MineOptions) -> Result<(), RuleError> {
+        let value = |options| serde_json::to_value(options).expect("options are plain data");
+        match difference(&value(&self.about.options), &value(options), "") {
+            None => Ok(()),
+            Some((key, made, asked)) => {
+                let what = format!("made for {key} = {made}, but {asked} is asked for");
+                Err(RuleError::Index { path: self.path.clone(), what })
+            }
+        }
+    }
+
+    /// The names of relations, and those of entities where rules may have constants.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// What it was made for.
+    pub fn options(&self) -> &MineOptions {
+        &self.about.options
+    }
+
+    /// The checksum of the data.
+    pub fn data(&self) -> &str {
+        &self.about.data
+    }
+
+    /// As [`mine_shard`](super::mine_shard) of the graph and the options that it was made for.
+    ///
+    /// # Errors
+    /// None that making it did not have.
+    pub fn mine_shard(&self, shard: Shard, progress: &dyn Progress) -> Result<MinedShard, RuleError> {
+        mine_indexed(&self.reach, &self.lists, &self.about.options, shard, progress)
+    }
+}
+
+/// The names of entities, one after another, and where each ends; nothing where no rule has a constant.
+fn entity_names(names: &Names, options: &MineOptions) -> (String, Vec<u64>) {
+    let (mut text, mut ends) = (String::new(), Vec::new());
+    if options.types.iter().any(|&of| of != RuleType::Cyclic) {
+        for name in names.entities.iter() {
+            text.push_str(name);
+            ends.push(text.len() as u64);
+        }
+    }
+    (text, ends)
+}
+
+fn vocabulary(text: &[u8], ends: &[u64]) -> Option<Vocabulary> {
+    let text = std::str::from_utf8(text).ok()?;
+    let mut start = 0;
+    let names = ends.iter().map(|&end| {
+        let name = text.get(start..usize::try_from(end).ok()?);
+        start = end as usize;
+        name
+    });
+    Vocabulary::distinct(names.collect::<Option<Vec<&str>>>()?).ok()
+}

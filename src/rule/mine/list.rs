@@ -1,0 +1,84 @@
+//! What is to be counted of longer bodies, listed once for all processes that share the counting.
+//!
+//! Only what is known before anything is counted can be listed: what a number of walks nominates, or all prefixes of two
+//! links. To saturation, bodies of four and more links are nominated round after round, by every process for itself.
+
+use super::cyclic::Task;
+use super::nominate::Promise;
+use super::{MineOptions, Miner, Watch};
+use crate::graph::{Array, ArrayReader, ArrayWriter, GraphError, Link};
+use crate::progress::Progress;
+use crate::rule::clause::RuleType;
+use crate::rule::reach::Reach;
+use crate::shard::Shard;
+use std::sync::Mutex;
+
+/// The prefixes of bodies of one length, ascending, with what counting each costs and promises.
+pub(in crate::rule) struct TaskList {
+    /// How many links the bodies have.
+    pub length: usize,
+    prefixes: Array<Link>,
+    costs: Array<u64>,
+    promises: Array<Promise>,
+}
+
+impl TaskList {
+    /// All lists that `options` ask for and that can be made before anything is counted; none once the user interrupts.
+    pub fn all(reach: &Reach, options: &MineOptions, progress: &dyn Progress) -> Option<Vec<Self>> {
+        let watch = Watch::new(None, progress);
+        let worth = options.worth(reach.graph().links());
+        let miner = Miner {
+            reach,
+            options,
+            worth: &worth,
+            watch: &watch,
+            shard: Shard::WHOLE,
+            lists: &[],
+            partial: &Mutex::default(),
+        };
+        let lists = match options.types.contains(&RuleType::Cyclic) {
+            true => miner.lists(),
+            false => Vec::new(),
+        };
+        (!watch.over()).then_some(lists)
+    }
+
+    pub fn new(length: usize, mut tasks: Vec<Task>) -> Self {
+        tasks.sort_unstable_by(|a, b| a.prefix.cmp(&b.prefix));
+        Self {
+            length,
+            prefixes: tasks.iter().flat_map(|task| task.prefix.iter().copied()).collect::<Vec<_>>().into(),
+            costs: tasks.iter().map(|task| task.cost).collect::<Vec<_>>().into(),
+            promises: tasks.iter().map(|task| task.promise).collect::<Vec<_>>().into(),
+        }
+    }
+
+    /// The tasks that are listed.
+    pub(super) fn tasks(&self) -> Vec<Task> {
+        let prefixes = self.prefixes.chunks_exact(self.length - 1);
+        let listed = prefixes.zip(self.costs.iter()).zip(self.promises.iter());
+        let task = |((prefix, &cost), &promise): ((&[Link], _), _)| Task {
+            promise,
+            ..Task::new(prefix.to_vec(), cost)
+        };
+        listed.map(task).collect()
+    }
+
+    /// Adds its arrays to a file.
+    pub fn write<'a>(&'a self, out: &mut ArrayWriter<'a>) {
+        out.add(&self.prefixes);
+        out.add(&self.costs);
+        out.add(&self.promises);
+    }
+
+    /// What was [written](Self::write) for bodies of `length` links.
+    pub fn mapped(length: usize, file: &mut ArrayReader) -> Result<Self, GraphError> {
+        let (prefixes, costs, promises) = (file.next()?, file.next()?, file.next()?);
+        let list = Self { length, prefixes, costs, promises };
+        let links = length.checked_sub(1).and_then(|links| list.costs.len().checked_mul(links));
+        match list.costs.len() == list.promises.len() && links == Some(list.prefixes.len()) {
+            true => Ok(list),
+            false => Err(file.damaged("prefixes without costs")),
+        }
+    }
+}
