@@ -183,13 +183,14 @@ fn begin<'a>(
         stages.mark_stale(Stage::ALL.map(Stage::name))?;
         directory.remove(RESULTS)?;
     }
+    // First of all files: a folder that has others and not this one is taken for somebody else's.
+    manifest.write(directory)?;
+    directory.write(CONFIG, settings.as_bytes())?;
     // What was learnt has to be known when the data has become another. The second learning has that of the first,
     // unless nobody else has it.
     if spec.source.is_kept() || (spec.first.is_none() && spec.source != Source::Demonstration) {
         snapshot::keep(directory, dataset, &manifest.checksum)?;
     }
-    manifest.write(directory)?;
-    directory.write(CONFIG, settings.as_bytes())?;
     Ok(stages)
 }
 

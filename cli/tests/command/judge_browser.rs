@@ -92,9 +92,9 @@ impl Judge {
         self.sided += usize::from(wish < 2);
         self.repeats += usize::from(self.verdicts.insert(*item, wish).is_some());
         self.done += 1;
-        self.last = Instant::now();
         let next = format!("[String({}), 'done'].includes(document.body.dataset.at)", self.done);
         browser.wait(&next);
+        self.last = Instant::now();
     }
 }
 
