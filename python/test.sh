@@ -38,9 +38,10 @@ fi
 "$venv/bin/python" -c 'import ray' > /dev/null 2>&1 || "$venv/bin/pip" install --quiet --disable-pip-version-check "ray>=2.9" \
     || echo "Ray cannot be installed; its tests are skipped" >&2
 
-# Installed as `maturin develop` would, but built together with the workspace: cargo chooses the features of dependencies by
-# what is built together, so that maturin builds all of them once more. python/test_wheel.sh installs what maturin builds.
-cargo build --quiet --workspace
+# Installed as `maturin develop` would, but built together with the workspace and its tests: cargo chooses the features of
+# dependencies by what is built together, so that everything else would be built once more. python/test_wheel.sh installs
+# what maturin builds.
+cargo build --quiet --workspace --lib --tests
 cp target/debug/lib_ruleguider.so python/ruleguider/_ruleguider.abi3.so
 echo "$PWD/python" > "$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/ruleguider.pth"
 printf '#!%s\nimport sys\nfrom ruleguider._command import main\nsys.exit(main())\n' "$venv/bin/python" > "$venv/bin/ruleguider"

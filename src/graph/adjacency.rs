@@ -62,7 +62,7 @@ impl Adjacency {
 
     /// Those that were written.
     pub(super) fn mapped(file: &mut ArrayReader) -> Result<Self, GraphError> {
-        let (starts, edges) = (file.next()?, file.next()?);
+        let (starts, edges) = (file.array()?, file.array()?);
         let adjacency = Self { starts, edges };
         match adjacency.starts.last() {
             Some(&end) if end == adjacency.edges.len() as u64 => Ok(adjacency),

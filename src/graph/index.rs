@@ -95,9 +95,9 @@ impl Graph {
     /// If the file holds something else.
     pub fn mapped(relations: usize, file: &mut ArrayReader) -> Result<Self, GraphError> {
         let adjacency = Adjacency::mapped(file)?;
-        let (rows, pairs) = (file.next()?, file.next()?);
+        let (rows, pairs) = (file.array()?, file.array()?);
         let links =
-            LinkIndex { rows, pairs, sources: file.next()?, starts: file.next()?, targets: file.next()? };
+            LinkIndex { rows, pairs, sources: file.array()?, starts: file.array()?, targets: file.array()? };
         match links.fits(Link::count(relations)) {
             true => Ok(Self { relations, adjacency, links }),
             false => Err(file.damaged("links without pairs")),

@@ -98,7 +98,7 @@ impl ArrayReader {
         let arrays = lengths.len();
         let all: VecDeque<usize> = lengths.into();
         let mut reader = Self { path: path.to_owned(), bytes, about, lengths: all.clone(), place };
-        let found = (0..arrays).try_fold(0, |found, _| Ok(sum_of(&reader.next::<u8>()?, found)))?;
+        let found = (0..arrays).try_fold(0, |found, _| Ok(sum_of(&reader.array::<u8>()?, found)))?;
         if found != sum {
             return Err(damaged("other bytes than were written"));
         }
@@ -118,7 +118,7 @@ impl ArrayReader {
     ///
     /// # Errors
     /// If there is none, or not of such values.
-    pub fn next<T: Pod>(&mut self) -> Result<Array<T>, GraphError> {
+    pub fn array<T: Pod>(&mut self) -> Result<Array<T>, GraphError> {
         let array = self.lengths.pop_front().and_then(|length| {
             let start = self.place.next_multiple_of(ALIGNED);
             let end = start.checked_add(length)?;
@@ -177,10 +177,10 @@ mod tests {
         let mut reader = ArrayReader::open(&path).unwrap();
         assert_eq!(reader.about::<String>().unwrap(), "three arrays");
         assert!(reader.about::<u32>().is_err());
-        let numbers = reader.next::<u64>().unwrap();
-        assert_eq!((&numbers[..], &reader.next::<u32>().unwrap()[..]), (&[1, 2, 3][..], &[][..]));
-        assert_eq!(reader.next::<u32>().unwrap()[..], [7, 8, 9, 10, 11]);
-        assert!(reader.next::<u32>().is_err());
+        let numbers = reader.array::<u64>().unwrap();
+        assert_eq!((&numbers[..], &reader.array::<u32>().unwrap()[..]), (&[1, 2, 3][..], &[][..]));
+        assert_eq!(reader.array::<u32>().unwrap()[..], [7, 8, 9, 10, 11]);
+        assert!(reader.array::<u32>().is_err());
         // The file may be gone, and the reader with it.
         std::fs::remove_file(&path).unwrap();
         drop(reader);

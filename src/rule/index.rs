@@ -94,7 +94,7 @@ impl MiningIndex {
                 "made from other data, or from data that was read in another way".to_owned(),
             ));
         }
-        let (text, ends) = (file.next::<u8>()?, file.next::<u64>()?);
+        let (text, ends) = (file.array::<u8>()?, file.array::<u64>()?);
         let entities = vocabulary(&text, &ends).ok_or_else(|| file.damaged("names that are none"))?;
         let relations: Vocabulary = about.relations.iter().map(String::as_str).collect();
         let reach = Reach::mapped(relations.len(), about.options.distinct, &mut file)?;

@@ -104,9 +104,9 @@ impl Reach {
     pub fn mapped(relations: usize, distinct: bool, file: &mut ArrayReader) -> Result<Self, GraphError> {
         let graph = Arc::new(Graph::mapped(relations, file)?);
         let stride = graph.entities().div_ceil(64);
-        let (blocks, link_rows) = (file.next()?, file.next()?);
-        let (sources, starts, targets) = (file.next()?, file.next()?, file.next()?);
-        let (neighbour_starts, neighbours) = (file.next()?, file.next()?);
+        let (blocks, link_rows) = (file.array()?, file.array()?);
+        let (sources, starts, targets) = (file.array()?, file.array()?, file.array()?);
+        let (neighbour_starts, neighbours) = (file.array()?, file.array()?);
         let reach = Self {
             graph,
             distinct,

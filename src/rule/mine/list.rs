@@ -73,7 +73,7 @@ impl TaskList {
 
     /// What was [written](Self::write) for bodies of `length` links.
     pub fn mapped(length: usize, file: &mut ArrayReader) -> Result<Self, GraphError> {
-        let (prefixes, costs, promises) = (file.next()?, file.next()?, file.next()?);
+        let (prefixes, costs, promises) = (file.array()?, file.array()?, file.array()?);
         let list = Self { length, prefixes, costs, promises };
         let links = length.checked_sub(1).and_then(|links| list.costs.len().checked_mul(links));
         match list.costs.len() == list.promises.len() && links == Some(list.prefixes.len()) {
