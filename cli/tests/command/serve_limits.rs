@@ -47,10 +47,10 @@ fn flood() -> Value {
     json!({"queries": vec![one; 40_000], "top": 1000})
 }
 
-/// A client that has sent a flood of queries and reads nothing.
-fn slow_reader(server: &Server) -> Client {
+/// A client that has sent queries and reads nothing yet.
+fn slow_reader(server: &Server, queries: &Value) -> Client {
     let mut client = server.client();
-    let body = flood().to_string();
+    let body = queries.to_string();
     let head = format!(
         "POST /api/v1/demo/predict HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
         server.address,
@@ -71,7 +71,7 @@ fn idle_and_slow_clients_hold_up_nobody() {
             client
         })
         .collect();
-    let slow: Vec<Client> = (0..8).map(|_| slow_reader(&server)).collect();
+    let slow: Vec<Client> = (0..8).map(|_| slow_reader(&server, &flood())).collect();
     server.until("the slow ones have places", || server.metric("ruleguider_work_waiting") >= 8.0);
     server.until("none of them holds a worker", || server.metric("ruleguider_work_running") == 0.0);
     assert_eq!(server.get(&format!("/api/v1/demo/predict?{ASKED}")).status, 200);
@@ -86,7 +86,7 @@ fn idle_and_slow_clients_hold_up_nobody() {
 #[test]
 fn more_questions_than_places_are_told_to_come_back() {
     let server = Server::start(&["demo", "--waiting", "1"]);
-    let slow = slow_reader(&server);
+    let slow = slow_reader(&server, &flood());
     server.until("the place is taken", || server.metric("ruleguider_work_waiting") == 1.0);
     let refused = server.get(&format!("/api/v1/demo/predict?{ASKED}"));
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
@@ -110,16 +110,8 @@ fn work_that_takes_too_long_is_stopped() {
 #[test]
 fn it_ends_what_was_begun_and_then_itself() {
     let mut server = Server::start(&["demo"]);
-    let mut client = server.client();
     let one = json!({"subject": "Ilse_Hagenthal", "relation": "cousin_of"});
-    let body = json!({"queries": vec![one; 300], "top": 100}).to_string();
-    let head = format!(
-        "POST /api/v1/demo/predict HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-        server.address,
-        body.len()
-    );
-    client.send(head.as_bytes());
-    client.send(body.as_bytes());
+    let mut client = slow_reader(&server, &json!({"queries": vec![one; 300], "top": 100}));
     server.until("it is at work", || server.metric("ruleguider_work_waiting") == 1.0);
     server.terminate();
     server.until("nobody is let in", || std::net::TcpStream::connect(&server.address).is_err());
