@@ -85,7 +85,7 @@ const REASONER_TRAIT: [&str; 4] = ["Reasoner", "ReasonerError", "Answers", "Scor
 const PRINTING: [&str; 5] = ["println", "print", "eprintln", "eprint", "dbg"];
 
 /// Crates that only the room of tensors may name.
-const TENSOR_CRATES: [&str; 2] = ["cudarc", "gemm"];
+const TENSOR_CRATES: [&str; 3] = ["cudarc", "gemm_common", "gemm_f32"];
 
 #[derive(Debug, PartialEq)]
 struct Token {

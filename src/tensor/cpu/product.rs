@@ -1,4 +1,4 @@
-//! Matrix products on the CPU: the only place that calls `gemm`.
+//! Matrix products on the CPU: the only place that calls `gemm`, of which the part for 32-bit floats is enough.
 //!
 //! The output is cut into blocks by its shape alone and each block is one product on one thread, so the
 //! order of additions, and with it every bit, is the same for any number of threads.
@@ -103,29 +103,36 @@ unsafe fn multiply(
     right: Matrix,
     accumulate: bool,
 ) {
+    let inner = left.columns;
+    // The kernel writes columns. The output has rows, one after the other, so it is given everything transposed.
+    let (first, from, second, to, steps) = match width > 1 {
+        true => (right.transposed(), columns.clone(), left.transposed(), rows.clone(), [width, 1]),
+        false => (left, rows.clone(), right, columns.clone(), [1, width]),
+    };
+    let multiply = gemm_f32::gemm::f32::get_gemm_fn();
     // SAFETY: the caller vouches for the output; both inputs hold all elements that their sizes promise
     // (checked by `Matrix::new`).
     unsafe {
-        gemm::gemm(
-            rows.len(),
-            columns.len(),
-            left.columns,
+        multiply(
+            from.len(),
+            to.len(),
+            inner,
             out.add(rows.start * width + columns.start),
-            1,
-            width as isize,
+            steps[0] as isize,
+            steps[1] as isize,
             accumulate,
-            left.data.as_ptr().add(rows.start * left.row_step),
-            left.column_step as isize,
-            left.row_step as isize,
-            right.data.as_ptr().add(columns.start * right.column_step),
-            right.column_step as isize,
-            right.row_step as isize,
+            first.data.as_ptr().add(from.start * first.row_step),
+            first.column_step as isize,
+            first.row_step as isize,
+            second.data.as_ptr().add(to.start * second.column_step),
+            second.column_step as isize,
+            second.row_step as isize,
             1.0,
             1.0,
             false,
             false,
             false,
-            gemm::Parallelism::None,
+            gemm_common::Parallelism::None,
         );
     }
 }
