@@ -35,6 +35,9 @@ pub const ODDS: usize = 0;
 /// that are the same for all answers of a query.
 pub const SIGNS: [i8; FEATURES] = [1, -1, -1, 1, -1, 0, 0, 0, 0, 0, 0];
 
+/// How many features, the first ones, are an answer's own; the others are the same for all answers of a query.
+pub const OWN: usize = 5;
+
 /// Shares are clamped to this distance from 0 and 1.
 const SURE: f64 = 1e-4;
 
@@ -111,6 +114,7 @@ mod tests {
         assert_eq!(places, [1.0, 2.5, 2.5, 4.0]);
         let rows: Vec<FeatureRow> = scores.iter().map(|&score| compared.row(score)).collect();
         assert_eq!(rows[1], rows[2]);
+        assert!(SIGNS[..OWN].iter().all(|&sign| sign != 0) && SIGNS[OWN..].iter().all(|&sign| sign == 0));
         for pair in rows.windows(2) {
             for ((before, after), sign) in pair[0].iter().zip(&pair[1]).zip(SIGNS) {
                 match sign {

@@ -5,7 +5,7 @@
 //! step is halved until the loss falls, so it always ends. Sums are taken in the order of the observations: the same
 //! observations give the same weights to the last digit.
 
-use super::features::{FEATURES, FeatureRow, ODDS, SIGNS, share_of};
+use super::features::{FEATURES, FeatureRow, ODDS, OWN, SIGNS};
 use std::collections::BTreeMap;
 
 /// The penalty on the common weights of standardised features.
@@ -56,58 +56,109 @@ impl Weights {
         let [intercept, slope] = link.map_or([0.0; 2], |link| self.links[link]);
         self.intercept + intercept + common + slope * row[ODDS]
     }
+}
 
-    /// The penalised loss.
-    fn loss(&self, samples: &[Sample], pull: f64) -> f64 {
-        let data: f64 = samples
-            .iter()
-            .map(|sample| {
-                let odds = self.log_odds(&sample.row, Some(sample.link));
-                let own = softplus(if sample.is_true { -odds } else { odds });
-                sample.weight * own - sample.hidden * softplus(odds)
-            })
-            .sum();
-        let common: f64 = self.common.iter().map(|weight| weight * weight).sum();
-        let links: f64 = self.links.iter().flatten().map(|effect| effect * effect).sum();
-        data + 0.5 * RIDGE * common + 0.5 * pull * links
+/// Where weights put a sample.
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    /// Its log-odds.
+    odds: f64,
+    /// `e^-|odds|`, from which both the loss and the share are had: exponentials take most of the time here.
+    rest: f64,
+}
+
+impl Standing {
+    fn at(odds: f64) -> Self {
+        Self { odds, rest: (-odds.abs()).exp() }
+    }
+
+    /// `-ln` of the share of true ones and of that of false ones, without overflow.
+    fn surprises(self) -> [f64; 2] {
+        let both = self.rest.ln_1p();
+        [(-self.odds).max(0.0) + both, self.odds.max(0.0) + both]
+    }
+
+    /// The share of true ones.
+    fn share(self) -> f64 {
+        (if self.odds < 0.0 { self.rest } else { 1.0 }) / (1.0 + self.rest)
+    }
+
+    /// How far the sample's share is off, and how much its log-odds matter there: gradient and curvature.
+    fn pressure(self, sample: &Sample) -> (f64, f64) {
+        let share = self.share();
+        let off = share - f64::from(u8::from(sample.is_true));
+        let bend = (sample.weight - sample.hidden) * share * (1.0 - share);
+        (sample.weight * off - sample.hidden * share, bend.max(1e-6))
     }
 }
 
-/// `ln(1 + e^x)` without overflow.
-fn softplus(x: f64) -> f64 {
-    x.max(0.0) + (-x.abs()).exp().ln_1p()
+/// A place on the way down: weights, where they put each sample, and the penalised loss.
+struct Reached {
+    weights: Weights,
+    standings: Vec<Standing>,
+    loss: f64,
+}
+
+impl Reached {
+    fn by(weights: Weights, samples: &[Sample], pull: f64) -> Self {
+        let mut standings = Vec::with_capacity(samples.len());
+        let mut data = 0.0;
+        for sample in samples {
+            let standing = Standing::at(weights.log_odds(&sample.row, Some(sample.link)));
+            let [of_true, of_false] = standing.surprises();
+            data +=
+                sample.weight * if sample.is_true { of_true } else { of_false } - sample.hidden * of_false;
+            standings.push(standing);
+        }
+        let common: f64 = weights.common.iter().map(|weight| weight * weight).sum();
+        let links: f64 = weights.links.iter().flatten().map(|effect| effect * effect).sum();
+        let loss = data + 0.5 * RIDGE * common + 0.5 * pull * links;
+        Self { weights, standings, loss }
+    }
+
+    /// Takes a step, or the half of it, or the half of that, until the loss is less than before.
+    fn step(&mut self, samples: &[Sample], pull: f64, take: impl Fn(&mut Weights, f64)) {
+        for halved in 0..8 {
+            let mut tried = self.weights.clone();
+            take(&mut tried, 0.5f64.powi(halved));
+            keep_slopes(&mut tried);
+            let tried = Self::by(tried, samples, pull);
+            if tried.loss < self.loss {
+                *self = tried;
+                return;
+            }
+        }
+    }
 }
 
 /// Fits the weights to `samples` over `links` links; `pull` draws the links to what they have in common.
 pub fn fit(samples: &[Sample], links: usize, pull: f64) -> Weights {
     let total: f64 = samples.iter().map(|sample| sample.weight).sum();
     let trues: f64 = samples.iter().filter(|sample| sample.is_true).map(|sample| sample.weight).sum();
-    let mut weights = Weights {
+    let weights = Weights {
         intercept: ((trues + 0.5) / (total - trues + 0.5)).ln(),
         links: vec![[0.0; 2]; links],
         ..Weights::default()
     };
-    let mut loss = weights.loss(samples, pull);
+    let mut reached = Reached::by(weights, samples, pull);
     for _ in 0..ROUNDS {
-        let before = loss;
-        let step = common_step(&weights, samples);
-        loss = shortened(&mut weights, loss, samples, pull, |weights, part| {
+        let before = reached.loss;
+        let step = common_step(&reached, samples);
+        reached.step(samples, pull, |weights, part| {
             weights.common.iter_mut().zip(step).for_each(|(weight, step)| *weight += part * step);
             weights.intercept += part * step[ONE];
-            keep_slopes(weights);
         });
-        let steps = link_steps(&weights, samples, links, pull);
-        loss = shortened(&mut weights, loss, samples, pull, |weights, part| {
+        let steps = link_steps(&reached, samples, pull);
+        reached.step(samples, pull, |weights, part| {
             for (effect, step) in weights.links.iter_mut().zip(&steps) {
                 effect.iter_mut().zip(step).for_each(|(effect, step)| *effect += part * step);
             }
-            keep_slopes(weights);
         });
-        if before - loss <= ENOUGH * before.abs() {
+        if before - reached.loss <= ENOUGH * before.abs() {
             break;
         }
     }
-    weights
+    reached.weights
 }
 
 /// No link may reverse the order of scores.
@@ -118,53 +169,75 @@ fn keep_slopes(weights: &mut Weights) {
     }
 }
 
-/// Takes a step, or the half of it, or the half of that, until the loss is less than before; the loss then.
-fn shortened(
-    weights: &mut Weights,
-    loss: f64,
-    samples: &[Sample],
-    pull: f64,
-    take: impl Fn(&mut Weights, f64),
-) -> f64 {
-    for halved in 0..8 {
-        let mut tried = weights.clone();
-        take(&mut tried, 0.5f64.powi(halved));
-        let reached = tried.loss(samples, pull);
-        if reached < loss {
-            *weights = tried;
-            return reached;
-        }
-    }
-    loss
+/// Gradient and curvature of the loss by the common weights, without the penalty.
+struct Sums {
+    gradient: [f64; ALL],
+    curvature: [[f64; ALL]; ALL],
 }
 
-/// How far each sample's share is off, and how much its log-odds matter there: gradient and curvature.
-fn pressure(weights: &Weights, sample: &Sample) -> (f64, f64) {
-    let share = share_of(weights.log_odds(&sample.row, Some(sample.link)));
-    let off = share - f64::from(u8::from(sample.is_true));
-    let bend = (sample.weight - sample.hidden) * share * (1.0 - share);
-    (sample.weight * off - sample.hidden * share, bend.max(1e-6))
+impl Sums {
+    fn of(samples: &[Sample], standings: &[Standing]) -> Self {
+        let mut sums = Self { gradient: [0.0; ALL], curvature: [[0.0; ALL]; ALL] };
+        let mut at = 0;
+        for answers in samples.chunk_by(|one, next| one.row[OWN..] == next.row[OWN..]) {
+            sums.add(answers, &standings[at..at + answers.len()]);
+            at += answers.len();
+        }
+        for i in 0..ALL {
+            for j in 0..i {
+                sums.curvature[i][j] = sums.curvature[j][i];
+            }
+        }
+        sums
+    }
+
+    /// Adds answers that have all but their own features in common, as those of a query have: sums over the answers are
+    /// taken first, and multiplied by what is common once. Above the diagonal only.
+    fn add(&mut self, answers: &[Sample], standings: &[Standing]) {
+        let (mut off, mut bend) = (0.0, 0.0);
+        let (mut own_off, mut own_bend, mut own_both) = ([0.0; OWN], [0.0; OWN], [[0.0; OWN]; OWN]);
+        for (sample, standing) in answers.iter().zip(standings) {
+            let (off_here, bend_here) = standing.pressure(sample);
+            off += off_here;
+            bend += bend_here;
+            for i in 0..OWN {
+                let bent = bend_here * sample.row[i];
+                own_off[i] += off_here * sample.row[i];
+                own_bend[i] += bent;
+                for j in i..OWN {
+                    own_both[i][j] += bent * sample.row[j];
+                }
+            }
+        }
+        let mut shared = [1.0; ALL];
+        shared[..FEATURES].copy_from_slice(&answers[0].row);
+        for i in 0..OWN {
+            self.gradient[i] += own_off[i];
+            for j in i..OWN {
+                self.curvature[i][j] += own_both[i][j];
+            }
+            for j in OWN..ALL {
+                self.curvature[i][j] += own_bend[i] * shared[j];
+            }
+        }
+        for i in OWN..ALL {
+            self.gradient[i] += off * shared[i];
+            for j in i..ALL {
+                self.curvature[i][j] += bend * shared[i] * shared[j];
+            }
+        }
+    }
 }
 
 /// Newton's step for the common weights, within their signs.
-fn common_step(weights: &Weights, samples: &[Sample]) -> [f64; ALL] {
-    let mut gradient = [0.0; ALL];
-    let mut curvature = [[0.0; ALL]; ALL];
-    for sample in samples {
-        let (off, bend) = pressure(weights, sample);
-        let mut row = [1.0; ALL];
-        row[..FEATURES].copy_from_slice(&sample.row);
-        for ((slope, line), value) in gradient.iter_mut().zip(&mut curvature).zip(row) {
-            *slope += off * value;
-            line.iter_mut().zip(row).for_each(|(cell, other)| *cell += bend * value * other);
-        }
-    }
+fn common_step(reached: &Reached, samples: &[Sample]) -> [f64; ALL] {
+    let Sums { mut gradient, mut curvature } = Sums::of(samples, &reached.standings);
     for i in 0..FEATURES {
-        gradient[i] += RIDGE * weights.common[i];
+        gradient[i] += RIDGE * reached.weights.common[i];
         curvature[i][i] += RIDGE;
     }
     curvature[ONE][ONE] += 1e-9;
-    bounded(&gradient, &curvature, &weights.common)
+    bounded(&gradient, &curvature, &reached.weights.common)
 }
 
 /// The step that minimises `gradient·step + ½ step·curvature·step` and leaves every weight its sign: coordinate by
@@ -194,11 +267,11 @@ fn bounded(gradient: &[f64; ALL], curvature: &[[f64; ALL]; ALL], common: &Featur
 }
 
 /// Newton's steps for the links, each by its own samples.
-fn link_steps(weights: &Weights, samples: &[Sample], links: usize, pull: f64) -> Vec<Effect> {
+fn link_steps(reached: &Reached, samples: &[Sample], pull: f64) -> Vec<Effect> {
     // Gradient of intercept and slope, then the curvature: of both and between them.
-    let mut sums: Vec<[f64; 5]> = vec![[0.0; 5]; links];
-    for sample in samples {
-        let (off, bend) = pressure(weights, sample);
+    let mut sums: Vec<[f64; 5]> = vec![[0.0; 5]; reached.weights.links.len()];
+    for (sample, standing) in samples.iter().zip(&reached.standings) {
+        let (off, bend) = standing.pressure(sample);
         let odds = sample.row[ODDS];
         let sum = &mut sums[sample.link];
         for (sum, more) in sum.iter_mut().zip([off, off * odds, bend, bend * odds, bend * odds * odds]) {
@@ -211,7 +284,7 @@ fn link_steps(weights: &Weights, samples: &[Sample], links: usize, pull: f64) ->
         let scale = a * c - b * b;
         [-(c * g - b * h) / scale, -(a * h - b * g) / scale]
     };
-    sums.iter().zip(&weights.links).map(step).collect()
+    sums.iter().zip(&reached.weights.links).map(step).collect()
 }
 
 /// Numbers links from 0 in their order.
@@ -223,6 +296,7 @@ pub fn numbered<T: Ord + Copy>(keys: impl Iterator<Item = T>) -> BTreeMap<T, usi
 
 #[cfg(test)]
 mod tests {
+    use super::super::features::share_of;
     use super::*;
 
     /// Samples of two links whose log-odds are `1.5 x - 0.5 ± 1`, without noise: each is there with both outcomes,
@@ -241,6 +315,35 @@ mod tests {
             }
         }
         all
+    }
+
+    #[test]
+    fn sums_over_the_answers_of_queries_are_those_over_samples() {
+        // Three answers to each of ten queries, with features of their own and of the query.
+        let feature = |query: usize, answer: usize, at: usize| {
+            let place = if at < OWN { 31 * query + 7 * answer } else { 31 * query };
+            ((place + 5 * at) % 17) as f64 / 8.5 - 1.0
+        };
+        let sample = |query: usize, answer: usize| {
+            let row: FeatureRow = std::array::from_fn(|at| feature(query, answer, at));
+            let (weight, hidden) = (1.0 + query as f64 / 3.0, answer as f64 / 4.0);
+            Sample { row, link: 0, is_true: answer > 0, weight, hidden }
+        };
+        let samples: Vec<Sample> = (0..30).map(|at| sample(at / 3, at % 3)).collect();
+        let standings: Vec<Standing> = (0..30).map(|at| Standing::at(f64::from(at) / 5.0 - 3.0)).collect();
+        let sums = Sums::of(&samples, &standings);
+        for i in 0..ALL {
+            let value = |sample: &Sample, at: usize| if at == ONE { 1.0 } else { sample.row[at] };
+            let both = || samples.iter().zip(&standings);
+            let gradient: f64 = both().map(|(one, at)| at.pressure(one).0 * value(one, i)).sum();
+            assert!((gradient - sums.gradient[i]).abs() < 1e-9, "{i}: {gradient}");
+            for j in 0..ALL {
+                let bend =
+                    |(one, at): (&Sample, &Standing)| at.pressure(one).1 * value(one, i) * value(one, j);
+                let curvature: f64 = both().map(bend).sum();
+                assert!((curvature - sums.curvature[i][j]).abs() < 1e-9, "{i} {j}: {curvature}");
+            }
+        }
     }
 
     #[test]
