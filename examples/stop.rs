@@ -31,7 +31,8 @@ impl Progress for Patience {
 }
 
 fn main() -> Result<(), Error> {
-    let learn = Learn::demonstration().out("runs/example-stopped");
+    // One stage is enough to see it.
+    let learn = Learn::demonstration().set("system=embedding").out("runs/example-stopped");
     let second = Instant::now() + Duration::from_secs(1);
     match learn.clone().prepare()?.run(&Patience { until: Some(second) }) {
         Err(error) if error.is_interrupted() => println!("stopped; what is finished stays"),

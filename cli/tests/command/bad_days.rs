@@ -7,6 +7,12 @@ use std::time::{Duration, Instant};
 
 const QUICK: [&str; 4] = ["--out", "run", "--set", "system=rules"];
 
+/// A small family in the folder `data`, and how to learn it in all stages.
+fn family(tool: &Tool) -> Vec<&'static str> {
+    tool.done(&["generate", "family", "--people", "60", "--out", "data", "--quiet"]);
+    vec!["run", "data", "--config", "demonstration", "--out", "run"]
+}
+
 fn quick(tool: &Tool) {
     tool.done(&[&["run", "--quiet"], &QUICK[..]].concat());
 }
@@ -43,7 +49,7 @@ fn a_place_that_cannot_be_written_to() {
 #[test]
 fn two_runs_in_one_directory() {
     let tool = Tool::new();
-    quick(&tool);
+    tool.demonstration();
     let lock = std::fs::File::open(tool.path("run/lock")).unwrap();
     lock.try_lock().unwrap();
     let said = tool.refused(&[&["run"], &QUICK[..]].concat());
@@ -55,7 +61,7 @@ fn two_runs_in_one_directory() {
 #[test]
 fn a_directory_from_other_data_or_another_version() {
     let tool = Tool::new();
-    quick(&tool);
+    tool.demonstration();
     tool.done(&["generate", "family", "--people", "60", "--out", "data", "--quiet"]);
     let said = tool.refused(&[&["run", "data"], &QUICK[..]].concat());
     assert!(said.contains("run: was made from the demonstration graph"), "{said}");
@@ -70,7 +76,7 @@ fn a_directory_from_other_data_or_another_version() {
 #[test]
 fn damaged_files_are_noticed_and_made_anew() {
     let tool = Tool::new();
-    quick(&tool);
+    tool.demonstration();
     let whole = learnt(&tool.path("run"));
     for (file, _) in &whole {
         let path = tool.path("run").join(file);
@@ -104,7 +110,7 @@ fn damaged_files_are_noticed_and_made_anew() {
 #[test]
 fn a_run_that_is_being_made_says_so() {
     let tool = Tool::new();
-    quick(&tool);
+    tool.demonstration();
     let stages = std::fs::read_to_string(tool.path("run/stages.json")).unwrap();
     tool.write("run/stages.json", "{}");
     let said = tool.refused(&["predict", "run", "x", "uncle_of"]);
@@ -212,15 +218,18 @@ fn wrong_arguments_get_one_line_too() {
 #[test]
 fn killed_at_any_moment_it_goes_on() {
     let tool = Tool::new();
-    let arguments = [&["run", "--quiet"], &QUICK[..]].concat();
-    quick(&tool);
+    tool.done(&["generate", "family", "--people", "60", "--out", "data", "--quiet"]);
+    let arguments = [&["run", "data", "--quiet"], &QUICK[..]].concat();
+    let began = Instant::now();
+    tool.done(&arguments);
+    let takes = began.elapsed();
     let whole = learnt(&tool.path("run"));
     std::fs::remove_dir_all(tool.path("run")).unwrap();
-    // From a moment after the start to well after the end, in steps that hit every stage.
-    for wait in (0..24).map(|step| Duration::from_millis(2 + 9 * step)) {
+    // From a moment after the start to after the end, in steps that hit every stage.
+    for wait in (0..18).map(|step| takes / 16 * step + Duration::from_millis(2)) {
         let mut child = tool.command(&arguments).stdout(Stdio::null()).spawn().unwrap();
         let began = Instant::now();
-        while began.elapsed() < wait {
+        while began.elapsed() < wait && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_millis(1));
         }
         child.kill().unwrap();
@@ -230,7 +239,7 @@ fn killed_at_any_moment_it_goes_on() {
             assert!(expected.is_some_and(|(_, whole)| *whole == bytes), "{file} is not whole after {wait:?}");
         }
     }
-    quick(&tool);
+    tool.done(&arguments);
     assert!(learnt(&tool.path("run")) == whole);
 }
 
@@ -244,7 +253,8 @@ fn killed_in_every_stage_it_learns_the_same() {
         "walk.validate_every=1",
         "walk.rollouts=4",
     ];
-    let mut arguments = vec!["run", "--quiet", "--out", "run", "--set", "system=blend"];
+    let mut arguments = family(&tool);
+    arguments.extend(["--quiet", "--set", "system=blend"]);
     settings.iter().for_each(|set| arguments.extend(["--set", set]));
     tool.done(&arguments);
     let whole = learnt(&tool.path("run"));
@@ -471,7 +481,7 @@ fn interrupted_twice_it_stops_at_once() {
 #[test]
 fn a_damaged_checkpoint_is_noticed_and_the_stage_begins_anew() {
     let tool = Tool::new();
-    let mut arguments = vec!["run", "--out", "run"];
+    let mut arguments = family(&tool);
     for set in ["embed.epochs=4", "embed.evaluate_every=2", "walk.epochs=4", "walk.rollouts=4"] {
         arguments.extend(["--set", set]);
     }

@@ -6,10 +6,6 @@ use crate::tool::Tool;
 use serde_json::Value;
 use std::collections::HashSet;
 
-fn demonstration(tool: &Tool) -> Value {
-    tool.json(&["run", "--out", "run", "--set", "system=rules"])
-}
-
 /// The facts of a file of JSON lines.
 fn facts(tool: &Tool, name: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(tool.path(name)).unwrap();
@@ -23,7 +19,7 @@ fn probability(fact: &Value) -> f64 {
 #[test]
 fn answers_have_probabilities_that_can_be_trusted() {
     let tool = Tool::new();
-    let report = demonstration(&tool);
+    let report = tool.demonstration();
     let calibration = &report["calibration"];
     assert!(calibration["ece"].as_f64().unwrap() < 0.03, "{calibration}");
     assert_eq!(calibration["bins"].as_array().unwrap().len(), 10);
@@ -48,7 +44,7 @@ fn answers_have_probabilities_that_can_be_trusted() {
 #[test]
 fn a_run_without_probabilities_says_so_and_gets_them_by_the_same_command() {
     let tool = Tool::new();
-    demonstration(&tool);
+    tool.demonstration();
     let before = std::fs::read(tool.path("run/calibration.json")).unwrap();
     // As it was before there were probabilities.
     let stages = std::fs::read_to_string(tool.path("run/stages.json")).unwrap();
@@ -67,7 +63,7 @@ fn a_run_without_probabilities_says_so_and_gets_them_by_the_same_command() {
     assert!(said.contains("this run was made before there were probabilities"), "{said}");
     tool.done(&["complete", "run", "--top", "5", "--out", "missing.jsonl"]);
     assert!(facts(&tool, "missing.jsonl").iter().all(|fact| fact["probability"].is_null()));
-    demonstration(&tool);
+    tool.done(&["run", "--out", "run", "--set", "system=rules"]);
     assert_eq!(std::fs::read(tool.path("run/calibration.json")).unwrap(), before);
     // A file that is not what was written is not trusted.
     tool.write("run/calibration.json", "null");
@@ -119,7 +115,7 @@ fn where_the_validation_split_is_learnt_there_is_nothing_to_calibrate_on() {
 #[test]
 fn missing_facts_come_best_first_and_the_same_however_the_work_is_cut() {
     let tool = Tool::new();
-    demonstration(&tool);
+    tool.demonstration();
     let complete = |more: &[&str]| tool.json(&[&["complete", "run"], more].concat());
     let summary = complete(&["--min-probability", "0.2", "--out", "all.jsonl"]);
     let all = facts(&tool, "all.jsonl");
@@ -147,7 +143,7 @@ fn missing_facts_come_best_first_and_the_same_however_the_work_is_cut() {
 #[test]
 fn missing_facts_are_written_in_the_format_of_the_ending() {
     let tool = Tool::new();
-    demonstration(&tool);
+    tool.demonstration();
     let mut counts = HashSet::new();
     for ending in ["tsv", "csv.gz", "parquet", "nt", "jsonl.zst"] {
         let out = format!("missing.{ending}");

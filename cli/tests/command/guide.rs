@@ -5,8 +5,9 @@
 //! block that begins with ```` ```console like ```` all numbers and names in results may differ: training depends on
 //! the processor in the last digits. `GUIDE=write cargo test guide` writes what is printed into the guide.
 
-use crate::tool::Tool;
+use crate::tool::{Tool, copy_folder};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 struct Command {
     text: String,
@@ -92,14 +93,32 @@ fn printed_by(tool: &Tool, text: &str) -> Vec<String> {
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
 }
 
+/// With what most pages begin. It is run once, and each page goes on from a copy of what it left.
+const LEARN: &str = "ruleguider run --set system=rules --quiet > report.txt";
+
+/// What a command of a page prints; `first` of its page it begins in an empty folder.
+fn printed_on_page(tool: &Tool, text: &str, first: bool) -> Vec<String> {
+    static LEARNT: OnceLock<(Tool, Vec<String>)> = OnceLock::new();
+    if !first || text != LEARN {
+        return printed_by(tool, text);
+    }
+    let (learnt, printed) = LEARNT.get_or_init(|| {
+        let tool = Tool::new();
+        let printed = printed_by(&tool, text);
+        (tool, printed)
+    });
+    copy_folder(learnt.folder.path(), tool.folder.path());
+    printed.clone()
+}
+
 fn check(path: &Path) {
     let page = std::fs::read_to_string(path).expect("a page of the guide");
     let tool = Tool::new();
     let write = std::env::var("GUIDE").is_ok_and(|wish| wish == "write");
     let mut lines: Vec<String> = page.lines().map(str::to_owned).collect();
     let mut moved = 0isize;
-    for command in commands(&page) {
-        let printed = printed_by(&tool, &command.text);
+    for (at, command) in commands(&page).into_iter().enumerate() {
+        let printed = printed_on_page(&tool, &command.text, at == 0);
         if matches(&command.shown, &printed, command.exact) {
             continue;
         }

@@ -261,7 +261,7 @@ fn a_run_over_many_relations_keeps_to_its_minutes() {
 fn someone_who_waits_for_queries_can_be_interrupted() {
     use std::io::{BufRead, BufReader};
     let tool = Tool::new();
-    tool.done(&["run", "--quiet", "--out", "run", "--set", "system=rules"]);
+    tool.demonstration();
     let mut command = tool.command(&["predict", "run", "--file", "-", "--quiet"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();

@@ -42,7 +42,7 @@ fn control_characters_do_not_reach_the_terminal() {
 #[test]
 fn a_long_name_is_not_echoed_whole() {
     let tool = Tool::new();
-    tool.done(&["run", "--quiet", "--out", "run", "--set", "system=rules"]);
+    tool.demonstration();
     let long = "x".repeat(100_000);
     for arguments in [
         &["predict", "run", &long, "uncle_of"][..],

@@ -103,7 +103,8 @@ fn a_report_is_shown_without_errors_on_a_desk_and_on_a_phone() {
     for complaint in ["nothing is not defined", "overflow=true", "fetched=1", "outside="] {
         assert!(found.contains(complaint), "the check itself does not see `{complaint}`: {found}");
     }
-    let mut arguments = vec!["run", "--quiet", "--out", "run", "--config", "demonstration"];
+    tool.done(&["generate", "family", "--people", "60", "--out", "data", "--quiet"]);
+    let mut arguments = vec!["run", "data", "--quiet", "--out", "run", "--config", "demonstration"];
     for set in ["embed.epochs=4", "embed.evaluate_every=2", "walk.epochs=2", "walk.validate_every=1"] {
         arguments.extend(["--set", set]);
     }

@@ -28,14 +28,10 @@ const WHOLE: [&str; 16] = [
     "demonstration",
 ];
 
-fn demonstration(tool: &Tool) -> Value {
-    tool.json(&[&["run", "--out", "run"], &QUICK[..]].concat())
-}
-
 #[test]
 fn a_run_learns_ranks_and_explains() {
     let tool = Tool::new();
-    let report = demonstration(&tool);
+    let report = tool.demonstration();
     assert!(report["hits@1"].as_f64().unwrap() >= 0.85, "{report}");
     for key in ["queries", "left_out", "hits@3", "hits@5", "hits@10", "mrr", "mean_rank", "seconds"] {
         assert!(report[key].is_number(), "{key}");
@@ -68,10 +64,11 @@ fn a_run_learns_ranks_and_explains() {
 #[test]
 fn a_falling_step_that_cannot_fall_longer_is_said() {
     let tool = Tool::new();
+    tool.done(&["generate", "family", "--people", "60", "--out", "data", "--quiet"]);
     let trained = |epochs: &str, rate: &str| {
         let (epochs, rate) = (format!("walk.epochs={epochs}"), format!("walk.final_rate={rate}"));
         let more = ["--set", &epochs, "--set", &rate];
-        let output = tool.run(&[&["run", "--out", "run"], &WHOLE[..], &more].concat());
+        let output = tool.run(&[&["run", "data", "--out", "run"], &WHOLE[..], &more].concat());
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{said}");
         said
@@ -87,8 +84,8 @@ fn a_falling_step_that_cannot_fall_longer_is_said() {
 #[test]
 fn what_is_done_is_not_done_again() {
     let tool = Tool::new();
-    let first = demonstration(&tool);
-    let second = demonstration(&tool);
+    let first = tool.demonstration();
+    let second = tool.json(&[&["run", "--out", "run"], &QUICK[..]].concat());
     assert_eq!(first["stages"]["rules"]["skipped"], false);
     assert_eq!(second["stages"]["rules"]["skipped"], true);
     assert_eq!(first["mrr"], second["mrr"]);
@@ -100,7 +97,7 @@ fn what_is_done_is_not_done_again() {
 #[test]
 fn a_run_can_be_evaluated_every_way() {
     let tool = Tool::new();
-    let report = demonstration(&tool);
+    let report = tool.demonstration();
     let again = tool.json(&["evaluate", "run"]);
     assert_eq!((&again["mrr"], &again["queries"]), (&report["mrr"], &report["queries"]));
     let both = tool.json(&["evaluate", "run", "--direction", "both", "--ties", "pessimistic"]);
@@ -119,7 +116,7 @@ fn a_run_can_be_evaluated_every_way() {
 #[test]
 fn a_run_answers_and_explains() {
     let tool = Tool::new();
-    let report = demonstration(&tool);
+    let report = tool.demonstration();
     let example = &report["examples"][0];
     let (subject, relation) = (example["subject"].as_str().unwrap(), example["relation"].as_str().unwrap());
     let prediction = tool.json(&["predict", "run", subject, relation, "--top", "3"]);
@@ -164,7 +161,7 @@ fn a_run_answers_and_explains() {
 #[test]
 fn misspelt_names_have_suggestions() {
     let tool = Tool::new();
-    let report = demonstration(&tool);
+    let report = tool.demonstration();
     let subject = report["examples"][0]["subject"].as_str().unwrap();
     let misspelt = subject.replacen(' ', "  ", 1);
     let said = tool.refused(&["predict", "run", &misspelt, "uncle_of"]);
@@ -186,7 +183,7 @@ fn misspelt_names_have_suggestions() {
 #[test]
 fn a_file_of_queries_becomes_json_lines() {
     let tool = Tool::new();
-    let report = demonstration(&tool);
+    let report = tool.demonstration();
     let subject = report["examples"][0]["subject"].as_str().unwrap();
     let queries = format!(
         "{subject}\tuncle_of\n\nNobody At All\tuncle_of\r\n{subject}\t~parent_of\nno tab\n{subject}\tuncle_of\t3\n"
@@ -235,7 +232,7 @@ fn a_file_of_queries_becomes_json_lines() {
 #[test]
 fn answers_come_as_soon_as_questions_do() {
     let tool = Tool::new();
-    let report = demonstration(&tool);
+    let report = tool.demonstration();
     let subject = report["examples"][0]["subject"].as_str().unwrap();
     let mut asked = tool
         .command(&["predict", "run", "--file", "-", "--quiet"])
@@ -544,7 +541,7 @@ fn a_blend_ranks_a_fact_of_the_graph_and_nothing_without_a_reason() {
 #[test]
 fn a_report_is_one_page_that_needs_nothing_else() {
     let tool = Tool::new();
-    demonstration(&tool);
+    tool.demonstration();
     tool.done(&["report", "run", "--out", "page"]);
     let page = std::fs::read_to_string(tool.path("page/index.html")).unwrap();
     assert_eq!(std::fs::read_dir(tool.path("page")).unwrap().count(), 1);

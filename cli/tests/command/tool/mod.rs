@@ -3,6 +3,7 @@
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 /// The program, quiet, with a folder of its own to work in.
 pub struct Tool {
@@ -64,6 +65,34 @@ impl Tool {
         let path = self.path(name);
         std::fs::write(&path, text).expect("the test's folder can be written to");
         path
+    }
+
+    /// The demonstration, learnt by rules alone, as the folder `run` here; the report of it. It is learnt once for all
+    /// tests, and each gets a copy of its own.
+    pub fn demonstration(&self) -> Value {
+        static LEARNT: OnceLock<(Tool, Value)> = OnceLock::new();
+        let (learnt, report) = LEARNT.get_or_init(|| {
+            let tool = Self::new();
+            let report = tool.json(&["run", "--out", "run", "--set", "system=rules"]);
+            (tool, report)
+        });
+        copy_folder(&learnt.path("run"), &self.path("run"));
+        report.clone()
+    }
+}
+
+/// Copies a folder with everything in it.
+pub fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("the test's folder can be written to");
+    for entry in std::fs::read_dir(from).expect("a folder to copy") {
+        let entry = entry.expect("a file to copy");
+        let (path, copy) = (entry.path(), to.join(entry.file_name()));
+        match path.is_dir() {
+            true => copy_folder(&path, &copy),
+            false => {
+                std::fs::copy(&path, &copy).expect("a file can be copied");
+            }
+        }
     }
 }
 
