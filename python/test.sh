@@ -4,39 +4,14 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-skip() {
-    echo "the Python package is not tested: $1" >&2
-    if [ -n "${RULEGUIDER_SKIPPED:-}" ]; then printf "%s\tthe Python package: %s\n" "${2:-python}" "$1" >> "$RULEGUIDER_SKIPPED"; fi
+if ! missing=$(python/environment.sh); then
+    echo "the Python package is not tested: ${missing#*	}" >&2
+    if [ -n "${RULEGUIDER_SKIPPED:-}" ]; then
+        printf "%s\tthe Python package: %s\n" "${missing%%	*}" "${missing#*	}" >> "$RULEGUIDER_SKIPPED"
+    fi
     exit 0
-}
-
-python="${PYTHON:-python3}"
-new_enough='import sys; sys.exit(sys.version_info < (3, 10))'
-command -v "$python" > /dev/null || skip "there is no $python"
-"$python" -c "$new_enough" || skip "$python is older than 3.10"
-
+fi
 venv="$PWD/target/venv"
-if ! [ -x "$venv/bin/pip" ]; then
-    rm -rf "$venv"
-    "$python" -m venv "$venv" > /dev/null 2>&1 || skip "$python has no venv (Debian's package python3-venv)"
-fi
-needed=$("$venv/bin/python" - <<'END'
-import re
-text = open("python/pyproject.toml").read()
-listed = lambda name: re.findall(r'"([^"]+)"', re.search(rf"^{name} = \[(.*?)\]", text, re.M | re.S).group(1))
-print("\n".join(listed("dependencies") + listed("test")))
-END
-)
-stamp="$venv/needed.txt"
-if ! [ -f "$stamp" ] || [ "$(cat "$stamp")" != "$needed" ]; then
-    # shellcheck disable=SC2086
-    echo "$needed" | xargs -d '\n' "$venv/bin/pip" install --quiet --disable-pip-version-check || skip "its packages cannot be installed" pypi
-    echo "$needed" > "$stamp"
-fi
-
-# Ray is not to be had for every Python and machine; its tests say so.
-"$venv/bin/python" -c 'import ray' > /dev/null 2>&1 || "$venv/bin/pip" install --quiet --disable-pip-version-check "ray>=2.9" \
-    || echo "Ray cannot be installed; its tests are skipped" >&2
 
 # Installed as `maturin develop` would, but built together with the workspace and its tests: cargo chooses the features of
 # dependencies by what is built together, so that everything else would be built once more. python/test_wheel.sh installs
