@@ -7,6 +7,7 @@ mod bounded;
 mod csv;
 mod entities;
 mod facts;
+mod footer;
 mod parquet;
 mod rdf;
 mod records;

@@ -4,11 +4,13 @@
 
 use super::bounded::{LONGEST, LONGEST_IN_WORDS};
 use super::facts::Facts;
+use super::footer::{Claims, check};
 use super::{Builder, columns_by_role};
 use crate::graph::{Compression, GraphError};
 use crate::shown::Shown;
 use ::parquet::basic::{ConvertedType, Type};
-use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use ::parquet::column::page::{Page, PageMetadata, PageReader};
+use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use ::parquet::data_type::{ByteArray, DataType};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
@@ -99,6 +101,48 @@ impl ChunkReader for Pages {
     }
 }
 
+/// The pages of a column, of which none claims a larger dictionary than it holds: the decoder makes room for what is
+/// claimed before it reads any of it.
+struct CheckedPages(Box<dyn PageReader>);
+
+/// The bytes of a name in a dictionary, at least: the length of a text, or a whole number.
+const SHORTEST: usize = 4;
+
+impl PageReader for CheckedPages {
+    fn get_next_page(&mut self) -> Result<Option<Page>, ParquetError> {
+        let page = self.0.get_next_page()?;
+        match &page {
+            Some(Page::DictionaryPage { buf, num_values, .. })
+                if buf.len() / SHORTEST < *num_values as usize =>
+            {
+                let why = format!("a dictionary of {num_values} names in {} bytes", buf.len());
+                Err(ParquetError::General(why))
+            }
+            _ => Ok(page),
+        }
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>, ParquetError> {
+        self.0.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> Result<(), ParquetError> {
+        self.0.skip_next_page()
+    }
+
+    fn at_record_boundary(&mut self) -> Result<bool, ParquetError> {
+        self.0.at_record_boundary()
+    }
+}
+
+impl Iterator for CheckedPages {
+    type Item = Result<Page, ParquetError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
 fn read_from(path: &Path, source: Pages, builder: &mut Builder) -> Result<Facts, GraphError> {
     // Files that are wrong on purpose can make the decoder panic instead of failing.
     CAUGHT.set(true);
@@ -117,7 +161,24 @@ pub fn panic_is_caught() -> bool {
     CAUGHT.get()
 }
 
+/// The footer, where the file says that it has one: its length and four letters are the last that the file holds.
+fn footer(source: &Pages) -> Result<Option<Bytes>, ParquetError> {
+    let end = MAGIC.len() as u64 + 4;
+    let Some(before) = source.len().checked_sub(end) else { return Ok(None) };
+    let last = source.get_bytes(before, end as usize)?;
+    let length = u64::from(u32::from_le_bytes([last[0], last[1], last[2], last[3]]));
+    match before.checked_sub(length) {
+        Some(start) if &last[4..] == MAGIC => source.get_bytes(start, length as usize).map(Some),
+        _ => Ok(None),
+    }
+}
+
 fn facts_of(path: &Path, source: Pages, builder: &mut Builder) -> Result<Facts, GraphError> {
+    if let Some(footer) = footer(&source).map_err(|error| broken(path, error))? {
+        let more =
+            |claims: Claims| broken(path, format_args!("its footer lists {} things that it lacks", claims.0));
+        check(&footer).map_err(more)?;
+    }
     let file = SerializedFileReader::new(source).map_err(|error| broken(path, error))?;
     let columns = columns(path, file.metadata().file_metadata().schema_descr())?;
     let mut facts = Facts::default();
@@ -125,7 +186,9 @@ fn facts_of(path: &Path, source: Pages, builder: &mut Builder) -> Result<Facts, 
         let group = file.get_row_group(group).map_err(|error| broken(path, error))?;
         let mut readers = Vec::with_capacity(3);
         for column in columns {
-            readers.push(group.get_column_reader(column).map_err(|error| broken(path, error))?);
+            let pages = group.get_column_page_reader(column).map_err(|error| broken(path, error))?;
+            let description = group.metadata().column(column).column_descr_ptr();
+            readers.push(get_column_reader(description, Box::new(CheckedPages(pages))));
         }
         let said = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
         let mut rows_read = 0;
