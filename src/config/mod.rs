@@ -13,7 +13,7 @@ pub use named::{Named, named, names};
 use crate::embed::{ModelKind, Settings};
 use crate::eval::{Side, Ties};
 use crate::propagate;
-use crate::rule::{Aggregate, ApplyOptions, Keep, MineOptions, MiningBudget, RuleType};
+use crate::rule::{Aggregate, ApplyOptions, Confidence, Keep, MineOptions, MiningBudget, RuleType};
 use crate::settings::{expect, number, whole};
 use crate::walk::WalkConfig;
 use serde::{Deserialize, Serialize};
@@ -111,6 +111,9 @@ pub struct RulesConfig {
     pub keep: Keep,
     /// Bodies with more groundings than this are counted from a sample of them.
     pub max_groundings: u64,
+    /// Which of a rule's predictions its confidence counts: all (`standard`), those about entities of which the relation
+    /// is known at all (`pca`), or whichever of the two ranks the validation split better (`validation`).
+    pub confidence: Confidence,
     /// Rules of a lower confidence than this give the walker no reward.
     pub threshold: f64,
     /// How the confidences of the rules that predict an entity become its score.
@@ -137,6 +140,7 @@ impl Default for RulesConfig {
             max_bodies: MineOptions::default().max_bodies,
             keep: Keep::default(),
             max_groundings: MineOptions::default().max_groundings,
+            confidence: Confidence::default(),
             threshold: 0.15,
             aggregate: Aggregate::default(),
             top: 100,

@@ -10,10 +10,16 @@ use crate::ask::Model;
 use crate::graph::{EntityId, Graph, Link, Query, Triple};
 use crate::progress::{Progress, Quiet};
 use crate::reason::{Hop, PathRuleIndex};
-use crate::rule::{Counts, Rule, UNSEEN, count_rules};
+use crate::rule::{Counts, Rule, UNSEEN, count_rules, estimate_rules};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::sync::Arc;
+
+/// Paths of more links than this are not counted as rules but estimated: a propagator walks up to six, and on a dense graph
+/// there are billions of ways to do that.
+const COUNTED: usize = 3;
+/// The entities that such an estimate starts from.
+const SOURCES: usize = 256;
 
 /// Figures about the paths of a system. As JSON their names are a contract with scripts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -104,6 +110,16 @@ impl<'a> Yardstick<'a> {
         Self { graph, rules: models.find(|model| !model.rules().is_empty()).map(of) }
     }
 
+    /// What paths predict as rules: counted where they are short, estimated where they are long.
+    fn counts(&self, bodies: &[Rule]) -> Vec<Counts> {
+        let is_short = |rule: &Rule| rule.body.len() <= COUNTED;
+        let (short, long): (Vec<Rule>, Vec<Rule>) = bodies.iter().cloned().partition(is_short);
+        let mut short = count_rules(self.graph, &short, true).into_iter();
+        let mut long = estimate_rules(self.graph, &long, SOURCES).into_iter();
+        let next = |rule: &Rule| if is_short(rule) { short.next() } else { long.next() };
+        bodies.iter().map(next).map(Option::unwrap_or_default).collect()
+    }
+
     fn figures(&self, paths: &[(Triple, Vec<Hop>)]) -> PathMeasures {
         let query = |triple: &Triple| Query { subject: triple.head, link: Link::forward(triple.relation) };
         let followed: Option<Vec<f64>> = self.rules.as_ref().map(|(rules, _)| {
@@ -120,7 +136,7 @@ impl<'a> Yardstick<'a> {
             Rule::cyclic(Link::forward(triple.relation), &body)
         };
         let bodies: Vec<Rule> = paths.iter().map(rule).collect();
-        let counts = count_rules(self.graph, &bodies, true);
+        let counts = self.counts(&bodies);
         let facts = |triple: &Triple| self.graph.pairs(Link::forward(triple.relation)).len().max(1) as f64;
         let of_relation =
             |((triple, _), counts): (&(Triple, _), &Counts)| counts.correct as f64 / facts(triple);

@@ -15,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 /// Facts that all systems are asked for at once. What is drawn does not depend on it.
-const BLOCK: usize = 256;
+const BLOCK: usize = 64;
 
 /// What is drawn.
 #[derive(Clone, Copy, Debug)]

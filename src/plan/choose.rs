@@ -5,7 +5,7 @@ use super::propagation::{propagated, propagating};
 use super::{Stage, TimeBudget};
 use crate::config::{Config, ConfigError, Layer, System};
 use crate::embed::LARGE;
-use crate::rule::RuleType;
+use crate::rule::{Confidence, RuleType};
 use crate::walk::Start;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -114,6 +114,7 @@ pub fn choose(shape: &GraphSize, resources: &Resources) -> Plan {
             // Too large for any network; rules scale.
             config.system = System::Rules;
             config.rules.signals = true;
+            config.rules.confidence = Confidence::Validation;
             let left = 0.9 * budget - by_rules(shape, resources);
             config.rules.seconds = left.clamp(0.2 * budget, 0.8 * budget).max(1.0);
             Some("no time for networks in a graph of this size")

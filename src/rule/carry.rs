@@ -1,6 +1,7 @@
 //! Rules of an earlier version of the graph: recounted on the graph as it is, beside those that are mined from it.
 
 use super::clause::{Counts, Rule, ScoredRule, Shape, sort_by_confidence};
+use super::known::over_known;
 use super::mine::MineOptions;
 use super::recount::count_rules;
 use crate::graph::{Graph, Renumbering};
@@ -38,13 +39,14 @@ pub struct MovedRule {
 }
 
 /// Joins the rules that were just mined from `graph` with those of an earlier version of it, which mining may not have met
-/// again. `earlier` has the ids of that version, `ids` leads from these to those of `graph`.
+/// again. `earlier` has the ids of that version, `ids` leads from these to those of `graph`. Both sets count the same of
+/// their predictions (`known` for those about entities of which the relation is known).
 pub fn carry_over(
     graph: &Arc<Graph>,
     mined: Vec<ScoredRule>,
     earlier: &[ScoredRule],
     ids: &Renumbering,
-    options: &MineOptions,
+    (options, known): (&MineOptions, bool),
 ) -> CarriedRules {
     let mut now: HashMap<Rule, Counts> =
         mined.into_iter().map(|scored| (scored.rule, scored.counts)).collect();
@@ -57,10 +59,18 @@ pub fn carry_over(
     let unmet: Vec<Rule> =
         then.iter().map(|(rule, _)| rule).filter(|rule| !now.contains_key(rule)).cloned().collect();
     let counts = count_rules(graph, &unmet, options.distinct);
+    let mut unmet: Vec<ScoredRule> =
+        unmet.into_iter().zip(counts).map(|(rule, counts)| ScoredRule { rule, counts }).collect();
+    if known {
+        let never = || false;
+        unmet =
+            over_known(graph, &unmet, (options.distinct, options.unseen), &never).expect("nobody stops it");
+    }
     let good = |counts: &Counts| {
         counts.correct >= options.min_support && counts.confidence(options.unseen) >= options.min_confidence
     };
-    now.extend(unmet.into_iter().zip(counts).filter(|(_, counts)| good(counts)));
+    let unmet = unmet.into_iter().map(|scored| (scored.rule, scored.counts));
+    now.extend(unmet.filter(|(_, counts)| good(counts)));
     let kept = then.iter().filter(|(rule, _)| now.contains_key(rule)).count();
     let recounted = now.len() - found;
     let moved = moved(&then, &now, options.unseen);
@@ -123,7 +133,7 @@ mod tests {
         let smaller = Arc::new(Graph::new(graph.entities(), graph.relations(), &fewer));
         let found = mine(&smaller, &options, &Silent).unwrap().rules;
         let met: Vec<ScoredRule> = found.iter().step_by(2).cloned().collect();
-        let carried = carry_over(&smaller, met.clone(), &all, &ids, &options);
+        let carried = carry_over(&smaller, met.clone(), &all, &ids, (&options, false));
         assert_eq!(carried.kept + carried.gone, all.len());
         assert_eq!(carried.kept + carried.new, carried.rules.len());
         let rules: HashSet<&Rule> = carried.rules.iter().map(|scored| &scored.rule).collect();

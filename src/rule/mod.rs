@@ -14,6 +14,7 @@ mod file;
 mod frontier;
 mod ground;
 mod index;
+mod known;
 mod mine;
 mod reach;
 mod recount;
@@ -29,8 +30,9 @@ pub use clause::{Counts, Rule, RuleType, ScoredRule, Shape, UNSEEN, reversed_pat
 pub use file::{RuleFile, parse_rule, rule_calling, rule_text, write_lines, write_rules};
 pub use ground::Grounding;
 pub use index::MiningIndex;
+pub use known::{Confidence, over_known};
 pub use mine::{Keep, MineOptions, Mined, MinedShard, MiningBudget, PartialTally, mine, mine_shard};
-pub use recount::count_rules;
+pub use recount::{count_rules, estimate_rules};
 pub use shard::{RuleCounts, RuleShardSettings, merge_rule_shards, write_rule_shard};
 
 use crate::settings::WrongValue;

@@ -30,6 +30,35 @@ pub fn count_rules(graph: &Arc<Graph>, rules: &[Rule], distinct: bool) -> Vec<Co
     counts
 }
 
+/// What each of some cyclic rules predicts in `graph` and how much of it is true, estimated from at most `most` of the
+/// entities that its body starts from, evenly spread. Variables may bind the same entity: the entities at the end of a long
+/// path are found step by step then, while there may be billions of ways to walk it without coming to one twice.
+pub fn estimate_rules(graph: &Arc<Graph>, rules: &[Rule], most: usize) -> Vec<Counts> {
+    let reach = Reach::new(graph, false);
+    let scratch = || (Frontier::default(), Places::new(graph.entities()));
+    let estimate = |(frontier, places): &mut (Frontier, Places<'static>), rule: &Rule| {
+        let Some(&first) = rule.body.first() else { return Counts::default() };
+        let (some, estimated) = some_of(reach.sources(first), most);
+        let (mut predicted, mut correct) = (0, 0);
+        for &source in &some {
+            frontier.walk(&reach, source, &rule.body, places);
+            let facts = graph.targets(source, rule.head);
+            predicted += frontier.nodes().len() as u64;
+            correct += frontier.nodes().iter().filter(|end| facts.binary_search(end).is_ok()).count() as u64;
+        }
+        let all = reach.sources(first).len() as f64;
+        let scaled = |count: u64| (count as f64 * all / some.len().max(1) as f64).round() as u64;
+        Counts { predicted: scaled(predicted), correct: scaled(correct), sampled: estimated }
+    };
+    rules.par_iter().map_init(scratch, estimate).collect()
+}
+
+/// At most so many of `entities`, evenly spread, and whether those are not all.
+pub(super) fn some_of(entities: &[EntityId], most: usize) -> (Vec<EntityId>, bool) {
+    let (all, some) = (entities.len(), entities.len().min(most));
+    ((0..some).map(|index| entities[index * all / some]).collect(), some < all)
+}
+
 /// Counts rules that share a body.
 struct Counter<'a> {
     reach: &'a Reach,
@@ -78,7 +107,7 @@ impl Counter<'_> {
 }
 
 /// The entities from which a path leads to `end`, or anywhere.
-fn select(reach: &Reach, prefix: &[Link], last: Link, end: Option<EntityId>) -> Vec<EntityId> {
+pub(super) fn select(reach: &Reach, prefix: &[Link], last: Link, end: Option<EntityId>) -> Vec<EntityId> {
     let entities = reach.graph().entities();
     let (mut places, mut marks) = (Places::new(entities), Marks::new(entities));
     let mut frontier = Frontier::default();
@@ -90,4 +119,36 @@ fn select(reach: &Reach, prefix: &[Link], last: Link, end: Option<EntityId>) -> 
         found
     };
     reach.sources(*first).iter().filter(leads).copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::family;
+    use crate::progress::Silent;
+    use crate::rule::{MineOptions, MiningBudget, mine};
+
+    #[test]
+    fn an_estimate_from_all_sources_is_the_count() {
+        let graph = family(60, 1).dataset.graph();
+        let budget = MiningBudget::Samples(2000);
+        let options = MineOptions { budget, distinct: false, ..MineOptions::default() };
+        let mined = mine(&graph, &options, &Silent).unwrap().rules;
+        let rules: Vec<Rule> = mined.into_iter().map(|scored| scored.rule).collect();
+        assert!(rules.iter().any(|rule| rule.body.len() == 3));
+        let exact = count_rules(&graph, &rules, false);
+        assert_eq!(estimate_rules(&graph, &rules, usize::MAX), exact);
+        let some = estimate_rules(&graph, &rules, 8);
+        assert!(some.iter().all(|counts| counts.sampled) && some != exact);
+        // Half of the entities say much about all.
+        let sums: [fn(&[Counts]) -> u64; 2] = [
+            |counts| counts.iter().map(|counts| counts.predicted).sum(),
+            |counts| counts.iter().map(|counts| counts.correct).sum(),
+        ];
+        let half = estimate_rules(&graph, &rules, 30);
+        for sum in sums {
+            let (estimated, counted) = (sum(&half), sum(&exact));
+            assert!((estimated as f64 / counted as f64 - 1.0).abs() < 0.25, "{estimated} and {counted}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Mining that goes on with longer bodies while there is time, as long as validation ranks better by them.
+//! Mining that the validation split decides about: whether to go on with longer bodies, and what a confidence counts.
 //!
 //! Whether long bodies help is a property of the graph: on one they find what short ones cannot reach, on another they
 //! hold by chance. So they are tried where all short ones are counted before the time is up, one length after the other,
@@ -9,8 +9,8 @@ use crate::eval::{EvalError, Protocol, Side, Truth, evaluate};
 use crate::graph::{Graph, Known, evenly};
 use crate::progress::Progress;
 use crate::rule::{
-    ApplyOptions, MineOptions, Mined, MiningBudget, RuleReasoner, RuleType, ScoredRule, mine,
-    sort_by_confidence,
+    ApplyOptions, Confidence, MineOptions, Mined, MiningBudget, RuleReasoner, RuleType, ScoredRule, mine,
+    over_known, sort_by_confidence,
 };
 use std::sync::Arc;
 use std::time::Instant;
@@ -86,6 +86,40 @@ pub fn mine_by_validation(
         before = Some((reached, took));
     }
     Ok(mined)
+}
+
+/// Rules whose confidence counts what `confidence` says, and whether that is only what is known (PCA). Which of the two
+/// ranks the validation split better is asked where it is to decide and there is such a split.
+///
+/// # Errors
+/// If ranking fails, or the user interrupts.
+pub fn by_confidence(
+    (known, graph): (&Known, &Arc<Graph>),
+    rules: Vec<ScoredRule>,
+    (options, apply): (&MineOptions, &ApplyOptions),
+    confidence: Confidence,
+    progress: &dyn Progress,
+) -> Result<(Vec<ScoredRule>, bool), RunError> {
+    let undecided = confidence == Confidence::Validation && known.valid.is_empty();
+    if confidence == Confidence::Standard || undecided || rules.is_empty() {
+        return Ok((rules, false));
+    }
+    let of = (options.distinct, options.unseen);
+    let over = || progress.interrupted();
+    let pca = over_known(graph, &rules, of, &over).ok_or(RunError::Interrupted)?;
+    if confidence == Confidence::Pca {
+        return Ok((pca, true));
+    }
+    let judge = Judge { known, graph, apply, progress };
+    let mrr = |rules: &[ScoredRule]| Ok::<f64, RunError>(judge.mrr(rules)?.ok_or(RunError::Interrupted)?.0);
+    let [all, known] = [mrr(&rules)?, mrr(&pca)?];
+    progress.begin("mining", "", None);
+    let [standard, of_known] = [all, known].map(|figure| 100.0 * figure);
+    let which = if known > all { "PCA" } else { "standard" };
+    progress.end(&format_args!(
+        "validation MRR {standard:.2} by standard confidence, {of_known:.2} by PCA confidence; {which} it is"
+    ));
+    Ok(if known > all { (pca, true) } else { (rules, false) })
 }
 
 /// Ranks the validation split by rules.

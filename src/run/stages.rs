@@ -3,14 +3,14 @@
 use super::artifacts::Artifacts;
 use super::directory::{BLEND, EMBEDDING, PRETRAINED, PROPAGATOR, RULES, WALKER, write_whole};
 use super::material::Material;
-use super::mining::mine_by_validation;
+use super::mining::{by_confidence, mine_by_validation};
 use super::record::Finished;
 use super::{Checksum, RuleChanges, RunError};
 use crate::embed::{self, Size, Stop, Task, TrainedEmbedding, WarmEmbedding};
 use crate::graph::{GraphError, Known, Query, Renumbering, Triple, evenly};
 use crate::propagate::{self, PropagateTask, TrainedPropagator, WarmPropagator};
 use crate::reason::{EmbeddingReward, PropagatorReward, Recipe, path_table};
-use crate::rule::{self, RuleType};
+use crate::rule::{self, Confidence, RuleType};
 use crate::train;
 use crate::walk::{self, Phase, RewardBy, SoftReward, Start, Teacher, TrainOptions, Walker};
 use serde_json::{Value, json};
@@ -27,27 +27,30 @@ pub fn rules(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finis
     if !config.rules.file.is_empty() {
         return given_rules(artifacts, material);
     }
-    let options = config.rules.mine_options(seed);
+    let (options, apply) = (config.rules.mine_options(seed), config.rules.apply_options());
     let mined = match config.rules.longer && !learnable.valid_learnt {
-        true => {
-            let apply = config.rules.apply_options();
-            mine_by_validation(&learnable.known, &learnable.graph, &options, &apply, progress)?
-        }
+        true => mine_by_validation(&learnable.known, &learnable.graph, &options, &apply, progress)?,
         false => rule::mine(&learnable.graph, &options, progress)?,
     };
     if mined.interrupted {
         return Err(RunError::Interrupted);
     }
     let saturation = mined.saturation;
+    let confidence = match (config.rules.confidence, learnable.valid_learnt) {
+        (Confidence::Validation, true) => Confidence::Standard,
+        (confidence, _) => confidence,
+    };
+    let on = (&learnable.known, &learnable.graph);
+    let (mined, pca) = by_confidence(on, mined.rules, (&options, &apply), confidence, progress)?;
     let (rules, changes) = match material.warm {
         Some(warm) => {
             let ids = Renumbering::new(&warm.names, &learnable.names);
-            let (earlier, options) = (warm.rules()?, config.rules.mine_options(seed));
-            let carried = rule::carry_over(&learnable.graph, mined.rules, &earlier, &ids, &options);
+            let earlier = warm.rules()?;
+            let carried = rule::carry_over(&learnable.graph, mined, &earlier, &ids, (&options, pca));
             let changes = RuleChanges::of(&carried, &learnable.names).in_figures();
             (carried.rules, changes)
         }
-        None => (mined.rules, Value::Null),
+        None => (mined, Value::Null),
     };
     write_whole(&directory.file(RULES), |out| rule::write_lines(out, &rules, &learnable.names))?;
     let of_type = |wanted: RuleType| rules.iter().filter(|scored| scored.rule.rule_type() == wanted).count();
@@ -59,6 +62,7 @@ pub fn rules(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finis
             "zero": of_type(RuleType::Zero),
         },
         "saturation": saturation,
+        "confidence": if pca { Confidence::Pca } else { Confidence::Standard },
         "changes": changes,
     });
     artifacts.put_rules(rules.into());

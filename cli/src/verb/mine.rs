@@ -9,8 +9,8 @@ use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use ruleguider::ask::{AskError, mine_indexed_shard, mine_shard, mining_index};
 use ruleguider::graph::{Dataset, Names, RelationId, check_writable};
-use ruleguider::rule::{self, ApplyOptions, Keep, MineOptions, Mined, MiningBudget, RuleType};
-use ruleguider::run::mine_by_validation;
+use ruleguider::rule::{self, ApplyOptions, Confidence, Keep, MineOptions, Mined, MiningBudget, RuleType};
+use ruleguider::run::{by_confidence, mine_by_validation};
 use ruleguider::shard::{Shard, check_name};
 use serde::Serialize;
 use std::fmt;
@@ -84,6 +84,9 @@ pub struct Mine {
     /// Which of them are kept
     #[arg(long, value_enum, default_value_t = Kept::Adding)]
     keep: Kept,
+    /// Which predictions of a rule count in its confidence
+    #[arg(long, value_enum, default_value_t = Counted::Standard, conflicts_with = "shard")]
+    confidence: Counted,
     /// Learn from the validation facts too: for the final figure on the test split, as published for NELL-995. Rules
     /// for tuning on the validation split must not know it
     #[arg(long)]
@@ -100,6 +103,27 @@ enum Kept {
     Adding,
     /// The most confident
     Confident,
+}
+
+/// Which predictions of a rule its confidence counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Counted {
+    /// All
+    Standard,
+    /// Those about entities of which the relation is known at all
+    Pca,
+    /// Whichever ranks the validation split better
+    Validation,
+}
+
+impl From<Counted> for Confidence {
+    fn from(counted: Counted) -> Self {
+        match counted {
+            Counted::Standard => Confidence::Standard,
+            Counted::Pca => Confidence::Pca,
+            Counted::Validation => Confidence::Validation,
+        }
+    }
 }
 
 impl From<Kept> for Keep {
@@ -135,6 +159,10 @@ impl Mine {
             self.shard.is_none() || repeatable,
             "--shard: give --samples N or --saturate; what a clock decides is not repeatable"
         );
+        ensure!(
+            self.confidence != Counted::Validation || !self.learn_valid,
+            "--confidence validation: the validation split is learnt, so it cannot decide; give standard or pca"
+        );
         if let (Some(shard), Some(index)) = (self.shard, &self.index) {
             return self.part_by_index(shard, index, common);
         }
@@ -146,17 +174,18 @@ impl Mine {
         check_writable(&self.out)?;
         let graph = dataset.graph();
         let console = Console::with_interrupt(common);
-        let mined = match self.max_length.is_none() && !self.learn_valid {
-            true => {
-                let apply = ApplyOptions {
-                    unseen: self.unseen,
-                    distinct: options.distinct,
-                    ..ApplyOptions::default()
-                };
-                mine_by_validation(&dataset.known, &graph, &options, &apply, &console)?
-            }
+        let apply =
+            ApplyOptions { unseen: self.unseen, distinct: options.distinct, ..ApplyOptions::default() };
+        let mut mined = match self.max_length.is_none() && !self.learn_valid {
+            true => mine_by_validation(&dataset.known, &graph, &options, &apply, &console)?,
             false => rule::mine(&graph, &options, &console)?,
         };
+        // What was found before Ctrl-C is kept, as it was counted.
+        if !mined.interrupted {
+            let on = (&dataset.known, &graph);
+            let rules = std::mem::take(&mut mined.rules);
+            mined.rules = by_confidence(on, rules, (&options, &apply), self.confidence.into(), &console)?.0;
+        }
         rule::write_rules(&self.out, &mined.rules, &dataset.names)?;
         let summary = Summary::new(&mined, began.elapsed().as_secs_f64());
         if common.json { console::print_json(&summary) } else { console::print(&summary) }?;

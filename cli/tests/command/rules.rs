@@ -1,6 +1,7 @@
 //! `ruleguider mine` and `ruleguider apply`, as a user runs them.
 
 use serde_json::Value;
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -73,6 +74,44 @@ fn the_same_samples_and_seed_give_the_same_file_whatever_the_threads() {
         fs::read_to_string(out).unwrap()
     };
     assert_eq!(mine("one.tsv", "1"), mine("two.tsv", "2"));
+}
+
+#[test]
+fn a_confidence_counts_all_predictions_or_those_about_the_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = family(folder.path(), "200");
+    let out = |name: &str| folder.path().join(name);
+    let mine = |confidence: &str, threads: &str| {
+        let base = ["mine", data.to_str().unwrap(), "--samples", "5000", "--types", "cyclic,acyclic"];
+        let given = ["--confidence", confidence, "--threads", threads];
+        ruleguider(&base).args(given).arg("--out").arg(out(confidence)).output().unwrap()
+    };
+    let counts = |confidence: &str| -> HashMap<String, [u64; 2]> {
+        let text = fs::read_to_string(out(confidence)).unwrap();
+        let rule = |line: &str| {
+            let fields: Vec<&str> = line.split('\t').collect();
+            (fields[3].to_owned(), [fields[0].parse().unwrap(), fields[1].parse().unwrap()])
+        };
+        text.lines().map(rule).collect()
+    };
+    assert!(mine("standard", "2").status.success() && mine("pca", "1").status.success());
+    let (standard, pca, once) = (counts("standard"), counts("pca"), fs::read(out("pca")).unwrap());
+    assert_eq!(standard.len(), pca.len());
+    assert!(standard.iter().all(|(rule, [all, correct])| pca[rule][0] <= *all && pca[rule][1] == *correct));
+    assert!(standard.iter().any(|(rule, [all, _])| pca[rule][0] < *all));
+    assert!(
+        mine("pca", "2").status.success() && fs::read(out("pca")).unwrap() == once,
+        "whatever the threads"
+    );
+    let chosen = mine("validation", "2");
+    let said = String::from_utf8_lossy(&chosen.stderr);
+    assert!(said.contains("by standard confidence") && said.contains("by PCA confidence"), "{said}");
+    let better = if said.contains("PCA it is") { pca } else { standard };
+    assert_eq!(counts("validation"), better);
+    let learnt = ["--samples", "9", "--out", "x.tsv", "--confidence", "validation", "--learn-valid"];
+    let refused = ruleguider(&["mine", data.to_str().unwrap()]).args(learnt).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("give standard or pca"));
 }
 
 #[test]
