@@ -182,8 +182,10 @@ impl Stage {
         let rate = self.rate(done);
         let place = match self.total {
             Some(total) => {
-                let left = (total.saturating_sub(done)) as f64 / rate.max(1e-9);
-                format!("{done} of {total} {}, {rate:.1}/s, {left:.0} s left", self.unit)
+                let left = (total.saturating_sub(done)) as f64 / rate;
+                let time =
+                    if rate > 0.0 { format!(", {rate:.1}/s, {left:.0} s left") } else { String::new() };
+                format!("{done} of {total} {}{time}", self.unit)
             }
             None => format!("{done} {}, {rate:.1}/s, {seconds:.0} s", self.unit),
         };

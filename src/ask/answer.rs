@@ -312,6 +312,7 @@ mod tests {
                 Hop { link: Link::NO_OP, target: EntityId(2), scores: None },
             ],
             rule: Some(ScoredRule { rule: Rule::cyclic(Link::forward(parent), &body), counts }),
+            without: None,
         };
         let naming = Naming::new(&names);
         let answer = Answer::new(&reasoned, None, &names, &naming);
@@ -340,7 +341,14 @@ mod tests {
         let rule = Rule::cyclic(Link::forward(RelationId(0)), &[Link::forward(RelationId(1))]);
         let rule = Some(ScoredRule { rule, counts: Counts::exact(5, 5) });
         let answer = Answer::new(
-            &Reasoned { entity: EntityId(1), score: 0.5, start: EntityId(2), path: vec![hop], rule },
+            &Reasoned {
+                entity: EntityId(1),
+                score: 0.5,
+                start: EntityId(2),
+                path: vec![hop],
+                rule,
+                without: None,
+            },
             Some(HeldOut::Test),
             &names,
             &Naming::default(),
@@ -373,6 +381,7 @@ mod tests {
             start: EntityId(0),
             path: vec![hop(body[0], 1), hop(body[1], 2)],
             rule: Some(rule),
+            without: None,
         };
         let naming = Naming::new(&names);
         let answer = Answer::new(&reasoned, None, &names, &naming);
@@ -417,7 +426,8 @@ mod tests {
         let naming = Naming::new(&names);
         let hop = Hop { link: Link::forward(RelationId(0)), target: EntityId(1), scores: None };
         let start = EntityId(0);
-        let reasoned = Reasoned { entity: EntityId(1), score: 0.5, start, path: vec![hop], rule: None };
+        let reasoned =
+            Reasoned { entity: EntityId(1), score: 0.5, start, path: vec![hop], rule: None, without: None };
         let answer = Answer::new(&reasoned, None, &names, &naming);
         assert_eq!(answer.path_in_words(&naming), "Ada [ada] —parent_of→ Ada [ben]");
     }

@@ -47,7 +47,14 @@ impl Explains for ByEmbedding {
         let &Candidate { entity, score, .. } = candidate;
         Ok(match entity == query.subject {
             true if !self.reflexive.is(query.link) => Vec::new(),
-            _ => vec![Reasoned { entity, score, start: query.subject, path: Vec::new(), rule: None }],
+            _ => vec![Reasoned {
+                entity,
+                score,
+                start: query.subject,
+                path: Vec::new(),
+                rule: None,
+                without: None,
+            }],
         })
     }
 }

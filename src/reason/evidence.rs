@@ -29,6 +29,8 @@ pub struct Reasoned {
     pub path: Vec<Hop>,
     /// The rule that predicts it, if there is one.
     pub rule: Option<ScoredRule>,
+    /// What the propagator's score falls to without the path, where that was tried in choosing it.
+    pub without: Option<ScoreWithout>,
 }
 
 /// The propagator's score of an answer, and what it falls to without the facts of one path: whether the reason is the

@@ -72,13 +72,12 @@ impl ByPropagator {
         };
         let mut ways = best_first(paths.iter().map(by_slope).collect());
         ways.truncate((FACTS / self.graph.facts().max(1)).clamp(TRIED[0], TRIED[1]).max(most));
-        let whole = self.propagator.score_without(query, candidate.entity, &[])?;
-        let mut by_loss = Vec::with_capacity(ways.len());
-        for way in ways {
-            let loss = whole - self.propagator.score_without(query, candidate.entity, &facts(&way))?;
-            by_loss.push((f64::from(loss.max(0.0)).powf(LOSS) * confidence(&way), way));
-        }
-        let mut ways = best_first(by_loss);
+        let without = self.without(query, candidate.entity, &ways)?;
+        let by_loss = |(way, without): (Reasoned, Option<ScoreWithout>)| {
+            let loss = without.map_or(0.0, |scores| scores.score - scores.without);
+            (loss.max(0.0).powf(LOSS) * confidence(&way), Reasoned { without, ..way })
+        };
+        let mut ways = best_first(ways.into_iter().zip(without).map(by_loss).collect());
         ways.truncate(most);
         Ok(ways)
     }
@@ -88,7 +87,8 @@ impl ByPropagator {
         let hop = |hop: &PathHop| Hop { link: hop.link, target: hop.entity, scores: None };
         let path: Vec<Hop> = path.hops.iter().map(hop).collect();
         let rule = self.rules.of(query, &path).cloned();
-        Reasoned { entity: candidate.entity, score: candidate.score, start: query.subject, path, rule }
+        let Candidate { entity, score, .. } = *candidate;
+        Reasoned { entity, score, start: query.subject, path, rule, without: None }
     }
 }
 
@@ -143,18 +143,20 @@ impl Explains for ByPropagator {
         let score_without = |facts: &[(EntityId, Link, EntityId)]| {
             Ok::<f64, ReasonerError>(self.propagator.score_without(query, answer, facts)?.into())
         };
-        let mut score = None;
+        let mut whole = ways.iter().find_map(|way| way.without).map(|scores| scores.score);
         let mut all = Vec::with_capacity(ways.len());
-        for facts in ways.iter().map(facts) {
-            // An answer by a rule without a body has no path to take out.
-            all.push(match (facts.is_empty(), score) {
-                (true, _) => None,
-                (false, Some(score)) => Some(ScoreWithout { score, without: score_without(&facts)? }),
-                (false, None) => {
-                    let whole = *score.insert(score_without(&[])?);
-                    Some(ScoreWithout { score: whole, without: score_without(&facts)? })
-                }
-            });
+        for way in ways {
+            let facts = facts(way);
+            // An answer by a rule without a body has no path to take out; some were tried already.
+            if facts.is_empty() || way.without.is_some() {
+                all.push(way.without);
+                continue;
+            }
+            let score = match whole {
+                Some(score) => score,
+                None => *whole.insert(score_without(&[])?),
+            };
+            all.push(Some(ScoreWithout { score, without: score_without(&facts)? }));
         }
         Ok(all)
     }

@@ -98,6 +98,7 @@ pub fn by_rule(reason: &FiredRule<'_>, entity: EntityId, score: f64) -> Reasoned
         start: reason.grounding[0],
         path: reason.path.iter().zip(targets).map(hop).collect(),
         rule: Some(reason.rule.clone()),
+        without: None,
     }
 }
 

@@ -49,6 +49,7 @@ impl ByWalker {
             start: query.subject,
             path: answer.path.iter().map(hop).collect(),
             rule: None,
+            without: None,
         };
         let links: Box<[Link]> = answer.links().into_iter().filter(|link| *link != Link::NO_OP).collect();
         if links.is_empty() {

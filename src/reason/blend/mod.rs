@@ -360,6 +360,7 @@ mod tests {
             start: EntityId(0),
             path: vec![Hop { link: Link::forward(RelationId(relation)), target: EntityId(1), scores }],
             rule: None,
+            without: None,
         };
         let by_rules: Vec<Reasoned> = (0..5).map(|relation| reason(relation, None)).collect();
         let walk = reason(0, Some([-1.0, -2.0]));
