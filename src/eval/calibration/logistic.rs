@@ -204,29 +204,26 @@ impl Sums {
                 let bent = bend_here * sample.row[i];
                 own_off[i] += off_here * sample.row[i];
                 own_bend[i] += bent;
-                for j in i..OWN {
-                    own_both[i][j] += bent * sample.row[j];
-                }
+                add_times(&mut own_both[i][i..], bent, &sample.row[i..OWN]);
             }
         }
         let mut shared = [1.0; ALL];
         shared[..FEATURES].copy_from_slice(&answers[0].row);
         for i in 0..OWN {
             self.gradient[i] += own_off[i];
-            for j in i..OWN {
-                self.curvature[i][j] += own_both[i][j];
-            }
-            for j in OWN..ALL {
-                self.curvature[i][j] += own_bend[i] * shared[j];
-            }
+            add_times(&mut self.curvature[i][i..OWN], 1.0, &own_both[i][i..]);
+            add_times(&mut self.curvature[i][OWN..], own_bend[i], &shared[OWN..]);
         }
         for i in OWN..ALL {
             self.gradient[i] += off * shared[i];
-            for j in i..ALL {
-                self.curvature[i][j] += bend * shared[i] * shared[j];
-            }
+            add_times(&mut self.curvature[i][i..], bend * shared[i], &shared[i..]);
         }
     }
+}
+
+/// Adds `factor` times `values` to `sums`.
+fn add_times(sums: &mut [f64], factor: f64, values: &[f64]) {
+    sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += factor * value);
 }
 
 /// Newton's step for the common weights, within their signs.
