@@ -1,6 +1,6 @@
 //! What is fuzzed: one function a target, from bytes to nothing. A panic is a finding.
 //!
-//! The fuzz targets and the ordinary test `tests/fuzz_corpus.rs` both include this file. Besides not
+//! The fuzz targets and the ordinary test `tests/library/fuzz_corpus.rs` both include this file. Besides not
 //! panicking, every target checks what must hold of any input: an error names the file and fits on a line; what
 //! was read can be written and reads back as the same facts.
 

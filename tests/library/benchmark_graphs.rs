@@ -2,10 +2,8 @@
 
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
-mod skip;
-
+use crate::skip::{Need, skip};
 use ruleguider::graph::{ReadOptions, Statistics, read};
-use skip::{Need, skip};
 use std::path::PathBuf;
 
 fn statistics(name: &str) -> Option<Statistics> {

@@ -16,14 +16,12 @@
 
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
-mod skip;
-
+use crate::skip::{Need, skip};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use ruleguider::graph::{Dataset, EntityId, Graph, Link, ReadOptions, read};
 use ruleguider::rule::{Counts, Rule, RuleFile, RuleType, ScoredRule, count_rules, reversed_path};
-use skip::{Need, skip};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

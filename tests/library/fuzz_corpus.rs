@@ -3,7 +3,7 @@
 //! A short stand-in for the fuzzer that every run of the tests includes; `fuzz/README.md` tells how to run the
 //! real one and how to add to the corpus.
 
-#[path = "../fuzz/targets.rs"]
+#[path = "../../fuzz/targets.rs"]
 mod targets;
 
 use rand::{Rng, SeedableRng};
