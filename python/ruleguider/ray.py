@@ -57,10 +57,12 @@ def mine(
     **mining: Any,
 ) -> Rules:
     """Mines on all nodes, writes the rule file `out` and reads it. `mining` is as in `ruleguider.mine`, with `samples` or
-    `saturate`: what a clock decides cannot be shared.
+    `saturate`: what a clock decides cannot be shared. Confidence is the standard one.
     """
     read = Graph.of(graph)
     options = _mining(**mining)
+    if options["confidence"] not in (None, "standard"):
+        raise ValueError("confidence: parts are counted by the standard confidence; use ruleguider.mine for the others")
     packed = _Packed.index(read, options)
     work = _Work("mining", out, (packed.key, options), parts, cpus_per_part, 0, retries, progress)
     work.merged(_mine_part, packed.put())

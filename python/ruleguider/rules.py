@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 from . import _ruleguider
 from ._progress import shown
@@ -94,6 +94,7 @@ def mine(
     heads: Sequence[str] = (),
     max_bodies: int | None = None,
     max_groundings: int | None = None,
+    confidence: Literal["standard", "pca", "validation"] | None = None,
     learn_valid: bool = False,
     seed: int = 1,
     progress: bool = True,
@@ -101,8 +102,11 @@ def mine(
     """Finds rules, the most confident first. What is not given is as on the command line (`ruleguider mine --help`).
 
     `types` are some of `cyclic`, `acyclic` and `zero`. Mining ends after `seconds`, or when everything is counted; with
-    `samples` instead of seconds, or with `saturate`, which waits for everything, the same seed gives the same rules. `heads` are the relations to mine rules for. Ctrl-C
-    ends it with `KeyboardInterrupt`.
+    `samples` instead of seconds, or with `saturate`, which waits for everything, the same seed gives the same rules.
+    Without `max_length`, longer bodies are tried in the seconds that are left, and kept if they rank the validation split
+    better. `heads` are the relations to mine rules for. `confidence` says which predictions of a rule count: all
+    (`standard`), those about entities of which the relation is known (`pca`), or whichever of the two ranks the validation
+    split better (`validation`). Ctrl-C ends it with `KeyboardInterrupt`.
 
     >>> rules = rg.mine(graph, types=["cyclic"], samples=1000, progress=False)
     >>> rules[0].confidence >= rules[1].confidence
@@ -123,6 +127,7 @@ def mine(
         heads=heads,
         max_bodies=max_bodies,
         max_groundings=max_groundings,
+        confidence=confidence,
         learn_valid=learn_valid,
         seed=seed,
     )
@@ -145,6 +150,7 @@ _MINING: dict[str, Any] = {
     "heads": (),
     "max_bodies": None,
     "max_groundings": None,
+    "confidence": None,
     "learn_valid": False,
     "seed": 1,
 }

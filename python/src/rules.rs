@@ -13,7 +13,7 @@ use ruleguider::eval::{Protocol, Unseen};
 use ruleguider::graph::{Dataset, Link, Names, RelationId};
 use ruleguider::report::figure;
 use ruleguider::rule::{
-    self, ApplyOptions, MineOptions, MiningBudget, RuleFile, ScoredRule, UNSEEN, write_rules,
+    self, ApplyOptions, Confidence, MineOptions, MiningBudget, RuleFile, ScoredRule, UNSEEN, write_rules,
 };
 use ruleguider::shard::Shard;
 use std::path::PathBuf;
@@ -143,6 +143,7 @@ pub struct Mining {
     heads: Vec<String>,
     max_bodies: Option<usize>,
     max_groundings: Option<u64>,
+    confidence: Option<String>,
     learn_valid: bool,
     seed: u64,
 }
@@ -198,8 +199,26 @@ pub fn mine(
 ) -> PyResult<Rules> {
     let names = &graph.dataset.names;
     let (options, dataset) = (mining.options(names)?, mining.dataset(graph));
-    let mined =
-        work(py, bars.as_ref(), move |progress| Ok(rule::mine(&dataset.graph(), &options, progress)?))?;
+    let confidence =
+        mining.confidence.as_ref().map_or(Ok(Confidence::default()), |word| chosen("confidence", word))?;
+    if confidence == Confidence::Validation && mining.learn_valid {
+        return Err(wrong(
+            "confidence: the validation split is learnt, so it cannot decide; give standard or pca",
+        ));
+    }
+    let mined = work(py, bars.as_ref(), move |progress| {
+        let apply =
+            ApplyOptions { unseen: options.unseen, distinct: options.distinct, ..ApplyOptions::default() };
+        let by_validation = ruleguider::run::Mining {
+            graph: &dataset.graph(),
+            options: &options,
+            apply: &apply,
+            judged_by: (!mining.learn_valid).then_some(&dataset.known),
+            longer: mining.max_length.is_none(),
+            confidence,
+        };
+        Ok(by_validation.mine(progress)?.0)
+    })?;
     Ok(Rules { saturation: Some(mined.saturation), ..Rules::new(mined.rules.into(), names) })
 }
 

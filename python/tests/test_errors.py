@@ -66,6 +66,11 @@ def test_numbers_of_numpy_are_numbers(graph: rg.Graph, tmp_path: Path) -> None:
         (lambda model: rg.mine(model.graph, seconds=1, samples=1, progress=False), "give one of them"),
         (lambda model: rg.mine(model.graph, seconds=-1, progress=False), "`seconds`: expected"),
         (lambda model: rg.mine(model.graph, heads=["cousinof"], progress=False), "cousin_of"),
+        (lambda model: rg.mine(model.graph, confidence="best", progress=False), "confidence: unknown variant `best`"),
+        (
+            lambda model: rg.mine(model.graph, confidence="validation", learn_valid=True, progress=False),
+            "confidence: the validation split is learnt",
+        ),
         (lambda model: rg.apply(model.graph, model.rules(), top=0, progress=False), "`top`: expected"),
         (lambda model: rg.apply(rg.Graph.demonstration(), model.rules(), progress=False), "belong to another graph"),
         (lambda model: rg.learn(model.graph, minutes=0, progress=False), "minutes: expected a number of minutes above 0"),

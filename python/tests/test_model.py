@@ -114,6 +114,11 @@ def test_rules_are_mined_saved_read_and_applied(graph: rg.Graph, tmp_path: Path)
     assert applied == rg.apply(graph, rules, aggregate="max-plus", direction="both", progress=False) or applied.mrr > 0.5
     one = rules.select(head="cousin_of", min_confidence=0.3)
     assert 0 < len(one) < len(rules) and all(rule.confidence >= 0.3 for rule in one)
+    known = rg.mine(
+        graph, types=["cyclic", "acyclic", "zero"], samples=2000, seed=1, confidence="pca", progress=False
+    )
+    assert len(known) == len(rules)
+    assert sum(rule.predicted for rule in known) < sum(rule.predicted for rule in rules)
     heads = rg.mine(graph, heads=["cousin_of"], samples=500, progress=False)
     assert set(heads.to_pandas()["relation"]) == {"cousin_of"}
     rg.apply(graph, one, predictions=tmp_path / "predictions.txt", progress=False)

@@ -183,11 +183,11 @@ pub(super) fn shared(facts: &[Triple], others: &[&[Triple]]) -> usize {
     found.len()
 }
 
-/// At most this many of `triples`, evenly spread; 0 for all.
-pub fn evenly(triples: &[Triple], most: usize) -> Vec<Triple> {
-    let count = triples.len();
+/// At most this many of `items`, evenly spread; 0 for all.
+pub fn evenly<T: Copy>(items: &[T], most: usize) -> Vec<T> {
+    let count = items.len();
     let taken = if most == 0 { count } else { most.min(count) };
-    (0..taken).map(|index| triples[index * count / taken]).collect()
+    (0..taken).map(|index| items[index * count / taken]).collect()
 }
 
 #[cfg(test)]

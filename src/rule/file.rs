@@ -60,11 +60,20 @@ impl RuleFile {
         let unreadable = |source| RuleError::Unreadable { path: path.to_owned(), source };
         let file = File::open(path).map_err(unreadable)?;
         let mut source = Compression::of(path).unpack(file).map_err(unreadable)?;
+        Self::read_from(&mut source, path, names)
+    }
+
+    /// Reads the plain rules that `source` gives; `path` is the file's name in messages.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_from(source: &mut dyn Read, path: &Path, names: &Names) -> Result<Self, RuleError> {
+        let unreadable = |source| RuleError::Unreadable { path: path.to_owned(), source };
         let known = Vocabularies::new(names);
         let (mut whole, mut bytes, mut lines) = (RuleFile::default(), Vec::new(), 0);
         loop {
             let had = bytes.len();
-            let read = source.by_ref().take(PIECE as u64).read_to_end(&mut bytes).map_err(unreadable)?;
+            let read = (&mut *source).take(PIECE as u64).read_to_end(&mut bytes).map_err(unreadable)?;
             // All lines that are whole; at the end of the file the last is.
             let end = if read == 0 { Some(had) } else { memchr::memrchr(b'\n', &bytes).map(|at| at + 1) };
             let place = Place { path, lines };

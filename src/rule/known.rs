@@ -8,8 +8,8 @@ use super::Map;
 use super::clause::{Counts, Rule, RuleType, ScoredRule, Shape, sort_by_confidence};
 use super::frontier::{Frontier, Marks, Places};
 use super::reach::Reach;
-use super::recount::{select, some_of};
-use crate::graph::{EntityId, Graph, Link};
+use super::recount::select;
+use crate::graph::{EntityId, Graph, Link, evenly};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub fn over_known(
     order.par_sort_unstable_by(|&a, &b| group_of(&rules[a].rule).cmp(&group_of(&rules[b].rule)));
     let same = |&a: &usize, &b: &usize| group_of(&rules[a].rule) == group_of(&rules[b].rule);
     let groups: Vec<&[usize]> = order.chunk_by(same).collect();
-    let new = || Walker {
+    let new = || Shares {
         frontier: Frontier::default(),
         places: Places::with_limit(graph.entities(), STEPS),
         marks: Marks::new(graph.entities()),
@@ -53,7 +53,7 @@ pub fn over_known(
     };
     let counted: Vec<Vec<(usize, Counts)>> = groups
         .par_iter()
-        .map_init(new, |walker, group| if over() { Vec::new() } else { walker.counts(&reach, rules, group) })
+        .map_init(new, |shares, group| if over() { Vec::new() } else { shares.counts(&reach, rules, group) })
         .collect();
     let mut known = rules.to_vec();
     for (place, counts) in counted.into_iter().flatten() {
@@ -79,8 +79,8 @@ fn is_known(reach: &Reach, link: Link, entity: EntityId) -> bool {
     !reach.graph().targets(entity, link).is_empty()
 }
 
-/// What one thread walks with.
-struct Walker<'a> {
+/// How one thread finds shares.
+struct Shares<'a> {
     frontier: Frontier,
     places: Places<'static>,
     marks: Marks,
@@ -89,12 +89,12 @@ struct Walker<'a> {
 
 /// Predictions about entities of which the relation is known, and all.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct Share {
     known: u64,
     all: u64,
 }
 
-impl Seen {
+impl Share {
     /// The counts of a rule if this is the share of its predictions that counts. What is correct is known.
     fn of(self, Counts { predicted, correct, sampled }: Counts, estimated: bool) -> Counts {
         if self.all == 0 || self.known == self.all {
@@ -106,7 +106,7 @@ impl Seen {
     }
 }
 
-impl Walker<'_> {
+impl Shares<'_> {
     /// The counts of a group of rules, by their places.
     fn counts(&mut self, reach: &Reach, rules: &[ScoredRule], group: &[usize]) -> Vec<(usize, Counts)> {
         let (of, _, _, end) = group_of(&rules[group[0]].rule);
@@ -120,15 +120,16 @@ impl Walker<'_> {
             ([], None) => reach.sources(last).to_vec(),
             _ => select(reach, prefix, last, end),
         };
-        let (some, estimated) = some_of(&selected, SOURCES);
-        let mut seen: Map<Link, Seen> = Map::default();
+        let some = evenly(&selected, SOURCES);
+        let estimated = some.len() < selected.len();
+        let mut shares: Map<Link, Share> = Map::default();
         let counts = |&place: &usize| {
             let ScoredRule { rule, counts } = &rules[place];
-            let seen = seen.entry(rule.head).or_insert_with(|| {
+            let share = shares.entry(rule.head).or_insert_with(|| {
                 let known = some.iter().filter(|&&entity| is_known(reach, rule.head, entity)).count();
-                Seen { known: known as u64, all: some.len() as u64 }
+                Share { known: known as u64, all: some.len() as u64 }
             });
-            (place, seen.of(*counts, estimated))
+            (place, share.of(*counts, estimated))
         };
         group.iter().map(counts).collect()
     }
@@ -142,11 +143,13 @@ impl Walker<'_> {
         prefix: &[Link],
     ) -> Vec<(usize, Counts)> {
         let last = |place: usize| rules[place].rule.body[prefix.len()];
-        let mut seen = vec![Seen::default(); group.len()];
+        let mut shares = vec![Share::default(); group.len()];
         let first = prefix.first().copied().unwrap_or_else(|| last(group[0]));
         let mut by_last: Vec<usize> = (0..group.len()).collect();
         by_last.sort_unstable_by_key(|&rule| last(group[rule]));
-        let (some, estimated) = some_of(reach.sources(first), SOURCES);
+        let sources = reach.sources(first);
+        let some = evenly(sources, SOURCES);
+        let estimated = some.len() < sources.len();
         for source in some {
             self.frontier.walk(reach, source, prefix, &mut self.places);
             let too_many = prefix.len() > 2 && self.places.has_given_up();
@@ -158,13 +161,13 @@ impl Walker<'_> {
                 self.frontier.step(reach, last(group[same[0]]), &mut self.marks, |_| ends += 1);
                 for &rule in same.iter().filter(|_| ends > 0) {
                     let known = is_known(reach, rules[group[rule]].rule.head, source);
-                    seen[rule].all += ends;
-                    seen[rule].known += if known { ends } else { 0 };
+                    shares[rule].all += ends;
+                    shares[rule].known += if known { ends } else { 0 };
                 }
             }
         }
-        let counts = |(&place, seen): (&usize, Seen)| (place, seen.of(rules[place].counts, estimated));
-        group.iter().zip(seen).map(counts).collect()
+        let counts = |(&place, share): (&usize, Share)| (place, share.of(rules[place].counts, estimated));
+        group.iter().zip(shares).map(counts).collect()
     }
 }
 

@@ -4,7 +4,7 @@ use super::clause::{Counts, Rule, Shape};
 use super::count::{Correct, Lasts, Part, Scratch};
 use super::frontier::{Frontier, Marks, Places};
 use super::reach::Reach;
-use crate::graph::{EntityId, Graph, Link};
+use crate::graph::{EntityId, Graph, Link, evenly};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -38,7 +38,9 @@ pub fn estimate_rules(graph: &Arc<Graph>, rules: &[Rule], most: usize) -> Vec<Co
     let scratch = || (Frontier::default(), Places::new(graph.entities()));
     let estimate = |(frontier, places): &mut (Frontier, Places<'static>), rule: &Rule| {
         let Some(&first) = rule.body.first() else { return Counts::default() };
-        let (some, estimated) = some_of(reach.sources(first), most);
+        let sources = reach.sources(first);
+        let some = evenly(sources, most);
+        let estimated = some.len() < sources.len();
         let (mut predicted, mut correct) = (0, 0);
         for &source in &some {
             frontier.walk(&reach, source, &rule.body, places);
@@ -46,17 +48,11 @@ pub fn estimate_rules(graph: &Arc<Graph>, rules: &[Rule], most: usize) -> Vec<Co
             predicted += frontier.nodes().len() as u64;
             correct += frontier.nodes().iter().filter(|end| facts.binary_search(end).is_ok()).count() as u64;
         }
-        let all = reach.sources(first).len() as f64;
+        let all = sources.len() as f64;
         let scaled = |count: u64| (count as f64 * all / some.len().max(1) as f64).round() as u64;
         Counts { predicted: scaled(predicted), correct: scaled(correct), sampled: estimated }
     };
     rules.par_iter().map_init(scratch, estimate).collect()
-}
-
-/// At most so many of `entities`, evenly spread, and whether those are not all.
-pub(super) fn some_of(entities: &[EntityId], most: usize) -> (Vec<EntityId>, bool) {
-    let (all, some) = (entities.len(), entities.len().min(most));
-    ((0..some).map(|index| entities[index * all / some]).collect(), some < all)
 }
 
 /// Counts rules that share a body.

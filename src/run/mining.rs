@@ -12,6 +12,7 @@ use crate::rule::{
     ApplyOptions, Confidence, MineOptions, Mined, MiningBudget, RuleReasoner, RuleType, ScoredRule, mine,
     over_known, sort_by_confidence,
 };
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -25,101 +26,146 @@ const WORTHWHILE: f64 = 0.05;
 /// How much longer than before judging may take with another length, for which that much time is set aside.
 const LONGER_TO_JUDGE: f64 = 2.0;
 
-/// Mines as `options` say, and then longer cyclic bodies in the time that is left. `known` has the validation split, whose
-/// facts are not in `graph`; `apply` is how rules will be applied.
-///
-/// # Errors
-/// If the options make no sense or ranking fails.
-pub fn mine_by_validation(
-    known: &Known,
-    graph: &Arc<Graph>,
-    options: &MineOptions,
-    apply: &ApplyOptions,
-    progress: &dyn Progress,
-) -> Result<Mined, RunError> {
-    let began = Instant::now();
-    let mut mined = mine(graph, options, progress)?;
-    let MiningBudget::Seconds(seconds) = options.budget else { return Ok(mined) };
-    let left = || seconds - began.elapsed().as_secs_f64();
-    let judge = Judge { known, graph, apply, progress };
-    let mut before = None;
-    for length in options.max_length + 1..=LONGEST {
-        let stops = mined.interrupted || mined.saturation < 1.0 || progress.time_is_up();
-        let enough = |left: f64| left > WORTHWHILE * seconds;
-        if stops || !enough(left()) || !options.types.contains(&RuleType::Cyclic) || known.valid.is_empty() {
-            break;
-        }
-        let judged = match before {
-            Some(judged) => Some(judged),
-            None => judge.mrr(&mined.rules)?,
-        };
-        let Some((figure, took)) = judged else { return Ok(Mined { interrupted: true, ..mined }) };
-        let to_mine = left() - LONGER_TO_JUDGE * took;
-        if !enough(to_mine) {
-            break;
-        }
-        let budget = MiningBudget::Seconds(to_mine);
-        let longer = MineOptions {
-            types: vec![RuleType::Cyclic],
-            min_length: length,
-            max_length: length,
-            budget,
-            ..options.clone()
-        };
-        let found = mine(graph, &longer, progress)?;
-        let mut rules = mined.rules.clone();
-        rules.extend(found.rules);
-        sort_by_confidence(&mut rules, options.unseen);
-        let Some((reached, took)) = judge.mrr(&rules)? else {
-            return Ok(Mined { interrupted: true, ..mined });
-        };
-        progress.begin("mining", "", None);
-        let [was, is] = [figure, reached].map(|figure| 100.0 * figure);
-        let kept = if reached > figure { "kept" } else { "left out" };
-        progress.end(&format_args!("bodies of {length} links: validation MRR {was:.1} to {is:.1}, {kept}"));
-        mined.interrupted |= found.interrupted;
-        if reached <= figure {
-            break;
-        }
-        mined.rules = rules;
-        mined.saturation = mined.saturation.min(found.saturation);
-        before = Some((reached, took));
-    }
-    Ok(mined)
+/// What to mine, and what the validation split decides about it.
+pub struct Mining<'a> {
+    /// The graph.
+    pub graph: &'a Arc<Graph>,
+    /// What is mined, and how.
+    pub options: &'a MineOptions,
+    /// How rules will be applied.
+    pub apply: &'a ApplyOptions,
+    /// What holds the validation split, whose facts are not in `graph`; `None` if they are learnt and decide nothing.
+    pub judged_by: Option<&'a Known>,
+    /// Whether longer bodies are tried in the time that is left.
+    pub longer: bool,
+    /// What a confidence counts; where the validation split is to decide and there is none, all predictions.
+    pub confidence: Confidence,
 }
 
-/// Rules whose confidence counts what `confidence` says, and whether that is only what is known (PCA). Which of the two
-/// ranks the validation split better is asked where it is to decide and there is such a split.
-///
-/// # Errors
-/// If ranking fails, or the user interrupts.
-pub fn by_confidence(
-    (known, graph): (&Known, &Arc<Graph>),
-    rules: Vec<ScoredRule>,
-    (options, apply): (&MineOptions, &ApplyOptions),
-    confidence: Confidence,
-    progress: &dyn Progress,
-) -> Result<(Vec<ScoredRule>, bool), RunError> {
-    let undecided = confidence == Confidence::Validation && known.valid.is_empty();
-    if confidence == Confidence::Standard || undecided || rules.is_empty() {
-        return Ok((rules, false));
+impl Mining<'_> {
+    /// Finds the rules, and whether their confidence counts only what is known (PCA). What was found before the user
+    /// interrupts is there, as it was counted.
+    ///
+    /// # Errors
+    /// If the options make no sense or ranking fails.
+    pub fn mine(&self, progress: &dyn Progress) -> Result<(Mined, bool), RunError> {
+        let began = Instant::now();
+        let mut mined = mine(self.graph, self.options, progress)?;
+        let judge = self.judged_by.filter(|known| !known.valid.is_empty()).map(|known| Judge {
+            known,
+            graph: self.graph,
+            apply: self.apply,
+            progress,
+        });
+        if self.longer
+            && let (MiningBudget::Seconds(seconds), Some(judge)) = (self.options.budget, &judge)
+        {
+            self.go_longer(&mut mined, judge, &Clock { began, seconds })?;
+        }
+        if mined.interrupted || mined.rules.is_empty() {
+            return Ok((mined, false));
+        }
+        match (self.confidence, &judge) {
+            (Confidence::Standard, _) | (Confidence::Validation, None) => Ok((mined, false)),
+            (Confidence::Pca, _) => self.over_known(mined, None, progress),
+            (Confidence::Validation, Some(judge)) => self.over_known(mined, Some(judge), progress),
+        }
     }
-    let of = (options.distinct, options.unseen);
-    let over = || progress.interrupted();
-    let pca = over_known(graph, &rules, of, &over).ok_or(RunError::Interrupted)?;
-    if confidence == Confidence::Pca {
-        return Ok((pca, true));
+
+    /// Adds longer cyclic bodies, one length after the other, as long as there is time and they rank better.
+    fn go_longer(&self, mined: &mut Mined, judge: &Judge<'_>, clock: &Clock) -> Result<(), RunError> {
+        let options = self.options;
+        let mut before = None;
+        for length in options.max_length + 1..=LONGEST {
+            let stops = mined.interrupted || mined.saturation < 1.0 || judge.progress.time_is_up();
+            if stops || !clock.enough(clock.left()) || !options.types.contains(&RuleType::Cyclic) {
+                break;
+            }
+            let judged = match before {
+                Some(judged) => Some(judged),
+                None => judge.mrr(&mined.rules)?,
+            };
+            let Some((figure, took)) = judged else {
+                mined.interrupted = true;
+                break;
+            };
+            let to_mine = clock.left() - LONGER_TO_JUDGE * took;
+            if !clock.enough(to_mine) {
+                break;
+            }
+            let longer = MineOptions {
+                types: vec![RuleType::Cyclic],
+                min_length: length,
+                max_length: length,
+                budget: MiningBudget::Seconds(to_mine),
+                ..options.clone()
+            };
+            let found = mine(self.graph, &longer, judge.progress)?;
+            let mut rules = mined.rules.clone();
+            rules.extend(found.rules);
+            sort_by_confidence(&mut rules, options.unseen);
+            let Some((reached, took)) = judge.mrr(&rules)? else {
+                mined.interrupted = true;
+                break;
+            };
+            let [was, is] = [figure, reached].map(|figure| 100.0 * figure);
+            let kept = if reached > figure { "kept" } else { "left out" };
+            judge.say(&format_args!("bodies of {length} links: validation MRR {was:.1} to {is:.1}, {kept}"));
+            mined.interrupted |= found.interrupted;
+            if reached <= figure {
+                break;
+            }
+            mined.rules = rules;
+            mined.saturation = mined.saturation.min(found.saturation);
+            before = Some((reached, took));
+        }
+        Ok(())
     }
-    let judge = Judge { known, graph, apply, progress };
-    let mrr = |rules: &[ScoredRule]| Ok::<f64, RunError>(judge.mrr(rules)?.ok_or(RunError::Interrupted)?.0);
-    let [all, known] = [mrr(&rules)?, mrr(&pca)?];
-    progress.begin("mining", "", None);
-    let [standard, of_known] = [all, known].map(|figure| 100.0 * figure);
-    let which = if known > all { "PCA" } else { "standard" };
-    progress.end(&format_args!(
-        "validation MRR {standard:.2} by standard confidence, {of_known:.2} by PCA confidence; {which} it is"
-    ));
-    Ok(if known > all { (pca, true) } else { (rules, false) })
+
+    /// The same rules by PCA confidence, unless `judge` finds that they rank better as they are.
+    fn over_known(
+        &self,
+        mined: Mined,
+        judge: Option<&Judge<'_>>,
+        progress: &dyn Progress,
+    ) -> Result<(Mined, bool), RunError> {
+        let stopped = |mined| Ok((Mined { interrupted: true, ..mined }, false));
+        let MineOptions { distinct, unseen, .. } = *self.options;
+        let over = || progress.interrupted();
+        let Some(pca) = over_known(self.graph, &mined.rules, (distinct, unseen), &over) else {
+            return stopped(mined);
+        };
+        if let Some(judge) = judge {
+            let Some((all, _)) = judge.mrr(&mined.rules)? else { return stopped(mined) };
+            let Some((known, _)) = judge.mrr(&pca)? else { return stopped(mined) };
+            let which = if known > all { "PCA" } else { "standard" };
+            let [standard, of_known] = [all, known].map(|figure| 100.0 * figure);
+            judge.say(&format_args!(
+                "validation MRR {standard:.2} by standard confidence, {of_known:.2} by PCA confidence; {which} it is"
+            ));
+            if known <= all {
+                return Ok((mined, false));
+            }
+        }
+        Ok((Mined { rules: pca, ..mined }, true))
+    }
+}
+
+/// The time that there is for mining.
+struct Clock {
+    began: Instant,
+    seconds: f64,
+}
+
+impl Clock {
+    fn left(&self) -> f64 {
+        self.seconds - self.began.elapsed().as_secs_f64()
+    }
+
+    /// Whether another length is worth beginning with so many seconds left.
+    fn enough(&self, left: f64) -> bool {
+        left > WORTHWHILE * self.seconds
+    }
 }
 
 /// Ranks the validation split by rules.
@@ -131,6 +177,11 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
+    fn say(&self, what: &dyn Display) {
+        self.progress.begin("mining", "", None);
+        self.progress.end(what);
+    }
+
     /// The MRR of both directions, and the seconds that it took; `None` if the user interrupts.
     fn mrr(&self, rules: &[ScoredRule]) -> Result<Option<(f64, f64)>, RunError> {
         let began = Instant::now();

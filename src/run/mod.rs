@@ -34,7 +34,7 @@ pub use everything::{everything_of, learn_everything};
 pub(crate) use inputs::settings as stage_settings;
 pub use manifest::{Manifest, Source};
 pub use material::{Learnable, Material};
-pub use mining::{by_confidence, mine_by_validation};
+pub use mining::Mining;
 pub use mirror::{Mirror, recorded};
 pub use record::{Finished, StageRecord, Stages, Standing};
 pub use run::{FirstRun, Learnt, RunSpec, StageReport, learn};

@@ -3,14 +3,14 @@
 use super::artifacts::Artifacts;
 use super::directory::{BLEND, EMBEDDING, PRETRAINED, PROPAGATOR, RULES, WALKER, write_whole};
 use super::material::Material;
-use super::mining::{by_confidence, mine_by_validation};
+use super::mining::Mining;
 use super::record::Finished;
 use super::{Checksum, RuleChanges, RunError};
 use crate::embed::{self, Size, Stop, Task, TrainedEmbedding, WarmEmbedding};
 use crate::graph::{GraphError, Known, Query, Renumbering, Triple, evenly};
 use crate::propagate::{self, PropagateTask, TrainedPropagator, WarmPropagator};
 use crate::reason::{EmbeddingReward, PropagatorReward, Recipe, path_table};
-use crate::rule::{self, Confidence, RuleType};
+use crate::rule::{self, Confidence, Mined, RuleType};
 use crate::train;
 use crate::walk::{self, Phase, RewardBy, SoftReward, Start, Teacher, TrainOptions, Walker};
 use serde_json::{Value, json};
@@ -28,20 +28,18 @@ pub fn rules(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finis
         return given_rules(artifacts, material);
     }
     let (options, apply) = (config.rules.mine_options(seed), config.rules.apply_options());
-    let mined = match config.rules.longer && !learnable.valid_learnt {
-        true => mine_by_validation(&learnable.known, &learnable.graph, &options, &apply, progress)?,
-        false => rule::mine(&learnable.graph, &options, progress)?,
+    let mining = Mining {
+        graph: &learnable.graph,
+        options: &options,
+        apply: &apply,
+        judged_by: (!learnable.valid_learnt).then_some(&learnable.known),
+        longer: config.rules.longer,
+        confidence: config.rules.confidence,
     };
-    if mined.interrupted {
+    let (Mined { rules: mined, saturation, interrupted }, pca) = mining.mine(progress)?;
+    if interrupted {
         return Err(RunError::Interrupted);
     }
-    let saturation = mined.saturation;
-    let confidence = match (config.rules.confidence, learnable.valid_learnt) {
-        (Confidence::Validation, true) => Confidence::Standard,
-        (confidence, _) => confidence,
-    };
-    let on = (&learnable.known, &learnable.graph);
-    let (mined, pca) = by_confidence(on, mined.rules, (&options, &apply), confidence, progress)?;
     let (rules, changes) = match material.warm {
         Some(warm) => {
             let ids = Renumbering::new(&warm.names, &learnable.names);

@@ -10,7 +10,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use ruleguider::ask::{AskError, mine_indexed_shard, mine_shard, mining_index};
 use ruleguider::graph::{Dataset, Names, RelationId, check_writable};
 use ruleguider::rule::{self, ApplyOptions, Confidence, Keep, MineOptions, Mined, MiningBudget, RuleType};
-use ruleguider::run::{by_confidence, mine_by_validation};
+use ruleguider::run::Mining;
 use ruleguider::shard::{Shard, check_name};
 use serde::Serialize;
 use std::fmt;
@@ -176,16 +176,15 @@ impl Mine {
         let console = Console::with_interrupt(common);
         let apply =
             ApplyOptions { unseen: self.unseen, distinct: options.distinct, ..ApplyOptions::default() };
-        let mut mined = match self.max_length.is_none() && !self.learn_valid {
-            true => mine_by_validation(&dataset.known, &graph, &options, &apply, &console)?,
-            false => rule::mine(&graph, &options, &console)?,
+        let mining = Mining {
+            graph: &graph,
+            options: &options,
+            apply: &apply,
+            judged_by: (!self.learn_valid).then_some(&dataset.known),
+            longer: self.max_length.is_none(),
+            confidence: self.confidence.into(),
         };
-        // What was found before Ctrl-C is kept, as it was counted.
-        if !mined.interrupted {
-            let on = (&dataset.known, &graph);
-            let rules = std::mem::take(&mut mined.rules);
-            mined.rules = by_confidence(on, rules, (&options, &apply), self.confidence.into(), &console)?.0;
-        }
+        let (mined, _) = mining.mine(&console)?;
         rule::write_rules(&self.out, &mined.rules, &dataset.names)?;
         let summary = Summary::new(&mined, began.elapsed().as_secs_f64());
         if common.json { console::print_json(&summary) } else { console::print(&summary) }?;
