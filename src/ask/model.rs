@@ -18,7 +18,7 @@ use crate::run::{
 };
 use crate::tensor::{Device, DeviceChoice};
 use crate::walk::{AsTaught, Noting};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -141,13 +141,14 @@ impl OpenOptions {
         let stages = Stages::of(&directory)?;
         // A run that came to its end before there were probabilities can be asked all the same.
         let older = directory.file(RESULTS).exists() && stages.record(Stage::Calibration.name()).is_none();
+        let mut files = BTreeMap::new();
         for stage in Stage::of(&config) {
             if !(older && stage == Stage::Calibration) {
-                stages.expect_whole(stage.name())?;
+                files.extend(stages.expect_finished(stage.name())?.files.clone());
             }
         }
         drop(stages);
-        let mut artifacts = Artifacts::new(path, learnable, config, device);
+        let mut artifacts = Artifacts::new(path, learnable, config, device).expecting(files);
         if older {
             artifacts.put_calibration(None);
         }

@@ -75,21 +75,34 @@ impl Embedding {
         otherwise: ModelKind,
         device: &Device,
     ) -> Result<Self, EmbedError> {
-        let archive = Archive::read(path)?;
+        Self::from_archive(&Archive::read(path)?, path, names, otherwise, device)
+    }
+
+    /// As [`load`](Self::load), from what was read already; `path` is the file's name in messages.
+    ///
+    /// # Errors
+    /// If it lacks an entity or relation of `names`, or its shapes do not fit.
+    pub fn from_archive(
+        archive: &Archive,
+        path: &Path,
+        names: &Names,
+        otherwise: ModelKind,
+        device: &Device,
+    ) -> Result<Self, EmbedError> {
         let wrong = |why: String| EmbedError::Weights { path: path.to_owned(), why };
         let settings = match archive.metadata(SETTINGS) {
             Some(text) => Settings::from_toml(text, &path.display().to_string())?,
-            None => guessed(&archive, otherwise).map_err(wrong)?,
+            None => guessed(archive, otherwise).map_err(wrong)?,
         };
         let size = Size { entities: names.entities.len(), relations: names.relations.len() };
         let mut embedding = Embedding::new(&settings, size, device, 0)?;
-        let rows = Rows::new(&archive, names).map_err(wrong)?;
+        let rows = Rows::new(archive, names).map_err(wrong)?;
         for id in embedding.parameters.ids() {
             let name = embedding.parameters.name(id).to_owned();
             let shape = embedding.parameters.value(id).shape();
             let values = match name.as_str() {
-                "entities" | "entity_bias" => rows.entities(&archive, &name, shape),
-                "relations" => rows.relations(&archive, shape),
+                "entities" | "entity_bias" => rows.entities(archive, &name, shape),
+                "relations" => rows.relations(archive, shape),
                 _ => archive.values(&name, shape).map(<[f32]>::to_vec).map_err(|error| error.to_string()),
             };
             embedding.parameters.set(id, &values.map_err(wrong)?)?;

@@ -35,7 +35,20 @@ impl Propagator {
     /// # Errors
     /// If the file cannot be read, was not made by [`Propagator::save`], or lacks a relation of `names`.
     pub fn load(path: &Path, names: &Names, graph: &Graph, device: &Device) -> Result<Self, PropagateError> {
-        let archive = Archive::read(path)?;
+        Self::from_archive(&Archive::read(path)?, path, names, graph, device)
+    }
+
+    /// As [`load`](Self::load), from what was read already; `path` is the file's name in messages.
+    ///
+    /// # Errors
+    /// If it was not made by [`Propagator::save`], or lacks a relation of `names`.
+    pub fn from_archive(
+        archive: &Archive,
+        path: &Path,
+        names: &Names,
+        graph: &Graph,
+        device: &Device,
+    ) -> Result<Self, PropagateError> {
         let wrong = |why: String| PropagateError::Weights { path: path.to_owned(), why };
         let note = |key: &str| {
             archive

@@ -1,8 +1,9 @@
 //! The artifacts of a run, in memory: passed from stage to stage, or loaded from a file once.
 
+use super::checksum::Summed;
 use super::directory::{BLEND, CALIBRATION, EMBEDDING, PROPAGATOR, RULES, WALKER};
 use super::material::Learnable;
-use super::{RunDirectory, RunError};
+use super::{Checksum, RunError};
 use crate::config::{BlendConfig, Config, System};
 use crate::embed::{Embedding, ModelKind};
 use crate::eval::calibration::Calibration;
@@ -10,8 +11,12 @@ use crate::plan::Stage;
 use crate::propagate::Propagator;
 use crate::reason::{Blend, ByEmbedding, ByPropagator, ByRules, ByWalker, Explains, Members, Recipe};
 use crate::rule::{RuleFile, ScoredRule};
-use crate::tensor::Device;
+use crate::tensor::{Archive, Device};
 use crate::walk::Walker;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -19,6 +24,8 @@ use std::sync::{Arc, OnceLock};
 /// on first use.
 pub struct Artifacts {
     directory: PathBuf,
+    /// What each file has to be, where that was not looked at yet.
+    sums: BTreeMap<String, Checksum>,
     /// What was learnt from.
     pub learnable: Learnable,
     /// The settings.
@@ -45,6 +52,7 @@ impl Artifacts {
     pub fn new(directory: &Path, learnable: Learnable, config: Config, device: Device) -> Self {
         Self {
             directory: directory.to_owned(),
+            sums: BTreeMap::new(),
             learnable,
             config,
             device,
@@ -56,6 +64,32 @@ impl Artifacts {
             recipe: OnceLock::new(),
             calibration: OnceLock::new(),
         }
+    }
+
+    /// Has every file compared with its checksum while it is read.
+    pub fn expecting(mut self, sums: impl IntoIterator<Item = (String, Checksum)>) -> Self {
+        self.sums.extend(sums);
+        self
+    }
+
+    /// What `read` makes of a file of the run, in one pass over it. A file that is not what its stage wrote is reported as
+    /// that, whatever `read` has to say of it.
+    fn read<T>(
+        &self,
+        file: &str,
+        read: impl FnOnce(&mut dyn Read, &Path) -> Result<T, RunError>,
+    ) -> Result<T, RunError> {
+        let path = self.directory.join(file);
+        let opened = File::open(&path).map_err(RunError::reading(&path))?;
+        let Some(sum) = self.sums.get(file) else { return read(&mut &opened, &path) };
+        let mut source = Summed::new(opened);
+        let made = read(&mut source, &path);
+        let found = source.finish().map_err(RunError::reading(&path))?;
+        if found == *sum { made } else { Err(RunError::changed(path)) }
+    }
+
+    fn archive(&self, file: &str) -> Result<Archive, RunError> {
+        self.read(file, |source, path| Ok(Archive::read_from(source, path)?))
     }
 
     /// Whether the run has this stage.
@@ -84,7 +118,8 @@ impl Artifacts {
             if !self.has(Stage::Rules) {
                 return Ok(Rules { rules: Arc::from([]), unknown: 0 });
             }
-            let file = RuleFile::read(&self.directory.join(RULES), &self.learnable.names)?;
+            let names = &self.learnable.names;
+            let file = self.read(RULES, |source, path| Ok(RuleFile::read_from(source, path, names)?))?;
             Ok(Rules { rules: file.rules.into(), unknown: file.unknown })
         })
     }
@@ -106,9 +141,9 @@ impl Artifacts {
     /// If it cannot be read.
     pub fn embedding(&self) -> Result<&Arc<Embedding>, RunError> {
         once(&self.embedding, || {
-            let path = self.directory.join(EMBEDDING);
-            let names = &self.learnable.names;
-            Ok(Arc::new(Embedding::load(&path, names, ModelKind::default(), &self.device)?))
+            let (path, names) = (self.directory.join(EMBEDDING), &self.learnable.names);
+            let (archive, kind) = (self.archive(EMBEDDING)?, ModelKind::default());
+            Ok(Arc::new(Embedding::from_archive(&archive, &path, names, kind, &self.device)?))
         })
     }
 
@@ -119,7 +154,8 @@ impl Artifacts {
     pub fn walker(&self) -> Result<&Arc<Walker>, RunError> {
         once(&self.walker, || {
             let Learnable { graph, known, .. } = &self.learnable;
-            let mut walker = Walker::read(&self.directory.join(WALKER), graph, known, &self.device)?;
+            let (path, archive) = (self.directory.join(WALKER), self.archive(WALKER)?);
+            let mut walker = Walker::from_archive(&archive, &path, graph, known, &self.device)?;
             walker.set_search(self.config.walk.beam, self.config.walk.pool)?;
             Ok(Arc::new(walker))
         })
@@ -132,7 +168,8 @@ impl Artifacts {
     pub fn propagator(&self) -> Result<&Arc<Propagator>, RunError> {
         once(&self.propagator, || {
             let Learnable { graph, names, .. } = &self.learnable;
-            Ok(Arc::new(Propagator::load(&self.directory.join(PROPAGATOR), names, graph, &self.device)?))
+            let (path, archive) = (self.directory.join(PROPAGATOR), self.archive(PROPAGATOR)?);
+            Ok(Arc::new(Propagator::from_archive(&archive, &path, names, graph, &self.device)?))
         })
     }
 
@@ -141,12 +178,7 @@ impl Artifacts {
     /// # Errors
     /// If they cannot be read.
     pub fn recipe(&self) -> Result<&Recipe, RunError> {
-        once(&self.recipe, || {
-            let directory = RunDirectory::look_at(&self.directory)?;
-            let broken = |what: String| RunError::Broken { path: directory.file(BLEND), what };
-            let text = directory.read(BLEND)?.ok_or_else(|| broken("is gone".to_owned()))?;
-            serde_json::from_str(&text).map_err(|error| broken(format!("is damaged ({error})")))
-        })
+        once(&self.recipe, || self.json(BLEND)?.ok_or_else(|| RunError::changed(self.directory.join(BLEND))))
     }
 
     /// The calibration; `None` if there was nothing to calibrate on, or no stage has run.
@@ -154,16 +186,20 @@ impl Artifacts {
     /// # Errors
     /// If it cannot be read.
     pub fn calibration(&self) -> Result<Option<&Calibration>, RunError> {
-        let loaded = once(&self.calibration, || {
-            let directory = RunDirectory::look_at(&self.directory)?;
-            let broken = |error| RunError::Broken {
-                path: directory.file(CALIBRATION),
-                what: format!("is damaged ({error})"),
-            };
-            let text = directory.read(CALIBRATION)?;
-            text.map_or(Ok(None), |text| serde_json::from_str(&text).map_err(broken))
+        Ok(once(&self.calibration, || self.json(CALIBRATION))?.as_ref())
+    }
+
+    /// What stands in a file as JSON; `None` if there is no such file.
+    fn json<T: DeserializeOwned>(&self, file: &str) -> Result<Option<T>, RunError> {
+        if !self.directory.join(file).exists() {
+            return Ok(None);
+        }
+        let made = self.read(file, |source, path| {
+            let broken =
+                |error| RunError::Broken { path: path.to_owned(), what: format!("is damaged ({error})") };
+            serde_json::from_reader(BufReader::new(source)).map_err(broken)
         });
-        Ok(loaded?.as_ref())
+        made.map(Some)
     }
 
     /// The reasoner of this run.

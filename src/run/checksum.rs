@@ -8,7 +8,7 @@ use crate::graph::{Dataset, Known, Names, Triple};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 /// A SHA-256 sum, as hexadecimal text.
@@ -28,15 +28,8 @@ impl Checksum {
     /// # Errors
     /// If it cannot be read.
     pub fn of_file(path: &Path) -> Result<Self, RunError> {
-        let mut file = std::fs::File::open(path).map_err(RunError::reading(path))?;
-        let mut sum = Sha256::new();
-        let mut buffer = vec![0; 1 << 18];
-        loop {
-            match file.read(&mut buffer).map_err(RunError::reading(path))? {
-                0 => return Ok(Self::finish(sum)),
-                read => sum.update(&buffer[..read]),
-            }
-        }
+        let file = std::fs::File::open(path).map_err(RunError::reading(path))?;
+        Summed::new(file).finish().map_err(RunError::reading(path))
     }
 
     /// Of what may be learnt from: the names, the facts, the training queries and the validation split.
@@ -87,6 +80,33 @@ impl fmt::Debug for Checksum {
     }
 }
 
+/// A source that sums what is read from it.
+pub(super) struct Summed<R> {
+    source: R,
+    sum: Sha256,
+}
+
+impl<R: Read> Summed<R> {
+    pub(super) fn new(source: R) -> Self {
+        Self { source, sum: Sha256::new() }
+    }
+
+    /// The checksum of all that `source` gives: what has been read, and the rest.
+    pub(super) fn finish(mut self) -> io::Result<Checksum> {
+        let mut buffer = vec![0; 1 << 18];
+        while self.read(&mut buffer)? > 0 {}
+        Ok(Checksum::finish(self.sum))
+    }
+}
+
+impl<R: Read> Read for Summed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read(buffer)?;
+        self.sum.update(&buffer[..read]);
+        Ok(read)
+    }
+}
+
 fn add_triples(sum: &mut Sha256, triples: &[Triple]) {
     sum.update((triples.len() as u64).to_le_bytes());
     for block in triples.chunks(4096) {
@@ -114,6 +134,17 @@ mod tests {
         assert_eq!(known(&dataset), known(&other));
         let whole = |d: &Dataset| Checksum::of_dataset(d, &known(d));
         assert_ne!(whole(&dataset), whole(&other));
+    }
+
+    #[test]
+    fn what_was_read_and_the_rest_are_summed_alike() {
+        let whole = |read: usize| {
+            let mut source = Summed::new(&b"some bytes"[..]);
+            source.read_exact(&mut vec![0; read]).unwrap();
+            source.finish().unwrap()
+        };
+        assert!([0, 4, 10].map(whole).iter().all(|sum| *sum == whole(1)));
+        assert_ne!(whole(0), Summed::new(&b"some byte"[..]).finish().unwrap());
     }
 
     #[test]

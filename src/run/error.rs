@@ -126,6 +126,11 @@ impl RunError {
         }
     }
 
+    /// A file of a run that is not there or not what a stage wrote.
+    pub(crate) fn changed(path: PathBuf) -> RunError {
+        RunError::Broken { path, what: "is gone or has changed since it was written".to_owned() }
+    }
+
     /// An I/O error while reading `path`.
     pub(crate) fn reading(path: &Path) -> impl FnOnce(io::Error) -> RunError {
         let path = path.to_owned();

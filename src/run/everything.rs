@@ -50,7 +50,7 @@ pub fn everything_of(path: &Path) -> Result<Option<PathBuf>, RunError> {
     let Ok(directory) = RunDirectory::look_at(&within) else { return Ok(None) };
     let Ok(manifest) = Manifest::read(&directory) else { return Ok(None) };
     let fresh = manifest.everything_after == Some(fingerprint(&RunDirectory::look_at(path)?)?);
-    let last = Stages::of(&directory)?.expect_whole(Stage::Calibration.name()).is_ok();
+    let last = Stages::of(&directory)?.expect_finished(Stage::Calibration.name()).is_ok();
     Ok((fresh && last).then_some(within))
 }
 

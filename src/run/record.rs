@@ -188,11 +188,12 @@ impl<'a> Stages<'a> {
         Ok(None)
     }
 
-    /// Checks the files of a finished stage before they are used.
+    /// The record of a stage that has to be finished. Its files are there; whether they are what the stage wrote is seen
+    /// when they are read ([`Artifacts::expecting`](super::Artifacts::expecting)).
     ///
     /// # Errors
-    /// If the stage is not finished or one of its files is gone or not what the stage wrote.
-    pub fn expect_whole(&self, stage: &str) -> Result<&StageRecord, RunError> {
+    /// If the stage is not finished or one of its files is gone.
+    pub fn expect_finished(&self, stage: &str) -> Result<&StageRecord, RunError> {
         let Some(record) = self.records.get(stage).filter(|record| !record.stale) else {
             return Err(RunError::Missing {
                 path: self.directory.path().to_owned(),
@@ -200,10 +201,19 @@ impl<'a> Stages<'a> {
                 remedy: "run the same `ruleguider run` again to finish it".to_owned(),
             });
         };
+        let gone = record.files.keys().map(|file| self.directory.file(file)).find(|path| !path.exists());
+        gone.map_or(Ok(record), |path| Err(RunError::changed(path)))
+    }
+
+    /// The same, where files will be read by others: compares them with their checksums now.
+    ///
+    /// # Errors
+    /// If the stage is not finished or one of its files is gone or not what the stage wrote.
+    pub fn expect_whole(&self, stage: &str) -> Result<&StageRecord, RunError> {
+        let record = self.expect_finished(stage)?;
         for (file, sum) in &record.files {
             if !self.is_whole(file, sum)? {
-                let what = "is gone or has changed since it was written".to_owned();
-                return Err(RunError::Broken { path: self.directory.file(file), what });
+                return Err(RunError::changed(self.directory.file(file)));
             }
         }
         Ok(record)
@@ -256,7 +266,9 @@ mod tests {
         std::fs::write(directory.file("rules.tsv"), "1\t1\t1\tr(X,Y) <= ").unwrap();
         let damaged = Standing::Damaged("rules.tsv".to_owned());
         assert_eq!(read_again.standing("rules", &inputs).unwrap(), damaged);
-        let said = read_again.expect_whole("rules").unwrap_err().to_string();
+        assert!(read_again.expect_finished("rules").is_ok() && read_again.expect_whole("rules").is_err());
+        std::fs::remove_file(directory.file("rules.tsv")).unwrap();
+        let said = read_again.expect_finished("rules").unwrap_err().to_string();
         assert!(
             said.contains("rules.tsv: is gone or has changed since it was written; run the same"),
             "{said}"
@@ -272,11 +284,11 @@ mod tests {
         stages.run("rules", &inputs, || Ok(Finished::default())).unwrap();
         stages.mark_stale(["rules", "training"]).unwrap();
         let mut read_again = Stages::of(&directory).unwrap();
-        let said = read_again.expect_whole("rules").unwrap_err().to_string();
+        let said = read_again.expect_finished("rules").unwrap_err().to_string();
         assert!(said.contains("finished stage `rules`"), "{said}");
         assert_eq!(read_again.standing("rules", &inputs).unwrap(), Standing::Finished);
         read_again.confirm("rules").unwrap();
-        assert!(Stages::of(&directory).unwrap().expect_whole("rules").is_ok());
+        assert!(Stages::of(&directory).unwrap().expect_finished("rules").is_ok());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! settings). Files made elsewhere can be read too, as long as the matrices are `f32`.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io::Read;
 use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -168,7 +169,18 @@ impl Archive {
     /// Reads a file that this or another program wrote.
     pub fn read(path: &Path) -> Result<Archive> {
         let data = std::fs::read(path).map_err(|error| failed(path, error))?;
-        let (_, header) = SafeTensors::read_metadata(&data).map_err(|error| failed(path, error))?;
+        Self::parse(&data, path)
+    }
+
+    /// Reads what `source` gives; `path` is the file's name in messages.
+    pub fn read_from(source: &mut dyn Read, path: &Path) -> Result<Archive> {
+        let mut data = Vec::new();
+        source.read_to_end(&mut data).map_err(|error| failed(path, error))?;
+        Self::parse(&data, path)
+    }
+
+    fn parse(data: &[u8], path: &Path) -> Result<Archive> {
+        let (_, header) = SafeTensors::read_metadata(data).map_err(|error| failed(path, error))?;
         let mut archive = Archive::new();
         for (key, text) in header.metadata().iter().flatten() {
             archive.set_metadata(key, text);
@@ -179,7 +191,7 @@ impl Archive {
                 format!("written in layout {version}, but this program reads layout {VERSION}"),
             ));
         }
-        let tensors = SafeTensors::deserialize(&data).map_err(|error| failed(path, error))?;
+        let tensors = SafeTensors::deserialize(data).map_err(|error| failed(path, error))?;
         for (name, view) in tensors.iter() {
             let words = view.data().as_chunks::<4>().0.iter();
             let content = match view.dtype() {

@@ -96,7 +96,20 @@ impl Walker {
     /// # Errors
     /// If the file cannot be read, belongs to another graph, or has other relations.
     pub fn read(path: &Path, graph: &Graph, known: &Known, device: &Device) -> Result<Self, WalkError> {
-        let archive = Archive::read(path)?;
+        Self::from_archive(&Archive::read(path)?, path, graph, known, device)
+    }
+
+    /// As [`read`](Self::read), from what was read already; `path` is the file's name in messages.
+    ///
+    /// # Errors
+    /// If it belongs to another graph, or has other relations.
+    pub fn from_archive(
+        archive: &Archive,
+        path: &Path,
+        graph: &Graph,
+        known: &Known,
+        device: &Device,
+    ) -> Result<Self, WalkError> {
         let broken = |why: String| WalkError::Weights { path: path.to_path_buf(), why };
         let text = archive.metadata(CONFIG_KEY).ok_or_else(|| broken("it holds no walker".into()))?;
         let config: WalkConfig = serde_json::from_str(text).map_err(|error| broken(error.to_string()))?;
@@ -104,7 +117,7 @@ impl Walker {
         // Where entities have no embeddings, the table of zeros is as long as this graph needs it.
         let unlearnt = (!config.entity_embeddings).then(|| walker.network.entity_table());
         for id in walker.parameters.ids().filter(|id| Some(*id) != unlearnt) {
-            walker.parameters.load_one(id, &archive)?;
+            walker.parameters.load_one(id, archive)?;
         }
         Ok(walker)
     }
