@@ -58,7 +58,7 @@ impl Model {
             }
             (true, true) => {
                 "this run has learnt its validation facts, so nothing is left to calibrate on; \
-                 run with --set data.learn_valid=never to keep them apart"
+                 learn with `data.learn_valid = \"never\"` to keep them apart"
             }
             (true, false) => {
                 "the validation split has no query that is answered, so nothing can be calibrated"

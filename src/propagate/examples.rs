@@ -2,7 +2,7 @@
 
 use super::settings::{PropagateSettings, Removal};
 use crate::graph::{Adjacency, Direction, EntityId, Graph, Known, Link, Query, Triple};
-use crate::tensor::{Ask, Device, Indices, Mesh, Result, Without};
+use crate::tensor::{Device, Indices, Mesh, ReachQuery, Result, Without};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::ops::Range;
@@ -60,7 +60,7 @@ pub(super) struct Examples {
 
 /// Queries of one step.
 pub(super) struct Batch {
-    pub(super) asks: Vec<Ask>,
+    pub(super) asks: Vec<ReachQuery>,
     /// The kinds of the links that are asked for.
     pub(super) links: Indices,
     pub(super) targets: Indices,
@@ -157,11 +157,11 @@ impl Examples {
     }
 
     /// Where examples start, and what is hidden from them.
-    pub(super) fn asks(&self, numbers: &[u32]) -> Vec<Ask> {
+    pub(super) fn asks(&self, numbers: &[u32]) -> Vec<ReachQuery> {
         let ask = |&number: &u32| {
             let (query, target) = self.asked(number);
             let kind = (!self.all_links).then(|| kind_of(query.link));
-            Ask { start: query.subject.0, without: Some(Without { node: target.0, kind }) }
+            ReachQuery { start: query.subject.0, without: Some(Without { node: target.0, kind }) }
         };
         numbers.iter().map(ask).collect()
     }

@@ -3,8 +3,8 @@
 use super::settings::{MessageAggregate, PropagateSettings};
 use super::{PropagateError, StepPart};
 use crate::tensor::{
-    Activation, Ask, Device, Gradients, Indices, Initial, Mesh, Messages, ParameterId, Parameters, Reach,
-    Tape, Tensor, TensorError, UpdateWeights, Var,
+    Activation, Device, Gradients, Indices, Initial, Mesh, Messages, ParameterId, Parameters, Reach,
+    ReachQuery, Tape, Tensor, TensorError, UpdateWeights, Var,
 };
 use std::sync::Arc;
 use std::time::Instant;
@@ -216,7 +216,7 @@ impl Network {
     }
 
     /// What the queries reach: everything at once, or their subjects, to be gone on from layer by layer.
-    pub(super) fn reach(&self, mesh: &Mesh, asks: &[Ask]) -> Result<Reach, PropagateError> {
+    pub(super) fn reach(&self, mesh: &Mesh, asks: &[ReachQuery]) -> Result<Reach, PropagateError> {
         Ok(match self.frontier {
             0 => Reach::new(mesh, asks, self.depth())?,
             _ => Reach::start(mesh, asks)?,

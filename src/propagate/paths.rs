@@ -7,7 +7,7 @@
 use super::examples::{kind_of, link_of};
 use super::{PropagateError, Propagator};
 use crate::graph::{EntityId, Link, Query};
-use crate::tensor::{Ask, Indices, Reach, Tape, Tensor, Without};
+use crate::tensor::{Indices, Reach, ReachQuery, Tape, Tensor, Without};
 use std::sync::Arc;
 
 /// Paths that are kept at an entity from one layer to the next.
@@ -61,7 +61,7 @@ impl Propagator {
     ) -> Result<Vec<MessagePath>, PropagateError> {
         let device = self.network.parameters.device();
         let without = without.map(|(entity, link)| Without { node: entity.0, kind: link.map(kind_of) });
-        let asks = [Ask { start: query.subject.0, without }];
+        let asks = [ReachQuery { start: query.subject.0, without }];
         let mut reach = self.network.reach(&self.mesh, &asks)?;
         let slopes = reach.trace();
         let mut reach = Arc::new(reach);

@@ -6,7 +6,7 @@ use super::network::Network;
 use super::settings::PropagateSettings;
 use crate::eval::{Answers, Reasoner, ReasonerError};
 use crate::graph::{EntityId, Graph, Link, Query};
-use crate::tensor::{Ask, Device, Indices, Mesh, Reach, Tensor};
+use crate::tensor::{Device, Indices, Mesh, Reach, ReachQuery, Tensor};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -89,7 +89,7 @@ impl Propagator {
     ) -> Result<f32, PropagateError> {
         let gone: Vec<(u32, u32, u32)> =
             facts.iter().map(|&(from, link, to)| (from.0, kind_of(link), to.0)).collect();
-        let asks = [Ask { start: query.subject.0, without: None }];
+        let asks = [ReachQuery { start: query.subject.0, without: None }];
         let reach = Arc::new(self.network.reach(&self.mesh.without(&gone)?, &asks)?);
         let links = Indices::new(self.network.parameters.device(), &[kind_of(query.link)])?;
         Ok(self.network.answers(&links, reach)?.to_vec()?[answer.index()])
@@ -111,8 +111,8 @@ impl Propagator {
 }
 
 /// Where queries start; nothing is hidden from them.
-fn asks(queries: &[Query]) -> Vec<Ask> {
-    queries.iter().map(|query| Ask { start: query.subject.0, without: None }).collect()
+fn asks(queries: &[Query]) -> Vec<ReachQuery> {
+    queries.iter().map(|query| ReachQuery { start: query.subject.0, without: None }).collect()
 }
 
 /// What a part of a step is called, and the seconds it took.

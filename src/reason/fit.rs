@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// How many features a candidate has.
 pub const WIDTH: usize = 11;
 /// The features of a candidate, or their weights.
-pub type Row = [f64; WIDTH];
+pub type Features = [f64; WIDTH];
 
 /// The most Newton steps; a handful is enough.
 const STEPS: usize = 30;
@@ -27,7 +27,7 @@ const FOLDS: usize = 3;
 
 /// A query whose right answer is among its candidates.
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub struct FitQuery {
     /// What was asked.
     pub link: Link,
     /// The features of each candidate.
@@ -36,13 +36,13 @@ pub struct Judged {
     pub target: usize,
 }
 
-impl Judged {
-    fn score(&self, candidate: usize, weights: &Row) -> f64 {
+impl FitQuery {
+    fn score(&self, candidate: usize, weights: &Features) -> f64 {
         self.candidates[candidate].iter().zip(weights).map(|(&x, w)| f64::from(x) * w).sum()
     }
 
     /// 1 / rank of the right answer, ties in the middle.
-    fn reciprocal_rank(&self, weights: &Row) -> f64 {
+    fn reciprocal_rank(&self, weights: &Features) -> f64 {
         let own = self.score(self.target, weights);
         let (mut above, mut beside) = (0.0, -1.0);
         for candidate in 0..self.candidates.len() {
@@ -56,9 +56,9 @@ impl Judged {
 
 /// The prior of a fit: `½ κ (w − w₀)ᵀ F (w − w₀)`.
 struct Prior<'a> {
-    weights: &'a Row,
+    weights: &'a Features,
     /// The mean curvature of a query, by which a distance is measured.
-    curvature: &'a [Row; WIDTH],
+    curvature: &'a [Features; WIDTH],
     /// Its strength, in queries.
     pull: f64,
 }
@@ -67,14 +67,14 @@ struct Prior<'a> {
 #[derive(Clone)]
 struct Local {
     value: f64,
-    gradient: Row,
-    curvature: [Row; WIDTH],
+    gradient: Features,
+    curvature: [Features; WIDTH],
 }
 
 impl Local {
     const NONE: Local = Local { value: 0.0, gradient: [0.0; WIDTH], curvature: [[0.0; WIDTH]; WIDTH] };
 
-    fn of(queries: &[&Judged], weights: &Row) -> Local {
+    fn of(queries: &[&FitQuery], weights: &Features) -> Local {
         let parts: Vec<Local> = queries
             .par_chunks(CHUNK)
             .map(|chunk| {
@@ -93,7 +93,7 @@ impl Local {
         })
     }
 
-    fn add_query(&mut self, query: &Judged, weights: &Row) {
+    fn add_query(&mut self, query: &FitQuery, weights: &Features) {
         let scores: Vec<f64> = (0..query.candidates.len()).map(|at| query.score(at, weights)).collect();
         let highest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let total: f64 = scores.iter().map(|score| (score - highest).exp()).sum();
@@ -123,7 +123,7 @@ impl Local {
     }
 
     /// Subtracts the prior's penalty at `weights`.
-    fn held_to(mut self, prior: &Prior<'_>, weights: &Row) -> Local {
+    fn held_to(mut self, prior: &Prior<'_>, weights: &Features) -> Local {
         for i in 0..WIDTH {
             let away = weights[i] - prior.weights[i];
             let mut force = RIDGE * away;
@@ -141,7 +141,7 @@ impl Local {
 }
 
 /// The weights that maximise the penalised likelihood of `queries`.
-fn newton(queries: &[&Judged], prior: &Prior<'_>) -> Row {
+fn newton(queries: &[&FitQuery], prior: &Prior<'_>) -> Features {
     let mut weights = *prior.weights;
     let mut here = Local::of(queries, &weights).held_to(prior, &weights);
     for _ in 0..STEPS {
@@ -153,7 +153,7 @@ fn newton(queries: &[&Judged], prior: &Prior<'_>) -> Row {
         // The step is halved until the likelihood rises: far from the optimum a full Newton step overshoots.
         let better = (0..20).find_map(|halvings| {
             let part = 0.5f64.powi(halvings);
-            let there: Row = std::array::from_fn(|i| weights[i] + part * direction[i]);
+            let there: Features = std::array::from_fn(|i| weights[i] + part * direction[i]);
             let local = Local::of(queries, &there).held_to(prior, &there);
             (local.value > here.value).then_some((there, local))
         });
@@ -166,7 +166,7 @@ fn newton(queries: &[&Judged], prior: &Prior<'_>) -> Row {
 }
 
 /// The solution of `matrix · x = right` for a positive definite matrix, by Cholesky; `None` if it is not.
-fn solve(matrix: [Row; WIDTH], right: Row) -> Option<Row> {
+fn solve(matrix: [Features; WIDTH], right: Features) -> Option<Features> {
     let mut lower = [[0.0; WIDTH]; WIDTH];
     for i in 0..WIDTH {
         for j in 0..=i {
@@ -191,20 +191,20 @@ fn solve(matrix: [Row; WIDTH], right: Row) -> Option<Row> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FittedWeights {
     /// For links without weights of their own.
-    pub common: Row,
+    pub common: Features,
     /// By link.
-    pub own: BTreeMap<Link, Row>,
+    pub own: BTreeMap<Link, Features>,
 }
 
 /// Fits weights to `queries`, all of one direction, beginning from `given`.
-pub fn fit(queries: &[Judged], given: &Row) -> FittedWeights {
-    let all: Vec<&Judged> = queries.iter().collect();
+pub fn fit(queries: &[FitQuery], given: &Features) -> FittedWeights {
+    let all: Vec<&FitQuery> = queries.iter().collect();
     let common = fit_common(&all, given);
-    let mut links: BTreeMap<Link, Vec<&Judged>> = BTreeMap::new();
+    let mut links: BTreeMap<Link, Vec<&FitQuery>> = BTreeMap::new();
     all.iter().for_each(|query| links.entry(query.link).or_default().push(query));
     let pull = best_pull(&all, &links, given);
     let curvature = mean_curvature(&all, &common);
-    let own = |(link, queries): (Link, Vec<&Judged>)| {
+    let own = |(link, queries): (Link, Vec<&FitQuery>)| {
         let prior = Prior { weights: &common, curvature: &curvature, pull };
         pull.is_finite().then(|| (link, newton(&queries, &prior)))
     };
@@ -212,28 +212,28 @@ pub fn fit(queries: &[Judged], given: &Row) -> FittedWeights {
 }
 
 /// Weights common to all; `given` counts as much as one query does.
-fn fit_common(queries: &[&Judged], given: &Row) -> Row {
+fn fit_common(queries: &[&FitQuery], given: &Features) -> Features {
     let curvature = mean_curvature(queries, given);
     newton(queries, &Prior { weights: given, curvature: &curvature, pull: 1.0 })
 }
 
-fn mean_curvature(queries: &[&Judged], weights: &Row) -> [Row; WIDTH] {
+fn mean_curvature(queries: &[&FitQuery], weights: &Features) -> [Features; WIDTH] {
     let count = queries.len().max(1) as f64;
     Local::of(queries, weights).curvature.map(|row| row.map(|x| x / count))
 }
 
 /// The `κ` whose weights rank best what they were not fitted to; of equals the strongest.
-fn best_pull(all: &[&Judged], links: &BTreeMap<Link, Vec<&Judged>>, given: &Row) -> f64 {
+fn best_pull(all: &[&FitQuery], links: &BTreeMap<Link, Vec<&FitQuery>>, given: &Features) -> f64 {
     let mut gains = [0.0; PULLS.len()];
     for fold in 0..FOLDS {
-        let kept = |queries: &[&Judged], apart: bool| -> Vec<usize> {
+        let kept = |queries: &[&FitQuery], apart: bool| -> Vec<usize> {
             (0..queries.len()).filter(|at| (at % FOLDS == fold) == apart).collect()
         };
-        let fitted: Vec<&Judged> = kept(all, false).into_iter().map(|at| all[at]).collect();
+        let fitted: Vec<&FitQuery> = kept(all, false).into_iter().map(|at| all[at]).collect();
         let common = fit_common(&fitted, given);
         let curvature = mean_curvature(&fitted, &common);
         for queries in links.values() {
-            let learnt: Vec<&Judged> = kept(queries, false).into_iter().map(|at| queries[at]).collect();
+            let learnt: Vec<&FitQuery> = kept(queries, false).into_iter().map(|at| queries[at]).collect();
             let apart = kept(queries, true);
             for (gain, &pull) in gains.iter_mut().zip(&PULLS) {
                 let weights = match pull.is_finite() && !learnt.is_empty() {
@@ -273,7 +273,7 @@ impl Added {
 }
 
 /// What the features at `places` add, over the queries of all `directions`, each with the weights given for it.
-pub fn added_by(directions: &[(&[Judged], &Row)], places: &[usize]) -> Added {
+pub fn added_by(directions: &[(&[FitQuery], &Features)], places: &[usize]) -> Added {
     let mut gains = Vec::new();
     for &(queries, given) in directions {
         let without = leaving_out(queries, places);
@@ -284,7 +284,7 @@ pub fn added_by(directions: &[(&[Judged], &Row)], places: &[usize]) -> Added {
 }
 
 /// The same queries without the features at `places`.
-pub fn leaving_out(queries: &[Judged], places: &[usize]) -> Vec<Judged> {
+pub fn leaving_out(queries: &[FitQuery], places: &[usize]) -> Vec<FitQuery> {
     let mut all = queries.to_vec();
     for row in all.iter_mut().flat_map(|query| &mut query.candidates) {
         places.iter().for_each(|&at| row[at] = 0.0);
@@ -293,13 +293,13 @@ pub fn leaving_out(queries: &[Judged], places: &[usize]) -> Vec<Judged> {
 }
 
 /// 1 / rank of each query by common weights that were fitted without its fold, fold by fold.
-fn cross_fitted(queries: &[Judged], given: &Row) -> Vec<f64> {
+fn cross_fitted(queries: &[FitQuery], given: &Features) -> Vec<f64> {
     let mut ranks = Vec::with_capacity(queries.len());
     for fold in 0..FOLDS {
-        let fitted: Vec<&Judged> =
+        let fitted: Vec<&FitQuery> =
             queries.iter().enumerate().filter(|(at, _)| at % FOLDS != fold).map(|(_, query)| query).collect();
         let weights = fit_common(&fitted, given);
-        let apart: Vec<&Judged> = queries.iter().skip(fold).step_by(FOLDS).collect();
+        let apart: Vec<&FitQuery> = queries.iter().skip(fold).step_by(FOLDS).collect();
         ranks.par_extend(apart.par_iter().map(|query| query.reciprocal_rank(&weights)));
     }
     ranks
@@ -313,13 +313,13 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     /// Queries whose right answer is drawn from the softmax of `truth · x`.
-    fn drawn(truth: &Row, link: Link, count: usize, seed: u64) -> Vec<Judged> {
+    fn drawn(truth: &Features, link: Link, count: usize, seed: u64) -> Vec<FitQuery> {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let mut query = || {
             let mut row =
                 || std::array::from_fn(|i| if i < 4 { random.random_range(-2.0..2.0) } else { 0.0 });
             let candidates: Vec<[f32; WIDTH]> = (0..12).map(|_| row()).collect();
-            let mut judged = Judged { link, candidates, target: 0 };
+            let mut judged = FitQuery { link, candidates, target: 0 };
             let odds: Vec<f64> = (0..12).map(|at| judged.score(at, truth).exp()).collect();
             let mut left = random.random_range(0.0..odds.iter().sum());
             judged.target = odds
@@ -334,7 +334,7 @@ mod tests {
         (0..count).map(|_| query()).collect()
     }
 
-    fn row(first: [f64; 4]) -> Row {
+    fn row(first: [f64; 4]) -> Features {
         std::array::from_fn(|i| first.get(i).copied().unwrap_or(0.0))
     }
 
@@ -352,7 +352,7 @@ mod tests {
     #[test]
     fn the_gradient_is_that_of_the_likelihood() {
         let queries = drawn(&row([1.0, 1.0, 0.0, 0.0]), Link::forward(RelationId(0)), 20, 2);
-        let queries: Vec<&Judged> = queries.iter().collect();
+        let queries: Vec<&FitQuery> = queries.iter().collect();
         let at = row([0.2, -0.1, 0.5, 0.3]);
         let local = Local::of(&queries, &at);
         for i in 0..4 {
@@ -376,7 +376,7 @@ mod tests {
         let fitted = fit(&queries, &row([0.5; 4]));
         assert!(fitted.own[&a][0] > 1.5 && fitted.own[&a][1] < 0.4, "{fitted:?}");
         assert!(fitted.own[&b][1] > 1.5 && fitted.own[&b][0] < 0.4, "{fitted:?}");
-        let away = |weights: &Row| (0..2).map(|i| (weights[i] - fitted.common[i]).abs()).sum::<f64>();
+        let away = |weights: &Features| (0..2).map(|i| (weights[i] - fitted.common[i]).abs()).sum::<f64>();
         assert!(away(&fitted.own[&c]) < 0.5 * away(&fitted.own[&a]), "{fitted:?}");
     }
 
@@ -384,7 +384,8 @@ mod tests {
     fn relations_alike_share_their_weights() {
         let truth = row([1.0, 0.5, 0.0, 0.0]);
         let links = (0..40).map(|relation| Link::forward(RelationId(relation)));
-        let queries: Vec<Judged> = links.flat_map(|link| drawn(&truth, link, 6, 7 + link.0 as u64)).collect();
+        let queries: Vec<FitQuery> =
+            links.flat_map(|link| drawn(&truth, link, 6, 7 + link.0 as u64)).collect();
         let fitted = fit(&queries, &row([0.5; 4]));
         let far = fitted.own.values().map(|own| (own[0] - fitted.common[0]).abs()).fold(0.0, f64::max);
         assert!(far < 0.4, "{far}");
@@ -407,7 +408,7 @@ mod tests {
         let link = Link::forward(RelationId(0));
         // What the second feature says of one fold is the contrary of what it says of the others.
         let folds = [2.0, -1.0, -1.0].map(|says| drawn(&row([1.5, says, 0.0, 0.0]), link, 500, 12));
-        let queries: Vec<Judged> =
+        let queries: Vec<FitQuery> =
             (0..500).flat_map(|at| folds.iter().map(move |fold| fold[at].clone())).collect();
         let given = row([0.3; 4]);
         let adds = |places: &[usize]| added_by(&[(&queries, &given)], places);

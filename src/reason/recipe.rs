@@ -1,6 +1,6 @@
 //! The weights of a blend and their file format.
 
-use super::fit::{FittedWeights, Row, WIDTH};
+use super::fit::{Features, FittedWeights, WIDTH};
 use crate::config::BlendWeights;
 use crate::graph::{Direction, Link, Names, RelationId};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 /// below what rules and walkers list (their hundredth answer has about a hundredth of the mass), above what is impossible.
 pub(super) const ABSENT: f64 = 1e-4;
 
-/// The places of the features in a [`Row`].
+/// The places of the features in a [`Features`].
 pub(super) const RULES: usize = 0;
 pub(super) const RULES_ABSENT: usize = 1;
 pub(super) const RULES_SURE: usize = 2;
@@ -52,7 +52,7 @@ pub struct FeatureWeights {
 }
 
 impl FeatureWeights {
-    pub(super) fn row(&self) -> Row {
+    pub(super) fn row(&self) -> Features {
         let Self { rules, rules_absent, rules_sure, walker, walker_absent, embedding, propagator, .. } =
             *self;
         let Self { linked, linked_back, taken, frequency, .. } = *self;
@@ -63,7 +63,7 @@ impl FeatureWeights {
         row
     }
 
-    pub(super) fn of_row(row: &Row) -> Self {
+    pub(super) fn of_row(row: &Features) -> Self {
         Self {
             rules: row[RULES],
             rules_absent: row[RULES_ABSENT],
@@ -191,19 +191,19 @@ impl Recipe {
 
 /// The weights of a blend, by what is asked.
 pub(super) struct WeightsByLink {
-    general: [Row; 2],
-    own: HashMap<Link, Row>,
+    general: [Features; 2],
+    own: HashMap<Link, Features>,
 }
 
 impl WeightsByLink {
-    pub fn of(&self, link: Link) -> &Row {
+    pub fn of(&self, link: Link) -> &Features {
         let general = &self.general[usize::from(link.direction() == Direction::Inverse)];
         self.own.get(&link).unwrap_or(general)
     }
 }
 
 /// The score of a candidate with these features.
-pub(super) fn score(features: &[f32; WIDTH], weights: &Row) -> f64 {
+pub(super) fn score(features: &[f32; WIDTH], weights: &Features) -> f64 {
     features.iter().zip(weights).map(|(&x, w)| f64::from(x) * w).sum()
 }
 
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn a_recipe_survives_being_written() {
         let names = Names { relations: ["a", "b"].into_iter().collect(), ..Names::default() };
-        let row = |first: f64| -> Row { std::array::from_fn(|i| first + i as f64) };
+        let row = |first: f64| -> Features { std::array::from_fn(|i| first + i as f64) };
         let link = Link::inverse_of(RelationId(1));
         let tail = FittedWeights { common: row(1.0), own: BTreeMap::new() };
         let head = FittedWeights { common: row(2.0), own: BTreeMap::from([(link, row(3.0))]) };

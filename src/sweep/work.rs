@@ -33,7 +33,7 @@ pub struct Work<'a> {
 }
 
 /// Called whenever a trial has come a rung further.
-pub type Keep<'k> = &'k (dyn Fn(&Work<'_>) -> Result<(), SweepError> + Sync);
+pub type AfterRung<'k> = &'k (dyn Fn(&Work<'_>) -> Result<(), SweepError> + Sync);
 
 impl<'a> Work<'a> {
     /// The work that is left of `sweep`: what is done is read from the folders of its trials.
@@ -71,7 +71,7 @@ impl<'a> Work<'a> {
     ///
     /// # Errors
     /// If the folder cannot be worked in. A training that fails is a record that says so.
-    pub fn all(&self, progress: &dyn Progress, keep: Keep<'_>) -> Result<(), SweepError> {
+    pub fn all(&self, progress: &dyn Progress, keep: AfterRung<'_>) -> Result<(), SweepError> {
         self.groundwork()?;
         let mut at_work: Vec<&Trial> = self.trials.iter().collect();
         for (at, rung) in self.rungs.iter().enumerate() {
@@ -86,7 +86,7 @@ impl<'a> Work<'a> {
     }
 
     /// One rung: everything that is not done yet, several at a time.
-    fn climb(&self, rung: usize, trials: &[&Trial], keep: Keep<'_>) -> Result<(), SweepError> {
+    fn climb(&self, rung: usize, trials: &[&Trial], keep: AfterRung<'_>) -> Result<(), SweepError> {
         let waiting: VecDeque<&Trial> = {
             let records = self.lock();
             let is_done =
@@ -124,7 +124,7 @@ impl<'a> Work<'a> {
         rung: usize,
         slots: usize,
         queue: &Mutex<VecDeque<&Trial>>,
-        keep: Keep<'_>,
+        keep: AfterRung<'_>,
     ) -> Result<(), SweepError> {
         let Workers { threads, device, .. } = self.sweep.workers;
         let threads = (threads / slots).max(1);

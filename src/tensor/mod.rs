@@ -100,6 +100,6 @@ pub use op::propagate::layer::Messages;
 pub use op::update::UpdateWeights;
 pub use parameters::{Kind, ParameterId, Parameters};
 pub use random::{Initial, Key};
-pub use reach::{Ask, Reach, Trace, Without};
+pub use reach::{Reach, ReachQuery, Trace, Without};
 pub use tape::{Tape, Var};
 pub use value::{Indices, Segments, Tensor};

@@ -1,6 +1,6 @@
 //! Fitting the weights of a blend to the validation split.
 
-use super::super::fit::{Added, Judged, WIDTH, added_by, fit, leaving_out};
+use super::super::fit::{Added, FitQuery, WIDTH, added_by, fit, leaving_out};
 use super::super::recipe::{
     EMBEDDING, FeatureWeights, PROPAGATOR, RULES, RULES_ABSENT, RULES_SURE, Recipe, WALKER, WALKER_ABSENT,
     score,
@@ -36,7 +36,7 @@ impl Blend {
         progress: &dyn Progress,
     ) -> Result<Recipe, EvalError> {
         let asked: Vec<(Query, EntityId)> = Side::Both.asked(valid).collect();
-        let mut judged: [Vec<Judged>; 2] = [Vec::new(), Vec::new()];
+        let mut judged: [Vec<FitQuery>; 2] = [Vec::new(), Vec::new()];
         progress.begin("blending", "queries", Some(asked.len() as u64));
         let mut done = 0;
         for batch in asked.chunks(self.batch().min(FITTED_AT_ONCE)) {
@@ -50,7 +50,7 @@ impl Blend {
             done += batch.len();
             let queries: Vec<Query> = batch.iter().map(|(query, _)| *query).collect();
             let seen = self.seen(&queries, &Silent).map_err(EvalError::Reasoner)?;
-            let found: Vec<Option<Judged>> =
+            let found: Vec<Option<FitQuery>> =
                 seen.par_iter().zip(batch).map(|(seen, &asked)| self.judged(seen, asked, truth)).collect();
             for one in found.into_iter().flatten() {
                 judged[usize::from(one.link.direction() == Direction::Inverse)].push(one);
@@ -69,7 +69,12 @@ impl Blend {
 
     /// A query of the validation split as weights are fitted to it, without its other true answers; `None` if its answer is
     /// no candidate, so that no weights could bring it up.
-    fn judged(&self, seen: &[Seen], (query, target): (Query, EntityId), truth: &Adjacency) -> Option<Judged> {
+    fn judged(
+        &self,
+        seen: &[Seen],
+        (query, target): (Query, EntityId),
+        truth: &Adjacency,
+    ) -> Option<FitQuery> {
         let weights = self.weights.of(query.link);
         let right = seen.iter().find(|one| one.entity == target)?;
         let open =
@@ -78,7 +83,7 @@ impl Blend {
         others.sort_by(|a, b| score(&b.features, weights).total_cmp(&score(&a.features, weights)));
         others.truncate(FITTED_CANDIDATES - 1);
         let candidates = std::iter::once(right).chain(others).map(|one| one.features).collect();
-        Some(Judged { link: query.link, candidates, target: 0 })
+        Some(FitQuery { link: query.link, candidates, target: 0 })
     }
 
     /// The members by their names, with the places of their features.
@@ -97,13 +102,13 @@ impl Blend {
     /// others rank better are left out of `judged` and have no weight in `given`, one after the other, the worst first.
     fn without_harmful(
         &self,
-        judged: &mut [Vec<Judged>; 2],
+        judged: &mut [Vec<FitQuery>; 2],
         given: &mut [[f64; WIDTH]; 2],
     ) -> BTreeMap<&'static str, Added> {
         let mut parts = self.parts();
         let mut said = BTreeMap::new();
         while parts.len() >= 2 && judged.iter().map(Vec::len).sum::<usize>() >= FEWEST {
-            let directions: Vec<(&[Judged], &[f64; WIDTH])> =
+            let directions: Vec<(&[FitQuery], &[f64; WIDTH])> =
                 judged.iter().map(Vec::as_slice).zip(&*given).collect();
             let adds: Vec<Added> = parts.iter().map(|(_, places)| added_by(&directions, places)).collect();
             // What is left has more to add once another is gone.

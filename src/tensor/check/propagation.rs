@@ -171,9 +171,9 @@ fn crossing(device: &Device, n: usize) -> Result<std::sync::Arc<Reach>> {
     let (links, others) = edges.iter().map(|edge| (edge.1, edge.2)).unzip();
     let mesh = Mesh::new(device, 4, starts, links, others)?;
     let asks = [
-        Ask { start: 0, without: None },
-        Ask { start: 1, without: Some(Without { node: 2, kind: Some(2) }) },
-        Ask { start: 3, without: Some(Without { node: 0, kind: None }) },
+        ReachQuery { start: 0, without: None },
+        ReachQuery { start: 1, without: Some(Without { node: 2, kind: Some(2) }) },
+        ReachQuery { start: 3, without: Some(Without { node: 0, kind: None }) },
     ];
     Ok(std::sync::Arc::new(Reach::new(&mesh, &asks, 2)?))
 }

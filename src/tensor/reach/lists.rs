@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::search::Reached;
-use super::{Ask, Extent, NONE, Reach, Without};
+use super::{Extent, NONE, Reach, ReachQuery, Without};
 use crate::tensor::device::Backend;
 use crate::tensor::draft::Draft;
 use crate::tensor::error::Result;
@@ -37,7 +37,7 @@ struct Segment<'a> {
 }
 
 impl Lists {
-    pub(super) fn new(mesh: &Mesh, asks: &[Ask], reached: &[Reached], layers: usize) -> Lists {
+    pub(super) fn new(mesh: &Mesh, asks: &[ReachQuery], reached: &[Reached], layers: usize) -> Lists {
         let edges = &*mesh.0;
         let device = &edges.device;
         let mut total = Extent::default();
@@ -112,7 +112,7 @@ impl Lists {
     }
 
     /// Copies the lists to the device; the order of the rows stays on the host too if it is to be kept.
-    pub(super) fn finish(self, mesh: &Mesh, asks: &[Ask], keep: bool) -> Result<Reach> {
+    pub(super) fn finish(self, mesh: &Mesh, asks: &[ReachQuery], keep: bool) -> Result<Reach> {
         let device = &mesh.0.device;
         let list = Indices::of_own;
         let [row_nodes, row_queries, row_edges, row_pieces, row_degrees] = self.rows;
@@ -166,7 +166,7 @@ fn cut<'a>(list: &mut &'a mut [u32], count: usize) -> &'a mut [u32] {
 }
 
 impl Segment<'_> {
-    fn fill(self, edges: &Edges, asks: &[Ask]) {
+    fn fill(self, edges: &Edges, asks: &[ReachQuery]) {
         let Segment { query, nodes, mut before, rows, items, bigs } = self;
         let ask = &asks[query];
         let [row_nodes, row_queries, row_edges, row_pieces, row_degrees] = rows;

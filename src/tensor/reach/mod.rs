@@ -5,7 +5,7 @@
 //! keeps its number in every later layer. Rows `0..queries` are the starts. Nodes that nothing reaches have no row and
 //! cost nothing.
 //!
-//! An edge may be taken out for one query alone ([`Ask::without`]). Everything is made on the host, query by query on
+//! An edge may be taken out for one query alone ([`ReachQuery::without`]). Everything is made on the host, query by query on
 //! all threads, and copied to the device without waiting.
 
 mod kernels;
@@ -30,7 +30,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 
 /// One query: where it starts, and what is taken out of the mesh for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct ReachQuery {
     /// The node where messages start.
     pub start: u32,
     /// Edges between the start and another node that are taken out, in both directions.
@@ -46,7 +46,7 @@ pub struct Without {
     pub kind: Option<u32>,
 }
 
-impl Ask {
+impl ReachQuery {
     /// Whether the edge by `link` from `node` to `other` is taken out.
     pub(crate) fn misses(&self, node: u32, link: u32, other: u32) -> bool {
         let Some(Without { node: end, kind }) = self.without else { return false };
@@ -101,7 +101,7 @@ impl Extent {
 /// The rows of a batch of queries. See the module.
 pub struct Reach {
     pub(crate) mesh: Mesh,
-    pub(crate) asks: Vec<Ask>,
+    pub(crate) asks: Vec<ReachQuery>,
     /// By layer, the starts alone first.
     pub(crate) extents: Vec<Extent>,
     /// The row of every (query, node); `NONE` for a node that is not reached.
@@ -163,7 +163,7 @@ impl Reach {
     ///
     /// # Errors
     /// If a query starts at no node of the mesh, or the device fails.
-    pub fn new(mesh: &Mesh, asks: &[Ask], layers: usize) -> Result<Reach> {
+    pub fn new(mesh: &Mesh, asks: &[ReachQuery], layers: usize) -> Result<Reach> {
         expect_starts(mesh, asks)?;
         let edges = &*mesh.0;
         let searches = asks.par_iter().map(|ask| {
@@ -179,7 +179,7 @@ impl Reach {
     ///
     /// # Errors
     /// As [`Reach::new`].
-    pub fn start(mesh: &Mesh, asks: &[Ask]) -> Result<Reach> {
+    pub fn start(mesh: &Mesh, asks: &[ReachQuery]) -> Result<Reach> {
         expect_starts(mesh, asks)?;
         let searches: Vec<Search> = asks.iter().map(|ask| Search::new(&mesh.0, ask)).collect();
         let mut reach = Reach::of(mesh, asks, &searches, 0, true)?;
@@ -210,7 +210,7 @@ impl Reach {
         Ok(reach)
     }
 
-    fn of(mesh: &Mesh, asks: &[Ask], searches: &[Search], layers: usize, keep: bool) -> Result<Reach> {
+    fn of(mesh: &Mesh, asks: &[ReachQuery], searches: &[Search], layers: usize, keep: bool) -> Result<Reach> {
         let edges = &*mesh.0;
         let reached: Vec<Reached> = searches.par_iter().map(|search| search.reached(edges, layers)).collect();
         let total: usize = reached.iter().flat_map(|one| &one.steps).map(|step| step.edges).sum();
@@ -269,7 +269,7 @@ impl Reach {
 }
 
 /// An error unless every query starts at a node of the mesh.
-fn expect_starts(mesh: &Mesh, asks: &[Ask]) -> Result<()> {
+fn expect_starts(mesh: &Mesh, asks: &[ReachQuery]) -> Result<()> {
     let rows = mesh.nodes();
     match asks.iter().position(|ask| ask.start as usize >= rows) {
         Some(position) => {
@@ -296,9 +296,9 @@ mod tests {
         let mesh = chain(&device);
         let cut = Without { node: 2, kind: Some(0) };
         let asks = [
-            Ask { start: 1, without: None },
-            Ask { start: 1, without: Some(cut) },
-            Ask { start: 4, without: None },
+            ReachQuery { start: 1, without: None },
+            ReachQuery { start: 1, without: Some(cut) },
+            ReachQuery { start: 4, without: None },
         ];
         let reach = Reach::new(&mesh, &asks, 2).unwrap();
         assert_eq!((0..=2).map(|layer| reach.rows(layer)).collect::<Vec<_>>(), [3, 6, 7]);
@@ -308,9 +308,9 @@ mod tests {
         assert_eq!(list(&reach.row_degrees), [3, 2, 1, 2, 3, 2, 2], "one edge of query 1 is out");
         assert_eq!(list(&reach.places)[..5], [3, 0, 4, 6, NONE]);
         assert_eq!(list(&reach.row_edges), [0, 2, 4, 4, 5, 7, 8]);
-        let all = Ask { start: 1, without: Some(Without { node: 2, kind: None }) };
+        let all = ReachQuery { start: 1, without: Some(Without { node: 2, kind: None }) };
         assert_eq!(Reach::new(&mesh, &[all], 3).unwrap().rows(3), 2);
-        assert!(Reach::new(&mesh, &[Ask { start: 5, without: None }], 1).is_err());
+        assert!(Reach::new(&mesh, &[ReachQuery { start: 5, without: None }], 1).is_err());
         assert_eq!(Reach::new(&mesh, &[], 3).unwrap().rows(3), 0);
         // Layer by layer, from all rows it is the same; from some, what only the others lead to is not reached.
         let mut grown = Reach::start(&mesh, &asks).unwrap();

@@ -1,6 +1,6 @@
 //! The search of one query over the mesh.
 
-use super::{Ask, Extent};
+use super::{Extent, ReachQuery};
 use crate::tensor::mesh::Edges;
 
 /// What one query reaches: nodes by (steps, node), and how much of the lists each step needs.
@@ -18,14 +18,14 @@ pub(super) struct Search {
 }
 
 impl Search {
-    pub(super) fn new(edges: &Edges, ask: &Ask) -> Search {
+    pub(super) fn new(edges: &Edges, ask: &ReachQuery) -> Search {
         let mut step_of = vec![u8::MAX; edges.nodes];
         step_of[ask.start as usize] = 0;
         Search { step_of, frontier: vec![ask.start] }
     }
 
     /// Goes on from `passing` (or from all that was reached last) to the nodes that are reached at `step`.
-    pub(super) fn go_on(&mut self, edges: &Edges, ask: &Ask, step: usize, passing: Option<&[u32]>) {
+    pub(super) fn go_on(&mut self, edges: &Edges, ask: &ReachQuery, step: usize, passing: Option<&[u32]>) {
         let outgoing =
             |nodes: &[u32]| nodes.iter().map(|&node| edges.edges_of(node as usize).len()).sum::<usize>();
         // With most nodes reached it is less work to ask the others whether a neighbour is.
@@ -42,7 +42,7 @@ impl Search {
     }
 
     /// Visits the edges of nodes that were reached.
-    fn look_ahead(&mut self, edges: &Edges, ask: &Ask, step: usize, passing: &[u32]) -> Vec<u32> {
+    fn look_ahead(&mut self, edges: &Edges, ask: &ReachQuery, step: usize, passing: &[u32]) -> Vec<u32> {
         let mut next = Vec::new();
         for &node in passing {
             let concerned = ask.concerns(node);
@@ -59,7 +59,7 @@ impl Search {
     }
 
     /// Visits the edges of nodes that were not, each until one leads to a node that was.
-    fn look_back(&mut self, edges: &Edges, ask: &Ask, step: usize) -> Vec<u32> {
+    fn look_back(&mut self, edges: &Edges, ask: &ReachQuery, step: usize) -> Vec<u32> {
         let mut next = Vec::new();
         for node in 0..edges.nodes {
             if self.step_of[node] != u8::MAX {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::tensor::{
-    Ask, Device, Gradients, Initial, Mesh, Messages, ParameterId, Parameters, Reach, Result, Tape, Tensor,
-    UpdateWeights, Without,
+    Device, Gradients, Initial, Mesh, Messages, ParameterId, Parameters, Reach, ReachQuery, Result, Tape,
+    Tensor, UpdateWeights, Without,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -39,7 +39,7 @@ impl Plain {
         Mesh::new(device, self.kinds, starts, links, others).unwrap()
     }
 
-    fn is_gone(ask: &Ask, (from, kind, to): (u32, u32, u32)) -> bool {
+    fn is_gone(ask: &ReachQuery, (from, kind, to): (u32, u32, u32)) -> bool {
         ask.without.is_some_and(|without| {
             let forward = from == ask.start && to == without.node && without.kind.is_none_or(|it| it == kind);
             let back =
@@ -49,7 +49,7 @@ impl Plain {
     }
 
     /// The nodes within so many steps.
-    fn reached(&self, ask: &Ask, steps: usize) -> Vec<bool> {
+    fn reached(&self, ask: &ReachQuery, steps: usize) -> Vec<bool> {
         let mut reached = vec![false; self.nodes];
         reached[ask.start as usize] = true;
         for _ in 0..steps {
@@ -62,7 +62,13 @@ impl Plain {
     }
 
     /// The aggregates `[mean | max | min | deviation]` of every node for one query, given the state of every node.
-    fn aggregate(&self, ask: &Ask, state: &[Vec<f64>], weights: &[Vec<f64>], start: &[f64]) -> Vec<Vec<f64>> {
+    fn aggregate(
+        &self,
+        ask: &ReachQuery,
+        state: &[Vec<f64>],
+        weights: &[Vec<f64>],
+        start: &[f64],
+    ) -> Vec<Vec<f64>> {
         let width = start.len();
         (0..self.nodes as u32)
             .map(|node| {
@@ -101,7 +107,7 @@ type Outcome = (Vec<f32>, [Vec<f32>; 3], [Vec<f32>; 3]);
 /// A problem: a graph, queries, and the inputs of one layer.
 struct Problem {
     plain: Plain,
-    asks: Vec<Ask>,
+    asks: Vec<ReachQuery>,
     layer: usize,
     width: usize,
     shared: bool,
@@ -220,8 +226,8 @@ impl Problem {
     }
 }
 
-fn ask(start: u32) -> Ask {
-    Ask { start, without: None }
+fn ask(start: u32) -> ReachQuery {
+    ReachQuery { start, without: None }
 }
 
 #[test]
@@ -234,8 +240,8 @@ fn random_meshes_aggregate_as_the_naive_way_does() {
             let second = plain.edges[plain.edges.len() / 2];
             let asks = vec![
                 ask(0),
-                Ask { start: first.0, without: Some(Without { node: first.2, kind: Some(first.1) }) },
-                Ask { start: second.0, without: Some(Without { node: second.2, kind: None }) },
+                ReachQuery { start: first.0, without: Some(Without { node: first.2, kind: Some(first.1) }) },
+                ReachQuery { start: second.0, without: Some(Without { node: second.2, kind: None }) },
                 ask(0),
             ];
             let (layer, width) = (1 + seed as usize % 3, [3, 32, 37][seed as usize % 3]);
@@ -252,7 +258,7 @@ fn a_layer_without_a_gradient_is_the_same_as_its_two_parts() {
         let first = plain.edges[0];
         let asks = vec![
             ask(5),
-            Ask { start: first.0, without: Some(Without { node: first.2, kind: Some(first.1) }) },
+            ReachQuery { start: first.0, without: Some(Without { node: first.2, kind: Some(first.1) }) },
             ask(999 % plain.nodes as u32),
         ];
         let reach = Arc::new(Reach::new(&plain.mesh(&device), &asks, layer).unwrap());
@@ -290,7 +296,7 @@ fn a_layer_without_a_gradient_is_the_same_as_its_two_parts() {
 fn one_kind_isolated_nodes_and_loops_are_no_exception() {
     for device in crate::tensor::check::devices() {
         let plain = Plain::new(6, 2, [(0, 0, 1), (1, 0, 1), (1, 0, 2), (2, 0, 0)]);
-        let own_loop = Ask { start: 1, without: Some(Without { node: 1, kind: Some(0) }) };
+        let own_loop = ReachQuery { start: 1, without: Some(Without { node: 1, kind: Some(0) }) };
         let asks = vec![ask(0), ask(5), own_loop];
         Problem { plain, asks, layer: 2, width: 4, shared: true }.check(&device);
         // No edges at all: only the starts are there, and hear nothing but themselves.
@@ -313,7 +319,7 @@ fn one_kind_isolated_nodes_and_loops_are_no_exception() {
 fn a_hub_is_the_same_on_any_number_of_threads_and_as_the_naive_way_has_it() {
     let facts = (1..2000u32).map(|node| (node, 2 * (node % 2), 0)).chain([(5, 0, 7), (7, 2, 9)]);
     let plain = || Plain::new(2000, 4, facts.clone());
-    let asks = vec![ask(5), Ask { start: 0, without: Some(Without { node: 7, kind: None }) }];
+    let asks = vec![ask(5), ReachQuery { start: 0, without: Some(Without { node: 7, kind: None }) }];
     let problem = Problem { plain: plain(), asks, layer: 2, width: 3, shared: false };
     let bits = |list: &[f32]| list.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
     let (one, two) = (Device::cpu(1).unwrap(), Device::cpu(2).unwrap());
