@@ -18,7 +18,7 @@ use ruleguider::progress::{Metric, Progress, Silent};
 use ruleguider::propagate::{
     PropagateSettings, PropagateTask, Propagator, Removal, TrainedPropagator, linked_share, train,
 };
-use ruleguider::tensor::{Ask, Device, DeviceChoice, Reach};
+use ruleguider::tensor::{Device, DeviceChoice, Reach, ReachQuery};
 use std::error::Error;
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -196,8 +196,8 @@ struct Work {
 impl Work {
     fn new(propagator: &Propagator, queries: &[Query], width: usize) -> Outcome<Work> {
         let layers = propagator.settings().layers;
-        let asks: Vec<Ask> =
-            queries.iter().map(|query| Ask { start: query.subject.0, without: None }).collect();
+        let asks: Vec<ReachQuery> =
+            queries.iter().map(|query| ReachQuery { start: query.subject.0, without: None }).collect();
         let reach = Reach::new(propagator.mesh(), &asks, layers)?;
         let rows: Vec<usize> = (0..=layers).map(|layer| reach.rows(layer)).collect();
         let edges: Vec<usize> = (0..=layers).map(|layer| reach.edges(layer)).collect();
