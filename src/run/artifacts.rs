@@ -189,17 +189,16 @@ impl Artifacts {
         Ok(once(&self.calibration, || self.json(CALIBRATION))?.as_ref())
     }
 
-    /// What stands in a file as JSON; `None` if there is no such file.
+    /// The JSON of a file; `None` if there is no such file, or it says `null`.
     fn json<T: DeserializeOwned>(&self, file: &str) -> Result<Option<T>, RunError> {
         if !self.directory.join(file).exists() {
             return Ok(None);
         }
-        let made = self.read(file, |source, path| {
+        self.read(file, |source, path| {
             let broken =
                 |error| RunError::Broken { path: path.to_owned(), what: format!("is damaged ({error})") };
             serde_json::from_reader(BufReader::new(source)).map_err(broken)
-        });
-        made.map(Some)
+        })
     }
 
     /// The reasoner of this run.
