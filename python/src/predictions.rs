@@ -4,7 +4,7 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use ruleguider::Model;
-use ruleguider::ask::{Answer, Prediction};
+use ruleguider::ask::{Answer, HeldOut, Prediction};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ impl Predictions {
         };
         columns.set_item("rule", PyList::new(py, rows().map(|row| rule(row).map(|rule| rule.0)))?)?;
         columns.set_item("confidence", PyList::new(py, rows().map(|row| rule(row).map(|rule| rule.1)))?)?;
-        let held = |answer: &Answer| answer.held_out.map(|split| split.purpose());
+        let held = |answer: &Answer| answer.held_out.map(HeldOut::split);
         columns.set_item("held_out", PyList::new(py, rows().map(|row| held(row.3)))?)?;
         columns.set_item("reason", PyList::new(py, rows().map(|row| row.3.reason_in_words(naming)))?)?;
         Ok(columns)

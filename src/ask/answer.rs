@@ -93,6 +93,15 @@ pub enum HeldOut {
 }
 
 impl HeldOut {
+    /// The split that has the fact, as in JSON.
+    pub fn split(self) -> &'static str {
+        match self {
+            Self::Train => "train",
+            Self::Valid => "valid",
+            Self::Test => "test",
+        }
+    }
+
     /// What the fact was held out for.
     pub fn purpose(self) -> &'static str {
         match self {

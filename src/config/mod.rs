@@ -114,7 +114,7 @@ pub struct RulesConfig {
     /// Which of a rule's predictions its confidence counts: all (`standard`), those about entities of which the relation
     /// is known at all (`pca`), or whichever of the two ranks the validation split better (`validation`).
     pub confidence: Confidence,
-    /// Rules of a lower confidence than this give the walker no reward.
+    /// Only rules with a confidence above this reward the walker.
     pub threshold: f64,
     /// How the confidences of the rules that predict an entity become its score.
     pub aggregate: Aggregate,

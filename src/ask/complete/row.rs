@@ -57,7 +57,7 @@ impl MissingFact {
 impl From<MissingFact> for PredictedFact {
     fn from(fact: MissingFact) -> Self {
         let MissingFact { head, relation, tail, probability, score, words, held_out, .. } = fact;
-        let held_out = held_out.map_or("", HeldOut::purpose);
+        let held_out = held_out.map_or("", HeldOut::split);
         PredictedFact { head, relation, tail, probability: probability.0, score, held_out, reason: words }
     }
 }
