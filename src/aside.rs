@@ -1,4 +1,4 @@
-//! Atomic files: written to a temporary sibling, synced, then renamed. And locks between processes.
+//! Atomic files (written to a temporary sibling, synced, then renamed) and locks between processes.
 //!
 //! Every room may use this module; it knows none of them.
 
@@ -6,7 +6,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
 
-/// What the name of a file that is being written ends in.
+/// The suffix of a file that is still being written.
 const ENDING: &str = ".partial";
 
 /// Lets `fill` write a temporary sibling of `path`, then renames it: readers never see a partial file. Links are
@@ -29,7 +29,7 @@ pub fn write_aside(
         fill(&mut out)?;
         let file = out.into_inner().map_err(IntoInnerError::into_error)?;
         if let Ok(before) = fs::metadata(path) {
-            // Who may read it stays as it was, where the system lets us.
+            // Keep the permissions of the previous file, where the system allows it.
             let _ = file.set_permissions(before.permissions());
         }
         file.sync_all()?;
@@ -37,7 +37,7 @@ pub fn write_aside(
     });
     match written {
         Ok(()) => sync_folder(path),
-        // The partial file is useless; if it cannot be removed either, the first error is the one to report.
+        // The partial file is useless. If removing it fails too, the first error is still the one to report.
         Err(_) => drop(fs::remove_file(&aside)),
     }
     written
@@ -67,7 +67,7 @@ pub fn check(path: &Path) -> io::Result<()> {
 /// Takes the lock `path`, held until dropped or until the process ends; `None` if held elsewhere.
 ///
 /// # Errors
-/// If there can be no lock.
+/// If the lock file cannot be created or locked.
 pub fn try_lock(path: &Path) -> io::Result<Option<File>> {
     let file = File::options().create(true).truncate(false).write(true).open(path)?;
     match file.try_lock() {
@@ -77,8 +77,8 @@ pub fn try_lock(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Whether something is there that is neither a file nor a folder, or whether it is a name for what is open already, such
-/// as `/dev/stdout`.
+/// Whether `path` exists and is neither a file nor a folder, or names a file that is already open, such as
+/// `/dev/stdout`.
 fn is_special(path: &Path) -> bool {
     let open = |path: &Path| path.starts_with("/proc") || path.starts_with("/dev/fd");
     open(path)
@@ -86,10 +86,10 @@ fn is_special(path: &Path) -> bool {
         || fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// Where a link leads, and a link that this leads to; `path` itself if it is none. Nothing need be there yet.
+/// Follows symbolic links to their end; `path` itself if it is not a link. The target need not exist yet.
 fn pointed_to(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
-    // As many as systems follow.
+    // Operating systems follow about as many links.
     for _ in 0..40 {
         let Ok(target) = fs::read_link(&path) else { return Ok(path) };
         path = path.parent().unwrap_or(Path::new("")).join(target);
@@ -97,18 +97,18 @@ fn pointed_to(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("links that lead in a circle"))
 }
 
-/// A place beside `path` that no other process of this machine writes to.
+/// A path beside `path` that no other process on this machine writes to.
 pub fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}{ENDING}", std::process::id()))
 }
 
-/// Whether a file of this name is what a killed process was about to write.
+/// Whether a file of this name was left behind by a process killed while writing.
 pub fn is_leftover(name: &str) -> bool {
     name.starts_with('.') && name.ends_with(ENDING)
 }
 
-/// Removes what killed processes left in `folder` and below. Only for callers that hold the lock.
+/// Removes the partial files of killed processes in `folder` and below. The caller must hold the lock.
 ///
 /// # Errors
 /// If something cannot be read or removed.
@@ -124,7 +124,8 @@ pub fn sweep(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Brings a renamed file's new name to the disk. Not every system can do so for a folder; the file is whole without.
+/// Syncs the folder, so that the rename survives a crash. Not every system can sync a folder; the file is complete
+/// either way.
 fn sync_folder(path: &Path) {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let _ = File::open(folder).and_then(|folder| folder.sync_all());

@@ -1,19 +1,19 @@
 //! FNV-1a: a small hash of bytes that is the same on every machine and in every version.
 //!
-//! For names of streams, files and trainings, not for tables and not against anybody who means harm. Every room may use
+//! For naming streams, files and trainings. Not for hash tables, and not safe against an attacker. Every room may use
 //! this module; it knows none of them.
 
-/// A hash in the making.
+/// A hash under construction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fnv(u64);
 
 impl Fnv {
-    /// That of no bytes.
+    /// The hash of no bytes.
     pub(crate) fn new() -> Self {
         Fnv(0xcbf2_9ce4_8422_2325)
     }
 
-    /// Goes on with these bytes.
+    /// Continues with these bytes.
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn it_is_the_published_hash_however_the_bytes_come() {
-        // From the tables of its authors.
+        // Test vectors published by the authors.
         for (text, hash) in
             [("", 0xcbf2_9ce4_8422_2325), ("a", 0xaf63_dc4c_8601_ec8c), ("foobar", 0x8594_4171_f739_67e8)]
         {

@@ -1,15 +1,16 @@
-//! How much memory the process held at most, where the system tells.
+//! The peak memory of the process, where the system reports it.
 //!
 //! Every room may use this module; it knows none of them.
 
-/// Forgets the peak so far, so that [`peak_mb`] tells of what comes next. Does nothing where that cannot be done.
+/// Resets the peak, so that [`peak_mb`] reports only what follows. Does nothing on systems that cannot reset it.
 pub fn restart_peak() {
-    // Linux: writing 5 resets the peak to what is held now. Elsewhere, or where /proc cannot be written, the
-    // peak stays that of the whole process, which is still true, only less sharp.
+    // Linux: writing 5 resets the peak to the current size. Elsewhere, or where /proc is read-only, the peak remains
+    // that of the whole process: still correct, but less precise.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// The most resident memory since the start or [`restart_peak`], in bytes; `None` where the system does not tell.
+/// The peak resident memory in bytes since the start or the last [`restart_peak`]; `None` where the system does not
+/// report it.
 pub fn peak_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -17,7 +18,7 @@ pub fn peak_bytes() -> Option<u64> {
     Some(1024 * kibibytes)
 }
 
-/// The same in MB (of a million bytes), to a tenth.
+/// The same in MB (10⁶ bytes), rounded to a tenth.
 pub fn peak_mb() -> Option<f64> {
     Some((peak_bytes()? as f64 / 1e6 * 10.0).round() / 10.0)
 }

@@ -21,27 +21,27 @@ pub struct Metric {
     pub figures: Map<String, Value>,
 }
 
-/// Work was given up because somebody asked to stop.
+/// Work was abandoned because the user asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("interrupted")]
 pub struct Interrupted;
 
 /// Receives the progress of a long job.
 pub trait Progress: Sync {
-    /// A stage begins. `total` counts in `unit`s and is `None` where the end cannot be known.
+    /// A stage begins. `total` is in `unit`s; `None` if it is unknown.
     fn begin(&self, stage: &str, unit: &str, total: Option<u64>);
 
     /// `done` units of the current stage are finished; `figures` is a short line of current figures.
     fn advance(&self, done: u64, figures: &dyn Display);
 
-    /// The current stage is over; `summary` is worth keeping on the screen.
+    /// The current stage is over; `summary` is a line that should stay on the screen.
     fn end(&self, summary: &dyn Display);
 
     /// A line that stays on the screen while a stage goes on.
     fn note(&self, _text: &dyn Display) {}
 
-    /// A training has finished an epoch. A resumed training repeats its earlier records from the first epoch; a record
-    /// replaces an earlier one of the same stage and step, and all after that one are void.
+    /// A training has finished an epoch. A resumed training repeats its earlier records from the first epoch. A
+    /// record replaces an earlier one of the same stage and step and invalidates all later ones.
     fn record(&self, _metric: &Metric) {}
 
     /// Whether the user asked to stop. A job that sees `true` keeps what it has and returns early.
@@ -56,7 +56,7 @@ pub trait Progress: Sync {
     }
 }
 
-/// Shows nothing, but passes interruption on: for work inside a stage that is shown.
+/// Shows nothing, but passes interruptions on: for work inside a stage that already has a progress display.
 pub struct Quiet<'a>(pub &'a dyn Progress);
 
 impl Progress for Quiet<'_> {
@@ -68,7 +68,7 @@ impl Progress for Quiet<'_> {
     }
 }
 
-/// A progress that stops everything at once.
+/// Interrupts at once.
 #[cfg(test)]
 pub(crate) struct Impatient;
 
@@ -82,7 +82,7 @@ impl Progress for Impatient {
     }
 }
 
-/// A progress that stops everything once it has been asked so many times.
+/// Interrupts after it has been polled a given number of times.
 #[cfg(test)]
 pub(crate) struct Countdown(std::sync::atomic::AtomicUsize);
 

@@ -1,11 +1,11 @@
-//! Names as a person sees them, in messages and tables. Names may hold anything and be of any length; files and JSON have
-//! them as they are.
+//! Names as people see them, in messages and tables. Names may contain anything and be of any length; files and JSON
+//! keep them unchanged.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Write as _};
 
-/// A text of one line with names in it: what would move the cursor, change colours, break the line or turn the direction of
-/// writing is spelt out.
+/// One line of text with names in it. Characters that would move the cursor, change colours, break the line or
+/// reverse the writing direction are escaped.
 pub struct Shown<T>(pub T);
 
 impl<T: Display> Display for Shown<T> {
@@ -34,12 +34,12 @@ fn is_unprintable(letter: char) -> bool {
     letter.is_control() || turns || matches!(letter, '\u{2028}' | '\u{2029}')
 }
 
-/// A name for a message: its middle is left out if it is long.
+/// A name for a message; a long name loses its middle.
 pub fn shortened(name: &str) -> Cow<'_, str> {
     shortened_to(name, 400)
 }
 
-/// A text with its middle left out if it has more than about `most` bytes.
+/// `text`, without its middle if it has more than about `most` bytes.
 pub fn shortened_to(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most {
         return text.into();

@@ -8,10 +8,10 @@ const SUGGESTED: usize = 5;
 /// Names less similar than this are not suggested.
 const ALIKE: f64 = 0.55;
 
-/// Longer names are alike only if one holds the other: to compare them letter by letter takes too long.
+/// Longer names match only if one contains the other: comparing them letter by letter takes too long.
 const COMPARED: usize = 1024;
 
-/// `text` in lower case and without accents: what is compared.
+/// `text` in lower case and without accents: the form in which names are compared.
 pub fn fold(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
@@ -40,12 +40,12 @@ pub fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a 
     nearest_by(likeness, text, names)
 }
 
-/// The dotted key most like `key`, as a whole or by its last part alone, if any is.
+/// The dotted key most similar to `key`, compared as a whole and by its last part alone, if any is similar enough.
 pub fn nearest_key<'a>(key: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let last = |key: &'_ str| key.rfind('.').map_or(0, |dot| dot + 1);
     let key_likeness = |a: &str, b: &str| {
         let whole = likeness(a, b);
-        // A misplaced key is as likely as a misspelt one, and more so where the rest is like it too.
+        // A misplaced key is as likely as a misspelt one, and likelier still if the rest is similar too.
         whole.max(0.9 * likeness(&a[last(a)..], &b[last(b)..]) + 0.1 * whole)
     };
     nearest_by(key_likeness, key, known).into_iter().next()
@@ -72,7 +72,8 @@ pub fn likeness(a: &str, b: &str) -> f64 {
     if long == 0 {
         return 1.0;
     }
-    // A name that holds what was typed is near, however long it is; one that is held, if it is most of it.
+    // A name that contains the typed text is similar, however long it is. A name contained in it is similar if it
+    // makes up most of it.
     if short >= 4 && (b.contains(a) || (2 * short > long && a.contains(b))) {
         return 0.8 + 0.2 * short as f64 / long as f64;
     }

@@ -41,14 +41,14 @@ fn every_model() -> Vec<Settings> {
             });
         }
     }
-    // Against a sample of the entities: by products and by distances.
+    // Against a sample of the entities, for a model that uses products and one that uses distances.
     for model in [ModelKind::ComplEx, ModelKind::RotatE] {
         let by_all = all.iter().find(|settings| settings.model == model && settings.loss == Loss::Softmax);
         let sampled = Settings { negatives: 3, batch: 4, ..by_all.expect("it is there").clone() };
         assert!(sampled.compared(SIZE.entities) < SIZE.entities);
         all.push(sampled);
     }
-    // ConvE as MultiHop's authors published it.
+    // ConvE as published by the authors of MultiHop.
     let published = all.iter().find(|settings| settings.model == ModelKind::ConvE).expect("it is there");
     all.push(Settings {
         image_dropout: ImageDropout::Before,
@@ -64,7 +64,7 @@ fn embedding(settings: &Settings, threads: usize) -> Embedding {
     Embedding::new(settings, SIZE, &Device::cpu(threads).unwrap(), 7).unwrap()
 }
 
-/// A ring of `next` and the pairs two apart as `skip`, with one of each kept for validation.
+/// A ring of `next` edges and `skip` edges between entities two apart, with one of each held out for validation.
 fn known() -> Known {
     let entities = SIZE.entities as u32;
     let mut facts: Vec<Triple> = (0..entities)
@@ -130,7 +130,7 @@ fn scores_of_triples_of_all_tails_and_of_all_heads_agree() {
 #[test]
 fn gradients_are_those_of_finite_differences() {
     for mut settings in every_model() {
-        // The same masks for both sides of a difference; normalisation has its own check in the tensor room.
+        // The same masks on both sides of a difference. Normalisation has its own check in the tensor room.
         settings.dropout_entity = 0.2;
         settings.dropout_hidden = 0.2;
         let mut embedding = embedding(&settings, 1);
@@ -246,7 +246,7 @@ fn every_model_learns_what_it_is_shown() {
             dropout_hidden: 0.0,
             dropout_feature: 0.0,
             n3: 0.0,
-            // Against eleven entities the usual smoothing would hide the answer.
+            // With only eleven entities, the usual smoothing would drown the answer.
             label_smoothing: 0.01,
             ..settings
         };
@@ -278,7 +278,7 @@ fn every_model_learns_what_it_is_shown() {
     }
 }
 
-/// Wants to stop after this many questions whether it wants to.
+/// Interrupts after it has been polled this many times.
 struct StopsAfter(AtomicUsize);
 
 impl Progress for StopsAfter {
@@ -328,7 +328,7 @@ fn an_interrupted_training_goes_on_to_the_same_numbers() {
         let whole = Task { folder: Some(whole_folder.path()), ..task(&settings, &known, &device) };
         let curves = |folder: &tempfile::TempDir| folder.path().join("metrics.jsonl");
         let whole = train(whole, &Recording::new(&curves(&whole_folder), &Silent)).unwrap();
-        // Stopped in the middle of epochs and of looks, again and again.
+        // Interrupted again and again, in the middle of epochs and of validations.
         let folder = tempfile::tempdir().unwrap();
         let mut stops = 0;
         let pieces = loop {
@@ -350,7 +350,7 @@ fn an_interrupted_training_goes_on_to_the_same_numbers() {
         let (whole, pieces) = (told(&whole_folder), told(&folder));
         assert_eq!(whole.len(), settings.epochs);
         assert_eq!(whole, pieces, "no record is lost, repeated or different");
-        // What is done is done, until somebody says that it is safe elsewhere.
+        // The checkpoint stays until the caller says that the result is stored elsewhere.
         assert!(folder.path().join("checkpoint.safetensors").exists());
         forget(folder.path());
         assert!(!folder.path().join("checkpoint.safetensors").exists());
@@ -390,7 +390,7 @@ fn a_checkpoint_of_another_training_is_refused_by_name() {
 #[test]
 fn training_stops_when_validation_no_longer_gets_better() {
     let (known, device) = (known(), Device::cpu(1).unwrap());
-    // Nothing is learnt at this rate, so the first look stays the best.
+    // Nothing is learnt at this learning rate, so the first validation stays the best.
     let settings = Settings { learning_rate: 1e-12, epochs: 50, patience: 3, ..every_model()[2].clone() };
     let summary = train(task(&settings, &known, &device), &Silent).unwrap().summary;
     assert_eq!((summary.best_epoch, summary.epochs), (2, 8));
@@ -407,7 +407,7 @@ fn a_reasoner_keeps_its_scores_within_bounds() {
         let embedding = Embedding::new(&settings, size, &Device::cpu(1).unwrap(), 7).unwrap();
         let batch = embedding.batch();
         assert!(batch * entities <= SCORES_AT_ONCE, "{batch} queries of {entities} entities");
-        // No smaller than it has to be: one more would be too many, or there are enough.
+        // No smaller than necessary: one more query would be too many, or the maximum is reached.
         assert!((batch + 1) * entities > SCORES_AT_ONCE || batch == 512, "{batch} of {entities}");
     }
     let embedding = embedding(&every_model()[0], 1);

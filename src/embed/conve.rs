@@ -3,8 +3,8 @@
 //!
 //! `score(s, r, e) = ReLU(norm(W · vec(ReLU(norm(filters ∗ norm([s; r])))))) · e + bias(e)`
 //!
-//! Two published versions differ in where the image loses numbers and in whether the filters' features are normalised;
-//! both are settings.
+//! Two published versions differ in where dropout is applied to the image and in whether the filters' features are
+//! normalised; both are settings.
 
 use super::model::{Model, Size, Space, Tables, bias, initial};
 use super::settings::{ImageDropout, Settings};
@@ -47,7 +47,7 @@ impl ConvE {
             kernel_height: kernel,
             kernel_width: kernel,
         };
-        // The usual start of such layers: uniform within 1 / √inputs.
+        // The usual initialisation of such layers: uniform within 1 / √inputs.
         let within = |inputs: usize| Initial::Uniform(1.0 / (inputs as f32).sqrt());
         let (taps, features) = (image.taps(), filter_count * image.places());
         let dropout = settings.dropout_entity as f32;

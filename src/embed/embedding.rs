@@ -8,12 +8,12 @@ use crate::eval::{Answers, Reasoner, ReasonerError};
 use crate::graph::Query;
 use crate::tensor::{Device, Indices, Parameters, Segments, Tape, Tensor, TensorError, Var};
 
-/// About how many scores are computed at once when answering: 64 MiB of them.
+/// About how many scores are computed at once when answering: 64 MiB.
 pub(super) const SCORES_AT_ONCE: usize = 1 << 24;
 
-/// What turns scores into log-odds: `scale · x + shift`. Scores trained with the binary loss are log-odds already, and
-/// `x` is the score. Scores trained with a softmax are meaningful only relative to the other entities of the same
-/// query, so `x` is the log-softmax, and the line is fitted to the facts after training.
+/// The map from scores to log-odds: `scale · x + shift`. Scores trained with the binary loss are log-odds already,
+/// and `x` is the score. Scores trained with a softmax are meaningful only relative to the other entities of the same
+/// query, so `x` is the log-softmax, and the map is fitted to the facts after training.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Calibration {
     pub(super) scale: f32,
@@ -26,7 +26,7 @@ impl Default for Calibration {
     }
 }
 
-/// A trained (or freshly drawn) embedding model on a device.
+/// A trained or freshly initialised embedding model on a device.
 pub struct Embedding {
     pub(super) settings: Settings,
     pub(super) size: Size,
@@ -36,7 +36,7 @@ pub struct Embedding {
 }
 
 impl Embedding {
-    /// A model with first values drawn from `seed`.
+    /// A model with initial weights drawn from `seed`.
     ///
     /// # Errors
     /// If the device has no memory for it.
@@ -52,7 +52,7 @@ impl Embedding {
         })
     }
 
-    /// What it was made with.
+    /// The settings it was made with.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -67,12 +67,12 @@ impl Embedding {
         self.parameters.device()
     }
 
-    /// The vectors of all entities, a row for each; complex numbers have their real parts first.
+    /// The vectors of all entities, one per row; complex numbers have their real parts first.
     pub fn entity_vectors(&self) -> Tensor {
         self.parameters.value(self.model.tables().entities)
     }
 
-    /// The vectors of all links, a row for each, reserved ones included.
+    /// The vectors of all links, one per row, including the reserved ones.
     pub fn link_vectors(&self) -> Tensor {
         self.parameters.value(self.model.tables().relations)
     }
@@ -80,7 +80,7 @@ impl Embedding {
     /// The scores of all entities for each query, row after row.
     ///
     /// # Errors
-    /// If the device fails, or a query is about something the model does not know.
+    /// If the device fails, or a query has an entity or link that the model does not know.
     pub fn scores(&self, queries: &[Query]) -> Result<Vec<f32>, EmbedError> {
         let mut tape = Tape::inference(&self.parameters);
         let scores = self.scores_on(&mut tape, queries)?;
@@ -113,9 +113,9 @@ impl Embedding {
         Ok(tape.value(scores))
     }
 
-    /// `log Σ exp(score)` over all entities, of each query, where the model was trained by a softmax, else 0:
-    /// [`plausibility`](Self::plausibility) subtracts it from the scores. Training repeats the same queries, so callers
-    /// may cache it.
+    /// `log Σ exp(score)` over all entities for each query if the model was trained with a softmax, otherwise 0:
+    /// [`plausibility`](Self::plausibility) subtracts it from the scores. Training repeats the same queries, so
+    /// callers may cache it.
     ///
     /// # Errors
     /// If the device fails.
@@ -134,8 +134,9 @@ impl Embedding {
         Ok(all)
     }
 
-    /// `f(s, q, e)` in [0, 1] for each `(subjects[i], links[i], objects[i])`: how plausible the triple is, the
-    /// soft reward of a walk that ends in `e`. `logsumexp[i]` is that of its query. Everything stays on the device.
+    /// `f(s, q, e)` in [0, 1] for each `(subjects[i], links[i], objects[i])`: how plausible the triple is, which is
+    /// the soft reward of a walk that ends in `e`. `logsumexp[i]` belongs to the query of triple `i`. Everything
+    /// stays on the device.
     ///
     /// # Errors
     /// If the device fails, or the lists differ in length.
@@ -160,7 +161,7 @@ impl Embedding {
         Ok(tape.value(odds))
     }
 
-    /// Fits the calibration to `batch`, the queries of which have all their known answers as labels.
+    /// Fits the calibration to `batch`, whose queries have all their known answers as labels.
     pub(super) fn calibrate(&mut self, batch: &Batch) -> Result<(), EmbedError> {
         self.calibration = Calibration::default();
         if self.settings.loss == Loss::Binary {
@@ -220,7 +221,7 @@ fn fit(scores: &[f32], labels: &[bool]) -> Calibration {
         if !(step_intercept.is_finite() && step_slope.is_finite()) {
             break;
         }
-        // A step of more than 2 in either parameter overshoots where the odds are extreme.
+        // A step of more than 2 in either parameter overshoots if the odds are extreme.
         intercept -= step_intercept.clamp(-2.0, 2.0);
         slope -= step_slope.clamp(-2.0, 2.0);
         if step_intercept.abs() + step_slope.abs() < 1e-6 {

@@ -1,4 +1,4 @@
-//! What is learnt from: the queries of the facts in both directions, each with its answers as a ragged list.
+//! Training examples: the queries of the facts in both directions, each with its answers as a ragged list.
 
 use super::sample::{Sample, Sampler};
 use super::settings::TrainingExample;
@@ -8,7 +8,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-/// All training examples of a graph. TrainingExample `i` has the answers `starts[i]..starts[i + 1]`.
+/// All training examples of a graph. Example `i` has the answers `starts[i]..starts[i + 1]`.
 pub(super) struct Examples {
     subjects: Vec<u32>,
     links: Vec<u32>,
@@ -16,15 +16,15 @@ pub(super) struct Examples {
     answers: Vec<u32>,
 }
 
-/// Some examples, on the device.
+/// A batch of examples, on the device.
 pub(super) struct Batch {
-    /// The entity each query asks about.
+    /// The subject of each query.
     pub(super) subjects: Indices,
-    /// The link each query asks about.
+    /// The link of each query.
     pub(super) links: Indices,
     /// The answers of each query.
     pub(super) labels: Labels,
-    /// The entities they are compared with, where these are not all.
+    /// The entities they are compared with, if not all.
     pub(super) sample: Option<Sample>,
 }
 
@@ -51,8 +51,8 @@ impl Examples {
         self.subjects.len()
     }
 
-    /// The examples of one epoch in random order, cut into steps of about `batch`, none of them much smaller than the
-    /// others: batch normalisation needs enough rows.
+    /// The examples of one epoch in random order, cut into steps of about `batch` examples. No step is much smaller
+    /// than the others, because batch normalisation needs enough rows.
     pub(super) fn shuffled(&self, batch: usize, seed: u64, epoch: u64) -> Vec<Vec<u32>> {
         let mut order: Vec<u32> = (0..self.len() as u32).collect();
         let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -69,7 +69,7 @@ impl Examples {
         self.len().div_ceil(batch)
     }
 
-    /// The examples of these numbers, moved to the device.
+    /// The examples with these indices, moved to the device.
     pub(super) fn batch(&self, device: &Device, numbers: &[u32]) -> Result<Batch, TensorError> {
         let pick = |from: &[u32]| numbers.iter().map(|&number| from[number as usize]).collect::<Vec<u32>>();
         let rows: Vec<u32> = numbers.iter().flat_map(|&number| self.answers_of(number)).copied().collect();
@@ -102,7 +102,7 @@ impl Examples {
         Ok(batch)
     }
 
-    /// How many examples each of this many entities is an answer of.
+    /// For each of this many entities, how many examples it answers.
     pub(super) fn answer_counts(&self, entities: usize) -> Vec<u32> {
         let mut counts = vec![0; entities];
         self.answers.iter().for_each(|&answer| counts[answer as usize] += 1);

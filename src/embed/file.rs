@@ -1,10 +1,10 @@
-//! Embeddings in safetensors files: the weights under readable names, the names of their rows beside them.
+//! Embeddings in safetensors files: the weights under readable names, with the names of their rows.
 //!
 //! `entities` is `[entities, width]`, `relations` is `[3 + 2 × relations, width]`: three reserved rows, then each
-//! relation and its inverse in turn. The metadata has the names as JSON lists (`entities`, `relations`) and the
-//! settings as TOML (`settings`). Rows are found by name, so a file serves any data set whose entities and
-//! relations it has. Files made elsewhere may leave all metadata out if their rows are in the order of the data
-//! set, and may have `relations` as `[2 × relations, width]`: all relations, then all inverses.
+//! relation followed by its inverse. The metadata has the names as JSON lists (`entities`, `relations`) and the
+//! settings as TOML (`settings`). Rows are found by name, so a file works with any data set whose entities and
+//! relations it contains. Files made by other programs may omit all metadata if their rows are in the order of the
+//! data set, and may have `relations` as `[2 × relations, width]`: all relations, then all inverses.
 
 use super::EmbedError;
 use super::embedding::{Calibration, Embedding};
@@ -49,9 +49,9 @@ impl Embedding {
         Ok(archive.write(path)?)
     }
 
-    /// Makes the model what it is after it has been saved and read again: reserved links, which are never asked about
-    /// and are not kept, all get the first row. A walker that starts from its vectors is then the same whether the
-    /// model stayed in memory or was read by a resumed run.
+    /// Makes the model what it would be after saving and loading: reserved links, which are never queried and not
+    /// stored, all get the first row. A walker initialised from these vectors is then the same whether the model
+    /// stayed in memory or was loaded by a resumed run.
     ///
     /// # Errors
     /// If the device fails.
@@ -64,8 +64,8 @@ impl Embedding {
         Ok(self.parameters.set(table, &values)?)
     }
 
-    /// Reads weights for the entities and relations of `names`. A file without settings of its own, made
-    /// elsewhere, is read as a model of kind `otherwise`.
+    /// Reads weights for the entities and relations of `names`. A file without settings, made by another program, is
+    /// read as a model of kind `otherwise`.
     ///
     /// # Errors
     /// If the file cannot be read, lacks an entity or relation of `names`, or its shapes do not fit.
@@ -78,7 +78,7 @@ impl Embedding {
         Self::from_archive(&Archive::read(path)?, path, names, otherwise, device)
     }
 
-    /// As [`load`](Self::load), from what was read already; `path` is the file's name in messages.
+    /// As [`load`](Self::load), from an archive that is already read; `path` is the file's name in messages.
     ///
     /// # Errors
     /// If it lacks an entity or relation of `names`, or its shapes do not fit.
@@ -116,8 +116,9 @@ impl Embedding {
 }
 
 impl Embedding {
-    /// Takes over what a model in a file has learnt: the rows of the entities and relations of `names` that it knows, and
-    /// all other weights of the same shape. Others stay as they are. How many entities it knew.
+    /// Initialises this model from one in a file: takes the rows of the entities and relations of `names` that the
+    /// file has, and all other weights of the same shape. Other weights stay as they are. Returns how many entities
+    /// the file has.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -140,7 +141,7 @@ impl Embedding {
         });
         let of_links: Vec<Option<u32>> = std::iter::repeat_n(None, Link::RESERVED).chain(links).collect();
         for id in self.parameters.ids() {
-            // Embeddings of another width cannot be gone on from; they stay as they are.
+            // Embeddings of another width cannot be reused; these weights stay as they are.
             let _ = match self.parameters.name(id) {
                 "entities" | "entity_bias" => self.parameters.take_rows(id, &archive, &of_entities)?,
                 "relations" => self.parameters.take_rows(id, &archive, &of_links)?,
@@ -151,13 +152,13 @@ impl Embedding {
     }
 }
 
-/// A text that [`Embedding::save`] wrote into a file's metadata, if the file is there and has it.
+/// A note that [`Embedding::save`] wrote into a file's metadata, if the file exists and has it.
 pub fn note(path: &Path, key: &str) -> Option<String> {
     Archive::read(path).ok()?.metadata(key).map(str::to_owned)
 }
 
-/// Puts a text into the metadata, or, if it is longer than a header may be, among the matrices: its bytes, four to a
-/// number, under the same name with `.text` after it; the metadata then has its length.
+/// Stores a text in the metadata. A text too long for a header is stored as a tensor instead, four bytes to a number,
+/// under the same name with `.text` appended; the metadata then has its length.
 fn put_text(archive: &mut Archive, key: &str, text: &str) -> Result<(), EmbedError> {
     if text.len() <= LONGEST_TEXT {
         archive.set_metadata(key, text);
@@ -172,7 +173,7 @@ fn put_text(archive: &mut Archive, key: &str, text: &str) -> Result<(), EmbedErr
     Ok(archive.insert_indices(&format!("{key}.text"), text.as_bytes().chunks(4).map(word).collect())?)
 }
 
-/// The text that [`put_text`] put there.
+/// The text that [`put_text`] stored.
 fn text<'a>(archive: &'a Archive, key: &str) -> Result<Option<Cow<'a, str>>, String> {
     if let Some(text) = archive.metadata(key) {
         return Ok(Some(text.into()));
@@ -189,7 +190,7 @@ fn text<'a>(archive: &'a Archive, key: &str) -> Result<Option<Cow<'a, str>>, Str
     Ok(Some(text.into()))
 }
 
-/// Settings that fit the shapes of a file that has none.
+/// Settings that fit the shapes of a file without settings.
 fn guessed(archive: &Archive, model: ModelKind) -> Result<Settings, String> {
     let shape = archive.shape(ENTITIES).filter(|shape| shape.len() == 2);
     let width = shape.ok_or("no matrix named `entities` is in the file")?[1];
@@ -252,7 +253,7 @@ impl Rows {
             true => Link::forward(RelationId(relation as u32)).index() + inverse,
             false => relation + inverse * count,
         };
-        // Reserved links are never queried, so the first row serves for them.
+        // Reserved links are never queried, so they can use the first row.
         let reserved = std::iter::repeat_n(0, Link::RESERVED);
         let places = self.relations.iter().flat_map(|&relation| [row_of(relation, 0), row_of(relation, 1)]);
         picked(found, width, reserved.chain(places), RELATIONS)
@@ -360,7 +361,7 @@ mod tests {
             let row = |values: &[f32], at: usize| values[at * width..(at + 1) * width].to_vec();
             assert_eq!((row(&after, 1), row(&after, 2)), (row(&before, 2), row(&before, 0)));
             assert_eq!(row(&after, 0), row(&fresh().entity_vectors().to_vec().unwrap(), 0));
-            // (a, s, ?): of c and a as before.
+            // (a, s, ?): the scores of c and a are unchanged.
             let (was, is) = (
                 scores(&made, 0, Link::forward(RelationId(1))),
                 scores(&warm, 2, Link::forward(RelationId(0))),

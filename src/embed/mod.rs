@@ -1,13 +1,13 @@
 //! How plausible is a triple? Embedding models, one file each, and the trainer they share.
 //!
-//! [`train`] makes an [`Embedding`] from what is [`Known`](crate::graph::Known); an `Embedding` answers queries through
-//! [`Reasoner`](crate::eval::Reasoner), gives the walker its soft reward ([`Embedding::plausibility`]), and is stored
-//! in safetensors files that carry the names of their entities and relations. [`Settings`] are everything that can be
-//! chosen; [`preset`] has tuned ones for the benchmark graphs, [`suited`] has defaults for others.
+//! [`train`] makes an [`Embedding`] from what is [`Known`](crate::graph::Known); an `Embedding` answers queries
+//! through [`Reasoner`](crate::eval::Reasoner), gives the walker its soft reward ([`Embedding::plausibility`]), and
+//! is stored in safetensors files that carry the names of their entities and relations. [`Settings`] has all
+//! settings; [`preset`] has tuned ones for the benchmark graphs, [`suited`] has defaults for others.
 //!
-//! A model is what turns a subject and a link into a query vector (`distmult`, `complex`, `conve`, `rotate`);
-//! everything else, losses included, is common to all of them (`model`). Devices and gradients are left to the
-//! tensor room, ranking to `eval`, and epochs, checkpoints and the rest of a training to `train`.
+//! A model turns a subject and a link into a query vector (`distmult`, `complex`, `conve`, `rotate`); everything
+//! else, including the losses, is shared by all of them (`model`). Devices and gradients are left to the tensor room,
+//! ranking to `eval`, and epochs, checkpoints and the rest of training to `train`.
 
 mod complex;
 mod conve;

@@ -1,8 +1,8 @@
 //! What the models share: a query vector is compared with every entity's vector.
 //!
-//! A model turns `(subject, link)` into a query vector and says how it is compared with entities; scores of all
-//! entities, of single triples, and the losses follow from that, the same for all. Head queries are queries by the
-//! inverse link, which has an embedding of its own.
+//! A model turns `(subject, link)` into a query vector and says how it is compared with entities. The scores of all
+//! entities, the scores of single triples and the losses follow from that, and are the same code for all models. Head
+//! queries are queries by the inverse link, which has its own embedding.
 
 use super::examples::Batch;
 use super::sample::Sample;
@@ -16,8 +16,8 @@ use crate::tensor::{Indices, Initial, ParameterId, Parameters, Result, Smoothing
 pub(super) enum Space {
     /// `query · e`.
     Product,
-    /// `2 query · e − |e|²`, which is `|query|² − |query − e|²`: by squared distance, but for a part that is the
-    /// same for all entities.
+    /// `2 query · e − |e|²`, which is `|query|² − |query − e|²`: the negative squared distance, up to a term that is
+    /// the same for all entities.
     Distance,
 }
 
@@ -45,7 +45,7 @@ pub(super) trait Model: Send + Sync {
     fn query(&self, tape: &mut Tape, subjects: &Indices, links: &Indices) -> Result<Var>;
 }
 
-/// How many entities and relations a model is about.
+/// How many entities and relations a model has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// Entities.
@@ -55,7 +55,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// Rows of a table of link embeddings.
+    /// The number of rows of a table of link embeddings.
     pub(super) fn links(self) -> usize {
         Link::count(self.relations)
     }
@@ -71,7 +71,7 @@ pub(super) fn build(settings: &Settings, size: Size, parameters: &mut Parameters
     })
 }
 
-/// The first values of an embedding table.
+/// The initial values of an embedding table.
 pub(super) fn initial(settings: &Settings) -> Initial {
     match settings.initial {
         0.0 => Initial::XavierNormal,
@@ -91,14 +91,14 @@ pub(super) fn bias(
     }
 }
 
-/// What queries meet: `[queries, width]` against `[entities, width]`, with `[entities, 1]` added.
+/// The operands of the comparison: `[queries, width]` against `[entities, width]`, with `[entities, 1]` added.
 struct Meeting {
     query: Var,
     entities: Var,
     added: Option<Var>,
 }
 
-/// How `query` meets all entities, or those of a sample.
+/// The operands for comparing `query` with all entities, or with those of a sample.
 fn meeting(model: &dyn Model, tape: &mut Tape, query: Var, sample: Option<&Sample>) -> Result<Meeting> {
     let tables = model.tables();
     let table = tape.parameter(tables.entities);
@@ -175,8 +175,8 @@ pub(super) fn loss(model: &dyn Model, tape: &mut Tape, batch: &Batch, settings: 
     tape.add(loss, cubes)
 }
 
-/// N3 regularisation: `weight / queries · Σ |x|³` over the embeddings of subjects, relations and (counted as
-/// one for each query) answers.
+/// N3 regularisation: `weight / queries · Σ |x|³` over the embeddings of subjects, relations and answers. Answers are
+/// averaged over the batch, so that they count as one per query.
 fn n3(model: &dyn Model, tape: &mut Tape, batch: &Batch, weight: f32) -> Result<Var> {
     let Batch { subjects, links, labels, .. } = batch;
     let tables = model.tables();

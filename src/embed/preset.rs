@@ -1,5 +1,5 @@
-//! Settings that reach the published figures, one file for each model and benchmark graph, built into the
-//! program so that it finds them from anywhere; and settings for graphs that nobody has tuned for.
+//! Settings that reach the published figures, one file for each model and benchmark graph, compiled into the program;
+//! and settings for graphs without tuned ones.
 
 use super::EmbedError;
 use super::settings::{Loss, ModelKind, Settings, TrainingExample};
@@ -11,16 +11,18 @@ macro_rules! presets {
     };
 }
 
-/// From this many entities on a graph is large. Settings were measured below 3,000 entities (UMLS, Kinship, families) and
-/// from 14,541 on (FB15k-237, WN18RR, NELL-995), see results/NOTES.md, *Your own graph*; between, nobody has looked.
+/// A graph with at least this many entities is large. Settings were measured below 3,000 entities (UMLS, Kinship,
+/// families) and from 14,541 on (FB15k-237, WN18RR, NELL-995), see results/NOTES.md, *Your own graph*; nothing was
+/// measured in between.
 pub const LARGE: usize = 10_000;
-/// Below this many entities a graph is small: UMLS, Kinship and a family of 400, on which 64 numbers were enough
+/// A graph with fewer entities is small: UMLS, Kinship and a family of 400, for which a dimension of 64 was enough
 /// (results/NOTES.md, the table of `embed` on graphs of less than 10,000 entities).
 const SMALL: usize = 1000;
 
-/// From this many entities on an epoch against all of them is 50 times as many multiply-adds as one against a sample.
+/// From this many entities on, an epoch against all entities takes 50 times as many multiply-adds as one against a
+/// sample.
 const VERY_LARGE: usize = 100_000;
-/// Entities that are drawn for a step: as many as the batch of a large graph has answers.
+/// Entities drawn per step: as many as the batch of a large graph has answers.
 const NEGATIVES: usize = 1024;
 
 /// Data set, model, text.
@@ -30,12 +32,12 @@ const PRESETS: &[(&str, &str, &str)] = presets! {
     "nell-995": "distmult", "complex", "conve", "rotate";
 };
 
-/// The text of the settings for a model on a data set of this name, if there are any.
+/// The settings file for a model on a data set of this name, if there is one.
 pub fn preset(dataset: &str, model: ModelKind) -> Option<&'static str> {
     PRESETS.iter().find(|(d, m, _)| *d == dataset && *m == model.name()).map(|(_, _, text)| *text)
 }
 
-/// The data sets and models that have settings of their own.
+/// The data sets and models that have presets.
 pub fn presets() -> impl Iterator<Item = (&'static str, ModelKind, Settings)> {
     PRESETS.iter().map(|(dataset, model, text)| {
         let settings = Settings::from_toml(text, dataset).expect("a test reads every preset");
@@ -43,9 +45,9 @@ pub fn presets() -> impl Iterator<Item = (&'static str, ModelKind, Settings)> {
     })
 }
 
-/// Settings of a model for a graph of this many entities that nobody has tuned for. A softmax over all entities for
-/// every fact learns better, and in far fewer epochs, than the binary loss, on small and large graphs. The numbers are
-/// those that results/NOTES.md compares (*Your own graph*; N3 of RotatE above it).
+/// Settings of a model for a graph of this many entities without tuned settings. A softmax over all entities for
+/// every fact learns better, and in far fewer epochs, than the binary loss, on small and large graphs. The values are
+/// those compared in results/NOTES.md (*Your own graph*; N3 of RotatE above it).
 pub fn suited(model: ModelKind, entities: usize) -> Settings {
     let own = match model {
         ModelKind::DistMult | ModelKind::ComplEx => Settings {
@@ -69,14 +71,14 @@ pub fn suited(model: ModelKind, entities: usize) -> Settings {
     }
 }
 
-/// The same settings against a sample of the entities. A ranking of this many validation triples tells enough, and costs
-/// little beside such epochs.
+/// The same settings against a sample of the entities. This many validation triples give a good enough estimate, and
+/// ranking them costs little compared with such epochs.
 pub fn sampled(settings: Settings) -> Settings {
     Settings { negatives: NEGATIVES, validation_queries: 2000, ..settings }
 }
 
-/// The settings to train `model` with: those of `own` if somebody has written some, else those of the benchmark graph
-/// called `dataset`, else what suits a graph of this many entities; in each case with `changes`.
+/// The settings to train `model` with: `own` if given, else the preset for the benchmark graph called `dataset`, else
+/// what suits a graph of this many entities; in each case with `changes` applied.
 ///
 /// # Errors
 /// As [`Settings::from_layer`].

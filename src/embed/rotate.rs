@@ -1,9 +1,9 @@
-//! RotatE: the relation rotates the subject, each complex coordinate by its own angle, and an answer is good if it is
-//! near: `score(s, r, e) = |s|² − ‖s ∘ e^(i r) − e‖²`.
+//! RotatE: the relation rotates the subject, each complex coordinate by its own angle, and the nearer an entity, the
+//! better the answer: `score(s, r, e) = |s|² − ‖s ∘ e^(i r) − e‖²`.
 //!
-//! The distance is squared Euclidean, so that it expands into products and all entities are scored at once: `2 q · e −
-//! |e|²` for `q = s ∘ e^(i r)`, as a rotation does not change `|s|²`. On graphs with very popular entities a bias of
-//! each entity (`entity_bias`) helps: with distances alone, popularity can only be expressed by the norm.
+//! The distance is squared Euclidean, so that it expands into products and all entities are scored at once: `2 q · e
+//! − |e|²` for `q = s ∘ e^(i r)`, as a rotation does not change `|s|²`. On graphs with very popular entities a bias
+//! per entity (`entity_bias`) helps: with distances alone, only the norm can express popularity.
 
 use super::model::{Model, Size, Space, Tables, bias, initial};
 use super::settings::Settings;

@@ -1,24 +1,24 @@
 //! Sampled softmax: a step compares its queries with some entities instead of all.
 //!
-//! The entities are the answers of the whole batch and `K` uniform draws, shared by all queries of the step. Entity `e`
-//! is among them with probability `p(e) = 1 − (1 − 1/N)ᴷ (1 − f(e))ᴮ`, where `f(e)` is the share of examples that `e`
-//! answers and `B` the size of the batch. `−log p(e)` is added to its score, answers included (Bengio and Senécal 2008;
-//! Jean et al. 2015): the softmax over such scores is the probability that an entity of the sample is the answer, so the
-//! scores that are best for it are best for the softmax over all entities. Without the correction, entities that are
-//! often answers would be learnt as too unlikely, since they are often in the sample.
+//! The entities are the answers of the whole batch and `K` uniform draws, shared by all queries of the step. Entity
+//! `e` is among them with probability `p(e) = 1 − (1 − 1/N)ᴷ (1 − f(e))ᴮ`, where `f(e)` is the share of examples that
+//! `e` answers and `B` the size of the batch. `−log p(e)` is added to its score, for answers too (Bengio and Senécal
+//! 2008; Jean et al. 2015): the softmax over the corrected scores is the probability that an entity of the sample is
+//! the answer, so scores that are optimal for it are optimal for the softmax over all entities. Without the
+//! correction, entities that are often answers would be learnt as too unlikely, because they are often in the sample.
 //!
-//! The gradient touches the rows of the sample alone, and the optimiser visits no others: a step costs the same however
-//! many entities there are.
+//! The gradient touches only the rows of the sample, and so does the optimiser: the cost of a step does not depend on
+//! the number of entities.
 
 use super::examples::Examples;
 use crate::tensor::{Device, Indices, Labels, Segments, Tensor, TensorError};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Keeps the draws apart from the order of the examples, which comes from the same seed.
+/// Separates these draws from the shuffling of examples, which uses the same seed.
 const STREAM: u64 = 0x5a4d_504c_4544_0001;
 
-/// Draws the entities of every step.
+/// Draws the sample of every step.
 pub(super) struct Sampler {
     entities: usize,
     negatives: usize,
@@ -31,14 +31,14 @@ pub(super) struct Sampler {
 pub(super) struct Sample {
     /// Their rows, ascending.
     pub(super) rows: Indices,
-    /// The answers of each query, by their places among `rows`.
+    /// The answers of each query, as indices into `rows`.
     pub(super) labels: Labels,
-    /// `−log p` of each: `[rows, 1]`.
+    /// `−log p` of each entity: `[rows, 1]`.
     pub(super) correction: Tensor,
 }
 
 impl Sampler {
-    /// Draws `negatives` of `entities` for each step, beside the answers of its examples.
+    /// Draws `negatives` of `entities` for each step, in addition to the answers of its examples.
     pub(super) fn new(examples: &Examples, entities: usize, negatives: usize, seed: u64) -> Self {
         let all = examples.len().max(1) as f64;
         let rarely = |&count: &u32| (-f64::from(count) / all).ln_1p() as f32;
@@ -46,7 +46,7 @@ impl Sampler {
         Self { entities, negatives, seed, rarely_answers }
     }
 
-    /// The entities of `step`, whose examples have `answers`, in `segments`.
+    /// The sample of `step`, whose examples have `answers`, in `segments`.
     pub(super) fn draw(
         &self,
         device: &Device,

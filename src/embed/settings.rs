@@ -1,5 +1,5 @@
-//! What can be chosen about an embedding model and its training: plain values with documented defaults, read
-//! from TOML, unknown keys refused.
+//! The settings of an embedding model and its training: plain values with documented defaults, read from TOML;
+//! unknown keys are refused.
 
 use super::EmbedError;
 use crate::settings::{Layer, WrongValue, expect, number, whole};
@@ -49,11 +49,11 @@ impl std::str::FromStr for ModelKind {
     }
 }
 
-/// What a query's scores of all entities are compared with.
+/// The training loss over a query's scores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Loss {
-    /// Binary cross-entropy with every entity. Scores are log-odds.
+    /// Binary cross-entropy over all entities. Scores are log-odds.
     #[default]
     Binary,
     /// Cross-entropy of the softmax over all entities.
@@ -75,34 +75,34 @@ pub enum TrainingExample {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Schedule {
-    /// It does not.
+    /// The learning rate is constant.
     Constant,
-    /// Along half a cosine from its full value to a hundredth of it at the last of `epochs`.
+    /// Half a cosine, from the full value to a hundredth of it at the last of `epochs`.
     #[default]
     Cosine,
     /// Multiplied by `decay` after every epoch.
     Exponential,
 }
 
-/// What every entity gets of a smoothed label (binary loss): targets are `(1 − s) y + floor / entities`.
+/// The floor that label smoothing gives every entity (binary loss): targets are `(1 − s) y + floor / entities`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LabelFloor {
-    /// What smoothing took from the labels: the floor is `s`.
+    /// As much as smoothing takes from the labels: the floor is `s`.
     #[default]
     Smoothed,
-    /// One, whatever smoothing took, as in MultiHop's published code.
+    /// One, however much smoothing takes, as in MultiHop's published code.
     One,
 }
 
-/// Where ConvE's image loses a part of its numbers.
+/// Where dropout is applied to ConvE's image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ImageDropout {
-    /// After it has been normalised, as ConvE's authors do.
+    /// After normalisation, as ConvE's authors do.
     #[default]
     After,
-    /// Before: the embeddings themselves lose it, as in MultiHop's published code.
+    /// Before normalisation, on the embeddings, as in MultiHop's published code.
     Before,
 }
 
@@ -112,18 +112,18 @@ pub enum ImageDropout {
 pub struct Settings {
     /// Which model.
     pub model: ModelKind,
-    /// Numbers in an embedding; complex ones for ComplEx and RotatE.
+    /// The dimension of an embedding; complex numbers for ComplEx and RotatE.
     pub dimension: usize,
     /// What is minimised.
     pub loss: Loss,
     /// What one training example is.
     pub example: TrainingExample,
-    /// How many entities are drawn for a step, for its queries to be compared with beside the answers of each other
-    /// (softmax); 0 compares with all entities.
+    /// Softmax: how many entities are drawn per step as negatives. Queries are compared with these and with all
+    /// answers of the batch; 0 compares them with all entities.
     pub negatives: usize,
     /// The part of a label that is spread over all entities (binary loss).
     pub label_smoothing: f64,
-    /// What every entity gets of a smoothed label (binary loss).
+    /// The floor that label smoothing gives every entity (binary loss).
     pub label_floor: LabelFloor,
     /// The weight of the sum of cubed moduli of the embeddings of a batch.
     pub n3: f64,
@@ -133,13 +133,13 @@ pub struct Settings {
     pub dropout_relation: f64,
     /// Dropout of the query before it is compared with the entities.
     pub dropout_hidden: f64,
-    /// Dropout of the entities that the query meets, by one mask a step.
+    /// Dropout on the entities that the query is compared with, one mask per step.
     pub dropout_table: f64,
     /// Dropout of ConvE's feature maps.
     pub dropout_feature: f64,
-    /// Whether every entity has a bias of its own: how often it is an answer at all.
+    /// Whether every entity has its own bias, which can express how often it is an answer at all.
     pub entity_bias: bool,
-    /// The deviation of the first values of all embeddings; 0 takes √(2 / (rows + columns)).
+    /// The standard deviation of the initial embeddings; 0 takes √(2 / (rows + columns)).
     pub initial: f64,
     /// ConvE: rows of an embedding folded into an image; must divide `dimension`.
     pub image_rows: usize,
@@ -147,22 +147,22 @@ pub struct Settings {
     pub filters: usize,
     /// ConvE: height and width of a filter.
     pub kernel: usize,
-    /// ConvE: whether the image loses numbers after its normalisation or before it.
+    /// ConvE: whether dropout on the image comes before or after its normalisation.
     pub image_dropout: ImageDropout,
-    /// ConvE: whether what the filters find is normalised.
+    /// ConvE: whether the feature maps are normalised.
     pub feature_norm: bool,
     /// Examples in a step.
     pub batch: usize,
-    /// Epochs at most.
+    /// The maximum number of epochs.
     pub epochs: usize,
     /// The epochs of the final training of a data set whose validation facts are then learnt as well; chosen without
     /// them. 0 finds the number by a first training that holds them out.
     pub final_epochs: usize,
-    /// Adam's η at the start.
+    /// Adam's initial learning rate η.
     pub learning_rate: f64,
     /// How η changes.
     pub schedule: Schedule,
-    /// What η is multiplied by after an epoch of the exponential schedule.
+    /// The factor on η after every epoch of the exponential schedule.
     pub decay: f64,
     /// Adam's ε. The binary loss is a mean over all entities, so its gradients are of this size.
     pub epsilon: f64,
@@ -170,7 +170,7 @@ pub struct Settings {
     pub clip: f64,
     /// Epochs between two validations.
     pub evaluate_every: usize,
-    /// The most validation triples ranked by a validation, evenly spread; 0 for all.
+    /// The maximum number of validation triples to rank, evenly spread; 0 for all.
     pub validation_queries: usize,
     /// Validations without a better MRR after which training stops.
     pub patience: usize,
@@ -215,7 +215,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The defaults of a model.
+    /// The default settings of a model.
     pub fn of(model: ModelKind) -> Self {
         let general = Settings { model, ..Settings::default() };
         match model {
@@ -235,8 +235,7 @@ impl Settings {
         }
     }
 
-    /// Settings from TOML text; keys that are not there keep the defaults of the model. `name` is the file's name in
-    /// messages.
+    /// Settings from TOML text; missing keys keep the defaults of the model. `name` is the file's name in messages.
     ///
     /// # Errors
     /// If a key is unknown, a value has the wrong type, or the values do not fit together.
@@ -249,17 +248,17 @@ impl Settings {
     /// # Errors
     /// If a key is unknown, a value has the wrong type, or the values do not fit together.
     pub fn from_layer(layer: &Layer) -> Result<Self, EmbedError> {
-        // What is no model is refused with its place by the layer itself.
+        // The layer itself refuses an unknown model and reports its position.
         let model = layer.text("model").and_then(|name| name.parse().ok()).unwrap_or_default();
         Ok(layer.over(&Settings::of(model), Settings::check)?)
     }
 
-    /// The same as TOML text.
+    /// The settings as TOML text.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("settings are plain values")
     }
 
-    /// With how many entities the queries of a step are compared, of this many.
+    /// How many of this many entities the queries of a step are compared with.
     pub fn compared(&self, entities: usize) -> usize {
         if self.negatives == 0 { entities } else { entities.min(self.negatives + self.batch) }
     }
@@ -277,7 +276,7 @@ impl Settings {
     /// Whether the values make sense by themselves and together.
     ///
     /// # Errors
-    /// What does not, by its key.
+    /// If one does not; the error names its key.
     pub fn check(&self) -> Result<(), WrongValue> {
         for (key, value, most) in [
             ("dimension", self.dimension, WIDEST),

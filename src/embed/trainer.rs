@@ -22,8 +22,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// The most and the fewest queries that calibrate the soft reward. With all entities of a benchmark graph that is a
-/// million scores and more, for two unknowns; as many as fit into memory are enough in the largest.
+/// The maximum and minimum number of queries that calibrate the soft reward. With all entities of a benchmark graph
+/// that makes a million scores or more, for two parameters; on the largest graphs, as many queries as fit into memory
+/// are enough.
 const CALIBRATION_QUERIES: [usize; 2] = [64, 4];
 
 /// When a training ends.
@@ -39,7 +40,7 @@ pub enum Stop {
 /// What to train.
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
-    /// What may be learnt from and tuned on.
+    /// The data to learn from and to tune on.
     pub known: &'a Known,
     /// How many entities and relations there are, seen or not.
     pub size: Size,
@@ -47,23 +48,23 @@ pub struct Task<'a> {
     pub settings: &'a Settings,
     /// When to stop.
     pub stop: Stop,
-    /// Seed of every random choice.
+    /// The seed of every random choice.
     pub seed: u64,
     /// Where to compute.
     pub device: &'a Device,
-    /// Where checkpoints are written; a training that was stopped continues from there. [`train::forget`] removes the
-    /// last one when the result is safe.
+    /// Where checkpoints are written; an interrupted training continues from there. [`train::forget`] removes the
+    /// last checkpoint once the result is stored.
     pub folder: Option<&'a Path>,
-    /// What is gone on from, if anything.
+    /// The model to continue from, if any.
     pub warm: Option<WarmEmbedding<'a>>,
 }
 
-/// A model of an earlier version of the graph, from which a training goes on.
+/// A model of an earlier version of the graph, from which training continues.
 #[derive(Clone, Copy)]
 pub struct WarmEmbedding<'a> {
     /// Its file.
     pub path: &'a Path,
-    /// What identifies the file.
+    /// A key that identifies the file.
     pub key: &'a str,
     /// The names of the graph as it is now.
     pub names: &'a Names,
@@ -76,13 +77,13 @@ pub struct Summary {
     pub epochs: usize,
     /// The epoch whose weights were kept.
     pub best_epoch: usize,
-    /// The figures on the validation split with these weights; tail queries, filtered by what is known.
+    /// The validation figures of these weights; tail queries, filtered by the known answers.
     pub valid: Option<Figures>,
-    /// Seconds of training, validation included.
+    /// Seconds of training, including validation.
     pub training_seconds: f64,
-    /// Seconds of an epoch's steps on average.
+    /// The mean seconds of an epoch's steps.
     pub epoch_seconds: f64,
-    /// The most memory that tensors held on the device, in MiB.
+    /// The peak memory of tensors on the device, in MiB.
     pub device_memory_mb: f64,
 }
 
@@ -94,10 +95,10 @@ pub struct TrainedEmbedding {
     pub summary: Summary,
 }
 
-/// The name of these trainings in records.
+/// The name of this stage in records.
 const STAGE: &str = "embeddings";
 
-/// Trains, or goes on training where a checkpoint is.
+/// Trains, or continues from a checkpoint if there is one.
 ///
 /// # Errors
 /// If there is nothing to learn from, or as [`train::train`].
@@ -130,7 +131,7 @@ struct Lessons<'a> {
     task: Task<'a>,
     embedding: Embedding,
     examples: Examples,
-    /// Draws what queries are compared with, where that is not all entities.
+    /// Draws the entities that queries are compared with, if not all.
     sampler: Option<Sampler>,
     /// The steps of the current epoch.
     steps: Vec<Vec<u32>>,
@@ -192,7 +193,7 @@ impl<'a> Lessons<'a> {
         }
     }
 
-    /// The model as it now is, with its soft reward fitted to the facts.
+    /// The current model, with its soft reward calibrated on the facts.
     fn calibrated(mut self, graph: &Graph) -> Result<Embedding, EmbedError> {
         let queries = Examples::new(graph, TrainingExample::Query);
         let [most, fewest] = CALIBRATION_QUERIES;
@@ -246,9 +247,10 @@ impl Trainable for Lessons<'_> {
     }
 }
 
-/// Learns from everything that may be learnt. With `whole`, that is more than `task` has: the validation split is among
-/// its facts, so it cannot be used for early stopping. Unless the settings give the number of epochs, a first training
-/// that holds the split out, as `task` does, finds it; its folder is `tuning` in that of the task.
+/// Learns from everything that may be learnt. With `whole`, that is more than `task` has: its facts include the
+/// validation split, which then cannot be used for early stopping. Unless the settings give the number of epochs, a
+/// first training that holds the split out, as `task` does, finds it; its folder is `tuning` in the folder of the
+/// task.
 ///
 /// # Errors
 /// As [`train`](train()).
@@ -268,8 +270,8 @@ pub fn learn(
     train(Task { known, stop: Stop::After(epochs), ..task }, progress)
 }
 
-/// What identifies this training. The learning rate depends on the settings alone, so a training without validation can
-/// be extended.
+/// The key of this training's checkpoints. The learning rate depends only on the settings, so a training without
+/// validation can be extended.
 fn checkpoint_key(task: &Task<'_>) -> CheckpointKey {
     let key = CheckpointKey::default();
     let key = task.warm.map_or(key.clone(), |warm| key.value("model to go on from", &warm.key));
@@ -281,8 +283,8 @@ fn checkpoint_key(task: &Task<'_>) -> CheckpointKey {
         .triples("validation split", &task.known.valid)
 }
 
-/// How many epochs to train, found by `task`, which holds its validation facts out. The number is stored in the folder,
-/// so that it is not searched for again when the final training is interrupted.
+/// How many epochs to train, found by running `task`, which holds out its validation facts. The number is stored in
+/// the folder, so that it is not searched for again if the final training is interrupted.
 ///
 /// # Errors
 /// As [`train`].

@@ -63,13 +63,13 @@ pub struct Protocol {
     pub unseen: Unseen,
 }
 
-/// What ranking has to know beside the reasoner's answers.
+/// What ranking needs to know besides the reasoner's answers.
 #[derive(Clone, Copy)]
 pub struct Truth<'a> {
     /// The graph that was learnt from. Says which entities were seen and which links lead to many.
     pub graph: &'a Graph,
-    /// All true answers; those that are not the target are taken out of the ranking. For the figures on a test
-    /// split this is [`Dataset::answers`](crate::graph::Dataset::answers); while tuning, the known ones.
+    /// All true answers; those other than the target are filtered out of the ranking. For figures on a test split
+    /// this is [`Dataset::answers`](crate::graph::Dataset::answers); for tuning, the known answers.
     pub answers: &'a Adjacency,
 }
 
@@ -83,11 +83,11 @@ impl Truth<'_> {
 /// One query with its target and the target's rank.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ranked {
-    /// What was asked.
+    /// The query.
     pub query: Query,
     /// The true answer that was ranked.
     pub target: EntityId,
-    /// Its filtered rank, from 1; in the middle of two places where ties make it so.
+    /// Its filtered rank, from 1; ties can put it between two places.
     pub rank: f64,
 }
 
@@ -99,7 +99,7 @@ pub struct Evaluation {
     pub ranks: Vec<Ranked>,
     /// How many queries were left out because an entity is nowhere in the graph.
     pub left_out: usize,
-    /// How it was asked.
+    /// How queries were asked and ranked.
     pub protocol: Protocol,
     /// How long asking and ranking took.
     pub seconds: f64,
@@ -119,7 +119,7 @@ pub fn evaluate(
     evaluate_shard(reasoner, split, truth, protocol, Shard::WHOLE, progress)
 }
 
-/// The same where only the batches of `shard` are asked; the ranks of all other queries are NaN.
+/// The same, asking only the batches of `shard`; the ranks of all other queries are NaN.
 ///
 /// # Errors
 /// Those of [`evaluate`].
@@ -173,7 +173,7 @@ pub fn evaluate_shard(
     Ok(evaluation)
 }
 
-/// The ranks of one batch of distinct queries, as (place in `ranks`, rank).
+/// The ranks of one batch of distinct queries, as (index in `ranks`, rank).
 fn rank_batch(
     reasoner: &dyn Reasoner,
     batch: &[&[u32]],
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_target_that_the_graph_states_does_not_come_last() {
-        /// Lists what is not a fact; asked for a fact, lists it first.
+        /// Lists only entities that are not facts; asked for a fact, lists it first.
         struct Unknown;
         impl Reasoner for Unknown {
             fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
@@ -340,7 +340,7 @@ mod tests {
         let answers = Adjacency::new(ENTITIES as usize, &[&facts, &split]);
         let truth = Truth { graph: &graph, answers: &answers };
         let found = evaluate(&Unknown, &split, truth, Protocol::default(), &Silent).unwrap();
-        // 4 is not a fact and is not listed: behind 3 and beside 0, 5 and 6.
+        // 4 is neither a fact nor listed: it ranks after 3 and ties with 0, 5 and 6.
         assert_eq!(found.ranks.iter().map(|ranked| ranked.rank).collect::<Vec<_>>(), [1.0, 3.5]);
     }
 

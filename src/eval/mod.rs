@@ -24,7 +24,7 @@ pub enum EvalError {
     /// The reasoner itself failed.
     #[error("answering the queries failed")]
     Reasoner(#[source] ReasonerError),
-    /// A score is not a number, so nothing can be ranked by it.
+    /// A score is NaN, so it cannot be ranked.
     #[error(
         "a score of the query ({subject}, {link}, ?) is not a number: the model has diverged; train it with a lower learning rate"
     )]
@@ -34,7 +34,8 @@ pub enum EvalError {
         /// The link asked about, by its number.
         link: u32,
     },
-    /// The reasoner answered another number of queries than it was asked, or about other entities.
+    /// The reasoner answered a different number of queries than it was asked, or scored a different number of
+    /// entities.
     #[error("the reasoner returned {found} {what}, expected {expected}")]
     Shape {
         /// What was counted.

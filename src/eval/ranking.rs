@@ -1,7 +1,7 @@
 //! The filtered rank of a target among all entities, under each rule for ties.
 //!
-//! Filtered: every other true answer of the query is taken out before counting, so that only wrong answers can rank
-//! before the target. `open` below means the entities that remain beside the target.
+//! Filtered: every other true answer of the query is removed before counting, so that only wrong answers can rank
+//! before the target. Below, the `open` entities are those that remain besides the target.
 
 use super::Scored;
 use crate::graph::{Edge, EntityId};
@@ -36,7 +36,7 @@ struct Standing {
     above: u64,
     /// Open entities with the same score.
     beside: u64,
-    /// What the published sort puts before the target out of those it ties with.
+    /// How many of the entities tied with the target the published sort puts before it.
     beside_with_lower_id: u64,
 }
 
@@ -52,12 +52,12 @@ impl Standing {
     }
 }
 
-/// The rank of `target` where every entity has a score, or `None` if a score is not a number.
-/// `truth` are the true answers of the query, sorted, with the target among them or not.
+/// The rank of `target` if every entity has a score, or `None` if a score is NaN. `truth` holds the true answers of
+/// the query, sorted; the target may be among them.
 pub(super) fn rank_dense(scores: &[f32], truth: &[Edge], target: EntityId, ties: Ties) -> Option<f64> {
     let own = scores[target.index()];
     let (mut above, mut beside, mut below) = (0u64, 0u64, 0u64);
-    // Counted in 32-bit lanes, block by block, so that the compiler can use vectors.
+    // Counted in 32-bit lanes, block by block, so that the compiler can vectorise.
     for block in scores.chunks(1 << 16) {
         let (mut over, mut same, mut under) = (0u32, 0u32, 0u32);
         for &score in block {
@@ -88,8 +88,8 @@ pub(super) fn rank_dense(scores: &[f32], truth: &[Edge], target: EntityId, ties:
     Some(Standing { above, beside, beside_with_lower_id }.rank(ties))
 }
 
-/// The rank of `target` among `entities` entities of which those in `listed` have a score, or `None` if a
-/// score is not a number.
+/// The rank of `target` among `entities` entities, of which only those in `listed` have a score, or `None` if a score
+/// is NaN.
 pub(super) fn rank_listed(
     listed: &[Scored],
     entities: usize,

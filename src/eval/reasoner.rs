@@ -1,11 +1,11 @@
-//! What every reasoner can do: score the answers of queries. Walker, rules, embeddings and blends all do.
+//! The interface of every reasoner (walker, rules, embeddings, blends): scoring the answers of queries.
 
 use crate::graph::{EntityId, Query};
 
 /// Why a reasoner failed; passed on by the evaluation.
 pub type ReasonerError = Box<dyn std::error::Error + Send + Sync>;
 
-/// One entity with its score. Higher is better; scores of different queries need not compare.
+/// One entity with its score. Higher is better; scores of different queries need not be comparable.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scored {
     /// The answer.
@@ -24,8 +24,8 @@ pub enum Answers {
         /// How long a row is.
         entities: usize,
     },
-    /// Some entities for each query, in any order, none of them twice. All others share the places after the
-    /// last listed one, whatever its score. What rules and beam search give.
+    /// Some entities for each query, in any order, without repetition. All others share the places after the last
+    /// listed one, whatever its score. What rules and beam search give.
     Listed(Vec<Vec<Scored>>),
 }
 
@@ -40,7 +40,7 @@ impl Answers {
         }
     }
 
-    /// The `count` best answers of query `row`, best first; equal scores in the order of the ids.
+    /// The `count` best answers to query `row`, best first; ties in the order of the ids.
     pub fn best(&self, row: usize, count: usize) -> Vec<Scored> {
         let mut all: Vec<Scored> = match self {
             Answers::Dense { scores, entities } => scores[row * entities..(row + 1) * entities]
@@ -66,15 +66,15 @@ impl Answers {
 /// by link; using several threads, or a device, is left to the reasoner. The answers of a query must not depend
 /// on the other queries of the batch.
 pub trait Reasoner: Sync {
-    /// The scored answers of each of `queries`. Facts of the graph that is answered on may be among them, as taking
-    /// them out is the evaluation's work; a reasoner that leaves them out has to
-    /// [answer for one](Self::answer_for_fact) when it is asked to.
+    /// The scored answers to each of `queries`. They may include facts of the graph that is queried, since filtering
+    /// is left to the evaluation. A reasoner that leaves facts out has to [answer for one](Self::answer_for_fact)
+    /// when asked to.
     ///
     /// # Errors
     /// Whatever makes the reasoner fail.
     fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError>;
 
-    /// The answers of `query` where `fact`, an answer that the graph states, is scored like any other entity; `None` if
+    /// The answers to `query` with `fact`, an answer that the graph states, scored like any other entity; `None` if
     /// [`answer`](Self::answer) does so anyway. A triple may be in two splits, and a target must not rank last just
     /// because it is known.
     ///

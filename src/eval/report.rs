@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A link leads to many if its queries have more answers than this on average, counted over the graph.
+/// A link leads to many if its queries have more answers in the graph than this on average.
 const MANY: f64 = 1.5;
 
 /// The figures of a set of ranks. Fractions, not per cent; all zero over no queries.
@@ -78,21 +78,21 @@ pub struct Report {
     pub figures: Figures,
     /// How many queries were left out because an entity is nowhere in the graph.
     pub left_out: usize,
-    /// Which end was asked for.
+    /// Which end of the triples was asked for.
     pub direction: Side,
     /// How ties were ranked.
     pub ties: Ties,
     /// How long asking and ranking took.
     pub seconds: f64,
-    /// Queries over links that lead to one: on average over the graph at most 1.5 answers a query.
+    /// Queries over links that lead to one: at most 1.5 answers per query on average over the graph.
     pub to_one: Figures,
-    /// Queries over links that lead to many: on average over the graph more than 1.5 answers a query.
+    /// Queries over links that lead to many: more than 1.5 answers per query on average over the graph.
     pub to_many: Figures,
     /// By relation, most queries first.
     pub relations: Vec<RelationFigures>,
 }
 
-/// A rank, and what the report groups it by.
+/// A rank, with the keys that the report groups it by.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RankRow {
     /// The number of the query, from 0, in the order of the split.
@@ -217,7 +217,7 @@ fn write_row(f: &mut fmt::Formatter<'_>, width: usize, name: &str, figures: &Fig
     writeln!(f, "  {mean_rank:9.1}")
 }
 
-/// The end of a long name says more than its beginning (`/people/person/place_of_birth`).
+/// Keeps the end of a long name, which says more than its beginning (`/people/person/place_of_birth`).
 fn shortened(name: &str, width: usize) -> String {
     let length = name.chars().count();
     if length <= width {

@@ -11,12 +11,13 @@ use std::borrow::Cow;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Split {
-    /// Nothing was learnt from it.
+    /// The test split, from which nothing was learnt.
     #[default]
     Test,
-    /// What was tuned on; filtered by what is known without the test split.
+    /// The validation split, for tuning; filtered by the answers known without the test split.
     Valid,
-    /// The same, filtered by test answers as well, as published figures are. It must not be used to choose anything.
+    /// The validation split, also filtered by test answers, as in published figures. It must not be used to choose
+    /// anything.
     ValidAsPublished,
 }
 
@@ -29,11 +30,11 @@ impl Split {
         }
     }
 
-    /// All answers that are taken out of its rankings.
+    /// All answers that are filtered out of its rankings.
     pub fn answers(self, dataset: &Dataset) -> Adjacency {
         match self {
             Split::Test | Split::ValidAsPublished => dataset.answers(),
-            // Tuning must not profit from test answers, not even by having them filtered.
+            // Tuning must not profit from test answers, not even through filtering.
             Split::Valid => dataset.known.answers(dataset.names.entities.len()),
         }
     }
@@ -47,8 +48,8 @@ impl Split {
     }
 }
 
-/// The figures of `reasoner` on a split of `dataset`; `graph` is what it answers on. Queries that were left out when
-/// the data was read count as left out.
+/// The figures of `reasoner` on a split of `dataset`; `graph` is the graph it answers on. Queries that were left out
+/// when the data was read count as left out.
 ///
 /// # Errors
 /// Those of [`evaluate`](super::evaluate).
@@ -63,7 +64,7 @@ pub fn evaluate_split(
     evaluate_relations(reasoner, dataset, split, &[], graph, protocol, progress)
 }
 
-/// The same of the facts of these relations alone; of all where there are none.
+/// The same for facts of these relations only; for all facts if `relations` is empty.
 ///
 /// # Errors
 /// Those of [`evaluate`](super::evaluate).
@@ -82,7 +83,7 @@ pub fn evaluate_relations(
     Ok(Report::of(&rows, evaluation.left_out, protocol, evaluation.seconds, name))
 }
 
-/// The ranks of those queries that `shard` has to ask, with what was left out of the whole split.
+/// The ranks of the queries that belong to `shard`, with what was left out of the whole split.
 ///
 /// # Errors
 /// Those of [`evaluate_shard`].
@@ -106,7 +107,7 @@ pub fn rank_relations(
     Ok((evaluation.rows(truth), evaluation))
 }
 
-/// The facts of these relations; all where there are none.
+/// The facts of these relations; all facts if `relations` is empty.
 pub fn of_relations<'a>(facts: &'a [Triple], relations: &[RelationId]) -> Cow<'a, [Triple]> {
     match relations.is_empty() {
         true => facts.into(),
@@ -122,7 +123,7 @@ mod tests {
     use crate::progress::Silent;
     use std::sync::Arc;
 
-    /// Scores every entity by its id, the lowest best.
+    /// Scores every entity by its id, lowest id best.
     struct ById(usize);
 
     impl Reasoner for ById {

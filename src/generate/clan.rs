@@ -1,6 +1,6 @@
 //! One clan: two founding couples, their descendants, those who marry in, and everything that is true of them.
 //!
-//! Clans share towns and nothing else, so that each can be made on its own, from its number and the seed.
+//! Clans share nothing but towns, so that each can be generated on its own, from its number and the seed.
 
 use super::dice::Dice;
 use super::kin::{Facts, Kin, bits};
@@ -9,17 +9,18 @@ use std::collections::HashMap;
 
 /// How many towns the people of a clan choose from.
 pub(super) const TOWNS_A_CLAN: usize = 6;
-/// How many parents of the same children are married.
+/// How many couples in a thousand are married.
 const MARRIED: u32 = 900;
-/// How many people find a partner.
+/// How many people in a thousand find a partner.
 const FINDS_PARTNER: u32 = 800;
-/// How many of these look inside the clan first, and find a partner if there is an unrelated one of their age.
+/// How many of these in a thousand look inside the clan first, and find a partner if there is an unrelated one of
+/// their age.
 const MARRIES_WITHIN: u32 = 300;
-/// How many people live where their partner does.
+/// How many people in a thousand live where their partner does.
 const LIVES_WITH_PARTNER: u32 = 900;
-/// How many people live where their mother does.
+/// How many people in a thousand live where their mother does.
 const LIVES_NEAR_MOTHER: u32 = 700;
-/// How many children a couple has.
+/// The number of children of a couple is one of these.
 const CHILDREN: [u32; 8] = [0, 1, 2, 2, 3, 3, 4, 5];
 
 /// A member of a clan.
@@ -32,11 +33,11 @@ struct Person {
     /// Mother and father, both members or neither.
     parents: Option<(usize, usize)>,
     partner: Option<usize>,
-    /// A place in the clan's towns.
+    /// An index into the clan's towns.
     town: usize,
 }
 
-/// A clan with all that is true of it.
+/// A clan with all facts that are true of it.
 pub(super) struct Clan {
     number: u64,
     people: Vec<Person>,
@@ -168,7 +169,7 @@ impl Clan {
         self.people.len() - 1
     }
 
-    /// Makes two people a couple, married or not, and lets the husband choose again where to live.
+    /// Makes two people a couple, married or not. The husband chooses again where to live.
     fn couple(&mut self, wife: usize, husband: usize, dice: &mut Dice) -> (usize, usize) {
         self.people[wife].partner = Some(husband);
         self.people[husband].partner = Some(wife);
@@ -179,7 +180,7 @@ impl Clan {
         (wife, husband)
     }
 
-    /// The town of `person` so many times in a thousand, else another.
+    /// The town of `person` with probability `per_mille` / 1000, otherwise another town of the clan.
     fn near(&self, person: usize, per_mille: u32, dice: &mut Dice) -> usize {
         let town = self.people[person].town;
         if dice.chance(per_mille) {
@@ -223,7 +224,7 @@ impl Clan {
         self.people.len()
     }
 
-    /// Everything that is true of the clan.
+    /// All facts that are true of the clan.
     pub(super) fn world(&self) -> Box<Facts> {
         let mut world = Facts::none();
         let (towns, genders) = (self.people.len(), self.people.len() + TOWNS_A_CLAN);
@@ -255,7 +256,7 @@ impl Clan {
         }
     }
 
-    /// Grandparents; uncles and aunts, those who married one included.
+    /// Grandparents, uncles and aunts, including those by marriage.
     fn add_elders(&self, world: &mut Facts) {
         for id in 0..self.people.len() {
             let children = world.forward(Kin::ParentOf).row(id);

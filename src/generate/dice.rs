@@ -22,7 +22,7 @@ impl Dice {
         ((u64::from(self.0.next_u32()) * u64::from(sides)) >> 32) as u32
     }
 
-    /// Whether something happens that happens `per_mille` times in a thousand.
+    /// `true` with probability `per_mille` / 1000.
     pub(super) fn chance(&mut self, per_mille: u32) -> bool {
         self.below(1000) < per_mille
     }

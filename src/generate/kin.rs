@@ -48,8 +48,8 @@ impl Kin {
         }
     }
 
-    /// Of a thousand facts of this relation, how many are left out of `train`. What follows from other
-    /// relations is left out most, so that there is something to derive.
+    /// How many of a thousand facts of this relation are left out of `train`. Relations that follow from others lose
+    /// the most, so that there is something to derive.
     pub(super) fn held_per_mille(self) -> u32 {
         match self {
             Kin::ParentOf => 40,

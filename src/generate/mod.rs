@@ -1,15 +1,15 @@
-//! A graph with known rules, of any size: people over generations, who is whose kin, and where they live.
+//! A graph with known rules, of any size: people over generations, how they are related, and where they live.
 //!
-//! A world is made of clans of 50 to 99 people, each from the seed and its own number, so the same world
-//! comes out on every machine and any number of threads, and worlds larger than memory can be written down
-//! ([`write`](write())). Of everything that is true, some facts are left out of `train` at random; those of
-//! them that a [`PlantedRule`] derives from `train` become `valid` and `test`, the rest is in no split.
+//! A world is made of clans of 50 to 99 people, each generated from the seed and its own number, so the same world
+//! results on every machine and with any number of threads, and worlds larger than memory can be written
+//! ([`write`](write())). Of all true facts, some are left out of `train` at random. Those that a [`PlantedRule`]
+//! derives from `train` become `valid` and `test`; the rest are in no split.
 //!
-//! That choice makes `valid` and `test` easy, and easier than the rules' confidences say: a fact that no rule predicts
-//! is never asked for. In a world of 60,000 people spouses share a town in 0.897 of the training facts that tell, and
-//! in 0.953 of those held out; rules alone put the right answer first for over 0.99 of `test`. So a high figure on a
-//! family shows that the parts work together. It does not tell good reasoners apart, and says nothing about real
-//! graphs. Confidences are to be compared with the planted counts.
+//! That choice makes `valid` and `test` easy, easier than the rules' confidences suggest: a fact that no rule
+//! predicts is never asked for. In a world of 60,000 people, spouses share a town in 0.897 of the training facts that
+//! can tell, and in 0.953 of those held out; rules alone rank the right answer first for over 0.99 of `test`. A high
+//! figure on a family therefore shows that the parts work together. It does not tell good reasoners apart, and says
+//! nothing about real graphs. Mined confidences should be compared with the planted counts.
 //!
 //! This module only generates data: it reads none and mines nothing.
 
@@ -78,7 +78,7 @@ pub fn demonstration() -> Dataset {
     family(people, seed).dataset
 }
 
-/// The facts of one split as triples, names interned as they come.
+/// The facts of one split as triples; names are interned in order of appearance.
 fn intern<'a>(
     names: &mut Names,
     split: impl Iterator<Item = (&'a ClanFacts, &'a Vec<Fact>)>,
@@ -126,7 +126,7 @@ impl Layout {
     }
 }
 
-/// A fact between two entities of a clan, by their places in its names.
+/// A fact between two entities of a clan, by their indices in its names.
 #[derive(Clone, Copy)]
 struct Fact {
     kin: Kin,
@@ -134,7 +134,7 @@ struct Fact {
     tail: u8,
 }
 
-/// The facts of a clan, divided.
+/// The facts of a clan, divided into splits.
 struct ClanFacts {
     /// The names of its entities; people first.
     names: Vec<String>,

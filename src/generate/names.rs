@@ -1,4 +1,4 @@
-//! Names for people and towns: readable, and unique without anyone keeping a list of those in use.
+//! Names for people and towns: readable, and unique without a list of the names in use.
 //!
 //! Every clan has its own eight surnames out of 3,072. When they run out, clans reuse them from the first and everybody
 //! gets a number; numbers also distinguish namesakes within a clan.
@@ -50,7 +50,7 @@ const TOWN_ENDS: [&str; 16] = [
     "mouth", "port", "ton", "wick",
 ];
 
-/// How many clans have surnames of their own before the first surnames come round again.
+/// How many clans have surnames of their own before surnames are reused.
 const CLANS_A_ROUND: u64 = (SURNAME_STARTS.len() * SURNAME_ENDS.len() / SURNAMES_A_CLAN) as u64;
 
 /// How many given names there are for either gender.
@@ -63,14 +63,14 @@ pub(super) fn given(woman: bool, which: u32) -> &'static str {
 /// The `which`-th surname of a clan.
 pub(super) fn surname(clan: u64, which: usize) -> String {
     let place = (clan % CLANS_A_ROUND) as usize * SURNAMES_A_CLAN + which;
-    // A step that shares no factor with their number visits all surnames and keeps neighbours apart.
+    // A step coprime to the number of surnames visits all of them and keeps neighbours apart.
     let place = place * 1115 % (SURNAME_STARTS.len() * SURNAME_ENDS.len());
     let (start, end) = (place / SURNAME_ENDS.len(), place % SURNAME_ENDS.len());
     format!("{}{}", SURNAME_STARTS[start], SURNAME_ENDS[end])
 }
 
-/// What tells namesakes apart: the `namesakes`-th in a clan to bear this name, and the clan's round. The
-/// first of the first round needs nothing.
+/// The number that tells namesakes apart, from how many in the clan already bear the name and from the clan's round.
+/// The first of the first round needs none.
 pub(super) fn number(clan: u64, namesakes: u64) -> Option<u64> {
     let before = clan / CLANS_A_ROUND * LIMIT as u64 + namesakes;
     (before > 0).then_some(before + 1)

@@ -11,14 +11,14 @@ use crate::graph::{Direction, Link, RelationId, Vocabulary};
 use Direction::{Forward, Inverse};
 use Kin::{AuntOf, CousinOf, Gender, GrandparentOf, LivesIn, ParentOf, SiblingOf, SpouseOf, UncleOf};
 
-/// A rule that the generator knows to hold, with how often it does in the whole world.
+/// A rule that holds in the generated world, with its counts in the whole world.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlantedRule {
     /// The relation that the rule predicts.
     pub head: RelationId,
     /// The links that lead from X to Y, one to three.
     pub body: Vec<Link>,
-    /// The rule in AnyBURL's words: `grandparent_of(X,Y) <= parent_of(X,A), parent_of(A,Y)`.
+    /// The rule in AnyBURL's syntax: `grandparent_of(X,Y) <= parent_of(X,A), parent_of(A,Y)`.
     pub text: String,
     /// How many pairs of the whole world the body reaches.
     pub predicted: u64,
@@ -34,14 +34,14 @@ impl PlantedRule {
         self.correct as f64 / (self.predicted.max(1)) as f64
     }
 
-    /// The share of predicted pairs that should be found among the facts of `train`, where some are left
-    /// out. An expectation: the figure itself depends on which.
+    /// The expected share of predicted pairs among the facts of `train`, from which some are left out. The actual
+    /// share depends on which ones.
     pub fn expected_in_train(&self) -> f64 {
         self.confidence() * self.kept
     }
 }
 
-/// A rule by its relations, before they have ids.
+/// A rule in terms of relations that have no ids yet.
 pub(super) struct Template {
     pub(super) head: Kin,
     pub(super) body: &'static [(Kin, Direction)],
@@ -84,10 +84,10 @@ pub(super) const TEMPLATES: [Template; 32] = [
     Template { head: Gender, body: &[(AuntOf, Forward), (AuntOf, Inverse), (Gender, Forward)] },
 ];
 
-/// How often each template predicts and is right.
+/// How many pairs each template predicts, and how many of them are correct.
 pub(super) type Counts = [(u64, u64); TEMPLATES.len()];
 
-/// Before any clan was counted.
+/// The counts before any clan is counted.
 pub(super) fn no_counts() -> Counts {
     [(0, 0); TEMPLATES.len()]
 }
@@ -108,7 +108,7 @@ pub(super) fn count(world: &Facts) -> Counts {
     })
 }
 
-/// What the templates derive from `facts`, by relation.
+/// The pairs that the templates derive from `facts`, by relation.
 pub(super) fn derived(facts: &Facts) -> Vec<Pairs> {
     let mut derived = vec![Pairs::EMPTY; Kin::ALL.len()];
     for template in &TEMPLATES {
@@ -117,7 +117,7 @@ pub(super) fn derived(facts: &Facts) -> Vec<Pairs> {
     derived
 }
 
-/// The pairs that a body reaches, by paths on which no entity comes twice.
+/// The pairs that a body reaches by paths that visit no entity twice.
 fn reached(facts: &Facts, body: &[(Kin, Direction)]) -> Pairs {
     let mut pairs = Pairs::EMPTY;
     for source in 0..super::kin::LIMIT {

@@ -1,4 +1,4 @@
-//! The generated world against what its words mean, worked out the slow way.
+//! Checks the generated world against the meaning of its relations, computed by brute force.
 
 use super::kin::Kin;
 use super::*;
@@ -20,7 +20,7 @@ fn as_sets(facts: &Facts) -> HashMap<&'static str, BTreeSet<Pair>> {
     sets
 }
 
-/// The pairs that a body reaches over entities `0..entities`, trying all of them in every place.
+/// The pairs that a body reaches over entities `0..entities`, by trying every entity at every position.
 fn tried_out(
     sets: &HashMap<&str, BTreeSet<Pair>>,
     template: &planted::Template,
@@ -253,7 +253,7 @@ fn what_was_written_reads_back_as_what_is_in_memory() {
     assert_eq!((&read.test, read.findings), (&ours.test, ours.findings));
 }
 
-/// The demonstration graph is part of what users see; it may change, but not unnoticed.
+/// Users see the demonstration graph; it may change, but not unnoticed.
 #[test]
 fn the_demonstration_graph_stays_what_it_is() {
     let Family { dataset, rules } = {

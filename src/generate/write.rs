@@ -1,4 +1,4 @@
-//! Writes a world to files, clan by clan, in memory that does not grow with its size.
+//! Writes a world to files clan by clan, in memory that does not grow with the size of the world.
 //!
 //! Everything is written to a sibling folder that is renamed at the end, so the folder is either complete or absent.
 
@@ -14,9 +14,9 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// How many clans are in memory at a time. A round of them is made in parallel, then written in order.
+/// How many clans are in memory at a time. They are generated in parallel and written in order.
 const CLANS_AT_A_TIME: u64 = 512;
-/// The files of a written world, one [`Text`] a clan each; the rules come at the end.
+/// The files of a written world, to which every clan adds a [`Text`]; the rules follow at the end.
 const FILES: [&str; 4] = ["train.tsv", "valid.tsv", "test.tsv", "entity_labels.tsv"];
 const RULES_FILE: &str = "planted_rules.tsv";
 
@@ -123,7 +123,7 @@ fn write_files(
     Ok(Some(written))
 }
 
-/// `predicted<TAB>correct<TAB>confidence<TAB>rule`, counted in the whole world.
+/// The line `predicted<TAB>correct<TAB>confidence<TAB>rule`, with counts from the whole world.
 fn rule_line(rule: &PlantedRule) -> String {
     format!("{}\t{}\t{:.6}\t{}\n", rule.predicted, rule.correct, rule.confidence(), rule.text)
 }
@@ -136,7 +136,7 @@ struct Text {
     test: u64,
     left_out: u64,
     counts: Counts,
-    /// The relations of its `train` in the order in which they appear.
+    /// The relations of its `train`, in order of first appearance.
     first_relations: Vec<Kin>,
 }
 
@@ -201,7 +201,7 @@ impl Output {
     }
 }
 
-/// A temporary sibling of the requested folder; removed unless it is renamed to it.
+/// A temporary sibling of the requested folder; removed unless it is renamed in the end.
 struct Aside(PathBuf);
 
 impl Aside {
@@ -220,9 +220,9 @@ impl Aside {
         &self.0
     }
 
-    /// Becomes `out`, or, where that holds other files already, moves the files there one by one.
+    /// Renames the folder to `out`, or moves its files there one by one if `out` holds other files.
     fn take_place_of(self, out: &Path) -> Result<(), GraphError> {
-        // An empty folder is replaced; one with files in it stays, which is not an error.
+        // An empty folder is replaced; one with files in it stays, so the error is ignored.
         let _ = fs::remove_dir(out);
         if !out.exists() {
             return fs::rename(&self.0, out).map_err(GraphError::writing(out));
@@ -237,7 +237,7 @@ impl Aside {
 
 impl Drop for Aside {
     fn drop(&mut self) {
-        // After success there is nothing left to remove; after a failure that one is what gets reported.
+        // After success there is nothing left to remove; after a failure, that failure is what gets reported.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

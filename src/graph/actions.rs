@@ -1,7 +1,7 @@
 //! The actions of an entity: stay (NO_OP, always first), or follow one of its edges.
 //!
-//! Where an entity has more edges than the bandwidth allows, those are kept whose target has the highest
-//! PageRank. Lists are ragged: one flat array, one start per entity, nothing padded.
+//! If an entity has more edges than the bandwidth allows, the edges whose targets have the highest PageRank are kept.
+//! Lists are ragged: one flat array, one start per entity, no padding.
 
 use super::{Adjacency, Edge, EntityId, Link};
 

@@ -60,7 +60,7 @@ impl Adjacency {
         out.add(&self.edges);
     }
 
-    /// Those that were written.
+    /// Reads the arrays from a file.
     pub(super) fn mapped(file: &mut ArrayReader) -> Result<Self, GraphError> {
         let (starts, edges) = (file.array()?, file.array()?);
         let adjacency = Self { starts, edges };
@@ -94,7 +94,7 @@ impl Adjacency {
         &row[from..from + length]
     }
 
-    /// Where `link` leads from `entity`, in order.
+    /// The targets of `link` from `entity`, ascending.
     pub fn targets(&self, entity: EntityId, link: Link) -> impl ExactSizeIterator<Item = EntityId> + '_ {
         self.edges_by(entity, link).iter().map(|edge| edge.target)
     }

@@ -1,4 +1,5 @@
-//! Data that has changed since something was learnt from it: facts keep their splits, and what was learnt is not asked for.
+//! Data that has changed since a model was learnt from it: facts keep their splits, and learnt facts are not used for
+//! evaluation.
 
 use super::memory::{Division, divided};
 use super::read::{ReadOptions, read};
@@ -8,7 +9,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Reads the data at `path` as what has become of `before`. How many facts are [left out](after) comes second.
+/// Reads the data at `path` as the successor of `before`. Also returns how many facts were [left out](after).
 ///
 /// # Errors
 /// If it cannot be read, or a single file has too few facts to hold some out.
@@ -22,9 +23,9 @@ pub fn read_after(
     after(read(path, &whole)?, Division { shares, seed }, before)
 }
 
-/// `dataset` as what has become of `before`. If it has no splits, facts stay in those of `before`, and new ones are divided by
-/// `division`. If it has, a fact to validate or test with that was learnt before is left out: whoever has learnt it cannot be
-/// measured by it. How many those are comes second.
+/// `dataset` as the successor of `before`. If `dataset` has no splits, known facts keep their splits from `before`,
+/// and new ones are divided by `division`. If it has splits, validation and test facts that were learnt before are
+/// left out, because a model cannot be measured on facts it has learnt. Also returns how many were left out.
 ///
 /// # Errors
 /// If there are too few facts to hold some out.
@@ -53,7 +54,7 @@ struct Earlier {
 impl Earlier {
     fn new(names: &Names, before: &Dataset) -> Self {
         let Known { facts, queries, valid } = &before.known;
-        // What was learnt was learnt, wherever else it was.
+        // Later entries win: a fact that was learnt counts as learnt, whatever other splits it was in.
         let splits: [(&[Triple], Place); 5] =
             [(&before.test_left_out, 2), (&before.test, 2), (valid, 1), (queries, 0), (facts, 0)];
         let mut places = HashMap::new();
@@ -110,7 +111,7 @@ mod tests {
             (same.known.facts, same.known.valid, same.test),
             (now.known.facts, now.known.valid, now.test)
         );
-        // With splits of its own, what was learnt is taken out of those that measure.
+        // If the data has its own splits, learnt facts are removed from validation and test.
         let swapped = Dataset { test: before.known.facts.clone(), ..before.clone() };
         let (rest, left_out) = after(swapped, division, &before).unwrap();
         assert_eq!((rest.test.len(), left_out), (0, before.known.facts.len()));

@@ -1,6 +1,6 @@
-//! Values in a row, read-only: in memory of this process, or in a file that every process of a machine maps.
+//! Read-only arrays: in this process's memory, or in a file that all processes of a machine map.
 //!
-//! Reading costs what a slice costs, whoever owns the memory; a copy shares it.
+//! Access costs as much as a slice, whoever owns the memory; a clone shares it.
 
 #![allow(unsafe_code)]
 
@@ -13,15 +13,15 @@ use std::io;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// Values that are owned together.
+/// A read-only array with shared ownership.
 pub struct Array<T> {
     values: *const T,
     len: usize,
-    /// Keeps the memory where it is.
+    /// Keeps the memory alive and in place.
     owner: Arc<dyn Any + Send + Sync>,
 }
 
-// SAFETY: it is a shared slice, with an owner that may be shared between threads.
+// SAFETY: this is a shared slice whose owner may be shared between threads.
 unsafe impl<T: Send + Sync> Send for Array<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for Array<T> {}
@@ -31,7 +31,7 @@ impl<T> Deref for Array<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: `values` and `len` are those of a slice that `owner` keeps, in one place and unchanged, while it lives.
+        // SAFETY: `values` and `len` describe a slice that `owner` keeps alive, in place and unchanged.
         unsafe { std::slice::from_raw_parts(self.values, self.len) }
     }
 }
@@ -74,16 +74,16 @@ impl<T: fmt::Debug> fmt::Debug for Array<T> {
 pub(super) struct MappedBytes(Arc<Mmap>);
 
 impl MappedBytes {
-    /// Maps all of `file`. Nobody may change it while it is mapped: files that are mapped here are written aside and
-    /// renamed, never changed where they are.
+    /// Maps all of `file`. The file must not change while it is mapped: such files are written aside and renamed,
+    /// never modified in place.
     pub fn of(file: &File) -> io::Result<Self> {
-        // All pages at once: nearly all are read, and asking for them one by one takes longer.
-        // SAFETY: see above; who truncates the file nevertheless ends the process by a signal.
+        // All pages at once: nearly all are read, and faulting them in one by one takes longer.
+        // SAFETY: see above. If the file is truncated nevertheless, a signal ends the process.
         let bytes = unsafe { MmapOptions::new().populate().map(file) }?;
         Ok(Self(Arc::new(bytes)))
     }
 
-    /// The values in `range`; none if there is no such range, or it holds no whole values.
+    /// The values in `range`; `None` if the range is out of bounds or does not hold whole, aligned values.
     pub fn array<T: Pod>(&self, range: Range<usize>) -> Option<Array<T>> {
         let values: &[T] = bytemuck::try_cast_slice(self.0.get(range)?).ok()?;
         Some(Array { values: values.as_ptr(), len: values.len(), owner: self.0.clone() })

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-/// The names behind the ids, and the labels people read instead of them.
+/// The names behind the ids, and the labels shown to people instead.
 #[derive(Clone, Default)]
 pub struct Names {
     /// Entity names; ids of entities of the graph come first.
@@ -49,7 +49,7 @@ pub struct Known {
     /// The queries the walker trains on. The same as `facts` (and sharing its memory) unless the data set
     /// has a graph larger than its set of training queries.
     pub queries: Arc<[Triple]>,
-    /// What is tuned on.
+    /// The validation split, for tuning.
     pub valid: Arc<[Triple]>,
 }
 
@@ -59,13 +59,13 @@ impl Known {
         !Arc::ptr_eq(&self.facts, &self.queries)
     }
 
-    /// All answers of every query that tuning may know, over this many entities: what rankings for tuning filter out.
+    /// All answers that tuning may know, over this many entities: the ones that rankings for tuning filter out.
     pub fn answers(&self, entities: usize) -> Adjacency {
         Adjacency::new(entities, &[&self.facts, &self.queries, &self.valid])
     }
 
-    /// What the figure on the test split is learnt from and answered on: a data set with a graph of its own adds its
-    /// validation split once every setting is chosen; others do not.
+    /// What the model for the test figure is trained on and queried on. A data set with a graph of its own adds its
+    /// validation split once all settings are chosen; others do not.
     pub fn for_test(&self) -> Known {
         if self.has_own_graph() { self.with_valid_learnt() } else { self.clone() }
     }
@@ -88,7 +88,7 @@ impl Known {
         Known { queries: self.and_valid(&self.queries), ..self.clone() }
     }
 
-    /// `split`, and after it those triples of the validation split that it has not.
+    /// `split`, followed by the validation triples that it lacks.
     fn and_valid(&self, split: &[Triple]) -> Arc<[Triple]> {
         let mut all = split.to_vec();
         let known: HashSet<Triple> = all.iter().copied().collect();
@@ -104,11 +104,11 @@ pub struct Findings {
     pub headers: usize,
     /// Lines that repeat a fact of the same split; the repetitions are left out.
     pub duplicates: usize,
-    /// Validation triples that training has too.
+    /// Validation triples that are also in training.
     pub valid_in_train: usize,
-    /// Test triples that training has too.
+    /// Test triples that are also in training.
     pub test_in_train: usize,
-    /// Test triples that validation has too.
+    /// Test triples that are also in validation.
     pub test_in_valid: usize,
     /// Validation triples with an entity that is not in the graph.
     pub valid_unseen: usize,
@@ -136,9 +136,9 @@ impl fmt::Debug for Dataset {
 pub struct Dataset {
     /// Names of all entities and relations, those of the test split included.
     pub names: Arc<Names>,
-    /// What may be learnt from.
+    /// What may be learnt from; no test split.
     pub known: Known,
-    /// What is evaluated on, and used for nothing else.
+    /// The test split: for evaluation and nothing else.
     pub test: Arc<[Triple]>,
     /// Test triples left out because the graph does not have their entities: they are not evaluated, but every figure
     /// on the test split reports how many there are.
@@ -159,8 +159,8 @@ impl Dataset {
         Arc::new(Graph::new(self.names.entities.len(), self.names.relations.len(), &known.facts))
     }
 
-    /// The same with the facts of all splits to learn from, and none held out: for the answers that matter, once the
-    /// figures are known. Nothing can be chosen or measured with it.
+    /// The same with the facts of all splits as training facts and none held out: for the final answers, once the
+    /// figures are known. Nothing can be tuned or evaluated with it.
     pub fn everything(&self) -> Dataset {
         let Known { facts, queries, valid } = &self.known;
         let mut met = HashSet::new();
@@ -175,7 +175,8 @@ impl Dataset {
         }
     }
 
-    /// The same without its test split, numbered as if there had never been one: what only test facts mention is gone.
+    /// The same without its test split, numbered as if it had never had one: names that only test facts mention are
+    /// gone.
     pub fn without_test(&self) -> Dataset {
         let mut renumbered = Renumbered { of: &self.names, names: Names::default() };
         let Known { facts, queries, valid } = &self.known;

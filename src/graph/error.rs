@@ -18,7 +18,7 @@ pub enum GraphError {
         /// The system's error.
         source: io::Error,
     },
-    /// A line that is not what its format asks for.
+    /// A line that does not follow its format.
     #[error("{}:{line}: expected {expected}, found {found}", path.display())]
     Line {
         /// The file.
@@ -40,7 +40,7 @@ pub enum GraphError {
         /// What it is.
         found: String,
     },
-    /// Something about the data that no single file is to blame for.
+    /// A problem with the data that no single file is responsible for.
     #[error("{0}")]
     Data(String),
 }

@@ -1,4 +1,4 @@
-//! Which format and compression a file has, told by its ending.
+//! The format and compression of a file, recognised by its ending.
 
 use super::GraphError;
 use oxrdfio::RdfFormat;
@@ -6,10 +6,10 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
-/// Where the text of a file is written to.
+/// The destination of a file's text.
 pub(super) type Out<'a> = &'a mut (dyn Write + Send);
 
-/// How triples are written down.
+/// The format of triples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// `head<TAB>relation<TAB>tail`
@@ -18,12 +18,12 @@ pub enum Format {
     Commas,
     /// One of the RDF family.
     Rdf(RdfFormat),
-    /// Columns, told by their names or their order.
+    /// Columns, recognised by name or order.
     Parquet,
 }
 
 impl Format {
-    /// What a file of it is, for messages.
+    /// A description of a file in this format, for messages.
     pub(super) fn words(self) -> &'static str {
         match self {
             Format::Tabs => "a TSV file",
@@ -45,14 +45,14 @@ pub enum Compression {
     Zstd,
 }
 
-/// The endings that are understood, for messages and help.
+/// The supported endings, for messages and help.
 pub const ENDINGS: &str =
     ".txt, .tsv, .csv, .nt, .ttl, .nq, .trig, .rdf, .owl, .n3, .parquet, each also with .gz or .zst";
 
-/// What an ending says of a file.
+/// What a file's ending says about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileKind {
-    /// How triples are written down.
+    /// The format of the triples.
     pub format: Format,
     /// How the file is compressed.
     pub compression: Compression,
@@ -79,7 +79,7 @@ impl FileKind {
     /// The kind of files that end in `ending`: `tsv`, `csv.gz`, `nt.zst`.
     ///
     /// # Errors
-    /// If there is no such kind; the message names those that there are.
+    /// If there is no such kind; the message names the supported ones.
     pub fn named(ending: &str) -> Result<Self, String> {
         let found = Self::of(Path::new(&format!("data.{}", ending.trim_start_matches('.'))));
         found.ok_or_else(|| format!("expected an ending among {ENDINGS}, found {ending}"))

@@ -6,14 +6,14 @@
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
-/// An entity, as its place in the entity vocabulary.
+/// An entity, by its index in the entity vocabulary.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Pod, Zeroable,
 )]
 #[repr(transparent)]
 pub struct EntityId(pub u32);
 
-/// A relation, as its place in the relation vocabulary.
+/// A relation, by its index in the relation vocabulary.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Pod, Zeroable,
 )]
@@ -65,7 +65,7 @@ impl Triple {
     }
 }
 
-/// A relation in one direction, or one of the three reserved links: what an edge is labelled with.
+/// A relation in one direction, or one of the three reserved links: the label of an edge.
 ///
 /// The number doubles as a row of the relation embedding tables, which is why the reserved links come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]

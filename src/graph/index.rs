@@ -57,7 +57,7 @@ struct LinkIndex {
     /// The targets of link `l` are `pairs[l]..pairs[l + 1]`.
     pairs: Array<u64>,
     sources: Array<EntityId>,
-    /// Of every link one more than it has sources, within its targets.
+    /// For every link, the starts of its rows within its own targets; one entry more than it has sources.
     starts: Array<u32>,
     targets: Array<EntityId>,
 }
@@ -89,7 +89,7 @@ impl Graph {
         out.add(targets);
     }
 
-    /// The graph that was [written](Self::write) with so many relations.
+    /// The graph that was [written](Self::write) with this many relations.
     ///
     /// # Errors
     /// If the file holds something else.
@@ -182,7 +182,7 @@ impl LinkIndex {
                 }
                 row[link] += 1;
                 pair[link] += run.len() as u64;
-                // The end of this row, which is where the next begins.
+                // The end of this row, which is the start of the next.
                 starts[at + link + 1] = (pair[link] - pairs[link]) as u32;
             }
         }
@@ -195,7 +195,7 @@ impl LinkIndex {
         }
     }
 
-    /// Whether the arrays are as long as they have to be for so many links.
+    /// Whether the arrays have the right lengths for this many links.
     fn fits(&self, links: usize) -> bool {
         let Self { rows, pairs, sources, starts, targets } = self;
         [rows.len(), pairs.len()] == [links + 1; 2]

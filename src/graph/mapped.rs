@@ -1,8 +1,9 @@
-//! Files of arrays that are mapped instead of read: opening one costs a look at its bytes, and all processes of a machine
-//! share the memory.
+//! Files of arrays that are mapped instead of read: opening one costs a single pass over its bytes, and all processes
+//! of a machine share the memory.
 //!
-//! A file is a magic number, the length of its header, the header as JSON (what the arrays are, how long each is, and a
-//! checksum of their bytes), and the arrays, each at a multiple of 64 bytes, as this machine lays numbers out in memory.
+//! A file consists of a magic number, the length of its header, the header as JSON (a description of the arrays, the
+//! length of each, and a checksum of their bytes), and the arrays, each aligned to 64 bytes, in this machine's byte
+//! order.
 
 use super::GraphError;
 use super::array::{Array, MappedBytes};
@@ -15,9 +16,9 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// The first number of a file. Where numbers are laid out the other way round, it is another.
+/// The first number of a file. It reads differently on a machine with the other byte order.
 const MAGIC: u64 = u64::from_le_bytes(*b"rgarray1");
-/// Where an array may begin.
+/// The alignment of arrays.
 const ALIGNED: usize = 64;
 
 #[derive(Serialize, Deserialize)]
@@ -28,17 +29,17 @@ struct Header {
     sum: u64,
 }
 
-/// Arrays on their way into a file, in an order that the reader knows.
+/// Arrays to be written to a file, in an order that the reader knows.
 #[derive(Default)]
 pub struct ArrayWriter<'a>(Vec<&'a [u8]>);
 
 impl<'a> ArrayWriter<'a> {
-    /// One more.
+    /// Adds an array.
     pub fn add<T: Pod>(&mut self, values: &'a [T]) {
         self.0.push(bytemuck::cast_slice(values));
     }
 
-    /// Writes the file; `about` is whatever the reader has to know beside the arrays.
+    /// Writes the file; `about` is whatever the reader needs to know besides the arrays.
     ///
     /// # Errors
     /// If it cannot be written. Nothing partial remains then.
@@ -71,9 +72,9 @@ pub struct ArrayReader {
     path: PathBuf,
     bytes: MappedBytes,
     about: Value,
-    /// In bytes, of the arrays that are left.
+    /// The lengths, in bytes, of the arrays not read yet.
     lengths: VecDeque<usize>,
-    /// Where the array before ends.
+    /// Where the previous array ends.
     place: usize,
 }
 
@@ -81,7 +82,7 @@ impl ArrayReader {
     /// Maps the file at `path` and checks that it is whole.
     ///
     /// # Errors
-    /// If it cannot be read, is no such file or not whole.
+    /// If it cannot be read, is not such a file, or is not whole.
     pub fn open(path: &Path) -> Result<Self, GraphError> {
         let damaged = |found: &str| GraphError::file(path, "a whole index", found);
         let bytes = File::open(path).and_then(|file| MappedBytes::of(&file));
@@ -105,10 +106,10 @@ impl ArrayReader {
         Ok(Self { lengths: all, place, ..reader })
     }
 
-    /// What was to be known beside the arrays.
+    /// What the writer stored besides the arrays.
     ///
     /// # Errors
-    /// If it is something else.
+    /// If it has another form.
     pub fn about<T: DeserializeOwned>(&self) -> Result<T, GraphError> {
         let known = serde_json::from_value(self.about.clone());
         known.map_err(|error| self.damaged(&format!("a header of another kind ({error})")))
@@ -117,7 +118,7 @@ impl ArrayReader {
     /// The next array.
     ///
     /// # Errors
-    /// If there is none, or not of such values.
+    /// If there is no further array, or its bytes do not fit the type.
     pub fn array<T: Pod>(&mut self) -> Result<Array<T>, GraphError> {
         let array = self.lengths.pop_front().and_then(|length| {
             let start = self.place.next_multiple_of(ALIGNED);
@@ -128,19 +129,19 @@ impl ArrayReader {
         array.ok_or_else(|| self.damaged("less than it says"))
     }
 
-    /// The error that `found` is there instead of what was written.
+    /// The error that `found` stands in place of what was written.
     pub fn damaged(&self, found: &str) -> GraphError {
         GraphError::file(&self.path, "a whole index", found)
     }
 }
 
-/// A checksum of `bytes` that goes on from `sum`: against accidents, at the speed of memory.
+/// A checksum of `bytes`, continued from `sum`: detects accidental damage, at the speed of memory.
 pub(super) fn sum_of(bytes: &[u8], sum: u64) -> u64 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let mixed = |lane: u64, word: u64| (lane ^ word).wrapping_mul(ODD).rotate_left(29);
     let (words, rest) = bytes.as_chunks::<8>();
     let (blocks, after) = words.as_chunks::<4>();
-    // Four at a time, since one multiplication waits for the one before it.
+    // Four independent lanes, because each multiplication has to wait for the previous one of its lane.
     let [mut a, mut b, mut c, mut d] = [sum, 1, 2, 3];
     for block in blocks {
         a = mixed(a, u64::from_le_bytes(block[0]));
@@ -181,7 +182,7 @@ mod tests {
         assert_eq!((&numbers[..], &reader.array::<u32>().unwrap()[..]), (&[1, 2, 3][..], &[][..]));
         assert_eq!(reader.array::<u32>().unwrap()[..], [7, 8, 9, 10, 11]);
         assert!(reader.array::<u32>().is_err());
-        // The file may be gone, and the reader with it.
+        // The arrays outlive the file and the reader.
         std::fs::remove_file(&path).unwrap();
         drop(reader);
         assert_eq!(numbers.clone()[..], [1, 2, 3]);

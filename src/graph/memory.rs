@@ -1,17 +1,17 @@
-//! Data sets from triples that are in memory already: numbered by the caller, or still names.
+//! Data sets from triples that are already in memory, given as ids or as names.
 
 use super::read::{Splits, assemble, columns_by_role};
 use super::split::{self, SplitShares};
 use super::{Dataset, Findings, GraphError, Known, Names, Triple, Vocabulary};
 use std::sync::Arc;
 
-/// Ids may leave this many numbers unused, and as many again as there are mentions of entities.
+/// How many ids may be unused, in addition to one for every mention of an entity.
 const SPARE_IDS: usize = 1 << 16;
 
 /// How triples that come without splits are divided.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Division {
-    /// What part becomes what.
+    /// The share of each split.
     pub shares: SplitShares,
     /// The seed of the division.
     pub seed: u64,
@@ -22,11 +22,11 @@ pub struct Division {
 pub struct MemoryTriples {
     /// The names behind the ids.
     pub names: Names,
-    /// What is learnt from.
+    /// The training triples.
     pub train: Vec<Triple>,
-    /// What is tuned on, if it is known.
+    /// The validation triples, if given.
     pub valid: Option<Vec<Triple>>,
-    /// What is evaluated on, if it is known.
+    /// The test triples, if given.
     pub test: Option<Vec<Triple>>,
 }
 
@@ -35,7 +35,7 @@ impl MemoryTriples {
     /// number.
     ///
     /// # Errors
-    /// If a name comes twice, a triple has an id without a name, or nameless ids leave most numbers unused.
+    /// If a name occurs twice, a triple has an id without a name, or most ids of unnamed triples are unused.
     pub fn numbered(
         train: Vec<Triple>,
         valid: Option<Vec<Triple>>,
@@ -55,7 +55,7 @@ impl MemoryTriples {
         Ok(Self { names, train, valid, test })
     }
 
-    /// The number of the fact that three names state; new names are numbered by their appearance.
+    /// The triple of ids for three names; new names are numbered by first appearance.
     ///
     /// # Errors
     /// If one of them is empty.
@@ -70,8 +70,8 @@ impl MemoryTriples {
         Ok(Triple::new(head, relation, entities.intern(tail)))
     }
 
-    /// The data set. Triples without splits are divided by `division`; without one, and where a split is given, what is
-    /// not given stays empty.
+    /// The data set. Triples without splits are divided by `division`. If a split is given, or there is no
+    /// `division`, missing splits stay empty.
     ///
     /// # Errors
     /// If there is no triple to learn from, or too few to hold some out.
@@ -98,8 +98,7 @@ impl MemoryTriples {
     }
 }
 
-/// A data set of [divided](split::divide) distinct facts: no split shares a fact with another, and training knows all
-/// entities.
+/// A data set of [divided](split::divide) distinct facts: splits are disjoint, and training contains all entities.
 pub(super) fn divided(names: Names, [train, valid, test]: [Vec<Triple>; 3], duplicates: usize) -> Dataset {
     let facts: Arc<[Triple]> = train.into();
     let known = Known { queries: facts.clone(), facts, valid: valid.into() };
@@ -107,10 +106,11 @@ pub(super) fn divided(names: Names, [train, valid, test]: [Vec<Triple>; 3], dupl
     Dataset { names: Arc::new(names), known, test: test.into(), findings, ..Dataset::default() }
 }
 
-/// The columns of a table that hold head, relation and tail: by their names, else the only three there are.
+/// The columns of a table that hold head, relation and tail: recognised by name, or else the only three columns in
+/// order.
 ///
 /// # Errors
-/// If neither says which.
+/// If neither applies.
 pub fn triple_columns(columns: &[&str]) -> Result<[usize; 3], GraphError> {
     match columns_by_role(columns.iter().copied()) {
         Some(found) => Ok(found),

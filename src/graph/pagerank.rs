@@ -16,8 +16,9 @@ pub fn pagerank(adjacency: &Adjacency) -> Vec<f64> {
     let mut rank = vec![1.0 / entities as f64; entities];
     let mut share = vec![0.0; entities];
     for _ in 0..MAX_ITERATIONS {
-        // Edges are symmetric, so what comes in over an edge is what its target sends out over its reverse: every
-        // entity can gather for itself, and the order of additions does not depend on the threads.
+        // Edges are symmetric, so what an entity receives over an edge is what the edge's target sends over the
+        // reverse edge. Every entity can therefore gather for itself, and the order of additions does not depend on
+        // the threads.
         share.par_iter_mut().enumerate().for_each(|(entity, share)| {
             let degree = degree(entity as u32);
             *share = if degree > 0.0 { rank[entity] / degree } else { 0.0 };
@@ -45,7 +46,7 @@ mod tests {
     use super::*;
     use crate::graph::Triple;
 
-    /// The definition, as a dense matrix applied many times.
+    /// The definition: a dense matrix, applied many times.
     fn naive(entities: usize, facts: &[Triple]) -> Vec<f64> {
         let mut matrix = vec![vec![0.0; entities]; entities];
         for fact in facts {

@@ -1,4 +1,4 @@
-//! Writing facts that were predicted, each with how likely it is and why, one after the other as they come.
+//! Writes predicted facts, each with its probability and its reason, as a stream.
 //!
 //! Memory is bounded: no more than a row group of a Parquet file is held. A file is written aside and renamed.
 
@@ -20,12 +20,12 @@ use std::sync::Arc;
 
 /// Facts per row group of a Parquet file.
 const ROW_GROUP: usize = 1 << 16;
-/// What the columns are called, in files that name them.
+/// The column names, in formats that have them.
 const COLUMNS: [&str; 7] = ["head", "relation", "tail", "probability", "score", "held_out", "reason"];
-/// The endings of files that such facts can be written to.
+/// The endings of the formats that predicted facts can be written in.
 const ENDINGS: &str = ".tsv, .txt, .csv, .parquet, .nt, .ttl, .nq, .trig, .jsonl, each also with .gz or .zst";
 
-/// A fact that was predicted.
+/// A predicted fact.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PredictedFact {
     /// Where the relation starts.
@@ -34,7 +34,7 @@ pub struct PredictedFact {
     pub relation: String,
     /// Where it ends.
     pub tail: String,
-    /// How likely it is, where that is known.
+    /// Its probability, if known.
     pub probability: Option<f64>,
     /// Its score.
     pub score: f64,
@@ -44,7 +44,7 @@ pub struct PredictedFact {
     pub reason: String,
 }
 
-/// Checks before the work that facts with these names can be written to `path`.
+/// Checks, before the work starts, that facts with these names can be written to `path`.
 ///
 /// # Errors
 /// If the ending is unknown, or names cannot be written to such a file.
@@ -63,7 +63,7 @@ pub fn check_predicted(path: &Path, names: &Names) -> Result<(), GraphError> {
     }
 }
 
-/// RDF formats that allow comment lines.
+/// The kind of the file at `path`. Of the RDF formats, only those that allow comment lines are accepted.
 fn kind_of(path: &Path) -> Result<FileKind, GraphError> {
     let lines = [RdfFormat::NTriples, RdfFormat::NQuads, RdfFormat::Turtle, RdfFormat::TriG];
     let fits = |kind: &FileKind| !matches!(kind.format, Format::Rdf(format) if !lines.contains(&format));
@@ -73,7 +73,7 @@ fn kind_of(path: &Path) -> Result<FileKind, GraphError> {
     })
 }
 
-/// Writes `facts` to `path`, in their order, in the format its ending names; how many there were.
+/// Writes `facts` to `path` in their order, in the format its ending names. Returns how many there were.
 ///
 /// # Errors
 /// If the file cannot be written, or the iterator fails.
@@ -94,7 +94,7 @@ pub fn write_predicted(
     Ok(count)
 }
 
-/// Facts as they come.
+/// A stream of facts.
 type Facts<'a> = &'a mut dyn Iterator<Item = io::Result<PredictedFact>>;
 
 fn probability_text(probability: Option<f64>) -> String {
@@ -122,7 +122,7 @@ fn commas(out: Out<'_>, facts: Facts<'_>) -> io::Result<()> {
     writer.flush()
 }
 
-/// N-Triples, which is Turtle, TriG and N-Quads as well; what else is known of a fact is a comment before it.
+/// N-Triples, which is also valid Turtle, TriG and N-Quads. The other columns become a comment before each fact.
 fn triples(out: Out<'_>, facts: Facts<'_>) -> io::Result<()> {
     for fact in facts {
         let fact = fact?;

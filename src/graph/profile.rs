@@ -1,5 +1,5 @@
-//! What each relation of a data set is like: how often it is used, whether a subject has one object and an object one
-//! subject, and which relations say the same, in the same direction or the other.
+//! A profile of each relation of a data set: how often it is used, whether a subject has one object and an object one
+//! subject, and which relations have the same facts, in the same direction or inverted.
 
 use super::{Adjacency, Dataset, Direction, EntityId, Link, RelationId};
 use rayon::prelude::*;
@@ -10,12 +10,12 @@ use std::collections::HashMap;
 const ONE: f64 = 0.95;
 /// Two relations are related if at least this share of the facts of one is in the other.
 const RELATED: f64 = 0.5;
-/// At least this many facts have to be shared, or all there are: fewer are chance.
+/// At least this many facts have to be shared, or all of them if there are fewer: less may be coincidence.
 const SHARED: usize = 3;
-/// Two entities that more links than this join are not looked at: each link would be compared with each.
+/// Two entities joined by more links than this are skipped: every link would be compared with every other.
 const MOST_LINKS: usize = 256;
 
-/// One relation over all splits. The names of the fields are a contract with scripts.
+/// One relation over all splits. The field names are a contract with users' scripts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RelationProfile {
     /// Its name.
@@ -40,9 +40,9 @@ pub struct RelationProfile {
     pub symmetric: f64,
     /// Facts that lead from an entity to itself.
     pub reflexive: usize,
-    /// Other relations that have many of its facts turned round, the closest first.
+    /// Other relations that contain many of its facts inverted, the closest first.
     pub inverse_of: Vec<RelatedRelation>,
-    /// Other relations that have many of its facts as they are, the closest first.
+    /// Other relations that contain many of its facts, the closest first.
     pub same_as: Vec<RelatedRelation>,
 }
 
@@ -51,11 +51,11 @@ pub struct RelationProfile {
 pub struct RelatedRelation {
     /// Its name.
     pub relation: String,
-    /// How many facts both have.
+    /// How many facts they share.
     pub shared: usize,
-    /// What share of this relation's facts that is.
+    /// The share of this relation's facts that are shared.
     pub share: f64,
-    /// What share of the other's.
+    /// The share of the other relation's facts that are shared.
     pub share_of_other: f64,
 }
 
@@ -63,7 +63,7 @@ pub struct RelatedRelation {
 type Shared = HashMap<(RelationId, Link), usize>;
 
 impl RelationProfile {
-    /// Those of all relations of `dataset`, most facts first.
+    /// The profiles of all relations of `dataset`, most facts first.
     pub fn all(dataset: &Dataset) -> Vec<Self> {
         let answers = dataset.answers();
         let counts = Counts::of(&answers, Link::count(dataset.names.relations.len()));
@@ -85,7 +85,8 @@ impl RelationProfile {
 
 /// What is counted over all entities.
 struct Counts {
-    /// For each link: its sources, those with one target, its pairs, those of an entity with itself.
+    /// For each link: its sources, the sources with exactly one target, its pairs, and its pairs of an entity with
+    /// itself.
     links: Vec<[usize; 4]>,
     shared: Shared,
 }

@@ -1,15 +1,15 @@
-//! A data set in another one's relations: how what was learnt from one graph is used on another.
+//! A data set in the relation ids of another: how a model learnt from one graph is used on another.
 
 use super::{Dataset, Known, Names, RelationId, Triple, Vocabulary};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a data set has of relations that a vocabulary lacks.
+/// The relations of a data set that a vocabulary lacks, and their facts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OtherRelations {
     /// The relations, by name.
     pub names: Vec<String>,
-    /// The facts of all splits that have them.
+    /// How many facts of all splits have these relations.
     pub facts: usize,
 }
 

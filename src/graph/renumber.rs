@@ -1,8 +1,8 @@
-//! The same names in two data sets: which id of the one is which of the other.
+//! Names shared by two data sets: maps the ids of one to the ids of the other.
 
 use super::{EntityId, Link, Names, RelationId, Triple, Vocabulary};
 
-/// For each id of one data set, that of the same name in another.
+/// For each id of one data set, the id of the same name in another.
 #[derive(Clone, Debug)]
 pub struct Renumbering {
     entities: Vec<Option<u32>>,
@@ -10,7 +10,7 @@ pub struct Renumbering {
 }
 
 impl Renumbering {
-    /// From the ids of `from` to those of `to`.
+    /// Maps the ids of `from` to those of `to`.
     pub fn new(from: &Names, to: &Names) -> Self {
         let ids = |from: &Vocabulary, to: &Vocabulary| from.iter().map(|name| to.get(name)).collect();
         Self { entities: ids(&from.entities, &to.entities), relations: ids(&from.relations, &to.relations) }
@@ -40,12 +40,12 @@ impl Renumbering {
         Some(Triple { head, relation: self.relation(fact.relation)?, tail })
     }
 
-    /// For each entity, the row of a table of the other data set that is about it.
+    /// For each entity, its row in a per-entity table of the other data set.
     pub fn entity_rows(&self) -> &[Option<u32>] {
         &self.entities
     }
 
-    /// The same for links, reserved ones among them.
+    /// The same for links, including the reserved ones.
     pub fn link_rows(&self) -> Vec<Option<u32>> {
         let links = (0..Link::count(self.relations.len()) as u32).map(Link);
         links.map(|link| self.link(link).map(|link| link.0)).collect()

@@ -1,4 +1,4 @@
-//! Dividing facts into splits, and what splits have in common.
+//! Divides facts into splits, and finds what splits have in common.
 
 use super::{RelationId, Triple};
 use rand::SeedableRng;
@@ -9,19 +9,19 @@ use std::collections::HashSet;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What part of a single file of triples becomes train, valid and test.
+/// The shares of a single file of triples that become train, valid and test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SplitShares {
-    /// What is learnt from.
+    /// The share to learn from.
     pub train: f64,
-    /// What is tuned on.
+    /// The share to tune on.
     pub valid: f64,
-    /// What is evaluated on.
+    /// The share to evaluate on.
     pub test: f64,
 }
 
 impl SplitShares {
-    /// Everything is known and nothing held out: for a graph that is asked and not learnt from.
+    /// Everything is known and nothing is held out: for a graph that is queried but not learnt from.
     pub const WHOLE: SplitShares = SplitShares { train: 1.0, valid: 0.0, test: 0.0 };
 }
 
@@ -52,17 +52,18 @@ impl FromStr for SplitShares {
 
 /// Divides distinct facts at random into train, valid and test.
 ///
-/// A fact is held out only if training keeps another fact of its head, of its tail and of its relation: what training
-/// has never seen cannot be predicted, and evaluating it measures nothing. In a sparse graph valid and test can
-/// therefore be smaller than requested. The error says what there is too little of.
+/// A fact is held out only if training keeps another fact with its head, one with its tail and one with its relation:
+/// names that training has never seen cannot be predicted, and evaluating them measures nothing. In a sparse graph
+/// valid and test can therefore be smaller than requested. The error says how many facts there are and how many can
+/// be spared.
 pub(super) fn divide(facts: &[Triple], shares: &SplitShares, seed: u64) -> Result<[Vec<Triple>; 3], String> {
     divide_others(facts, &vec![None; facts.len()], shares, seed)
 }
 
-/// The split of a fact, by its place among `train`, `valid`, `test`.
+/// The split of a fact: 0 for `train`, 1 for `valid`, 2 for `test`.
 pub(super) type Place = u8;
 
-/// The same for facts some of which have their place already; the shares are of the others.
+/// The same if some facts have their split already; the shares apply to the others.
 pub(super) fn divide_others(
     facts: &[Triple],
     placed: &[Option<Place>],
@@ -99,7 +100,7 @@ pub(super) fn divide_others(
         let spare = of_entity[head.index()] > needed_by_itself
             && of_entity[tail.index()] > needed_by_itself
             && of_relation[relation as usize] > 1;
-        // Alternating keeps the two alike where there are fewer spare facts than asked for.
+        // Alternate, so that both splits get about as many facts if there are fewer spare facts than requested.
         let to_test = test < test_quota && (test <= valid || valid >= valid_quota);
         if !spare || (!to_test && valid >= valid_quota) {
             continue;
@@ -121,7 +122,7 @@ pub(super) fn divide_others(
 
 /// The distinct facts in the order of first appearance, and how many repetitions were removed.
 pub(super) fn distinct(entities: usize, mut facts: Vec<Triple>) -> (Vec<Triple>, usize) {
-    // Facts grouped by head (a counting sort of their places), then each group looked through by itself.
+    // Facts are grouped by head (a counting sort of their indices), then each group is checked by itself.
     let mut starts = vec![0u32; entities + 1];
     for fact in &facts {
         starts[fact.head.index() + 1] += 1;
@@ -155,7 +156,8 @@ pub(super) fn distinct(entities: usize, mut facts: Vec<Triple>) -> (Vec<Triple>,
     (facts, count)
 }
 
-/// Marks those of `group` (places of facts with one head) whose fact stands at an earlier place too; how many there are.
+/// Marks those of `group` (indices of facts with one head) whose fact also stands at an earlier index. Returns how
+/// many there are.
 fn mark_repetitions(group: &[u32], facts: &[Triple], repeated: &[AtomicU64]) -> usize {
     if group.len() < 2 {
         return 0;
@@ -246,7 +248,7 @@ mod tests {
             assert!(place.is_none_or(|place| [&train, &valid, &test][place as usize].contains(fact)));
         }
         assert_eq!((train.len(), valid.len(), test.len()), (75 + 80, 25 + 10, 10));
-        // What is added may be too little to hold any of it out.
+        // The new facts may be too few to hold any out.
         let placed: Vec<Option<Place>> = (0..200).map(|n| (n < 198).then_some((n % 3) as Place)).collect();
         let [train, valid, test] = divide_others(&facts, &placed, &shares, 3).unwrap();
         assert_eq!((train.len(), valid.len(), test.len()), (68, 66, 66));

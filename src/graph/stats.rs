@@ -8,14 +8,14 @@ use serde::Serialize;
 pub struct Spread {
     /// The mean.
     pub mean: f64,
-    /// The median; the mean of the middle two where there are two.
+    /// The median; the mean of the middle two if there is an even number of entities.
     pub median: f64,
 }
 
 /// What `stats` reports. The names are a contract with users' scripts.
 ///
-/// Degrees and `test_unseen` are of the graph that test queries are answered on, which for a data
-/// set with a graph of its own includes the validation split ([`Known::for_test`](super::Known::for_test)).
+/// Degrees and `test_unseen` are counted in the graph that test queries are answered on, which for a data set with a
+/// graph of its own includes the validation split ([`Known::for_test`](super::Known::for_test)).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Statistics {
     /// Entities of all splits.
@@ -47,7 +47,7 @@ pub struct Statistics {
     /// What was odd in the files.
     #[serde(flatten)]
     pub findings: Findings,
-    /// What each relation is like, most facts first; over all splits.
+    /// A profile of each relation over all splits, most facts first.
     pub relation_table: Vec<RelationProfile>,
 }
 

@@ -1,16 +1,16 @@
-//! Which entities are asked for a relation: those like the entities that have it.
+//! Which entities a relation is sensibly asked of: those that resemble the entities that have it.
 //!
-//! An entity is asked for a link if it has the link already, or if it has another one with which the link is often
-//! seen: of the entities with that other link, at least one in ten has the link asked for. An entity with an address is
-//! asked for a postcode; a river is not asked for its spouse. Where the link is functional (at most one in a hundred of
-//! the entities that have it has more than one answer), an entity that has its answer is not asked for another.
+//! An entity is asked for a link if it has the link already, or if it has another link with which this one often
+//! occurs: at least one in ten of the entities with that other link have this one too. An entity with an address is
+//! asked for a postcode; a river is not asked for its spouse. If the link is functional (at most one in a hundred of
+//! the entities that have it have more than one answer), an entity that has an answer is not asked for another.
 
 use super::{EntityId, Graph, Link, Query};
 use std::collections::HashMap;
 
-/// So large a part of the entities with a link has to have another for the two to go together.
+/// Two links occur together if at least this share of the entities with one also have the other.
 const TOGETHER: f64 = 0.1;
-/// At most so large a part of the entities with a functional link has several answers.
+/// A link is functional if at most this share of its entities have several answers.
 const SEVERAL: f64 = 0.01;
 
 /// The entities that are asked for `link`, in the order of their ids.
@@ -24,9 +24,9 @@ pub fn subjects(graph: &Graph, link: Link) -> Vec<EntityId> {
     (0..graph.entities() as u32).map(EntityId).filter(|entity| asked[entity.index()]).collect()
 }
 
-/// The links with which `link` is often seen.
+/// The links that `link` often occurs with.
 fn seen_with(graph: &Graph, link: Link) -> Vec<Link> {
-    // By the links that are seen at all: there may be hundreds of thousands.
+    // A map of the links that occur, not an array: there may be hundreds of thousands of links.
     let mut together: HashMap<Link, usize> = HashMap::new();
     for &entity in graph.pairs(link).sources {
         for run in graph.edges(entity).chunk_by(|a, b| a.link == b.link) {
@@ -52,7 +52,7 @@ pub fn count_queries(graph: &Graph, links: &[Link]) -> u64 {
     links.iter().map(|&link| subjects(graph, link).len() as u64).sum()
 }
 
-/// The queries of `links`, one link after the other; the subjects of one link are held at a time.
+/// The queries of `links`, one link after the other; only one link's subjects are in memory at a time.
 pub fn sensible_queries<'a>(graph: &'a Graph, links: &'a [Link]) -> impl Iterator<Item = Query> + 'a {
     links
         .iter()
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
     use crate::graph::{RelationId, Triple};
 
-    /// Relation 0 is functional and seen with relation 1; relation 2 is had by others.
+    /// Relation 0 is functional and occurs with relation 1; other entities have relation 2.
     fn graph() -> Graph {
         let mut facts = vec![Triple::new(20, 2, 21)];
         for person in 0..10 {

@@ -29,7 +29,7 @@ impl Vocabulary {
         Self::default()
     }
 
-    /// The numbers below `count` as names of themselves.
+    /// The numbers below `count`, each named by its digits.
     pub fn of_numbers(count: usize) -> Self {
         let mut vocabulary = Vocabulary { ends: Vec::with_capacity(count), ..Self::default() };
         vocabulary.table.reserve(count, |_| unreachable!("an empty table hashes nothing again"));
@@ -43,10 +43,10 @@ impl Vocabulary {
         vocabulary
     }
 
-    /// Names that are all different, in their order.
+    /// The given names in their order, which must all be different.
     ///
     /// # Errors
-    /// If one comes twice: which.
+    /// If a name occurs twice; the error is that name.
     pub fn distinct<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
         let mut vocabulary = Vocabulary::new();
         for (place, name) in names.into_iter().enumerate() {

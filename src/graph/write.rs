@@ -36,8 +36,8 @@ pub fn write_file(path: &Path, names: &Names, facts: &[Triple]) -> Result<(), Gr
     written.map_err(GraphError::writing(path))
 }
 
-/// Writes all splits of `dataset` into `folder`, each as `split.ENDING`, `ending` being such as `tsv.gz`. Files of
-/// another data set that was there before, which would be read as part of this one, are removed at the end.
+/// Writes all splits of `dataset` into `folder`, each as `split.ENDING`, where `ending` is for example `tsv.gz`.
+/// Leftover files of an earlier data set, which would be read as part of this one, are removed at the end.
 pub fn write_dataset(folder: &Path, ending: &str, dataset: &Dataset) -> Result<(), GraphError> {
     std::fs::create_dir_all(folder).map_err(GraphError::writing(folder))?;
     let mut written = Vec::new();
@@ -71,7 +71,8 @@ pub fn write_dataset(folder: &Path, ending: &str, dataset: &Dataset) -> Result<(
     Ok(())
 }
 
-/// Writes labels, each with an id and a name, in the order of the ids. Where it wrote them; nowhere if there are none.
+/// Writes labels, each with an id and a name, in the order of the ids. Returns the path written, or `None` if there
+/// are no labels.
 fn write_labels(
     folder: &Path,
     file: &str,
@@ -89,7 +90,7 @@ fn write_labels(
     Ok(Some(path))
 }
 
-/// A name with a tab or a line break cannot be written to a TSV file: refused before anything is written.
+/// Refuses, before anything is written, names with a tab or a line break, which a TSV file cannot hold.
 fn check_names(path: &Path, format: Format, names: &Names, facts: &[Triple]) -> Result<(), GraphError> {
     let breaks = |name: &str| name.contains(['\t', '\n', '\r']);
     let culprit =
@@ -142,7 +143,7 @@ fn write_rdf(out: Out<'_>, format: RdfFormat, names: &Names, facts: &[Triple]) -
     Ok(())
 }
 
-/// Three columns of text, compressed with zstd; any Parquet reader reads it.
+/// Three text columns, compressed with zstd, that any Parquet reader can read.
 fn write_parquet(out: Out<'_>, names: &Names, facts: &[Triple]) -> Result<(), ParquetError> {
     let schema = "message facts {
         REQUIRED BYTE_ARRAY head (STRING);
@@ -168,7 +169,7 @@ fn write_parquet(out: Out<'_>, names: &Names, facts: &[Triple]) -> Result<(), Pa
     Ok(())
 }
 
-/// Writes the file `path` whole or not at all, by `fill`; compressed if its name ends in `.gz` or `.zst`.
+/// Writes the file `path` with `fill`, completely or not at all; compressed if its name ends in `.gz` or `.zst`.
 ///
 /// # Errors
 /// If that fails. Nothing partial remains then, and the previous file at `path` is untouched.
@@ -239,7 +240,7 @@ mod tests {
         let again = read(&to, &options).unwrap();
         assert_eq!(again.names.relation_labels, dataset.names.relation_labels);
         assert_eq!(again.names.relation_labels.len(), 2);
-        // A data set without labels leaves none of another one behind.
+        // A data set without labels leaves no labels of an earlier one behind.
         let bare =
             Names { labels: HashMap::new(), relation_labels: HashMap::new(), ..(*dataset.names).clone() };
         write_dataset(&to, "csv.gz", &Dataset { names: Arc::new(bare), ..dataset }).unwrap();

@@ -1,4 +1,4 @@
-//! Rules of an earlier version of the graph: recounted on the graph as it is, beside those that are mined from it.
+//! Rules of an earlier version of the graph, recounted on the current graph and merged with newly mined ones.
 
 use super::clause::{Counts, Rule, ScoredRule, Shape, sort_by_confidence};
 use super::known::over_known;
@@ -8,22 +8,22 @@ use crate::graph::{Graph, Renumbering};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The most rules that are named as having moved.
+/// How many rules with a changed confidence are listed at most.
 const MOVED: usize = 10;
-/// A rule with fewer predictions than this moves by chance.
+/// Rules with fewer predictions than this change by chance.
 const PREDICTED: u64 = 20;
 
 /// Old and new rules together.
 pub struct CarriedRules {
-    /// All that are good enough, the most confident first.
+    /// All rules that are good enough, the most confident first.
     pub rules: Vec<ScoredRule>,
-    /// How many of them there were before.
+    /// How many of them existed before.
     pub kept: usize,
-    /// How many there were before and are no longer good enough, or about something that is gone.
+    /// How many earlier rules are no longer good enough, or have names that no longer exist.
     pub gone: usize,
     /// How many are new.
     pub new: usize,
-    /// Those whose confidence has changed most.
+    /// The rules whose confidence changed most.
     pub moved: Vec<MovedRule>,
 }
 
@@ -32,15 +32,15 @@ pub struct CarriedRules {
 pub struct MovedRule {
     /// The rule.
     pub rule: Rule,
-    /// What it predicted before.
+    /// The earlier counts.
     pub before: Counts,
-    /// What it predicts now.
+    /// The current counts.
     pub after: Counts,
 }
 
-/// Joins the rules that were just mined from `graph` with those of an earlier version of it, which mining may not have met
-/// again. `earlier` has the ids of that version, `ids` leads from these to those of `graph`. Both sets count the same of
-/// their predictions (`known` for those about entities of which the relation is known).
+/// Merges the rules just mined from `graph` with those of an earlier version of it, which mining may not have found
+/// again. `earlier` has the ids of that version, and `ids` maps them to those of `graph`. Both sets count the same
+/// predictions (with `known`, only those about entities of which the relation is known).
 pub fn carry_over(
     graph: &Arc<Graph>,
     mined: Vec<ScoredRule>,
@@ -76,13 +76,13 @@ pub fn carry_over(
     let moved = moved(&then, &now, options.unseen);
     let mut rules: Vec<ScoredRule> =
         now.into_iter().map(|(rule, counts)| ScoredRule { rule, counts }).collect();
-    // The map has no order of its own.
+    // A map has no order, so the rules are sorted here.
     rules.sort_unstable_by(|a, b| a.rule.cmp(&b.rule));
     sort_by_confidence(&mut rules, options.unseen);
     CarriedRules { rules, kept, gone: earlier.len() - kept, new: found + recounted - kept, moved }
 }
 
-/// The rules whose confidence has changed most, of those that were and are about more than a few.
+/// The rules whose confidence changed most, among those with more than a few predictions before and now.
 fn moved(then: &[(Rule, Counts)], now: &HashMap<Rule, Counts>, unseen: f64) -> Vec<MovedRule> {
     let both = then.iter().filter_map(|(rule, before)| Some((rule, *before, *now.get(rule)?)));
     let counted = both.filter(|(_, before, after)| before.predicted.min(after.predicted) >= PREDICTED);
@@ -95,7 +95,7 @@ fn moved(then: &[(Rule, Counts)], now: &HashMap<Rule, Counts>, unseen: f64) -> V
     all.into_iter().map(|(rule, before, after)| MovedRule { rule: rule.clone(), before, after }).collect()
 }
 
-/// The rule about the same names.
+/// The same rule in the other ids.
 fn renumbered(rule: &Rule, ids: &Renumbering) -> Option<Rule> {
     let body: Option<Box<[_]>> = rule.body.iter().map(|&link| ids.link(link)).collect();
     let shape = match rule.shape {
@@ -127,7 +127,7 @@ mod tests {
             MineOptions { budget: MiningBudget::Samples(20_000), max_length: 2, ..MineOptions::default() };
         let all = mine(&graph, &options, &Silent).unwrap().rules;
         let ids = Renumbering::new(&dataset.names, &dataset.names);
-        // The graph has lost every third fact; half of its rules are not met again.
+        // The graph has lost every third fact, and half of the rules are not found again.
         let kept = dataset.known.facts.iter().enumerate().filter(|(at, _)| at % 3 != 0);
         let fewer: Vec<_> = kept.map(|(_, fact)| *fact).collect();
         let smaller = Arc::new(Graph::new(graph.entities(), graph.relations(), &fewer));

@@ -8,14 +8,14 @@ use crate::graph::{Direction, EntityId, Link, RelationId};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// The default of the smoothing constant p_c: the number of unseen predictions assumed to be wrong. AnyBURL's default
-/// too.
+/// The default of the smoothing constant p_c: the number of unseen predictions assumed to be wrong. The same as
+/// AnyBURL's default.
 pub const UNSEEN: f64 = 5.0;
 
 /// `head <= body`, in one of the shapes that the miner knows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rule {
-    /// What is implied: the link from the variable at which the body begins to the answer.
+    /// The implied link, from the variable at which the body begins to the answer.
     pub head: Link,
     /// The links of the body, as they are walked from that variable.
     pub body: Box<[Link]>,
@@ -49,11 +49,11 @@ impl Shape {
     }
 }
 
-/// The three families of rules that are mined and counted apart.
+/// The three families of rules, which are mined and counted separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RuleType {
-    /// A path that closes on the head.
+    /// A path that closes on the head: it joins the two variables of the head.
     Cyclic,
     /// A path from one variable to a constant or to an unbound variable.
     Acyclic,
@@ -61,7 +61,7 @@ pub enum RuleType {
     Zero,
 }
 
-/// What a rule predicted in the graph and how much of it was true.
+/// What a rule predicts in the graph, and how much of it is true.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Counts {
     /// Distinct pairs that the body predicts.
@@ -75,20 +75,20 @@ pub struct Counts {
 /// A rule with its counts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ScoredRule {
-    /// What is implied by what.
+    /// The rule.
     pub rule: Rule,
     /// How often it predicts, and how often correctly.
     pub counts: Counts,
 }
 
 impl Rule {
-    /// The cyclic rule `head <= body`, turned round if needed so that its head is forward.
+    /// The cyclic rule `head <= body`, reversed if necessary so that its head is forward.
     pub fn cyclic(head: Link, body: &[Link]) -> Self {
         let rule = Rule { head, body: body.into(), shape: Shape::Cyclic };
         if head.direction() == Direction::Inverse { rule.reversed() } else { rule }
     }
 
-    /// The same cyclic rule asked from its other end; other rules have only one end and stay as they are.
+    /// The same cyclic rule asked from its other end; other rules have only one end and are returned unchanged.
     pub fn reversed(&self) -> Self {
         match self.shape {
             Shape::Cyclic => Rule {
@@ -112,7 +112,7 @@ impl Rule {
     /// The relation of the head.
     ///
     /// # Panics
-    /// If the head is a reserved link, which no miner and no parser makes.
+    /// If the head is a reserved link, which no miner or parser produces.
     pub fn relation(&self) -> RelationId {
         self.head.relation().expect("the head of a rule is a relation, not a reserved link")
     }
@@ -129,7 +129,7 @@ impl Counts {
         Self { predicted, correct, sampled: false }
     }
 
-    /// `correct / (predicted + unseen)`; 0 where nothing was predicted.
+    /// `correct / (predicted + unseen)`; 0 if nothing was correct.
     pub fn confidence(&self, unseen: f64) -> f64 {
         if self.correct == 0 { 0.0 } else { self.correct as f64 / (self.predicted as f64 + unseen) }
     }

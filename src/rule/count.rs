@@ -1,11 +1,11 @@
-//! Counting what cyclic bodies predict, exactly, for every head at once.
+//! Counts exactly what cyclic bodies predict, for all heads at once.
 //!
-//! A body is walked from each of its sources `x`; the distinct ends `y` are its predictions, and the links of
-//! the graph between `x` and `y` say which heads each prediction is correct for. So one pass over the body
-//! serves every head relation and, by the inverse links, the reversed body as well. Bodies that differ in
-//! their last link only share the walk up to there.
+//! A body is walked from each of its sources `x`; the distinct ends `y` are its predictions, and the links of the
+//! graph between `x` and `y` tell for which heads each prediction is correct. One pass over the body therefore serves
+//! every head relation and, through the inverse links, the reversed body as well. Bodies that differ only in their
+//! last link share the walk up to it.
 //!
-//! Where a body has too many groundings, a random part of its sources is walked and the counts are scaled up:
+//! If a body has too many groundings, only a random part of its sources is walked and the counts are scaled up:
 //! unbiased, and marked as sampled.
 
 use super::Map;
@@ -15,21 +15,21 @@ use super::reach::{Neighbour, Reach};
 use crate::graph::{Direction, EntityId, Link};
 use std::ops::Range;
 
-/// The steps after which the groundings from one source are too many. Only bodies of four or more links reach it; they
-/// are then not counted at all. Chosen by hand.
+/// The number of steps after which one source has too many groundings. Only bodies of four or more links reach it;
+/// they are then not counted at all. Chosen by hand.
 const STEPS_FROM_ONE_SOURCE: u64 = 10_000_000;
 
-/// With more links than this, those that agree with a body are few among them and are kept in a table.
+/// With more links than this, those correct for a body are few among them and are kept in a hash table.
 const DENSE_LINKS: usize = 1 << 12;
 
-/// Steps after which the clock is looked at: some milliseconds of work.
+/// Steps between two looks at the clock: some milliseconds of work.
 const STEPS_BETWEEN_LOOKS: usize = 1 << 17;
 
-/// How often each link was right.
+/// How often each link was correct.
 pub(super) enum Correct {
-    /// One count a link.
+    /// One count per link.
     Dense(Vec<u32>),
-    /// Only the links that were right at all.
+    /// Only the links that were correct at least once.
     Sparse(Map<Link, u32>),
 }
 
@@ -46,7 +46,7 @@ impl Correct {
         }
     }
 
-    /// How often `link` was right.
+    /// How often `link` was correct.
     pub fn of(&self, link: Link) -> u32 {
         match self {
             Self::Dense(counts) => counts[link.index()],
@@ -54,7 +54,7 @@ impl Correct {
         }
     }
 
-    /// The links that were right at all, ascending, and how often.
+    /// The links that were correct at least once, ascending, and how often.
     pub fn all(&self) -> Vec<(Link, u32)> {
         match self {
             Self::Dense(counts) => {
@@ -70,7 +70,7 @@ impl Correct {
     }
 }
 
-/// Looks at the clock now and then, by the work done in between.
+/// Looks at the clock from time to time, measured by the work done in between.
 struct Patience<'a> {
     over: &'a dyn Fn() -> bool,
     steps: usize,
@@ -78,7 +78,7 @@ struct Patience<'a> {
 }
 
 impl Patience<'_> {
-    /// Whether it is time to stop, so many steps after the last question.
+    /// Whether it is time to stop; `steps` is the work since the last call.
     #[inline]
     fn ends(&mut self, steps: usize) -> bool {
         self.steps = self.steps.saturating_add(steps);
@@ -94,9 +94,9 @@ impl Patience<'_> {
 pub(super) struct Tally {
     /// The last link of the body.
     pub last: Link,
-    /// How many distinct pairs it joins.
+    /// How many distinct pairs it predicts.
     pub predicted: u64,
-    /// How many of those pairs each link joins too.
+    /// How many of those pairs each link also joins.
     pub correct: Correct,
 }
 
@@ -109,12 +109,12 @@ pub(super) enum Lasts<'a> {
     These(&'a [Link]),
 }
 
-/// Neighbouring sources that stay together, where there are enough: walks from them meet in the caches.
+/// How many neighbouring sources stay together, if there are enough: walks from them share caches.
 const TOGETHER: usize = 16;
-/// But of every piece at least so many blocks, if there are enough sources: what sources cost differs.
+/// Every piece has at least this many blocks, if there are enough sources: the costs of sources differ.
 const BLOCKS: usize = 32;
 
-/// One of some pieces into which the sources are cut, from 0.
+/// One of several pieces into which the sources are divided, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub index: u64,
@@ -125,7 +125,7 @@ impl Piece {
     /// All sources.
     pub const WHOLE: Piece = Piece { index: 0, count: 1 };
 
-    /// Its places among `all`: blocks, dealt in turn.
+    /// Its ranges within `all`: blocks, dealt round-robin.
     fn places(self, all: usize) -> impl Iterator<Item = Range<usize>> {
         let (index, count) = (self.index as usize, self.count as usize);
         let block = if count == 1 { all.max(1) } else { (all / (count * BLOCKS)).clamp(1, TOGETHER) };
@@ -134,7 +134,7 @@ impl Piece {
     }
 }
 
-/// SplitMix64's finaliser: bits that say nothing about the neighbours of the source.
+/// SplitMix64's finaliser: bits that are independent of neighbouring sources.
 fn mixed(seed: u64, source: EntityId) -> u64 {
     let mut bits = seed ^ (u64::from(source.0) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -142,10 +142,10 @@ fn mixed(seed: u64, source: EntityId) -> u64 {
     bits ^ (bits >> 31)
 }
 
-/// Which sources are walked: all, or a random part of them, or a piece of either.
+/// Which sources are walked: all, a random part, or a piece of either.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Part {
-    /// From 0 to 1.
+    /// The share of sources walked, from 0 to 1.
     pub share: f64,
     pub seed: u64,
     pub piece: Piece,
@@ -155,7 +155,7 @@ impl Part {
     /// All sources.
     pub const WHOLE: Part = Part { share: 1.0, seed: 0, piece: Piece::WHOLE };
 
-    /// Those of `sources` that are walked.
+    /// The members of `sources` that are walked.
     fn of(self, sources: &[EntityId]) -> impl Iterator<Item = EntityId> {
         let all = self.share >= 1.0;
         let drawn =
@@ -176,7 +176,7 @@ pub(super) struct Scratch {
     frontier: Frontier,
     /// For the last links of the current prefix: the index of their tally, plus one.
     slots: Vec<u32>,
-    /// Places of the frontier by last link, while all last links are counted.
+    /// Indices into the frontier by last link, while all last links are counted.
     buckets: Vec<Vec<u32>>,
     given_up: bool,
 }
@@ -316,7 +316,7 @@ impl Scratch {
         for last in touched {
             let mut bucket = std::mem::take(&mut self.buckets[last.index()]);
             if patience.ends(bucket.len()) {
-                // What is left in the buckets must not be counted for the next source.
+                // Remaining entries must not be counted for the next source.
                 bucket.clear();
             }
             let slot = Self::tally(&mut self.slots, tallies, last);
@@ -385,7 +385,7 @@ impl Neighbours {
     }
 }
 
-/// What makes a rule worth keeping.
+/// The thresholds for keeping a rule.
 #[derive(Clone, Debug)]
 pub(super) struct Worth {
     pub support: u64,
@@ -401,7 +401,7 @@ impl Worth {
         counts.correct >= self.support && counts.confidence(self.unseen) >= self.confidence
     }
 
-    /// The rules that a counted body makes.
+    /// Appends the rules of a counted body.
     pub fn rules(&self, prefix: &[Link], tally: &Tally, part: Part, out: &mut Vec<ScoredRule>) {
         let body: Vec<Link> = prefix.iter().copied().chain([tally.last]).collect();
         let turned = reversed_path(&body);

@@ -17,20 +17,20 @@ use std::path::Path;
 
 /// Lines that a thread reads at a time.
 const BLOCK: usize = 4096;
-/// How much of a file is in memory at once, as long as its lines end.
+/// How much of a file is in memory at once, unless a line is longer.
 const PIECE: usize = 32 << 20;
-/// A line is not longer than a line of facts may be.
+/// The longest line, the same as for lines of facts.
 const LONGEST_LINE: usize = 16 << 20;
 const TOO_LONG: &str = "expected a rule, found a line of more than 16 MB";
 
-/// Where lines stand: the file, and how many lines stand before them.
+/// The position of some lines: the file, and how many lines precede them.
 struct Place<'a> {
     path: &'a Path,
     lines: usize,
 }
 
 impl Place<'_> {
-    /// What is wrong with one of the lines, counted from 0.
+    /// An error in one of the lines, counted from 0.
     fn malformed(&self, line: usize, column: usize, message: String) -> RuleError {
         RuleError::Malformed { path: self.path.to_owned(), line: self.lines + line + 1, column, message }
     }
@@ -44,15 +44,16 @@ pub struct RuleFile {
     /// How many lines were AnyBURL's rules about entities related to themselves (`me_myself_i`), which do not
     /// predict other entities and were left out.
     pub reflexive: usize,
-    /// How many rules name an entity or a relation that the data lacks, and were left out: they predict nothing there.
+    /// How many rules name an entity or a relation that the data lacks, and were left out: they predict nothing in
+    /// it.
     pub unknown: usize,
-    /// Where the first of them stands and what it names.
+    /// The position of the first of them, and what it names.
     pub first_unknown: Option<String>,
 }
 
 impl RuleFile {
-    /// Reads a rule file, plain or compressed (`.gz`, `.zst`). Rules that name what the data lacks are left out and
-    /// counted.
+    /// Reads a rule file, plain or compressed (`.gz`, `.zst`). Rules that name entities or relations the data lacks
+    /// are left out and counted.
     ///
     /// # Errors
     /// If the file cannot be read or a line is malformed; the message names file, line and column.
@@ -63,7 +64,7 @@ impl RuleFile {
         Self::read_from(&mut source, path, names)
     }
 
-    /// Reads the plain rules that `source` gives; `path` is the file's name in messages.
+    /// Reads uncompressed rules from `source`; `path` is the file's name in messages.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -74,7 +75,7 @@ impl RuleFile {
         loop {
             let had = bytes.len();
             let read = (&mut *source).take(PIECE as u64).read_to_end(&mut bytes).map_err(unreadable)?;
-            // All lines that are whole; at the end of the file the last is.
+            // All complete lines; at the end of the file the last line is complete too.
             let end = if read == 0 { Some(had) } else { memchr::memrchr(b'\n', &bytes).map(|at| at + 1) };
             let place = Place { path, lines };
             match end {
@@ -99,7 +100,7 @@ impl RuleFile {
         Ok(whole)
     }
 
-    /// Adds the lines of `bytes`; how many there are.
+    /// Adds the lines of `bytes`. Returns how many there are.
     fn add_bytes(
         &mut self,
         bytes: &[u8],
@@ -111,7 +112,7 @@ impl RuleFile {
             Err(error) => {
                 let valid = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
                 let line_at = valid.rfind('\n').map_or(0, |at| at + 1);
-                // What is wrong further up is said first.
+                // An error in an earlier line is reported first.
                 let lines = self.add_text(&valid[..line_at], place, known)?;
                 let message = format!("expected UTF-8 text, found the byte 0x{:02x}", bytes[valid.len()]);
                 Err(place.malformed(lines, valid[line_at..].chars().count() + 1, message))
@@ -119,7 +120,7 @@ impl RuleFile {
         }
     }
 
-    /// Adds the lines of `text`; how many there are.
+    /// Adds the lines of `text`. Returns how many there are.
     fn add_text(
         &mut self,
         text: &str,
@@ -186,7 +187,7 @@ impl RuleFile {
         }
         let rule_at = confidence_at + confidence.len() + 1;
         let parsed = text::parse(rule, known).map_err(|wrong| {
-            // What has not even the form of a rule is no rule about something unknown.
+            // Text without the form of a rule does not count as a rule about something unknown.
             let unknown = wrong.unknown && rule.contains(text::IMPLIED_BY);
             Malformed { at: wrong.at + rule_at, unknown, ..wrong }
         })?;
@@ -229,7 +230,7 @@ pub fn write_lines(out: &mut dyn Write, rules: &[ScoredRule], names: &Names) -> 
     Ok(())
 }
 
-/// Appends the line of the rule with this text, without its end, to `line`.
+/// Appends the line of the rule with this text to `line`, without a line break.
 pub(super) fn rule_line(counts: &Counts, text: &str, line: &mut String) {
     use std::fmt::Write;
     let Counts { predicted, correct, sampled } = *counts;
@@ -252,7 +253,7 @@ pub fn rule_text(rule: &super::Rule, names: &Names) -> String {
 /// The rule that [`rule_text`] writes as `text`.
 ///
 /// # Errors
-/// If it is no rule over `names`: what is wrong with it, and from which byte on.
+/// If it is not a rule over `names`: what is wrong with it, and at which byte.
 pub fn parse_rule(text: &str, names: &Names) -> Result<super::Rule, String> {
     match text::parse(text, &Vocabularies::new(names)) {
         Ok(Parsed::Rule(rule)) => Ok(rule),
@@ -261,7 +262,7 @@ pub fn parse_rule(text: &str, names: &Names) -> Result<super::Rule, String> {
     }
 }
 
-/// The text of a rule for a person, with relations by their labels and entities called as `entity` calls them.
+/// The text of a rule for people, with the labels of relations and with `entity` naming the entities.
 pub fn rule_calling(rule: &super::Rule, names: &Names, entity: impl Fn(EntityId) -> String) -> String {
     let mut text = String::new();
     text::write_calling(rule, names, entity, &mut text);

@@ -1,17 +1,17 @@
-//! The entities at the end of a path of links, under object identity or without it.
+//! The entities at the end of a path of links, with or without object identity.
 //!
-//! Object identity: all entities on a path are distinct. Edges from an entity to itself are not in [`Reach`],
-//! so what remains to be checked are entities two or more steps apart. A frontier is exact for one further
-//! step: an entity `y` can follow `b` if some path to `b` does not pass through `y`, that is, if `y` is not in
-//! the intersection of all those paths. Each entity of the frontier carries that intersection (`blocked`).
+//! Object identity: all entities on a path are distinct. Edges from an entity to itself are not in [`Reach`], so only
+//! entities two or more steps apart remain to be checked. A frontier is exact for one further step: an entity `y` can
+//! follow `b` if some path to `b` does not pass through `y`, that is, if `y` is not in the intersection of all paths
+//! to `b`. Each entity of the frontier carries that intersection (`blocked`).
 
 use super::reach::Reach;
 use crate::graph::{EntityId, Link};
 
-/// A place in `blocked` that blocks nothing.
+/// An entry of `blocked` that blocks nothing.
 const NOBODY: EntityId = EntityId(u32::MAX);
 
-/// Steps of a walk after which the clock is looked at.
+/// Steps of a walk between two looks at the clock.
 const STEPS_BETWEEN_LOOKS: u64 = 1 << 20;
 
 /// Marks over all entities that are cleared by changing the epoch.
@@ -45,12 +45,12 @@ impl Marks {
     }
 }
 
-/// Where a path leads from one entity.
+/// The entities that a path reaches from one entity.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Frontier {
     source: EntityId,
     nodes: Vec<EntityId>,
-    /// `width` entities for each node that lie on every path to it, the source aside.
+    /// For each node, `width` entities that lie on every path to it, except the source.
     blocked: Vec<EntityId>,
     width: usize,
 }
@@ -83,7 +83,7 @@ impl Frontier {
                         self.nodes.push(node);
                         self.blocked.push(middle);
                     }
-                    // Each middle comes once, so this is another way to the node.
+                    // Each middle entity comes once, so this is another path to the node.
                     Some(place) => self.blocked[place] = NOBODY,
                 }
             }
@@ -162,7 +162,7 @@ impl Frontier {
         self.nodes.is_empty()
     }
 
-    /// Whether a step from the `place`-th node may end in `target`.
+    /// Whether a step from the node at index `place` may end in `target`.
     #[inline]
     pub fn allows(&self, place: usize, target: EntityId, distinct: bool) -> bool {
         let blocked = &self.blocked[place * self.width..(place + 1) * self.width];
@@ -187,12 +187,12 @@ impl Frontier {
 pub(super) struct Places<'w> {
     marks: Marks,
     places: Vec<u32>,
-    /// Steps of the last walk of three or more links, and how many are allowed.
+    /// Steps of the last walk of three or more links, and the limit.
     steps: u64,
     limit: u64,
-    /// Steps of all walks of two or more links since somebody asked.
+    /// Steps of all walks of two or more links since the last [`take_work`](Self::take_work).
     work: u64,
-    /// Asked now and then on a walk of three or more links.
+    /// Polled from time to time during a walk of three or more links; true ends the walk.
     over: &'w (dyn Fn() -> bool + Sync),
 }
 
@@ -202,13 +202,13 @@ impl<'w> Places<'w> {
         Self::watched(entities, &|| false)
     }
 
-    /// The same, but walks of three or more links are given up once `over` says so.
+    /// The same, but walks of three or more links are given up once `over` returns true.
     pub fn watched(entities: usize, over: &'w (dyn Fn() -> bool + Sync)) -> Self {
         let (marks, places) = (Marks::new(entities), vec![0; entities]);
         Self { marks, places, steps: 0, limit: u64::MAX, work: 0, over }
     }
 
-    /// The same memory, watched by another.
+    /// The same memory with another `over`.
     pub fn watched_by<'v>(self, over: &'v (dyn Fn() -> bool + Sync)) -> Places<'v> {
         let Places { marks, places, limit, work, .. } = self;
         Places { marks, places, steps: 0, limit, work, over }
@@ -220,17 +220,17 @@ impl<'w> Places<'w> {
         Self { limit, ..Self::new(entities) }
     }
 
-    /// Whether whoever watches says that it is over.
+    /// Whether `over` returns true.
     pub fn is_over(&self) -> bool {
         (self.over)()
     }
 
-    /// Whether the last such walk was given up, so that its frontier is not complete.
+    /// Whether the last walk of three or more links was given up, so that its frontier is incomplete.
     pub fn has_given_up(&self) -> bool {
         self.steps > self.limit || self.steps == u64::MAX
     }
 
-    /// How many steps were walked since this was asked last, about: what a walk has cost.
+    /// About how many steps were walked since the last call: the cost of the walks.
     pub fn take_work(&mut self) -> usize {
         std::mem::take(&mut self.work) as usize
     }

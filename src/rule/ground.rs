@@ -4,7 +4,7 @@ use crate::graph::{EntityId, Link};
 
 /// Looks for entities along links.
 pub struct Grounding<F> {
-    /// Where a link leads from an entity, ascending.
+    /// The targets of a link from an entity, ascending.
     pub targets: F,
     /// Whether all entities have to be different.
     pub distinct: bool,
@@ -15,7 +15,7 @@ pub struct Grounding<F> {
 }
 
 impl<'g, F: Fn(EntityId, Link) -> &'g [EntityId]> Grounding<F> {
-    /// The entities along `path` from `start` to `end`, or to anywhere if there is no end, both among them; none if
+    /// The entities along `path` from `start` to `end`, or to anywhere if there is no end, including both; `None` if
     /// there is no path, or none was found within the limit.
     pub fn find(&mut self, start: EntityId, path: &[Link], end: Option<EntityId>) -> Option<Vec<EntityId>> {
         let mut found = None;
@@ -26,7 +26,7 @@ impl<'g, F: Fn(EntityId, Link) -> &'g [EntityId]> Grounding<F> {
         found
     }
 
-    /// Shows `visit` the entities along every way from `start` to `end`, until it has seen enough and says `false`, or
+    /// Calls `visit` with the entities along every path from `start` to `end`, until it returns `false` or
     /// [`tries`](Self::tries) are used up.
     pub fn each(
         &mut self,
@@ -38,7 +38,7 @@ impl<'g, F: Fn(EntityId, Link) -> &'g [EntityId]> Grounding<F> {
         self.go_on(&mut vec![start], path, end, visit);
     }
 
-    /// Follows `path` from the end of `trail`, which is afterwards as before; `false` if nothing more is wanted.
+    /// Follows `path` from the end of `trail`, which is restored afterwards; `false` if no more paths are wanted.
     fn go_on(
         &mut self,
         trail: &mut Vec<EntityId>,
@@ -105,11 +105,11 @@ mod tests {
         let path = [up, parent, up];
         assert_eq!(find(&path, Some(4), true, 100), Some(vec![0, 1, 2, 4]));
         assert_eq!(find(&path, None, true, 100), Some(vec![0, 1, 2, 4]));
-        // The only ways back to 1 pass through it before.
+        // The only paths to 1 pass through it earlier.
         assert_eq!(find(&path, Some(1), true, 100), None);
         assert_eq!(find(&path, Some(1), false, 100), Some(vec![0, 1, 0, 1]));
         assert_eq!(find(&[up, parent], Some(0), true, 100), None);
-        // 1, 0 (where it began), 2, 4.
+        // The entities tried: 1, 0 (the start), 2, 4.
         assert_eq!(find(&path, Some(4), true, 3), None);
         assert_eq!(find(&path, Some(4), true, 4), Some(vec![0, 1, 2, 4]));
         let mut all = Vec::new();

@@ -1,8 +1,8 @@
-//! The graph as the miner walks it, with the list of what is to be counted, in a file that is mapped.
+//! The graph as the miner walks it, and the list of what to count, in a mapped file.
 //!
-//! Reading data, indexing it and listing the work takes a process longer than counting a small part of it. Processes that
-//! share the counting make this once; then each begins at once, and those of one machine share the memory. The file
-//! belongs to one work: data, settings and version are noted in it.
+//! Reading data, indexing it and listing the work takes a process longer than counting a small part of it. Processes
+//! that share the counting build this file once. Each can then start immediately, and those on one machine share the
+//! memory. The file belongs to one job: it records data, settings and version.
 
 use super::mine::{MineOptions, MinedShard, TaskList, mine_indexed};
 use super::reach::Reach;
@@ -18,17 +18,17 @@ use std::sync::Arc;
 #[derive(Serialize, Deserialize)]
 struct About {
     version: String,
-    /// What the files of the data were, as [`stamp`](crate::graph::stamp) has it.
+    /// The fingerprint of the data files, as [`stamp`](crate::graph::stamp) computes it.
     source: String,
     /// The checksum of the data.
     data: String,
     relations: Vec<String>,
     options: MineOptions,
-    /// Of the bodies whose prefixes are listed.
+    /// The lengths of the bodies whose prefixes are listed.
     lengths: Vec<usize>,
 }
 
-/// An index, mapped.
+/// A mapped index.
 pub struct MiningIndex {
     path: PathBuf,
     about: About,
@@ -38,11 +38,11 @@ pub struct MiningIndex {
 }
 
 impl MiningIndex {
-    /// Indexes `graph` for what `options` ask for, into the file at `path`; false if the user interrupts. `source` and
-    /// `data` tell which data it is of.
+    /// Indexes `graph` for `options` into the file at `path`; false if the user interrupts. `source` and `data`
+    /// identify the data.
     ///
     /// # Errors
-    /// If the options make no sense or depend on the clock, or the file cannot be written.
+    /// If the options are not valid or depend on the clock, or the file cannot be written.
     pub fn write(
         path: &Path,
         [source, data]: [&str; 2],
@@ -74,10 +74,10 @@ impl MiningIndex {
         Ok(true)
     }
 
-    /// Maps the index at `path`, which is to be of the data that `source` tells; of any, if there is none.
+    /// Maps the index at `path` and checks that it belongs to the data `source`; to any data if `source` is `None`.
     ///
     /// # Errors
-    /// If it cannot be read, is damaged, or of another version or other data.
+    /// If it cannot be read, is damaged, or belongs to another version or other data.
     pub fn open(path: &Path, source: Option<&str>) -> Result<Self, RuleError> {
         let mut file = ArrayReader::open(path)?;
         let about: About = file.about()?;
@@ -107,7 +107,7 @@ impl MiningIndex {
     /// Checks that it was made for these options.
     ///
     /// # Errors
-    /// If it was not; the message names one that differs.
+    /// If it was not; the message names an option that differs.
     pub fn expect(&self, options: &MineOptions) -> Result<(), RuleError> {
         let value = |options| serde_json::to_value(options).expect("options are plain data");
         match difference(&value(&self.about.options), &value(options), "") {
@@ -119,12 +119,12 @@ impl MiningIndex {
         }
     }
 
-    /// The names of relations, and those of entities where rules may have constants.
+    /// The names of relations, and those of entities if rules may have constants.
     pub fn names(&self) -> &Names {
         &self.names
     }
 
-    /// What it was made for.
+    /// The options it was made for.
     pub fn options(&self) -> &MineOptions {
         &self.about.options
     }
@@ -134,16 +134,16 @@ impl MiningIndex {
         &self.about.data
     }
 
-    /// As [`mine_shard`](super::mine_shard) of the graph and the options that it was made for.
+    /// As [`mine_shard`](super::mine_shard), with the graph and the options of this index.
     ///
     /// # Errors
-    /// None that making it did not have.
+    /// Only those that would have occurred when the index was made.
     pub fn mine_shard(&self, shard: Shard, progress: &dyn Progress) -> Result<MinedShard, RuleError> {
         mine_indexed(&self.reach, &self.lists, &self.about.options, shard, progress)
     }
 }
 
-/// The names of entities, one after another, and where each ends; nothing where no rule has a constant.
+/// The names of entities, one after another, and where each ends; empty if no rule can have a constant.
 fn entity_names(names: &Names, options: &MineOptions) -> (String, Vec<u64>) {
     let (mut text, mut ends) = (String::new(), Vec::new());
     if options.types.iter().any(|&of| of != RuleType::Cyclic) {

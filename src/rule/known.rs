@@ -1,8 +1,8 @@
-//! Confidence under the partial completeness assumption (PCA): where nothing of a relation is known of an entity, its
+//! Confidence under the partial completeness assumption (PCA): if no fact of a relation is known for an entity, its
 //! missing facts say nothing, so predictions about it count neither for nor against a rule.
 //!
-//! Which predictions are about such entities is a share, and it is estimated from some of the entities that a body starts
-//! from, where there are many: a sum over all of them would cost as much as mining.
+//! The share of predictions about entities with known facts is estimated from a sample of the entities that a body
+//! starts from if there are many: a sum over all of them would cost as much as mining.
 
 use super::Map;
 use super::clause::{Counts, Rule, RuleType, ScoredRule, Shape, sort_by_confidence};
@@ -14,26 +14,26 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The entities that a share is estimated from, about. Its standard error is 3 % at most.
+/// About how many entities a share is estimated from. The standard error is at most 3 %.
 const SOURCES: usize = 256;
-/// The steps after which the paths from one entity are too many; the share of such a body is taken to be 1.
+/// The number of steps after which one entity has too many paths; the share of such a body is taken to be 1.
 const STEPS: u64 = 1_000_000;
 
 /// Which of a rule's predictions its confidence counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
-    /// All.
+    /// All predictions.
     #[default]
     Standard,
-    /// Those about entities of which the relation is known at all (PCA).
+    /// Those about entities for which the relation is known at all (PCA).
     Pca,
     /// Whichever of the two ranks the validation split better.
     Validation,
 }
 
-/// `rules` with only those predictions counted that are about entities of which `graph` knows the relation (PCA), in
-/// their new order. None once `over` says so.
+/// `rules` counting only predictions about entities for which `graph` knows the relation (PCA), in their new order.
+/// `None` once `over` returns true.
 pub fn over_known(
     graph: &Arc<Graph>,
     rules: &[ScoredRule],
@@ -63,7 +63,7 @@ pub fn over_known(
     (!over()).then_some(known)
 }
 
-/// Rules whose shares are found together: cyclic ones that begin alike, others with the same body.
+/// Rules whose shares are computed together: cyclic rules with the same prefix, others with the same body.
 fn group_of(rule: &Rule) -> (RuleType, usize, &[Link], Option<EntityId>) {
     match (rule.shape, &*rule.body) {
         (Shape::Cyclic, [prefix @ .., _]) if !prefix.is_empty() => {
@@ -74,12 +74,12 @@ fn group_of(rule: &Rule) -> (RuleType, usize, &[Link], Option<EntityId>) {
     }
 }
 
-/// Whether anything is known of `entity` by `link`, be it a link to itself, of which [`Reach`] says nothing.
+/// Whether `entity` has any fact with `link`, including a link to itself, which [`Reach`] leaves out.
 fn is_known(reach: &Reach, link: Link, entity: EntityId) -> bool {
     !reach.graph().targets(entity, link).is_empty()
 }
 
-/// How one thread finds shares.
+/// The state of one thread that computes shares.
 struct Shares<'a> {
     frontier: Frontier,
     places: Places<'static>,
@@ -87,7 +87,7 @@ struct Shares<'a> {
     over: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// Predictions about entities of which the relation is known, and all.
+/// The number of predictions about entities for which the relation is known, and of all predictions.
 #[derive(Clone, Copy, Default)]
 struct Share {
     known: u64,
@@ -95,7 +95,7 @@ struct Share {
 }
 
 impl Share {
-    /// The counts of a rule if this is the share of its predictions that counts. What is correct is known.
+    /// The counts of a rule if this share of its predictions counts. Correct predictions always count.
     fn of(self, Counts { predicted, correct, sampled }: Counts, estimated: bool) -> Counts {
         if self.all == 0 || self.known == self.all {
             return Counts { predicted, correct, sampled };
@@ -107,10 +107,11 @@ impl Share {
 }
 
 impl Shares<'_> {
-    /// The counts of a group of rules, by their places.
+    /// The counts of a group of rules, by their indices.
     fn counts(&mut self, reach: &Reach, rules: &[ScoredRule], group: &[usize]) -> Vec<(usize, Counts)> {
         let (of, _, _, end) = group_of(&rules[group[0]].rule);
-        // A rule without a body predicts for all entities of which its relation is known, and for no other.
+        // A rule without a body predicts exactly for the entities for which its relation is known, so its counts do
+        // not change.
         let Some((&last, prefix)) = rules[group[0]].rule.body.split_last() else { return Vec::new() };
         if of == RuleType::Cyclic {
             return self.cyclic(reach, rules, group, prefix);
@@ -179,7 +180,7 @@ mod tests {
     use crate::rule::{MineOptions, MiningBudget, UNSEEN, count_rules, mine};
     use proptest::prelude::*;
 
-    /// The predictions of a rule about entities of which its relation is known, one by one.
+    /// The number of predictions of a rule about entities for which its relation is known, found one by one.
     fn naive(graph: &Arc<Graph>, rule: &Rule) -> u64 {
         let known = |x: EntityId| graph.edges(x).iter().any(|edge| edge.link == rule.head);
         let entities = || (0..graph.entities() as u32).map(EntityId);
@@ -193,7 +194,7 @@ mod tests {
         }
     }
 
-    /// Whether a path by `links` goes on from the trail to `end` without coming to an entity twice.
+    /// Whether a path by `links` leads from the trail to `end` without visiting an entity twice.
     fn trails(graph: &Graph, links: &[Link], trail: &mut Vec<EntityId>, end: Option<EntityId>) -> bool {
         let here = trail[trail.len() - 1];
         let Some((&link, rest)) = links.split_first() else { return end.is_none_or(|end| end == here) };
@@ -240,7 +241,7 @@ mod tests {
 
     #[test]
     fn missing_facts_about_the_unknown_do_not_count_against_a_rule_with_constants() {
-        // Of 40 who live in c (4), 10 are known to be of some faith, all of the same (5); another 10 live elsewhere.
+        // Of 40 people who live in c (4), the faith of 10 is known, the same for all (5); another 10 live elsewhere.
         let lives = (10..50).map(|person| triple(person, 0, 4));
         let faith = (10..20).chain(50..60).map(|person| triple(person, 1, 5));
         let graph = Arc::new(Graph::new(60, 2, &lives.chain(faith).collect::<Vec<_>>()));

@@ -4,7 +4,7 @@
 //! and counts what they predict; [`RuleFile`] reads and writes AnyBURL's format; [`RuleReasoner`] answers
 //! queries by rules alone.
 //!
-//! The room knows the graph, and of evaluation only the trait that reasoners share. It never sees a test split.
+//! The room knows the graph, and of evaluation only the trait that reasoners implement. It never sees a test split.
 
 mod apply;
 mod carry;
@@ -38,7 +38,8 @@ pub use shard::{RuleCounts, RuleShardSettings, merge_rule_shards, write_rule_sha
 use crate::settings::WrongValue;
 use std::path::PathBuf;
 
-/// A map whose order depends on nothing but what was put in, so that the same seed gives the same result.
+/// A map whose iteration order depends only on its contents and their insertion, so that the same seed gives the same
+/// result.
 type Map<K, V> = hashbrown::HashMap<K, V, foldhash::fast::FixedState>;
 
 /// What can go wrong with rules.
@@ -72,21 +73,21 @@ pub enum RuleError {
         /// What is wrong there.
         message: String,
     },
-    /// An option that makes no sense.
+    /// An invalid option.
     #[error(transparent)]
     Option(#[from] WrongValue),
-    /// An index that is not of this work.
+    /// An index that belongs to another job.
     #[error("{}: {what}; remove it, or name another file", path.display())]
     Index {
         /// Which file.
         path: PathBuf,
-        /// In what it differs.
+        /// What differs.
         what: String,
     },
     /// An index that cannot be read or written.
     #[error(transparent)]
     Graph(#[from] crate::graph::GraphError),
-    /// Parts of mining.
+    /// An error with the parts of a mining job.
     #[error(transparent)]
     Shard(#[from] crate::shard::ShardError),
 }

@@ -1,9 +1,9 @@
 //! Where a link leads from an entity, answered in a few instructions.
 //!
-//! The graph's own index answers by binary search; counting and applying rules ask hundreds of millions of
-//! times. Here every link has a bitmap over the entities with running ranks, so that a miss (the common case)
-//! costs one load and a hit three. Where the bitmaps would not fit, binary search over the sources remains.
-//! Under object identity an edge from an entity to itself grounds nothing, so such edges are left out.
+//! The graph's own index uses binary search, but counting and applying rules ask hundreds of millions of times. Here
+//! every link has a bitmap over the entities with running ranks, so that a miss (the common case) costs one load and
+//! a hit three. If the bitmaps would not fit into memory, binary search over the sources is used. Under object
+//! identity an edge from an entity to itself grounds nothing, so such edges are left out.
 
 use super::ground::Grounding;
 use crate::graph::{Array, ArrayReader, ArrayWriter, EntityId, Graph, GraphError, Link};
@@ -15,20 +15,20 @@ use std::sync::Arc;
 /// Bitmaps larger than this are not built.
 const BITMAP_BYTES: usize = 256 << 20;
 
-/// Entities or links that are indexed before the clock is looked at again.
+/// Entities or links indexed between two looks at the clock.
 const BETWEEN_LOOKS: u32 = 1024;
 
-/// Sixty-four entities of one link: which of them have it, and the row of the first that does.
+/// Sixty-four entities of one link: which of them have the link, and the row of the first one.
 #[derive(Clone, Copy, Default, Pod, Zeroable)]
 #[repr(C)]
 struct Block {
     present: u64,
     row: u32,
-    /// So that all bytes of a block are written.
+    /// Explicit padding, so that all bytes of a block are initialised.
     rest: u32,
 }
 
-/// An edge, ordered by where it leads.
+/// An edge, ordered by target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Neighbour {
@@ -64,12 +64,12 @@ struct Rows {
 }
 
 impl Reach {
-    /// Indexes `graph`; `distinct` says that variables bind distinct entities (object identity).
+    /// Indexes `graph`; `distinct` means that variables bind distinct entities (object identity).
     pub fn new(graph: &Arc<Graph>, distinct: bool) -> Self {
         Self::unless(graph, distinct, &|| false).expect("nobody stops it")
     }
 
-    /// The same; none once `over` says so.
+    /// The same; `None` once `over` returns true.
     pub fn unless(graph: &Arc<Graph>, distinct: bool, over: &dyn Fn() -> bool) -> Option<Self> {
         let stride = graph.entities().div_ceil(64);
         let (neighbour_starts, neighbours) = neighbours_of(graph, distinct, over)?;
@@ -88,7 +88,7 @@ impl Reach {
         })
     }
 
-    /// Adds its arrays, those of the graph first, to a file.
+    /// Adds the arrays to a file, those of the graph first.
     pub fn write<'a>(&'a self, out: &mut ArrayWriter<'a>) {
         self.graph.write(out);
         out.add(&self.blocks);
@@ -100,7 +100,7 @@ impl Reach {
         out.add(&self.neighbours);
     }
 
-    /// What was [written](Self::write).
+    /// Reads the arrays that were [written](Self::write).
     pub fn mapped(relations: usize, distinct: bool, file: &mut ArrayReader) -> Result<Self, GraphError> {
         let graph = Arc::new(Graph::mapped(relations, file)?);
         let stride = graph.entities().div_ceil(64);
@@ -122,7 +122,7 @@ impl Reach {
         if reach.fits() { Ok(reach) } else { Err(file.damaged("rows without targets")) }
     }
 
-    /// Whether the arrays are as long as they have to be.
+    /// Whether the arrays have the right lengths.
     fn fits(&self) -> bool {
         let (links, entities) = (self.graph.links(), self.graph.entities());
         let last = |ends: &[u32]| ends.last().map(|&end| end as usize);
@@ -158,7 +158,7 @@ impl Reach {
         (block.present >> bit & 1 == 1).then(|| (block.row + before.count_ones()) as usize)
     }
 
-    /// Where `link` leads from `source`, ascending.
+    /// The targets of `link` from `source`, ascending.
     #[inline]
     pub fn targets(&self, link: Link, source: EntityId) -> &[EntityId] {
         match self.row(link, source) {
@@ -185,7 +185,7 @@ impl Reach {
         &self.neighbours[self.neighbour_starts[place] as usize..self.neighbour_starts[place + 1] as usize]
     }
 
-    /// A random entity, drawn as often as it has edges; none if there is no edge.
+    /// A random entity, with probability proportional to its number of edges; `None` if there are no edges.
     pub fn random_source(&self, random: &mut ChaCha8Rng) -> Option<EntityId> {
         if self.neighbours.is_empty() {
             return None;
@@ -195,8 +195,8 @@ impl Reach {
         Some(EntityId(after as u32 - 1))
     }
 
-    /// Whether the body of a rule about `constant` holds for `source`: a path to `end`, or anywhere, on which no variable
-    /// binds the constant. `body` is known to hold if the constant may be bound.
+    /// Whether the body of a rule about `constant` holds for `source`: whether a path leads to `end`, or anywhere, on
+    /// which no variable binds the constant. `body` is known to hold if variables may bind it.
     pub fn holds_around(
         &self,
         source: EntityId,
@@ -210,7 +210,7 @@ impl Reach {
         match (body, end) {
             ([] | [_], Some(_)) | ([], None) => true,
             (&[only], None) => self.targets(only, source).iter().any(|&target| target != constant),
-            // The usual case: the constant is nowhere near.
+            // The usual case: the constant is not adjacent.
             (&[first, _], Some(_)) if self.targets(first, source).binary_search(&constant).is_err() => true,
             _ => {
                 let targets = |entity, link| self.targets(link, entity);
@@ -247,7 +247,7 @@ impl Reach {
     }
 }
 
-/// For every entity where its edges begin, and the edges of all, ordered by target; none once `over` says so.
+/// Where each entity's edges begin, and all edges, ordered by target; `None` once `over` returns true.
 fn neighbours_of(
     graph: &Graph,
     distinct: bool,

@@ -1,4 +1,4 @@
-//! Exact counts for rules that come from elsewhere.
+//! Exact counts for rules from other sources.
 
 use super::clause::{Counts, Rule, Shape};
 use super::count::{Correct, Lasts, Part, Scratch};
@@ -8,7 +8,7 @@ use crate::graph::{EntityId, Graph, Link, evenly};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// What each of `rules` predicts in `graph` and how much of it is true, counted again and exactly. `distinct` says that
+/// What each of `rules` predicts in `graph` and how much of it is true, recounted exactly. `distinct` means that
 /// variables bind distinct entities (object identity).
 pub fn count_rules(graph: &Arc<Graph>, rules: &[Rule], distinct: bool) -> Vec<Counts> {
     let reach = Reach::new(graph, distinct);
@@ -30,9 +30,9 @@ pub fn count_rules(graph: &Arc<Graph>, rules: &[Rule], distinct: bool) -> Vec<Co
     counts
 }
 
-/// What each of some cyclic rules predicts in `graph` and how much of it is true, estimated from at most `most` of the
-/// entities that its body starts from, evenly spread. Variables may bind the same entity: the entities at the end of a long
-/// path are found step by step then, while there may be billions of ways to walk it without coming to one twice.
+/// What each of some cyclic rules predicts in `graph` and how much of it is true, estimated from at most `most` of
+/// the entities that its body starts from, evenly spread. Variables may bind the same entity: then the ends of a long
+/// path are found step by step, whereas there may be billions of paths that visit no entity twice.
 pub fn estimate_rules(graph: &Arc<Graph>, rules: &[Rule], most: usize) -> Vec<Counts> {
     let reach = Reach::new(graph, false);
     let scratch = || (Frontier::default(), Places::new(graph.entities()));
@@ -59,9 +59,9 @@ pub fn estimate_rules(graph: &Arc<Graph>, rules: &[Rule], most: usize) -> Vec<Co
 struct Counter<'a> {
     reach: &'a Reach,
     body: &'a [Link],
-    /// What the body predicts as a cyclic one, and how much of it every link agrees with.
+    /// The number of pairs the body predicts as a cyclic rule, and how many of them each link joins.
     pairs: Option<(u64, Option<Correct>)>,
-    /// The last end asked for, and the entities that the body leads there from.
+    /// The last end asked for, and the entities from which the body leads there.
     selected: Option<(Option<EntityId>, Vec<EntityId>)>,
 }
 
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(estimate_rules(&graph, &rules, usize::MAX), exact);
         let some = estimate_rules(&graph, &rules, 8);
         assert!(some.iter().all(|counts| counts.sampled) && some != exact);
-        // Half of the entities say much about all.
+        // Half of the entities give a good estimate for all.
         let sums: [fn(&[Counts]) -> u64; 2] = [
             |counts| counts.iter().map(|counts| counts.predicted).sum(),
             |counts| counts.iter().map(|counts| counts.correct).sum(),

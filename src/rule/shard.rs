@@ -1,8 +1,8 @@
-//! Parts of mining as files, and the rule file that they make together.
+//! The parts of a mining job as files, and how they are merged into a rule file.
 //!
-//! A row is a rule as it will stand in the rule file, with the ids by which rules are ordered, or what was counted of a
-//! body that several parts share. Merging reads a row of each part at a time, in the order of rule files; the data is not
-//! needed.
+//! A row is either a rule as it will stand in the rule file, with the ids by which rules are ordered, or the counts
+//! of a body that several parts share. Merging holds one row of each part at a time, in the order of rule files; the
+//! data is not needed.
 
 use super::clause::{Counts, Rule, RuleType, ScoredRule, Shape, sort_by_confidence};
 use super::count::{Correct, Part, Tally, Worth};
@@ -17,23 +17,23 @@ use std::cmp::Reverse;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What parts of mining depend on beside data and seed.
+/// What the parts of a mining job depend on besides data and seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RuleShardSettings {
-    /// What is mined and how.
+    /// What is mined, and how.
     pub options: MineOptions,
-    /// The names of the relations, by which bodies that several parts share are written.
+    /// The names of the relations, for writing bodies that several parts share.
     pub relations: Vec<String>,
 }
 
 /// The rules in a merged file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RuleCounts {
-    /// Paths that close on the head.
+    /// Cyclic rules.
     pub cyclic: usize,
-    /// Paths to a constant or an unbound variable.
+    /// Acyclic rules: paths to a constant or an unbound variable.
     pub acyclic: usize,
-    /// Constants without a body.
+    /// Zero rules: constants without a body.
     pub zero: usize,
 }
 
@@ -46,7 +46,7 @@ impl RuleCounts {
         }
     }
 
-    /// All of them.
+    /// The number of all rules.
     pub fn all(&self) -> usize {
         self.cyclic + self.acyclic + self.zero
     }
@@ -65,7 +65,7 @@ enum Row {
 struct RuleRow {
     head: u32,
     body: Vec<u32>,
-    /// The constants at the ends of head and body, where it has them.
+    /// The constants at the ends of head and body, if it has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     constants: Option<(u32, Option<u32>)>,
     predicted: u64,
@@ -99,13 +99,13 @@ impl RuleRow {
         Counts { predicted: self.predicted, correct: self.correct, sampled: self.sampled }
     }
 
-    /// Smaller keys come first in a rule file. Positive numbers are ordered as their bits are.
+    /// Smaller keys come first in a rule file. Positive floats are ordered like their bits.
     fn key(&self, unseen: f64) -> (Reverse<u64>, Reverse<u64>, Rule) {
         (Reverse(self.counts().confidence(unseen).to_bits()), Reverse(self.correct), self.rule())
     }
 }
 
-/// Writes what a part has mined; how many rows that are.
+/// Writes the result of one part. Returns the number of rows.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -122,7 +122,7 @@ pub fn write_rule_shard(
     Ok(rows?)
 }
 
-/// Writes the rule file that `parts` make together to `out`: to the last byte what one process would have written.
+/// Merges `parts` into the rule file `out`: byte for byte what one process would have written.
 ///
 /// # Errors
 /// If a part is damaged, or a file cannot be read or written.
@@ -170,23 +170,23 @@ pub fn merge_rule_shards(parts: Parts, out: &Path) -> Result<RuleCounts, RuleErr
     }
 }
 
-/// Whether a rule is one of those with constants and a longer body, of which only the best are kept.
+/// Whether a rule has constants and a longer body; only the best of these are kept.
 fn is_long(rule: &Rule) -> bool {
     rule.rule_type() == RuleType::Acyclic && rule.body.len() > 1
 }
 
-/// What rules with constants are about: a link, and the constant if it has one.
+/// The group of a rule with constants: a link, and the constant if it has one.
 type About = (Link, Option<EntityId>);
 
-/// The rules with constants and longer bodies that are kept: so many of every link and constant.
+/// Which rules with constants and longer bodies are kept: a limited number for every link and constant.
 struct Kept {
     counts: Map<About, usize>,
-    /// Where those that add most are kept: what the last of them adds, and how many of those that add as much.
+    /// With [`Keep::Adding`]: the smallest gain that is kept, and how many rules with exactly that gain are kept.
     least: Option<Map<About, (f64, usize)>>,
 }
 
 impl Kept {
-    /// Whether a rule is kept, asked in the order of rule files.
+    /// Whether a rule is kept; must be called in the order of rule files.
     fn keeps(&mut self, rule: &Rule, counts: &Counts, options: &MineOptions) -> bool {
         let group = (rule.head, rule.shape.constant());
         let Some(least) = &mut self.least else {
@@ -240,7 +240,7 @@ fn sum_up(sums: &mut Map<(Vec<u32>, u32), PartialTally>, last: u32, partial: Par
         hashbrown::hash_map::Entry::Occupied(mut place) => {
             let sum = place.get_mut();
             sum.predicted += partial.predicted;
-            // Both are ascending by link; equal links are added up when the sum is complete.
+            // The counts of equal links are added up when the sum is complete.
             sum.correct.extend(partial.correct);
         }
     }
@@ -266,7 +266,7 @@ fn rules_of(sums: Map<(Vec<u32>, u32), PartialTally>, settings: &RuleShardSettin
     rules.iter().map(|scored| RuleRow::new(scored, &names)).collect()
 }
 
-/// For every group what the last one kept of it adds, and how many are kept that add just as much.
+/// For every group, the smallest gain that is kept, and how many rules with exactly that gain are kept.
 fn least_added(
     added: Map<(Link, Option<EntityId>), Vec<f64>>,
     most: usize,
@@ -274,7 +274,7 @@ fn least_added(
     let full = added.into_iter().filter(|(_, adds)| adds.len() > most);
     full.map(|(group, mut adds)| {
         adds.sort_by(|a, b| b.total_cmp(a));
-        // Of none at all the first is the first that is not kept.
+        // If none are kept, there is no last one; any index will do here.
         let least = adds[most.saturating_sub(1)];
         let before = adds[..most].iter().filter(|&&add| add == least).count();
         (group, (if most == 0 { f64::INFINITY } else { least }, before))
@@ -308,7 +308,7 @@ mod tests {
         Header::new(ShardKind::Rules, shard, options.seed, "sum".to_owned(), &settings)
     }
 
-    /// The files of `count` parts in `folder`, and how many rows are of shared bodies.
+    /// The files of `count` parts in `folder`, and how many of their rows are counts of shared bodies.
     fn parts(
         folder: &Path,
         dataset: &Dataset,

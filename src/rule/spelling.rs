@@ -1,9 +1,9 @@
-//! How names are spelt in the text of a rule, so that they are read back as what they are.
+//! How names are spelt in the text of a rule, so that they can be read back.
 //!
-//! Almost every name stands as it is. A single capital letter is a variable, so an entity called so stands in quotes,
-//! `h(X,"A")`. A tab or a line break would end the field or the line: a name with one is written with `\t`, `\n`, `\r`,
-//! and its backslashes doubled. A name that would be read as the spelling of another is spelt like that other kind.
-//! Other readers of the format take quotes and backslashes for part of the name.
+//! Almost every name is written as it is. A single capital letter is a variable, so an entity of that name is quoted,
+//! `h(X,"A")`. A tab or a line break would end the field or the line, so a name containing one is written with `\t`,
+//! `\n`, `\r` and doubled backslashes. A name that would be read as the spelling of another name is escaped in the
+//! same way. Other readers of the format take quotes and backslashes as part of the name.
 
 use crate::graph::{EntityId, Names, RelationId, Vocabulary};
 use std::borrow::Cow;
@@ -34,12 +34,12 @@ pub(super) fn relation(id: RelationId, names: &Names) -> Cow<'_, str> {
     spelt(names.relation(id), &names.relations)
 }
 
-/// The most bytes that a spelling of a name in `vocabulary` can have.
+/// The maximum length in bytes of the spelling of a name in `vocabulary`.
 pub(super) fn longest(vocabulary: &Vocabulary) -> usize {
     2 * vocabulary.longest() + 2
 }
 
-/// The variable that a text is, if it is one.
+/// The variable that the text stands for, if it is one.
 pub(super) fn variable(text: &str) -> Option<u8> {
     match text.as_bytes() {
         [letter @ b'A'..=b'Z'] => Some(*letter),
@@ -80,7 +80,7 @@ fn spelt<'n>(name: &'n str, vocabulary: &Vocabulary) -> Cow<'n, str> {
     escaped.into()
 }
 
-/// What a text with backslashes stands for, if each of them begins one of the four escapes.
+/// The text without escapes, if every backslash begins one of the four escapes.
 fn unescaped(text: &str) -> Option<String> {
     memchr::memchr(b'\\', text.as_bytes())?;
     let mut name = String::with_capacity(text.len());

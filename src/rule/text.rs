@@ -1,8 +1,8 @@
 //! A rule as one line of text, in AnyBURL's notation: `h(X,Y) <= b(X,A), c(Y,A)`.
 //!
-//! Names may hold commas, spaces and parentheses, which the notation does not escape. The parser therefore checks at
-//! every bracket and comma whether the text is a name in the vocabulary, and backtracks if not. `spelling` says how a
-//! name is written so that it can be told from a variable and from the end of a line.
+//! Names may contain commas, spaces and parentheses, which the notation does not escape. The parser therefore checks
+//! at every bracket and comma whether the text is a name in the vocabulary, and backtracks if not. `spelling` says
+//! how a name is written so that it differs from a variable and from the end of a line.
 
 use super::clause::{Rule, Shape};
 use super::spelling::{self, variable};
@@ -20,7 +20,7 @@ pub(super) const IMPLIED_BY: &str = " <=";
 pub(super) struct Malformed {
     pub at: usize,
     pub message: String,
-    /// Whether it may well be a rule, but one that names what the data lacks.
+    /// Whether it may well be a rule that names something the data lacks.
     pub unknown: bool,
 }
 
@@ -30,7 +30,7 @@ impl Malformed {
     }
 }
 
-/// What a line of text says.
+/// The content of a line of text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Parsed {
     Rule(Rule),
@@ -53,10 +53,10 @@ struct Atom {
     right: Term,
 }
 
-/// What the text of a rule can name.
+/// The names that can occur in the text of a rule.
 pub(super) struct Vocabularies<'a> {
     names: &'a Names,
-    /// Beyond so many bytes there is no name: a line of any length is looked through once.
+    /// No name is longer than this many bytes, so a line of any length is scanned only once.
     longest_relation: usize,
     longest_term: usize,
 }
@@ -93,7 +93,7 @@ pub(super) fn parse(text: &str, known: &Vocabularies<'_>) -> Result<Parsed, Malf
 struct Parser<'a> {
     text: &'a str,
     known: &'a Vocabularies<'a>,
-    /// The error furthest to the right: the parse that got furthest is most likely the intended one.
+    /// The rightmost error: the parse that got furthest is most likely the intended one.
     furthest: Option<Malformed>,
     /// Positions where parsing a body has already failed.
     dead: Vec<usize>,
@@ -108,7 +108,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Complains of a name that the data lacks.
+    /// Reports a name that the data lacks.
     fn expect_name(&mut self, at: usize, message: String) {
         if self.furthest.as_ref().is_none_or(|known| at > known.at) {
             self.furthest = Some(Malformed { unknown: true, ..Malformed::new(at, message) });
@@ -137,7 +137,7 @@ impl Parser<'_> {
             parser.body(end + 1 + usize::from(more.starts_with(' ')), before + 1, atoms)
         });
         match found {
-            // Atoms are found from the last to the first, since each waits for the rest of the line.
+            // Atoms are completed from the last to the first, since each waits for the rest of the line.
             Some(atom) => atoms.insert(place, atom),
             None => self.dead.push(at),
         }
@@ -182,7 +182,7 @@ impl Parser<'_> {
         None
     }
 
-    /// Complains of a term that is longer than any name, for which nobody has looked.
+    /// Reports a term that is longer than any name and was therefore not looked up.
     fn expect_known(&mut self, from: usize, end: u8) {
         if let Some(length) = memchr::memchr(end, &self.text.as_bytes()[from..])
             && length > self.known.longest_term
@@ -210,7 +210,7 @@ impl Parser<'_> {
     }
 }
 
-/// Puts the atoms into the order in which they are walked from the head's variable.
+/// Orders the atoms as they are walked from the head's variable.
 fn assemble(head: Atom, body: &[Atom]) -> Result<Parsed, Malformed> {
     let wrong = |at: usize, message: &str| Err(Malformed::new(at, message));
     if body.iter().chain([&head]).any(|atom| [atom.left, atom.right].contains(&Term::Itself)) {
@@ -281,7 +281,7 @@ pub(super) fn write(rule: &Rule, names: &Names, out: &mut String) {
     write_with(rule, &calls, out);
 }
 
-/// The same for a person, with relations by their labels and entities called as `entity` calls them.
+/// The same for people, with the labels of relations and with `entity` naming the entities.
 pub(super) fn write_calling(
     rule: &Rule,
     names: &Names,
@@ -291,7 +291,7 @@ pub(super) fn write_calling(
     write_with(rule, &Calls { entity, relation: |id| names.relation_label(id).into() }, out);
 }
 
-/// What things are called.
+/// The functions that name entities and relations.
 struct Calls<E, R> {
     entity: E,
     relation: R,
@@ -303,7 +303,7 @@ where
     R: Fn(RelationId) -> Cow<'n, str>,
 {
     let inner = |step: usize| -> String {
-        // A body that is longer than there are letters between A and W could not be read back.
+        // A body with more variables than the letters from A to W could not be read back.
         char::from(b'A' + u8::try_from(step).unwrap_or(u8::MAX).min(22)).into()
     };
     let last = rule.body.len().saturating_sub(1);
@@ -365,7 +365,7 @@ mod tests {
         text
     }
 
-    /// Names that hold everything the notation uses itself.
+    /// Names that contain everything the notation itself uses.
     const ENTITIES: [&str; 15] = [
         "tab\tbed",
         "tab\\tbed",
@@ -487,7 +487,7 @@ mod tests {
         let Shape::Constant { answer, end } = rule.shape else { panic!("{rule:?}") };
         assert_eq!((names.entity(answer), end.map(|end| names.entity(end))), ("A", Some("B+")));
         assert_eq!(written(&rule, &names), text);
-        // What an RDF file calls `"O"` stays as it is where nobody is called O.
+        // A literal `"O"` from an RDF file stays as it is if no entity is called O.
         let literal = "blood_group(X,\"O\") <= donates_to(X,A)";
         assert_eq!(written(&read(literal, &names), &names), literal);
     }

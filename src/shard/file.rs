@@ -1,6 +1,6 @@
-//! A part as a file: a header, rows of JSON, and a last line with their number and SHA-256 sum.
+//! A part as a file: a header, rows of JSON, and a last line with the number of rows and their SHA-256 checksum.
 //!
-//! Files are written aside and renamed. The last line tells whether a file that was copied or cut off on its way is whole.
+//! Files are written aside and renamed. The last line tells whether a file survived copying intact.
 
 use super::{Shard, ShardError};
 use crate::graph::{Compression, write_packed};
@@ -13,10 +13,10 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-/// The layout of these files; raised when rows mean something else.
+/// The version of the file layout; raised when the meaning of rows changes.
 const LAYOUT: u32 = 1;
 
-/// What the rows of a part are.
+/// What kind of rows a part has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ShardKind {
@@ -47,7 +47,7 @@ pub struct Header {
     /// The layout of the file.
     #[serde(rename = "ruleguider_shard")]
     layout: u32,
-    /// What its rows are.
+    /// The kind of its rows.
     pub kind: ShardKind,
     /// Which part it is.
     pub shard: Shard,
@@ -57,7 +57,7 @@ pub struct Header {
     pub version: String,
     /// The checksum of the data.
     pub data: String,
-    /// Whatever else the rows depend on.
+    /// Everything else that the rows depend on.
     pub settings: Value,
 }
 
@@ -68,10 +68,10 @@ impl Header {
         Self { layout: LAYOUT, kind, shard, seed, version: crate::VERSION.to_owned(), data, settings }
     }
 
-    /// The settings as who wrote them knows them.
+    /// The settings, as the type they were written from.
     ///
     /// # Errors
-    /// If they are something else, which `path` is blamed for.
+    /// If they have another form; the error names `path`.
     pub fn settings<T: DeserializeOwned>(&self, path: &Path) -> Result<T, ShardError> {
         let damaged = |error: serde_json::Error| ShardError::Damaged {
             path: path.to_owned(),
@@ -116,7 +116,7 @@ impl RowWriter<'_> {
     }
 }
 
-/// Checks that `path` is called as a part is.
+/// Checks that `path` has the name of a part.
 ///
 /// # Errors
 /// If it is not.
@@ -128,7 +128,8 @@ pub fn check_name(path: &Path) -> Result<(), ShardError> {
     }
 }
 
-/// Writes the part at `path`, compressed if its ending says so, with the rows that `fill` adds; how many there are.
+/// Writes the part at `path` with the rows that `fill` adds, compressed if its ending says so. Returns the number of
+/// rows.
 ///
 /// # Errors
 /// If it cannot be written. Nothing partial remains then.
@@ -151,13 +152,13 @@ pub fn write_part(
     Ok(rows)
 }
 
-/// Whether the file at `path` is the whole part that `header` describes. What cannot be read is not.
+/// Whether the file at `path` is the complete part that `header` describes; `false` if it cannot be read.
 pub fn is_complete(path: &Path, header: &Header) -> bool {
     let Ok(part) = Part::open(path) else { return false };
     part.header == *header && part.rows::<Value>().all(|row| row.is_ok())
 }
 
-/// Whether the file at `path` is a whole part, of whatever work.
+/// Whether the file at `path` is a complete part, of any job.
 pub fn is_whole(path: &Path) -> bool {
     Part::open(path).is_ok_and(|part| part.rows::<Value>().all(|row| row.is_ok()))
 }
@@ -173,7 +174,7 @@ impl Part {
     /// Opens the part at `path` and reads its header.
     ///
     /// # Errors
-    /// If it cannot be read or is no part.
+    /// If it cannot be read or is not a part.
     pub fn open(path: &Path) -> Result<Self, ShardError> {
         let unreadable = |source| ShardError::Unreadable { path: path.to_owned(), source };
         let damaged = |what: String| ShardError::Damaged { path: path.to_owned(), what };
@@ -181,7 +182,7 @@ impl Part {
         let mut input = BufReader::new(Compression::of(path).unpack(file).map_err(unreadable)?);
         let mut line = Vec::new();
         input.read_until(b'\n', &mut line).map_err(unreadable)?;
-        // Other versions may have other fields.
+        // Other versions may have other fields, so only the layout and version are read first.
         #[derive(Deserialize)]
         struct Outline {
             #[serde(rename = "ruleguider_shard")]
@@ -208,7 +209,7 @@ impl Part {
         &self.path
     }
 
-    /// Its rows, the last of which is an error if the file is not whole.
+    /// Its rows. If the file is not complete, the last one is an error.
     pub fn rows<T: DeserializeOwned>(self) -> Rows<T> {
         let Self { path, input, .. } = self;
         Rows { path, input, next: None, sum: Sha256::new(), seen: 0, over: false, row: PhantomData }
@@ -219,7 +220,7 @@ impl Part {
 pub struct Rows<T> {
     path: PathBuf,
     input: BufReader<Box<dyn Read + Send>>,
-    /// The line that comes next: the last one is no row.
+    /// The line read ahead: the last line of the file is not a row.
     next: Option<Vec<u8>>,
     sum: Sha256,
     seen: u64,
@@ -239,7 +240,7 @@ impl<T: DeserializeOwned> Rows<T> {
         Ok(line)
     }
 
-    /// The next row; none after the last, if the file is whole.
+    /// The next row; `None` after the last one, if the file is complete.
     fn advance(&mut self) -> Result<Option<T>, ShardError> {
         let line = match self.next.take() {
             Some(line) => line,

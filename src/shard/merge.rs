@@ -1,14 +1,14 @@
-//! Many sorted sources as one, a row of each in memory.
+//! Merges many sorted sources into one, with one row of each in memory.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The rows of sorted sources in the order of their keys; rows with the same key in the order of the sources. After an
-/// error there is nothing more.
+/// The rows of sorted sources in the order of their keys; rows with equal keys come in the order of the sources.
+/// Nothing follows an error.
 pub struct Merge<I, T, E, K, F> {
     sources: Vec<I>,
     key: F,
-    /// The first row of each source that is left, by its key.
+    /// The keys of the next row of each remaining source.
     next: BinaryHeap<Reverse<(K, usize)>>,
     held: Vec<Option<T>>,
     failed: Option<E>,

@@ -1,10 +1,12 @@
-//! Parts of long work that many processes do: which part is whose, the files they leave, and how these become one.
+//! Long jobs split over many processes: which process does which part, the files they write, and how these are
+//! merged.
 //!
-//! A [`Shard`] is the i-th of n parts. A part is a file of rows between a [`Header`], which says what the rows are and
-//! what they were made from, and a last line with their number and checksum. [`Parts`] is a complete set of parts of one
-//! work; parts of another seed, version, data or settings are refused. What rows mean is left to who writes them.
+//! A [`Shard`] is the i-th of n parts. A part is a file of rows between a [`Header`], which says what the rows are
+//! and what they were made from, and a last line with their number and checksum. [`Parts`] is a complete set of parts
+//! of one job; parts with another seed, version, data or settings are refused. The meaning of rows is left to the
+//! writer.
 //!
-//! Invariant: what the parts of a work come to together does not depend on how many there are.
+//! Invariant: the merged result does not depend on the number of parts.
 
 mod file;
 mod merge;
@@ -21,7 +23,7 @@ use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// A part of the work: the `index`-th of `count`, from 1. Written `2/8`.
+/// A part of a job: the `index`-th of `count`, from 1. Written `2/8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Shard {
@@ -30,7 +32,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// All of the work.
+    /// The whole job.
     pub const WHOLE: Shard = Shard { index: 1, count: 1 };
 
     /// The `index`-th of `count` parts, from 1; `None` if there is no such part.
@@ -48,12 +50,13 @@ impl Shard {
         self.count
     }
 
-    /// Whether the block of this number, from 0, belongs to it where blocks are dealt in turn.
+    /// Whether the block of this number, from 0, belongs to this part, if blocks are dealt round-robin.
     pub fn has(self, block: u64) -> bool {
         block % self.count == self.index - 1
     }
 
-    /// Where among all items its item of this number stands, both from 0, where blocks of `block` items are dealt in turn.
+    /// The index among all items of this part's `item`-th item, both from 0, if blocks of `block` items are dealt
+    /// round-robin.
     pub fn place(self, item: usize, block: usize) -> usize {
         let (round, within) = (item / block, item % block);
         (round * self.count as usize + self.index as usize - 1) * block + within
@@ -110,13 +113,13 @@ pub enum ShardError {
         /// The system's error.
         source: io::Error,
     },
-    /// A file that is not called as a part is.
+    /// A file without the name of a part.
     #[error("{}: a part is merged before it is of use; expected a name that ends in .shard, .shard.gz or .shard.zst", path.display())]
     Name {
         /// Which file.
         path: PathBuf,
     },
-    /// A file that is no part, or not all of it.
+    /// A file that is not a part, or not a complete one.
     #[error("{}: {what}; make the part again", path.display())]
     Damaged {
         /// Which file.
@@ -134,22 +137,22 @@ pub enum ShardError {
         path: PathBuf,
         /// The first part.
         other: PathBuf,
-        /// In what.
+        /// The field in which they differ.
         what: String,
-        /// What it has.
+        /// Its value in this part.
         here: String,
-        /// What the first has.
+        /// Its value in the first part.
         there: String,
     },
-    /// Parts of another version of the program.
+    /// A part made by another version of the program.
     #[error("{}: made by version {made}, this is version {}; merge with the version that made it", path.display(), crate::VERSION)]
     Version {
         /// The part.
         path: PathBuf,
-        /// By which version.
+        /// The version that made it.
         made: String,
     },
-    /// One part twice.
+    /// The same part given twice.
     #[error("{}: part {shard}, as {}; give each part once", path.display(), other.display())]
     Twice {
         /// The second.
@@ -159,14 +162,14 @@ pub enum ShardError {
         /// Which part it is.
         shard: Shard,
     },
-    /// Not all parts.
+    /// Some parts are missing.
     #[error("of {count} parts {missing} {}; make what is missing with the same command and that part's number", if *several { "are missing" } else { "is missing" })]
     Missing {
         /// How many there are.
         count: u64,
         /// The numbers of those that are missing.
         missing: String,
-        /// Whether it is more than one.
+        /// Whether more than one is missing.
         several: bool,
     },
 }

@@ -1,11 +1,11 @@
-//! All parts of one work.
+//! All parts of one job.
 
 use super::{Header, Part, ShardError};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// All parts of one work, in their order.
+/// All parts of one job, in order.
 pub struct Parts {
     parts: Vec<Part>,
 }
@@ -14,7 +14,7 @@ impl Parts {
     /// Opens the parts at `paths`, given in any order.
     ///
     /// # Errors
-    /// If one is missing or there twice, cannot be read, or is of another work, seed, version or data than the others.
+    /// If a part is missing, given twice or unreadable, or if its job, seed, version or data differ from the others'.
     pub fn open(paths: &[PathBuf]) -> Result<Self, ShardError> {
         let mut parts: BTreeMap<u64, Part> = BTreeMap::new();
         let mut first: Option<(Header, &Path)> = None;
@@ -41,12 +41,12 @@ impl Parts {
         Ok(Self { parts: parts.into_values().collect() })
     }
 
-    /// What they were made from, as the first of them says.
+    /// What they were made from, according to the first of them.
     pub fn header(&self) -> &Header {
         self.parts[0].header()
     }
 
-    /// Where the first of them is.
+    /// The path of the first of them.
     pub fn path(&self) -> &Path {
         self.parts[0].path()
     }
@@ -57,7 +57,7 @@ impl Parts {
     }
 }
 
-/// Checks that two parts are of one work.
+/// Checks that two parts belong to the same job.
 fn same_work(here: &Header, path: &Path, there: &Header, other: &Path) -> Result<(), ShardError> {
     let differs = |what: &str, here: String, there: String| {
         let (path, other, what) = (path.to_owned(), other.to_owned(), what.to_owned());

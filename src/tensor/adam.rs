@@ -23,11 +23,11 @@ use super::parameters::{Kind, ParameterId, Parameters};
 /// The constants of Adam.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdamOptions {
-    /// η, the size of a step; may be changed between steps ([`Adam::set_learning_rate`]).
+    /// η, the learning rate; may be changed between steps ([`Adam::set_learning_rate`]).
     pub learning_rate: f32,
-    /// β₁, how slowly the mean gradient changes.
+    /// β₁, the decay of the mean gradient.
     pub beta1: f32,
-    /// β₂, how slowly the mean square changes.
+    /// β₂, the decay of the mean square.
     pub beta2: f32,
     /// ε, added to the root of the mean square.
     pub epsilon: f32,
@@ -56,7 +56,7 @@ pub struct Adam {
     moments: Vec<Option<Moments>>,
 }
 
-// A warp for each row of all parameters. Each lane has four elements in flight: waiting for each in turn would
+// One warp per row over all parameters. Each lane has four elements in flight, because waiting for each in turn would
 // dominate.
 pub(crate) const KERNELS: &str = r#"
 extern "C" __global__ void adam(const Piece* pieces, u32 count, u32 rows, const float* factor,
@@ -100,7 +100,7 @@ extern "C" __global__ void adam(const Piece* pieces, u32 count, u32 rows, const 
 }
 "#;
 
-/// What one step needs to know, the same for every parameter.
+/// The values of one step that are the same for all parameters.
 #[derive(Clone, Copy)]
 pub(crate) struct Step {
     pub(crate) number: u32,
@@ -120,12 +120,12 @@ impl Adam {
         Adam { options, step: 0, moments: Vec::new() }
     }
 
-    /// Steps taken.
+    /// The number of steps taken.
     pub fn steps(&self) -> u32 {
         self.step
     }
 
-    /// Sets η for the steps to come.
+    /// Sets η for the following steps.
     pub fn set_learning_rate(&mut self, rate: f32) {
         self.options.learning_rate = rate;
     }
@@ -172,7 +172,7 @@ impl Adam {
         Step { number: self.step, rate: learning_rate, beta1, beta2, epsilon, first, second }
     }
 
-    /// Makes the moments of a parameter that gets its first gradient.
+    /// Allocates the moments of a parameter that gets its first gradient.
     fn expect_moments(&mut self, parameters: &Parameters, id: ParameterId) -> Result<()> {
         let moments = &mut self.moments[id.0 as usize];
         if moments.is_none() {
@@ -265,7 +265,7 @@ impl Adam {
         ];
         cuda.warps("adam", pieces.rows(), arguments)
     }
-    /// Stores the state in an archive, so that training can continue exactly as it would have.
+    /// Stores the state in an archive, so that training can resume exactly.
     pub fn store(&self, parameters: &Parameters, archive: &mut Archive) -> Result<()> {
         archive.set_metadata("adam.step", &self.step.to_string());
         for (id, moments) in parameters.ids().zip(&self.moments) {
@@ -303,7 +303,7 @@ impl Adam {
     }
 }
 
-/// One row's step; leaves its gradient zero.
+/// The update of one row; sets its gradient to zero.
 fn update_row(
     values: &mut [f32],
     (first, second): (&mut [f32], &mut [f32]),

@@ -1,7 +1,7 @@
 //! Devices: where tensors live and what computes with them.
 //!
-//! A [`Device`] is a cheap handle. Model code gets one, makes tensors and parameters on it and never asks
-//! which kind it is; only the operations in this room look inside.
+//! A [`Device`] is a cheap handle. Model code is given one, creates tensors and parameters on it and never asks which
+//! kind it is; only the operations in this room look inside.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,9 +27,9 @@ pub(crate) enum Backend {
 pub enum DeviceChoice {
     /// The CPU.
     Cpu,
-    /// A CUDA device; an error where there is none.
+    /// A CUDA device; an error if there is none.
     Cuda,
-    /// CUDA where a driver and a device are there, else the CPU.
+    /// CUDA if there is a driver and a device, otherwise the CPU.
     #[default]
     Auto,
 }
@@ -48,9 +48,9 @@ impl std::str::FromStr for DeviceChoice {
 }
 
 impl Device {
-    /// Does `work` on one of the device's own threads, if it has several. An operation that is asked for from there is begun
-    /// there; from any other thread each one is handed over and its end waited for, and where other processes want the
-    /// cores too, every such hand-over waits for its turn.
+    /// Runs `work` on one of the device's own threads, if it has several. Operations called there start on that
+    /// thread. Called from any other thread, each operation is handed to the pool and waited for, and if other
+    /// processes compete for the cores, every such hand-over waits for the scheduler.
     pub fn inside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         match self.backend() {
             Backend::Cpu(cpu) => cpu.inside(work),
@@ -63,8 +63,8 @@ impl Device {
         Ok(Device(Arc::new(Backend::Cpu(Cpu::new(threads)?))))
     }
 
-    /// The CUDA device of this number; an error with a remedy where there is none. Matrix products are done
-    /// in TF32 (inputs of 10 bits' precision, sums in `f32`), as is usual in training.
+    /// The CUDA device with this number; an error with a remedy if there is none. Matrix products use TF32 (inputs
+    /// with 10 bits of precision, sums in `f32`), as is usual in training.
     pub fn cuda(ordinal: usize) -> Result<Device> {
         Ok(Device(Arc::new(Backend::Cuda(Cuda::new(ordinal, false)?))))
     }
@@ -74,7 +74,7 @@ impl Device {
         Ok(Device(Arc::new(Backend::Cuda(Cuda::new(ordinal, true)?))))
     }
 
-    /// The device of the user's choice; `threads` count for the CPU.
+    /// The device of the user's choice; `threads` applies to the CPU.
     pub fn choose(choice: DeviceChoice, threads: usize) -> Result<Device> {
         match choice {
             DeviceChoice::Cpu => Device::cpu(threads),
@@ -91,8 +91,8 @@ impl Device {
         }
     }
 
-    /// Seconds that a product of a `rows × inner` with an `inner × columns` matrix takes here when so many are done in
-    /// a row, the best of three rounds: the lower bound that a step is compared with.
+    /// Seconds per product of a `rows × inner` with an `inner × columns` matrix on this device, averaged over `times`
+    /// in a row, the best of three rounds: the lower bound that a step is compared with.
     pub fn product_seconds(&self, rows: usize, inner: usize, columns: usize, times: usize) -> Result<f64> {
         let (left, right) = (self.zeros::<f32>(rows * inner)?, self.zeros::<f32>(inner * columns)?);
         let mut out = self.allocate::<f32>(rows * columns)?;
@@ -110,8 +110,8 @@ impl Device {
         Ok(best)
     }
 
-    /// Seconds that a copy of this many bytes within the device's memory takes, the mean of this many in a row, the
-    /// best of three rounds: what work that only moves memory is measured against.
+    /// Seconds per copy of this many bytes within the device's memory, averaged over `times` in a row, the best of
+    /// three rounds: the lower bound for work that only moves memory.
     pub fn copy_seconds(&self, bytes: usize, times: usize) -> Result<f64> {
         let source = self.zeros::<f32>(bytes / 2 / size_of::<f32>())?;
         let mut best = f64::INFINITY;
@@ -128,7 +128,7 @@ impl Device {
         Ok(best)
     }
 
-    /// The most bytes that tensors on this device ever held together, spare ones included.
+    /// The peak number of bytes held by tensors on this device, including pooled ones.
     pub fn peak_bytes(&self) -> usize {
         match self.backend() {
             Backend::Cpu(cpu) => cpu.floats().peak() + cpu.integers().peak(),
@@ -149,12 +149,12 @@ impl Device {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Memory for `len` elements with no particular values.
+    /// Memory for `len` elements with unspecified values.
     pub(crate) fn allocate<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         Buffer::new(self, len)
     }
 
-    /// Memory for `len` zeros.
+    /// Memory for `len` elements, all zero.
     pub(crate) fn zeros<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         let mut buffer = Buffer::new(self, len)?;
         buffer.clear()?;

@@ -1,7 +1,7 @@
 //! A list under construction in host memory that the device copies from without blocking the host.
 //!
-//! Long lists that the host makes again for every step (the candidates of all states) are written into a [`Draft`], go
-//! to the device by [`Indices::of_draft`] and stay readable on the host. The memory is used again.
+//! Long lists that the host builds anew for every step (the candidates of all states) are written into a [`Draft`],
+//! copied to the device by [`Indices::of_draft`] and stay readable on the host. The memory is reused.
 
 use super::device::{Backend, Device};
 use super::error::Result;
@@ -9,7 +9,7 @@ use super::memory::{Buffer, Element};
 use super::value::{Indices, largest};
 use crate::tensor::cuda::Pinned;
 
-/// A list of `u32` on the host, made for a device.
+/// A list of `u32` on the host, to be copied to a device.
 pub struct Draft {
     device: Device,
     len: usize,
@@ -23,20 +23,20 @@ enum Memory {
 }
 
 impl Draft {
-    /// A list of `len` elements with no particular values.
+    /// A list of `len` elements with unspecified values.
     pub fn new(device: &Device, len: usize) -> Draft {
         let memory = match device.backend() {
             Backend::Cpu(cpu) => Memory::Plain(u32::shelf(cpu).take(len)),
             Backend::Cuda(cuda) => match cuda.pinned(len) {
                 Ok(block) => Memory::Pinned(Some(block)),
-                // Copies from other memory are slower and nothing else.
+                // Copies from ordinary memory are slower, but otherwise the same.
                 Err(_) => Memory::Plain(vec![0; len]),
             },
         };
         Draft { device: device.clone(), len, memory }
     }
 
-    /// The elements, to be set. The list is finished once it has gone to the device.
+    /// The elements, to be filled in. They must not change once the list has gone to the device.
     pub fn values_mut(&mut self) -> &mut [u32] {
         match &mut self.memory {
             Memory::Plain(values) => values,
@@ -69,8 +69,8 @@ impl Drop for Draft {
 }
 
 impl Indices {
-    /// A draft that this room has made itself and never asks for its largest index: on the CPU nothing is copied, and
-    /// nowhere is it looked through.
+    /// Indices from a draft that this room has filled itself, whose largest index is not needed: the CPU copies
+    /// nothing, and no device scans for the maximum.
     pub(crate) fn of_own(mut draft: Draft) -> Result<Indices> {
         let device = draft.device.clone();
         match (&mut draft.memory, device.backend()) {
@@ -115,7 +115,7 @@ mod tests {
                         (draft, indices)
                     })
                     .collect();
-                // The host's copies go back first; what the device has must not change with the next round's.
+                // The drafts are dropped first; the copies on the device must not change when the memory is reused.
                 let indices: Vec<Indices> = lists.into_iter().map(|(_, indices)| indices).collect();
                 let mut other = Draft::new(&device, 50_000);
                 other.values_mut().fill(0);

@@ -7,19 +7,19 @@ use thiserror::Error;
 /// An error of the tensor room.
 #[derive(Debug, Error)]
 pub enum TensorError {
-    /// Two shapes that an operation needs to agree do not.
+    /// Two shapes that an operation requires to match do not.
     #[error("{operation}: {what}: {left:?} does not fit {right:?}")]
     Shape {
         /// The operation that was asked for.
         operation: &'static str,
         /// Which shapes, in words.
         what: &'static str,
-        /// The one shape.
+        /// One of the shapes.
         left: Vec<usize>,
-        /// The other.
+        /// The other shape.
         right: Vec<usize>,
     },
-    /// A value is not a number; only debug builds look.
+    /// A value is NaN; only checked in debug builds.
     #[error(
         "{operation}: an input has a value that is not a number at element {position} of shape {shape:?}"
     )]
@@ -38,7 +38,7 @@ pub enum TensorError {
     TooLarge {
         /// The operation, or CUDA's kernel, that was asked for.
         operation: &'static str,
-        /// How many elements, rows or threads it would have had.
+        /// The number of elements, rows or threads it would have had.
         size: usize,
     },
     /// An index points outside the table it is used on.
@@ -53,10 +53,10 @@ pub enum TensorError {
         /// Rows of the table.
         rows: usize,
     },
-    /// The tape has nothing to run backward.
+    /// The tape cannot run backward.
     #[error("backward: {0}")]
     Backward(&'static str),
-    /// A name is used twice, or is not there.
+    /// A parameter name is used twice or missing.
     #[error("parameter `{name}`: {why}")]
     Parameter {
         /// The parameter's name.
@@ -67,7 +67,7 @@ pub enum TensorError {
     /// There is no usable CUDA device.
     #[error("CUDA cannot be used: {why}; install the NVIDIA driver and CUDA libraries, or choose the CPU")]
     NoCuda {
-        /// The cause, in the driver's words where there are any.
+        /// The cause, in the driver's words if there are any.
         why: String,
     },
     /// The device's memory is exhausted.
@@ -76,25 +76,25 @@ pub enum TensorError {
          lower the batch size, the rollouts or the beam, or choose the CPU"
     )]
     OutOfMemory {
-        /// Mebibytes that were asked for.
+        /// Mebibytes requested.
         needed_mib: usize,
-        /// Mebibytes that this process holds already.
+        /// Mebibytes that this process already holds.
         held_mib: usize,
-        /// Mebibytes that the device says are free.
+        /// Mebibytes that the device reports as free.
         free_mib: usize,
     },
     /// The driver, cuBLAS or NVRTC reported an error.
     #[error("CUDA {call}: {why}")]
     Cuda {
-        /// What was asked of CUDA.
+        /// The failed call.
         call: String,
-        /// Its answer.
+        /// CUDA's error message.
         why: String,
     },
     /// A thread pool could not be started.
     #[error("{threads} threads could not be started: {why}")]
     Threads {
-        /// How many were asked for.
+        /// How many threads were requested.
         threads: usize,
         /// The system's error.
         why: String,

@@ -1,8 +1,8 @@
 //! Weight files: the `safetensors` format, with readable names and a version.
 //!
 //! An [`Archive`] is a set of named matrices and short texts in memory. [`Parameters::store`] and
-//! [`Adam::store`](super::Adam::store) fill it; other rooms may add their own texts (names of entities,
-//! settings). Files made elsewhere can be read too, as long as the matrices are `f32`.
+//! [`Adam::store`](super::Adam::store) fill it; other rooms may add their own texts (names of entities, settings).
+//! Files written by other programs can be read too, as long as the matrices are `f32`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
@@ -14,8 +14,8 @@ use super::error::{Result, TensorError};
 use super::parameters::{ParameterId, Parameters};
 use crate::aside::write_aside;
 
-/// The same file with its header's texts in the order of their keys: the library writes them in an order that
-/// changes from run to run, and the same weights should be the same file.
+/// The same file with the header's texts sorted by key: the library writes them in an order that changes from run to
+/// run, and the same weights should give the same file.
 fn with_ordered_header(data: Vec<u8>) -> Vec<u8> {
     let Some(length) = data.first_chunk().map(|length| u64::from_le_bytes(*length) as usize) else {
         return data;
@@ -25,7 +25,7 @@ fn with_ordered_header(data: Vec<u8>) -> Vec<u8> {
         return data;
     };
     let mut text = serde_json::to_vec(&sorted).unwrap_or_else(|_| header.to_vec());
-    // The matrices begin at a multiple of eight.
+    // The matrices must begin at a multiple of eight bytes.
     text.resize(text.len().next_multiple_of(8), b' ');
     [&(text.len() as u64).to_le_bytes()[..], &text, body].concat()
 }
@@ -33,7 +33,7 @@ fn with_ordered_header(data: Vec<u8>) -> Vec<u8> {
 /// The version of the layout that this code writes.
 const VERSION: &str = "1";
 const VERSION_KEY: &str = "ruleguider.version";
-/// The checksum of everything else in the file. Files made elsewhere have none.
+/// The checksum of everything else in the file. Files written by other programs have none.
 const CHECKSUM_KEY: &str = "ruleguider.checksum";
 
 enum Content {
@@ -75,12 +75,12 @@ impl Archive {
         self.metadata.insert(key.to_string(), text.to_string());
     }
 
-    /// The text of this key.
+    /// The metadata text with this key.
     pub fn metadata(&self, key: &str) -> Option<&str> {
         self.metadata.get(key).map(String::as_str)
     }
 
-    /// The text of this key as a number.
+    /// The metadata text with this key, as a number.
     pub fn number<N: std::str::FromStr>(&self, key: &str) -> Result<N> {
         let text = self.metadata(key).ok_or_else(|| missing(key, "is not in the file's metadata"))?;
         text.parse().map_err(|_| missing(key, &format!("`{text}` is not a number")))
@@ -123,7 +123,7 @@ impl Archive {
         }
     }
 
-    /// The values of a list of this length.
+    /// The values of a list, which must have this length.
     pub fn indices(&self, name: &str, len: usize) -> Result<&[u32]> {
         match self.contents.get(name) {
             Some(Content::Indices(values)) if values.len() == len => Ok(values),
@@ -132,7 +132,7 @@ impl Archive {
         }
     }
 
-    /// Writes the file to a temporary file and renames it, so that a partial file is never seen.
+    /// Writes a temporary file and renames it, so that no reader sees a partial file.
     pub fn write(&self, path: &Path) -> Result<()> {
         let bytes: BTreeMap<&str, (Dtype, Vec<usize>, Vec<u8>)> = self
             .contents
@@ -172,7 +172,7 @@ impl Archive {
         Self::parse(&data, path)
     }
 
-    /// Reads what `source` gives; `path` is the file's name in messages.
+    /// Reads an archive from `source`; `path` is the file's name in messages.
     pub fn read_from(source: &mut dyn Read, path: &Path) -> Result<Archive> {
         let mut data = Vec::new();
         source.read_to_end(&mut data).map_err(|error| failed(path, error))?;
@@ -217,7 +217,7 @@ impl Archive {
         }
     }
 
-    /// A checksum of every name, text, shape and value, against accidents, not against malice.
+    /// A checksum of every name, text, shape and value; it detects accidental damage, not attacks.
     fn checksum(&self) -> String {
         let mut sum = 0x9e37_79b9_7f4a_7c15u64;
         let mut add = |word: u64| sum = (sum ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(29);
@@ -241,7 +241,7 @@ impl Archive {
 }
 
 impl Parameters {
-    /// Puts every parameter into an archive under its name.
+    /// Stores every parameter in an archive under its name.
     pub fn store(&self, archive: &mut Archive) -> Result<()> {
         for entry in &self.entries {
             archive.insert(&entry.name, entry.value.shape(), entry.value.to_vec()?)?;
@@ -249,15 +249,15 @@ impl Parameters {
         Ok(())
     }
 
-    /// Takes every parameter from an archive; a missing name or another shape is an error.
+    /// Loads every parameter from an archive; a missing name or a different shape is an error.
     pub fn load(&mut self, archive: &Archive) -> Result<()> {
         self.ids().try_for_each(|id| self.load_one(id, archive))
     }
 
-    /// Takes the value of one parameter from an archive.
+    /// Loads one parameter from an archive.
     ///
     /// # Errors
-    /// If it is missing there or has another shape.
+    /// If it is missing or has a different shape.
     pub fn load_one(&mut self, id: ParameterId, archive: &Archive) -> Result<()> {
         let (name, shape) = (self.name(id).to_string(), self.entry(id).value.shape());
         self.set(id, archive.values(&name, shape)?)

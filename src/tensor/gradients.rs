@@ -12,7 +12,7 @@ use super::memory::Buffer;
 use super::parameters::{Kind, ParameterId, Parameters};
 use super::value::Tensor;
 
-// A warp for each row of all gradients; then one block adds up what the blocks found.
+// One warp per row over all gradients; then one block adds up the results of the blocks.
 pub(crate) const KERNELS: &str = r#"
 extern "C" __global__ void squares(const Piece* pieces, u32 count, u32 rows, float* parts) {
     u32 row = WARP;
@@ -38,14 +38,14 @@ extern "C" __global__ void clip(const float* parts, u32 count, float limit, floa
 }
 "#;
 
-/// What a gradient buffer holds at the moment.
+/// The current content of a gradient buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// Unspecified values; must be overwritten or cleared before use.
     Stale,
     /// Zeros.
     Zero,
-    /// Gradients in the rows that are marked, zeros elsewhere.
+    /// Gradients in the marked rows, zeros elsewhere.
     Rows,
     /// Gradients everywhere.
     All,
@@ -62,12 +62,12 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// Whether there is a gradient in it.
+    /// Whether it holds a gradient.
     pub(super) fn is_filled(&self) -> bool {
         matches!(self.state, State::Rows | State::All)
     }
 
-    /// The marks of the rows that count; none if all do.
+    /// The marks of the rows with a gradient; `None` if all rows have one.
     pub(super) fn touched_rows(&self) -> Option<&Buffer<u32>> {
         self.touched.as_ref().filter(|_| self.state == State::Rows)
     }
@@ -80,7 +80,7 @@ impl Slot {
         let sparse = self.state == State::Rows;
         self.state = if updated && sparse { State::Zero } else { State::Stale };
         if updated && !sparse {
-            // The next step makes this gradient in memory of its own, which may as well be this.
+            // The next step allocates this gradient anew, and can reuse this memory.
             self.gradient = None;
         }
     }
@@ -108,9 +108,9 @@ pub(crate) struct Target {
 pub struct Gradients {
     device: Device,
     pub(super) slots: Vec<Slot>,
-    /// New values of statistics, which the optimiser writes along with the rest.
+    /// New values of statistics, which the optimiser writes together with the parameters.
     pub(super) statistics: Vec<(ParameterId, Tensor)>,
-    /// What every gradient is multiplied by at the update, on the device: the effect of clipping.
+    /// The factor on all gradients at the update, on the device: the effect of clipping.
     pub(super) factor: Option<Buffer<f32>>,
 }
 
@@ -129,7 +129,7 @@ impl Gradients {
         Gradients { device, slots: slots.collect(), statistics: Vec::new(), factor: None }
     }
 
-    /// The current gradient of one parameter, zeros where there is none. For tests and inspection.
+    /// The current gradient of one parameter, zero if there is none. For tests and inspection.
     pub fn of(&self, id: ParameterId) -> Result<Vec<f32>> {
         let slot = &self.slots[id.0 as usize];
         match (&slot.gradient, slot.state) {
@@ -138,8 +138,8 @@ impl Gradients {
         }
     }
 
-    /// Scales all gradients so that their common norm is at most `limit`; returns the norm before, as a
-    /// number on the device (reading it waits for the device, clipping itself does not).
+    /// Scales all gradients so that their joint norm is at most `limit`. Returns the norm before scaling, as a number
+    /// on the device (reading it waits for the device, clipping itself does not).
     pub fn clip_norm(&mut self, limit: f32) -> Result<Tensor> {
         let (mut norm, mut factor) = (self.device.allocate::<f32>(1)?, self.device.allocate::<f32>(1)?);
         match self.device.backend() {
@@ -181,7 +181,7 @@ impl Gradients {
         fits.then_some(()).ok_or(TensorError::Backward("these gradients were made for other parameters"))
     }
 
-    /// The buffer of a parameter that is about to get a gradient everywhere.
+    /// The buffer of a parameter that is about to get a dense gradient.
     pub(super) fn take_all(&mut self, id: ParameterId) -> Result<Target> {
         let slot = &mut self.slots[id.0 as usize];
         let fresh = slot.state == State::Stale || slot.gradient.is_none();
@@ -193,7 +193,7 @@ impl Gradients {
         Ok(Target { buffer, fresh })
     }
 
-    /// The buffer of a table some of whose rows are about to get a gradient, with the marks of its rows.
+    /// The buffer of a table of which some rows are about to get a gradient, with its row marks.
     pub(super) fn take_rows(&mut self, id: ParameterId) -> Result<(Target, Option<Buffer<u32>>)> {
         let slot = &mut self.slots[id.0 as usize];
         let mut buffer = match slot.gradient.take() {

@@ -44,7 +44,7 @@ impl<T: Element> Buffer<T> {
         Ok(Buffer { device: device.clone(), len, memory })
     }
 
-    /// Elements that are on the host already, for the CPU.
+    /// A CPU buffer of elements that are already on the host.
     pub(super) fn of_host(device: &Device, values: Vec<T>) -> Self {
         Buffer { device: device.clone(), len: values.len(), memory: Memory::Host(values) }
     }
@@ -57,7 +57,7 @@ impl<T: Element> Buffer<T> {
         self.len
     }
 
-    /// The elements, on the CPU.
+    /// The elements; CPU only.
     pub(crate) fn host(&self) -> &[T] {
         match &self.memory {
             Memory::Host(values) => values,
@@ -73,7 +73,7 @@ impl<T: Element> Buffer<T> {
         }
     }
 
-    /// The elements, on the CPU, to be changed.
+    /// The elements, mutable; CPU only.
     pub(crate) fn host_mut(&mut self) -> &mut [T] {
         match &mut self.memory {
             Memory::Host(values) => values,
@@ -81,7 +81,7 @@ impl<T: Element> Buffer<T> {
         }
     }
 
-    /// Copies `values` in; they must be as many as there are elements.
+    /// Copies `values` in; their number must match.
     pub(crate) fn write(&mut self, values: &[T]) -> Result<()> {
         assert_eq!(values.len(), self.len, "a buffer is written as a whole");
         match (&mut self.memory, self.device.backend()) {
@@ -99,7 +99,7 @@ impl<T: Element> Buffer<T> {
         Ok(values)
     }
 
-    /// Copies the elements to a place for as many; on CUDA this waits for them.
+    /// Copies the elements into `target`, which must have the same length; on CUDA this waits for them.
     pub(crate) fn read_into(&self, target: &mut [T]) -> Result<()> {
         assert_eq!(target.len(), self.len, "a buffer is read as a whole");
         match (&self.memory, self.device.backend()) {

@@ -1,13 +1,13 @@
-//! The edges that messages go along: a graph with its inverse edges, in the orders that the kernels need.
+//! The edges that messages travel along: a graph with its inverse edges, in the orders that the kernels need.
 //!
-//! A [`Mesh`] knows nodes, *kinds* of edges and nothing of what they mean. Kind `2 r + 1` is kind `2 r` the other way
-//! round, and every edge is there in both directions, so one list of edges a node serves as the list of those that
-//! leave it and of those that come in.
+//! A [`Mesh`] has nodes and *kinds* of edges, and does not know what they mean. Kind `2 r + 1` is the inverse of kind
+//! `2 r`, and every edge is stored in both directions, so one list of edges per node serves as the list of both
+//! outgoing and incoming edges.
 //!
-//! Work is cut by size alone, so that sums have one order: a *piece* is a run of at most [`CHUNK`] edges of one node
-//! and kind, an *item* a run of pieces of one node with at most [`CHUNK`] edges together. Most nodes have one item; a
-//! hub has many, and what they find is combined in their order. All pieces, sorted by kind, are cut into chunks for the
-//! sums that belong to a kind.
+//! Work is divided by size alone, so that sums have one order: a *piece* is a run of at most [`CHUNK`] edges of one
+//! node and kind, an *item* a run of pieces of one node with at most [`CHUNK`] edges in total. Most nodes have one
+//! item; a hub has many, and their results are combined in order. For sums that belong to a kind, all pieces are
+//! sorted by kind and divided into chunks.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use super::device::Device;
 use super::error::{Result, TensorError};
 use super::memory::Buffer;
 
-/// The most edges of an item, and the most pieces of a chunk.
+/// The maximum number of edges of an item, and of pieces of a chunk.
 pub(crate) const CHUNK: usize = 256;
 
-/// A list that both the host and the device have.
+/// A list on both the host and the device.
 pub(crate) struct List {
     pub(crate) host: Vec<u32>,
     pub(crate) buffer: Buffer<u32>,
@@ -39,39 +39,40 @@ pub(crate) struct Edges {
     pub(crate) device: Device,
     pub(crate) nodes: usize,
     pub(crate) kinds: usize,
-    /// Where the edges of each node start; one more than nodes.
+    /// Where the edges of each node start; one entry more than nodes.
     pub(crate) starts: List,
     /// The kind of each edge, seen from its node.
     pub(crate) links: List,
     /// The node at the other end.
     pub(crate) others: List,
-    /// The place of the same edge, the other way round, among the edges of the other node.
+    /// The index of the reverse edge among the edges of the other node.
     pub(crate) backs: List,
-    /// Where the pieces of each node start, and the first edge of each piece; one more each.
+    /// Where the pieces of each node start, and the first edge of each piece; one entry more each.
     pub(crate) piece_starts: List,
     pub(crate) piece_edges: List,
     /// The piece of each edge, counted from the first of its node.
     pub(crate) edge_pieces: List,
-    /// Where the items of each node start, and the first piece of each item; one more each.
+    /// Where the items of each node start, and the first piece of each item; one entry more each.
     pub(crate) item_starts: List,
     pub(crate) item_pieces: List,
-    /// All pieces sorted by kind and node: the node, and the piece's place among the node's.
+    /// All pieces sorted by kind and node: the node, and the piece's index within the node.
     pub(crate) kind_nodes: List,
     pub(crate) kind_pieces: List,
-    /// Chunks of that list: the kind, where each starts (one more), and where the chunks of a kind start (one more).
+    /// Chunks of that list: the kind, where each starts (one entry more), and where the chunks of a kind start (one
+    /// entry more).
     pub(crate) chunk_kinds: List,
     pub(crate) chunk_starts: List,
     pub(crate) kind_chunks: List,
-    /// The mean over all nodes of the logarithm of one more than its edges.
+    /// The mean over all nodes of log(1 + degree).
     pub(crate) mean_log: f32,
 }
 
 impl Mesh {
-    /// The mesh of `starts.len() - 1` nodes: node `n` has the edges `starts[n]..starts[n + 1]`, sorted by (kind, other
-    /// node) and none twice; edge `e` leads by kind `links[e]` to node `others[e]`.
+    /// The mesh of `starts.len() - 1` nodes: node `n` has the edges `starts[n]..starts[n + 1]`, sorted by (kind,
+    /// other node) and without duplicates; edge `e` leads by kind `links[e]` to node `others[e]`.
     ///
     /// # Errors
-    /// If a list does not fit the others, or an edge lacks its other direction.
+    /// If a list does not fit the others, or an edge lacks its reverse.
     pub fn new(
         device: &Device,
         kinds: usize,
@@ -125,8 +126,8 @@ impl Mesh {
         })))
     }
 
-    /// The same mesh without some edges, each named by (node, kind, other node) and taken out in both directions. Degrees
-    /// are compared with the same mean as before.
+    /// The same mesh without some edges, each given as (node, kind, other node) and removed in both directions.
+    /// Degrees are still compared with the old mean.
     ///
     /// # Errors
     /// If the device fails.
@@ -170,7 +171,7 @@ impl Mesh {
 }
 
 impl Edges {
-    /// The edges of a node, as places in the lists of edges.
+    /// The edges of a node, as indices into the lists of edges.
     pub(crate) fn edges_of(&self, node: usize) -> std::ops::Range<usize> {
         self.starts.host[node] as usize..self.starts.host[node + 1] as usize
     }
@@ -185,7 +186,7 @@ fn wrong(why: &str) -> TensorError {
     TensorError::Parameter { name: "mesh".to_string(), why: why.to_string() }
 }
 
-/// For every edge the place of its other direction among the edges of the other node.
+/// For every edge, the index of its reverse among the edges of the other node.
 fn backs(kinds: usize, starts: &[u32], links: &[u32], others: &[u32]) -> Result<Vec<u32>> {
     let nodes = starts.len() - 1;
     let key = |edge: usize| (links[edge], others[edge]);
@@ -232,7 +233,7 @@ fn pieces(starts: &[u32], links: &[u32]) -> (Vec<u32>, Vec<u32>) {
     (piece_starts, piece_edges)
 }
 
-/// Joins the pieces of every node into runs of at most a chunk of edges; a node without edges has one empty item.
+/// Joins the pieces of every node into runs with at most a chunk of edges; a node without edges has one empty item.
 fn items(piece_starts: &[u32], piece_edges: &[u32]) -> (Vec<u32>, Vec<u32>) {
     let (mut item_starts, mut item_pieces) = (vec![0], Vec::new());
     for pair in piece_starts.windows(2) {
@@ -299,7 +300,7 @@ mod tests {
     #[test]
     fn a_hub_is_cut_into_items_and_its_edges_find_their_way_back() {
         let device = Device::cpu(1).unwrap();
-        // Node 0 has 1000 edges of kind 0 and one of kind 2; all others have the way back.
+        // Node 0 has 1000 edges of kind 0 and one of kind 2; the other nodes have the reverse edges.
         let others: Vec<u32> =
             (1..=1000).chain([1000]).chain((1..=1000).flat_map(|node| vec![0; 1 + node / 1000])).collect();
         let links: Vec<u32> = vec![0; 1000]

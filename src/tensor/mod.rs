@@ -1,9 +1,8 @@
 //! A small tape of coarse operations, on the CPU and on CUDA.
 //!
-//! Models are built from [`Parameters`] on a [`Device`]; a step is a [`Tape`] whose operations (its methods)
-//! compute at once and remember how to run backward; [`Adam`] takes the [`Gradients`] to the parameters.
-//! This is the only room that knows a device: model code reads the same for all of them, and never writes
-//! a gradient.
+//! Models are built from [`Parameters`] on a [`Device`]. A step is a [`Tape`] whose operations (its methods) compute
+//! immediately and record how to run backward; [`Adam`] applies the [`Gradients`] to the parameters. This is the only
+//! room that knows devices: model code is the same for all of them and never writes a gradient.
 //!
 //! - A [`Tensor`] is a matrix of `f32`; vectors are columns, numbers have one element. [`Indices`] are lists
 //!   of `u32` and [`Segments`] cut a list into runs of different lengths: the candidates of a state are a
@@ -11,12 +10,11 @@
 //! - A gradient exists for *dense* parameters as a whole and for *tables* by the rows that were touched.
 //! - Everything is a function of its inputs and keys: the same bits for any number of threads.
 //! - Values come back to the host only by [`Tensor::to_vec`], [`Tensor::number`] and [`Indices::to_vec`].
-//! - Shapes are checked, and an error names the operation and both shapes. Debug builds also look for values
-//!   that are not numbers.
+//! - Shapes are checked, and an error names the operation and both shapes. Debug builds also check for NaN.
 //!
-//! Inside: `op/` has one file per operation, with its forward and backward pass for the CPU and its CUDA kernels beside
-//! them; `cpu/` has the threads, the vector arithmetic and the matrix products; `cuda/` the driver, cuBLAS, the
-//! compiler of the kernels and a stable sort. Decisions that users notice:
+//! Inside: `op/` has one file per operation, with its forward and backward pass for the CPU and its CUDA kernels;
+//! `cpu/` has the threads, the vector arithmetic and the matrix products; `cuda/` has the driver, cuBLAS, the kernel
+//! compiler and a stable sort. Decisions that users notice:
 //!
 //! - *Memory* of dropped tensors is pooled on both devices, so after the first few training steps nothing is allocated.
 //! - *CUDA* does matrix products in TF32 unless the device was opened by [`Device::cuda_exact`]. Everything goes

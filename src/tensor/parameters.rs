@@ -1,7 +1,7 @@
-//! What a model learns, by name.
+//! The named parameters of a model.
 //!
-//! A parameter is *dense* (every step updates all of it), a *table* (a step updates the rows it touched) or a
-//! *statistic* (kept and saved, such as a running mean, but no gradient reaches it).
+//! A parameter is *dense* (every step updates all of it), a *table* (a step updates the rows it touches) or a
+//! *statistic* (kept and saved, such as a running mean, but without a gradient).
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use super::value::Tensor;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ParameterId(pub(super) u32);
 
-/// How a parameter changes.
+/// How a parameter is updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Updated as a whole.
     Dense,
-    /// Updated by the rows that a step touched.
+    /// Updated only in the rows that a step touches.
     Table,
     /// Written by an operation, not by the optimiser.
     Statistic,
@@ -42,7 +42,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// No parameters yet; first values will be drawn from `seed`.
+    /// No parameters yet; initial values will be drawn from `seed`.
     pub fn new(device: &Device, seed: u64) -> Parameters {
         Parameters { device: device.clone(), seed, entries: Vec::new() }
     }
@@ -58,7 +58,7 @@ impl Parameters {
         self.add(name, Kind::Dense, rows, columns, initial)
     }
 
-    /// Adds a table of rows, of which a step updates those it touched.
+    /// Adds a table, of which a step updates the rows it touches.
     pub fn table(
         &mut self,
         name: &str,
@@ -113,17 +113,18 @@ impl Parameters {
         &self.entry(id).name
     }
 
-    /// How it changes.
+    /// How it is updated.
     pub fn kind(&self, id: ParameterId) -> Kind {
         self.entry(id).kind
     }
 
-    /// Its current value. The handle shares memory with the store: while it is alive, an update copies.
+    /// Its current value. The handle shares memory with the store: while the handle is alive, an update copies the
+    /// value first.
     pub fn value(&self, id: ParameterId) -> Tensor {
         self.entry(id).value.clone()
     }
 
-    /// Replaces its value by one of the same shape.
+    /// Replaces its value; the shape stays the same.
     pub fn set(&mut self, id: ParameterId, values: &[f32]) -> Result<()> {
         let shape = self.entry(id).value.shape();
         expect_shape(
@@ -137,8 +138,8 @@ impl Parameters {
         Ok(())
     }
 
-    /// Takes rows over from a matrix of the same name and width in `archive`: row `i` from `places[i]`, where there is one.
-    /// Whether there is such a matrix; without one nothing changes.
+    /// Copies rows from a matrix of the same name and width in `archive`: row `i` from row `places[i]`, if given.
+    /// Returns whether there is such a matrix; without one nothing changes.
     pub fn take_rows(&mut self, id: ParameterId, archive: &Archive, places: &[Option<u32>]) -> Result<bool> {
         let name = self.name(id).to_owned();
         let width = self.entry(id).value.columns();
@@ -154,7 +155,7 @@ impl Parameters {
         Ok(true)
     }
 
-    /// Takes over the whole value of the same name and shape in `archive`; whether there is one.
+    /// Copies the whole value of the same name and shape from `archive`. Returns whether there is one.
     pub fn take_whole(&mut self, id: ParameterId, archive: &Archive) -> Result<bool> {
         let (name, shape) = (self.name(id).to_owned(), self.entry(id).value.shape());
         match archive.values(&name, shape) {
@@ -163,7 +164,7 @@ impl Parameters {
         }
     }
 
-    /// A frozen parameter gets no gradient and keeps its value.
+    /// Freezes a parameter or not: a frozen one gets no gradient and keeps its value.
     pub fn freeze(&mut self, id: ParameterId, frozen: bool) {
         self.entries[id.0 as usize].frozen = frozen;
     }
@@ -192,7 +193,7 @@ impl Parameters {
         !entry.frozen && entry.kind != Kind::Statistic
     }
 
-    /// The values, to be changed; copied first if somebody else holds them.
+    /// The values, mutable; copied first if they are shared.
     pub(super) fn values_mut(&mut self, id: ParameterId) -> Result<&mut Buffer<f32>> {
         let value = &mut self.entries[id.0 as usize].value;
         if Arc::get_mut(&mut value.buffer).is_none() {

@@ -1,8 +1,8 @@
-//! Random numbers that depend on a key and a position only.
+//! Random numbers that depend only on a key and a position.
 //!
-//! Dropout and sampling draw the number of element `i` by hashing `i` with the key of the operation, so the
-//! numbers are the same for any number of threads, on any device, and the backward pass can make them
-//! again instead of keeping a mask. First weights come from ChaCha streams, one for each parameter name.
+//! Dropout and sampling draw the number of element `i` by hashing `i` with the key of the operation. The numbers are
+//! therefore the same for any number of threads and on any device, and the backward pass can recompute them instead
+//! of storing a mask. Initial weights come from ChaCha streams, one per parameter name.
 
 use crate::fnv::fnv;
 use rand::SeedableRng;
@@ -34,7 +34,7 @@ impl Key {
         mixed ^ (mixed >> 16)
     }
 
-    /// A number above 0 and below 1 for `position`.
+    /// A number strictly between 0 and 1 for `position`.
     #[inline(always)]
     pub(crate) fn uniform(self, position: u32) -> f32 {
         between_0_and_1(self.bits(position))
@@ -44,14 +44,14 @@ impl Key {
 /// The largest number below 1.
 const BELOW_1: f32 = 1.0 - f32::EPSILON / 2.0;
 
-/// The number above 0 and below 1 that `bits` stand for. The last of 2²⁴ would be rounded to 1, of which no logarithm of
-/// a logarithm can be taken.
+/// The number strictly between 0 and 1 that `bits` stand for. The last of 2²⁴ values would be rounded to 1, of which
+/// the logarithm of the logarithm does not exist.
 #[inline(always)]
 fn between_0_and_1(bits: u32) -> f32 {
     (((bits >> 8) as f32 + 0.5) * (1.0 / 16_777_216.0)).min(BELOW_1)
 }
 
-/// Dropout of one operation: which elements stay, and by how much they grow.
+/// The dropout of one operation: which elements are kept, and how much they are scaled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dropout {
     pub(crate) key: Key,
@@ -76,13 +76,13 @@ impl Dropout {
         self.threshold == 0
     }
 
-    /// What element `position` is multiplied by.
+    /// The factor on element `position`.
     #[inline(always)]
     pub(crate) fn factor(&self, position: u32) -> f32 {
         if self.key.bits(position) >= self.threshold { self.scale } else { 0.0 }
     }
 
-    /// Multiplies consecutive elements, the first of which has `position`.
+    /// Applies dropout to consecutive elements, the first of which has `position`.
     #[inline(always)]
     pub(crate) fn apply(&self, values: &mut [f32], position: usize) {
         for (offset, value) in values.iter_mut().enumerate() {
@@ -91,7 +91,7 @@ impl Dropout {
     }
 }
 
-/// First values of a parameter.
+/// The initial values of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Initial {
     /// All zero.
@@ -100,9 +100,9 @@ pub enum Initial {
     Ones,
     /// Uniform in `-limit..limit`.
     Uniform(f32),
-    /// Normal with this deviation.
+    /// Normal with this standard deviation.
     Normal(f32),
-    /// Normal with deviation `sqrt(2 / (rows + columns))`.
+    /// Normal with standard deviation `sqrt(2 / (rows + columns))`.
     XavierNormal,
     /// Uniform within `sqrt(6 / (rows + columns))`.
     XavierUniform,
@@ -111,7 +111,7 @@ pub enum Initial {
 impl Initial {
     /// `rows × columns` values from the stream of `seed` and `name`.
     pub(crate) fn values(self, rows: usize, columns: usize, seed: u64, name: &str) -> Vec<f32> {
-        // The hash of the name keeps the stream of one parameter apart from the others'.
+        // The hash of the name gives every parameter its own stream.
         let stream = fnv(name.as_bytes());
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(stream);
@@ -138,7 +138,7 @@ fn uniform(random: &mut ChaCha8Rng) -> f64 {
     (((random.next_u64() >> 11) as f64 + 0.5) / 9_007_199_254_740_992.0).min(1.0 - f64::EPSILON / 2.0)
 }
 
-/// A normal number by Box and Muller's transform.
+/// A normally distributed number, by the Box–Muller transform.
 fn normal(random: &mut ChaCha8Rng) -> f32 {
     let radius = (-2.0 * uniform(random).ln()).sqrt();
     (radius * (std::f64::consts::TAU * uniform(random)).cos()) as f32
@@ -154,7 +154,7 @@ mod tests {
             let key = Key::new(7, number);
             let mean = (0..100_000).map(|i| f64::from(key.uniform(i))).sum::<f64>() / 100_000.0;
             assert!((mean - 0.5).abs() < 0.005, "mean {mean}");
-            // Neighbours and neighbouring keys are uncorrelated.
+            // Neighbouring positions and neighbouring keys are uncorrelated.
             let other = Key::new(7, number + 1);
             for (a, b) in [(key, key), (key, other)] {
                 let product: f64 = (0..100_000)

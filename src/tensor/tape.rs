@@ -1,9 +1,8 @@
 //! The tape: records operations as they are done, then runs them backward.
 //!
-//! A [`Tape`] lives for one step. Its operations are methods (one file each in `op/`) that take and give
-//! [`Var`] handles; [`Tape::backward`] walks the records in reverse, and each adds its part to the
-//! gradients of its inputs. What an operation needs later it keeps in its record; the value of a variable
-//! stays on the tape for as long as the tape is there.
+//! A [`Tape`] lives for one step. Its operations are methods (one file each in `op/`) that take and return [`Var`]
+//! handles; [`Tape::backward`] walks the records in reverse, and each adds its part to the gradients of its inputs. A
+//! record keeps what its backward pass needs; the value of a variable stays on the tape as long as the tape lives.
 //!
 //! Invariant: only an operation's own file knows its gradient, and only through [`Flow`].
 
@@ -19,7 +18,7 @@ use super::value::Tensor;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Var(u32);
 
-/// An operation that was done: what its backward pass needs.
+/// A recorded operation: what its backward pass needs.
 pub(crate) trait Operation {
     /// Reads the gradients of the outputs and adds to those of the inputs.
     fn backward(&self, flow: &mut Flow) -> Result<()>;
@@ -28,7 +27,7 @@ pub(crate) trait Operation {
 struct Node {
     value: Tensor,
     parameter: Option<ParameterId>,
-    /// Whether a gradient is needed: a trainable parameter is among its inputs.
+    /// Whether a gradient is needed: whether it depends on a trainable parameter.
     wanted: bool,
 }
 
@@ -50,7 +49,7 @@ pub struct Tape<'a> {
 }
 
 impl<'a> Tape<'a> {
-    /// A tape that records for a backward pass and applies dropout; every step should have its own `seed`.
+    /// A tape that records for a backward pass and applies dropout; use a different `seed` for every step.
     pub fn training(parameters: &'a Parameters, seed: u64) -> Self {
         Self::new(parameters, true, seed)
     }
@@ -67,7 +66,7 @@ impl<'a> Tape<'a> {
         Tape { parameters, nodes, records, parameter_vars, training, seed, drawn: 0, statistics }
     }
 
-    /// Whether this tape trains.
+    /// Whether this tape is for training.
     pub fn is_training(&self) -> bool {
         self.training
     }
@@ -95,7 +94,7 @@ impl<'a> Tape<'a> {
         Ok(self.node(value, false))
     }
 
-    /// The value of a variable. To go on computing with it without a gradient, hand it to [`Tape::constant`].
+    /// The value of a variable. To continue with it without a gradient, pass it to [`Tape::constant`].
     pub fn value(&self, var: Var) -> Tensor {
         self.at(var).clone()
     }
@@ -105,7 +104,7 @@ impl<'a> Tape<'a> {
         self.at(var).shape()
     }
 
-    /// A fresh key for a random operation of this step; the same for the same seed and order of operations.
+    /// A fresh key for a random operation of this step; the same seed and order of operations give the same key.
     pub fn key(&mut self) -> Key {
         self.drawn += 1;
         Key::new(self.seed, self.drawn)
@@ -130,7 +129,7 @@ impl<'a> Tape<'a> {
             if record.outputs.clone().any(|output| flow.pending[output as usize].is_some()) {
                 record.operation.backward(&mut flow)?;
             }
-            // No earlier record knows these outputs: free them, and with the record what it kept.
+            // No earlier record uses these outputs: free them, and what the record kept.
             for output in record.outputs {
                 flow.pending[output as usize] = None;
                 flow.nodes[output as usize].value = empty.clone();
@@ -143,7 +142,7 @@ impl<'a> Tape<'a> {
         &self.nodes[var.0 as usize].value
     }
 
-    /// The value of an input of `operation`; in debug builds it is looked over for values that are not numbers.
+    /// The value of an input of `operation`; debug builds check it for NaN.
     pub(crate) fn input(&self, operation: &'static str, var: Var) -> Result<&Tensor> {
         let node = &self.nodes[var.0 as usize];
         if node.parameter.is_none() {
@@ -199,7 +198,7 @@ impl<'a> Tape<'a> {
     }
 }
 
-/// Gradients on their way back through the tape.
+/// The gradients during a backward pass.
 pub(crate) struct Flow<'a> {
     nodes: Vec<Node>,
     pending: Vec<Option<Buffer<f32>>>,
@@ -220,7 +219,7 @@ impl Flow<'_> {
         self.nodes[var.0 as usize].wanted
     }
 
-    /// The gradient of an output, if one has come.
+    /// The gradient of an output, if there is one.
     pub(crate) fn take(&mut self, output: Var) -> Option<Buffer<f32>> {
         self.pending[output.0 as usize].take()
     }
@@ -246,8 +245,8 @@ impl Flow<'_> {
         }))
     }
 
-    /// As [`Flow::target`] for an operation that adds to some rows only: the buffer is never fresh, and a
-    /// table's touched rows are to be marked.
+    /// As [`Flow::target`], for an operation that adds to some rows only: the buffer is never fresh, and the caller
+    /// must mark the touched rows of a table.
     pub(crate) fn target_rows(&mut self, input: Var) -> Result<Option<(Target, Option<Buffer<u32>>)>> {
         let node = &self.nodes[input.0 as usize];
         if !node.wanted {
@@ -289,7 +288,7 @@ impl Flow<'_> {
     }
 }
 
-/// In debug builds, an error if a value is not a number.
+/// In debug builds, an error if a value is NaN.
 pub(crate) fn expect_number(operation: &'static str, value: &Tensor) -> Result<()> {
     if cfg!(debug_assertions) {
         let values = value.buffer().read()?;

@@ -1,4 +1,4 @@
-//! What the room promises besides right gradients: errors, edges, the optimiser, files, draws.
+//! What the room guarantees besides correct gradients: errors, edge cases, the optimiser, files, draws.
 
 use super::check::devices;
 use super::*;
@@ -104,7 +104,7 @@ fn empty_batches_and_segments_work() {
     }
 }
 
-/// Adam by the book, in double precision.
+/// Textbook Adam, in double precision.
 struct Reference {
     values: Vec<f64>,
     first: Vec<f64>,
@@ -140,7 +140,7 @@ fn adam_is_adam_and_resting_rows_catch_up_on_their_moments() {
         };
         let (mut of_table, mut of_dense) = (start(table), start(dense));
         for step in 0..12u32 {
-            // Row 0 is touched always, row 1 every fourth step, row 2 never.
+            // Row 0 is always touched, row 1 every fourth step, row 2 never.
             let touched: &[u32] = if step % 4 == 0 { &[0, 1] } else { &[0] };
             let mut tape = Tape::training(&parameters, u64::from(step));
             let (table_var, dense_var) = (tape.parameter(table), tape.parameter(dense));
@@ -153,7 +153,7 @@ fn adam_is_adam_and_resting_rows_catch_up_on_their_moments() {
             let before = of_table.values.clone();
             of_table.step(&gradients.of(table).unwrap(), 0.01);
             if step % 4 != 0 {
-                // What the table does not do: coast on while resting.
+                // A table does not move its untouched rows by their old momentum.
                 of_table.values[2..4].copy_from_slice(&before[2..4]);
             }
             adam.step(&mut parameters, &mut gradients).unwrap();
@@ -166,7 +166,7 @@ fn adam_is_adam_and_resting_rows_catch_up_on_their_moments() {
     }
 }
 
-/// A small model of every kind of parameter, one step of it.
+/// One step of a small model with every kind of parameter.
 fn step(parameters: &mut Parameters, gradients: &mut Gradients, adam: &mut Adam, number: u64) {
     let device = parameters.device().clone();
     let id = |name| parameters.find(name).unwrap();

@@ -1,7 +1,7 @@
 //! Values on a device: matrices of `f32`, lists of indices, and segments of lists.
 //!
-//! All three are immutable and cheap to clone. A [`Tensor`] is always a matrix; a vector is a matrix of one
-//! column and a number a matrix of one element, so an operation never asks for a rank.
+//! All three are immutable and cheap to clone. A [`Tensor`] is always a matrix; a vector is a matrix with one column
+//! and a number a matrix with one element, so operations need no notion of rank.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,7 +11,7 @@ use super::error::{Result, TensorError, expect_shape};
 use super::memory::Buffer;
 use rayon::prelude::*;
 
-/// A matrix of `f32` on a device, rows one after the other.
+/// A row-major matrix of `f32` on a device.
 #[derive(Clone)]
 pub struct Tensor {
     pub(super) rows: usize,
@@ -20,13 +20,13 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// A matrix from its rows, one after the other.
+    /// A matrix from row-major values.
     pub fn new(device: &Device, values: &[f32], rows: usize, columns: usize) -> Result<Tensor> {
         expect_shape(values.len() == rows * columns, "tensor", "values", &[values.len()], &[rows, columns])?;
         Ok(Tensor::of(device.upload(values)?, rows, columns))
     }
 
-    /// A column of values.
+    /// A column vector.
     pub fn vector(device: &Device, values: &[f32]) -> Result<Tensor> {
         Tensor::new(device, values, values.len(), 1)
     }
@@ -41,12 +41,12 @@ impl Tensor {
         Tensor { rows, columns, buffer: Arc::new(buffer) }
     }
 
-    /// Rows.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Columns; 1 for a vector.
+    /// The number of columns; 1 for a vector.
     pub fn columns(&self) -> usize {
         self.columns
     }
@@ -61,17 +61,17 @@ impl Tensor {
         self.buffer.device()
     }
 
-    /// Copies the values to the caller; on CUDA this waits until they are there.
+    /// Copies the values to the host; on CUDA this waits until they are computed.
     pub fn to_vec(&self) -> Result<Vec<f32>> {
         self.buffer.read()
     }
 
-    /// Copies the values to a place for as many; on CUDA this waits until they are there.
+    /// Copies the values into `target`, which must have the same length; on CUDA this waits until they are computed.
     pub(crate) fn read_into(&self, target: &mut [f32]) -> Result<()> {
         self.buffer.read_into(target)
     }
 
-    /// The values themselves, where they are in the memory of the host.
+    /// The values themselves, if they are in host memory.
     pub fn as_slice(&self) -> Option<&[f32]> {
         match self.device().backend() {
             Backend::Cpu(_) => Some(self.buffer.host()),
@@ -109,7 +109,7 @@ pub struct Indices(Arc<IndexList>);
 
 struct IndexList {
     buffer: Buffer<u32>,
-    /// The largest of them, found while they were on the host; unknown if they were made on the device.
+    /// The largest index, found while the list was on the host; unknown if it was made on the device.
     largest: Option<u32>,
     groups: OnceLock<Arc<Groups>>,
 }
@@ -117,10 +117,10 @@ struct IndexList {
 /// The positions of a list, grouped by the row of a table that they name.
 pub(crate) struct Groups {
     rows: usize,
-    /// On the CPU: where the positions of each row start in `order`, one more than rows. On CUDA: the row of
+    /// On the CPU: where the positions of each row start in `order`; one entry more than rows. On CUDA: the row of
     /// each element of `order`.
     pub(crate) rows_of_order: Buffer<u32>,
-    /// Positions, sorted by the row they name and, within it, rising.
+    /// Positions, sorted by the row they name and ascending within it.
     pub(crate) order: Buffer<u32>,
 }
 
@@ -130,7 +130,7 @@ impl Indices {
         Ok(Indices::of(device.upload(values)?, Some(largest(values))))
     }
 
-    /// The list in `buffer`, whose largest element is (or is at most) `largest`, if that is known.
+    /// The list in `buffer`; `largest` is its maximum or an upper bound, if known.
     pub(crate) fn of(buffer: Buffer<u32>, largest: Option<u32>) -> Indices {
         Indices(Arc::new(IndexList { buffer, largest, groups: OnceLock::new() }))
     }
@@ -145,7 +145,7 @@ impl Indices {
         self.len() == 0
     }
 
-    /// Copies them to the caller; on CUDA this waits until they are there.
+    /// Copies the list to the host; on CUDA this waits until it is computed.
     pub fn to_vec(&self) -> Result<Vec<u32>> {
         self.0.buffer.read()
     }
@@ -154,8 +154,8 @@ impl Indices {
         &self.0.buffer
     }
 
-    /// An error unless every index is below `rows`. Costs nothing for lists that came from the host, whose largest index
-    /// is known; one that the device has made is read back, which waits for it.
+    /// An error unless every index is below `rows`. Free for lists that came from the host, whose largest index is
+    /// known; a list made on the device is read back, which waits for it.
     pub(crate) fn expect_below(&self, rows: usize, operation: &'static str) -> Result<()> {
         if self.is_empty() || self.0.largest.is_some_and(|largest| (largest as usize) < rows) {
             return Ok(());
@@ -167,7 +167,7 @@ impl Indices {
         }
     }
 
-    /// The positions of this list grouped by the row they name; made once and kept.
+    /// The positions of this list grouped by the row they name; computed once and cached.
     pub(crate) fn groups(&self, rows: usize) -> Result<Arc<Groups>> {
         if let Some(groups) = self.0.groups.get()
             && groups.rows == rows
@@ -181,7 +181,7 @@ impl Indices {
                 Groups { rows, rows_of_order, order }
             }
         });
-        // A list is nearly always used on one table; groups for a second one are made again each time.
+        // A list is nearly always used with one table; groups for a second one are recomputed each time.
         Ok(self.0.groups.get_or_init(|| groups.clone()).clone())
             .map(|kept| if kept.rows == rows { kept } else { groups })
     }
@@ -201,7 +201,7 @@ extern "C" __global__ void owners(const u32* starts, u32 count, u32* out) {
 }
 "#;
 
-/// Elements that one task looks through for the largest; fewer are not worth a second thread.
+/// Elements that one task scans for the maximum; fewer are not worth a second thread.
 const LOOKED_AT: usize = 1 << 16;
 
 /// The largest of some values; 0 if there are none.
@@ -229,13 +229,13 @@ fn groups_on_cpu(indices: &Buffer<u32>, rows: usize) -> Result<Groups> {
         sorted[counts[row as usize] as usize] = position as u32;
         counts[row as usize] += 1;
     }
-    // Each start has moved to its end, which is the next row's start.
+    // Each start has moved to the end of its row, which is the start of the next.
     counts.copy_within(0..rows, 1);
     counts[0] = 0;
     Ok(Groups { rows, rows_of_order: starts, order })
 }
 
-/// A list cut into consecutive segments, some of which may be empty: the candidates of each state.
+/// A list divided into consecutive segments, some of which may be empty: the candidates of each state.
 #[derive(Clone)]
 pub struct Segments(Arc<SegmentList>);
 
@@ -257,7 +257,7 @@ impl Segments {
         Segments::from_starts(device, starts)
     }
 
-    /// Segment `i` from `starts[i]` to `starts[i + 1]`; the first starts at 0 and none before its predecessor.
+    /// Segment `i` ranges from `starts[i]` to `starts[i + 1]`; the first starts at 0, and starts must not decrease.
     pub fn from_starts(device: &Device, starts: Vec<u32>) -> Result<Segments> {
         let rising = starts.first() == Some(&0) && starts.windows(2).all(|pair| pair[0] <= pair[1]);
         expect_shape(rising, "segments", "starts that rise from 0", &[starts.len()], &[1])?;
@@ -275,7 +275,7 @@ impl Segments {
         self.len() == 0
     }
 
-    /// Elements of all segments together.
+    /// The number of elements of all segments.
     pub fn total(&self) -> usize {
         self.0.host[self.len()] as usize
     }

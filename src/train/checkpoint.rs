@@ -1,7 +1,7 @@
 //! The state of a training, in memory and in its folder.
 //!
-//! One file, `checkpoint.safetensors`, holds everything (weights, optimiser, best weights, the place in the epoch, sums
-//! and records) and is written to a temporary file and renamed, so it is never partial and never inconsistent.
+//! One file, `checkpoint.safetensors`, holds everything (weights, optimiser, best weights, position in the epoch,
+//! sums and records). It is written to a temporary file and renamed, so it is never partial and never inconsistent.
 
 use super::{CheckpointKey, Sums, TrainError, TrainingPlan};
 use crate::aside::{is_leftover, try_lock};
@@ -22,7 +22,7 @@ const BEST: &str = "best.";
 /// The best validation so far.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Best {
-    /// After how many epochs.
+    /// The number of epochs trained at that point.
     pub epoch: usize,
     /// Its figures.
     pub figures: Figures,
@@ -31,28 +31,28 @@ pub struct Best {
 /// The progress of a training.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct State {
-    /// Steps that were planned, by the process that wrote it.
+    /// The number of steps planned by the process that wrote this.
     pub(super) planned: usize,
-    /// Epochs that are over, validated and recorded.
+    /// The number of epochs completed, validated and recorded.
     pub(super) epoch: usize,
-    /// Steps of the current epoch that were taken.
+    /// The number of steps taken in the current epoch.
     pub(super) batch: usize,
-    /// What these steps added up.
+    /// The sums over these steps.
     pub(super) sums: Sums,
     /// Seconds that these steps took.
     pub(super) epoch_seconds: f64,
-    /// Seconds that the steps of the epochs before took.
+    /// Seconds that the steps of the earlier epochs took.
     pub(super) step_seconds: f64,
-    /// Seconds of everything, validation included, over all invocations.
+    /// Seconds in total, including validation, over all invocations.
     pub(super) seconds: f64,
     pub(super) best: Option<Best>,
-    /// Validations since the best.
+    /// The number of validations since the best one.
     pub(super) looks_since_best: usize,
-    /// The records of all epochs that are over.
+    /// The records of all completed epochs.
     pub(super) history: Vec<Metric>,
 }
 
-/// The values of all parameters at one time.
+/// A snapshot of the values of all parameters.
 pub(super) struct Weights(Vec<Vec<f32>>);
 
 impl Weights {
@@ -84,13 +84,13 @@ impl Weights {
     }
 }
 
-/// What a folder holds of the training that is asked for.
+/// What a folder holds of the requested training.
 pub(super) enum Found {
     /// Nothing yet.
     Nothing,
     /// A checkpoint that this training cannot resume from, and why.
     Useless(String),
-    /// Its state, and its best weights.
+    /// The state and the best weights.
     Training(Box<State>, Option<Weights>),
 }
 

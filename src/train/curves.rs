@@ -1,9 +1,9 @@
-//! Learning curves for machines: `metrics.jsonl`, one JSON object per line, written as training goes.
+//! Machine-readable learning curves: `metrics.jsonl`, one JSON object per line, written during training.
 //!
-//! Every line is a [`Metric`]: `stage`, `step`, `seconds`, and the stage's own figures. [`Curves`] keeps the promise of
-//! [`Progress::record`]: what is told again is not written again, and what was lost with a killed process is taken back when
-//! it comes again. A line is written in one go; half a line, left by a kill or a full disk, is removed when the file is
-//! opened again.
+//! Every line is a [`Metric`]: `stage`, `step`, `seconds`, and the stage's own figures. [`Curves`] keeps the contract
+//! of [`Progress::record`]: a repeated record is not written twice, and records of epochs that a killed process lost
+//! are replaced when those epochs are trained again. A line is written in one call; a partial line, left by a kill or
+//! a full disk, is removed when the file is opened again.
 
 use super::TrainError;
 use crate::aside::write_aside;
@@ -25,7 +25,7 @@ pub struct Curves {
 struct Line {
     stage: String,
     step: u64,
-    /// With its end.
+    /// The line with its line break.
     text: String,
 }
 
@@ -41,7 +41,7 @@ impl Line {
 }
 
 impl Curves {
-    /// Opens the file at `path` to add to it, without the half line it may end in.
+    /// Opens the file at `path` for appending and removes a partial last line.
     ///
     /// # Errors
     /// If it cannot be read or written.
@@ -100,11 +100,11 @@ impl Curves {
     }
 }
 
-/// The whole lines of a file of learning curves; none where there is no file. Lines that are not metrics are skipped:
+/// The complete lines of a file of learning curves; none if there is no file. Lines that are not metrics are skipped:
 /// the file is for inspection only.
 ///
 /// # Errors
-/// If the file is there and cannot be read.
+/// If the file exists and cannot be read.
 pub fn read_curves(path: &Path) -> Result<Vec<Metric>, TrainError> {
     match std::fs::read(path) {
         Ok(bytes) => Ok(parse(&bytes).map(|(metric, _)| metric).collect()),
@@ -125,7 +125,7 @@ fn failed(path: &Path) -> impl Fn(std::io::Error) -> TrainError + '_ {
     |source| TrainError::File { path: path.to_owned(), source }
 }
 
-/// A progress that also writes what is recorded to a file of learning curves.
+/// A progress that also writes records to a file of learning curves.
 pub struct Recording<'a> {
     inner: &'a dyn Progress,
     path: PathBuf,
@@ -145,10 +145,10 @@ impl<'a> Recording<'a> {
         Self { inner, path: path.to_owned(), state: Mutex::new(Opened::NotYet) }
     }
 
-    /// The error that kept a record from being written, if there was one.
+    /// The error that prevented a record from being written, if any.
     ///
     /// # Errors
-    /// That one.
+    /// Returns that error.
     pub fn finish(self) -> Result<(), TrainError> {
         match self.state.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Opened::Failed(error) => Err(error),
@@ -238,7 +238,8 @@ mod tests {
             curves.record(&metric(stage, step, 0.5)).unwrap();
         }
         let before = std::fs::read(&path).unwrap();
-        // Killed; the checkpoint knew two epochs. They are told again, then the third comes again and takes longer.
+        // After a kill, the checkpoint has two epochs. They are recorded again; then the third is trained again and
+        // takes longer.
         let mut curves = Curves::open(&path).unwrap();
         for step in [1, 2] {
             assert!(!curves.record(&metric("walk", step, 0.5)).unwrap());

@@ -1,4 +1,4 @@
-//! The training loop: epochs of steps, validation, the best weights kept.
+//! The training loop: epochs of steps, validation, and keeping the best weights.
 
 use super::checkpoint::{Best, Folder, Found, State, Weights};
 use super::{EpochEnd, Look, Sums, TrainError, Trainable, TrainingPlan};
@@ -18,9 +18,9 @@ pub struct TrainingSummary {
     pub best: Option<Best>,
     /// The record of each epoch.
     pub history: Vec<Metric>,
-    /// Seconds over all invocations, validation included.
+    /// Seconds over all invocations, including validation.
     pub seconds: f64,
-    /// Seconds of these that the steps took.
+    /// The part of these seconds that the steps took.
     pub step_seconds: f64,
 }
 
@@ -36,12 +36,12 @@ impl TrainingSummary {
     }
 }
 
-/// Trains `network` as `plan` says, from the weights it has or from the checkpoint of the same training. Afterwards it has
-/// the weights of the best validation.
+/// Trains `network` as `plan` says, from its current weights or from the checkpoint of the same training. Afterwards
+/// the network has the weights of the best validation.
 ///
 /// # Errors
-/// If the network fails or diverges, a file cannot be read or written, another process trains in the folder, its checkpoint
-/// is of another training, or the user interrupts (then a checkpoint is written first).
+/// If the network fails or diverges, a file cannot be read or written, another process trains in the folder, the
+/// checkpoint belongs to another training, or the user interrupts (a checkpoint is written first).
 pub fn train<N: Trainable>(
     network: &mut N,
     plan: &TrainingPlan<'_>,
@@ -64,9 +64,9 @@ struct Run<'a, N> {
     gradients: Gradients,
     state: State,
     best_weights: Option<Weights>,
-    /// Whether the current epoch is the last.
+    /// Whether the time is up, so that the current epoch is the last.
     time_is_up: bool,
-    /// Whether the checkpoint is out of date.
+    /// Whether there is progress since the last checkpoint.
     unsaved: bool,
     seconds_before: f64,
     began: Instant,
@@ -128,7 +128,7 @@ impl<'a, N: Trainable> Run<'a, N> {
         self.plan.patience > 0 && self.state.looks_since_best >= self.plan.patience
     }
 
-    /// Takes the steps of the current epoch that are still to be taken.
+    /// Takes the remaining steps of the current epoch.
     fn take_steps(&mut self) -> Result<(), N::Error> {
         let epoch = self.state.epoch;
         self.network.begin_epoch(epoch);
@@ -192,7 +192,7 @@ impl<'a, N: Trainable> Run<'a, N> {
         }
         let State { batch, sums, epoch_seconds, .. } = &self.state;
         let mut figures = self.network.figures(&EpochEnd { steps: *batch, seconds: *epoch_seconds, sums });
-        // Not the optimiser's: a training that goes on at the end of an epoch has taken no step yet.
+        // Not the optimiser's value: a training resumed at the end of an epoch has not taken a step yet.
         let last_step = self.plan.place(self.state.epoch, self.state.batch.saturating_sub(1));
         let learning_rate = self.plan.learning_rate.learning_rate_at(last_step, self.plan.epoch_steps);
         figures.insert("learning_rate".to_owned(), f64::from(learning_rate).into());
@@ -208,7 +208,7 @@ impl<'a, N: Trainable> Run<'a, N> {
         Ok(())
     }
 
-    /// Keeps the weights if no earlier validation was better.
+    /// Keeps the weights if no earlier validation was as good.
     fn keep_if_best(&mut self, look: Best) -> Result<(), TrainError> {
         if self.state.best.is_some_and(|best| best.figures.mrr >= look.figures.mrr) {
             self.state.looks_since_best += 1;
@@ -238,7 +238,7 @@ impl<'a, N: Trainable> Run<'a, N> {
             folder.save(&self.state, self.best_weights.as_ref(), self.network.parameters(), &self.adam)?;
         }
         (self.saved, self.unsaved) = (Instant::now(), false);
-        // Writing is not counted as step time; where nothing is written, the steps so far have not been counted either.
+        // Writing does not count as step time. If nothing is written, the steps so far have not been counted either.
         if self.folder.is_some() {
             self.stepping = self.stepping.map(|_| self.saved);
         }
@@ -263,7 +263,7 @@ impl<'a, N: Trainable> Run<'a, N> {
     }
 }
 
-/// What a look says in a record.
+/// The figures of a validation, as they go into a record.
 fn in_record(look: Look) -> Map<String, Value> {
     let mut figures = look.more;
     if let Ok(Value::Object(seen)) = serde_json::to_value(look.figures) {

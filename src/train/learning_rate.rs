@@ -1,11 +1,11 @@
-//! The learning rate over a training.
+//! The learning rate schedule of a training.
 
 use super::Place;
 
 /// How the learning rate decays.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Decay {
-    /// It does not.
+    /// The learning rate is constant.
     Constant,
     /// Linearly, to this fraction of its initial value.
     Linear(f32),
@@ -18,9 +18,9 @@ pub enum Decay {
 /// A stretch of a training, from its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Within {
-    /// So many epochs.
+    /// This many epochs.
     Epochs(usize),
-    /// So many steps.
+    /// This many steps.
     Steps(usize),
 }
 
@@ -31,7 +31,7 @@ pub struct LearningRate {
     pub initial: f64,
     /// How it decays.
     pub decay: Decay,
-    /// In what time it falls to its last value; of no matter to [`Decay::Exponential`].
+    /// The period over which it falls to its final value; ignored by [`Decay::Exponential`].
     pub within: Within,
     /// The warm-up steps, in which it rises from 0.
     pub warm_up: u64,
@@ -49,7 +49,7 @@ impl LearningRate {
         let fallen = match self.decay {
             Decay::Constant => self.initial,
             Decay::Linear(last) => {
-                // In single precision, as the published walkers were trained: results are bit-identical.
+                // In single precision, as the published walkers were trained, so that results are bit-identical.
                 let done = epoch as f32 + batch as f32 / epoch_steps.max(1) as f32;
                 let part = match self.within {
                     Within::Epochs(epochs) => done / epochs.max(1) as f32,

@@ -1,14 +1,14 @@
 //! How is a network trained? One harness for all of them: epochs and steps, validation, patience, the best weights kept,
 //! checkpoints, the learning rate, records, time limits and interruption.
 //!
-//! **To put a network on it**, implement [`Trainable`]: where its [`Parameters`](crate::tensor::Parameters) are, how an
-//! epoch's examples are put in order, how one batch adds to the gradients, how good it is on the validation split
+//! **To train a network with it**, implement [`Trainable`]: where its [`Parameters`](crate::tensor::Parameters) are,
+//! how an epoch's examples are ordered, how one batch adds to the gradients, how good it is on the validation split
 //! ([`Validation`] asks and ranks), and what an epoch reports. Then describe the training in a [`TrainingPlan`] (how
 //! many steps, which [`LearningRate`], how often to validate, where checkpoints go and what they depend on) and call
-//! [`train`]. The network keeps no position, no optimiser and no best weights of its own; afterwards its parameters are
-//! those of the best validation, and the [`TrainingSummary`] says how it went.
+//! [`train`]. The network keeps no position, no optimiser and no best weights of its own. Afterwards its parameters
+//! are those of the best validation, and the [`TrainingSummary`] says how training went.
 //!
-//! What the harness promises for that:
+//! In return, the harness promises:
 //! - *The same seed gives the same bits, however often the training was stopped.* A checkpoint holds everything that the
 //!   next step depends on. So a step may draw random numbers only from the seed and its [`Place`], and an epoch's order only
 //!   from the seed and the epoch's number; nothing may be remembered from step to step outside of parameters and [`Sums`].
@@ -92,7 +92,7 @@ pub enum TrainError {
         /// Which figure.
         figure: String,
     },
-    /// The user stopped the training; a checkpoint has what was done, if there is a folder for one.
+    /// The user interrupted the training; a checkpoint has the progress if there is a folder for one.
     #[error("interrupted in epoch {epoch}")]
     Interrupted {
         /// The epoch that was not finished, from 1.

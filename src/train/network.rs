@@ -1,4 +1,4 @@
-//! What a network supplies to be trained, and what the harness hands it.
+//! What a network implements to be trained, and what the harness passes to it.
 
 use super::TrainError;
 use crate::eval::Figures;
@@ -10,37 +10,38 @@ use std::collections::BTreeMap;
 
 /// A network that [`train`](super::train()) can train.
 ///
-/// Implement it on a struct that borrows the network and holds what training needs besides: examples, rules, the
+/// Implement it on a struct that borrows the network and holds what else training needs: examples, rules, the
 /// [`Validation`](super::Validation). It must be built from the same inputs whenever the training is resumed.
 pub trait Trainable {
     /// What can go wrong with this network.
     type Error: From<TrainError>;
 
-    /// What is learnt. All of it goes into checkpoints, and the optimiser's state with it.
+    /// The parameters to train. All of them go into checkpoints, together with the optimiser's state.
     fn parameters(&self) -> &Parameters;
 
-    /// The same, to be changed.
+    /// The same, mutable.
     fn parameters_mut(&mut self) -> &mut Parameters;
 
-    /// Puts the examples of an epoch (from 0) in order, as a function of the seed and of `epoch` alone. Called before
-    /// the epoch's first step, and again if the training continues in the middle of it.
+    /// Orders the examples of an epoch (from 0), as a function of the seed and of `epoch` alone. Called before the
+    /// epoch's first step, and again if training resumes in the middle of it.
     fn begin_epoch(&mut self, epoch: usize);
 
-    /// Adds the gradients of one batch to `gradients`, and what the epoch's record is made from to `sums`. Draws random
-    /// numbers by the seed and `place` alone. The harness clips, and lets the optimiser take the step.
+    /// Adds the gradients of one batch to `gradients`, and the values for the epoch's record to `sums`. Draws random
+    /// numbers from the seed and `place` alone. The harness clips the gradients and runs the optimiser.
     ///
     /// # Errors
     /// Whatever makes the network fail.
     fn step(&mut self, place: Place, gradients: &mut Gradients, sums: &mut Sums) -> Result<(), Self::Error>;
 
-    /// How good the network is on the validation split; the weights with the highest MRR are kept. `None` if the user asked
-    /// to stop meanwhile. Not called without [`TrainingPlan::validate_every`](super::TrainingPlan::validate_every).
+    /// How good the network is on the validation split; the weights with the highest MRR are kept. `None` if the user
+    /// interrupted in the meantime. Not called without
+    /// [`TrainingPlan::validate_every`](super::TrainingPlan::validate_every).
     ///
     /// # Errors
     /// Whatever makes the network fail.
     fn validate(&self, progress: &dyn Progress) -> Result<Option<Look>, Self::Error>;
 
-    /// The figures of an epoch's record. The harness adds `learning_rate` and those of the validation.
+    /// The figures of an epoch's record. The harness adds `learning_rate` and the validation figures.
     fn figures(&self, epoch: &EpochEnd<'_>) -> Map<String, Value>;
 
     /// A short progress line, from the sums of the current epoch or the record of the last.
@@ -61,25 +62,25 @@ pub struct Place {
 /// The outcome of a validation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Look {
-    /// The figures; go into the record with `valid_` before their names.
+    /// The figures; in the record their names have the prefix `valid_`.
     pub figures: Figures,
     /// Further figures of the network; they go into the record unchanged.
     pub more: Map<String, Value>,
 }
 
-/// An epoch that is over.
+/// A completed epoch.
 #[derive(Clone, Copy)]
 pub struct EpochEnd<'a> {
-    /// Steps taken: fewer than in other epochs if the time was up, or if the last epoch is a fraction.
+    /// The number of steps taken: fewer than usual if the time was up, or if the last epoch is a fraction.
     pub steps: usize,
     /// Seconds that its steps took.
     pub seconds: f64,
-    /// What its steps added up.
+    /// The sums over its steps.
     pub sums: &'a Sums,
 }
 
-/// Named sums over the steps of an epoch, and numbers that are remembered from step to step over all epochs. They are in the
-/// checkpoint, so steps and records are the same wherever the training was interrupted.
+/// Named sums over the steps of an epoch, and values that persist from step to step over all epochs. They are part of
+/// the checkpoint, so steps and records are the same wherever training was interrupted.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Sums {
     totals: BTreeMap<String, f64>,
@@ -88,11 +89,11 @@ pub struct Sums {
     unread: Vec<(&'static str, Tensor)>,
 }
 
-/// Values that may wait on the device before they are read.
+/// How many values may wait on the device before they are read.
 const UNREAD: usize = 128;
 
 impl Sums {
-    /// The mean loss of a step goes by this name. If it is not finite, training has diverged.
+    /// The name of a step's mean loss. If it is not finite, training has diverged.
     pub const LOSS: &'static str = "loss";
     /// The norm of the gradients before clipping, added by the harness. If it is not finite, training has diverged.
     pub const GRADIENT_NORM: &'static str = "gradient norm";
@@ -105,27 +106,27 @@ impl Sums {
         }
     }
 
-    /// Adds a number that is still on the device. It is read some steps later, so that nothing blocks.
+    /// Adds a number that is still on the device. It is read some steps later, so that this call does not block.
     pub fn add_later(&mut self, name: &'static str, value: Tensor) {
         self.unread.push((name, value));
     }
 
-    /// What has been added under `name`; 0 if nothing has.
+    /// The sum under `name`; 0 if nothing was added.
     pub fn total(&self, name: &str) -> f64 {
         self.totals.get(name).copied().unwrap_or(0.0)
     }
 
-    /// Remembers a number for the steps to come, such as a moving average.
+    /// Remembers a number for later steps, such as a moving average.
     pub fn remember(&mut self, name: &'static str, value: f64) {
         self.remembered.insert(name.to_owned(), value);
     }
 
-    /// What was last remembered under `name`.
+    /// The number last remembered under `name`.
     pub fn remembered(&self, name: &str) -> Option<f64> {
         self.remembered.get(name).copied()
     }
 
-    /// Those of the next epoch: nothing is added up yet, everything is remembered.
+    /// Begins the next epoch: clears the sums and keeps the remembered values.
     pub(super) fn next_epoch(&mut self) {
         self.totals.clear();
     }

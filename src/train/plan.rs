@@ -10,26 +10,26 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// How a network to train.
+/// How to train a network.
 #[derive(Clone, Debug)]
 pub struct TrainingPlan<'a> {
-    /// The name in records: what [`Metric::stage`](crate::progress::Metric::stage) says.
+    /// The name in records: the value of [`Metric::stage`](crate::progress::Metric::stage).
     pub stage: &'a str,
     /// The name on the screen.
     pub title: String,
     /// Steps of an epoch.
     pub epoch_steps: usize,
-    /// Steps in all; the last epoch may be a fraction.
+    /// The total number of steps; the last epoch may be a fraction.
     pub steps: usize,
     /// The optimiser; its learning rate is set by `learning_rate` before every step.
     pub adam: AdamOptions,
     /// The learning rate of every step.
     pub learning_rate: LearningRate,
-    /// The largest norm of the gradients; infinite to record the norms without clipping. `None` computes nothing.
+    /// The norm to clip the gradients to; infinite to record the norms without clipping. `None` computes no norms.
     pub clip: Option<f32>,
     /// Epochs between two validations; the last epoch is always validated. `None` keeps the last weights.
     pub validate_every: Option<usize>,
-    /// Validations without a better MRR after which training ends; 0 for never.
+    /// How many validations without a better MRR end the training; 0 for never.
     pub patience: usize,
     /// The folder for checkpoints, from which a stopped training resumes. `None` writes nothing.
     pub folder: Option<&'a Path>,
@@ -40,15 +40,15 @@ pub struct TrainingPlan<'a> {
 }
 
 impl TrainingPlan<'_> {
-    /// How often a checkpoint is written by default: what a kill may cost.
+    /// The default time between checkpoints: the most work that a kill can cost.
     pub const CHECKPOINT_EVERY: Duration = Duration::from_secs(120);
 
-    /// Epochs in all, the fraction of the last counted as one.
+    /// The total number of epochs, counting a fraction as one.
     pub(super) fn epochs(&self) -> usize {
         if self.epoch_steps == 0 { 0 } else { self.steps.div_ceil(self.epoch_steps) }
     }
 
-    /// Steps of one epoch.
+    /// The number of steps in this epoch.
     pub(super) fn steps_of(&self, epoch: usize) -> usize {
         self.epoch_steps.min(self.steps.saturating_sub(epoch * self.epoch_steps))
     }
@@ -58,14 +58,14 @@ impl TrainingPlan<'_> {
     }
 }
 
-/// What a training's next step depends on besides its checkpoint: settings, data, seed, each by name. A training goes
-/// on only from a checkpoint with the very same key. Leave out what may change, such as the number of epochs where the
-/// learning rate does not depend on it.
+/// What a training's next step depends on besides its checkpoint: settings, data, seed, each by name. A training
+/// resumes only from a checkpoint with the same key. Leave out values that may change, such as the number of epochs
+/// if the learning rate does not depend on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckpointKey(BTreeMap<String, String>);
 
 impl CheckpointKey {
-    /// With a value called `name`.
+    /// Adds a value called `name`.
     #[must_use]
     pub fn value(mut self, name: &str, value: &impl Serialize) -> Self {
         let text = serde_json::to_string(value).expect("keys are made from plain data");
@@ -73,7 +73,7 @@ impl CheckpointKey {
         self
     }
 
-    /// With every field of `settings`, each called by its own name after `prefix`.
+    /// Adds every field of `settings`, each under its own name after `prefix`.
     #[must_use]
     pub fn settings(mut self, prefix: &str, settings: &impl Serialize) -> Self {
         let Ok(Value::Object(fields)) = serde_json::to_value(settings) else {
@@ -83,10 +83,10 @@ impl CheckpointKey {
         self
     }
 
-    /// With a checksum of `triples`, called `name`.
+    /// Adds a checksum of `triples`, called `name`.
     #[must_use]
     pub fn triples(self, name: &str, triples: &[Triple]) -> Self {
-        // Against mistakes, not against malice.
+        // Detects mistakes, not attacks.
         let mut sum = Fnv::new();
         for id in triples.iter().flat_map(|triple| [triple.head.0, triple.relation.0, triple.tail.0]) {
             sum.add(&id.to_le_bytes());

@@ -1,4 +1,4 @@
-//! The harness with a very small network: stopped, killed, cut short and made longer, it learns the same.
+//! The harness with a very small network: interrupted, killed, cut short or extended, it learns the same weights.
 
 use super::*;
 use crate::eval::Figures;
@@ -14,7 +14,7 @@ use std::time::Duration;
 const WIDTH: usize = 4;
 const EPOCH_STEPS: usize = 5;
 
-/// Learns the weights of a sum of four numbers, from examples drawn by the place of the step.
+/// Learns the weights of a sum of four numbers, from examples drawn by the position of the step.
 struct Tiny {
     parameters: Parameters,
     weights: ParameterId,
@@ -124,7 +124,7 @@ struct AsSettings {
     width: usize,
 }
 
-/// Listens; dies, interrupts or runs out of time after this many steps of this invocation.
+/// A progress that dies, interrupts or runs out of time after this many steps of an invocation.
 #[derive(Default)]
 struct Listener {
     dies: Option<u64>,
@@ -201,14 +201,14 @@ fn it_learns_and_keeps_the_best() {
 #[test]
 fn killed_and_stopped_again_and_again_it_comes_to_the_same_bits_and_records() {
     let (expected, weights) = whole();
-    // After how many steps of an invocation it is killed, and how many may pass without a checkpoint.
+    // After how many steps of an invocation it is killed, and the interval between checkpoints in microseconds.
     for (dies, every) in [(1, 0), (2, 0), (7, 0), (9, 1), (3, 1)] {
         let folder = tempfile::tempdir().unwrap();
         let plan =
             TrainingPlan { checkpoint_every: Duration::from_micros(every), ..plan(Some(folder.path())) };
         let mut sittings = 0;
         let trained = loop {
-            // Every third is interrupted instead: what is saved then is newer than a checkpoint in passing.
+            // Every third invocation is interrupted instead: its checkpoint is newer than a periodic one.
             let listener = match sittings % 3 {
                 2 => Listener { interrupts: Some(dies), ..Listener::default() },
                 _ => Listener { dies: Some(dies + 1), ..Listener::default() },
@@ -279,7 +279,7 @@ fn a_checkpoint_that_is_no_use_is_said_to_be_so_and_training_begins_anew() {
         let heard = listener.said.lock().unwrap();
         assert!(heard[0].ends_with(said), "{heard:?}");
     }
-    // One that belongs to somebody else is not touched.
+    // A checkpoint of another training is not touched.
     for (key, name) in [
         (plan.checkpoint_key.clone().value("seed", &8), "seed"),
         (plan.checkpoint_key.clone().settings("tiny.", &AsSettings { width: 5 }), "tiny.width"),

@@ -1,4 +1,4 @@
-//! Validation: ranking the validation split.
+//! Ranks the validation split.
 
 use super::TrainError;
 use crate::eval::{EvalError, Figures, Protocol, Reasoner, Truth, evaluate};
@@ -8,7 +8,7 @@ use crate::progress::{Progress, Quiet};
 /// The validation split, and what ranking it needs to know.
 pub struct Validation<'a> {
     graph: &'a Graph,
-    /// True answers as far as they are known.
+    /// The known true answers.
     answers: Adjacency,
     split: Vec<Triple>,
     protocol: Protocol,
@@ -21,17 +21,17 @@ impl<'a> Validation<'a> {
         Self { graph, answers, split: evenly(&known.valid, most), protocol }
     }
 
-    /// The triples that are asked about.
+    /// The triples to rank.
     pub fn split(&self) -> &[Triple] {
         &self.split
     }
 
-    /// Whether there is nothing to ask.
+    /// Whether there is nothing to rank.
     pub fn is_empty(&self) -> bool {
         self.split.is_empty()
     }
 
-    /// The figures of `reasoner`; `None` if the user asked to stop meanwhile.
+    /// The figures of `reasoner`; `None` if the user interrupted in the meantime.
     ///
     /// # Errors
     /// If the split cannot be ranked.

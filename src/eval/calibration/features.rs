@@ -1,23 +1,23 @@
 //! The features of an answer for a logistic regression.
 //!
-//! Everything about scores goes through `odds`: the log-odds of being true that answers of such a score have in common.
-//! Rule confidences, log-probabilities and logits are thereby on the same scale. Every feature is either the same for
-//! all answers of a query, or rises and falls with the score; [`SIGNS`] fixes the sign of the latter's weights, so that
-//! an answer never gets a higher probability than one ranked before it.
+//! All scores pass through `odds`: the log-odds that answers with such a score are true, over all relations. This
+//! puts rule confidences, log-probabilities and logits on the same scale. Every feature is either the same for all
+//! answers of a query or monotone in the score; [`SIGNS`] fixes the signs of the latter's weights, so that an answer
+//! never gets a higher probability than one ranked before it.
 
 use super::isotonic::Curve;
 use crate::graph::Link;
 
-/// The best answers of one query that are not facts of the graph, as far as probabilities depend on them.
+/// The best answers of one query that are not facts of the graph, reduced to what probabilities depend on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RankedScores {
-    /// What was asked.
+    /// The link that was asked about.
     pub link: Link,
-    /// How many answers the graph has already.
+    /// How many answers the graph already has.
     pub known: usize,
-    /// How many answers the graph has on average to such a query that it has any answers to; at least 1.
+    /// The mean number of answers in the graph to queries over this link that have any; at least 1.
     pub usual: f64,
-    /// The scores, best first; of 10 answers at least if there are so many.
+    /// The scores, best first; at least 10 if there are that many.
     pub scores: Vec<f64>,
 }
 
@@ -28,14 +28,14 @@ pub const COMPARED: usize = 10;
 pub const FEATURES: usize = 11;
 /// A row of features.
 pub type FeatureRow = [f64; FEATURES];
-/// The index of the common log-odds of the score, whose weight may differ by relation.
+/// The index of the score's common log-odds, whose weight may differ by relation.
 pub const ODDS: usize = 0;
 
-/// What sign a feature's weight must have: 1 for those that rise along the order, -1 for those that fall, 0 for those
-/// that are the same for all answers of a query.
+/// The sign a feature's weight must have: 1 for features that rise with the score, -1 for those that fall, 0 for
+/// those that are the same for all answers of a query.
 pub const SIGNS: [i8; FEATURES] = [1, -1, -1, 1, -1, 0, 0, 0, 0, 0, 0];
 
-/// How many features, the first ones, are an answer's own; the others are the same for all answers of a query.
+/// The first features belong to an answer; the others are the same for all answers of a query.
 pub const OWN: usize = 5;
 
 /// Shares are clamped to this distance from 0 and 1.
@@ -47,7 +47,7 @@ pub fn log_odds(share: f64) -> f64 {
     (share / (1.0 - share)).ln()
 }
 
-/// The share of log-odds.
+/// The share that has these log-odds.
 pub fn share_of(log_odds: f64) -> f64 {
     1.0 / (1.0 + (-log_odds).exp())
 }
@@ -62,7 +62,7 @@ pub struct Compared<'a> {
 }
 
 impl<'a> Compared<'a> {
-    /// The answers of `list`, whose scores `curve` turns into shares.
+    /// The answers of `list`; `curve` turns their scores into shares.
     pub fn new(list: &'a RankedScores, curve: &'a Curve) -> Self {
         let share = |score: &f64| curve.height(*score).unwrap_or(0.0);
         let best = &list.scores[..list.scores.len().min(COMPARED)];
@@ -88,7 +88,7 @@ impl<'a> Compared<'a> {
 
     /// Its rank from 1; ties share their mean rank.
     fn place(&self, score: f64) -> f64 {
-        // By value: 0 and -0 are equals.
+        // Compared by value: 0 and -0 are equal.
         let before = self.list.scores.partition_point(|&other| other > score);
         let up_to = self.list.scores.partition_point(|&other| other >= score);
         (before + 1 + up_to.max(before + 1)) as f64 / 2.0

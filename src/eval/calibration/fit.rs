@@ -1,7 +1,7 @@
 //! From queries with known outcomes to a [`Calibration`].
 //!
-//! Five-fold cross-validation: predictions for a fold are fitted on the others. They choose how far links may differ
-//! and fit the last curve, so that neither is judged on outcomes it has seen. The final weights are fitted to all
+//! Five-fold cross-validation: predictions for a fold are fitted on the others. They choose how much links may differ
+//! and fit the final curve, so neither is judged on outcomes it was fitted to. The final weights are fitted to all
 //! queries.
 
 use super::features::{Compared, FEATURES, FeatureRow, ODDS, RankedScores, share_of};
@@ -11,24 +11,24 @@ use crate::graph::Link;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
-/// The best answers of a query, and which of those that are judged are true.
+/// The best answers of a query, and which of the judged ones are true.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The answers.
     pub list: RankedScores,
-    /// The scores of those that are judged, best first, and whether each is true.
+    /// The scores of the judged answers, best first, and whether each is true.
     pub judged: Vec<(f64, bool)>,
     /// Whether each true answer stands for a hidden one that counts as false because the test split must not be used.
     /// Facts are held out for validation or test at random. Had a validation fact been held out for test instead, it
     /// would count as false here, as long as its query has another validation fact. True answers of a query with
     /// several validation facts therefore stand for as many hidden ones.
     pub stands_in: bool,
-    /// How many queries it stands for, where some of a kind were asked for all of them; 1 otherwise.
+    /// How many queries it stands for, if only a sample of such queries was asked; 1 otherwise.
     pub weight: f64,
 }
 
 impl Outcome {
-    /// The answers that are judged; each stands for `share` hidden ones, where it stands for any.
+    /// The judged answers; true ones stand for `share` hidden ones each, if `stands_in` is set.
     fn counted(&self, share: f64) -> impl Iterator<Item = Counted> + '_ {
         let weight = self.weight;
         let hidden = move |is_true: bool| if self.stands_in && is_true { share * weight } else { 0.0 };
@@ -38,7 +38,8 @@ impl Outcome {
     }
 }
 
-/// How many hidden answers a true answer stands for: one, but together no more than most of those that count as false.
+/// How many hidden answers a true answer stands for: one, unless that would explain more than most of the false
+/// answers.
 fn share_hidden(outcomes: &[Outcome]) -> f64 {
     let (mut hidden, mut falses) = (0.0, 0.0);
     for one in outcomes.iter().flat_map(|outcome| outcome.counted(1.0)) {
@@ -48,24 +49,24 @@ fn share_hidden(outcomes: &[Outcome]) -> f64 {
     if hidden > 0.0 { (MOST_HIDDEN * falses / hidden).min(1.0) } else { 1.0 }
 }
 
-/// The largest part of false answers that may be hidden true ones.
+/// The largest share of false answers that may be hidden true ones.
 const MOST_HIDDEN: f64 = 0.8;
 
 /// The number of folds.
 const PARTS: usize = 5;
-/// The strengths of the penalty that draws links to the common weights; the best is chosen.
+/// The candidate strengths of the penalty that pulls links to the common weights; the best is chosen.
 const PULLS: [f64; 4] = [1.0, 4.0, 16.0, 64.0];
 
-/// The common scale of scores, and the weights of what else is known, as they are.
+/// The fitted parts: the common scale of scores, and the weights of unstandardised features.
 #[derive(Clone, Debug, Default)]
 pub struct Fitted {
-    /// From scores to the share of true ones.
+    /// Maps scores to the share of true answers.
     pub curve: Curve,
-    /// Of the features.
+    /// The weights of the features.
     pub weights: FeatureRow,
     /// The intercept.
     pub intercept: f64,
-    /// By link: what it adds to the intercept and to the weight of the score.
+    /// What each link adds to the intercept and to the weight of the score.
     pub links: BTreeMap<Link, Effect>,
 }
 
@@ -77,7 +78,7 @@ impl Fitted {
         self.intercept + intercept + common + slope * row[ODDS]
     }
 
-    /// Fits to those of `outcomes` that `used` says, the links drawn together by `pull`.
+    /// Fits to the `outcomes` that `used` selects; `pull` is the penalty on the links' own effects.
     fn to(outcomes: &[Outcome], used: impl Fn(usize) -> bool, pull: f64) -> Self {
         let share = share_hidden(outcomes);
         let chosen = || outcomes.iter().enumerate().filter(|(at, _)| used(*at)).map(|(_, outcome)| outcome);
@@ -97,7 +98,7 @@ impl Fitted {
         Self::from_units(curve, &weights, &numbers, &units)
     }
 
-    /// Weights of features of unit size as weights of the features themselves.
+    /// Converts weights of standardised features to weights of the features themselves.
     fn from_units(curve: Curve, weights: &Weights, numbers: &BTreeMap<Link, usize>, units: &[Unit]) -> Self {
         let mut common = weights.common;
         let mut intercept = weights.intercept;
@@ -114,7 +115,7 @@ impl Fitted {
     }
 }
 
-/// What a feature has to be divided by, its mean taken off, to be of unit size.
+/// The mean and scale that standardise a feature.
 struct Unit {
     mean: f64,
     size: f64,
@@ -135,8 +136,8 @@ fn to_units(samples: &mut [Sample]) -> Vec<Unit> {
         .collect()
 }
 
-/// What was fitted, the last curve from its log-odds to probabilities, and how hard the links are drawn together.
-/// Nothing without any answer.
+/// The fitted parts, the final curve from log-odds to probabilities, and the chosen penalty on links. `None` if there
+/// are no answers.
 pub fn fit(outcomes: &[Outcome]) -> Option<(Fitted, Curve, f64)> {
     if outcomes.iter().all(|outcome| outcome.judged.is_empty()) {
         return None;

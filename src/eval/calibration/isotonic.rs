@@ -21,7 +21,7 @@ pub fn pool_adjacent_violators(points: &[Weighted]) -> Vec<f64> {
     blocks.iter().flat_map(|block| std::iter::repeat_n(block.mean.value, block.length)).collect()
 }
 
-/// Points that have one value in the solution.
+/// Consecutive points that share one value in the solution.
 struct Block {
     mean: Weighted,
     length: usize,
@@ -45,13 +45,13 @@ fn pooled(points: &[Weighted]) -> Vec<Block> {
 /// A counted answer: its position, whether it is true, and how many answers counted as false are in fact true.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counted {
-    /// The place on the axis.
+    /// The position on the axis.
     pub at: f64,
     /// Whether it was true.
     pub is_true: bool,
     /// How many answers it stands for.
     pub weight: f64,
-    /// How many false ones at this place are to be ignored.
+    /// How many false answers at this position are to be ignored.
     pub hidden: f64,
 }
 
@@ -60,19 +60,20 @@ pub struct Counted {
 pub struct Curve {
     /// Where the knots are, ascending.
     at: Vec<f64>,
-    /// How high they are, ascending; as many as there are places.
+    /// The heights of the knots, ascending; one per position.
     height: Vec<f64>,
 }
 
 /// How many true answers a bin needs for a reliable share.
 const TRUE_IN_A_BIN: f64 = 8.0;
-/// How many knots a curve has at most.
+/// The maximum number of knots of a curve.
 const BINS: usize = 48;
-/// How many observations at the common share every bin is given before it is counted.
+/// How many pseudo-observations with the overall share every bin starts with.
 const PRIOR: f64 = 1.0;
 
 impl Curve {
-    /// The share of true ones along the axis. Equal places are never divided; without any point it is nothing.
+    /// The share of true answers along the axis. Points at equal positions stay together; without points the curve is
+    /// empty.
     pub fn of_shares(mut points: Vec<Counted>) -> Self {
         points.sort_by(|a, b| a.at.total_cmp(&b.at));
         if points.is_empty() {
@@ -100,12 +101,12 @@ impl Curve {
         curve
     }
 
-    /// The lowest knot: where it is, and how high.
+    /// The lowest knot: its position and its height.
     pub fn lowest(&self) -> Option<(f64, f64)> {
         Some((*self.at.first()?, *self.height.first()?))
     }
 
-    /// How high it is at `at`; `None` if it was made from nothing.
+    /// The height at `at`; `None` if the curve is empty.
     pub fn height(&self, at: f64) -> Option<f64> {
         let after = self.at.partition_point(|&knot| knot <= at);
         let last = self.at.len().checked_sub(1)?;
@@ -118,7 +119,7 @@ impl Curve {
     }
 }
 
-/// Neighbours that are counted together.
+/// Neighbouring points that are counted together.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bin {
     at: f64,
@@ -137,7 +138,8 @@ impl Bin {
     }
 }
 
-/// `points`, which are sorted, in bins of about as many true ones each, or of as many points where those are scarce.
+/// Divides sorted `points` into bins of about equally many true answers, or of equally many points where true answers
+/// are scarce.
 fn binned(points: &[Counted], trues: f64) -> Vec<Bin> {
     let count = ((trues / TRUE_IN_A_BIN) as usize).clamp(2, BINS) as f64;
     let mut bins = Vec::new();
@@ -161,7 +163,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The solution by its definition: the highest of the lowest means of all stretches around a place.
+    /// The solution by its definition: the maximum over the minimum means of all stretches around a position.
     fn by_means(points: &[Weighted]) -> Vec<f64> {
         let mean = |stretch: &[Weighted]| {
             let weight: f64 = stretch.iter().map(|point| point.weight).sum();
@@ -198,7 +200,7 @@ mod tests {
                 prop_assert!((one - two).abs() < 1e-9, "{one} {two}");
             }
             prop_assert!(fitted.windows(2).all(|pair| pair[0] <= pair[1]));
-            // No other rising sequence is nearer.
+            // No other non-decreasing sequence is nearer.
             let mut rising = other[..points.len()].to_vec();
             rising.sort_by(f64::total_cmp);
             prop_assert!(distance(&points, &fitted) <= distance(&points, &rising) + 1e-9);
@@ -229,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_known_share_is_found() {
-        // At place x of 0..10 a share x / 10 is true.
+        // At position x of 0..10, a share of x / 10 is true.
         let points = (0..10_000).map(|at| {
             let x = f64::from(at % 10);
             Counted { at: x, is_true: (at / 10) % 10 < at % 10, weight: 1.0, hidden: 0.0 }

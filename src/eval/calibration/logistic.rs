@@ -1,28 +1,28 @@
 //! A logistic regression with a few common features and, for every link, its own intercept and slope, which a penalty
 //! shrinks to 0, towards what all links share.
 //!
-//! Weights of features with a sign are held to it. Newton's method, the common weights and the links in turn; each
-//! step is halved until the loss falls, so it always ends. Sums are taken in the order of the observations: the same
-//! observations give the same weights to the last digit.
+//! The weights of features with a prescribed sign keep it. Newton's method updates the common weights and the links
+//! in turn; each step is halved until the loss falls, so the method always ends. Sums are taken in the order of the
+//! observations: the same observations give the same weights to the last bit.
 
 use super::features::{FEATURES, FeatureRow, ODDS, OWN, SIGNS};
 use std::collections::BTreeMap;
 
 /// The penalty on the common weights of standardised features.
 const RIDGE: f64 = 1.0;
-/// Rounds at most.
+/// The maximum number of rounds.
 const ROUNDS: usize = 30;
 /// Stops when a round reduces the loss by less than this fraction.
 const ENOUGH: f64 = 1e-7;
-/// The intercept's place.
+/// The index of the intercept.
 const ONE: usize = FEATURES;
-/// Common weights with the intercept.
+/// The number of common weights, including the intercept.
 const ALL: usize = FEATURES + 1;
 
-/// An observation as the regression sees it.
+/// An observation, as the regression uses it.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// The features, of unit size.
+    /// The standardised features.
     pub row: FeatureRow,
     /// Which link it belongs to, as a number from 0.
     pub link: usize,
@@ -30,22 +30,22 @@ pub struct Sample {
     pub is_true: bool,
     /// Its weight.
     pub weight: f64,
-    /// How many false ones like it are to be ignored. With the true one itself such a sample adds no more than a
-    /// straight line to the loss, which stays convex.
+    /// How many false samples like this one are to be ignored. Together with the true sample itself, they add only a
+    /// linear term to the loss, which stays convex.
     pub hidden: f64,
 }
 
 /// What a link adds: to the intercept, and to the weight of the common log-odds.
 pub type Effect = [f64; 2];
 
-/// The weights that were found.
+/// The fitted weights.
 #[derive(Clone, Debug, Default)]
 pub struct Weights {
-    /// Of the features.
+    /// The weights of the features.
     pub common: FeatureRow,
     /// The intercept.
     pub intercept: f64,
-    /// Of each link.
+    /// The effects of each link.
     pub links: Vec<Effect>,
 }
 
@@ -58,12 +58,12 @@ impl Weights {
     }
 }
 
-/// Where weights put a sample.
+/// A sample's log-odds under the current weights.
 #[derive(Clone, Copy, Debug)]
 struct Standing {
     /// Its log-odds.
     odds: f64,
-    /// `e^-|odds|`, from which both the loss and the share are had: exponentials take most of the time here.
+    /// `e^-|odds|`, from which both loss and share are computed: exponentials take most of the time here.
     rest: f64,
 }
 
@@ -72,18 +72,18 @@ impl Standing {
         Self { odds, rest: (-odds.abs()).exp() }
     }
 
-    /// `-ln` of the share of true ones and of that of false ones, without overflow.
+    /// `-ln` of the probabilities of true and of false, without overflow.
     fn surprises(self) -> [f64; 2] {
         let both = self.rest.ln_1p();
         [(-self.odds).max(0.0) + both, self.odds.max(0.0) + both]
     }
 
-    /// The share of true ones.
+    /// The probability of true.
     fn share(self) -> f64 {
         (if self.odds < 0.0 { self.rest } else { 1.0 }) / (1.0 + self.rest)
     }
 
-    /// How far the sample's share is off, and how much its log-odds matter there: gradient and curvature.
+    /// The gradient and curvature of the sample's loss by its log-odds.
     fn pressure(self, sample: &Sample) -> (f64, f64) {
         let share = self.share();
         let off = share - f64::from(u8::from(sample.is_true));
@@ -92,7 +92,7 @@ impl Standing {
     }
 }
 
-/// A place on the way down: weights, where they put each sample, and the penalised loss.
+/// A point of the descent: the weights, each sample's log-odds under them, and the penalised loss.
 struct Reached {
     weights: Weights,
     standings: Vec<Standing>,
@@ -116,7 +116,7 @@ impl Reached {
         Self { weights, standings, loss }
     }
 
-    /// Takes a step, or the half of it, or the half of that, until the loss is less than before.
+    /// Takes a step, halved until the loss is lower than before.
     fn step(&mut self, samples: &[Sample], pull: f64, take: impl Fn(&mut Weights, f64)) {
         for halved in 0..8 {
             let mut tried = self.weights.clone();
@@ -131,7 +131,7 @@ impl Reached {
     }
 }
 
-/// Fits the weights to `samples` over `links` links; `pull` draws the links to what they have in common.
+/// Fits the weights to `samples` over `links` links; `pull` is the penalty on the links' own effects.
 pub fn fit(samples: &[Sample], links: usize, pull: f64) -> Weights {
     let total: f64 = samples.iter().map(|sample| sample.weight).sum();
     let trues: f64 = samples.iter().filter(|sample| sample.is_true).map(|sample| sample.weight).sum();
@@ -169,7 +169,7 @@ fn keep_slopes(weights: &mut Weights) {
     }
 }
 
-/// Gradient and curvature of the loss by the common weights, without the penalty.
+/// Gradient and curvature of the loss with respect to the common weights, without the penalty.
 struct Sums {
     gradient: [f64; ALL],
     curvature: [[f64; ALL]; ALL],
@@ -191,8 +191,8 @@ impl Sums {
         sums
     }
 
-    /// Adds answers that have all but their own features in common, as those of a query have: sums over the answers are
-    /// taken first, and multiplied by what is common once. Above the diagonal only.
+    /// Adds answers of one query, which share all features but their own: the sums over the answers are taken first
+    /// and multiplied by the shared features once. Fills only the upper triangle.
     fn add(&mut self, answers: &[Sample], standings: &[Standing]) {
         let (mut off, mut bend) = (0.0, 0.0);
         let (mut own_off, mut own_bend, mut own_both) = ([0.0; OWN], [0.0; OWN], [[0.0; OWN]; OWN]);
@@ -226,7 +226,7 @@ fn add_times(sums: &mut [f64], factor: f64, values: &[f64]) {
     sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += factor * value);
 }
 
-/// Newton's step for the common weights, within their signs.
+/// Newton's step for the common weights, within their sign constraints.
 fn common_step(reached: &Reached, samples: &[Sample]) -> [f64; ALL] {
     let Sums { mut gradient, mut curvature } = Sums::of(samples, &reached.standings);
     for i in 0..FEATURES {
@@ -237,8 +237,8 @@ fn common_step(reached: &Reached, samples: &[Sample]) -> [f64; ALL] {
     bounded(&gradient, &curvature, &reached.weights.common)
 }
 
-/// The step that minimises `gradient·step + ½ step·curvature·step` and leaves every weight its sign: coordinate by
-/// coordinate, over and over.
+/// The step that minimises `gradient·step + ½ step·curvature·step` and keeps every weight's sign, by repeated
+/// coordinate descent.
 fn bounded(gradient: &[f64; ALL], curvature: &[[f64; ALL]; ALL], common: &FeatureRow) -> [f64; ALL] {
     let mut step = [0.0f64; ALL];
     for _ in 0..500 {
@@ -263,9 +263,9 @@ fn bounded(gradient: &[f64; ALL], curvature: &[[f64; ALL]; ALL], common: &Featur
     step
 }
 
-/// Newton's steps for the links, each by its own samples.
+/// Newton's steps for the links, each from its own samples.
 fn link_steps(reached: &Reached, samples: &[Sample], pull: f64) -> Vec<Effect> {
-    // Gradient of intercept and slope, then the curvature: of both and between them.
+    // The gradient by intercept and slope, then the curvature: both diagonal entries and the one between them.
     let mut sums: Vec<[f64; 5]> = vec![[0.0; 5]; reached.weights.links.len()];
     for (sample, standing) in samples.iter().zip(&reached.standings) {
         let (off, bend) = standing.pressure(sample);
@@ -284,7 +284,7 @@ fn link_steps(reached: &Reached, samples: &[Sample], pull: f64) -> Vec<Effect> {
     sums.iter().zip(&reached.weights.links).map(step).collect()
 }
 
-/// Numbers links from 0 in their order.
+/// Numbers the keys from 0 in ascending order.
 pub fn numbered<T: Ord + Copy>(keys: impl Iterator<Item = T>) -> BTreeMap<T, usize> {
     let mut numbers: BTreeMap<T, usize> = keys.map(|key| (key, 0)).collect();
     numbers.values_mut().enumerate().for_each(|(number, place)| *place = number);
@@ -296,8 +296,8 @@ mod tests {
     use super::super::features::share_of;
     use super::*;
 
-    /// Samples of two links whose log-odds are `1.5 x - 0.5 ± 1`, without noise: each is there with both outcomes,
-    /// weighted by their probabilities.
+    /// Samples of two links whose log-odds are `1.5 x - 0.5 ± 1`, without noise: each sample occurs with both
+    /// outcomes, weighted by their probabilities.
     fn samples(strength: f64) -> Vec<Sample> {
         let mut all = Vec::new();
         for step in -20..=20 {
@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     fn a_weight_keeps_its_sign_whatever_was_seen() {
-        // Higher is worse here, which cannot be.
+        // Here a higher score is worse, which the sign constraint does not allow.
         let mut turned = samples(100.0);
         turned.iter_mut().for_each(|sample| sample.row[ODDS] *= -1.0);
         let weights = fit(&turned, 2, 1.0);
@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn what_is_hidden_among_the_false_ones_is_left_out_of_account() {
-        // Half of what is true counts as false, and each of the others says so.
+        // Half of the true samples count as false, and each of the others stands for one of them.
         let mut seen = Vec::new();
         for sample in samples(1000.0) {
             if sample.is_true {

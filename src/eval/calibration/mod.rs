@@ -1,22 +1,23 @@
 //! Turns scores into probabilities: the share of such answers that are held-out facts.
 //!
-//! [`observe`] asks a reasoner the queries of the validation split, [`Calibration::fit`] learns from the outcomes, and a
-//! [`Calibrator`] gives every answer of a query its probability. What is known of an answer is its score, its place,
-//! how far it is behind the first and before the second, how much all the best answers of the query claim together, how
-//! many answers the query has already and usually has, how many were found, and the relation with its direction. In three steps: isotonic regression brings scores of any scale to a common one, a logistic regression
-//! weighs what is known, with a shrunken intercept and slope for every relation and direction, and isotonic
-//! regression on what it says of queries that it was not fitted to makes probabilities of it.
+//! [`observe`] asks a reasoner the queries of the validation split, [`Calibration::fit`] learns from the outcomes,
+//! and a [`Calibrator`] gives every answer of a query its probability. The features of an answer are its score, its
+//! rank, how far it is behind the first and how far the first is ahead of the second, the total probability mass of
+//! the query's best answers, how many answers the query has already and usually has, how many were found, and the
+//! relation with its direction. There are three steps: isotonic regression brings scores of any scale to a common
+//! one, a logistic regression weighs the features, with a shrunken intercept and slope for every relation and
+//! direction, and isotonic regression on its cross-validated output turns that into probabilities.
 //!
-//! Two kinds of queries are told apart. Whoever asks a query expects an answer: probabilities are fitted to queries that
-//! have one. Whoever completes a graph asks everything, and most of those queries have no answer left: for them,
-//! probabilities are fitted to a sample of all sensible queries ([`Calibration::open`]). The first compare the answers of
-//! one query, the second those of all.
+//! There are two kinds of queries. Someone who asks a query expects an answer: those probabilities are fitted to
+//! queries that have one. Someone who completes a graph asks everything, and most of those queries have no answer
+//! left: their probabilities are fitted to a sample of all sensible queries ([`Calibration::open`]). The first kind
+//! compares the answers of one query, the second those of all queries.
 //!
-//! Facts of the test split are among the answers and must not be used; [`Outcome::stands_in`] says how they are
+//! Facts of the test split are among the answers and must not be used; [`Outcome::stands_in`] says how this is
 //! corrected for.
 //!
-//! Invariant: within a query a higher score never has a lower probability, and equal scores have equal ones. The room
-//! knows no reasoner; the test split is seen by [`Reliability`] alone.
+//! Invariant: within a query a higher score never has a lower probability, and equal scores have equal ones. The
+//! module knows no reasoner; only [`Reliability`] sees the test split.
 
 mod features;
 mod fit;
@@ -45,7 +46,7 @@ use std::collections::BTreeMap;
 /// How many of the best answers of a query the probabilities are fitted to and judged by.
 pub const TOP: usize = 10;
 
-/// What relation and direction add: to the log-odds, and to the weight of the score.
+/// What a relation and direction add to the log-odds and to the weight of the score.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkEffect {
     /// To the log-odds.
@@ -54,7 +55,7 @@ pub struct LinkEffect {
     pub slope: f64,
 }
 
-/// What was learnt about scores, as it is kept in a file.
+/// A fitted calibration, as stored in a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// How many validation queries it was fitted to.
@@ -64,23 +65,23 @@ pub struct Calibration {
     /// How many of those are true.
     #[serde(rename = "true")]
     pub is_true: usize,
-    /// From scores to the share of true ones.
+    /// Maps scores to the share of true answers.
     scores: Curve,
-    /// The weights of what is known of an answer.
+    /// The weights of the features.
     weights: [f64; FEATURES],
     /// The intercept.
     intercept: f64,
-    /// By relation and direction asked (`tail`, `head`).
+    /// The effects by relation and direction asked (`tail`, `head`).
     relations: BTreeMap<String, BTreeMap<String, LinkEffect>>,
-    /// From log-odds to probabilities.
+    /// Maps log-odds to probabilities.
     probabilities: Curve,
-    /// The same for queries of which nobody knows whether they have an answer. Runs of earlier versions have none.
+    /// The same for queries that may have no answer. Runs of earlier versions lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     open: Option<Box<Calibration>>,
 }
 
 impl Calibration {
-    /// Learns from `outcomes`; nothing if they have no answer at all.
+    /// Fits to `outcomes`; `None` if they have no answers at all.
     pub fn fit(outcomes: &[Outcome], names: &Names) -> Option<Self> {
         let (Fitted { curve, weights, intercept, links }, probabilities, _) = fit::fit(outcomes)?;
         let mut relations: BTreeMap<String, BTreeMap<String, LinkEffect>> = BTreeMap::new();
@@ -103,13 +104,13 @@ impl Calibration {
         })
     }
 
-    /// Learns from what was observed for both uses; nothing if no query that has an answer was answered.
+    /// Fits to the observations for both uses; `None` if no query that has an answer was answered.
     pub fn fit_both(outcomes: &FitOutcomes, names: &Names) -> Option<Self> {
         let open = Self::fit(&outcomes.open, names).map(Box::new);
         Some(Self { open, ..Self::fit(&outcomes.asked, names)? })
     }
 
-    /// What was learnt for queries of which nobody knows whether they have an answer.
+    /// The calibration for queries that may have no answer.
     pub fn open(&self) -> Option<&Calibration> {
         self.open.as_deref()
     }
@@ -130,7 +131,8 @@ pub struct Calibrator {
 }
 
 impl Calibrator {
-    /// By `calibration`, whose relations are found in `names`; those that are not there have nothing of their own.
+    /// Applies `calibration`, whose relations are looked up in `names`; unknown relations have no effects of their
+    /// own.
     pub fn new(calibration: &Calibration, names: &Names) -> Self {
         let mut links = BTreeMap::new();
         for (relation, sides) in &calibration.relations {
@@ -151,7 +153,7 @@ impl Calibrator {
         list.scores.iter().map(|&score| probability(score)).collect()
     }
 
-    /// From a score of `list` to its probability.
+    /// A function from scores of `list` to their probabilities.
     pub fn within<'a>(&'a self, list: &'a RankedScores) -> impl Fn(f64) -> f64 + 'a {
         let compared = Compared::new(list, &self.fitted.curve);
         move |score| self.probability_at(self.fitted.log_odds(&compared.row(score), list.link))
@@ -168,13 +170,13 @@ impl Calibrator {
         }
     }
 
-    /// The predicted probabilities of `outcomes` and their truth.
+    /// The reliability of the predicted probabilities of `outcomes`.
     pub fn reliability(&self, outcomes: &[Outcome], top: usize) -> Reliability {
         let verdicts: Vec<Verdict> = outcomes.iter().flat_map(|outcome| self.verdicts(outcome)).collect();
         Reliability::of(&verdicts, outcomes.len(), top)
     }
 
-    /// The predicted probability of every answer that was judged, and its truth.
+    /// The predicted probability of every judged answer, and whether the answer is true.
     pub fn verdicts(&self, outcome: &Outcome) -> Vec<Verdict> {
         let probability = self.within(&outcome.list);
         let verdict = |&(score, is_true): &(f64, bool)| Verdict { probability: probability(score), is_true };

@@ -9,30 +9,30 @@ use crate::progress::Progress;
 use crate::shard::Shard;
 use rayon::prelude::*;
 
-/// So many scores of a query are kept at most; whoever comes after them is far behind.
+/// The maximum number of scores kept per query; later answers are far behind.
 const LISTED: usize = 1000;
 
 /// Which answers of a query are considered, and which of them are true.
 #[derive(Clone, Copy)]
 pub struct Judged<'a> {
-    /// The graph that is answered on. Its facts are not among the answers.
+    /// The graph that queries are answered on. Its facts are not among the answers.
     pub graph: &'a Graph,
     /// Other facts that are not judged: those of earlier splits, if any.
     pub taken_out: Option<&'a Adjacency>,
     /// The facts that count as true.
     pub truth: &'a Adjacency,
-    /// Whether other facts were held out that count as false, about as many and by the same chance.
+    /// Whether other facts that count as false were held out, about as many and with the same probability.
     pub hides: bool,
 }
 
-/// How many answers a query over `link` that has any answers in `graph` has on average; 1 if there are none.
+/// The mean number of answers in `graph` of queries over `link` that have any; 1 if there are none.
 pub fn usual_answers(graph: &Graph, link: Link) -> f64 {
     let pairs = graph.pairs(link);
     pairs.len().max(1) as f64 / pairs.sources.len().max(1) as f64
 }
 
 impl RankedScores {
-    /// `scores` of the best answers to `query` on `graph`, facts of which are left out already.
+    /// The `scores` of the best answers to `query` on `graph`, from which facts of the graph are already removed.
     pub fn new(query: Query, graph: &Graph, scores: impl Iterator<Item = f64>) -> Self {
         let mut scores: Vec<f64> = scores.collect();
         scores.sort_by(|a, b| b.total_cmp(a));
@@ -44,9 +44,9 @@ impl RankedScores {
     }
 }
 
-/// The outcomes of the best answers to the queries of `asked`, facts of the validation split of `known`, all of which
-/// count as true, as far as `shard` has to ask them. Facts to learn from are not among the answers; of test facts nothing
-/// is known.
+/// The outcomes of the best answers to the queries of `asked`, which are facts of the validation split of `known`, as
+/// far as they belong to `shard`. All facts of that split count as true. Training facts are not among the answers,
+/// and test facts are not known.
 ///
 /// # Errors
 /// Those of [`observe`].
@@ -65,8 +65,8 @@ pub fn outcomes_on_valid(
     observe_shard(reasoner, &asked_once(asked), judged, TOP, shard, progress)
 }
 
-/// The outcomes of the best answers to the queries of `asked`, facts of the test split of `dataset`, all of which count
-/// as true, as far as `shard` has to ask them. Facts of the other splits are not judged.
+/// The outcomes of the best answers to the queries of `asked`, which are facts of the test split of `dataset`, as far
+/// as they belong to `shard`. All facts of that split count as true. Facts of the other splits are not judged.
 ///
 /// # Errors
 /// Those of [`observe`].
@@ -90,7 +90,7 @@ pub fn outcomes_on_test(
 /// share is asked once, in the order of links and subjects.
 ///
 /// # Errors
-/// If the reasoner fails, scores something as not a number, or the user interrupts.
+/// If the reasoner fails, returns a NaN score, or the user interrupts.
 pub fn observe(
     reasoner: &dyn Reasoner,
     split: &[Triple],
@@ -109,7 +109,7 @@ pub(super) fn asked_once(split: &[Triple]) -> Vec<Query> {
     queries
 }
 
-/// The outcomes of `queries`, in their order; of the first of them where the time is up before the last.
+/// The outcomes of `queries`, in order; only of the first ones if the time is up before the last.
 pub(super) fn observe_queries(
     reasoner: &dyn Reasoner,
     queries: &[Query],
@@ -160,7 +160,7 @@ fn outcome(
     let Query { subject, link } = query;
     let taken = taken_out.map(|facts| facts.edges_by(subject, link)).unwrap_or_default();
     let is_taken = |entity| taken.binary_search_by_key(&entity, |edge| edge.target).is_ok();
-    // Of lists everything, for equals share their place; of all entities as many as may be needed.
+    // Lists are taken completely, because ties share their rank. Of dense scores, take as many as may be needed.
     let most = match answers {
         Answers::Dense { .. } => top.max(COMPARED) + graph.targets(subject, link).len() + taken.len(),
         Answers::Listed(_) => usize::MAX,
@@ -170,7 +170,7 @@ fn outcome(
         return Err(EvalError::NotANumber { subject: subject.0, link: link.0 });
     }
     best.retain(|answer| !graph.contains(subject, link, answer.entity));
-    // What is taken out is not judged, but it stands in the list: nobody who asks has it taken out.
+    // Removed facts are not judged, but they stay in the list: nothing is removed from it when a user asks.
     let judged: Vec<(f64, bool)> = best
         .iter()
         .filter(|answer| !is_taken(answer.entity))
@@ -178,7 +178,7 @@ fn outcome(
         .map(|answer| (answer.score, truth.contains(subject, link, answer.entity)))
         .collect();
     let mut list = RankedScores::new(query, graph, best.iter().map(|answer| answer.score));
-    // Those after the last one that is judged do not matter to it.
+    // Scores after the last judged answer do not affect its features.
     let last = judged.last().map_or(f64::INFINITY, |last| last.0);
     let needed = list.scores.partition_point(|score| score.total_cmp(&last).is_ge()).max(COMPARED);
     list.scores.truncate(needed);

@@ -1,9 +1,10 @@
-//! All queries that make sense for a graph, by a sample: what somebody meets who asks everything.
+//! A sample of all sensible queries of a graph: what a user meets who asks everything.
 //!
-//! Most sensible queries have no answer left to find, and a few have several. Probabilities of queries that have an
-//! answer would be far too high for them, and would order answers of different queries by how sure each query is of its
-//! first answer. Here every query counts as often as it is met. Queries with an answer in the validation split are
-//! rare and known, so all of them are observed; of the others a sample, weighted by how many it stands for.
+//! Most sensible queries have no answer left to find, and a few have several. Probabilities fitted to queries that
+//! have an answer would be far too high for them, and would order answers of different queries by how certain each
+//! query is of its first answer. Here every query counts as often as it occurs. Queries with an answer in the
+//! validation split are few and known, so all of them are observed; of the others a sample is, weighted by how many
+//! queries it stands for.
 
 use super::TOP;
 use super::fit::Outcome;
@@ -14,7 +15,7 @@ use crate::progress::Progress;
 
 /// Sampled queries without a known answer for every one with an answer.
 const OTHERS: usize = 2;
-/// Sampled at least, where there are so many.
+/// The minimum size of the sample, if there are that many queries.
 const FEWEST: usize = 4000;
 
 /// The outcomes that probabilities are fitted to.
@@ -22,7 +23,7 @@ const FEWEST: usize = 4000;
 pub struct FitOutcomes {
     /// Of queries that have an answer in the validation split.
     pub asked: Vec<Outcome>,
-    /// Of all sensible queries, by a sample.
+    /// A weighted sample of all sensible queries.
     pub open: Vec<Outcome>,
 }
 
@@ -30,7 +31,7 @@ pub struct FitOutcomes {
 /// the split has no answer to.
 ///
 /// # Errors
-/// If the reasoner fails, scores something as not a number, or the user interrupts.
+/// If the reasoner fails, returns a NaN score, or the user interrupts.
 pub fn outcomes_to_fit(
     reasoner: &dyn Reasoner,
     asked: &[Triple],
@@ -53,7 +54,7 @@ pub fn outcomes_to_fit(
     Ok(FitOutcomes { asked: seen, open })
 }
 
-/// The sensible queries of a graph: those without an answer in the validation split by a sample.
+/// The sensible queries of a graph; those without an answer in the validation split are sampled.
 struct Sample {
     /// Which of the asked queries are sensible.
     sensible: Vec<bool>,
@@ -61,7 +62,7 @@ struct Sample {
     with_answer: usize,
     /// How many have none.
     without: usize,
-    /// An even selection of the latter.
+    /// An evenly spaced sample of the latter.
     others: Vec<Query>,
 }
 
@@ -108,7 +109,8 @@ impl Sample {
         Ok(Some(Self { sensible, with_answer, without, others }))
     }
 
-    /// The outcomes of asked queries that are sensible and those of the others, each weighted by how many it stands for.
+    /// The outcomes of the sensible asked queries and of the sampled others, each weighted by how many queries it
+    /// stands for.
     fn weighted(&self, seen: &[Outcome], others: Vec<Outcome>) -> Vec<Outcome> {
         let mut open: Vec<Outcome> = (self.sensible.iter().zip(seen))
             .filter(|(sensible, _)| **sensible)
@@ -118,14 +120,15 @@ impl Sample {
         open.extend(others);
         let each = |count: usize, of: usize| count as f64 / of.max(1) as f64;
         let weights = [each(self.with_answer, known), each(self.without, open.len() - known)];
-        // Weighted so that all together count as much as they tell: as many as there are, if all weigh the same.
+        // Scaled so that the weights sum to the effective sample size: the number of outcomes if all weights are
+        // equal.
         let weight_of = |at: usize| weights[usize::from(at >= known)];
         let (sum, squares) = (0..open.len())
             .map(weight_of)
             .fold((0.0, 0.0), |(sum, squares), weight| (sum + weight, squares + weight * weight));
         let scale = if squares > 0.0 { sum / squares } else { 1.0 };
         for (at, outcome) in open.iter_mut().enumerate() {
-            // Any true answer might have been held out for test instead, and its query would still be here.
+            // Any true answer could have been held out for test instead, and its query would still be in the sample.
             (outcome.weight, outcome.stands_in) = (scale * weight_of(at), true);
         }
         open
@@ -150,7 +153,8 @@ mod tests {
         }
     }
 
-    /// 0 to 19 each have 20 and 21; of 0 and 1 it is also known that they have 22, which no query for heads makes sense of.
+    /// Entities 0 to 19 each have 20 and 21 as answers; 0 and 1 also have 22, but a head query for 22 is not
+    /// sensible.
     fn world() -> (Known, Graph) {
         let facts: Vec<Triple> =
             (0..20).flat_map(|head| [20, 21].map(|tail| Triple::new(head, 0, tail))).collect();
@@ -184,7 +188,7 @@ mod tests {
         let open = sample.weighted(&observe(&asked), observe(&sample.others));
         assert_eq!(open.len(), 7);
         assert!((open[2].weight / open[0].weight - 4.0).abs() < 1e-12);
-        // Together they tell less than seven that weigh the same would.
+        // The effective sample size is less than that of seven equal weights.
         let sum: f64 = open.iter().map(|outcome| outcome.weight).sum();
         assert!(sum > 2.0 && sum < 7.0, "{sum}");
     }

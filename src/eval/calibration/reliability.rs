@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How many bins of equal width the probabilities from 0 to 1 are put into.
+/// The number of equal-width bins for probabilities from 0 to 1.
 pub const BINS: usize = 10;
 
 /// A predicted probability, and whether the answer is true.
@@ -33,16 +33,16 @@ pub struct ReliabilityBin {
 /// Predicted and observed shares in ten bins of equal width.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reliability {
-    /// How many queries were asked; each once, whatever the number of triples it stands for.
+    /// How many distinct queries were asked, however many triples each stands for.
     pub queries: usize,
-    /// How many of the best answers of each were considered.
+    /// How many of the best answers of each query were considered.
     pub top: usize,
-    /// How many answers that makes.
+    /// How many answers that makes in total.
     pub answers: usize,
     /// How many of them are true.
     #[serde(rename = "true")]
     pub is_true: usize,
-    /// The expected calibration error: the mean of |predicted − observed| over the bins, each counted by its answers.
+    /// The expected calibration error: the mean of |predicted − observed| over the bins, weighted by their answers.
     pub ece: f64,
     /// The mean squared difference between probability and truth (the Brier score).
     pub brier: f64,

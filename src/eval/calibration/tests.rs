@@ -1,4 +1,4 @@
-//! Probabilities that are known, and whether they are found.
+//! Calibration on data with known probabilities.
 
 use super::*;
 use crate::eval::{Answers, EvalError, Reasoner, ReasonerError, Scored};
@@ -10,7 +10,7 @@ fn names(relations: &[&str]) -> Names {
     Names { relations: relations.iter().copied().collect(), ..Names::default() }
 }
 
-/// Random numbers of a counter, from 0 to 1.
+/// Pseudo-random numbers from a counter, from 0 to 1.
 struct Dice(u64);
 
 impl Dice {
@@ -21,8 +21,8 @@ impl Dice {
     }
 }
 
-/// Queries over two relations whose answers' true probabilities are known: a score says half of it, the relation the
-/// rest. `scale` is how a reasoner would write its scores.
+/// Queries over two relations whose answers have known probabilities: they depend on the score and on the relation.
+/// `scale` is how a reasoner would scale its scores.
 fn world(queries: usize, seed: u64, scale: fn(f64) -> f64) -> (Vec<Outcome>, Vec<Vec<f64>>) {
     let mut dice = Dice(seed);
     let mut outcomes = Vec::new();
@@ -86,7 +86,7 @@ fn a_score_alone_would_be_wrong_about_both_relations() {
         calibrator.probabilities(&list)[0]
     };
     assert!(said(0) > said(1) + 0.2, "{} {}", said(0), said(1));
-    // By name, not by number: in other data the relations may stand the other way round.
+    // By name, not by number: other data may number the relations in the opposite order.
     let turned = Calibrator::new(&calibration, &names(&["b", "a"]));
     let numbered =
         |relation| RankedScores { link: Link::forward(RelationId(relation)), ..seen[0].list.clone() };
@@ -131,7 +131,7 @@ fn answers_that_the_test_split_has_do_not_count_against_those_of_validation() {
     let both = names(&["a", "b"]);
     let calibrator = Calibrator::new(&Calibration::fit(&seen, &both).unwrap(), &both);
     let said = calibrator.probabilities(&seen[0].list);
-    // Beside the edge the curve is rounded; elsewhere what is true is likely, and nothing else is.
+    // Near the edge the curve is smoothed; elsewhere true answers are likely and no others are.
     assert!(said[..4].iter().all(|&said| said > 0.9) && said[4] > 0.7, "{said:?}");
     assert!(said[5] < 0.2 && said[6..].iter().all(|&said| said < 0.01), "{said:?}");
 }
@@ -167,7 +167,7 @@ proptest! {
         (known, usual, relation) in (0usize..5, 1.0f64..9.0, 0u32..3),
     ) {
         let (mut seen, _) = world(queries, seed, |score| score);
-        // Outcomes that go against the order must not turn it around.
+        // Outcomes that contradict the order must not reverse it.
         if seed % 3 == 0 {
             for outcome in &mut seen {
                 let turned: Vec<bool> = outcome.judged.iter().rev().map(|one| one.1).collect();
@@ -189,7 +189,7 @@ proptest! {
     }
 }
 
-/// Scores every entity by its id, the lowest best, as a list or for all.
+/// Scores every entity by its id, lowest id best, as a list or densely.
 struct ById {
     dense: bool,
 }

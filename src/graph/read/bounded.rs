@@ -1,5 +1,5 @@
-//! A source of statements of which none may be longer than [`LONGEST`]: what a file unpacks to, or an entity of its XML
-//! expands to, must not decide how much memory is taken.
+//! A source of statements none of which may be longer than [`LONGEST`]: a small file must not use up the memory by
+//! what it decompresses to or what its XML entities expand to.
 
 use super::entities::Entities;
 use memchr::memchr_iter;
@@ -14,7 +14,7 @@ pub(super) const LONGEST: usize = 16 << 20;
 /// [`LONGEST`] in words.
 pub(super) const LONGEST_IN_WORDS: &str = "16 MB";
 
-/// What a file asks too much of, as an error of reading it.
+/// A limit that a file exceeds, as an I/O error.
 #[derive(Debug)]
 pub(super) struct Excess {
     /// What was expected there.
@@ -31,7 +31,7 @@ impl fmt::Display for Excess {
 
 impl std::error::Error for Excess {}
 
-/// Where a [`Bounded`] source stands, for the one who takes statements out of it.
+/// The position of a [`Bounded`] source, shared with the parser that reads from it.
 #[derive(Default)]
 pub(super) struct Place {
     since: Cell<u64>,
@@ -39,7 +39,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// A statement has ended: the next may be as long again.
+    /// A statement has ended: the length of the next one counts from 0.
     pub(super) fn statement_ended(&self) {
         self.since.set(0);
     }
@@ -50,16 +50,16 @@ impl Place {
     }
 }
 
-/// Hands on what it reads as long as statements end in time.
+/// Passes on what it reads, as long as no statement is too long.
 pub(super) struct Bounded<R> {
     source: R,
     place: Rc<Place>,
-    /// What watches over the entities of XML.
+    /// Measures the expansion of XML entities; `None` if the source is not XML.
     entities: Option<Entities>,
 }
 
 impl<R: Read> Bounded<R> {
-    /// Watches over `source`, which is XML or not.
+    /// Limits `source`; `xml` says whether to measure XML entities.
     pub(super) fn new(source: R, xml: bool) -> (Self, Rc<Place>) {
         let place = Rc::new(Place::default());
         (Self { source, place: place.clone(), entities: xml.then(Entities::default) }, place)

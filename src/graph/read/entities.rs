@@ -1,21 +1,21 @@
-//! How far the entities of XML expand: `<!ENTITY a "&b;&b;&b;">` may make gigabytes of a few lines.
+//! How much the entities of XML expand to: `<!ENTITY a "&b;&b;&b;">` can turn a few lines into gigabytes.
 //!
-//! The bytes are looked at before the parser sees them. Lengths are added up as the parser would expand the text,
-//! and rather too much than too little where the text is no proper XML.
+//! The bytes are checked before the parser sees them. Lengths are summed as the parser would expand the text. If the
+//! text is not proper XML, the sum errs on the high side.
 
 use memchr::{memchr, memchr2};
 use std::collections::HashMap;
 
-/// So much may entities expand to in any file.
+/// The expansion allowed in any file, in bytes.
 const ALLOWED: u64 = 8 << 20;
-/// Beyond that, so many times what was read of the file.
+/// In longer files, the expansion allowed as a multiple of the bytes read.
 const FACTOR: u64 = 20;
-/// What a declaration begins with, after `<`.
+/// The beginning of a declaration, after `<`.
 const DECLARATION: &[u8] = b"!ENTITY";
-/// A longer word after `&` is no reference.
+/// A longer name after `&` is not a reference.
 const LONGEST_NAME: usize = 1024;
 
-/// Where in the text the last byte stood.
+/// The parser state after the last byte.
 #[derive(Default)]
 enum State {
     #[default]
@@ -28,20 +28,21 @@ enum State {
     Referred,
 }
 
-/// The entities of a file so far, and how much they made of it.
+/// The entities declared so far, and how much references to them have expanded to.
 #[derive(Default)]
 pub(super) struct Entities {
     state: State,
-    /// What was read since the state began.
+    /// The bytes read in the current state.
     word: Vec<u8>,
-    /// How long each is when it is expanded.
+    /// The expanded length of each entity.
     lengths: HashMap<Vec<u8>, u64>,
     read: u64,
     expanded: u64,
 }
 
 impl Entities {
-    /// How much the references in the next `bytes` expand to; `Err` says where it is too much.
+    /// How many bytes the references in the next `bytes` expand to; `Err` is the position where the limit is
+    /// exceeded.
     pub(super) fn expansion(&mut self, bytes: &[u8]) -> Result<u64, usize> {
         let before = self.expanded;
         let mut at = 0;
@@ -72,7 +73,7 @@ impl Entities {
         at + 1
     }
 
-    /// How many bytes are done with: none where the byte belongs to the text again.
+    /// Returns how many bytes are consumed: none if the byte is ordinary text again.
     fn opened(&mut self, byte: u8) -> usize {
         if byte != DECLARATION[self.word.len()] {
             self.begin(State::Text);
@@ -142,7 +143,7 @@ fn declared_name(declaration: &[u8]) -> Option<&[u8]> {
 mod tests {
     use super::*;
 
-    /// What a text expands to, fed in pieces of `size`.
+    /// What a text expands to if it is fed in pieces of `size` bytes.
     fn expansion(text: &str, size: usize) -> Option<u64> {
         let mut entities = Entities::default();
         text.as_bytes().chunks(size).map(|piece| entities.expansion(piece).ok()).sum()
@@ -164,7 +165,7 @@ mod tests {
             text += &format!("<!ENTITY a{i} \"{}\">", format!("&a{};", i - 1).repeat(10));
         }
         assert_eq!(expansion(&text, 64), None);
-        // A long one that is used again and again.
+        // A single long entity that is used again and again.
         let long = format!("<!ENTITY a \"{}\"><x>", "x".repeat(1 << 20));
         assert_eq!(expansion(&(long.clone() + &"&a;".repeat(100)), 4096), None);
         assert!(expansion(&(long + "&a;&a;"), 4096).is_some());

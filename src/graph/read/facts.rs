@@ -1,17 +1,17 @@
-//! The facts of a file while it is read. Copies that crowd the memory are taken out on the way.
+//! The facts of a file while it is read. If duplicates take up too much memory, they are removed on the way.
 
 use crate::graph::{Triple, split};
 use std::collections::HashSet;
 
-/// So many facts are taken before anybody looks for copies among them.
+/// How many facts are read before the first check for duplicates.
 const FIRST_LOOK: usize = 4 << 20;
-/// One of this many facts is looked at, chosen by its hash: all copies of it or none.
+/// One in this many facts is sampled, chosen by its hash: either all copies of a fact or none.
 const SAMPLED: u64 = 64;
 
-/// Facts in the order of their appearance, with few copies if there are many facts.
+/// Facts in order of appearance, with few duplicates if there are many facts.
 pub(super) struct Facts {
     list: Vec<Triple>,
-    /// How many there will be when copies are looked for.
+    /// The number of facts at which duplicates are checked for next.
     next_look: usize,
     taken_out: usize,
 }
@@ -29,23 +29,23 @@ impl Facts {
         self.look(entities);
     }
 
-    /// Adds several.
+    /// Adds several facts.
     pub(super) fn extend(&mut self, facts: impl Iterator<Item = Triple>, entities: usize) {
         self.list.extend(facts);
         self.look(entities);
     }
 
-    /// How many facts were read, copies among them.
+    /// How many facts were read, including duplicates.
     pub(super) fn read(&self) -> usize {
         self.list.len() + self.taken_out
     }
 
-    /// The facts, and how many copies were taken out. There may be more copies among them.
+    /// The facts, and how many duplicates were removed. Others may remain.
     pub(super) fn into_parts(self) -> (Vec<Triple>, usize) {
         (self.list, self.taken_out)
     }
 
-    /// Takes copies out if it is time to look and there are many.
+    /// Removes duplicates if a check is due and there are many.
     fn look(&mut self, entities: usize) {
         if self.list.len() < self.next_look {
             return;
@@ -58,7 +58,8 @@ impl Facts {
     }
 }
 
-/// Whether a sample says that more than a quarter are copies, or is so small that few facts must have many.
+/// Whether more than a quarter of a sample are duplicates, or the sample is so small that a few facts must have many
+/// copies.
 fn is_crowded(facts: &[Triple]) -> bool {
     let sample = || facts.iter().filter(|fact| is_sampled(fact));
     let size = sample().count();
@@ -69,7 +70,7 @@ fn is_crowded(facts: &[Triple]) -> bool {
     4 * distinct.len() < 3 * size
 }
 
-/// A hash of three multiplications is enough here, and goes over millions of facts in no time.
+/// A hash of three multiplications is enough here and fast on millions of facts.
 fn is_sampled(fact: &Triple) -> bool {
     let ends = (u64::from(fact.head.0) << 32 | u64::from(fact.tail.0)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (ends ^ (ends >> 29)) ^ u64::from(fact.relation.0).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,19 +1,19 @@
-//! Whether the footer of a Parquet file claims no more than it holds.
+//! Checks that the footer of a Parquet file claims no more than it contains.
 //!
-//! The decoder takes a list's word for its length, and steps through billions of elements of which the file has none. So the
-//! footer is gone through before: it is in Thrift's compact protocol, in which every element takes a byte at least
-//! (the decoder forgets this of flags).
+//! The decoder trusts the length of a list and steps through billions of elements that the file does not contain. The
+//! footer is therefore checked first. It uses Thrift's compact protocol, in which every element takes at least one
+//! byte (the decoder ignores this for booleans).
 
-/// Structures within structures, at most; Parquet's own need far fewer.
+/// The maximum nesting of structures; Parquet's own need far less.
 const DEPTH: usize = 64;
 
-/// What a footer does not hold.
+/// A claimed length that the footer cannot contain.
 pub(super) struct Claims(pub u64);
 
-/// Goes through a footer. One that ends too early is left to the decoder, which says where.
+/// Checks a footer. A footer that ends too early is left to the decoder, which reports where.
 ///
 /// # Errors
-/// If a list or a text is said to be longer than what is left.
+/// If a list or a string claims to be longer than the rest of the footer.
 pub(super) fn check(footer: &[u8]) -> Result<(), Claims> {
     match Compact(footer).structure(DEPTH) {
         Err(Stop::Claims(length)) => Err(Claims(length)),
@@ -22,13 +22,13 @@ pub(super) fn check(footer: &[u8]) -> Result<(), Claims> {
 }
 
 enum Stop {
-    /// There are no more bytes, or what is there means nothing.
+    /// There are no more bytes, or they are not valid.
     End,
-    /// More is claimed than there is.
+    /// A length exceeds the remaining bytes.
     Claims(u64),
 }
 
-/// What is left of a footer.
+/// The rest of a footer.
 struct Compact<'a>(&'a [u8]);
 
 impl Compact<'_> {
@@ -50,7 +50,7 @@ impl Compact<'_> {
         Err(Stop::End)
     }
 
-    /// So many things, each of a byte at least.
+    /// Checks that `count` elements of at least one byte each can still follow.
     fn at_hand(&self, count: u64) -> Result<usize, Stop> {
         match usize::try_from(count) {
             Ok(count) if count <= self.0.len() => Ok(count),
@@ -75,15 +75,15 @@ impl Compact<'_> {
         }
     }
 
-    /// The number of a field, where it does not stand in its first byte.
+    /// Skips the field number, if it is not part of the field's first byte.
     fn field(&mut self, first: u8) -> Result<(), Stop> {
         if first >> 4 == 0 { self.number().map(drop) } else { Ok(()) }
     }
 
     fn value(&mut self, kind: u8, depth: usize) -> Result<(), Stop> {
         match kind {
-            // A flag stands in the byte of its field. In a list it has one of its own, which the decoder does not know; what it
-            // makes of such a list is what has to be looked at.
+            // The value of a boolean field is part of the field's first byte. In a list, a boolean has a byte of its
+            // own, which the decoder does not read. The check has to follow the decoder's interpretation.
             1 | 2 => Ok(()),
             3 => self.skip(1),
             4..=6 => self.number().map(drop),
@@ -126,12 +126,13 @@ mod tests {
 
     #[test]
     fn a_list_may_not_claim_more_than_there_is() {
-        // Field 1, a list of three numbers, the end; the same list said to hold 2^31 - 1 flags; a text of 200 bytes.
+        // Field 1, a list of three numbers, then the end; the same list claiming to hold 2^31 - 1 booleans; a string
+        // of 200 bytes.
         assert!(check(&[0x19, 0x35, 2, 4, 6, 0]).is_ok());
         let flags = [0x19, 0xf1, 0xff, 0xff, 0xff, 0xff, 0x07, 0];
         assert_eq!(check(&flags).map_err(|claims| claims.0), Err(i32::MAX as u64));
         assert_eq!(check(&[0x18, 0xc8, 0x01, b'a']).map_err(|claims| claims.0), Err(200));
-        // What ends too early or means nothing is not judged here.
+        // Footers that end too early or are invalid are not rejected here.
         assert!(check(&[]).is_ok() && check(&[0x19]).is_ok() && check(&[0x1f, 0]).is_ok());
     }
 

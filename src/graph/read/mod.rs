@@ -1,4 +1,4 @@
-//! Reads data sets: a folder of splits, or one file of triples that is split for the user.
+//! Reads data sets: a folder of splits, or a single file of triples, which is then divided.
 //!
 //! Nothing is skipped silently. Wrong input is an error with the file and the line; input that is merely odd
 //! (duplicates, a fact in two splits, a test entity that the graph lacks) is counted in [`Findings`].
@@ -30,7 +30,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How to read.
+/// How to read a data set.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
     /// How to divide a single file of triples.
@@ -42,8 +42,8 @@ pub struct ReadOptions {
     pub header: Option<bool>,
     /// The format of the files; `None` decides by their endings.
     pub format: Option<FileKind>,
-    /// Whether data without a validation or test split will do, as for counting: a split that is missing is empty, and a
-    /// file with too few facts to divide is all training facts.
+    /// Whether data without a validation or test split is acceptable, as for counting: a missing split is empty, and
+    /// a file with too few facts to divide becomes training facts only.
     pub incomplete: bool,
 }
 
@@ -52,8 +52,8 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Dataset, GraphError> {
     if path.is_dir() { read_folder(path, options, &PARTS) } else { read_single(path, options) }
 }
 
-/// The same without the test split, for choosing settings: its files are not opened, and nothing of it is numbered. Of a
-/// single file the part that is held out for testing is dropped.
+/// The same without the test split, for choosing settings: its files are not opened, and its names get no ids. In a
+/// single file, the part held out for testing is dropped.
 pub fn read_known(path: &Path, options: &ReadOptions) -> Result<Dataset, GraphError> {
     match path.is_dir() {
         true => read_folder(path, options, &PARTS.map(|part| if is_test(part) { "" } else { part })),
@@ -61,14 +61,14 @@ pub fn read_known(path: &Path, options: &ReadOptions) -> Result<Dataset, GraphEr
     }
 }
 
-/// What the files at `path` hold and how they are read, as a short text that is another for other data: to know whether
-/// what was made from it is still of this data, at the cost of looking at its bytes.
+/// A fingerprint of the files at `path` and of the options they are read with. It tells whether something derived
+/// from this data is still up to date, at the cost of reading all bytes.
 ///
 /// # Errors
 /// If a file cannot be read.
 pub fn stamp(path: &Path, options: &ReadOptions) -> Result<String, GraphError> {
     let (files, options) = match path.is_dir() {
-        // A folder is not divided.
+        // A folder is not divided, so these options do not matter.
         true => (
             files_of(path)?.into_iter().filter(|path| part_called(path).is_some()).collect(),
             ReadOptions { shares: SplitShares::default(), seed: 0, ..options.clone() },
@@ -94,8 +94,8 @@ fn sum_of_file(path: &Path, mut sum: u64) -> io::Result<u64> {
     Ok(sum)
 }
 
-/// Reads one file of triples, all of it, unsplit. Duplicates stay, unless they are so many among millions of facts that
-/// they were taken out while reading: then all go, and [`Findings`] has their number.
+/// Reads a whole file of triples without dividing it. Duplicates stay, unless they are so many among millions of
+/// facts that reading removed some: then all are removed, and [`Findings`] has their number.
 pub fn read_file(path: &Path, options: &ReadOptions) -> Result<(Names, Vec<Triple>, Findings), GraphError> {
     let mut builder = Builder::default();
     let mut facts = builder.read(path, options)?;
@@ -121,7 +121,7 @@ fn is_test(part: &str) -> bool {
     [TEST, TEST_WITH_UNSEEN].contains(&part)
 }
 
-/// Reads those files of a folder that are called as one of `parts`.
+/// Reads the files of a folder whose names are in `parts`.
 fn read_folder(folder: &Path, options: &ReadOptions, parts: &[&str]) -> Result<Dataset, GraphError> {
     let files = files_of(folder)?;
     let mut builder = Builder::default();
@@ -198,11 +198,11 @@ pub(super) struct Splits {
     pub(super) train: Vec<Triple>,
     pub(super) valid: Vec<Triple>,
     pub(super) test: Vec<Triple>,
-    /// The test split before triples with unknown entities were taken out, where a data set offers it.
+    /// The test split with its triples of unknown entities, if the data set provides it.
     pub(super) test_with_unseen: Vec<Triple>,
 }
 
-/// Removes duplicates from every split and counts what is odd between them.
+/// Removes duplicates from every split and counts overlaps and unseen entities.
 pub(super) fn assemble(names: Names, splits: Splits) -> Dataset {
     let entities = names.entities.len();
     let mut duplicates = 0;
@@ -228,7 +228,7 @@ pub(super) fn assemble(names: Names, splits: Splits) -> Dataset {
     Dataset { names: Arc::new(names), known, test, test_left_out, findings }
 }
 
-/// What `all` has and `kept` has not.
+/// The triples of `all` that are not in `kept`.
 fn left_out(all: Arc<[Triple]>, kept: &[Triple]) -> Arc<[Triple]> {
     let kept: HashSet<&Triple> = kept.iter().collect();
     all.iter().filter(|triple| !kept.contains(triple)).copied().collect()
@@ -244,7 +244,7 @@ fn unseen(entities: usize, facts: &[Triple], split: &[Triple]) -> usize {
     split.iter().filter(|t| !mentioned[t.head.index()] || !mentioned[t.tail.index()]).count()
 }
 
-/// What columns of heads, relations and tails are called.
+/// The accepted column names for heads, relations and tails.
 const ROLES: [&[&str]; 3] = [
     &["head", "subject", "source", "from", "h", "s"],
     &["relation", "predicate", "relationship", "property", "type", "label", "edge", "r", "p"],
@@ -261,15 +261,15 @@ pub(super) fn columns_by_role<'n>(columns: impl IntoIterator<Item = &'n str>) ->
     Some([head?, relation?, tail?])
 }
 
-/// Names that all files of a data set share while it is read.
+/// The state that all files of a data set share while it is read.
 #[derive(Default)]
 pub(super) struct Builder {
     pub(super) names: Names,
     /// First lines recognised as headers in formats that rarely have one.
     headers: usize,
-    /// Copies of facts that were taken out while reading.
+    /// Duplicate facts removed while reading.
     copies: usize,
-    /// Blank nodes of RDF files, by the parser's name for them, numbered by appearance.
+    /// Blank nodes of RDF files, by the parser's id, numbered by first appearance.
     anonymous: HashMap<u128, usize>,
 }
 
@@ -334,7 +334,7 @@ pub(super) fn files_of(folder: &Path) -> Result<Vec<PathBuf>, GraphError> {
     Ok(files)
 }
 
-/// The name of the file of a data set that `path` would be taken for.
+/// The part of a data set that `path` would be taken for.
 pub(super) fn part_of(path: &Path) -> Option<&'static str> {
     FileKind::of(path).and(part_called(path))
 }
@@ -345,8 +345,8 @@ fn part_called(path: &Path) -> Option<&'static str> {
     PARTS.into_iter().find(|&name| name == stem)
 }
 
-/// The one file of `files` called `name`: with any ending that is understood, or with any at all where the format is
-/// known and the file is one of triples.
+/// The one file of `files` called `name`: with any supported ending, or with any ending at all if the format is given
+/// and the file contains triples.
 fn find(
     folder: &Path,
     files: &[PathBuf],
@@ -376,8 +376,8 @@ fn list_names<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> String {
     if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
 }
 
-/// Reads `id<TAB>label` lines and hands on those whose id is in `vocabulary`. Returns how many are not: a label of
-/// something that no fact mentions is counted, not an error.
+/// Reads `id<TAB>label` lines and passes on those whose id is in `vocabulary`. Returns how many are not: a label of
+/// something that no fact mentions is not an error.
 fn read_labels(
     path: &Path,
     what: &str,

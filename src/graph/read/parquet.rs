@@ -1,4 +1,5 @@
-//! Reads Parquet: three columns of names, told by what they are called or, where a file has no others, by their order.
+//! Reads Parquet: three columns of names, recognised by their own names or, if a file has no other columns, by their
+//! order.
 //!
 //! Text and whole numbers are names; a row without a value in one of the three columns is an error.
 
@@ -22,10 +23,10 @@ use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-/// What every file of the format begins with.
+/// The magic bytes at the beginning of every Parquet file.
 const MAGIC: &[u8] = b"PAR1";
 
-/// Rows that are read at once.
+/// Rows read at a time.
 const ROWS: usize = 8192;
 
 /// Reads all of the file at `path` into `builder`.
@@ -40,8 +41,8 @@ pub(super) fn read(
     read_from(path, Pages(unpacked(path, compression)?), builder)
 }
 
-/// What is packed as a whole has no random access, which the format needs: it is unpacked into a file that goes with
-/// the process.
+/// The format needs random access, which a compressed stream lacks: the file is decompressed into a temporary file
+/// that disappears with the process.
 fn unpacked(path: &Path, compression: Compression) -> Result<File, GraphError> {
     let mut source = compression.open(path)?;
     let mut magic = Vec::new();
@@ -67,11 +68,11 @@ fn unpacked(path: &Path, compression: Compression) -> Result<File, GraphError> {
     Ok(file)
 }
 
-/// A file whose end is an error: the decoder skips billions of elements that a damaged header claims, one by one,
-/// as long as reading them does not fail.
+/// A file whose end is an error: as long as reading does not fail, the decoder skips the billions of elements that a
+/// damaged header claims, one by one.
 struct Pages(File);
 
-/// Such a file from some place on.
+/// Such a file from an offset on.
 struct FromPlace(io::BufReader<File>);
 
 impl Read for FromPlace {
@@ -101,11 +102,11 @@ impl ChunkReader for Pages {
     }
 }
 
-/// The pages of a column, of which none claims a larger dictionary than it holds: the decoder makes room for what is
-/// claimed before it reads any of it.
+/// The pages of a column, checked so that no page claims a larger dictionary than it holds: the decoder allocates the
+/// claimed size before it reads anything.
 struct CheckedPages(Box<dyn PageReader>);
 
-/// The bytes of a name in a dictionary, at least: the length of a text, or a whole number.
+/// The minimum size of a dictionary entry in bytes: the length of a string, or an integer.
 const SHORTEST: usize = 4;
 
 impl PageReader for CheckedPages {
@@ -144,7 +145,7 @@ impl Iterator for CheckedPages {
 }
 
 fn read_from(path: &Path, source: Pages, builder: &mut Builder) -> Result<Facts, GraphError> {
-    // Files that are wrong on purpose can make the decoder panic instead of failing.
+    // Maliciously damaged files can make the decoder panic instead of returning an error.
     CAUGHT.set(true);
     let read = catch_unwind(AssertUnwindSafe(|| facts_of(path, source, builder)));
     CAUGHT.set(false);
@@ -155,13 +156,13 @@ thread_local! {
     static CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a panic of this thread, at this moment, is one of the decoder of Parquet files: it will be told as an error of
-/// the file, and whoever shows panics need not show it.
+/// Whether this thread is currently inside the Parquet decoder. A panic there becomes an error about the file, so
+/// panic hooks need not show it.
 pub fn panic_is_caught() -> bool {
     CAUGHT.get()
 }
 
-/// The footer, where the file says that it has one: its length and four letters are the last that the file holds.
+/// The footer, if the file claims to have one: its length and the four magic bytes are the end of the file.
 fn footer(source: &Pages) -> Result<Option<Bytes>, ParquetError> {
     let end = MAGIC.len() as u64 + 4;
     let Some(before) = source.len().checked_sub(end) else { return Ok(None) };
@@ -200,7 +201,7 @@ fn facts_of(path: &Path, source: Pages, builder: &mut Builder) -> Result<Facts, 
             let rows = batch.iter().map(Vec::len).max().unwrap_or(0);
             rows_read += rows;
             if rows_read > said {
-                // A damaged page may claim billions.
+                // A damaged page may claim billions of rows.
                 return Err(broken(
                     path,
                     format_args!("its pages hold more rows than the {said} that it says"),
@@ -306,7 +307,7 @@ fn next(reader: &mut ColumnReader) -> Result<Names, ParquetError> {
     }
 }
 
-/// The same, each value made a name by `named`.
+/// The same, with `named` turning each value into a name.
 fn rows<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     named: impl Fn(T::T) -> ByteArray,

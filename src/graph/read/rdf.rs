@@ -15,7 +15,7 @@ use std::io::Read;
 use std::path::Path;
 use std::str::FromStr;
 
-/// Where names live that are not IRIs themselves.
+/// The prefix of names that are not IRIs themselves.
 pub(in crate::graph) const NAME_PREFIX: &str = "urn:ruleguider:";
 
 /// Reads all of `source` into `builder`.
@@ -52,7 +52,7 @@ pub(super) fn read(
     Ok(facts)
 }
 
-/// `line` is how far the file was read, where the parser does not know better (a stream that breaks off).
+/// `line` is how far the file was read; it is used if the parser gives no position (a stream that breaks off).
 fn parse_error(path: &Path, line: u64, error: RdfParseError) -> GraphError {
     let (line, expected, found) = match error {
         RdfParseError::Syntax(error) => {
@@ -67,8 +67,8 @@ fn parse_error(path: &Path, line: u64, error: RdfParseError) -> GraphError {
     GraphError::line(path, line, expected, found.replace('\n', " "))
 }
 
-/// The name of a blank node. To one that the file gives no id the parser gives a random one of 128 bits, which
-/// would make another name of it every time; formats of one statement a line have no such nodes.
+/// The name of a blank node. If the file gives no id, the parser draws a random one of 128 bits, and the name would
+/// change with every read. Formats with one statement per line have no such nodes.
 fn blank_name(node: &BlankNode, format: RdfFormat, builder: &mut Builder) -> String {
     let id = node.as_ref().unique_id().filter(|&id| id > u128::from(u64::MAX));
     match id {
@@ -89,7 +89,7 @@ fn iri_name(node: &NamedNode) -> String {
 
 /// The node of a name as a relation or a subject.
 pub(in crate::graph) fn node(name: &str) -> NamedOrBlankNode {
-    // An id with a colon can be made, but no parser reads it.
+    // A blank node id with a colon can be constructed, but no parser reads it.
     let id = name.strip_prefix("_:").filter(|id| !id.contains(':'));
     match id.and_then(|id| BlankNode::new(id).ok()) {
         Some(blank) => blank.into(),

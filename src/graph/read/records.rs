@@ -1,8 +1,8 @@
-//! Cuts comma-separated text into records: fields may be quoted, a quote within quotes is doubled, `\n`, `\r\n` and `\r` end
-//! a record, blank lines are none.
+//! Splits comma-separated text into records: fields may be quoted, a quote within quotes is doubled, `\n`, `\r\n` and
+//! `\r` end a record, and blank lines are skipped.
 //!
-//! What is no such text is an error and never guessed at: text behind a closing quote, a quote that is left open, a
-//! record of more than [`LONGEST`] bytes.
+//! Malformed text is an error, never a guess: text after a closing quote, a quote left open, a record of more than
+//! [`LONGEST`] bytes.
 
 use super::bounded::{LONGEST, LONGEST_IN_WORDS};
 use memchr::{memchr, memchr_iter, memchr3};
@@ -19,7 +19,7 @@ enum State {
     Begins,
     Plain,
     Quoted,
-    /// After a quote within quotes: the end of the field, or half of a quote.
+    /// After a quote inside a quoted field: either the end of the field or the first half of an escaped quote.
     QuoteSeen,
     /// The record has ended.
     Ended,
@@ -32,12 +32,12 @@ pub(super) struct Records<R> {
 }
 
 impl<R: Read> Records<R> {
-    /// The records of `source`, less a byte order mark.
+    /// The records of `source`, without a byte order mark.
     pub(super) fn new(source: R) -> Self {
         Self { source: BufReader::with_capacity(1 << 16, source), cutter: Cutter::default() }
     }
 
-    /// Goes to the next record; `false` at the end.
+    /// Advances to the next record; `false` at the end.
     pub(super) fn advance(&mut self) -> Result<bool, Bad> {
         self.cutter.begin();
         loop {
@@ -58,7 +58,7 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// The line that the record begins in.
+    /// The line on which the record begins.
     pub(super) fn first_line(&self) -> u64 {
         self.cutter.first_line
     }
@@ -75,7 +75,7 @@ impl<R: Read> Records<R> {
     }
 }
 
-/// What is known of the record that is being read.
+/// The state of the record being read.
 struct Cutter {
     state: State,
     /// The fields, one after the other, and where each ends.
@@ -83,9 +83,9 @@ struct Cutter {
     ends: Vec<u32>,
     line: u64,
     first_line: u64,
-    /// Whether the last record ended in `\r`, to which a `\n` may belong.
+    /// Whether the last record ended in `\r`, which a `\n` may complete.
     returned: bool,
-    /// How much of a byte order mark the file began with.
+    /// How many bytes of a byte order mark have been matched.
     mark: usize,
 }
 
@@ -106,7 +106,7 @@ impl Cutter {
         self.first_line = self.line;
     }
 
-    /// Takes of `bytes` what belongs to the record; how much that was.
+    /// Consumes those of `bytes` that belong to the record. Returns how many.
     fn feed(&mut self, bytes: &[u8]) -> Result<usize, Bad> {
         let mut at = 0;
         while at < bytes.len() && self.state != State::Ended {
@@ -136,7 +136,7 @@ impl Cutter {
     }
 
     fn between(&mut self, byte: u8) -> usize {
-        // Only the very beginning of a file is a mark.
+        // A byte order mark is only recognised at the very beginning of a file.
         if self.mark < MARK.len() && byte == MARK[self.mark] {
             self.mark += 1;
             return 1;
@@ -144,7 +144,7 @@ impl Cutter {
         let begun = if self.mark < MARK.len() { self.mark } else { 0 };
         self.mark = MARK.len();
         match byte {
-            // What began like a mark and is none belongs to the text.
+            // The beginning of a mark that is not completed is ordinary text.
             _ if begun > 0 => {
                 self.text.extend_from_slice(&MARK[..begun]);
                 self.state = State::Plain;
@@ -249,7 +249,7 @@ mod tests {
         }
     }
 
-    /// The line that a record begins in, and its fields.
+    /// The line on which a record begins, and its fields.
     type Numbered = (u64, Vec<Vec<u8>>);
 
     fn records(text: &[u8], size: usize) -> Result<Vec<Numbered>, Bad> {
@@ -262,7 +262,8 @@ mod tests {
     }
 
     proptest! {
-        /// Where no text stands behind a closing quote and none is left open, it reads what the crate `csv` reads.
+        /// Without text after a closing quote and without an open quote, it reads the same records as the crate
+        /// `csv`.
         #[test]
         fn reads_as_others_do(text in "[a,\"\r\n]{0,30}", size in 1usize..8) {
             let Ok(ours) = records(text.as_bytes(), size) else { return Ok(()) };

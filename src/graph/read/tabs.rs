@@ -46,7 +46,7 @@ pub(super) fn read(
     let turned = Condvar::new();
     std::thread::scope(|scope| {
         for _ in 1..rayon::current_num_threads() {
-            // Where no more threads are to be had, fewer do the same.
+            // If no more threads can be started, fewer do the same work.
             let work = || work(&blocks, columns, &merge, &turned);
             if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
                 break;
@@ -61,8 +61,8 @@ pub(super) fn read(
     }
 }
 
-/// Removes the first non-blank line of `block` if it is a header: how many lines were removed, and which columns it
-/// names.
+/// Removes the first non-blank line of `block` if it is a header. Returns how many lines were removed, and which
+/// columns the header names.
 fn take_header(block: &mut Vec<u8>, header: Option<bool>) -> Option<(u64, Columns)> {
     let begin = block.iter().position(|byte| !b"\r\n".contains(byte))?;
     let end = memchr(b'\n', &block[begin..]).map_or(block.len(), |newline| begin + newline + 1);
@@ -74,7 +74,8 @@ fn take_header(block: &mut Vec<u8>, header: Option<bool>) -> Option<(u64, Column
     })
 }
 
-/// Which columns the fields of a first line name, if it is a header. Names of one letter may as well be those of a fact.
+/// Which columns the fields of a first line name, if it is a header. Names of one letter could just as well be a
+/// fact.
 pub(in crate::graph) fn named_columns(fields: [&str; 3]) -> Option<Columns> {
     columns_by_role(fields).filter(|_| fields.iter().all(|name| name.len() > 1))
 }
@@ -101,13 +102,13 @@ fn work(blocks: &Mutex<Blocks>, columns: Columns, merge: &Mutex<Merge>, turned: 
     }
 }
 
-/// The file, cut into blocks that end with a line.
+/// The file, cut into blocks that end at the end of a line.
 struct Blocks {
     source: Box<dyn Read + Send>,
     rest: Vec<u8>,
     next: u64,
     ended: bool,
-    /// The first block, once it was checked for a byte order mark and a header.
+    /// The first block, after the check for a byte order mark and a header.
     looked_at: Option<Block>,
 }
 
@@ -115,7 +116,7 @@ struct Blocks {
 type Block = (u64, Vec<u8>, Option<std::io::Error>);
 
 impl Blocks {
-    /// The next block. What was read before an error is still parsed, so that a bad line in it is reported first.
+    /// The next block. Text read before an I/O error is still parsed, so that a bad line in it is reported first.
     fn take(&mut self) -> Option<Block> {
         if self.looked_at.is_some() {
             return self.looked_at.take();
@@ -144,7 +145,7 @@ impl Blocks {
                 break;
             }
             if block.len() > LONGEST {
-                // All of it is one line, which is refused for its length.
+                // All of it is a single line, which will be refused for its length.
                 self.ended = true;
                 break;
             }
@@ -171,7 +172,7 @@ struct LocalNames<'b> {
 
 impl<'b> LocalNames<'b> {
     fn number(&mut self, name: &'b str) -> u32 {
-        // Files are often grouped by head or by relation.
+        // Files are often grouped by head or by relation, so the same name often follows itself.
         if self.names.get(self.last as usize).is_some_and(|last| last.name == name) {
             return self.last;
         }
@@ -198,7 +199,7 @@ impl<'b> LocalNames<'b> {
 /// A bad line: its place in the block, what was expected, what was found.
 struct BadLine {
     line: u64,
-    /// Whether it ends with a line break, so that it is complete.
+    /// Whether it ends with a line break and is therefore complete.
     ended: bool,
     expected: &'static str,
     found: String,
@@ -297,7 +298,7 @@ fn split_line(line: &str) -> Result<[&str; 3], (&'static str, String)> {
     }
 }
 
-/// What all threads add to, in the order of the blocks.
+/// The shared result, to which threads add their blocks in order.
 struct Merge<'a> {
     path: &'a Path,
     turn: u64,

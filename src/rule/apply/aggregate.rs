@@ -1,4 +1,4 @@
-//! One score for each entity from all the rules that predict it.
+//! Aggregates all rules that predict an entity into one score.
 
 use super::fire::{Go, Listener};
 use super::frequency::Frequency;
@@ -6,11 +6,11 @@ use crate::eval::Scored;
 use crate::graph::EntityId;
 use serde::{Deserialize, Serialize};
 
-/// How the confidences of the rules that predict an entity become its score.
+/// How the confidences of the rules that predict an entity are combined into its score.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aggregate {
-    /// By the best rule; equals by the second best, and so on.
+    /// By the best rule; ties by the second best, and so on.
     MaxPlus,
     /// By the best rule alone.
     Max,
@@ -20,8 +20,8 @@ pub enum Aggregate {
 }
 
 impl Aggregate {
-    /// The score of an entity that rules of these confidences predict, the most confident first; `None` if none does.
-    /// A noisy-or takes in the first `rules`.
+    /// The score of an entity predicted by rules with these confidences, in descending order; `None` if there are
+    /// none. Noisy-or uses only the first `rules`.
     pub(super) fn of(self, mut confidences: impl Iterator<Item = f64>, rules: usize) -> Option<f64> {
         let best = confidences.next()?;
         Some(match self {
@@ -34,7 +34,7 @@ impl Aggregate {
     }
 }
 
-/// The bits of a max-plus key that hold the place among the classes found so far.
+/// The bits of a max-plus key that hold the rank of its equivalence class.
 const CLASS_BITS: u32 = 32;
 const FREE_BITS: u32 = 128 - CLASS_BITS;
 
@@ -46,7 +46,7 @@ pub(super) struct Board {
     aggregate: Aggregate,
     /// How many answers are wanted.
     top: usize,
-    /// How many rules an entity's noisy-or takes in.
+    /// How many rules an entity's noisy-or uses.
     rules: u16,
     seen: Vec<EntityId>,
     cells: Vec<Cell>,
@@ -56,7 +56,7 @@ pub(super) struct Board {
     since_check: usize,
 }
 
-/// What is known of one entity.
+/// The state of one entity.
 #[derive(Clone, Copy, Default)]
 struct Cell {
     /// Max-plus: the binary number whose digits say which rules fired, best rule first.
@@ -65,7 +65,7 @@ struct Cell {
     best: f64,
     /// How many rules fired; [`KNOWN`] if the entity is a known answer.
     fired: u16,
-    /// The first of them, which is the most confident.
+    /// The first rule that fired, which is the most confident.
     rule: u32,
 }
 
@@ -74,11 +74,11 @@ struct Cell {
 pub struct RuleAnswer {
     /// The entity and its score.
     pub scored: Scored,
-    /// The place of the most confident rule that predicts it; `None` for one that no rule predicts.
+    /// The index of the most confident rule that predicts it; `None` if no rule does.
     pub rule: Option<u32>,
 }
 
-/// The entity is a known answer and stays out.
+/// Marks a known answer, which is excluded.
 const KNOWN: u16 = u16::MAX;
 
 impl Board {
@@ -104,8 +104,8 @@ impl Board {
         }
     }
 
-    /// The best answers in falling order, and leaves the board clean. If `frequency` is given, equals are ranked by
-    /// it, and so are entities that no rule predicts, `barred` aside, as long as answers are wanted.
+    /// Returns the best answers in descending order and clears the board. If `frequency` is given, it breaks ties. It
+    /// also ranks entities that no rule predicts, except `barred`, as long as more answers are wanted.
     pub fn finish(
         &mut self,
         known: &[EntityId],
@@ -139,9 +139,9 @@ impl Board {
         answers
     }
 
-    /// Appends entities that come in the order of their rank, each with its score, until enough are listed. Equals are
-    /// listed together or not at all, and their scores are equal; where scores alone would not decide the order, they
-    /// are lowered by the least amount that does.
+    /// Appends entities in the order of their rank, each with its score, until enough are listed. Tied entities are
+    /// listed together or not at all, with equal scores. Where scores alone would not give the order, they are
+    /// lowered by the smallest possible amount.
     fn list<R: PartialEq>(
         &self,
         answers: &mut Vec<RuleAnswer>,
@@ -165,8 +165,8 @@ impl Board {
         }
     }
 
-    /// Replaces the keys by the places of their classes, which frees their lower bits; true if the answers that
-    /// are wanted can no longer change places.
+    /// Replaces the keys by the ranks of their classes, which frees the lower bits. Returns true if the order of the
+    /// wanted answers is final.
     fn compact(&mut self) -> bool {
         let Self { seen, cells, .. } = self;
         seen.sort_unstable_by(|a, b| cells[b.index()].key.cmp(&cells[a.index()].key));

@@ -1,4 +1,4 @@
-//! Rules arranged by the query they answer.
+//! Rules indexed by the queries they answer.
 //!
 //! A query `(subject, link, ?)` is answered by cyclic rules for that link, walked from the subject; by rules
 //! that predict a constant for every subject with some path; and, asked from the other end, by rules whose
@@ -12,27 +12,27 @@ use rayon::prelude::*;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// A cyclic rule as one query link sees it.
+/// A cyclic rule, seen from one query link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path {
     pub confidence: f64,
     /// Which rule of the base this is.
     pub rule: u32,
-    /// The body without its last link, as a place in [`LinkRules::prefixes`].
+    /// The body without its last link, as an index into [`LinkRules::prefixes`].
     pub prefix: u32,
     pub last: Link,
 }
 
-/// A rule with a constant head, as one query link sees it.
+/// A rule with a constant head, seen from one query link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fixed {
     pub confidence: f64,
     pub rule: u32,
-    /// The constant that it predicts.
+    /// The constant that the rule predicts.
     pub answer: EntityId,
 }
 
-/// Values by key, in one array: most keys of rules with constants have a single one.
+/// Values by key in one array, because most keys of rules with constants have a single value.
 pub(super) struct Grouped<K, V> {
     /// Where the values of a key begin and end.
     places: Map<K, [u32; 2]>,
@@ -61,19 +61,19 @@ impl<K: Ord + Copy + Hash, V> Grouped<K, V> {
 
 /// The rules for one query link.
 pub(super) struct LinkRules {
-    /// Cyclic rules, the most confident first, equals as they came.
+    /// Cyclic rules, the most confident first; ties in input order.
     pub paths: Vec<Path>,
     /// The distinct bodies of cyclic rules without their last links.
     pub prefixes: Vec<Box<[Link]>>,
     /// The distinct bodies of rules that predict a constant for a subject.
     pub bodies: Vec<Box<[Link]>>,
-    /// By body and the entity at its end (`None`: any), what the subject is predicted to be linked to.
+    /// By body and the entity at its end (`None`: any), the constants predicted for the subject.
     pub fixed: Grouped<(u32, Option<EntityId>), Fixed>,
-    /// By subject: the rules whose constant it is and which have a body, each with its confidence.
+    /// By subject: the rules that have it as their constant and have a body, each with its confidence.
     pub about: Grouped<EntityId, (f64, u32)>,
 }
 
-/// The same while they are gathered.
+/// The same under construction.
 #[derive(Default)]
 struct Gathered {
     paths: Vec<Path>,
@@ -98,7 +98,7 @@ pub(super) struct RuleBase {
 }
 
 impl RuleBase {
-    /// Arranges `rules` for a graph with this many `links`, with confidences as `options` has them.
+    /// Indexes `rules` for a graph with this many `links`, with confidences weighted by `options`.
     pub fn new(rules: Arc<[ScoredRule]>, links: usize, options: &ApplyOptions) -> Self {
         let mut base: Vec<Gathered> = (0..links).map(|_| Gathered::default()).collect();
         let mut prefixes: Map<(Link, Box<[Link]>), u32> = Map::default();

@@ -1,4 +1,4 @@
-//! Why an answer is predicted: the rules that fire, each with one way to ground it.
+//! Why an answer is predicted: the rules that fire, each with one grounding.
 
 use super::RuleReasoner;
 use super::base::Fixed;
@@ -15,17 +15,17 @@ pub struct FiredRule<'r> {
     pub rule: &'r ScoredRule,
     /// Its smoothed confidence.
     pub confidence: f64,
-    /// The links of the body, as they are walked along the grounding.
+    /// The links of the body, in the order of the grounding.
     pub path: Vec<Link>,
-    /// The entities along the path, one more than it has links. For a cyclic rule it leads from the subject of the
-    /// query to the answer; for others from the entity bound to the rule's variable.
+    /// The entities along the path, one more than it has links. For a cyclic rule the path leads from the subject of
+    /// the query to the answer; for other rules it starts at the entity bound to the rule's variable.
     pub grounding: Vec<EntityId>,
 }
 
-/// All rules that predict an answer, the most confident first: each by its confidence and its place among the rules.
+/// All rules that predict an answer, the most confident first, as confidence and index of the rule.
 pub type Firings = Vec<(f64, u32)>;
 
-/// Hears which rules predict one entity.
+/// Collects the rules that predict one entity.
 struct About {
     answer: EntityId,
     confidence: f64,
@@ -49,26 +49,26 @@ impl Listener for About {
 struct Candidate<'b> {
     rule: u32,
     confidence: f64,
-    /// Where the body begins.
+    /// The entity where the body begins.
     start: EntityId,
     /// The body; the last link of a cyclic rule is separate.
     body: (&'b [Link], Option<Link>),
-    /// Where it has to end; anywhere if there is none.
+    /// The entity where it has to end; `None` for any.
     end: Option<EntityId>,
     /// The constant of the head, if it has one.
     constant: Option<EntityId>,
 }
 
 impl Candidate<'_> {
-    /// The most confident first, equals as they came, like the paths of a link.
+    /// The most confident first, ties in input order, like the paths of a link.
     fn order(&self, other: &Self) -> Ordering {
         other.confidence.total_cmp(&self.confidence).then(self.rule.cmp(&other.rule))
     }
 }
 
 impl RuleReasoner {
-    /// All rules that predict `answer` for `query`; `None` once `over` says so. Fires all rules together, which takes less
-    /// time than to look for a grounding of each.
+    /// All rules that predict `answer` for `query`; `None` once `over` returns true. All rules are fired together,
+    /// which is faster than searching a grounding for each.
     pub fn firings(
         &self,
         query: Query,
@@ -86,8 +86,8 @@ impl RuleReasoner {
         self.explain_briefly(query, answer, usize::MAX)
     }
 
-    /// The `most` most confident of the rules that predict `answer` for `query`. Rules are grounded in the order of
-    /// their confidence, so that a few reasons cost little.
+    /// The `most` most confident rules that predict `answer` for `query`. Rules are grounded in order of confidence,
+    /// so that a few reasons cost little.
     pub fn explain_briefly(&self, query: Query, answer: EntityId, most: usize) -> Vec<FiredRule<'_>> {
         let link = &self.base.links[query.link.index()];
         let mut paths = link.paths.iter().map(|path| Candidate {
@@ -99,7 +99,7 @@ impl RuleReasoner {
             constant: None,
         });
         let mut others = self.with_constants(query, answer).into_iter();
-        // Both are sorted, so they are merged lazily.
+        // Both lists are sorted, so they can be merged lazily.
         let (mut path, mut other) = (paths.next(), others.next());
         let candidates = std::iter::from_fn(|| match (&path, &other) {
             (Some(one), Some(two)) if two.order(one).is_lt() => std::mem::replace(&mut other, others.next()),
@@ -109,7 +109,7 @@ impl RuleReasoner {
         candidates.filter_map(|candidate| self.grounded(&candidate)).take(most).collect()
     }
 
-    /// How the rule at place `rule` predicts `answer` for `query`; `None` if it does not.
+    /// How the rule with index `rule` predicts `answer` for `query`; `None` if it does not.
     pub fn explain_by(&self, query: Query, answer: EntityId, rule: u32) -> Option<FiredRule<'_>> {
         let scored = &self.base.rules[rule as usize];
         let confidence = self.options.confidence(scored);
@@ -154,7 +154,7 @@ impl RuleReasoner {
         if self.options.distinct && answer == query.subject {
             return candidates;
         }
-        // The rules about `constant` among those for `link`, their bodies beginning at `start`.
+        // The rules of `link` about `constant`, with bodies that begin at `start`.
         let about = |link: Link, constant: EntityId, start: EntityId| {
             let rules = self.base.links[link.index()].about.of(constant);
             rules.iter().filter_map(move |&(confidence, rule)| match &self.base.rules[rule as usize].rule {
@@ -165,7 +165,8 @@ impl RuleReasoner {
                 _ => None,
             })
         };
-        // Those that predict the answer for every entity with their body: asked from the other end they are about it.
+        // Rules that predict the answer for every entity with their body: seen from the other end, they are about the
+        // answer.
         candidates.extend(about(query.link.reversed(), answer, query.subject));
         candidates.extend(about(query.link, query.subject, answer));
         // Rules without a body have no grounding.

@@ -13,21 +13,21 @@ pub(super) enum Go {
     Stop,
 }
 
-/// Receives what the rules predict.
+/// Receives the predictions of the rules.
 pub(super) trait Listener {
-    /// The next `rules` rules all have this confidence. Rules come in falling order of confidence.
+    /// The next `rules` rules all have this confidence. Confidences arrive in descending order.
     fn confidence(&mut self, confidence: f64, rules: usize) -> Go;
-    /// A rule of that confidence predicts `entity`. No rule does so twice.
+    /// A rule of that confidence predicts `entity`. A rule predicts an entity at most once.
     fn predicted(&mut self, entity: EntityId, rule: u32);
 }
 
-/// Firings after which the clock is looked at.
+/// How many rules fire between two looks at the clock.
 const BETWEEN_LOOKS: usize = 64;
 
 /// A rule that is about to fire.
 #[derive(Clone, Copy)]
 enum Firing {
-    /// The cyclic rule at this place of the link's list.
+    /// The cyclic rule at this index of the link's list.
     Path(u32),
     /// A rule that predicts one entity.
     One { rule: u32, answer: EntityId },
@@ -38,13 +38,13 @@ enum Firing {
 /// Scratch memory of one thread.
 pub(super) struct Firer {
     marks: Marks,
-    /// Lent to a query while it is asked.
+    /// Taken out while a query is being answered.
     places: Option<Places<'static>>,
-    /// Frontiers of the current query by prefix; `None` where the prefix has not been walked yet.
+    /// Frontiers of the current query by prefix; valid where `walked` says that this query has walked the prefix.
     frontiers: Vec<Frontier>,
     walked: Vec<u32>,
     query: u32,
-    /// With the confidence and the place of the rule among all rules.
+    /// Each with the confidence and the index of the rule.
     firings: Vec<(f64, u32, Firing)>,
 }
 
@@ -60,8 +60,8 @@ impl Firer {
         }
     }
 
-    /// Tells `listener` what the rules of `base` predict for `query`. False if `over` said so before the end: then not all
-    /// has been told.
+    /// Tells `listener` what the rules of `base` predict for `query`. Returns false if `over` returned true before
+    /// the end; then the predictions are incomplete.
     pub fn fire(
         &mut self,
         base: &RuleBase,
@@ -83,7 +83,7 @@ impl Firer {
         in_time
     }
 
-    /// Fires them; false if the time was up before the end.
+    /// Fires the rules; false if the time was up before the end.
     fn fire_all(
         &mut self,
         firings: &[(f64, u32, Firing)],
@@ -126,7 +126,7 @@ impl Firer {
         }
     }
 
-    /// Lists what will fire, the most confident first.
+    /// Lists the rules that will fire, the most confident first.
     fn gather(&mut self, link: &LinkRules, reach: &Reach, query: Query, places: &mut Places<'_>) {
         for (place, path) in (0..).zip(&link.paths) {
             let first = link.prefixes[path.prefix as usize].first().unwrap_or(&path.last);
@@ -141,7 +141,8 @@ impl Firer {
         let about = link.about.of(query.subject);
         self.firings.extend(about.iter().map(|&(confidence, rule)| (confidence, rule, Firing::About(rule))));
         if self.firings.len() > sorted {
-            // Of equals the first rule fires first, so that the first to predict an entity is also its best reason.
+            // Among ties the first rule fires first, so that the first rule to predict an entity is also its best
+            // reason.
             self.firings.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         }
     }

@@ -1,11 +1,11 @@
-//! How often an entity is the answer of a kind of query: what breaks ties.
+//! How often an entity is the answer to queries over a link: used to break ties.
 
 use crate::graph::{EntityId, Link};
 use crate::rule::reach::Reach;
 
-/// The answers of all queries for one link, the most frequent first.
+/// The answers to all queries over one link, the most frequent first.
 pub(super) struct Frequency {
-    /// Ascending by entity, for looking up.
+    /// Sorted by entity, for lookup.
     counts: Vec<(EntityId, u32)>,
     /// The most frequent first.
     ranked: Vec<(EntityId, u32)>,

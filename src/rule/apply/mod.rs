@@ -25,7 +25,7 @@ use frequency::Frequency;
 use rayon::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The longest body of a cyclic rule that is taken at its word: AnyBURL mines no longer ones unless it is told to.
+/// The longest body of a cyclic rule whose confidence is not reduced: by default AnyBURL mines no longer ones.
 const USUAL_LENGTH: usize = 3;
 /// The most answers listed for a batch of queries: half a gigabyte.
 const LISTED: usize = 1 << 25;
@@ -33,12 +33,12 @@ const LISTED: usize = 1 << 25;
 /// How rules are applied.
 #[derive(Clone, Debug)]
 pub struct ApplyOptions {
-    /// How the confidences of the rules that predict an entity become its score.
+    /// How the confidences of the rules that predict an entity are combined into its score.
     pub aggregate: Aggregate,
-    /// How many rules an entity's noisy-or takes in.
+    /// How many rules an entity's noisy-or uses.
     pub noisy_or_rules: usize,
-    /// How many answers of a query are wanted. Those after them, and entities that no rule predicts, share the
-    /// last places.
+    /// How many answers are wanted per query. Later answers, and entities that no rule predicts, share the last
+    /// places.
     pub top: usize,
     /// The smoothing constant p_c of the confidence, `correct / (predicted + p_c)`.
     pub unseen: f64,
@@ -51,8 +51,8 @@ pub struct ApplyOptions {
     pub long_weight: f64,
     /// Whether the variables of a rule bind distinct entities (object identity).
     pub distinct: bool,
-    /// Whether equals are ranked by how often they are the answer of such a query in the graph. Entities that no
-    /// rule predicts are equals too: they follow after all others, the most frequent first.
+    /// Whether ties are broken by how often an entity answers such a query in the graph. Entities that no rule
+    /// predicts are ties too: they follow after all others, the most frequent first.
     pub by_frequency: bool,
 }
 
@@ -73,10 +73,10 @@ impl Default for ApplyOptions {
 }
 
 impl ApplyOptions {
-    /// Whether the options make sense together with any rules and graph.
+    /// Whether the options are valid for any rules and graph.
     ///
     /// # Errors
-    /// If one does not; the message names it.
+    /// If an option is not valid; the message names it.
     pub fn check(&self) -> Result<(), WrongValue> {
         whole("noisy_or_rules", self.noisy_or_rules, 1..)?;
         whole("top", self.top, 1..)?;
@@ -101,12 +101,12 @@ impl ApplyOptions {
     }
 }
 
-/// Answers queries by what rules predict in a graph. Facts of the graph are not among the answers.
+/// Answers queries by applying rules to a graph. Facts of the graph are not among the answers.
 pub struct RuleReasoner {
     reach: Reach,
     base: RuleBase,
     options: ApplyOptions,
-    /// By link: how often each entity is its answer. Empty if frequencies are not used.
+    /// By link: how often each entity is an answer. Empty if frequencies are not used.
     frequencies: Vec<Frequency>,
     /// Scratch memory that no thread is using.
     idle: Mutex<Vec<(Board, Firer)>>,
@@ -132,14 +132,14 @@ impl RuleReasoner {
         self.answer_beside(query, self.reach.graph().targets(query.subject, query.link))
     }
 
-    /// The same, but `None` once `over` says so.
+    /// The same, but `None` once `over` returns true.
     pub fn ranked_unless(&self, query: Query, over: &(dyn Fn() -> bool + Sync)) -> Option<Vec<RuleAnswer>> {
         let known = self.reach.graph().targets(query.subject, query.link);
         self.with_scratch(|board, firer| self.answer_with(query, known, board, firer, over))
     }
 
-    /// What `confidences`, of the rules that predict an entity, the most confident first, come to together; `None` if there
-    /// are none.
+    /// Combines the `confidences` of the rules that predict an entity, in descending order, into a score; `None` if
+    /// there are none.
     pub fn aggregated(&self, confidences: impl Iterator<Item = f64>) -> Option<f64> {
         self.options.aggregate.of(confidences, self.options.noisy_or_rules)
     }
@@ -149,14 +149,14 @@ impl RuleReasoner {
         self.reach.graph()
     }
 
-    /// The same, if the `known` answers are the facts that stay out.
+    /// The same, excluding the `known` answers.
     fn answer_beside(&self, query: Query, known: &[EntityId]) -> Vec<RuleAnswer> {
         let answers =
             self.with_scratch(|board, firer| self.answer_with(query, known, board, firer, &|| false));
         answers.unwrap_or_default()
     }
 
-    /// `work` with memory that no other thread is using.
+    /// Runs `work` with scratch memory that no other thread is using.
     fn with_scratch<T>(&self, work: impl FnOnce(&mut Board, &mut Firer) -> T) -> T {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = idle().pop();
@@ -184,7 +184,7 @@ impl RuleReasoner {
         let in_time = firer.fire(&self.base, &self.reach, query, board, over);
         let frequency = self.options.by_frequency.then(|| &self.frequencies[query.link.index()]);
         let barred = self.options.distinct.then_some(query.subject);
-        // Finishing leaves the board clean, whatever becomes of the answers.
+        // Finishing clears the board, even if the answers are not used.
         let answers = board.finish(known, barred, frequency);
         in_time.then_some(answers)
     }
@@ -202,7 +202,7 @@ impl Reasoner for RuleReasoner {
         Ok(Some(self.answer_beside(query, &known).iter().map(|ranked| ranked.scored).collect()))
     }
 
-    /// Equals are listed together, and on a sparse graph most entities may be equals.
+    /// Tied entities are listed together, and on a sparse graph most entities may be tied.
     fn batch(&self) -> usize {
         (LISTED / self.reach.graph().entities().max(1)).clamp(64, 16384)
     }

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 
-/// Triples that are answered before they are written.
+/// How many triples are answered before they are written.
 const BATCH: usize = 2048;
 
 /// Writes the best answers of both queries of every triple: `h r t`, then `Heads: e<TAB>score<TAB>…` and `Tails: …`.

@@ -54,7 +54,7 @@ fn predicts(graph: &Graph, rule: &Rule, query: Query, entity: EntityId, distinct
     }
 }
 
-/// The confidences of all rules that predict each entity, in falling order. Facts of the graph are left out.
+/// The confidences of all rules that predict each entity, in descending order. Facts of the graph are left out.
 fn naive(
     graph: &Graph,
     rules: &[ScoredRule],
@@ -121,7 +121,7 @@ proptest! {
                         let by_it = reasoner.explain_by(query, a.entity, rule);
                         prop_assert_eq!(by_it.as_ref(), Some(reason));
                     }
-                    // Where scores are not lowered for the sake of the order, they are those of the rules together.
+                    // Scores that are not lowered to keep the order are the aggregated confidences of the rules.
                     if aggregate == Aggregate::NoisyOr {
                         let score = reasoner.aggregated(why.into_iter()).unwrap();
                         prop_assert!((a.score - score).abs() < 1e-12, "{} {score}", a.score);
@@ -145,7 +145,7 @@ proptest! {
         top in 1usize..4,
     ) {
         let graph = graph(&facts, ENTITIES as usize, RELATIONS as usize);
-        // Many rules of falling confidence, so that there is something to stop before.
+        // Many rules of descending confidence, so that stopping early makes a difference.
         let rules: Vec<ScoredRule> = (0..repeats as u64)
             .flat_map(|round| rules.iter().map(move |scored| {
                 let Counts { predicted, correct, .. } = scored.counts;
@@ -175,7 +175,7 @@ fn queries() -> impl Iterator<Item = Query> {
 
 #[test]
 fn equals_and_the_unpredicted_follow_by_frequency() {
-    // Everybody likes 3, some like 4; nobody knows anything of 0 but that it stands beside 1 and 2.
+    // Everybody likes 3, some like 4; all that is known of 0 is that it stands beside 4 and 2.
     let graph = graph(&[(1, 0, 3), (2, 0, 3), (2, 0, 4), (5, 0, 3), (0, 1, 4), (0, 1, 2)], 6, 2);
     let [likes, beside] = [0, 1].map(|id| Link::forward(RelationId(id)));
     let rules = vec![ScoredRule { rule: Rule::cyclic(likes, &[beside]), counts: Counts::exact(9, 3) }];
@@ -188,7 +188,7 @@ fn equals_and_the_unpredicted_follow_by_frequency() {
 
 #[test]
 fn a_fact_that_is_asked_for_is_scored_by_the_rules_like_any_entity() {
-    // 0 likes 1, 2 and 3, and stands beside 1 and 4; who stands beside somebody likes them.
+    // 0 likes 1, 2 and 3, and stands beside 1 and 4; the rule says that one likes those one stands beside.
     let graph = graph(&[(0, 0, 1), (0, 0, 2), (0, 0, 3), (0, 1, 1), (0, 1, 4)], 9, 2);
     let [likes, beside] = [0, 1].map(|id| Link::forward(RelationId(id)));
     let rules = vec![ScoredRule { rule: Rule::cyclic(likes, &[beside]), counts: Counts::exact(9, 3) }];

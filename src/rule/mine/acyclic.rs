@@ -1,7 +1,7 @@
 //! Rules with constants, `h(X,c) <= b(X,d)` and `h(X,c) <= b(X,A)`, and zero rules `h(X,c) <= `.
 //!
-//! A body selects entities; whatever links many of them have to one and the same constant makes a rule. So one
-//! pass over the edges of the selected entities serves all heads.
+//! A body selects entities; any link that many of them have to the same constant makes a rule. One pass over the
+//! edges of the selected entities therefore serves all heads.
 
 use super::order::in_order;
 use super::select::{Keep, adding};
@@ -19,33 +19,33 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// A body of a rule with constants: a path from the variable, and the constant at its end if there is one.
 type Body = (Box<[Link]>, Option<EntityId>);
 
-/// A link, a constant, and all entities of which it is true that the link leads to the constant.
+/// A link, a constant, and all entities that the link joins to the constant.
 type Group<'a> = (Link, EntityId, &'a [EntityId]);
 /// A body of one link under a head and its constant.
 struct CountedBody {
     link: Link,
     end: Option<EntityId>,
     counts: Counts,
-    /// The subjects that it explains, by their places.
+    /// The subjects that it explains, by index.
     covers: Vec<u32>,
 }
 
-/// Bodies that are counted before anybody asks whether their rules are too many.
+/// Bodies counted between two checks for too many rules.
 const BODIES: usize = 1024;
-/// Walks that share a stream of random numbers.
+/// Walks that share one random stream.
 const CHUNK: u64 = 1024;
-/// Entities that are looked at before the clock is.
+/// Entities processed between two looks at the clock.
 const BETWEEN_LOOKS: usize = 64;
-/// Rules that may come together before the worst are dropped, at least.
+/// How many rules may accumulate, at least, before the worst are dropped.
 const ROOM: usize = 1 << 16;
 
-/// What a rule with a longer body adds: what such bodies have in common is not known, so each adds what it explains.
+/// What a rule with a longer body adds. How such bodies overlap is not known, so each adds all that it explains.
 pub(in crate::rule) fn adds(counts: &Counts, options: &MineOptions) -> f64 {
     counts.confidence(options.unseen) * counts.correct as f64
 }
 
 impl Miner<'_> {
-    /// For every link and constant, the rule that predicts the constant always; and for what share of the links.
+    /// For every link and constant, the rule that always predicts the constant; and the share of links counted.
     pub fn zero(&self) -> (Vec<ScoredRule>, f64) {
         let mut rules = Vec::new();
         let heads: Vec<Link> = self.reach.links().filter(|head| self.worth.heads[head.index()]).collect();
@@ -66,7 +66,8 @@ impl Miner<'_> {
         (rules, self.share(counted, heads.len()))
     }
 
-    /// For every link and constant, the best rules with a body of one link; and for what share of links and constants.
+    /// For every link and constant, the best rules with a body of one link; and the share of (link, constant) pairs
+    /// counted.
     pub fn short_acyclic(&self) -> (Vec<ScoredRule>, f64) {
         let heads = self.reach.links().filter(|head| self.worth.heads[head.index()]);
         let groups: Vec<Group<'_>> = heads
@@ -85,7 +86,7 @@ impl Miner<'_> {
         (rules, self.share(counted.into_inner(), groups.len()))
     }
 
-    /// The best rules of each of `groups` until the time is up, and how many groups were `counted`.
+    /// The best rules of each of `groups` until the time is up; adds the number of finished groups to `counted`.
     fn bodies_of_all(&self, groups: &[Group<'_>], counted: &AtomicUsize) -> Vec<Vec<ScoredRule>> {
         let groups = groups.par_iter().with_max_len(256);
         let counting = groups.fold(Vec::new, |mut rules, &(head, answer, subjects)| {
@@ -102,8 +103,8 @@ impl Miner<'_> {
         counting.collect()
     }
 
-    /// Adds the best rules `head(X,answer) <= b(X,·)`; `subjects` are all X of which that is true. False if the time was
-    /// up before they were found.
+    /// Adds the best rules `head(X,answer) <= b(X,·)`; `subjects` are all X for which the head is true. False if the
+    /// time was up before they were found.
     fn bodies_of(
         &self,
         head: Link,
@@ -112,7 +113,7 @@ impl Miner<'_> {
         rules: &mut Vec<ScoredRule>,
     ) -> bool {
         let distinct = self.reach.distinct();
-        // With the place of the subject.
+        // Each with the index of the subject.
         let mut edges: Vec<(Link, EntityId, u32)> = Vec::new();
         let mut links: Vec<(Link, u32)> = Vec::new();
         for (place, &subject) in (0..).zip(subjects) {
@@ -122,7 +123,7 @@ impl Miner<'_> {
             let all = self.reach.graph().edges(subject).iter();
             let first = edges.len();
             edges.extend(all.filter(|e| !distinct || e.target != subject).map(|e| (e.link, e.target, place)));
-            // An open end does not bind the constant: otherwise a fact would speak for itself.
+            // An open end must not bind the constant: otherwise a fact would be evidence for itself.
             let by_link = edges[first..].chunk_by(|a, b| a.0 == b.0);
             let open = by_link.filter(|run| run.iter().any(|edge| !distinct || edge.1 != answer));
             links.extend(open.map(|run| (run[0].0, place)));
@@ -171,7 +172,7 @@ impl Miner<'_> {
         true
     }
 
-    /// How many entities `link` leads from to any other one than `answer`, `answer` itself aside.
+    /// How many entities other than `answer` have a `link` to an entity other than `answer`.
     fn with_open_end(&self, link: Link, answer: EntityId) -> u64 {
         let sources = self.reach.sources(link).len() as u64;
         if !self.reach.distinct() {
@@ -182,8 +183,8 @@ impl Miner<'_> {
         sources - alone as u64 - u64::from(self.reach.has(link, answer))
     }
 
-    /// Rules with constants and longer bodies, as random walks nominate them, and the share of the nominated that was
-    /// counted. Ends when the walks find nothing new.
+    /// Rules with constants and longer bodies, as nominated by random walks, and the share of the nominated bodies
+    /// that was counted. Ends when the walks find nothing new.
     pub fn long_acyclic(&self) -> (Vec<ScoredRule>, f64) {
         let mut done: Map<Body, ()> = Map::default();
         let (mut counted, mut own) = (0, 0);
@@ -224,7 +225,7 @@ impl Miner<'_> {
         (rules, self.share(counted, own))
     }
 
-    /// For every link and constant, no more rules than are wanted.
+    /// Keeps at most the wanted number of rules for every link and constant.
     fn keep_the_best(&self, rules: &mut Vec<ScoredRule>) {
         let options = self.options;
         sort_by_confidence(rules, options.unseen);
@@ -258,17 +259,17 @@ impl Miner<'_> {
             })
             .collect();
         let mut seen: Map<Body, u32> = Map::default();
-        // What is not looked at any more would not be counted either.
+        // Once the time is up, bodies would not be counted anyway.
         for (body, times) in self.while_in_time(found.into_iter().flatten()) {
             *seen.entry(body).or_default() += times;
         }
-        // What two walks have followed selects at least some entities; the rest would mostly lack support.
+        // A body followed by two walks selects at least some entities; the rest would mostly lack support.
         let mut bodies: Vec<(Body, u32)> = seen.into_iter().filter(|&(_, times)| times > 1).collect();
         bodies.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         bodies.into_iter().map(|(body, _)| body).collect()
     }
 
-    /// Notes the bodies that `walks` walks follow, drawn from a stream of random numbers of their own.
+    /// Records the bodies of `walks` walks, drawn from the random stream `stream`.
     fn walk_bodies(&self, stream: u64, walks: u64, seen: &mut Map<Body, u32>) {
         let mut random = ChaCha8Rng::seed_from_u64(self.options.seed);
         random.set_stream(stream);
@@ -333,7 +334,7 @@ impl Miner<'_> {
         Some(rules)
     }
 
-    /// The rules whose body selects `subjects`.
+    /// Appends the rules with this body, which selects `subjects`.
     fn heads_of(
         &self,
         body: &[Link],
@@ -350,7 +351,7 @@ impl Miner<'_> {
             edges.extend(fit.map(|edge| (edge.link, edge.target, subject)));
         }
         edges.sort_unstable();
-        // By constant: the subjects for which the body holds only if a variable binds it.
+        // By constant: the subjects for which the body holds only if a variable binds the constant.
         let mut bound: Map<EntityId, Vec<EntityId>> = Map::default();
         for same in edges.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
             let (head, answer, _) = same[0];

@@ -18,32 +18,32 @@ pub(in crate::rule) struct Task {
     pub prefix: Vec<Link>,
     /// The approximate number of groundings of its bodies.
     pub cost: u64,
-    /// From which sources.
+    /// Which sources are counted.
     pub piece: Piece,
-    /// What the sample says about it.
+    /// What the random walks say about it.
     pub promise: Promise,
 }
 
 impl Task {
-    /// All bodies that begin with `prefix`, of which no sample says anything.
+    /// All bodies that begin with `prefix`, without information from random walks.
     pub fn new(prefix: Vec<Link>, cost: u64) -> Self {
         Self { prefix, cost, piece: Piece::WHOLE, promise: Promise::default() }
     }
 
-    /// What it counts for in the share that is done. Before anything is nominated, every task is worth the same.
+    /// Its weight in the share that is done. Before anything is nominated, every task weighs the same.
     fn weight(&self) -> u64 {
         self.promise.hits.max(1)
     }
 }
 
-/// For every two links that follow one another, how many ways there are to walk them and one step more.
+/// For every two consecutive links, the number of ways to walk them and one more step.
 type Costs = Map<(Link, Link), u64>;
 
 /// Bodies up to this length are all counted.
 const SHORT: usize = 2;
-/// Walks that a round of nomination makes when time is the limit.
+/// Walks per round of nomination if time is the limit.
 const ROUND: u64 = 1 << 18;
-/// This many pairs of links are listed at most: about 200 MB. A graph with thousands of relations has more.
+/// At most this many pairs of links are listed: about 200 MB. A graph with thousands of relations has more.
 const PAIRS: usize = 1 << 22;
 
 /// The costliest first, so that threads finish at about the same time.
@@ -52,7 +52,7 @@ fn longest(a: &Task, b: &Task) -> std::cmp::Ordering {
 }
 
 impl Miner<'_> {
-    /// Cyclic rules, and the least share of what was to be counted at one length that was counted.
+    /// Cyclic rules, and the share of tasks that was counted: the minimum over lengths.
     pub fn cyclic(&self) -> (Vec<ScoredRule>, f64) {
         let (mut rules, mut saturation) =
             if self.options.min_length <= SHORT { self.count_short() } else { (Vec::new(), 1.0) };
@@ -72,12 +72,12 @@ impl Miner<'_> {
         (rules, saturation)
     }
 
-    /// The lengths of bodies that are not all counted whatever happens.
+    /// The lengths of bodies that are not always counted completely.
     fn long(&self) -> impl Iterator<Item = usize> {
         self.options.min_length.max(SHORT + 1)..=self.options.max_length
     }
 
-    /// What is to be counted of longer bodies, as far as that is known before anything is counted.
+    /// The tasks for longer bodies, as far as they are known before anything is counted.
     pub(super) fn lists(&self) -> Vec<TaskList> {
         if self.long().next().is_none() {
             return Vec::new();
@@ -95,8 +95,8 @@ impl Miner<'_> {
         self.lists.iter().find(|list| list.length == length)
     }
 
-    /// All pairs of links that follow one another; none if there are more than `most`, or the time is up before they
-    /// are listed.
+    /// All pairs of consecutive links; `None` if there are more than `most`, or if the time is up before they are
+    /// listed.
     pub(super) fn costs(&self, most: usize) -> Option<Costs> {
         let graph = self.reach.graph();
         let mut costs = Costs::default();
@@ -122,7 +122,7 @@ impl Miner<'_> {
         Some(costs)
     }
 
-    /// How many ways there are to walk `first`, `second` and one step more.
+    /// The number of ways to walk `first`, `second` and one more step.
     pub(super) fn cost(&self, first: Link, second: Link) -> u64 {
         let graph = self.reach.graph();
         let through = |(middle, sources): (EntityId, &[EntityId])| {
@@ -133,7 +133,7 @@ impl Miner<'_> {
         graph.pairs(first.reversed()).rows().map(through).sum()
     }
 
-    /// For every link, how many ways there are to walk it and one step more.
+    /// For every link, the number of ways to walk it and one more step.
     fn ways(&self) -> Vec<u64> {
         let graph = self.reach.graph();
         let mut ways = vec![0; graph.links()];
@@ -175,7 +175,7 @@ impl Miner<'_> {
                 Part::WHOLE,
                 &|| self.watch.over(),
             );
-            // What was broken off has counts that mean nothing.
+            // Interrupted counts are meaningless.
             if self.watch.over() {
                 break;
             }
@@ -226,17 +226,17 @@ impl Miner<'_> {
         }
     }
 
-    /// The pairs of links, where all of them are prefixes to be counted, nominated or not.
+    /// The pairs of links, if all of them are prefixes to be counted, nominated or not.
     fn everything<'c>(&self, length: usize, costs: Option<&'c Costs>) -> Option<&'c Costs> {
         costs.filter(|_| length == 3 && !matches!(self.options.budget, MiningBudget::Samples(_)))
     }
 
-    /// Whether one round of nomination says all that is to be counted at this length.
+    /// Whether one round of nomination lists everything that is to be counted at this length.
     fn is_known_at_once(&self, length: usize, costs: Option<&Costs>) -> bool {
         matches!(self.options.budget, MiningBudget::Samples(_)) || self.everything(length, costs).is_some()
     }
 
-    /// What is to be counted after one more round of nomination, except what is `done`.
+    /// The tasks after one more round of nomination, except those that are `done`.
     fn tasks(
         &self,
         nominations: &mut Nominations,
@@ -246,7 +246,7 @@ impl Miner<'_> {
         let everything = self.everything(nominations.length(), costs);
         let walks = match self.options.budget {
             MiningBudget::Samples(samples) => samples,
-            // Where all is counted whatever walks say, and however long it takes, no order is better.
+            // If everything is counted whatever the walks say and however long it takes, the order does not matter.
             MiningBudget::Saturation if everything.is_some() => 0,
             MiningBudget::Seconds(_) | MiningBudget::Saturation => ROUND,
         };
@@ -267,7 +267,7 @@ impl Miner<'_> {
         pairs.collect()
     }
 
-    /// What has been nominated and not yet counted.
+    /// The prefixes that are nominated and not yet counted.
     fn nominated_tasks(
         &self,
         nominations: &Nominations,
@@ -275,7 +275,7 @@ impl Miner<'_> {
         costs: Option<&Costs>,
     ) -> Vec<Task> {
         let cost_of = |prefix: &[Link]| {
-            // The last three steps of a longer path are what is walked most often.
+            // The last three steps of a longer path are walked most often.
             let (first, second) = (prefix[prefix.len() - 2], prefix[prefix.len() - 1]);
             match costs {
                 Some(costs) => costs.get(&(first, second)).copied().unwrap_or(0),
@@ -284,14 +284,14 @@ impl Miner<'_> {
         };
         (nominations.iter())
             .filter(|(prefix, _)| !done.contains_key(*prefix))
-            // What is not looked at any more would not be counted either.
+            // Once the time is up, prefixes would not be counted anyway.
             .take_while(|_| !self.watch.over())
             .map(|(prefix, promise)| Task { promise, ..Task::new(prefix.clone(), cost_of(prefix)) })
             .collect()
     }
 
-    /// Adds the rules of `tasks`, the first in their order first, until the time is up. Returns how many tasks from the first
-    /// on were counted without a gap; they are at the front afterwards.
+    /// Adds the rules of `tasks`, in the order of `compare`, until the time is up. Returns how many tasks from the
+    /// first on were counted without a gap; these are at the front afterwards.
     fn count_in_order(
         &self,
         tasks: &mut [Task],
@@ -310,8 +310,8 @@ impl Miner<'_> {
         counted
     }
 
-    /// Counts the bodies of `tasks` in their order until the time is up. Returns the rules, and how many tasks
-    /// from the first on were counted without a gap. `done` is the weight of what was counted of `all`.
+    /// Counts the bodies of `tasks` in order until the time is up. Returns the rules, and how many tasks from the
+    /// first on were counted without a gap. Adds the weight of counted tasks to `done`; `all` is the total.
     fn count_tasks(&self, tasks: &[Task], done: &AtomicU64, all: u64) -> (Vec<ScoredRule>, usize) {
         let next = AtomicUsize::new(0);
         let found: Mutex<Vec<ScoredRule>> = Mutex::default();

@@ -1,7 +1,8 @@
-//! What is to be counted of longer bodies, listed once for all processes that share the counting.
+//! The tasks for longer bodies, listed once for all processes that share the counting.
 //!
-//! Only what is known before anything is counted can be listed: what a number of walks nominates, or all prefixes of two
-//! links. To saturation, bodies of four and more links are nominated round after round, by every process for itself.
+//! Only what is known before counting starts can be listed: the prefixes that a number of walks nominate, or all
+//! prefixes of two links. With saturation as the budget, every process nominates bodies of four and more links by
+//! itself, round after round.
 
 use super::cyclic::Task;
 use super::nominate::Promise;
@@ -13,7 +14,7 @@ use crate::rule::reach::Reach;
 use crate::shard::Shard;
 use std::sync::Mutex;
 
-/// The prefixes of bodies of one length, ascending, with what counting each costs and promises.
+/// The prefixes of bodies of one length, ascending, with the cost and promise of each.
 pub(in crate::rule) struct TaskList {
     /// How many links the bodies have.
     pub length: usize,
@@ -23,7 +24,7 @@ pub(in crate::rule) struct TaskList {
 }
 
 impl TaskList {
-    /// All lists that `options` ask for and that can be made before anything is counted; none once the user interrupts.
+    /// All lists for `options` that can be made before counting starts; `None` once the user interrupts.
     pub fn all(reach: &Reach, options: &MineOptions, progress: &dyn Progress) -> Option<Vec<Self>> {
         let watch = Watch::new(None, progress);
         let worth = options.worth(reach.graph().links());
@@ -71,7 +72,7 @@ impl TaskList {
         out.add(&self.promises);
     }
 
-    /// What was [written](Self::write) for bodies of `length` links.
+    /// The list that was [written](Self::write) for bodies of `length` links.
     pub fn mapped(length: usize, file: &mut ArrayReader) -> Result<Self, GraphError> {
         let (prefixes, costs, promises) = (file.array()?, file.array()?, file.array()?);
         let list = Self { length, prefixes, costs, promises };

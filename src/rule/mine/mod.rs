@@ -1,11 +1,11 @@
 //! The miner: finds rules and counts what they predict, good ones first.
 //!
 //! Cyclic bodies of one and two links are counted exhaustively. Longer ones are counted prefix by prefix (all last
-//! links and all heads in one pass, see [`count`](super::count)), in the order of expected yield per work, estimated
-//! from random walks. Rules with constants are counted body by body, all heads in one pass again. Mining ends when
-//! everything has been counted, when the time is up, or when the user interrupts; what was found so far is kept. With a
-//! number of samples instead of seconds, or to saturation, the result depends on nothing but the graph, the options and
-//! the seed; then several processes can share the counting ([`mine_shard`]).
+//! links and all heads in one pass, see [`count`](super::count)), in order of expected yield per work, which random
+//! walks estimate. Rules with constants are counted body by body, again with all heads in one pass. Mining ends when
+//! everything has been counted, when the time is up, or when the user interrupts; the rules found so far are kept. If
+//! the budget is a number of samples or saturation instead of seconds, the result depends only on the graph, the
+//! options and the seed; then several processes can share the counting ([`mine_shard`]).
 
 mod acyclic;
 mod cyclic;
@@ -38,10 +38,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What the last sort takes for each rule, about. It is set aside, so that the time is up when the rules are sorted.
+/// About how long the final sort takes per rule. This time is reserved, so that sorting ends when the time is up.
 const SORTING: Duration = Duration::from_nanos(400);
 
-/// Items of a long list that are taken before the clock is looked at.
+/// Items of a long list between two looks at the clock.
 const BETWEEN_LOOKS: usize = 1 << 14;
 
 /// How long to mine.
@@ -50,13 +50,13 @@ const BETWEEN_LOOKS: usize = 1 << 14;
 pub enum MiningBudget {
     /// Until this many seconds have passed or everything has been counted.
     Seconds(f64),
-    /// What this many random walks nominate; repeatable.
+    /// Counts what this many random walks nominate; repeatable.
     Samples(u64),
     /// Until everything has been counted, however long that takes; repeatable.
     Saturation,
 }
 
-/// What to mine and how.
+/// What to mine, and how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MineOptions {
     /// The families of rules to look for.
@@ -71,9 +71,9 @@ pub struct MineOptions {
     pub budget: MiningBudget,
     /// The seed of all random walks.
     pub seed: u64,
-    /// The fewest correct predictions of a rule that is kept.
+    /// The minimum number of correct predictions of a rule.
     pub min_support: u64,
-    /// The lowest confidence of a rule that is kept.
+    /// The minimum confidence of a rule.
     pub min_confidence: f64,
     /// The smoothing constant p_c of the confidence.
     pub unseen: f64,
@@ -83,9 +83,9 @@ pub struct MineOptions {
     pub heads: Vec<RelationId>,
     /// For every link and constant, how many rules with a body of one link are kept, and how many with a longer one.
     pub max_bodies: usize,
-    /// Which of them.
+    /// Which of these rules are kept.
     pub keep: Keep,
-    /// Bodies with more groundings than this under one prefix are counted from a sample.
+    /// If the bodies with one prefix have more groundings than this, they are counted from a sample.
     pub max_groundings: u64,
 }
 
@@ -111,10 +111,10 @@ impl Default for MineOptions {
 }
 
 impl MineOptions {
-    /// Whether the options make sense together with any graph.
+    /// Whether the options are valid for any graph.
     ///
     /// # Errors
-    /// If one does not; the message names it.
+    /// If an option is not valid; the message names it.
     pub fn check(&self) -> Result<(), WrongValue> {
         whole("max_length", self.max_length, 1..=LONGEST_BODY)?;
         whole("max_acyclic_length", self.max_acyclic_length, 1..=LONGEST_BODY)?;
@@ -126,7 +126,7 @@ impl MineOptions {
         number("min_confidence", self.min_confidence, 0.0..=1.0)
     }
 
-    /// Whether they make sense with this graph too.
+    /// Whether they are valid for this graph too.
     pub(super) fn check_with(&self, graph: &Graph) -> Result<(), WrongValue> {
         self.check()?;
         if let Some(relation) = self.heads.iter().find(|relation| relation.index() >= graph.relations()) {
@@ -136,7 +136,7 @@ impl MineOptions {
         Ok(())
     }
 
-    /// Whether what is mined depends on nothing but the graph and the options.
+    /// Checks that the result depends only on the graph and the options.
     pub(super) fn check_repeatable(&self) -> Result<(), WrongValue> {
         let MiningBudget::Seconds(seconds) = self.budget else { return Ok(()) };
         let repeatable =
@@ -150,10 +150,10 @@ impl MineOptions {
 pub struct Mined {
     /// The rules, the most confident first.
     pub rules: Vec<ScoredRule>,
-    /// The share of what was to be counted, all short bodies and those that random walks nominated, that has been
-    /// counted: the least over families and lengths. 1 when nothing was left to do.
+    /// The share of what was to be counted (all short bodies, and those that random walks nominated) that was
+    /// counted: the minimum over families and lengths. 1 if nothing was left to do.
     pub saturation: f64,
-    /// Whether the user stopped it.
+    /// Whether the user interrupted.
     pub interrupted: bool,
 }
 
@@ -164,19 +164,19 @@ impl Mined {
     }
 }
 
-/// What one of several processes has mined.
+/// The result of one of several processes.
 #[derive(Clone, Debug)]
 pub struct MinedShard {
     /// The rules that it counted alone, the most confident first.
     pub mined: Mined,
-    /// What it counted of bodies that it shares with others.
+    /// Its counts of bodies that it shares with others.
     pub partial: Vec<PartialTally>,
 }
 
 /// Finds rules in `graph`.
 ///
 /// # Errors
-/// If the options make no sense, such as a length of 0.
+/// If the options are not valid, such as a length of 0.
 pub fn mine(graph: &Arc<Graph>, options: &MineOptions, progress: &dyn Progress) -> Result<Mined, RuleError> {
     Ok(mine_part(graph, options, Shard::WHOLE, progress)?.mined)
 }
@@ -184,7 +184,7 @@ pub fn mine(graph: &Arc<Graph>, options: &MineOptions, progress: &dyn Progress) 
 /// Finds the rules in `graph` that `shard` has to count. All shards together find what [`mine`] finds.
 ///
 /// # Errors
-/// If the options make no sense, or the clock would decide what is counted.
+/// If the options are not valid, or if the result would depend on the clock.
 pub fn mine_shard(
     graph: &Arc<Graph>,
     options: &MineOptions,
@@ -195,7 +195,7 @@ pub fn mine_shard(
     mine_part(graph, options, shard, progress)
 }
 
-/// The same of a graph that is indexed already; `lists` are those of the [`TaskList`]s that the options ask for.
+/// The same for a graph that is already indexed; `lists` are the [`TaskList`]s for the options.
 pub(super) fn mine_indexed(
     reach: &Reach,
     lists: &[TaskList],
@@ -222,7 +222,7 @@ pub(super) fn wanted_heads(options: &MineOptions, links: usize) -> Vec<bool> {
 }
 
 impl MineOptions {
-    /// What makes a rule worth keeping in a graph of so many links.
+    /// The thresholds for keeping a rule, in a graph with this many links.
     pub(super) fn worth(&self, links: usize) -> Worth {
         Worth {
             support: self.min_support,
@@ -291,7 +291,7 @@ fn mine_in(
     watch.progress.end(&watch.figures(saturation));
     let mined = Mined { rules, saturation, interrupted: watch.progress.interrupted() };
     let mut partial = partial.into_inner().unwrap_or_else(PoisonError::into_inner);
-    // A prefix may have been cut into several pieces of the same part; threads end with them in any order.
+    // A prefix may have been divided into several pieces of the same part; threads finish them in any order.
     let key =
         |tally: &PartialTally| (tally.prefix.clone(), tally.last, tally.predicted, tally.correct.clone());
     partial.sort_by_cached_key(key);
@@ -305,16 +305,16 @@ struct Miner<'a> {
     options: &'a MineOptions,
     worth: &'a Worth,
     watch: &'a Watch<'a>,
-    /// Whose work is done.
+    /// The shard whose work is done.
     shard: Shard,
-    /// What is to be counted, as far as somebody has listed it.
+    /// The tasks to count, as far as they are listed already.
     lists: &'a [TaskList],
-    /// What was counted of bodies that several shards share.
+    /// Counts of bodies that several shards share.
     partial: &'a Mutex<Vec<PartialTally>>,
 }
 
 impl Miner<'_> {
-    /// Those of `items` that are this shard's.
+    /// The `items` that belong to this shard.
     fn own<T>(&self, items: Vec<T>, cost: impl Fn(&T) -> u64) -> Vec<T> {
         if self.shard == Shard::WHOLE {
             return items;
@@ -330,7 +330,7 @@ impl Miner<'_> {
         items.enumerate().map_while(looked)
     }
 
-    /// The share of `all` that was `counted`. Where the time was up before there was anything to count, nothing was.
+    /// The share of `all` that was `counted`. If the time was up before there was anything to count, it is 0.
     fn share(&self, counted: usize, all: usize) -> f64 {
         match all {
             0 => f64::from(u8::from(!self.watch.over())),
@@ -362,7 +362,7 @@ impl<'a> Watch<'a> {
             || self.deadline.is_some_and(|deadline| Instant::now() + self.sorting() >= deadline)
     }
 
-    /// How long it will take to sort what was found.
+    /// How long sorting the rules found so far will take.
     fn sorting(&self) -> Duration {
         let found: u64 = self.found.iter().map(|count| count.load(Ordering::Relaxed)).sum();
         SORTING * u32::try_from(found).unwrap_or(u32::MAX)
@@ -372,7 +372,7 @@ impl<'a> Watch<'a> {
         self.found[of as usize].fetch_add(rules as u64, Ordering::Relaxed);
     }
 
-    /// One more prefix has been counted, and with it this share of what is nominated at its length.
+    /// Records that one more prefix has been counted, and the share of its length's nominations that is now done.
     fn advance(&self, saturation: f64) {
         let counted = self.counted.fetch_add(1, Ordering::Relaxed) + 1;
         self.progress.advance(counted, &self.figures(saturation));
@@ -383,7 +383,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Rules by type and saturation, as the user reads them.
+/// The number of rules by type and the saturation, for display.
 struct Figures {
     found: [u64; 3],
     saturation: f64,

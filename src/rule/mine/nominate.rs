@@ -16,10 +16,10 @@ use rayon::prelude::*;
 
 /// The weight of a closing whose last link has one target.
 const WHOLE: u64 = 1 << 16;
-/// Walks that share a stream of random numbers.
+/// Walks that share one random stream.
 const CHUNK: u64 = 1024;
-/// The weight, in edges, of the typical yield against that of one prefix. Chosen by hand: what a few walks look at. It
-/// decides in which order bodies are counted, not what their counts are.
+/// The weight of the typical yield, in edges, when it is averaged with that of one prefix. Chosen by hand: about what
+/// a few walks see. It only affects the order in which bodies are counted, not their counts.
 const PRIOR: f64 = 2000.0;
 
 /// What the walks say about one prefix.
@@ -30,9 +30,9 @@ pub(in crate::rule) struct Promise {
     pub walks: u64,
     /// Closings found after it.
     pub hits: u64,
-    /// What they are worth together, in units of [`WHOLE`].
+    /// Their total weight, in units of [`WHOLE`].
     worth: u64,
-    /// Edges at the ends of those walks: what counting costs.
+    /// Edges at the ends of those walks: an estimate of the counting cost.
     edges: u64,
 }
 
@@ -44,13 +44,13 @@ impl Promise {
         self.edges += other.edges;
     }
 
-    /// Yield per work. Prefixes with few observations are shrunk towards `typical`.
+    /// The expected yield per work. Prefixes with few observations are shrunk towards `typical`.
     pub fn density(&self, typical: f64) -> f64 {
         (self.worth as f64 + PRIOR * typical) / (self.edges as f64 + PRIOR)
     }
 }
 
-/// Yield per work over all of `promises`.
+/// The yield per work over all of `promises`.
 pub(super) fn typical(promises: impl Iterator<Item = Promise>) -> f64 {
     let mut all = Promise::default();
     promises.for_each(|promise| all.add(promise));
@@ -66,12 +66,12 @@ pub(super) struct Nominations {
 }
 
 impl Nominations {
-    /// None yet, for bodies of `length` links.
+    /// No nominations yet, for bodies of `length` links.
     pub fn new(length: usize, seed: u64) -> Self {
         Self { length, seed, chunks: 0, promises: Map::default() }
     }
 
-    /// What is known of `prefix`.
+    /// The statistics of `prefix`.
     pub fn promise(&self, prefix: &[Link]) -> Option<Promise> {
         self.promises.get(prefix).copied()
     }
@@ -84,7 +84,7 @@ impl Nominations {
             .map(|(prefix, &promise)| (prefix, promise))
     }
 
-    /// Yield per work over all walks.
+    /// The yield per work over all walks.
     pub fn typical(&self) -> f64 {
         typical(self.promises.values().copied())
     }
@@ -110,7 +110,7 @@ impl Nominations {
             .collect();
         self.chunks += chunks;
         for (at, (prefix, promise)) in found.into_iter().flatten().enumerate() {
-            // What is not noted any more would not be counted either.
+            // Once the time is up, nominations would not be counted anyway.
             if at % CHUNK as usize == 0 && over() {
                 break;
             }
@@ -140,7 +140,7 @@ impl Nominations {
         }
     }
 
-    /// Walks one step less than a body has links; the ends of the walk.
+    /// Walks one step fewer than a body has links. Returns the ends of the walk.
     fn one_walk(
         &self,
         reach: &Reach,
@@ -162,7 +162,7 @@ impl Nominations {
     }
 }
 
-/// Notes every way to close the walk `prefix` from `source` to `end`.
+/// Records every way to close the walk `prefix` from `source` to `end`.
 fn close(
     reach: &Reach,
     source: EntityId,

@@ -1,17 +1,18 @@
-//! The best first, without sorting all before the first can be had: sorting millions takes seconds, in which nobody would
-//! look at the clock.
+//! Yields the best items first without sorting all of them beforehand: sorting millions takes seconds, during which
+//! the clock could not be checked.
 
 use rayon::prelude::*;
 use std::cmp::Ordering;
 
-/// The first block.
+/// The size of the first block.
 const FIRST: usize = 1 << 14;
-/// The largest block, unless there are very many items.
+/// The size of the largest block, unless there are very many items.
 const LARGEST: usize = 1 << 18;
-/// Of very many items, a block is this part.
+/// With very many items, a block is one in this many of them.
 const PART: usize = 16;
 
-/// Hands the items to `take` in their order, block by block, until it says `false`; those that are left are in any order.
+/// Passes the items to `take` in order, block by block, until it returns `false`; the remaining items are in any
+/// order.
 pub(super) fn in_order<T: Send>(
     items: &mut [T],
     compare: impl Fn(&T, &T) -> Ordering + Sync,

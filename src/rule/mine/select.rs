@@ -1,14 +1,15 @@
 //! Which rules about one constant are kept when there are too many.
 //!
-//! The most confident ones are often small and lucky, and explain the same few facts again and again. What counts is what
-//! a rule adds: the facts that it explains, by its confidence, as far as the rules kept before it have not explained
-//! them. A fact that rules of confidence `c₁, c₂, …` explain is explained by `1 − Π (1 − cᵢ)`, as noisy-or has it.
+//! The most confident rules are often small and lucky, and explain the same few facts again and again. What matters
+//! is what a rule adds: the facts that it explains, weighted by its confidence, as far as the rules kept before it
+//! have not explained them. Rules of confidence `c₁, c₂, …` explain a fact to the degree `1 − Π (1 − cᵢ)`, as in
+//! noisy-or.
 
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Which rules with constants are kept where there are more than wanted.
+/// Which rules with constants are kept if there are more than wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Keep {
@@ -19,8 +20,8 @@ pub enum Keep {
     Confident,
 }
 
-/// The `most` of `rules` that together explain most of `facts` facts, in the order in which they add. A rule is its
-/// confidence and the facts that it explains, by number.
+/// The `most` of `rules` that together explain most of `facts` facts, greedily, in the order of choice. A rule is
+/// given as its confidence and the indices of the facts that it explains.
 pub fn adding(rules: &[(f64, &[u32])], facts: usize, most: usize) -> Vec<usize> {
     if rules.len() <= most {
         return (0..rules.len()).collect();
@@ -30,8 +31,8 @@ pub fn adding(rules: &[(f64, &[u32])], facts: usize, most: usize) -> Vec<usize> 
         let (confidence, explained) = rules[at];
         confidence * explained.iter().map(|&fact| left[fact as usize]).sum::<f64>()
     };
-    // What a rule adds only ever falls, so one whose old gain is still the highest after counting again is the best.
-    // Positive numbers are ordered as their bits are.
+    // The gain of a rule never rises, so a rule whose gain is still the highest after an update is the best. Positive
+    // floats are ordered like their bits.
     let mut queue: BinaryHeap<(u64, Reverse<usize>, usize)> =
         (0..rules.len()).map(|at| (adds(at, &left).to_bits(), Reverse(at), 0)).collect();
     let mut kept = Vec::new();
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The same by counting every rule again for every choice.
+    /// The same by recomputing every rule's gain for every choice.
     fn plainly(rules: &[(f64, &[u32])], facts: usize, most: usize) -> Vec<usize> {
         let mut left = vec![1.0f64; facts];
         let mut kept: Vec<usize> = Vec::new();

@@ -1,8 +1,8 @@
-//! Which part of the counting is whose.
+//! How the counting is divided among shards.
 //!
-//! Every process lists all of the work, which is little beside counting it, and takes its own: costly items first, each to
-//! the part that has least so far. A prefix that alone would be too much for one part is cut by its sources into pieces;
-//! their counts are added when the parts are merged, because only sums can be held against the thresholds.
+//! Every process lists all of the work, which is little compared with counting it, and takes its own share: costly
+//! items first, each to the shard with the least so far. A prefix too costly for one shard is divided by its sources
+//! into pieces; their counts are added when the shards are merged, because thresholds apply only to the sums.
 
 use super::cyclic::Task;
 use crate::graph::Link;
@@ -12,19 +12,19 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Items that cost more than this part of what a shard has to do are dealt first. Chosen by hand.
+/// Items that cost more than one part in this many of a shard's work are dealt first. Chosen by hand.
 const HEAVY: u64 = 64;
-/// A prefix that costs more than this part of what a shard has to do is cut. Chosen by hand: costs are estimates, and
-/// those of many small items err less together.
+/// A prefix that costs more than one part in this many of a shard's work is divided. Chosen by hand: costs are
+/// estimates, and the errors of many small items average out.
 const CUT: u64 = 8;
 
-/// For each of the items, which have these costs, whether it belongs to `shard`.
+/// For each item, given these costs, whether it belongs to `shard`.
 pub fn own(shard: Shard, costs: &[u64]) -> Vec<bool> {
     let parts = shard.count();
     if parts == 1 {
         return vec![true; costs.len()];
     }
-    // That something costs nothing to count is an estimate too.
+    // A cost of 0 is an estimate too, so every item counts at least 1.
     let cost = |at: usize| u128::from(costs[at]) + 1;
     let all: u128 = (0..costs.len()).map(cost).sum();
     let heavy = all / u128::from(parts * HEAVY);
@@ -40,8 +40,8 @@ pub fn own(shard: Shard, costs: &[u64]) -> Vec<bool> {
     own
 }
 
-/// The tasks of `shard`, whole or in pieces, and the prefixes that others count without it. Counting a task costs
-/// `max_groundings` at most.
+/// The tasks of `shard`, whole or in pieces, and the prefixes that only other shards count. Counting a task costs at
+/// most `max_groundings`.
 pub(super) fn own_tasks(
     shard: Shard,
     mut tasks: Vec<Task>,
@@ -50,7 +50,7 @@ pub(super) fn own_tasks(
     if shard.count() == 1 {
         return (tasks, Vec::new());
     }
-    // Walks nominate in an order that depends on threads.
+    // The order of nominations depends on threads.
     tasks.sort_unstable_by(|a, b| a.prefix.cmp(&b.prefix));
     let cost = |task: &Task| task.cost.min(max_groundings);
     let all: u128 = tasks.iter().map(|task| u128::from(cost(task))).sum();
@@ -58,7 +58,7 @@ pub(super) fn own_tasks(
     let mut pieces: Vec<Task> = Vec::with_capacity(tasks.len());
     let mut costs: Vec<u64> = Vec::with_capacity(tasks.len());
     for task in tasks {
-        // More pieces than parts would not be shared any better.
+        // More pieces than shards would not balance the work any better.
         let count = cost(&task).div_ceil(most).clamp(1, shard.count());
         costs.extend(std::iter::repeat_n(cost(&task) / count, count as usize));
         pieces.extend((0..count).map(|index| Task { piece: Piece { index, count }, ..task.clone() }));
@@ -72,18 +72,18 @@ pub(super) fn own_tasks(
     (mine, others)
 }
 
-/// What a body predicts from a piece of its sources.
+/// The counts of a body over a piece of its sources.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartialTally {
     /// The links of the body but the last.
     pub prefix: Vec<u32>,
     /// The last link; none if there were too many groundings to count any.
     pub last: Option<u32>,
-    /// The share of the sources that is walked, where that is not all.
+    /// The share of the sources that is sampled; 1 for all.
     pub share: f64,
-    /// Distinct pairs.
+    /// The number of distinct pairs predicted.
     pub predicted: u64,
-    /// By link, how many of those pairs it joins too.
+    /// By link, how many of those pairs it also joins.
     pub correct: Vec<(u32, u32)>,
 }
 

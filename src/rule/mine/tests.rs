@@ -36,7 +36,7 @@ fn paths(longest: usize) -> Vec<Vec<Link>> {
     all
 }
 
-/// Every rule with a correct prediction, by looking at every grounding of every body.
+/// Every rule with a correct prediction, found by enumerating the groundings of every body.
 fn naive(graph: &Graph, options: &MineOptions) -> BTreeMap<Rule, (u64, u64)> {
     let entities = (0..ENTITIES).map(EntityId);
     let heads = (3..3 + 2 * RELATIONS).map(Link);
@@ -126,7 +126,7 @@ proptest! {
     }
 }
 
-/// A graph with more structure than chance gives: two relations that compose to a third most of the time.
+/// A graph with more structure than a random one: two relations that usually compose to a third.
 fn composed() -> Arc<Graph> {
     let mut facts = Vec::new();
     for i in 0..400u32 {
@@ -206,7 +206,7 @@ fn only_rules_that_are_wanted_are_kept() {
     assert!(constants.windows(2).all(|two| (two[0].0, answer(&two[0].1)) != (two[1].0, answer(&two[1].1))));
 }
 
-/// Interrupts when it has been asked often enough.
+/// Interrupts after it has been polled a given number of times.
 struct Impatient {
     asked: AtomicUsize,
     patience: usize,

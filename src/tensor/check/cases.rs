@@ -1,4 +1,4 @@
-//! The operations that have a gradient, each with inputs and how it is applied.
+//! The operations that have a gradient, each with its inputs and a function that applies it.
 
 use super::{Case, apart};
 use crate::tensor::*;

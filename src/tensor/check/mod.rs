@@ -19,7 +19,7 @@ pub(super) struct Case {
     build: Build,
 }
 
-/// What a case gave: the output and the gradient of each input.
+/// The result of a case: the output and the gradient of each input.
 pub(super) struct Outcome {
     pub(super) output: Vec<f32>,
     pub(super) gradients: Vec<Vec<f32>>,
@@ -74,7 +74,7 @@ impl Case {
         Ok(output.iter().zip(&weights).map(|(x, weight)| f64::from(*x) * f64::from(*weight)).sum())
     }
 
-    /// Compares the gradient with differences of the loss, of fourth order: no case bends within their steps.
+    /// Compares the gradient with fourth-order differences of the loss; no case has a kink within their steps.
     fn check_gradient(&self) -> Result<()> {
         const STEP: f32 = 1e-2;
         let device = Device::cpu(1)?;
@@ -106,7 +106,7 @@ impl Case {
     }
 }
 
-/// `x` with the columns alternately moved up and down by `far`: what is cut off at zero stays clear of its bend.
+/// `x` with the columns alternately shifted up and down by `far`, so that a ReLU stays clear of its kink.
 fn apart(tape: &mut Tape, x: Var, far: f32) -> Result<Var> {
     let [rows, columns] = tape.shape(x);
     let offset = |at: usize| if (at % columns).is_multiple_of(2) { far } else { -far };
@@ -115,7 +115,7 @@ fn apart(tape: &mut Tape, x: Var, far: f32) -> Result<Var> {
     tape.add(x, offsets)
 }
 
-/// Every case.
+/// All cases.
 fn all() -> impl Iterator<Item = &'static Case> {
     cases::CASES.iter().chain(propagation::PROPAGATION)
 }
@@ -129,7 +129,7 @@ fn difference(left: &[f32], right: &[f32]) -> f32 {
     apart / left.iter().map(|&x| finite(x).abs()).fold(1e-6, f32::max)
 }
 
-/// The CUDA devices to check, exact and TF32, each with the error it may make; none where there is no device.
+/// The CUDA devices to check, exact and TF32, each with its tolerance; none if there is no device.
 pub(super) fn cuda_devices() -> Vec<(Device, f32)> {
     match (Device::cuda_exact(0), Device::cuda(0)) {
         (Ok(exact), Ok(fast)) => vec![(exact, 1e-4), (fast, 2e-3)],
@@ -141,7 +141,7 @@ pub(super) fn cuda_devices() -> Vec<(Device, f32)> {
     }
 }
 
-/// Every device there is: the CPU, and CUDA where it can be used.
+/// Every available device: the CPU, and CUDA if it can be used.
 pub(super) fn devices() -> Vec<Device> {
     let cuda = cuda_devices().into_iter().map(|(device, _)| device);
     [Device::cpu(1).unwrap()].into_iter().chain(cuda).collect()
@@ -149,9 +149,9 @@ pub(super) fn devices() -> Vec<Device> {
 
 #[test]
 fn gradients_agree_with_differences() {
-    // Messages bend (maximum, minimum, a deviation at its least) within a step of the differences: they are checked
-    // beside their operation, in double precision and with a smaller step. So do sums that are cut off near zero; other
-    // cases have them clear of it, on both sides.
+    // Messages have kinks (maximum, minimum, a deviation at its minimum) within a step of the differences: they are
+    // checked next to their operation, in double precision and with a smaller step. Sums that a ReLU cuts off near
+    // zero have kinks too; other cases keep them away from zero, on both sides.
     let bends = |case: &&Case| case.name.starts_with("propagate,") || case.name.ends_with("bends");
     for case in all().filter(|case| !bends(case)) {
         case.check_gradient().unwrap_or_else(|error| panic!("{}: {error}", case.name));
@@ -189,7 +189,7 @@ fn cuda_agrees_with_the_cpu() {
     let cpu = Device::cpu(1).unwrap();
     for (cuda, tolerance) in cuda_devices() {
         let mut failures = Vec::new();
-        // Rounding to TF32 takes some sums to the other side of a bend, where the derivative is another.
+        // Rounding to TF32 takes some sums to the other side of a kink, where the derivative is different.
         let exact = tolerance < 1e-3;
         for case in all().filter(|case| exact || !case.name.ends_with("bends")) {
             for scale in [1, 40, 700] {

@@ -1,4 +1,4 @@
-//! What every device promises besides right gradients.
+//! What every device guarantees besides correct gradients.
 
 use super::cases::{indices, segments};
 use super::{cuda_devices, devices};
@@ -12,7 +12,7 @@ fn draws_on_cuda_are_those_on_the_cpu() {
         let total = segments.total();
         let scores = Tensor::vector(device, &Initial::Normal(1.0).values(total, 1, 9, "scores"))?;
         let groups = Tensor::new(device, &Initial::Normal(1.0).values(7, 3, 9, "groups"), 7, 3)?;
-        // Elements of one group stand together.
+        // Elements of one group are adjacent.
         let thirds = segments.starts().windows(2).flat_map(|bounds| {
             let len = bounds[1] - bounds[0];
             (0..len).map(move |at| 3 * at / len)
@@ -59,7 +59,7 @@ fn an_index_outside_its_table_is_an_error_on_every_device_and_in_every_build() {
         draft.values_mut().fill(0);
         draft.values_mut()[69_999] = 7;
         outside(&Indices::of_draft(&draft).unwrap(), &mut tape);
-        // Lists that the device has made: owners of seven segments, and a draw from an empty one.
+        // Lists made by the device: the owners of seven segments, and a draw from an empty segment.
         let segments = Segments::from_lengths(&device, [1, 0, 1, 1, 1, 1, 1]).unwrap();
         let owners = segments.owners().unwrap();
         outside(&owners, &mut tape);

@@ -146,11 +146,11 @@ pub(super) const PROPAGATION: &[Case] = &[
     },
 ];
 
-/// Queries of [`crossing`].
+/// The number of queries of [`crossing`].
 const ASKED: usize = 3;
 
 /// What three queries reach in two layers over `9 n` nodes: a hub that every third node is linked to, a ring of the
-/// others by another kind, and nodes without edges. Two queries have edges taken out.
+/// others by another kind, and nodes without edges. Two queries have edges removed.
 fn crossing(device: &Device, n: usize) -> Result<std::sync::Arc<Reach>> {
     let nodes = 9 * n;
     let mut edges = Vec::new();
@@ -178,7 +178,7 @@ fn crossing(device: &Device, n: usize) -> Result<std::sync::Arc<Reach>> {
     Ok(std::sync::Arc::new(Reach::new(&mesh, &asks, 2)?))
 }
 
-/// Rows of [`crossing`] after its first and its second layer, and pieces after its first.
+/// The number of rows of [`crossing`] after its first and its second layer, and of pieces after its first.
 fn crossing_sizes(n: usize) -> [usize; 3] {
     let reach = crossing(&Device::cpu(1).expect("one thread can be had"), n).expect("the mesh is whole");
     [reach.rows(1), reach.rows(2), reach.extents[1].pieces]

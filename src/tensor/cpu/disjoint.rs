@@ -1,20 +1,20 @@
-//! A slice that several threads write to at once, each its own part.
+//! A slice that several threads write to at once, each to its own part.
 //!
-//! Work that is cut into items along a ragged list cannot always be cut into consecutive slices beforehand. Here the
-//! caller vouches that no element belongs to two items.
+//! Work divided into items along a ragged list cannot always be split into consecutive slices beforehand. Here the
+//! caller guarantees that no element belongs to two items.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A slice to be written in parts.
+/// A slice that is written in parts.
 pub(crate) struct Disjoint<'a, T> {
     start: *mut T,
     len: usize,
     borrow: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: parts that are used at the same time never overlap, as `part` demands.
+// SAFETY: parts in use at the same time never overlap, as `part` requires.
 unsafe impl<T: Send> Send for Disjoint<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Disjoint<'_, T> {}
@@ -27,7 +27,7 @@ impl<'a, T> Disjoint<'a, T> {
     /// A part of the slice.
     ///
     /// # Safety
-    /// While it is in use no other part that overlaps it may be.
+    /// While the part is in use, no overlapping part may be.
     #[allow(clippy::mut_from_ref, reason = "the caller vouches that parts do not overlap")]
     #[inline(always)]
     pub(crate) unsafe fn part(&self, range: Range<usize>) -> &mut [T] {

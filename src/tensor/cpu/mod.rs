@@ -1,9 +1,8 @@
 //! The CPU side of a device: its threads, its pool of vectors, and loops over fixed chunks of rows.
 //!
 //! Every parallel loop of the room goes through [`Cpu`]. Chunks are cut by size alone, never by the number of
-//! threads, and sums are added up chunk by chunk in order: that is why one thread and many give the same bits.
-//! The numerical parts are in [`simd`] (element-wise, dispatched to the machine's vector units) and
-//! [`product`] (matrix products).
+//! threads, and sums are added chunk by chunk in order, so any number of threads gives the same bits. The numerical
+//! parts are in [`simd`] (element-wise, dispatched to the machine's vector units) and [`product`] (matrix products).
 
 pub(crate) mod disjoint;
 pub(crate) mod product;
@@ -16,7 +15,7 @@ use rayon::prelude::*;
 
 use super::error::{Result, TensorError};
 
-/// Elements that make a chunk worth handing to a thread.
+/// The number of elements that makes a chunk worth a task.
 const CHUNK: usize = 16 * 1024;
 
 /// Threads and memory of the CPU as a device.
@@ -55,7 +54,7 @@ impl Cpu {
         &self.integers
     }
 
-    /// Does `work` on one of the threads.
+    /// Runs `work` on one of the threads.
     pub(crate) fn inside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         match &self.pool {
             Some(pool) => pool.install(work),
@@ -71,12 +70,12 @@ impl Cpu {
         }
     }
 
-    /// Rows of `width` elements that make a chunk.
+    /// How many rows of `width` elements make a chunk.
     pub(crate) fn rows_per_chunk(width: usize) -> usize {
         (CHUNK / width.max(1)).max(1)
     }
 
-    /// Gives `task` consecutive chunks of rows: the first row's index and the rows themselves.
+    /// Calls `task` with consecutive chunks of rows: the index of the first row, and the rows themselves.
     pub(crate) fn rows(
         &self,
         data: &mut [f32],
@@ -90,7 +89,7 @@ impl Cpu {
         self.zip([(data, width)], rows, |first, [chunk]| task(first, chunk));
     }
 
-    /// Gives `task` chunks of `rows` rows of several arrays at once; each array has its own width.
+    /// Calls `task` with chunks of `rows` rows of several arrays at once; each array has its own width.
     pub(crate) fn zip<const N: usize>(
         &self,
         arrays: [(&mut [f32], usize); N],
@@ -121,8 +120,8 @@ impl Cpu {
         self.run(chunks, |(first, parts)| task(first, parts));
     }
 
-    /// Gives `task` the values of consecutive segments: chunks of whole segments, as the first segment's
-    /// index, the segment after the last, and the values from the first's start.
+    /// Calls `task` with the values of consecutive segments: chunks of whole segments, as the index of the first
+    /// segment, the index after the last, and the values from the start of the first.
     pub(crate) fn segments(
         &self,
         data: &mut [f32],
@@ -132,7 +131,7 @@ impl Cpu {
         self.segments_of(data, starts, 1, task);
     }
 
-    /// As [`Cpu::segments`] for work that grows with `weight` for each element: chunks are cut finer.
+    /// As [`Cpu::segments`], for work that costs `weight` per element: chunks are smaller.
     pub(crate) fn segments_of(
         &self,
         data: &mut [f32],
@@ -166,7 +165,7 @@ impl Cpu {
         }
     }
 
-    /// Sums what `task` gives for every fixed chunk of `count` items, in the order of the chunks.
+    /// Sums the results of `task` over fixed chunks of `count` items, in the order of the chunks.
     pub(crate) fn sum(
         &self,
         count: usize,
@@ -180,8 +179,8 @@ impl Cpu {
     }
 }
 
-/// A pool of used vectors, so that a training step does not ask the system for memory (and does not wait for it to
-/// clear pages).
+/// A pool of used vectors, so that a training step does not allocate memory (and does not wait for the system to zero
+/// pages).
 pub(crate) struct Shelf<T> {
     state: Mutex<Stock<T>>,
 }
@@ -225,8 +224,8 @@ impl<T: Copy + Default> Shelf<T> {
         }
     }
 
-    /// Returns a vector to the pool. Ragged steps need other sizes each time, so the least recently used vectors are
-    /// freed when the pool holds over a quarter more than was ever in use at once.
+    /// Returns a vector to the pool. Ragged steps need different sizes each time, so the least recently used vectors
+    /// are freed when the pool holds over a quarter more than was ever in use at once.
     pub(crate) fn give(&self, vector: Vec<T>) {
         const ALWAYS: usize = 16 << 20;
         let bytes = vector.capacity() * size_of::<T>();
@@ -265,7 +264,7 @@ mod tests {
         let again = shelf.take(900);
         assert_eq!((again.as_ptr(), again.len()), (address, 900));
         shelf.give(again);
-        // Sizes that never fit each other, one at a time: what is kept stays near what one of them needs.
+        // Sizes that never fit one another, one at a time: the pool stays near the size of one vector.
         let million = 1 << 20;
         for step in 0..40 {
             shelf.give(shelf.take(10 * million + step * 3 * million));

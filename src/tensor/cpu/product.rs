@@ -1,4 +1,4 @@
-//! Matrix products on the CPU: the only place that calls `gemm`, of which the part for 32-bit floats is enough.
+//! Matrix products on the CPU: the only module that calls `gemm`, and only its 32-bit float part.
 //!
 //! The output is cut into blocks by its shape alone and each block is one product on one thread, so the
 //! order of additions, and with it every bit, is the same for any number of threads.
@@ -19,7 +19,7 @@ pub(crate) struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// Rows of `columns` values, one after the other.
+    /// A row-major matrix.
     pub(crate) fn new(data: &'a [f32], rows: usize, columns: usize) -> Self {
         assert!(
             data.len() >= rows * columns,
@@ -56,7 +56,7 @@ unsafe impl Send for Output {}
 unsafe impl Sync for Output {}
 
 impl Cpu {
-    /// `out = left · right`, or `out += left · right` if `accumulate`; `out` has rows one after the other.
+    /// `out = left · right`, or `out += left · right` if `accumulate`; `out` is row-major.
     pub(crate) fn product(&self, out: &mut [f32], left: Matrix, right: Matrix, accumulate: bool) {
         let (rows, columns, inner) = (left.rows, right.columns, left.columns);
         assert_eq!(inner, right.rows, "the inner sides of a product differ");
@@ -73,7 +73,7 @@ impl Cpu {
             let size = block.min(side - first);
             let part =
                 if along_rows { (first..first + size, 0..columns) } else { (0..rows, first..first + size) };
-            // SAFETY: the part lies inside `out`, whose size was checked, and no other task has any of its elements.
+            // SAFETY: the part lies inside `out`, whose size was checked, and no other task writes to its elements.
             unsafe { multiply(pointer.get(), columns, part, left, right, accumulate) };
         });
     }
@@ -93,8 +93,8 @@ pub(crate) fn alone(out: &mut [f32], left: Matrix, right: Matrix, accumulate: bo
 /// One part of an output of `width` columns.
 ///
 /// # Safety
-/// `out` must be valid for writing every element of `part` and no one else may use them meanwhile; `part` must lie
-/// inside `left.rows × right.columns`.
+/// `out` must be valid for writing every element of `part`, and nothing else may use these elements meanwhile; `part`
+/// must lie inside `left.rows × right.columns`.
 unsafe fn multiply(
     out: *mut f32,
     width: usize,
@@ -104,14 +104,14 @@ unsafe fn multiply(
     accumulate: bool,
 ) {
     let inner = left.columns;
-    // The kernel writes columns. The output has rows, one after the other, so it is given everything transposed.
+    // The kernel writes columns. The output is row-major, so everything is passed transposed.
     let (first, from, second, to, steps) = match width > 1 {
         true => (right.transposed(), columns.clone(), left.transposed(), rows.clone(), [width, 1]),
         false => (left, rows.clone(), right, columns.clone(), [1, width]),
     };
     let multiply = gemm_f32::gemm::f32::get_gemm_fn();
-    // SAFETY: the caller vouches for the output; both inputs hold all elements that their sizes promise
-    // (checked by `Matrix::new`).
+    // SAFETY: the caller guarantees the output; both inputs hold all elements of their sizes (checked by
+    // `Matrix::new`).
     unsafe {
         multiply(
             from.len(),

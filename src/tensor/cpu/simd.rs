@@ -1,8 +1,8 @@
 //! Element-wise arithmetic for the CPU's vector units, chosen at run time.
 //!
-//! [`vectorise`] compiles its closure once for each instruction set that `pulp` knows and runs the best one
-//! the machine has; the loops inside are plain, and the compiler turns them into vector code because the
-//! functions below have no calls and no branches.
+//! [`vectorise`] compiles its closure once for each instruction set that `pulp` supports and runs the best one the
+//! machine has. The loops inside are plain, and the compiler vectorises them because the functions below have no
+//! calls and no branches.
 // Loops over lanes index several arrays at once; iterators would hide which lane is which.
 #![allow(clippy::needless_range_loop)]
 
@@ -70,7 +70,7 @@ pub(crate) fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
 
-/// The hyperbolic tangent, through `e^-2|x|`, with its series near zero.
+/// The hyperbolic tangent, computed from `e^-2|x|`, and from its series near zero.
 #[inline(always)]
 pub(crate) fn tanh(x: f32) -> f32 {
     let magnitude = x.abs();
@@ -86,8 +86,7 @@ pub(crate) fn tanh(x: f32) -> f32 {
     (if magnitude < 0.625 { near } else { far }).copysign(x)
 }
 
-/// The scalar product of two slices of the same length, in a fixed order of addition that the vector units
-/// can follow.
+/// The dot product of two slices of the same length, in a fixed order of addition that suits the vector units.
 #[inline(always)]
 pub(crate) fn dot(left: &[f32], right: &[f32]) -> f32 {
     const LANES: usize = 32;
@@ -121,7 +120,7 @@ pub(crate) fn sum(values: &[f32]) -> f32 {
     fold(sums)
 }
 
-/// The largest of a slice; minus infinity for none.
+/// The maximum of a slice; minus infinity if it is empty.
 #[inline(always)]
 pub(crate) fn max(values: &[f32]) -> f32 {
     const LANES: usize = 16;
@@ -168,7 +167,7 @@ fn fold(mut sums: [f32; 32]) -> f32 {
 mod tests {
     use super::*;
 
-    /// The largest relative error of `ours` against the same in double precision.
+    /// The largest relative error of `ours` compared with double precision.
     fn error(range: std::ops::Range<f32>, ours: fn(f32) -> f32, exact: fn(f64) -> f64) -> f64 {
         let steps = 100_000;
         (0..steps)

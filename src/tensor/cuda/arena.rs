@@ -29,7 +29,7 @@ impl Arena {
     pub(super) fn take(&self, context: &Arc<CudaContext>, bytes: usize) -> Result<Block> {
         let bytes = rounded(bytes);
         let mut state = self.state.lock().expect("no code panics while it holds the arena");
-        // A block of up to twice the size is better than a new one.
+        // Prefer a block of up to twice the size to a new allocation.
         let found =
             state.free.range(bytes..=2 * bytes).find(|(_, blocks)| !blocks.is_empty()).map(|(size, _)| *size);
         if let Some(size) = found
@@ -67,7 +67,7 @@ impl State {
         context.synchronize().map_err(|error| failed("synchronise", error))?;
         for (bytes, blocks) in std::mem::take(&mut self.free) {
             for pointer in blocks {
-                // SAFETY: nobody holds the block and no work is under way.
+                // SAFETY: the block is not in use and no work is in flight.
                 unsafe { result::free_sync(pointer) }.map_err(|error| failed("free", error))?;
                 self.held -= bytes;
             }
@@ -80,7 +80,8 @@ impl Drop for Arena {
     fn drop(&mut self) {
         if let Ok(state) = self.state.get_mut() {
             for pointer in std::mem::take(&mut state.free).into_values().flatten() {
-                // SAFETY: the arena goes, and with it everybody who could use the block; a failure has no listener.
+                // SAFETY: the arena is dropped, and with it everything that could use the block. There is nowhere to
+                // report a failure.
                 let _ = unsafe { result::free_sync(pointer) };
             }
         }
@@ -88,11 +89,11 @@ impl Drop for Arena {
 }
 
 fn allocate(bytes: usize) -> std::result::Result<u64, cudarc::driver::DriverError> {
-    // SAFETY: the memory is written before it is read, as every buffer's user must.
+    // SAFETY: the memory is written before it is read, as users of a buffer must ensure.
     unsafe { result::malloc_sync(bytes) }
 }
 
-/// Sizes in eight steps for each doubling.
+/// Rounds to eight size classes per power of two.
 fn rounded(bytes: usize) -> usize {
     let step = (bytes.max(1).next_power_of_two() / 16).max(512);
     bytes.max(1).next_multiple_of(step)

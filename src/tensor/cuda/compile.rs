@@ -1,4 +1,4 @@
-//! Compiles the kernels when a device is opened, and keeps the result on disk.
+//! Compiles the kernels when a device is opened, and caches the result on disk.
 //!
 //! The kernels are the CUDA sources in the operations' files. NVRTC compiles them into one binary for this device; it
 //! is stored in the user's cache directory under a name made of the driver's version, the architecture and a hash of
@@ -17,7 +17,7 @@ use crate::aside::write_aside;
 use crate::fnv::fnv;
 use crate::tensor::op::KERNELS;
 
-/// What all kernels share: random bits as in `random.rs`, sums over a warp and over a block.
+/// Code shared by all kernels: random bits as in `random.rs`, sums over a warp and over a block.
 const PRELUDE: &str = r#"
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -111,12 +111,12 @@ pub(super) fn functions(context: &Arc<CudaContext>) -> Result<HashMap<&'static s
         .collect()
 }
 
-/// The text of all kernels.
+/// The source of all kernels.
 fn source() -> String {
     std::iter::once(PRELUDE).chain(KERNELS.iter().copied()).collect()
 }
 
-/// The names of the kernels that a text defines.
+/// The names of the kernels defined in `text`.
 fn names_in(text: &'static str) -> impl Iterator<Item = &'static str> {
     const MARK: &str = "extern \"C\" __global__ void ";
     text.match_indices(MARK).map(|(at, _)| {
@@ -131,8 +131,8 @@ fn compile(source: &str, architecture: i32) -> Result<Vec<u8>> {
     let program =
         nvrtc_result::create_program(&text, None).map_err(|problem| error(format!("{problem:?}")))?;
     let options = [format!("--gpu-architecture=sm_{architecture}"), "--std=c++17".to_string()];
-    // SAFETY: the program is valid until it is destroyed below, and is used by nobody else; the binary has the
-    // size that NVRTC says.
+    // SAFETY: the program is valid until it is destroyed below, and nothing else uses it; the binary has the size
+    // that NVRTC reports.
     unsafe {
         let outcome = nvrtc_result::compile_program(program, &options).map_err(|problem| {
             let log = nvrtc_result::get_program_log(program).unwrap_or_default();
@@ -156,7 +156,7 @@ fn compile(source: &str, architecture: i32) -> Result<Vec<u8>> {
     }
 }
 
-/// Where the compiled kernels of this text, driver and architecture are kept, if there is a cache directory.
+/// Where the compiled kernels for this source, driver and architecture are cached, if there is a cache directory.
 fn cache_place(source: &str, architecture: i32) -> Option<PathBuf> {
     let base = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
@@ -168,7 +168,7 @@ fn cache_place(source: &str, architecture: i32) -> Option<PathBuf> {
     Some(base.join("ruleguider").join(format!("kernels-{driver}-sm{architecture}-{hash:016x}.cubin")))
 }
 
-/// Keeps the binary if it can; a cache that cannot be written is not an error.
+/// Caches the binary if possible; a cache that cannot be written is not an error.
 fn keep(place: &std::path::Path, binary: &[u8]) {
     let Some(directory) = place.parent() else { return };
     let _ = std::fs::create_dir_all(directory).and_then(|()| write_aside(place, |out| out.write_all(binary)));
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_kernels_compile_where_there_is_a_compiler() {
-        // SAFETY: loading NVRTC runs its initialisers, which do nothing to our memory.
+        // SAFETY: loading NVRTC runs its initialisers, which do not touch our memory.
         if !unsafe { nvrtc::is_culib_present() } {
             return crate::skip::skip(
                 crate::skip::Need::Cuda,

@@ -1,4 +1,4 @@
-//! Launching a kernel: its name, how many threads, and its arguments in order.
+//! Launches kernels: the name, the number of threads, and the arguments in order.
 //!
 //! A kernel's source and its launch are in the same file, so that the arguments can be compared.
 
@@ -12,7 +12,7 @@ use crate::tensor::random::{Dropout, Key};
 #[derive(Clone, Copy)]
 pub(crate) struct Argument {
     words: [u32; 4],
-    /// A size that does not fit into the 32 bits that kernels take: nothing is launched with it.
+    /// A size that does not fit into the 32 bits that kernels take; it prevents the launch.
     too_large: Option<usize>,
 }
 
@@ -33,7 +33,7 @@ impl<T: Element> From<&mut Buffer<T>> for Argument {
     }
 }
 
-/// A null pointer where there is nothing.
+/// A null pointer for `None`.
 impl<T: Element> From<Option<&Buffer<T>>> for Argument {
     fn from(buffer: Option<&Buffer<T>>) -> Self {
         pointer(buffer.map_or(0, Buffer::pointer))
@@ -46,7 +46,7 @@ impl<T: Element> From<Option<&mut Buffer<T>>> for Argument {
     }
 }
 
-/// Sizes; kernels take them as 32 bits.
+/// Sizes; kernels take them as 32-bit integers.
 impl From<usize> for Argument {
     fn from(size: usize) -> Self {
         match u32::try_from(size) {
@@ -100,7 +100,7 @@ pub(crate) use arguments;
 pub(crate) const BLOCK: usize = 256;
 
 impl Cuda {
-    /// Launches a kernel with at least one thread for each of `threads`.
+    /// Launches a kernel with at least `threads` threads.
     pub(crate) fn threads(
         &self,
         name: &'static str,
@@ -110,12 +110,12 @@ impl Cuda {
         self.blocks(name, (threads.div_ceil(BLOCK), 1), BLOCK, arguments)
     }
 
-    /// Launches a kernel with a warp of 32 threads for each of `warps`.
+    /// Launches a kernel with `warps` warps of 32 threads.
     pub(crate) fn warps(&self, name: &'static str, warps: usize, arguments: &mut [Argument]) -> Result<()> {
         self.threads(name, warps * 32, arguments)
     }
 
-    /// Launches a kernel with this many blocks of this many threads; nothing for no blocks.
+    /// Launches a kernel with this many blocks of this many threads; does nothing for zero blocks.
     pub(crate) fn blocks(
         &self,
         name: &'static str,
@@ -134,8 +134,8 @@ impl Cuda {
         })?;
         let mut pointers: Vec<*mut std::ffi::c_void> =
             arguments.iter_mut().map(|argument| (&raw mut argument.words).cast()).collect();
-        // SAFETY: the arguments are those the kernel's text, in the same file as this call, asks for, and the
-        // driver copies them before it returns; buffers outlive the work because it is done in stream order.
+        // SAFETY: the arguments match the kernel's source, in the same file as the caller, and the driver copies them
+        // before it returns. Buffers outlive the work because it is done in stream order.
         unsafe {
             result::launch_kernel(
                 function.cu_function(),
@@ -150,8 +150,8 @@ impl Cuda {
     }
 }
 
-/// Blocks in both directions and threads of a block as the driver takes them. An error if the arguments have a size that
-/// a kernel could not be told, or if there are more threads in a row than a kernel can number.
+/// The number of blocks in both directions and of threads per block, as the driver takes them. An error if an
+/// argument's size does not fit into 32 bits, or if there are more threads in one direction than 32 bits can number.
 fn grid(
     name: &'static str,
     blocks: (usize, usize),
@@ -183,7 +183,7 @@ mod tests {
             ((3, 2), arguments![7usize, large]),
             ((large, 1), arguments![7usize, 7usize]),
             ((1, large), arguments![7usize, 7usize]),
-            // 2²⁴ blocks of 256 threads: the last one would count as the first.
+            // 2²⁴ blocks of 256 threads: one thread more than 32 bits can count.
             ((1 << 24, 1), arguments![7usize, 7usize]),
         ] {
             let error = grid("copy", blocks, 256, arguments).unwrap_err();

@@ -23,10 +23,10 @@ use arena::Arena;
 pub(crate) use arena::Block;
 pub(crate) use pinned::Pinned;
 
-/// Bytes that cuBLAS may use for itself; given once, so that it never allocates.
+/// The size of cuBLAS's workspace in bytes; provided once, so that it never allocates.
 const WORKSPACE: usize = 32 << 20;
 
-/// A CUDA device. Fields are dropped in their order: memory goes back while the context that it belongs to is there.
+/// A CUDA device. Fields are dropped in order: memory is freed while its context still exists.
 pub(crate) struct Cuda {
     blas: Mutex<Blas>,
     functions: HashMap<&'static str, CudaFunction>,
@@ -40,8 +40,8 @@ pub(crate) struct Cuda {
 
 impl Drop for Cuda {
     fn drop(&mut self) {
-        // Blocks are freed by whoever drops the last handle, on a thread that may never have used the device; and work
-        // that is still under way may use them. There is nobody to tell about a failure.
+        // Blocks are freed by the thread that drops the last handle, which may never have used the device, and work
+        // in flight may still use them. There is nowhere to report a failure.
         let _ = self.context.bind_to_thread();
         let _ = self.stream.synchronize();
         if let Some(workspace) = self.blas.get_mut().ok().and_then(|blas| blas.workspace.take()) {
@@ -57,18 +57,18 @@ struct Blas {
     workspace: Option<Block>,
 }
 
-// SAFETY: a cuBLAS handle may move between threads; the mutex keeps it to one at a time.
+// SAFETY: a cuBLAS handle may move between threads; the mutex ensures that only one uses it at a time.
 unsafe impl Send for Blas {}
 
 impl Cuda {
-    /// The device of this number; with `exact`, products are done in full `f32` instead of TF32.
+    /// The device with this number; with `exact`, products use full `f32` instead of TF32.
     pub(crate) fn new(ordinal: usize, exact: bool) -> Result<Cuda> {
         expect_libraries()?;
         let context = CudaContext::new(ordinal).map_err(|error| {
             let why = format!("device {ordinal} cannot be opened: {}", in_words(error));
             TensorError::NoCuda { why }
         })?;
-        // SAFETY: all work goes to one stream, so the events that cudarc would track order nothing.
+        // SAFETY: all work goes to one stream, so cudarc's event tracking is not needed for ordering.
         unsafe { context.disable_event_tracking() };
         let stream = context.new_stream().map_err(|error| failed("stream", error))?;
         let arena = Arena::default();
@@ -113,8 +113,8 @@ impl Cuda {
             return Ok(());
         }
         let stream = self.bind()?;
-        // SAFETY: the target was allocated for as many elements; the driver copies pageable memory before it returns,
-        // and pinned memory stays as it is until the copy is done.
+        // SAFETY: the target was allocated for this many elements; the driver copies pageable memory before it
+        // returns, and pinned memory is not changed until the copy is done.
         unsafe { result::memcpy_htod_async(target, values, stream) }
             .map_err(|error| failed("copy to device", error))
     }
@@ -124,7 +124,8 @@ impl Cuda {
             return Ok(());
         }
         let stream = self.bind()?;
-        // SAFETY: the source holds as many elements, and the target is not touched before the stream has been waited for.
+        // SAFETY: the source holds this many elements, and the target is not touched before the stream is
+        // synchronised.
         unsafe { result::memcpy_dtoh_async(target, source, stream) }
             .map_err(|error| failed("copy from device", error))?;
         self.synchronise()
@@ -149,7 +150,7 @@ impl Cuda {
         unsafe { result::memset_d8_async(target, 0, bytes, stream) }.map_err(|error| failed("clear", error))
     }
 
-    /// `out = left · right` (or `+=`), all with rows one after the other.
+    /// `out = left · right` (or `+=`), all row-major.
     pub(crate) fn product(&self, out: u64, left: Factor, right: Factor, accumulate: bool) -> Result<()> {
         let (rows, columns, inner) = (left.rows(), right.columns(), left.columns());
         if rows == 0 || columns == 0 {
@@ -172,8 +173,8 @@ impl Cuda {
         let (one, beta) = (1.0f32, if accumulate { 1.0f32 } else { 0.0 });
         let float = blas::cudaDataType::CUDA_R_32F;
         let blas_handle = self.blas.lock().expect("no code panics while it holds the handle");
-        // Rows one after the other are, to cuBLAS, the columns of the transposed matrix: outᵀ = rightᵀ · leftᵀ.
-        // SAFETY: the buffers hold the sizes given here, which the caller checked against their shapes.
+        // To cuBLAS, a row-major matrix is the transposed column-major one: outᵀ = rightᵀ · leftᵀ.
+        // SAFETY: the buffers have the sizes given here, which the caller checked against their shapes.
         let status = unsafe {
             blas::cublasGemmEx(
                 blas_handle.handle,
@@ -201,7 +202,7 @@ impl Cuda {
     }
 }
 
-/// One side of a product: where it is, the rows and columns it is stored with, and whether it counts transposed.
+/// One factor of a product: its address, the rows and columns it is stored with, and whether it is transposed.
 #[derive(Clone, Copy)]
 pub(crate) struct Factor {
     pub(crate) pointer: u64,
@@ -237,14 +238,14 @@ impl Blas {
 
 impl Drop for Blas {
     fn drop(&mut self) {
-        // SAFETY: the handle was made by `new` and is not used again; there is nobody to tell about a failure.
+        // SAFETY: the handle was created by `new` and is not used again. There is nowhere to report a failure.
         let _ = unsafe { blas::cublasDestroy_v2(self.handle) };
     }
 }
 
 /// An error unless driver, cuBLAS and NVRTC can be loaded; cudarc itself would panic later.
 fn expect_libraries() -> Result<()> {
-    // SAFETY: loading these libraries runs their initialisers, which do nothing to our memory.
+    // SAFETY: loading these libraries runs their initialisers, which do not touch our memory.
     let present = unsafe {
         [
             ("the NVIDIA driver (libcuda)", sys::is_culib_present()),

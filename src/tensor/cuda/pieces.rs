@@ -1,7 +1,7 @@
-//! Kernels that visit all parameters in one launch: a list of pieces, one for each parameter, on the device.
+//! Kernels that visit all parameters in one launch, through a list on the device with one piece per parameter.
 //!
-//! A warp of such a kernel has one row of one piece; it finds the piece by the number of rows before it. What
-//! would be some thirty launches of a few microseconds each is one upload of a few kilobytes and one launch.
+//! A warp of such a kernel handles one row of one piece; it finds the piece by the number of rows before it. One
+//! upload of a few kilobytes and one launch replace some thirty launches of a few microseconds each.
 
 use super::Result;
 use super::launch::fits;
@@ -22,7 +22,7 @@ __device__ __forceinline__ Piece piece_of(const Piece* pieces, u32 count, u32& r
 }
 "#;
 
-/// Rows of a block: one for each of its warps.
+/// Rows per block: one per warp.
 pub(crate) const BLOCK_ROWS: usize = super::launch::BLOCK / 32;
 
 /// A list of pieces under construction.
@@ -38,9 +38,9 @@ pub(crate) struct Piece<'a> {
     pub(crate) rows: usize,
     pub(crate) columns: usize,
     pub(crate) gradient: &'a Buffer<f32>,
-    /// Marks of the rows that count; without them all do.
+    /// Marks of the rows to visit; all rows if `None`.
     pub(crate) touched: Option<&'a Buffer<u32>>,
-    /// Values, both moments and the steps of the rows, for the optimiser.
+    /// For the optimiser: values, both moments, and the step at which each row was last touched.
     pub(crate) values: Option<&'a Buffer<f32>>,
     pub(crate) first: Option<&'a Buffer<f32>>,
     pub(crate) second: Option<&'a Buffer<f32>>,
@@ -66,7 +66,7 @@ impl Pieces {
         Ok(())
     }
 
-    /// Rows of all pieces together: the warps that a kernel needs.
+    /// The number of rows of all pieces: the number of warps that a kernel needs.
     pub(crate) fn rows(&self) -> usize {
         self.rows
     }
@@ -75,7 +75,7 @@ impl Pieces {
         self.count
     }
 
-    /// The list on the device.
+    /// Copies the list to the device.
     pub(crate) fn upload(&self, device: &Device) -> Result<Buffer<u32>> {
         device.upload(&self.words)
     }

@@ -1,20 +1,20 @@
 //! A stable sort of keys on the device, and sums that do not depend on the order of threads.
 //!
-//! The sort goes byte by byte from the lowest: count the keys of each value in each tile, add the counts up,
-//! put every key in its place. Within a tile each warp has keys of its own, so its threads go on together and
-//! wait for the others only between counting and placing. A list that one block can sort is sorted in one launch.
-//! Only integers are counted concurrently, so the result is always the same.
+//! A radix sort, byte by byte from the lowest: count the keys of each value in each tile, compute prefix sums of the
+//! counts, and move every key to its place. Within a tile each warp has its own keys, so its threads run in step and
+//! wait for other warps only between counting and placing. A list that one block can sort is sorted in one launch.
+//! Only integers are counted concurrently, so the result is deterministic.
 
 use super::launch::arguments;
 use super::{Cuda, Result};
 use crate::tensor::device::Device;
 use crate::tensor::memory::Buffer;
 
-/// Keys that a block sorts where there are several.
+/// Keys per block if there are several blocks.
 const TILE: usize = 8192;
-/// This many keys are sorted by one block alone.
+/// Up to this many keys are sorted by a single block.
 const FEW: usize = 16_384;
-/// Threads of a block that sorts.
+/// Threads per sorting block.
 const THREADS: usize = 1024;
 
 pub(crate) const KERNELS: &str = r#"
@@ -144,7 +144,7 @@ extern "C" __global__ void sum_all(const float* parts, u32 count, const float* b
 "#;
 
 impl Cuda {
-    /// The keys in rising order, all below `limit`, and the position each had; equal keys keep their order.
+    /// The keys in ascending order, all below `limit`, and the original position of each; the sort is stable.
     pub(crate) fn sorted(
         &self,
         device: &Device,
@@ -183,7 +183,7 @@ impl Cuda {
         Ok(current.expect("there is at least one round"))
     }
 
-    /// Adds the parts of a sum, in order, and the number `before` them.
+    /// Adds the parts of a sum, in order, to the number `before`.
     pub(crate) fn sum_all(
         &self,
         parts: &Buffer<f32>,

@@ -25,8 +25,8 @@ struct Against {
 }
 
 impl Tape<'_> {
-    /// `input · dropout(table)ᵀ + bias`: a row of scores for each row of `input`, a column for each row of
-    /// `table`; `bias` has a row for each row of the table.
+    /// `input · dropout(table)ᵀ + bias`: one row of scores per row of `input`, one column per row of `table`; `bias`
+    /// has one row per row of the table.
     pub fn against(&mut self, input: Var, table: Var, bias: Option<Var>, dropout: f32) -> Result<Var> {
         let dropout = self.dropout_of(dropout);
         let (left, right) = (self.input("against", input)?.clone(), self.value(table));
@@ -70,7 +70,7 @@ impl Tape<'_> {
     }
 }
 
-/// A copy of a table with dropout, element by element.
+/// A copy of a table with element-wise dropout.
 pub(crate) fn drop_table(table: &Buffer<f32>, dropout: Dropout) -> Result<Buffer<f32>> {
     let mut copy = table.duplicate()?;
     apply(&mut copy, dropout)?;
@@ -89,7 +89,7 @@ pub(crate) fn apply(buffer: &mut Buffer<f32>, dropout: Dropout) -> Result<()> {
         }),
         Backend::Cuda(cuda) => {
             let n = buffer.len();
-            // The output is not read without ReLU.
+            // Without ReLU the output is not read.
             let arguments = arguments![&mut *buffer, None::<&Buffer<f32>>, n, false, dropout];
             cuda.threads("linear_before_finish", n, arguments)?;
         }

@@ -1,10 +1,10 @@
 //! Samples in two steps from shared states: first a group (relation), then an element (action) of that group.
 //!
-//! Every draw names the segment it draws from and the row of `groups` it follows, so many draws can share both.
-//! The group is drawn from the row's softmax over the groups that have an element in the segment, the element
-//! from the softmax of the segment's scores within the group. Each draw hides a random part of the groups and
-//! of the elements from itself; where that would leave nothing, it hides nothing. Both steps take the largest
-//! of score plus Gumbel noise. No gradients.
+//! Every draw names the segment it draws from and the row of `groups` it uses, so many draws can share both. The
+//! group is drawn from the row's softmax over the groups that have an element in the segment, the element from the
+//! softmax of the segment's scores within the group. Each draw ignores a random part of the groups and of the
+//! elements; if that would leave nothing, it ignores nothing. Both steps take the maximum of score plus Gumbel noise.
+//! No gradients.
 
 use crate::tensor::cpu::simd;
 use crate::tensor::cuda::launch::arguments;
@@ -13,11 +13,10 @@ use crate::tensor::error::{Result, expect_shape};
 use crate::tensor::random::Key;
 use crate::tensor::value::{Indices, Segments, Tensor};
 
-/// What a draw gives for a segment with nothing in it.
+/// The result of a draw from an empty segment.
 pub const NOTHING: u32 = u32::MAX;
 
-// A warp for each draw: its lanes first agree on a group, then on an element of it. Of equal scores the first is taken,
-// as on the CPU.
+// One warp per draw: its lanes first agree on a group, then on an element of it. Ties go to the first, as on the CPU.
 pub(crate) const KERNELS: &str = r#"
 struct Draw { float score; u32 at; };
 __device__ void draw_better(Draw& best, float score, u32 at) {
@@ -71,26 +70,26 @@ extern "C" __global__ void choose(const float* groups, const float* scores, cons
 }
 "#;
 
-/// What is drawn from, and how.
+/// What to draw from, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Choosing<'a> {
-    /// Log-probabilities of groups, a row for each head; without them a draw has only its second step.
+    /// Log-probabilities of groups, one row per head; `None` skips the first step.
     pub groups: Option<&'a Tensor>,
-    /// A score for each element; without them all elements of a group are alike.
+    /// A score for each element; `None` makes all elements of a group equally likely.
     pub scores: Option<&'a Tensor>,
     /// The group of each element; elements of one group are adjacent within a segment.
     pub group_of: &'a Indices,
     /// The elements of each segment.
     pub segments: &'a Segments,
-    /// The part of the groups that each draw hides.
+    /// The share of groups that each draw ignores.
     pub drop_groups: f32,
-    /// The part of the elements that each draw hides.
+    /// The share of elements that each draw ignores.
     pub drop: f32,
-    /// Which random numbers.
+    /// The key of the random numbers.
     pub key: Key,
 }
 
-/// What a draw is made from, as slices on the CPU.
+/// The inputs of a draw, as slices on the CPU.
 struct Lists<'a> {
     groups: Option<(&'a [f32], usize)>,
     scores: Option<&'a [f32]>,
@@ -101,7 +100,7 @@ struct Lists<'a> {
     key: Key,
 }
 
-/// The keys of one draw: group noise, element noise, hidden groups, hidden elements.
+/// The keys of one draw: group noise, element noise, ignored groups, ignored elements.
 #[derive(Clone, Copy)]
 struct DrawKeys {
     group: Key,
@@ -110,8 +109,8 @@ struct DrawKeys {
     hide: Key,
 }
 
-/// Draws once from segment `from[i]` along row `rows[i]` of the groups, for every `i`. Gives positions of
-/// elements, [`NOTHING`] for an empty segment.
+/// Draws once from segment `from[i]` with row `rows[i]` of the groups, for every `i`. Returns positions of elements;
+/// [`NOTHING`] for an empty segment.
 pub fn choose(choosing: Choosing, from: &Indices, rows: &Indices) -> Result<Indices> {
     let Choosing { groups, scores, group_of, segments, .. } = choosing;
     let total = segments.total();
@@ -178,11 +177,12 @@ pub fn choose(choosing: Choosing, from: &Indices, rows: &Indices) -> Result<Indi
             cuda.warps("choose", n, arguments)?;
         }
     }
-    // An empty segment gives NOTHING, which is no index: whoever uses these as such has them looked at.
+    // An empty segment gives NOTHING, which is not a valid index, so the maximum is unknown and uses as indices are
+    // checked.
     Ok(Indices::of(out, None))
 }
 
-/// Bits below this are hidden at `rate`.
+/// Elements whose bits are below this are ignored at `rate`.
 fn limit(rate: f32) -> u32 {
     (f64::from(rate.clamp(0.0, 1.0)) * 4_294_967_295.0) as u32
 }
@@ -215,7 +215,7 @@ impl Lists<'_> {
         self.element(run, range.start, keys)
     }
 
-    /// The run of elements of the group that is drawn.
+    /// The run of elements of the drawn group.
     fn group(
         &self,
         range: std::ops::Range<usize>,
@@ -246,7 +246,7 @@ impl Lists<'_> {
         if any_seen { seen.1 } else { hidden.1 }
     }
 
-    /// The element that is drawn from a run; `origin` is where the segment starts.
+    /// The element drawn from a run; `origin` is where the segment starts.
     fn element(&self, run: std::ops::Range<usize>, origin: usize, keys: DrawKeys) -> u32 {
         let (mut seen, mut hidden) = ((f32::NEG_INFINITY, NOTHING), (f32::NEG_INFINITY, NOTHING));
         for position in run {
@@ -297,7 +297,7 @@ mod tests {
         shares
     }
 
-    /// The same by going through every set of hidden groups and elements.
+    /// The same by enumerating all sets of ignored groups and elements.
     fn expected(groups: bool, scores: bool, drop_groups: f64, drop: f64) -> Vec<f64> {
         let mut shares = vec![0.0; 5];
         for hidden in 0u32..32 {

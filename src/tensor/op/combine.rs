@@ -1,4 +1,4 @@
-//! Operations on two or more values of the same rows: sum, product, scalar product of rows, concatenation.
+//! Operations on two or more values with the same rows: sum, product, dot product of rows, concatenation.
 
 use crate::tensor::cpu::{Cpu, simd};
 use crate::tensor::cuda::launch::arguments;
@@ -105,7 +105,7 @@ impl Tape<'_> {
         Ok(Tensor::of(out, rows, columns))
     }
 
-    /// The scalar product of each row of `left` with the same row of `right`: a vector.
+    /// The dot product of each row of `left` with the same row of `right`: a vector.
     pub fn row_dot(&mut self, left: Var, right: Var) -> Result<Var> {
         let (a, b) = (self.input("row_dot", left)?, self.input("row_dot", right)?);
         expect_shape(a.shape() == b.shape(), "row_dot", "both inputs", &a.shape(), &b.shape())?;

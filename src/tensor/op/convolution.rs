@@ -26,12 +26,12 @@ pub struct Image {
 }
 
 impl Image {
-    /// Values of an input image.
+    /// The number of values of an input image.
     pub fn input_len(&self) -> usize {
         self.channels * self.height * self.width
     }
 
-    /// Values that a filter sees at one place.
+    /// The number of values that a filter sees at one position.
     pub fn taps(&self) -> usize {
         self.channels * self.kernel_height * self.kernel_width
     }
@@ -44,13 +44,13 @@ impl Image {
         )
     }
 
-    /// Places where a filter is applied.
+    /// The number of positions at which a filter is applied.
     pub fn places(&self) -> usize {
         let (height, width) = self.output_size();
         height * width
     }
 
-    /// For every tap, the input row that each output row begins with: calls `each(tap, output row, start)`.
+    /// For every tap, the input offset at which each output row begins: calls `each(tap, output row, start)`.
     #[inline(always)]
     fn for_rows(&self, mut each: impl FnMut(usize, usize, usize)) {
         let (height, _) = self.output_size();
@@ -132,8 +132,8 @@ struct Convolution {
 }
 
 impl Tape<'_> {
-    /// Applies every row of `filters` (`taps` columns: channel, then row, then column) to every place of
-    /// every image, and adds `bias`, a column with an element for each filter.
+    /// Applies every row of `filters` (`taps` columns: channel, then row, then column) at every position of every
+    /// image, and adds `bias`, a column with one element per filter.
     pub fn convolve(&mut self, input: Var, filters: Var, bias: Option<Var>, image: Image) -> Result<Var> {
         let (value, kernel) = (self.input("convolve", input)?, self.at(filters));
         let ([rows, columns], [count, taps]) = (value.shape(), kernel.shape());
@@ -206,7 +206,7 @@ impl Tape<'_> {
     }
 }
 
-/// An image as `taps × places`: what each tap sees at each place.
+/// An image as `taps × positions`: what each tap sees at each position.
 fn unroll(image: &[f32], sizes: Image, out: &mut [f32]) {
     let (_, width) = sizes.output_size();
     let places = sizes.places();
@@ -273,7 +273,7 @@ impl Operation for Convolution {
                     width
                 ];
                 cuda.threads("convolve_input", n, arguments)?;
-                // One sum for each filter and tap (the bias is one more tap) and chunk of images, then over chunks.
+                // One sum per filter, tap (the bias is one more tap) and chunk of images; then a sum over chunks.
                 let chunks = rows.div_ceil(16).max(1);
                 let mut parts = device.allocate::<f32>(chunks * count * (taps + 1))?;
                 let arguments = arguments![
@@ -304,7 +304,7 @@ impl Operation for Convolution {
     }
 }
 
-/// One image's part of the filters' and biases' gradients, and the gradient of what its taps saw.
+/// One image's part of the gradients of filters and biases, and the gradient of what its taps see.
 fn image_derivatives(
     derivatives: &[f32],
     kernel: &[f32],

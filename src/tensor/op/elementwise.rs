@@ -1,4 +1,4 @@
-//! Operations on each element by itself: ReLU, sigmoid, scaling, dropout.
+//! Element-wise operations: ReLU, sigmoid, scaling, dropout.
 
 use crate::tensor::cpu::simd;
 use crate::tensor::cuda::launch::arguments;
@@ -20,7 +20,7 @@ enum Function {
 }
 
 impl Function {
-    /// The function as the kernels know it.
+    /// The function as arguments of the kernels.
     fn arguments(self) -> (u32, f32, Dropout) {
         match self {
             Function::Relu => (0, 1.0, Dropout::NONE),
@@ -72,7 +72,7 @@ impl Tape<'_> {
         self.elementwise("scale", input, Function::Scale(factor))
     }
 
-    /// Sets a random part of the elements to zero and scales the rest so that the mean stays.
+    /// Sets a random part of the elements to zero and scales the rest so that the expectation is unchanged.
     pub fn dropout(&mut self, input: Var, rate: f32) -> Result<Var> {
         let dropout = self.dropout_of(rate);
         if dropout.is_none() {
@@ -161,7 +161,7 @@ fn backward(function: Function, output: &[f32], first: usize, gradient: &mut [f3
     );
 }
 
-/// Adds `part` to a gradient, or puts it in place of one that holds nothing.
+/// Adds `part` to a gradient, or overwrites a fresh one.
 pub(crate) fn accumulate(target: &mut Target, part: &Buffer<f32>) -> Result<()> {
     let fresh = target.fresh;
     match part.device().backend() {

@@ -1,4 +1,4 @@
-//! Rows of a table by their indices: the embedding of each item of a list, with dropout folded in.
+//! Rows of a table by index: the embedding of each item of a list, with dropout fused.
 
 use super::scatter::Scatter;
 use crate::tensor::cpu::simd;

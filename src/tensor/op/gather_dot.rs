@@ -1,4 +1,4 @@
-//! Ragged candidates against states: each candidate's embedding times the state whose segment it is in.
+//! Ragged candidates against states: the dot product of each candidate's embedding with the state of its segment.
 
 use super::scatter::Scatter;
 use crate::tensor::cpu::simd;
@@ -55,8 +55,8 @@ struct GatherDot {
 }
 
 impl Tape<'_> {
-    /// For every position `p` in segment `s`: row `s` of `states` times row `indices[p]` of `table`, to which
-    /// dropout is applied as if it had been gathered. Gives a vector.
+    /// For every position `p` in segment `s`: the dot product of row `s` of `states` with row `indices[p]` of
+    /// `table`, to which dropout is applied as if it had been gathered. Returns a vector.
     pub fn gather_dot(
         &mut self,
         states: Var,
@@ -97,7 +97,7 @@ impl Tape<'_> {
             Backend::Cpu(cpu) => {
                 let (states, table) = (left.buffer().host(), right.buffer().host());
                 let (indices, starts) = (indices.buffer().host(), segments.starts());
-                // Work goes by candidates × width, so chunks are cut finer than for plain segments.
+                // The work is candidates × width, so chunks are smaller than for plain segments.
                 cpu.segments_of(out.host_mut(), starts, columns, |range, out| {
                     simd::vectorise(
                         #[inline(always)]
@@ -140,7 +140,7 @@ impl Tape<'_> {
     }
 }
 
-/// The scalar product of `state` with a row to which dropout is applied.
+/// The dot product of `state` with a row after dropout.
 #[inline(always)]
 fn dot_dropped(state: &[f32], row: &[f32], dropout: Dropout, first: usize) -> f32 {
     const LANES: usize = 16;

@@ -1,8 +1,8 @@
 //! A score for every row from its hidden layer and its query's: `Σ v relu(hidden[row] + hidden_of_query)`.
 //!
-//! The second half of a perceptron of (state, query): the products with the states and with the few queries are made
-//! apart, so the concatenation is not. After the rows comes one score a query for all nodes that were not reached,
-//! whose state is zero.
+//! The second half of a perceptron over (state, query): the products with the states and with the few queries are
+//! computed separately, so they need not be concatenated. The rows are followed by one score per query for all nodes
+//! that were not reached, whose state is zero.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::tensor::value::Tensor;
 /// The widest hidden layer: a lane of the kernels holds eight columns.
 const WIDEST: usize = 256;
 
-// `runs` are stretches of rows of one query; the last of them are the queries' own rows, behind all others.
+// `runs` are stretches of rows of one query; the last of them are the queries' own rows, after all others.
 pub(crate) const KERNELS: &str = r#"
 extern "C" __global__ void judge(const float* hidden, const float* asked, const float* weights, const u32* queries, u32 rows, u32 count, u32 width, float* out) {
     u32 row = WARP;
@@ -85,7 +85,7 @@ struct Judge {
     reach: Arc<Reach>,
 }
 
-/// The gradients of the inputs; those of the weights one row for each run.
+/// The gradients of the inputs; those of the weights as one row per run.
 struct Derivatives {
     hidden: Buffer<f32>,
     asked: Buffer<f32>,
@@ -94,8 +94,8 @@ struct Derivatives {
 }
 
 impl Tape<'_> {
-    /// The score of every row of the last layer of `reach`, then of what each query has not reached: a vector.
-    /// `hidden` has the rows, `asked` the queries, and `weights` is one row as wide as both.
+    /// The score of every row of the last layer of `reach`, followed by one for the unreached nodes of each query: a
+    /// vector. `hidden` has the rows, `asked` the queries, and `weights` is one row of the same width.
     pub fn judge(&mut self, hidden: Var, asked: Var, weights: Var, reach: &Arc<Reach>) -> Result<Var> {
         const NAME: &str = "judge";
         let (rows, count) = (reach.rows(reach.layers()), reach.queries());

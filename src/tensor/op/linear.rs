@@ -1,7 +1,6 @@
 //! A linear layer: products with a weight, bias, ReLU and dropout in one operation.
 //!
-//! The inputs are concatenated conceptually, but never copied together: each is multiplied with its own rows of the
-//! weight.
+//! The inputs are concatenated only conceptually, never copied: each is multiplied by its own rows of the weight.
 
 use super::product::{Side, product};
 use crate::tensor::cpu::{Cpu, simd};
@@ -14,16 +13,16 @@ use crate::tensor::random::Dropout;
 use crate::tensor::tape::{Flow, Operation, Tape, Var};
 use crate::tensor::value::Tensor;
 
-/// What follows the product.
+/// The activation after the product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
-    /// Nothing.
+    /// None.
     Identity,
     /// `max(x, 0)`.
     Relu,
 }
 
-/// Rows that a block of the kernel sums.
+/// Rows summed by one block of the kernel.
 const SUM_ROWS: usize = 2048;
 
 pub(crate) const KERNELS: &str = r#"
@@ -70,8 +69,8 @@ struct Linear {
 }
 
 impl Tape<'_> {
-    /// `dropout(activation([inputs…] · weight + bias))`, for a weight of as many rows as the inputs have
-    /// columns together and a bias of one row.
+    /// `dropout(activation([inputs…] · weight + bias))`. The weight has as many rows as the inputs have columns in
+    /// total; the bias has one row.
     pub fn linear(
         &mut self,
         inputs: &[Var],
@@ -127,7 +126,7 @@ impl Tape<'_> {
     }
 }
 
-/// Bias, activation and dropout on the elements from `first` on, which begin a row.
+/// Applies bias, activation and dropout to the elements from `first` on, which is the beginning of a row.
 fn finish(out: &mut [f32], first: usize, bias: Option<&[f32]>, activation: Activation, dropout: Dropout) {
     simd::vectorise(
         #[inline(always)]
@@ -195,7 +194,7 @@ impl Operation for Linear {
     }
 }
 
-/// Undoes activation and dropout on a gradient, element by element.
+/// The backward pass of activation and dropout, element by element.
 fn before_finish(
     gradient: &mut [f32],
     output: &[f32],
@@ -215,7 +214,7 @@ fn before_finish(
     );
 }
 
-/// `target[start..] += inputᵀ · gradient`, the part of a weight's gradient that belongs to one input.
+/// `target[start..] += inputᵀ · gradient`: one input's part of a weight's gradient.
 pub(crate) fn add_product_to_weight(
     target: &mut Target,
     input: &Tensor,
@@ -228,7 +227,7 @@ pub(crate) fn add_product_to_weight(
     product(&mut target.buffer, start * columns, left, Side::new(gradient, rows, columns), !target.fresh)
 }
 
-/// Adds the sum of every column to `target`.
+/// Adds the column sums to `target`.
 pub(crate) fn column_sums(
     values: &Buffer<f32>,
     rows: usize,

@@ -109,15 +109,15 @@ struct Lstm {
     previous: Option<LstmState>,
     parents: Option<Indices>,
     weights: LstmWeights,
-    /// The gates after their functions, `rows × 4d`.
+    /// The gates after their activations, `rows × 4d`.
     gates: Buffer<f32>,
     hidden: Var,
     cell: Var,
 }
 
 impl Tape<'_> {
-    /// The state after `input`. Without `previous` the walk begins with a state of zeros; with `parents`, row `i`
-    /// continues from row `parents[i]` of `previous`, without them from row `i`.
+    /// The state after `input`. Without `previous` the walk begins with a state of zeros. With `parents`, row `i`
+    /// continues from row `parents[i]` of `previous`; without, from row `i`.
     pub fn lstm(
         &mut self,
         input: Var,
@@ -182,7 +182,7 @@ impl Tape<'_> {
         Ok(LstmState { hidden, cell })
     }
 
-    /// The state's width, if all shapes fit.
+    /// The width of the state, if all shapes match.
     fn expect_lstm_shapes(
         &self,
         input: Var,
@@ -229,7 +229,7 @@ impl Tape<'_> {
         Ok(width)
     }
 
-    /// `h · Wh`: added to the gates right away where rows correspond, else returned by parent.
+    /// `h · Wh`: added to the gates directly if rows correspond, otherwise returned per parent.
     fn recurrent(
         &self,
         gates: &mut Buffer<f32>,
@@ -290,14 +290,14 @@ fn forward_row(
     );
 }
 
-/// The gradients that reach a row of the state, each of which may be missing.
+/// The incoming gradients of a row of the state; each may be missing.
 #[derive(Clone, Copy)]
 struct Reaching<'a> {
     hidden: Option<&'a [f32]>,
     cell: Option<&'a [f32]>,
 }
 
-/// Turns what reaches a row into the gradient of its gates before their functions, and of its memory.
+/// Turns the incoming gradients of a row into the gradient of its gates before their activations, and of its memory.
 fn backward_row(
     gates: &[f32],
     cell: &[f32],
@@ -447,7 +447,7 @@ fn by_parent(
     Ok((sum(derivatives, 4 * width)?, sum(to_memory, width)?))
 }
 
-/// The gradients of both sides of `input · weight`.
+/// The gradients of both factors of `input · weight`.
 fn add_sides(flow: &mut Flow, input: Var, weight: Var, gradient: &Buffer<f32>, columns: usize) -> Result<()> {
     let value = flow.value(input);
     if let Some(mut target) = flow.target(weight)? {

@@ -26,7 +26,7 @@ pub(crate) mod softmax_loss;
 pub(crate) mod spread;
 pub(crate) mod update;
 
-/// The CUDA text of all operations, compiled together when a device is opened.
+/// The CUDA sources of all operations, compiled together when a device is opened.
 pub(crate) const KERNELS: &[&str] = &[
     super::cuda::pieces::KERNELS,
     super::adam::KERNELS,

@@ -1,8 +1,8 @@
-//! Batch normalisation over the rows (and, for images, the places) of each channel.
+//! Batch normalisation over the rows (and, for images, the positions) of each channel.
 //!
-//! `y = scale · (x − mean) / √(variance + ε) + shift`. When training, mean and variance are the batch's, and
-//! the running ones move towards them by [`MOMENTUM`]; the new running values are written by the optimiser
-//! together with the parameters. Otherwise the running ones are used.
+//! `y = scale · (x − mean) / √(variance + ε) + shift`. In training, mean and variance are those of the batch, and the
+//! running ones move towards them by [`MOMENTUM`]; the optimiser writes the new running values together with the
+//! parameters. Otherwise the running ones are used.
 
 use crate::tensor::cpu::Cpu;
 use crate::tensor::cuda::launch::arguments;
@@ -15,15 +15,15 @@ use crate::tensor::value::Tensor;
 
 /// How far the running statistics move towards a batch's: PyTorch's default, which the published models were trained with.
 pub const MOMENTUM: f32 = 0.1;
-/// Added to variances that are divided by; PyTorch's default too.
+/// Added to variances before dividing by them; also PyTorch's default.
 const EPSILON: f32 = 1e-5;
 
-/// What a normalisation learns and keeps: a column with an element for each channel, each.
+/// The parameters and statistics of a normalisation: each is a column with one element per channel.
 #[derive(Clone, Copy, Debug)]
 pub struct Normalisation {
     /// Multiplies the normalised value.
     pub scale: ParameterId,
-    /// Is added to it.
+    /// Added to the result.
     pub shift: ParameterId,
     /// The running mean, a statistic.
     pub mean: ParameterId,
@@ -42,7 +42,8 @@ struct BatchNorm {
 }
 
 impl Tape<'_> {
-    /// Normalises each of `channels` equal runs of columns (a channel's places; one column each for plain rows).
+    /// Normalises each of `channels` equal runs of columns (the positions of a channel; one column each for plain
+    /// rows).
     pub fn batch_norm(&mut self, input: Var, channels: usize, normalisation: Normalisation) -> Result<Var> {
         let (scale, shift) = (self.parameter(normalisation.scale), self.parameter(normalisation.shift));
         let (running_mean, running_variance) =

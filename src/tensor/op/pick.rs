@@ -1,4 +1,4 @@
-//! Single elements by position: the log-probability of each action that was drawn.
+//! Single elements by position: the log-probability of each drawn action.
 
 use crate::tensor::cuda::launch::arguments;
 use crate::tensor::device::Backend;
@@ -6,7 +6,7 @@ use crate::tensor::error::{Result, expect_shape};
 use crate::tensor::tape::{Flow, Operation, Tape, Var};
 use crate::tensor::value::{Indices, Tensor};
 
-// Backward, positions are sorted, and the first of each run of equal ones adds the run up.
+// In the backward pass, positions are sorted, and the first of each run of equal positions adds up the run.
 pub(crate) const KERNELS: &str = r#"
 extern "C" __global__ void pick(const float* in, const u32* rows, const u32* columns, u32 n, u32 width, float* out) {
     u32 i = THREAD;

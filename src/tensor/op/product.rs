@@ -6,7 +6,7 @@ use crate::tensor::device::Backend;
 use crate::tensor::error::Result;
 use crate::tensor::memory::Buffer;
 
-/// One side of a product: a matrix that begins at element `start` of a buffer, rows one after the other.
+/// One factor of a product: a row-major matrix that begins at element `start` of a buffer.
 #[derive(Clone, Copy)]
 pub(crate) struct Side<'a> {
     buffer: &'a Buffer<f32>,
@@ -31,7 +31,7 @@ impl<'a> Side<'a> {
         Side { transposed: !self.transposed, ..self }
     }
 
-    /// Rows and columns as the product sees them.
+    /// The rows and columns after transposition.
     fn shape(&self) -> (usize, usize) {
         if self.transposed { (self.columns, self.rows) } else { (self.rows, self.columns) }
     }

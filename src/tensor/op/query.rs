@@ -1,4 +1,4 @@
-//! The queries of the bilinear and rotating models: what a head and a relation make together.
+//! The queries of the bilinear and rotating models: head and relation combined.
 //!
 //! A row holds complex numbers, all real parts first, then all imaginary parts. ComplEx multiplies head and
 //! relation; RotatE turns the head by the relation's angles. DistMult's query is

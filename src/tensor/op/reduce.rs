@@ -8,7 +8,7 @@ use crate::tensor::memory::Buffer;
 use crate::tensor::tape::{Flow, Operation, Tape, Var};
 use crate::tensor::value::Tensor;
 
-/// Elements that a block of a kernel sums.
+/// Elements summed by one block of a kernel.
 const SUM_ELEMENTS: usize = 16_384;
 
 pub(crate) const KERNELS: &str = r#"
@@ -49,10 +49,10 @@ extern "C" __global__ void cubed_norm_back(const float* in, u32 n, u32 columns, 
 "#;
 
 struct WeightedSum {
-    /// What the sum was added to.
+    /// The variable that the sum was added to, if any.
     total: Option<Var>,
     input: Var,
-    /// One for each element; all the same without.
+    /// One weight per element; `None` if all are equal.
     weights: Option<Tensor>,
     factor: f32,
     output: Var,
@@ -71,7 +71,7 @@ impl Tape<'_> {
         self.add_weighted_sum(None, input, weights)
     }
 
-    /// `total + Σ weights[i] · input[i]`, a number: the next term of a sum that begins with no total.
+    /// `total + Σ weights[i] · input[i]`, a number; without `total`, only the sum.
     pub fn add_weighted_sum(&mut self, total: Option<Var>, input: Var, weights: &Tensor) -> Result<Var> {
         let (shape, other) = (self.shape(input), weights.shape());
         expect_shape(shape == other, "weighted_sum", "input and weights", &shape, &other)?;
@@ -134,8 +134,8 @@ impl Tape<'_> {
         Ok(self.record(output, &inputs, |output| WeightedSum { total, input, weights, factor, output }))
     }
 
-    /// `factor · Σ |x|³`, a number: N3 regularisation, where for `complex` rows (real parts, then imaginary
-    /// parts) `|x|` is the modulus.
+    /// `factor · Σ |x|³`, a number: N3 regularisation. For `complex` rows (real parts, then imaginary parts) `|x|` is
+    /// the modulus.
     pub fn cubed_norm(&mut self, input: Var, complex: bool, factor: f32) -> Result<Var> {
         let value = self.input("cubed_norm", input)?;
         let [rows, columns] = value.shape();

@@ -1,4 +1,4 @@
-//! Sums of rows by the row of a table they belong to: the backward pass of everything that gathers.
+//! Sums rows by the table row they belong to: the backward pass of everything that gathers.
 //!
 //! For every row of the target, the contributions are added in the order of their positions, so the result
 //! is the same for any number of threads.
@@ -12,17 +12,17 @@ use crate::tensor::memory::Buffer;
 use crate::tensor::random::Dropout;
 use crate::tensor::value::Indices;
 
-/// The most positions that a block of the kernel adds up, and how many for short lists, which would else keep
-/// only a few blocks busy.
+/// The maximum number of positions that a block of the kernel adds up, and the number for short lists, which would
+/// otherwise keep only a few blocks busy.
 const TILE: usize = 64;
 const SHORT_TILE: usize = 16;
-/// A list of this many positions is short.
+/// A list with at most this many positions is short.
 const SHORT: usize = 16_384;
 
-// Positions come sorted by row and are cut into tiles. A run of equal rows inside a tile is added to its row at
-// once; one that crosses into another tile goes to `parts` (slot 0 if it begins the tile, else slot 1), and the
-// tile where the run begins adds these up. Everything that eight positions need is loaded before any of them is
-// stored: no row is the target of two runs of a tile.
+// Positions are sorted by row and divided into tiles. A run of equal rows inside a tile is added to its row at once.
+// A run that crosses into another tile goes to `parts` (slot 0 if it begins the tile, else slot 1), and the tile
+// where the run begins adds these up. Everything that eight positions need is loaded before any of them is stored: no
+// row is the target of two runs of a tile.
 pub(crate) const KERNELS: &str = r#"
 #define SCATTER_TILE 64
 extern "C" __global__ void scatter_tiles(const u32* keys, const u32* order, u32 n, u32 tile, const u32* owners, const float* scale,
@@ -100,11 +100,11 @@ extern "C" __global__ void scatter_joins(const u32* keys, u32 n, u32 tile, u32 c
 pub(crate) struct Scatter<'a> {
     /// The row of the target for each position.
     pub(crate) indices: &'a Indices,
-    /// Where the rows come from.
+    /// The rows to be added.
     pub(crate) source: &'a Buffer<f32>,
-    /// The row of the source for each position; the position itself without.
+    /// The row of the source for each position; the position itself if `None`.
     pub(crate) owners: Option<&'a Indices>,
-    /// The factor of each position; 1 without.
+    /// The factor of each position; 1 if `None`.
     pub(crate) scale: Option<&'a Buffer<f32>>,
     /// The dropout of each element, counted by position.
     pub(crate) dropout: Dropout,
@@ -113,7 +113,7 @@ pub(crate) struct Scatter<'a> {
 }
 
 impl Scatter<'_> {
-    /// Adds to `target` of this many rows and marks the rows that got something.
+    /// Adds to `target`, which has this many rows, and marks the rows that receive something.
     pub(crate) fn add_to(
         &self,
         target: &mut Buffer<f32>,
@@ -208,7 +208,7 @@ pub(crate) fn add_dropped(target: &mut [f32], factor: f32, source: &[f32], dropo
     }
 }
 
-/// Marks the rows that have a position.
+/// Marks the rows that have at least one position.
 pub(crate) fn touch(touched: &mut [u32], starts: &[u32]) {
     for (row, touched) in touched.iter_mut().enumerate() {
         *touched |= u32::from(starts[row + 1] > starts[row]);

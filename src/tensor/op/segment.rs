@@ -1,7 +1,7 @@
 //! Softmax, log-sum-exp and entropy over the segments of a vector.
 //!
-//! Closed elements (a mask of ones) count as minus infinity; so does everything in an empty segment. A
-//! segment with nothing open has log-sum-exp minus infinity, entropy 0, and passes no gradient.
+//! Closed elements (a mask of ones) count as minus infinity. A segment without open elements, such as an empty one,
+//! has log-sum-exp minus infinity and entropy 0, and passes no gradient.
 
 use crate::tensor::cpu::simd;
 use crate::tensor::cuda::launch::arguments;
@@ -10,7 +10,7 @@ use crate::tensor::error::{Result, expect_shape};
 use crate::tensor::tape::{Flow, Operation, Tape, Var};
 use crate::tensor::value::{Indices, Segments, Tensor};
 
-// A warp for each segment.
+// One warp per segment.
 pub(crate) const KERNELS: &str = r#"
 __device__ float open_log_sum_exp(const float* in, const u32* closed, u32 start, u32 end) {
     float largest = NEGATIVE_INFINITY, sum = 0.0f;
@@ -211,7 +211,7 @@ impl Tape<'_> {
     ) -> Result<Tensor> {
         let value = self.input(name, input)?;
         let (shape, total) = (value.shape(), segments.total());
-        // A matrix is a list as well: its rows one after the other.
+        // A matrix is also accepted as a list: its rows one after the other.
         expect_shape(shape[0] * shape[1] == total, name, "input and segments", &shape, &[total, 1])?;
         if let Some(closed) = closed {
             expect_shape(closed.len() == total, name, "mask and segments", &[closed.len()], &[total])?;
@@ -227,7 +227,7 @@ fn close(values: &mut [f32], closed: &[u32]) {
     }
 }
 
-/// `log Σ eˣ` of a slice, minus infinity for nothing.
+/// `log Σ eˣ` of a slice; minus infinity if it is empty.
 #[inline(always)]
 pub(crate) fn log_sum_exp(values: &[f32]) -> f32 {
     let largest = simd::max(values);
@@ -281,7 +281,7 @@ impl Operation for LogSoftmax {
     }
 }
 
-/// `g − p Σ g`, for log-probabilities; nothing flows to what has probability zero.
+/// `g − p Σ g`, for log-probabilities; no gradient flows to elements of probability zero.
 #[inline(always)]
 pub(crate) fn softmax_derivatives(gradient: &mut [f32], output: &[f32]) {
     for (gradient, output) in gradient.iter_mut().zip(output) {

@@ -8,7 +8,7 @@ use crate::tensor::error::{Result, expect_shape};
 use crate::tensor::tape::{Flow, Operation, Tape, Var};
 use crate::tensor::value::Tensor;
 
-// A warp for each row.
+// One warp per row.
 pub(crate) const KERNELS: &str = r#"
 extern "C" __global__ void row_log_softmax(const float* in, u32 rows, u32 columns, u32 closed, float* out) {
     u32 row = WARP;
@@ -40,8 +40,8 @@ struct RowLogSoftmax {
 }
 
 impl Tape<'_> {
-    /// `x − log Σ eˣ` in each row, where the first `closed` columns (reserved relations) are left out and
-    /// become minus infinity.
+    /// `x − log Σ eˣ` in each row; the first `closed` columns (reserved relations) are left out and become minus
+    /// infinity.
     pub fn log_softmax(&mut self, input: Var, closed: usize) -> Result<Var> {
         let value = self.input("log_softmax", input)?;
         let [rows, columns] = value.shape();

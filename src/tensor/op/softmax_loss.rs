@@ -1,4 +1,5 @@
-//! The loss of one right column a row under a softmax, without some columns: the gradient is made in the forward pass.
+//! The softmax loss of one target column per row, leaving out some columns; the gradient is computed in the forward
+//! pass.
 
 use std::cell::RefCell;
 
@@ -37,8 +38,8 @@ struct SoftmaxLoss {
 }
 
 impl Tape<'_> {
-    /// The mean over the rows of `log Σ eˣ − x[target]`, a number. `closed` are elements, by their places among all,
-    /// that the sum leaves out; no target may be among them.
+    /// The mean over the rows of `log Σ eˣ − x[target]`, a number. `closed` are flat indices of elements that the sum
+    /// leaves out; no target may be among them.
     pub fn softmax_loss(&mut self, input: Var, targets: &Indices, closed: &Indices) -> Result<Var> {
         const NAME: &str = "softmax_loss";
         let value = self.input(NAME, input)?;

@@ -1,4 +1,4 @@
-//! From rows to nodes: a matrix with a value for every (query, node), where nodes without a row share their query's.
+//! From rows to nodes: a matrix with a value for every (query, node). Nodes without a row share one value per query.
 
 use std::sync::Arc;
 

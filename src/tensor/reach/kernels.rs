@@ -1,11 +1,11 @@
-//! Where the lists of a mesh and of a batch are, as the kernels see it.
+//! The addresses of the lists of a mesh and of a batch, as the kernels see them.
 
 use super::Reach;
 use crate::tensor::device::Device;
 use crate::tensor::error::Result;
 use crate::tensor::memory::Buffer;
 
-// Where the lists of a mesh and of a batch are, for all kernels that go along edges.
+// The addresses of the lists of a mesh and of a batch, for all kernels that follow edges.
 pub(crate) const KERNELS: &str = r#"
 #define NONE 0xffffffffu
 struct Net {

@@ -10,10 +10,10 @@ use crate::tensor::error::Result;
 use crate::tensor::mesh::{Edges, Mesh};
 use crate::tensor::value::Indices;
 
-/// The most rows of a run.
+/// The maximum number of rows of a run.
 const RUN: usize = 512;
 
-/// The lists in the making.
+/// The lists under construction.
 pub(super) struct Lists {
     extents: Vec<Extent>,
     runs: Vec<u32>,
@@ -89,7 +89,7 @@ impl Lists {
                 ],
             });
         }
-        // The rows of a query begin at these places, step by step.
+        // Where the rows of each query begin, step by step.
         let firsts: Vec<Vec<usize>> = (0..asks.len())
             .map(|query| {
                 segments.iter().skip(query).step_by(asks.len()).map(|segment| segment.before.rows).collect()
@@ -111,7 +111,7 @@ impl Lists {
         lists
     }
 
-    /// Copies the lists to the device; the order of the rows stays on the host too if it is to be kept.
+    /// Copies the lists to the device; with `keep`, the order of the rows also stays on the host.
     pub(super) fn finish(self, mesh: &Mesh, asks: &[ReachQuery], keep: bool) -> Result<Reach> {
         let device = &mesh.0.device;
         let list = Indices::of_own;

@@ -1,12 +1,12 @@
-//! Who is reached from where: the rows that a batch of queries propagates over, layer by layer.
+//! Which nodes are reached from where: the rows that a batch of queries propagates over, layer by layer.
 //!
 //! A *row* is a pair of a query and a node that messages from the query's start have reached. Rows are numbered by
 //! (steps from the start, query, node), so the rows of layer `l` are the first [`Reach::rows`]`(l)` of all, and a row
 //! keeps its number in every later layer. Rows `0..queries` are the starts. Nodes that nothing reaches have no row and
 //! cost nothing.
 //!
-//! An edge may be taken out for one query alone ([`ReachQuery::without`]). Everything is made on the host, query by query on
-//! all threads, and copied to the device without waiting.
+//! An edge may be removed for one query alone ([`ReachQuery::without`]). Everything is computed on the host, one
+//! query per task on all threads, and copied to the device asynchronously.
 
 mod kernels;
 mod lists;
@@ -28,46 +28,46 @@ pub(crate) use kernels::KERNELS;
 /// No row, no node, no slot.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// One query: where it starts, and what is taken out of the mesh for it.
+/// One query: where it starts, and which edges are removed for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReachQuery {
     /// The node where messages start.
     pub start: u32,
-    /// Edges between the start and another node that are taken out, in both directions.
+    /// Edges between the start and another node that are removed, in both directions.
     pub without: Option<Without>,
 }
 
-/// Edges that are taken out for one query.
+/// Edges that are removed for one query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Without {
     /// The other end.
     pub node: u32,
-    /// The kind of the edge, seen from the start; `None` takes out every edge between the two.
+    /// The kind of the edge, seen from the start; `None` removes every edge between the two.
     pub kind: Option<u32>,
 }
 
 impl ReachQuery {
-    /// Whether the edge by `link` from `node` to `other` is taken out.
+    /// Whether the edge by `link` from `node` to `other` is removed.
     pub(crate) fn misses(&self, node: u32, link: u32, other: u32) -> bool {
         let Some(Without { node: end, kind }) = self.without else { return false };
         (node == self.start && other == end && kind.is_none_or(|kind| kind == link))
             || (node == end && other == self.start && kind.is_none_or(|kind| kind ^ 1 == link))
     }
 
-    /// Whether an edge of `node` may be taken out.
+    /// Whether an edge of `node` may be removed.
     pub(crate) fn concerns(&self, node: u32) -> bool {
         self.without.is_some_and(|without| node == self.start || node == without.node)
     }
 }
 
-/// How much of the lists belongs to the rows of a layer and of all before it.
+/// How much of the lists belongs to the rows of a layer and of all earlier ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) rows: usize,
-    /// Edges and pieces of these rows.
+    /// The edges and pieces of these rows.
     pub(crate) edges: usize,
     pub(crate) pieces: usize,
-    /// Items of these rows; rows with more than one item, and the items of those.
+    /// The items of these rows, the rows with more than one item, and the items of those.
     pub(crate) items: usize,
     pub(crate) bigs: usize,
     pub(crate) slots: usize,
@@ -102,7 +102,7 @@ impl Extent {
 pub struct Reach {
     pub(crate) mesh: Mesh,
     pub(crate) asks: Vec<ReachQuery>,
-    /// By layer, the starts alone first.
+    /// By layer; the first entry has only the starts.
     pub(crate) extents: Vec<Extent>,
     /// The row of every (query, node); `NONE` for a node that is not reached.
     pub(crate) places: Indices,
@@ -110,35 +110,35 @@ pub struct Reach {
     /// The node and the query of each row, on the host.
     order: Vec<u32>,
     order_queries: Vec<u32>,
-    /// How far each query has come, where layers are added one by one.
+    /// The search state of each query, if layers are added one by one.
     searches: Vec<Search>,
     pub(crate) row_queries: Indices,
     /// The first of the row's edges among the edges of all rows, and the same for pieces.
     pub(crate) row_edges: Indices,
     pub(crate) row_pieces: Indices,
-    /// The row's edges that are not taken out, and one more for the start.
+    /// The number of the row's edges that are not removed, plus one for the start.
     pub(crate) row_degrees: Indices,
     pub(crate) item_rows: Indices,
     pub(crate) item_ids: Indices,
-    /// Where an item of a row with several leaves what it found; `NONE` for the only item of its row.
+    /// Where an item of a row with several items writes its result; `NONE` for the only item of its row.
     pub(crate) item_slots: Indices,
-    /// Rows of several items, and the first of their slots (one more).
+    /// Rows with several items, and the first of their slots (one entry more).
     pub(crate) big_rows: Indices,
     pub(crate) big_slots: Indices,
     /// The items that have a slot.
     pub(crate) slot_items: Indices,
-    /// Where stretches of rows of one query start, and, behind all rows, one for each query (one more).
+    /// Where stretches of rows of one query start and, after all rows, one for each query (one entry more).
     pub(crate) runs: Indices,
     gone_nodes: Indices,
     gone_links: Indices,
-    /// On CUDA: where all lists are.
+    /// On CUDA: the addresses of all lists.
     pub(crate) descriptor: Option<Buffer<u32>>,
-    /// Where the backward pass leaves the derivative of every edge, if somebody wants it.
+    /// Where the backward pass stores the derivative of every edge, if requested.
     pub(crate) trace: Option<Arc<Trace>>,
 }
 
-/// How much each edge of each layer matters: the derivative of what a tape runs backward from, in a weight of one that
-/// every message has.
+/// How much each edge of each layer matters: the derivative of the output from which a tape runs backward, with
+/// respect to a weight of 1 on every message.
 #[derive(Default)]
 pub struct Trace(Mutex<Vec<(usize, Tensor)>>);
 
@@ -159,10 +159,10 @@ impl Trace {
 }
 
 impl Reach {
-    /// What the messages of `asks` reach in `layers` steps.
+    /// The rows that the messages of `asks` reach in `layers` steps.
     ///
     /// # Errors
-    /// If a query starts at no node of the mesh, or the device fails.
+    /// If a query does not start at a node of the mesh, or the device fails.
     pub fn new(mesh: &Mesh, asks: &[ReachQuery], layers: usize) -> Result<Reach> {
         expect_starts(mesh, asks)?;
         let edges = &*mesh.0;
@@ -175,7 +175,7 @@ impl Reach {
         Reach::of(mesh, asks, &searches, layers, false)
     }
 
-    /// The starts alone, of which some are to be gone on from: see [`Reach::grown`].
+    /// Only the starts, to be extended layer by layer: see [`Reach::grown`].
     ///
     /// # Errors
     /// As [`Reach::new`].
@@ -187,11 +187,12 @@ impl Reach {
         Ok(reach)
     }
 
-    /// The same with one layer more, reached from the rows of `passing` alone (one flag a row). Rows keep their
-    /// numbers.
+    /// The same with one more layer, reached only from the rows marked in `passing` (one flag per row). Rows keep
+    /// their numbers.
     ///
     /// # Errors
-    /// If there is not one flag a row, the reach was not begun by [`Reach::start`], or the device fails.
+    /// If the number of flags is not that of the rows, the reach was not created by [`Reach::start`], or the device
+    /// fails.
     pub fn grown(&self, passing: &[bool]) -> Result<Reach> {
         let (edges, layer) = (&*self.mesh.0, self.layers() + 1);
         let fits = passing.len() == self.rows(layer - 1) && self.searches.len() == self.queries();
@@ -236,18 +237,18 @@ impl Reach {
         self.extents.len() - 1
     }
 
-    /// How many rows have been reached after so many layers.
+    /// How many rows are reached after this many layers.
     pub fn rows(&self, layer: usize) -> usize {
         self.extents[layer].rows
     }
 
-    /// From now on the backward pass of a tape that propagates over these rows leaves the derivative of every edge.
+    /// From now on, the backward pass of a tape that propagates over these rows stores the derivative of every edge.
     pub fn trace(&mut self) -> Arc<Trace> {
         self.trace.get_or_insert_default().clone()
     }
 
-    /// Visits the edges along which messages of layer `layer + 1` go, for a reach of one query: the node they leave,
-    /// their kind, the node they come to, and their derivative. Edges that are taken out have none.
+    /// Visits the edges that carry messages of layer `layer + 1`, for a reach of one query: the node they leave,
+    /// their kind, the node they enter, and their derivative. Removed edges are skipped.
     pub fn each_edge(&self, layer: usize, derivatives: &[f32], mut visit: impl FnMut(u32, u32, u32, f32)) {
         let edges = &*self.mesh.0;
         let mut at = 0;
@@ -262,7 +263,7 @@ impl Reach {
         }
     }
 
-    /// How many edges end at the rows of this layer, those included along which nothing comes.
+    /// The number of edges of the rows up to this layer, including those that carry no message.
     pub fn edges(&self, layer: usize) -> usize {
         self.extents[layer].edges
     }
@@ -284,7 +285,7 @@ mod tests {
     use super::*;
     use crate::tensor::Device;
 
-    /// A chain 0 – 1 – 2 – 3 by kind 0, and node 4 alone.
+    /// A chain 0 – 1 – 2 – 3 by kind 0, and the isolated node 4.
     fn chain(device: &Device) -> Mesh {
         let (starts, links) = (vec![0, 1, 3, 5, 6, 6], vec![0, 0, 1, 0, 1, 1]);
         Mesh::new(device, 2, starts, links, vec![1, 2, 0, 3, 1, 2]).unwrap()
@@ -312,7 +313,8 @@ mod tests {
         assert_eq!(Reach::new(&mesh, &[all], 3).unwrap().rows(3), 2);
         assert!(Reach::new(&mesh, &[ReachQuery { start: 5, without: None }], 1).is_err());
         assert_eq!(Reach::new(&mesh, &[], 3).unwrap().rows(3), 0);
-        // Layer by layer, from all rows it is the same; from some, what only the others lead to is not reached.
+        // Grown layer by layer from all rows, it is the same; from some rows, nodes that only the others lead to are
+        // not reached.
         let mut grown = Reach::start(&mesh, &asks).unwrap();
         for _ in 0..2 {
             grown = grown.grown(&vec![true; grown.rows(grown.layers())]).unwrap();

@@ -9,7 +9,7 @@ pub(super) struct Reached {
     pub(super) steps: Vec<Extent>,
 }
 
-/// The search of one query: at which step each node was reached.
+/// The search of one query: the step at which each node was reached.
 #[derive(Clone)]
 pub(super) struct Search {
     step_of: Vec<u8>,
@@ -24,11 +24,11 @@ impl Search {
         Search { step_of, frontier: vec![ask.start] }
     }
 
-    /// Goes on from `passing` (or from all that was reached last) to the nodes that are reached at `step`.
+    /// Extends the search from `passing` (or from all nodes reached last) to the nodes reached at `step`.
     pub(super) fn go_on(&mut self, edges: &Edges, ask: &ReachQuery, step: usize, passing: Option<&[u32]>) {
         let outgoing =
             |nodes: &[u32]| nodes.iter().map(|&node| edges.edges_of(node as usize).len()).sum::<usize>();
-        // With most nodes reached it is less work to ask the others whether a neighbour is.
+        // If most nodes are reached, it is less work to check whether an unreached node has a reached neighbour.
         self.frontier = match passing {
             None if outgoing(&self.frontier) > edges.others.host.len() / 4 => {
                 self.look_back(edges, ask, step)
@@ -41,7 +41,7 @@ impl Search {
         };
     }
 
-    /// Visits the edges of nodes that were reached.
+    /// Visits the edges of reached nodes.
     fn look_ahead(&mut self, edges: &Edges, ask: &ReachQuery, step: usize, passing: &[u32]) -> Vec<u32> {
         let mut next = Vec::new();
         for &node in passing {
@@ -58,7 +58,7 @@ impl Search {
         next
     }
 
-    /// Visits the edges of nodes that were not, each until one leads to a node that was.
+    /// Visits the edges of unreached nodes, each until one leads to a reached node.
     fn look_back(&mut self, edges: &Edges, ask: &ReachQuery, step: usize) -> Vec<u32> {
         let mut next = Vec::new();
         for node in 0..edges.nodes {
@@ -79,7 +79,7 @@ impl Search {
         next
     }
 
-    /// The nodes by (step, node): one pass over all nodes counts the rows of each step, and one puts them in order.
+    /// The nodes by (step, node): one pass over all nodes counts the rows of each step, a second one orders them.
     pub(super) fn reached(&self, edges: &Edges, layers: usize) -> Reached {
         let mut steps = vec![Extent::default(); layers + 1];
         for (node, &step) in self.step_of.iter().enumerate() {

@@ -5,7 +5,7 @@ use crate::tensor::cpu::product::Matrix;
 use crate::tensor::cpu::{Cpu, product as host, simd};
 use crate::tensor::random::Dropout;
 
-/// One call's inputs on the host.
+/// The inputs of one call on the host.
 pub(super) struct Problem<'a> {
     pub(super) queries: &'a [f32],
     pub(super) table: &'a [f32],
@@ -17,7 +17,7 @@ pub(super) struct Problem<'a> {
     pub(super) train: bool,
 }
 
-/// Rows of the table that are taken at once.
+/// Rows of the table per block.
 const BLOCK: usize = 512;
 /// Runs of blocks, each with its own sum of the queries' gradient; a fixed number, so that the order of
 /// additions does not depend on threads.
@@ -79,7 +79,7 @@ impl Problem<'_> {
         (sums.iter().sum::<f64>() / (self.count * self.rows).max(1) as f64) as f32
     }
 
-    /// Scores of all queries with some rows of the table, to which dropout is applied.
+    /// The scores of all queries against some rows of the table, after dropout.
     fn score_block(&self, rows: std::ops::Range<usize>, scratch: &mut Scratch) {
         let table = &self.table[rows.start * self.width..rows.end * self.width];
         scratch.scores.resize(self.count * rows.len(), 0.0);
@@ -103,7 +103,7 @@ impl Problem<'_> {
         }
     }
 
-    /// The loss of a block of scores, which become their derivatives.
+    /// The loss of a block of scores; replaces the scores by their derivatives.
     fn binary_block(
         &self,
         rows: std::ops::Range<usize>,
@@ -126,7 +126,7 @@ impl Problem<'_> {
         sum - f64::from(1.0 - smoothing.taken) * labelled
     }
 
-    /// Takes a block's derivatives to its rows of the table and adds them to the queries' gradient.
+    /// Computes the gradient of the block's rows from its derivatives, and adds to the queries' gradient.
     fn block_derivatives(
         &self,
         rows: std::ops::Range<usize>,
@@ -217,7 +217,7 @@ struct Scratch {
     table: Vec<f32>,
 }
 
-/// `Σ log(1 + eˣ) − x y` for a label `y` that is the same everywhere; each `x` becomes `scale (σ(x) − y)`.
+/// `Σ log(1 + eˣ) − x y` for a label `y` that is the same everywhere; replaces each `x` by `scale (σ(x) − y)`.
 #[inline(always)]
 fn binary_derivatives(scores: &mut [f32], label: f32, scale: f32) -> f32 {
     const LANES: usize = 16;
@@ -243,7 +243,7 @@ fn binary_derivatives(scores: &mut [f32], label: f32, scale: f32) -> f32 {
     sums.iter().sum()
 }
 
-/// The loss of one query's scores, which become their derivatives.
+/// The loss of one query's scores; replaces the scores by their derivatives.
 #[inline(always)]
 fn softmax_derivatives(scores: &mut [f32], bias: Option<&[f32]>, labels: &[u32], scale: f32) -> f32 {
     if let Some(bias) = bias {
@@ -258,7 +258,7 @@ fn softmax_derivatives(scores: &mut [f32], bias: Option<&[f32]>, labels: &[u32],
     if labels.is_empty() { 0.0 } else { total - aim }
 }
 
-/// Labels as (query, row), by the block of the table they are in.
+/// Labels as (query, row), grouped by block of the table.
 fn labels_by_block(labels: &[u32], starts: &[u32], rows: usize) -> Vec<Vec<(u32, u32)>> {
     let mut blocks = vec![Vec::new(); rows.div_ceil(BLOCK)];
     for (query, bounds) in starts.windows(2).enumerate() {

@@ -9,7 +9,7 @@ use crate::tensor::memory::Buffer;
 use crate::tensor::op::product::{Side, product};
 use crate::tensor::random::Dropout;
 
-/// One call's inputs on a CUDA device, where the scores are one matrix, used for their derivatives too.
+/// The inputs of one call on a CUDA device. The scores are one matrix, which is reused for their derivatives.
 pub(super) struct DeviceProblem<'a> {
     pub(super) queries: &'a Buffer<f32>,
     pub(super) table: &'a Buffer<f32>,
@@ -38,7 +38,8 @@ impl DeviceProblem<'_> {
             Loss::Binary { smoothing } => {
                 let n = self.count * self.rows;
                 let (everywhere, scale) = (smoothing.floor / self.rows as f32, 1.0 / n.max(1) as f32);
-                // The labels' part of loss and derivative needs the scores as they were, so it comes first and is kept.
+                // The labels' part of loss and derivative needs the original scores, so it is computed first and
+                // kept.
                 let (chunks, total) = (self.rows.div_ceil(BINARY_COLUMNS).max(1), labels.rows.len());
                 let mut parts = device.zeros::<f32>(self.count * chunks + total)?;
                 let owners = labels.segments.owners()?;
@@ -94,7 +95,7 @@ impl DeviceProblem<'_> {
     }
 }
 
-/// Columns of the scores that a block of the kernel takes.
+/// Columns of scores per block of the kernel.
 const BINARY_COLUMNS: usize = 2048;
 
 pub(crate) const KERNELS: &str = r#"

@@ -21,7 +21,7 @@ use cuda::DeviceProblem;
 
 pub(crate) use cuda::KERNELS;
 
-/// The right answers of every query: a segment of rows of the table for each, without repetition.
+/// The right answers of every query: one segment of table rows per query, without repetition.
 #[derive(Clone, Debug)]
 pub struct Labels {
     /// The answers of all queries, one query after the other.
@@ -30,17 +30,17 @@ pub struct Labels {
     pub segments: Segments,
 }
 
-/// What the binary loss makes of labels: `y = (1 − taken)·label + floor / rows`.
+/// Label smoothing for the binary loss: `y = (1 − taken)·label + floor / rows`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Smoothing {
-    /// What is taken from every right answer.
+    /// The share taken from every right answer.
     pub taken: f32,
-    /// What all rows of the table share.
+    /// The total that is spread over all rows of the table.
     pub floor: f32,
 }
 
 impl Smoothing {
-    /// What is taken from the right answers is spread over all rows.
+    /// Spreads what is taken from the right answers over all rows.
     pub fn even(taken: f32) -> Self {
         Self { taken, floor: taken }
     }
@@ -68,7 +68,7 @@ struct Derivatives {
 }
 
 impl Tape<'_> {
-    /// Binary cross-entropy of every query with every row of `table`, as a mean over all of them.
+    /// Binary cross-entropy of every query with every row of `table`, averaged over all pairs.
     pub fn binary_loss_against_all(
         &mut self,
         queries: Var,
@@ -87,8 +87,8 @@ impl Tape<'_> {
         )
     }
 
-    /// Cross-entropy of the softmax over all rows of `table`, as a mean over the queries; a query with several
-    /// labels counts their mean, one without labels counts nothing for them.
+    /// Cross-entropy of the softmax over all rows of `table`, averaged over the queries. A query with several labels
+    /// uses their mean; one without labels has no label term.
     pub fn softmax_loss_against_all(
         &mut self,
         queries: Var,

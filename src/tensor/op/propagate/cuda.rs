@@ -1,4 +1,4 @@
-//! The aggregation on CUDA: a warp for each item of the mesh and 32 columns, a lane for each column.
+//! The aggregation on CUDA: one warp per item of the mesh and group of 32 columns, one lane per column.
 
 use super::{Derivatives, Masks, Sizes};
 use crate::tensor::cuda::Cuda;
@@ -7,14 +7,15 @@ use crate::tensor::error::Result;
 use crate::tensor::memory::Buffer;
 use crate::tensor::reach::Reach;
 
-/// What the backward pass is given.
+/// The inputs of the backward pass.
 pub(super) struct Given<'a> {
     pub(super) gradient: Buffer<f32>,
     pub(super) output: &'a Buffer<f32>,
     pub(super) masks: &'a Masks,
 }
 
-// `blockIdx.y` is the group of columns of all kernels here. Lanes load the edges, then all lanes visit them one by one.
+// In all kernels here `blockIdx.y` is the group of columns. Lanes load edges in parallel; then all lanes visit them
+// one by one.
 pub(crate) const KERNELS: &str = r#"
 #define ZERO_AT 0xfffffffeu
 #define START_AT 0xffffffffu
@@ -341,7 +342,7 @@ extern "C" __global__ void propagate_kinds(const Net* nets, u32 width, const flo
 }
 "#;
 
-/// Blocks of a kernel with a warp for each task and group of columns.
+/// The grid of a kernel with one warp per task and group of columns.
 pub(super) fn grid(tasks: usize, sizes: Sizes) -> (usize, usize) {
     ((tasks * 32).div_ceil(BLOCK), sizes.words)
 }

@@ -1,6 +1,6 @@
 //! How much of each message passes: `σ(Σ v relu(of_state[s] + of_kind[k] + of_query[q]))` for every row, kind and query.
 //!
-//! Messages of one row by one kind are equal and have one gate, so there is a gate for every piece of the mesh.
+//! All messages of one row along one kind are equal and share one gate, so there is one gate per piece of the mesh.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::tensor::reach::{Extent, Reach};
 use crate::tensor::tape::{Flow, Operation, Tape, Var};
 use crate::tensor::value::Tensor;
 
-/// The most numbers that a gate is made of.
+/// The maximum hidden width of a gate.
 const WIDEST: usize = 8;
 
-// A warp for each row, a lane for each of its pieces.
+// One warp per row, one lane per piece.
 pub(crate) const KERNELS: &str = r#"
 extern "C" __global__ void gate(const Net* nets, const float* of_state, const float* of_kind, const float* of_query, const float* weights,
                                 u32 rows, u32 width, float* out) {
@@ -98,8 +98,9 @@ struct Gate {
 }
 
 impl Tape<'_> {
-    /// A gate for every piece of the rows of the layer before `layer`, a column. `of_state` has those rows, `of_kind` the
-    /// kinds, `of_query` the queries, all of up to eight columns, and `weights` is one row as wide.
+    /// A gate for every piece of the rows of the layer before `layer`, as a column. `of_state` has those rows,
+    /// `of_kind` the kinds, `of_query` the queries, all with up to eight columns, and `weights` is one row of the
+    /// same width.
     pub fn gate(
         &mut self,
         of_state: Var,
@@ -147,7 +148,7 @@ impl Tape<'_> {
     }
 }
 
-/// Visits the pieces of all rows: the piece, its row, its kind, what comes before the ReLU, and the weights.
+/// Visits the pieces of all rows: the piece, its row, its kind, the values before the ReLU, and the weights.
 fn each_piece(
     reach: &Reach,
     before: Extent,
@@ -174,7 +175,7 @@ fn each_piece(
     }
 }
 
-/// The derivatives of the inputs; those of the weights one row for each row.
+/// The derivatives of the inputs; those of the weights as one row per row of the layer.
 struct Derivatives {
     state: Buffer<f32>,
     kinds: Buffer<f32>,

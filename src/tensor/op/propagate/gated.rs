@@ -1,7 +1,8 @@
-//! The gated sum of messages: `Σ gate · state[s] ⊙ weights[k]` over a row's edges, and the start where a query starts.
+//! The gated sum of messages: `Σ gate · state[s] ⊙ weights[k]` over a row's edges, plus the start where a query
+//! starts.
 //!
-//! Cheaper than the four aggregates beside it: one sum forward, one row an edge backward, no masks. Gates are those of
-//! [`Tape::gate`], one for each piece.
+//! Cheaper than the four aggregates of `propagate`: one sum forward, one row per edge backward, no masks. The gates
+//! are those of [`Tape::gate`], one per piece.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
@@ -114,8 +115,8 @@ struct Gated {
 }
 
 impl Tape<'_> {
-    /// The messages of layer `layer` (from 1) of `reach`, each times its gate, added up: `[rows, width]`. The other
-    /// arguments are those of [`Tape::propagate`].
+    /// The messages of layer `layer` (from 1) of `reach`, each multiplied by its gate, summed: `[rows, width]`. The
+    /// other arguments are those of [`Tape::propagate`].
     pub fn gated_sum(
         &mut self,
         state: Var,
@@ -162,7 +163,7 @@ fn combine(cpu: &Cpu, reach: &Reach, bigs: usize, width: usize, parts: &[f32], o
     let (rows, slots) = (reach.big_rows.buffer().host(), reach.big_slots.buffer().host());
     cpu.each(bigs, |big| {
         let row = rows[big] as usize;
-        // SAFETY: one task for each row, and no row twice.
+        // SAFETY: there is one task per row, and no row occurs twice.
         let out = unsafe { out.part(row * width..(row + 1) * width) };
         out.fill(0.0);
         for slot in slots[big] as usize..slots[big + 1] as usize {
@@ -181,7 +182,7 @@ fn forward(cpu: &Cpu, view: &View, gates: &[f32], out: &mut Buffer<f32>) {
             || {
                 for at in task * ITEMS..((task + 1) * ITEMS).min(after.items) {
                     let item = view.item(at);
-                    // SAFETY: a row without a slot, and a slot, belong to one item.
+                    // SAFETY: a row without a slot belongs to one item, and so does a slot.
                     let sum = match item.slot {
                         NONE => unsafe { out.part(item.row * width..(item.row + 1) * width) },
                         slot => unsafe { slots.part(slot as usize * width..(slot as usize + 1) * width) },
@@ -234,7 +235,7 @@ fn forward_on_cuda(
     cuda.blocks("propagate_big_back", grid(after.bigs, sizes), BLOCK, arguments)
 }
 
-/// The derivatives of state and gates; gives the sums of the messages' derivatives, piece by piece.
+/// The derivatives of state and gates. Returns the sums of the messages' derivatives per piece.
 fn backward(
     cpu: &Cpu,
     view: &View,
@@ -254,7 +255,7 @@ fn backward(
             || {
                 for at in task * ITEMS..((task + 1) * ITEMS).min(before.items) {
                     let item = view.item(at);
-                    // SAFETY, of all parts: a row without a slot, a slot, and a piece belong to one item.
+                    // SAFETY, for all parts: a row without a slot, a slot, and a piece each belong to one item.
                     let total = match item.slot {
                         NONE => unsafe { of_state.part(item.row * width..(item.row + 1) * width) },
                         slot => unsafe { slots.part(slot as usize * width..(slot as usize + 1) * width) },
@@ -361,7 +362,7 @@ impl Operation for Gated {
                 cpu.floats().give(sums);
             }
             Backend::Cuda(cuda) => {
-                // The rows begin with the queries' starts.
+                // The first rows are the starts of the queries.
                 let bytes = self.reach.queries() * width * size_of::<f32>();
                 cuda.copy(derivatives.start.pointer(), gradient.pointer(), bytes)?;
                 let given = (gates.buffer(), &gradient);

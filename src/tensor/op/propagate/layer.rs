@@ -1,7 +1,8 @@
 //! A whole layer: messages, aggregates and new states.
 //!
-//! Without a gradient the CPU takes some rows at a time from their messages to their new states, so that aggregates never
-//! leave the cache and there is no memory for all of them. Otherwise a layer is [`Tape::propagate`] and [`Tape::update`].
+//! Without a gradient the CPU takes a block of rows at a time from their messages to their new states, so that
+//! aggregates stay in the cache and are never all in memory. Otherwise a layer is [`Tape::propagate`] and
+//! [`Tape::update`].
 
 use std::sync::Arc;
 
@@ -13,10 +14,10 @@ use crate::tensor::reach::Reach;
 use crate::tensor::tape::{Tape, Var};
 use crate::tensor::value::Tensor;
 
-/// What messages are made of.
+/// The inputs of the messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Messages {
-    /// What every row of the layer before passes on, `[rows, width]`.
+    /// What every row of the previous layer passes on, `[rows, width]`.
     pub passed: Var,
     /// The weights of the kinds, as for [`Tape::propagate`].
     pub weights: Var,
@@ -25,7 +26,8 @@ pub struct Messages {
 }
 
 impl Tape<'_> {
-    /// The states after layer `layer` (from 1) of `reach`, from those before it and the messages that go along its edges.
+    /// The states after layer `layer` (from 1) of `reach`, from the states before it and the messages along its
+    /// edges.
     pub fn propagate_layer(
         &mut self,
         state: Var,

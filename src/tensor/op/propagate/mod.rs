@@ -1,14 +1,15 @@
 //! Messages along the edges, aggregated at every node they reach (principal neighbourhood aggregation).
 //!
-//! A message from row `s` along an edge of kind `k` is `state[s] ⊙ weights[k]`, where the weights may belong to the query.
-//! A row aggregates the messages of its edges and one more: the query's start vector where the query starts, zero
+//! A message from row `s` along an edge of kind `k` is `state[s] ⊙ weights[k]`; the weights may differ by query. A
+//! row aggregates the messages of its edges and one more: the query's start vector where the query starts, zero
 //! elsewhere (`start`). Nodes that are not reached send zeros, so nothing has to be computed for them. The output is
-//! `[mean | max | min | standard deviation]`, the mean over all edges and the start.
+//! `[mean | max | min | standard deviation]`; the mean is over all edges and the start.
 //!
-//! Backward, the derivative of a message `x` at row `t` is `a[t] + b[t] x`, plus those of maximum and minimum where it is
-//! the one. Which edge that is was noted in the forward pass as two bits an edge and column. All messages of a row by
-//! one kind are equal, so their derivatives are added up first, piece by piece (`mesh`); the sum goes to the state, and by
-//! kind to the weights. Every sum has one order, given by the mesh: no atomic additions.
+//! In the backward pass, the derivative of a message `x` at row `t` is `a[t] + b[t] x`, plus those of maximum and
+//! minimum if `x` attains them. The forward pass records which edge does, with two bits per edge and column. All
+//! messages of a row along one kind are equal, so their derivatives are summed first, piece by piece (`mesh`); the
+//! sum goes to the state and, by kind, to the weights. Every sum has a fixed order, given by the mesh: there are no
+//! atomic additions.
 
 mod cpu;
 mod cuda;
@@ -29,30 +30,30 @@ use crate::tensor::value::Tensor;
 
 pub(crate) use cuda::KERNELS;
 
-/// The least variance of messages, below which the standard deviation has no derivative.
+/// The minimum variance of messages; below it the standard deviation has no derivative.
 const LEAST_VARIANCE: f32 = 1e-6;
-/// A standard deviation above this did not come from the least variance.
+/// A standard deviation above this does not come from the minimum variance.
 const FREE_DEVIATION: f32 = 1.0005e-3;
-/// Columns that are done at once; a word of a mask has a bit for each.
+/// Columns processed at once; a word of a mask has one bit for each.
 const LANES: usize = 32;
 
 /// The sizes of one aggregation.
 #[derive(Clone, Copy)]
 struct Sizes {
-    /// From 1.
+    /// The layer, from 1.
     layer: usize,
-    /// What the layer before had reached, and what this one has.
+    /// The extents of the previous layer and of this one.
     before: Extent,
     after: Extent,
     width: usize,
-    /// Groups of columns.
+    /// The number of groups of columns.
     words: usize,
-    /// From the weights of one query to those of the next; 0 if all queries have the same.
+    /// The offset between the weights of consecutive queries; 0 if all queries share them.
     weight_step: usize,
 }
 
-/// What the forward pass leaves for the backward pass: for every edge, group of columns and maximum or minimum the
-/// columns that the edge's message decided; and the same for the start of every query.
+/// What the forward pass stores for the backward pass: for every edge, group of columns, and maximum or minimum, the
+/// columns in which the edge's message attains it; and the same for the start of every query.
 struct Masks {
     edges: Buffer<u32>,
     starts: Buffer<u32>,
@@ -73,14 +74,14 @@ struct Derivatives {
     state: Buffer<f32>,
     weights: Buffer<f32>,
     start: Buffer<f32>,
-    /// Those of a weight of one that every message has; only where they are traced.
+    /// The derivatives with respect to a weight of 1 on every message; only if they are traced.
     edges: Option<Buffer<f32>>,
 }
 
 impl Tape<'_> {
-    /// The messages of layer `layer` (from 1) of `reach`, aggregated: from the state of the rows of the layer before,
-    /// `[rows, width]`, to `[rows, 4 width]`. `weights` has a row for each kind, or one row a query with the weights of
-    /// all kinds one after the other; `start` has a row for each query.
+    /// Aggregates the messages of layer `layer` (from 1) of `reach`: from the state of the rows of the previous
+    /// layer, `[rows, width]`, to `[rows, 4 width]`. `weights` has one row per kind, or one row per query with the
+    /// weights of all kinds in order; `start` has one row per query.
     pub fn propagate(
         &mut self,
         state: Var,
@@ -113,7 +114,7 @@ impl Tape<'_> {
 }
 
 impl Tape<'_> {
-    /// The sizes of an aggregation of layer `layer`, once all shapes are seen to fit.
+    /// The sizes of an aggregation of layer `layer`, after checking that all shapes match.
     fn message_sizes(
         &self,
         name: &'static str,
@@ -130,7 +131,7 @@ impl Tape<'_> {
         let shape = self.input(name, start)?.shape();
         expect_shape(shape == [queries, width], name, "start and queries", &shape, &[queries, width])?;
         let shape = self.input(name, weights)?.shape();
-        // With one query for each kind and a width of one both would fit; the weights of all come first.
+        // With as many queries as kinds and a width of 1, both shapes would fit; shared weights take precedence.
         let own = shape != [kinds, width];
         let fits = !own || shape == [queries, kinds * width];
         expect_shape(fits, name, "weights and kinds", &shape, &[kinds, width])?;

@@ -48,7 +48,7 @@ impl Plain {
         })
     }
 
-    /// The nodes within so many steps.
+    /// The nodes within `steps` steps.
     fn reached(&self, ask: &ReachQuery, steps: usize) -> Vec<bool> {
         let mut reached = vec![false; self.nodes];
         reached[ask.start as usize] = true;
@@ -148,7 +148,7 @@ impl Problem {
         Ok((output, [a.0, b.0, c.0], [a.1, b.1, c.1]))
     }
 
-    /// The same output by the naive way, from inputs in double precision; rows in the order of `reach`.
+    /// The same output computed naively, from inputs in double precision; rows in the order of `reach`.
     fn naive(&self, rows: &[(usize, usize)], before: usize, inputs: &[Vec<f64>; 3]) -> Vec<f64> {
         let (width, kinds) = (self.width, self.plain.kinds);
         let mut by_query = Vec::new();
@@ -209,7 +209,7 @@ impl Problem {
                     loss(&inputs)
                 };
                 let (up, down) = ((moved(1e-6) - here) / 1e-6, (here - moved(-1e-6)) / 1e-6);
-                // At a bend (two equal messages, a deviation at its least) there is no one derivative.
+                // At a kink (two equal messages, a deviation at its minimum) the derivative is not unique.
                 if (up - down).abs() > 1e-3 * (1.0 + up.abs()) {
                     bent += 1;
                     continue;
@@ -299,7 +299,7 @@ fn one_kind_isolated_nodes_and_loops_are_no_exception() {
         let own_loop = ReachQuery { start: 1, without: Some(Without { node: 1, kind: Some(0) }) };
         let asks = vec![ask(0), ask(5), own_loop];
         Problem { plain, asks, layer: 2, width: 4, shared: true }.check(&device);
-        // No edges at all: only the starts are there, and hear nothing but themselves.
+        // No edges at all: only the starts are reached, and they receive no messages but their own start.
         let empty = Problem {
             plain: Plain::new(3, 2, []),
             asks: vec![ask(2), ask(2)],

@@ -1,15 +1,15 @@
-//! The update on the CPU: rows on all threads, or some rows on one.
+//! The update on the CPU: all rows on all threads, or some rows on one thread.
 
 use super::{Derivatives, EPSILON, LEAST_FACTOR, ROWS, Sizes};
 use crate::tensor::cpu::product::{self as host, Matrix};
 use crate::tensor::cpu::{Cpu, simd};
 
-/// What a degree multiplies the second part of the aggregates by, and divides the third by.
+/// The degree factor, by which the second part of the aggregates is multiplied and the third divided.
 fn factor_of(degree: u32, mean_log: f32) -> f32 {
     ((degree as f32).ln() / mean_log).max(LEAST_FACTOR)
 }
 
-/// The mean and the inverse deviation of a row.
+/// The mean and the inverse standard deviation of a row.
 #[inline(always)]
 fn moments(row: &[f32]) -> (f32, f32) {
     let mean = simd::sum(row) / row.len() as f32;
@@ -36,8 +36,8 @@ pub(super) fn forward(
     });
 }
 
-/// The rows from `first` on, as many as there are outputs. `sums` has the products of the old states and becomes the sums
-/// before normalisation; `mixed` begins with the first row.
+/// Updates the rows from `first` on, as many as `out` holds. `sums` contains the products of the old states and
+/// becomes the sums before normalisation; `mixed` begins with the row `first`.
 #[inline(always)]
 fn rows_from(
     first: usize,
@@ -80,7 +80,8 @@ fn rows_from(
     }
 }
 
-/// The update of some rows at a time on the CPU, without a gradient: for a layer whose aggregates are never all there.
+/// The update of a block of rows on the CPU, without a gradient: for a layer whose aggregates are never all in
+/// memory.
 pub(crate) struct RowUpdate<'a> {
     pub(super) sizes: Sizes,
     /// The state, `W₀`, `[W₁ | W₂ | W₃]`, and rows of bias, scale and shift.

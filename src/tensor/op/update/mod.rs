@@ -1,8 +1,10 @@
-//! The new state of every row from its aggregates: two linear maps, layer normalisation, ReLU, dropout and the old state.
+//! The new state of every row from its aggregates: two linear maps, layer normalisation, ReLU, dropout and a
+//! residual.
 //!
-//! `out = dropout(relu(norm(W₀ state + (W₁ + s W₂ + W₃ / s) aggregates + bias))) + state`, where `s` is the logarithm of
-//! the row's degree over its mean. The aggregates are multiplied once, by `[W₁ | W₂ | W₃]`, and the three parts combined,
-//! so no concatenation is made. Rows that this layer reached for the first time have an old state of zero.
+//! `out = dropout(relu(norm(W₀ state + (W₁ + s W₂ + W₃ / s) aggregates + bias))) + state`, where `s` is the logarithm
+//! of the row's degree divided by its mean over all nodes. The aggregates are multiplied once, by `[W₁ | W₂ | W₃]`,
+//! and the three parts combined, so nothing is concatenated. Rows that this layer reaches for the first time have an
+//! old state of zero.
 
 mod cpu;
 
@@ -22,13 +24,13 @@ use crate::tensor::value::Tensor;
 
 pub(crate) use cpu::RowUpdate;
 
-/// What is added to a variance before its root is taken.
+/// Added to a variance before the square root.
 const EPSILON: f32 = 1e-5;
-/// The least factor that a degree gives.
+/// The minimum of the degree factor.
 const LEAST_FACTOR: f32 = 1e-2;
 /// The widest state: a lane of the kernels holds eight columns.
 const WIDEST: usize = 256;
-/// Rows that the CPU takes at once.
+/// Rows that the CPU processes at a time.
 const ROWS: usize = 128;
 /// Blocks of the backward kernel; a fixed number, so that sums have one order.
 const BLOCKS: usize = 264;
@@ -137,7 +139,8 @@ extern "C" __global__ void update_back(const float* sum, const float* gradient, 
 "#;
 
 /// The weights of an update: `own` `[width, width]` for the old state, `mixed` for the aggregates (as many columns as
-/// the state, or three times as many if degrees count), and rows of bias and of normalisation's scale and shift.
+/// the state, or three times as many if degrees are used), and rows for the bias and for the scale and shift of the
+/// normalisation.
 #[derive(Clone, Copy, Debug)]
 pub struct UpdateWeights {
     /// `W₀`.
@@ -146,19 +149,19 @@ pub struct UpdateWeights {
     pub mixed: Var,
     /// Added before normalisation.
     pub bias: Var,
-    /// What normalised values are multiplied by.
+    /// The factor on normalised values.
     pub scale: Var,
-    /// What is added to them.
+    /// Added to the scaled values.
     pub shift: Var,
 }
 
-/// What both devices need to know.
+/// The sizes and constants that both devices need.
 #[derive(Clone, Copy)]
 struct Sizes {
     before: usize,
     rows: usize,
     width: usize,
-    /// Parts of the mixed aggregates: 1 or 3.
+    /// The number of parts of the mixed aggregates: 1 or 3.
     parts: usize,
     mean_log: f32,
     dropout: Dropout,
@@ -176,7 +179,8 @@ struct Update {
 }
 
 impl Tape<'_> {
-    /// The state of the rows of layer `layer` of `reach`, from that of the layer before and the rows' aggregates.
+    /// The state of the rows of layer `layer` of `reach`, from the state of the previous layer and the rows'
+    /// aggregates.
     pub fn update(
         &mut self,
         state: Var,
@@ -231,7 +235,7 @@ impl Tape<'_> {
 }
 
 impl Tape<'_> {
-    /// What [`RowUpdate`] needs for aggregates of `depth` columns, with all inputs on the CPU.
+    /// A [`RowUpdate`] for aggregates of `depth` columns, with all inputs on the CPU.
     pub(crate) fn row_update<'a>(
         &'a self,
         state: Var,
@@ -246,7 +250,7 @@ impl Tape<'_> {
         Ok(RowUpdate { sizes, values, degrees: reach.row_degrees.buffer().host() })
     }
 
-    /// The sizes of an update from aggregates of this shape, once all shapes are seen to fit.
+    /// The sizes of an update from aggregates of this shape, after checking that all shapes match.
     fn update_sizes(
         &self,
         state: Var,
@@ -277,7 +281,7 @@ impl Tape<'_> {
     }
 }
 
-/// The gradients of the sum, of the mixed aggregates, and, one row for each part of the work, of scale, shift and bias.
+/// The gradients of the sum and of the mixed aggregates, and, one row per part of the work, of scale, shift and bias.
 struct Derivatives {
     sum: Buffer<f32>,
     mixed: Buffer<f32>,
@@ -371,7 +375,7 @@ impl Operation for Update {
     }
 }
 
-/// Adds the first `count` elements of `part`, or puts them in place of what is there.
+/// Adds the first `count` elements of `part`, or overwrites the target if it is fresh.
 fn add_first(target: &mut Buffer<f32>, part: &Buffer<f32>, count: usize, fresh: bool) -> Result<()> {
     let device = target.device().clone();
     match device.backend() {

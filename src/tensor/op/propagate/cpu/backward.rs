@@ -56,7 +56,8 @@ pub(in super::super) fn backward(
     cpu.floats().give(sums);
 }
 
-/// Turns the derivatives of mean and deviation into the two factors `a` and `b` of a message's derivative, in their places.
+/// Replaces, in place, the derivatives of mean and deviation by the two factors `a` and `b` of a message's
+/// derivative.
 fn message_derivatives(gradient: &mut [f32], output: &[f32], degree: u32, width: usize) {
     let share = 1.0 / degree as f32;
     for column in 0..width {
@@ -68,7 +69,7 @@ fn message_derivatives(gradient: &mut [f32], output: &[f32], degree: u32, width:
     }
 }
 
-/// The derivative of a weight of one that the message of each edge has.
+/// The derivative with respect to a weight of 1 on the message of each edge.
 fn trace(view: &View, gradient: &[f32], masks: &[u32], derivatives: &mut [f32]) {
     let Sizes { width, words, before, after, .. } = view.sizes;
     for item in (0..before.items).map(|at| view.item(at)) {
@@ -96,7 +97,7 @@ fn trace(view: &View, gradient: &[f32], masks: &[u32], derivatives: &mut [f32]) 
     }
 }
 
-/// The derivatives of the state; gives the sums of the messages' derivatives, piece by piece.
+/// The derivatives of the state. Returns the sums of the messages' derivatives per piece.
 fn to_states(
     cpu: &Cpu,
     view: &View,
@@ -127,7 +128,7 @@ fn to_states(
     sums
 }
 
-/// Where derivatives go: those of rows, of pieces, and of the items of rows that have several.
+/// Where derivatives are written: those of rows, of pieces, and of the items of rows that have several.
 #[derive(Clone, Copy)]
 struct Output<'a> {
     states: &'a Disjoint<'a, f32>,
@@ -135,7 +136,7 @@ struct Output<'a> {
     slots: &'a Disjoint<'a, f32>,
 }
 
-/// Some items, one after the other.
+/// A range of items, processed in order.
 struct Items<'a> {
     view: &'a View<'a>,
     gradient: &'a [f32],
@@ -155,7 +156,8 @@ impl WithSimd for Items<'_> {
             let item = view.item(at);
             let first_piece = view.edges.piece_starts.host[item.node];
             let range = view.edges.item_pieces.host[item.id]..view.edges.item_pieces.host[item.id + 1];
-            // SAFETY, of all parts: pieces and slots belong to one item, and a row without a slot to one item too.
+            // SAFETY, for all parts: pieces and slots belong to one item, and a row without a slot belongs to one
+            // item too.
             let out = match item.slot {
                 NONE => unsafe { self.output.states.part(item.row * width..(item.row + 1) * width) },
                 slot => unsafe { self.output.slots.part(slot as usize * width..(slot as usize + 1) * width) },
@@ -172,7 +174,7 @@ impl WithSimd for Items<'_> {
     }
 }
 
-/// A message that goes out: the row that receives it, and the place of the edge's masks there.
+/// An outgoing message: the row that receives it, and the index of the edge's masks there.
 #[derive(Clone, Copy)]
 struct Receiver {
     row: u32,
@@ -180,7 +182,7 @@ struct Receiver {
 }
 
 impl View<'_> {
-    /// Lists the messages that an item sends by a piece.
+    /// Lists the messages that an item sends along a piece.
     #[inline(always)]
     fn receivers(&self, item: &Item, piece: usize, list: &mut Vec<Receiver>) {
         list.clear();
@@ -198,7 +200,7 @@ impl View<'_> {
 }
 
 impl Items<'_> {
-    /// The derivatives of the messages of a piece: their sum, and added to `out` the sum times the piece's weight.
+    /// Sums the derivatives of the messages of a piece, and adds the sum times the piece's weight to `out`.
     #[inline(always)]
     fn send<S: Simd>(
         &self,

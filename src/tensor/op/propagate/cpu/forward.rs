@@ -1,4 +1,4 @@
-//! The forward pass: items on all threads.
+//! The forward pass: items are distributed over all threads.
 #![allow(unsafe_code)]
 
 use pulp::{Simd, WithSimd};
@@ -12,17 +12,17 @@ use crate::tensor::memory::Buffer;
 use crate::tensor::op::update::RowUpdate;
 use crate::tensor::reach::{NONE, Reach};
 
-/// Rows that a layer without a gradient takes at once: their aggregates stay in the cache.
+/// Rows that a layer without a gradient processes at a time: their aggregates stay in the cache.
 const ROWS: usize = 256;
 
-/// Where the forward pass writes; parts are disjoint, as said where they are taken.
+/// Where the forward pass writes; the parts are disjoint, as argued where they are taken.
 struct Output<'a> {
     aggregates: Disjoint<'a, f32>,
     slots: Disjoint<'a, Found>,
     marks: Option<(Disjoint<'a, u32>, Disjoint<'a, u32>)>,
 }
 
-/// Some items, one after the other.
+/// A range of items, processed in order.
 struct Items<'a> {
     view: &'a View<'a>,
     output: &'a Output<'a>,
@@ -55,7 +55,7 @@ pub(in super::super) fn forward(
         for word in 0..words {
             let mut all = Found::neutral();
             for slot in big_slots[big] as usize..big_slots[big + 1] as usize {
-                // SAFETY: all items have left what they found, and one task reads those of a row.
+                // SAFETY: all items have written their results, and one task reads those of a row.
                 all.combine(&unsafe { output.slots.part(slot * words + word..slot * words + word + 1) }[0]);
             }
             output.finish(&view, big_rows[big] as usize, &all, word);
@@ -63,7 +63,7 @@ pub(in super::super) fn forward(
     });
 }
 
-/// A layer without a gradient: some rows at a time, from their messages to their new states.
+/// A layer without a gradient: a block of rows at a time, from messages to new states.
 pub(in super::super) fn layer(
     cpu: &Cpu,
     reach: &Reach,
@@ -89,7 +89,7 @@ pub(in super::super) fn layer(
     });
 }
 
-/// Some rows, one after the other; `parts` are what the items of rows with several have found.
+/// A range of rows, processed in order; `parts` are the results of the items of rows with several.
 struct Rows<'a> {
     view: &'a View<'a>,
     parts: &'a [Found],
@@ -131,12 +131,12 @@ impl WithSimd for Rows<'_> {
 }
 
 impl Output<'_> {
-    /// Writes what a row has found in a group of columns.
+    /// Writes the result of a row in one group of columns.
     #[inline(always)]
     fn finish(&self, view: &View, row: usize, found: &Found, word: usize) {
         let Sizes { width, words, .. } = view.sizes;
         let len = LANES.min(width - word * LANES);
-        // SAFETY, of all parts: only one item, or one task for a row of several items, finishes a row.
+        // SAFETY, for all parts: only one item, or one task for a row of several items, finishes a row.
         let out = unsafe { self.aggregates.part(row * 4 * width..(row + 1) * 4 * width) };
         found.finish(view.row_degrees[row], out, width, (word * LANES, len));
         let Some((edges, starts)) = &self.marks else { return };
@@ -155,7 +155,7 @@ impl Output<'_> {
         if let Some((edges, _)) = &self.marks {
             let first = view.row_edges[item.row] as usize + item.range.start - item.first;
             let step = view.sizes.words * 2;
-            // SAFETY: an item has its own edges.
+            // SAFETY: the edges of items are disjoint.
             unsafe { edges.part(first * step..(first + item.range.len()) * step) }.fill(0);
         }
     }

@@ -1,7 +1,7 @@
-//! What an item finds in 32 columns: sums, extremes, and which edge decided them.
+//! The result of an item in 32 columns: sums, extremes, and which edges attain them.
 //!
-//! The messages that come to an item are listed once ([`View::senders`]); then every pair of vectors goes along the list
-//! with its sums in registers.
+//! The incoming messages of an item are listed once ([`View::senders`]); then every pair of vectors is run along the
+//! list with its sums in registers.
 
 use pulp::Simd;
 
@@ -9,11 +9,11 @@ use super::super::{LANES, LEAST_VARIANCE};
 use super::{Item, View};
 use crate::tensor::reach::NONE;
 
-/// The place of a maximum that no edge decided: a zero, or the query's start.
+/// The position of an extreme that no edge attains: a zero, or the query's start.
 const ZERO: u32 = NONE - 1;
 const START: u32 = NONE;
 
-/// A message that comes in: the row that sends it, its kind, and the edge's place among those of the receiving node.
+/// An incoming message: the row that sends it, its kind, and the index of the edge among those of the receiving node.
 #[derive(Clone, Copy)]
 pub(super) struct Sender {
     row: u32,
@@ -21,7 +21,7 @@ pub(super) struct Sender {
     at: u32,
 }
 
-/// What an item has found in some columns.
+/// The result of an item in some columns.
 #[derive(Clone, Copy)]
 pub(super) struct Found {
     sum: [f32; LANES],
@@ -33,7 +33,7 @@ pub(super) struct Found {
 }
 
 impl View<'_> {
-    /// Lists the messages that come to an item, and says whether some edge brings none.
+    /// Lists the incoming messages of an item. Returns whether some edge comes from a node that is not reached.
     #[inline(always)]
     pub(super) fn senders(&self, item: &Item, list: &mut Vec<Sender>) -> bool {
         list.clear();
@@ -56,7 +56,7 @@ impl View<'_> {
         idle
     }
 
-    /// Aggregates the messages of an item in the columns from `column` on, of which there are `len`.
+    /// Aggregates the messages of an item in `len` columns from `column` on.
     #[inline(always)]
     pub(super) fn gather<S: Simd, const MARKS: bool>(
         &self,
@@ -92,7 +92,7 @@ impl View<'_> {
             let weight = &weights[sender.kind as usize * width + column..][..len];
             (lane..len).for_each(|lane| found.take(lane, state[lane] * weight[lane], sender.at));
         }
-        // Where the query starts, zeros from nodes that are not reached count beside the start.
+        // Where the query starts, the zeros from unreached nodes count in addition to the start.
         if starts_here && idle {
             found.combine(&Found { most: [0.0; LANES], least: [0.0; LANES], ..Found::neutral() });
         }
@@ -168,7 +168,7 @@ impl Found {
         }
     }
 
-    /// One message more, in one lane.
+    /// Adds one message in one lane.
     #[inline(always)]
     fn take(&mut self, lane: usize, x: f32, at: u32) {
         self.sum[lane] += x;
@@ -181,7 +181,7 @@ impl Found {
         }
     }
 
-    /// What a later item of the same row has found.
+    /// Combines with the result of a later item of the same row.
     pub(super) fn combine(&mut self, later: &Found) {
         for lane in 0..LANES {
             self.sum[lane] += later.sum[lane];
@@ -195,7 +195,7 @@ impl Found {
         }
     }
 
-    /// Writes the aggregates of a row with so many messages.
+    /// Writes the aggregates of a row with `degree` messages.
     #[inline(always)]
     pub(super) fn finish(&self, degree: u32, out: &mut [f32], width: usize, (column, len): (usize, usize)) {
         let share = 1.0 / degree as f32;
@@ -212,7 +212,7 @@ impl Found {
         }
     }
 
-    /// Notes which edges of a row decided its maximum and minimum; `edges` are the row's masks.
+    /// Records which edges of a row attain its maximum and minimum; `edges` are the row's masks.
     pub(super) fn mark(
         &self,
         edges: &mut [u32],

@@ -14,10 +14,10 @@ use crate::tensor::memory::Buffer;
 use crate::tensor::mesh::Edges;
 use crate::tensor::reach::{NONE, Reach};
 
-/// Items that a thread takes at once.
+/// Items that a thread takes at a time.
 pub(super) const ITEMS: usize = 32;
 
-/// What the backward pass is given.
+/// The inputs of the backward pass.
 pub(super) struct Given<'a> {
     pub(super) gradient: Buffer<f32>,
     pub(super) output: &'a Buffer<f32>,
@@ -98,20 +98,20 @@ impl<'a> View<'a> {
         (self.edges.item_starts.host[node + 1] - self.edges.item_starts.host[node]) as usize
     }
 
-    /// The item of a row that has no other.
+    /// The item of a row that has only one.
     pub(super) fn only_item(&self, row: usize) -> Item {
         let (node, query) = (self.row_nodes[row] as usize, self.row_queries[row] as usize);
         let (range, id) = (self.edges.edges_of(node), self.edges.item_starts.host[node] as usize);
         Item { row, node, query, slot: NONE, id, first: range.start, range }
     }
 
-    /// The rows of the nodes for a query.
+    /// The row of each node for a query.
     #[inline(always)]
     pub(super) fn places_of(&self, query: usize) -> &[u32] {
         &self.places[query * self.edges.nodes..(query + 1) * self.edges.nodes]
     }
 
-    /// Whether the query has an edge of `node` taken out; asked only where it may be.
+    /// Whether `edge` of the item's node is removed for the query; only called where it may be.
     #[inline(always)]
     pub(super) fn is_gone(&self, item: &Item, edge: usize) -> bool {
         let (link, other) = (self.edges.links.host[edge], self.edges.others.host[edge]);
