@@ -43,7 +43,7 @@ pub struct Common {
 }
 
 impl Common {
-    /// The device that was asked for, on as many threads as were asked for.
+    /// The requested device, with the requested number of threads.
     ///
     /// # Errors
     /// If there is no such device.
@@ -51,7 +51,7 @@ impl Common {
         self.device_on(rayon::current_num_threads())
     }
 
-    /// The device that was asked for, for jobs whose threads each compute for themselves.
+    /// The requested device, for jobs whose threads each compute on their own.
     ///
     /// # Errors
     /// If there is no such device.
@@ -63,7 +63,7 @@ impl Common {
         Device::choose(self.device_choice(), threads)
     }
 
-    /// The device that was asked for, as the library calls it.
+    /// The requested device, as the library's type.
     pub fn device_choice(&self) -> tensor::DeviceChoice {
         match self.device {
             DeviceChoice::Cpu => tensor::DeviceChoice::Cpu,

@@ -1,7 +1,7 @@
 //! Stdin for a job that can be interrupted while it waits for the next line.
 //!
-//! A thread of its own reads; the job looks every moment whether it should stop. A read that is under way cannot be called
-//! off, so the thread stays behind until the process ends.
+//! A separate thread reads, and the job checks at short intervals whether it should stop. A blocking read cannot be
+//! cancelled, so the thread stays until the process ends.
 
 use ruleguider::progress::Progress;
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// How long an interruption may go unnoticed.
 const MOMENT: Duration = Duration::from_millis(50);
 
-/// What comes in from elsewhere, until it ends or the user has had enough.
+/// Input from another process, until it ends or the user interrupts.
 pub struct Awaited<'a> {
     pieces: Receiver<io::Result<Vec<u8>>>,
     piece: Vec<u8>,
@@ -20,7 +20,7 @@ pub struct Awaited<'a> {
 }
 
 impl<'a> Awaited<'a> {
-    /// Stdin; for one who interrupts it is at its end.
+    /// Stdin, which reads as ended once the user interrupts.
     pub fn stdin(progress: &'a dyn Progress) -> Self {
         let (send, pieces) = sync_channel(4);
         let read = move || {
@@ -37,7 +37,7 @@ impl<'a> Awaited<'a> {
                 }
             }
         };
-        // Where no thread is to be had the sender is dropped with it, and stdin is at its end.
+        // If no thread can be started, the sender is dropped with the closure, and stdin reads as ended.
         let _ = std::thread::Builder::new().spawn(read);
         Self { pieces, piece: Vec::new(), taken: 0, progress }
     }

@@ -18,7 +18,7 @@ const PLAIN_LINE_EVERY: Duration = Duration::from_secs(5);
 /// Set by Ctrl-C or SIGTERM; every [`Console`] of the process sees it.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// The most bytes of a complaint: names and arguments may be as long as they like.
+/// The longest error message, in bytes: names and arguments may be arbitrarily long.
 const LONGEST_COMPLAINT: usize = 2000;
 
 /// Prints a line of results, or several. Names in it are [`Shown`].
@@ -33,12 +33,12 @@ pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     written.and_then(|()| writeln!(out)).map_err(stdout_fails)
 }
 
-/// What is said when stdout cannot be written to: a full disk behind it, or nobody who reads.
+/// The error if stdout cannot be written to: the disk is full, or the reader is gone.
 pub fn stdout_fails(error: std::io::Error) -> anyhow::Error {
     anyhow::Error::new(error).context("stdout: cannot be written")
 }
 
-/// Brings what is still held back to stdout.
+/// Flushes stdout.
 pub fn flush() -> anyhow::Result<()> {
     std::io::stdout().flush().map_err(stdout_fails)
 }
@@ -62,7 +62,7 @@ struct Stage {
     total: Option<u64>,
     began: Instant,
     last_line: Instant,
-    /// Where the first report stood and when it came: a job that continues from a checkpoint did the rest before.
+    /// Count and time of the first report: a job that resumes from a checkpoint does not begin at 0.
     first: Option<(u64, Instant)>,
     bar: Option<ProgressBar>,
 }
@@ -73,7 +73,7 @@ impl Console {
         Self { quiet: common.quiet, terminal: std::io::stderr().is_terminal(), stage: Mutex::new(None) }
     }
 
-    /// The same, and from now on Ctrl-C asks the job to stop instead of killing it; a second Ctrl-C kills.
+    /// The same; from now on Ctrl-C asks the job to stop instead of killing it. A second Ctrl-C kills.
     pub fn with_interrupt(common: &Common) -> Self {
         static HANDLER: OnceLock<()> = OnceLock::new();
         let quiet = common.quiet;
@@ -167,7 +167,7 @@ impl Progress for Console {
 }
 
 impl Stage {
-    /// Units a second, those left out that were done before.
+    /// Units per second, not counting those done before the first report.
     fn rate(&self, done: u64) -> f64 {
         match self.first {
             Some((first, when)) if done > first => {

@@ -10,7 +10,7 @@ use ruleguider::progress::Progress;
 use ruleguider::run::Source;
 use std::path::{Path, PathBuf};
 
-/// What stands for stdin.
+/// The argument that stands for stdin.
 const STDIN: &str = "-";
 
 /// Where the data is and how to read it.
@@ -57,7 +57,7 @@ pub struct DataOfRun {
 }
 
 impl DataOfRun {
-    /// Opens `run` with the rest of `options`, and prints on stderr what stays behind on another graph; a single file of
+    /// Opens `run` with the rest of `options`, and prints on stderr what is left out on another graph; a single file of
     /// triples is divided by `shares`.
     pub fn open(
         &self,
@@ -79,7 +79,7 @@ impl DataOfRun {
 }
 
 impl Reading {
-    /// The same as the library takes it.
+    /// These arguments as the library's options.
     pub fn options(&self, common: &Common) -> ReadOptions {
         ReadOptions {
             shares: self.shares.unwrap_or_default(),
@@ -97,13 +97,13 @@ impl Data {
         self.read_with(&self.options.options(common), common)
     }
 
-    /// What tells this data from other data, without reading it. What comes from stdin cannot be told.
+    /// A stamp that identifies this data without reading it. Data from stdin has none.
     pub fn stamp(&self, common: &Common) -> anyhow::Result<String> {
         ensure!(self.path != Path::new(STDIN), "--index: expected data in files, found stdin");
         Ok(stamp(&self.path, &self.options.options(common))?)
     }
 
-    /// The same of data that need not have all splits.
+    /// The same for data that may lack some splits.
     pub fn read_incomplete(&self, common: &Common) -> anyhow::Result<Dataset> {
         self.read_with(&ReadOptions { incomplete: true, ..self.options.options(common) }, common)
     }
@@ -130,8 +130,8 @@ pub enum Place {
 }
 
 impl Place {
-    /// The place that a user calls `path`. Stdin is read to its end: some formats are read from both ends, and a run is
-    /// asked more than once.
+    /// The place that a user calls `path`. Stdin is spooled to a file first: some formats need seeking, and a run reads
+    /// its data more than once.
     pub fn of(path: &Path, format: FormatChoice, common: &Common) -> anyhow::Result<Self> {
         if path != Path::new(STDIN) {
             return Ok(Place::Named(path.to_owned()));
@@ -163,7 +163,7 @@ impl Place {
         matches!(self, Place::Spooled { .. })
     }
 
-    /// `error` about the place as the user knows it.
+    /// `error`, with the place as the user named it.
     pub fn named(&self, mut error: GraphError) -> GraphError {
         let about = match &mut error {
             GraphError::Io { path, .. } | GraphError::Line { path, .. } | GraphError::File { path, .. } => {

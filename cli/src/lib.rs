@@ -1,8 +1,8 @@
 //! `ruleguider <verb>`: parses the arguments, runs the verb, turns its outcome into an exit code.
 //!
-//! The program itself is `main.rs`; the Python package has the same command from here.
-//! Data goes to stdout, progress and errors to stderr. Exit codes: 0 done; 1 a negative answer; 2 the user's
-//! mistake, in one line; 130 interrupted, state saved.
+//! The program itself is `main.rs`; the Python package calls the same command from here. Data goes to stdout,
+//! progress and errors to stderr. Exit codes: 0 done; 1 a negative answer; 2 the user's mistake, in one line;
+//! 130 interrupted, state saved.
 
 mod arguments;
 mod awaited;
@@ -33,11 +33,11 @@ enum Outcome {
     Done,
     /// It did, and the answer is no: nothing found, nothing predicted.
     Negative,
-    /// The user stopped it; what it had is kept.
+    /// The user stopped it; finished work is kept.
     Interrupted,
 }
 
-/// Does what `arguments` say, of which the first is the name of the program; the exit code.
+/// Does what `arguments` say and returns the exit code. The first argument is the name of the program.
 pub fn run(arguments: &[OsString]) -> u8 {
     system::prepare();
     let show = std::panic::take_hook();
@@ -78,7 +78,7 @@ fn help(asked: &clap::Error) -> u8 {
     }
 }
 
-/// What was wrong with the arguments, as clap says it, without the usage that it adds.
+/// clap's error message in one line, without the usage that it adds.
 fn in_one_line(mistake: &clap::Error, arguments: &[OsString]) -> String {
     let said = mistake.render().to_string();
     let before_usage = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more information");

@@ -1,4 +1,4 @@
-//! The program `ruleguider`; what it does is in the library beside it.
+//! The program `ruleguider`; its code is in the library beside it.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

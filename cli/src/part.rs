@@ -1,11 +1,11 @@
-//! The option `--shard`, and what is said of a part.
+//! The option `--shard`, and the report on a part.
 
 use crate::Outcome;
 use crate::arguments::Common;
 use crate::console;
 use ruleguider::ask::{AskError, ShardReport};
 
-/// The end of a verb that made a part.
+/// Prints the report of a verb that made a part.
 pub fn made(report: Result<ShardReport, AskError>, common: &Common) -> anyhow::Result<Outcome> {
     let report = match report {
         Err(error) if error.is_interrupted() => return Ok(Outcome::Interrupted),

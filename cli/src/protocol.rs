@@ -1,4 +1,4 @@
-//! The options of ranking that every verb which evaluates has.
+//! The ranking options of all verbs that evaluate.
 
 use clap::ValueEnum;
 use ruleguider::eval::{self, Protocol, Side, Ties, Unseen};
@@ -60,7 +60,7 @@ impl From<Split> for eval::Split {
 }
 
 impl Ranking {
-    /// The same as the library takes it.
+    /// These options as the library's protocol.
     pub fn protocol(self) -> Protocol {
         Protocol {
             side: match self.direction {

@@ -1,7 +1,7 @@
-//! The relation of the operating system before anything begins, and what is said when memory is at its end.
+//! Setup of the process before anything begins, and the message when memory runs out.
 //!
-//! An allocation that fails would end the process by a signal, with nothing said that a person can use. Here it ends
-//! in one line and exit code 2 like any other thing that is not there. What a run has written is whole, as after a kill.
+//! A failed allocation would end the process by a signal, without a useful message. Here it ends with one line and exit
+//! code 2, like any other missing resource. The files of a run stay complete, as after a kill.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -9,14 +9,14 @@ use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The job at hand, for the message: kept without allocating anything.
+/// The current job, for the message: stored without allocating.
 static JOB: Mutex<([u8; 48], usize)> = Mutex::new(([0; 48], 0));
 
 /// The system's allocator, which never fails silently: it says so and ends the process.
 pub struct Allocator;
 
-// SAFETY: every call is handed to the system's allocator as it is; nothing else is done unless that has failed, and
-// then the process ends.
+// SAFETY: every call is passed unchanged to the system's allocator; nothing else is done unless that fails, and then
+// the process ends.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         expect_memory(unsafe { System.alloc(layout) }, layout.size())
@@ -43,18 +43,18 @@ fn expect_memory(memory: *mut u8, size: usize) -> *mut u8 {
     memory
 }
 
-/// Says that `size` bytes could not be had, and ends the process. Nothing here allocates.
+/// Reports that `size` bytes could not be allocated, and ends the process. Nothing here allocates.
 #[cold]
 fn out_of_memory(size: usize) -> ! {
     static SAID: AtomicBool = AtomicBool::new(false);
     if SAID.swap(true, Ordering::SeqCst) {
-        // Another thread is saying it.
+        // Another thread is already reporting it.
         loop {
             std::thread::park();
         }
     }
     let mut line = std::io::Cursor::new([0u8; 400]);
-    // A line that does not fit is cut; there is nobody to tell.
+    // A line that does not fit is truncated; that error cannot be reported.
     let _ = say(&mut line, size);
     let length = line.position() as usize;
     let _ = std::io::stderr().write_all(&line.get_ref()[..length]);
@@ -84,7 +84,7 @@ fn say(line: &mut impl Write, size: usize) -> std::io::Result<()> {
     }
 }
 
-/// Keeps in mind what is being done, should memory be short for it.
+/// Remembers the current job, for the message if memory runs out.
 pub fn note_job(name: &str) {
     if let Ok(mut job) = JOB.lock() {
         let cut = (0..=job.0.len().min(name.len())).rev().find(|&at| name.is_char_boundary(at)).unwrap_or(0);
@@ -108,16 +108,16 @@ fn memory_limit() -> Option<u64> {
     (known && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
-/// To be called before any other thread is started.
+/// Must be called before any other thread is started.
 pub fn prepare() {
-    // A file that may not grow any more (ulimit -f) should be an error of writing, not the end of the process.
+    // Reaching the file size limit (ulimit -f) should be a write error, not the end of the process.
     #[cfg(unix)]
-    // SAFETY: sets how a signal is taken; no handler of ours runs.
+    // SAFETY: sets the disposition of a signal; no handler of ours runs.
     unsafe {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN)
     };
-    // Every thread gets a region of memory of its own. Where the address space is limited there is no room for that,
-    // and the allocator would try again at each allocation.
+    // By default every thread gets an arena of its own. With a limited address space there is no room for that, and the
+    // allocator would try again at each allocation.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     if memory_limit().is_some() {
         // SAFETY: sets a number in the allocator.
@@ -125,7 +125,7 @@ pub fn prepare() {
     }
 }
 
-/// Gives memory that was freed back to the system, where the allocator would keep it.
+/// Returns freed memory that the allocator would otherwise keep to the system.
 pub fn give_back_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: concerns free memory only; the allocator takes its own locks.
@@ -136,10 +136,11 @@ pub fn give_back_memory() {
 
 /// The stack of a thread, as the standard library has it.
 const STACK: usize = 2 << 20;
-/// What a thread needs beside its stack when it begins. One that cannot have that ends the process, so it is seen to first.
+/// What a thread needs beside its stack when it starts. A thread that cannot get it ends the process, so that is
+/// checked first.
 const BESIDE: usize = 1 << 20;
 
-/// How many threads can be started at once, up to `wanted`: as many are, and end again.
+/// How many threads can be started at once, up to `wanted`. Tries it out: the threads start and end again.
 pub fn startable_threads(wanted: usize) -> usize {
     let (let_go, held) = std::sync::mpsc::channel::<()>();
     let held = std::sync::Arc::new(Mutex::new(held));
@@ -159,7 +160,7 @@ pub fn startable_threads(wanted: usize) -> usize {
             Ok(thread) => threads.push(thread),
             Err(_) => break,
         }
-        // Only now it has all that it needs.
+        // Only now does the thread have everything it needs.
         let _ = seen.recv();
     }
     drop(let_go);

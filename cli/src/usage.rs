@@ -14,7 +14,7 @@ pub fn cpu_seconds() -> Option<f64> {
     Some((ticks(11)? + ticks(12)?) / TICKS)
 }
 
-/// The most memory that was in use at once, in megabytes of a million bytes.
+/// The peak memory, in megabytes of a million bytes.
 pub fn peak_memory_mb() -> Option<f64> {
     Some(ruleguider::memory::peak_bytes()? as f64 / 1e6)
 }

@@ -9,7 +9,7 @@
 
 `Graph` takes a path, triples, arrays, frames or a PyKEEN factory. `learn` goes from a graph to a `Model`; `open` opens a
 run again. A `Model` predicts, explains, completes and evaluates. `mine` and `apply` work with rules alone. Wrong arguments
-are a `ValueError`; whatever else goes wrong is an `Error`.
+are a `ValueError`; everything else that goes wrong is an `Error`.
 """
 
 import atexit as _atexit
@@ -55,5 +55,5 @@ __all__ = [
     "open",
 ]
 
-# What was interrupted has kept its checkpoint before the interpreter is gone.
+# Interrupted work saves its checkpoint before the interpreter exits.
 _atexit.register(_ruleguider.finish)

@@ -1,4 +1,4 @@
-"""The command `ruleguider`, as the wheel carries it."""
+"""The command `ruleguider`, as part of the wheel."""
 
 import signal
 import sys
@@ -7,7 +7,7 @@ from . import _ruleguider
 
 
 def main() -> int:
-    """Does what the command line says; the exit code."""
+    """Runs the command line and returns its exit code."""
     # The command handles Ctrl-C itself; a closed pipe ends it quietly.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _ruleguider.command(["ruleguider", *sys.argv[1:]])

@@ -1,5 +1,5 @@
-"""What users have, as ids or columns of names. Nothing is imported but NumPy: frames and factories are known by what
-they can do."""
+"""Users' data as ids or columns of names. Only NumPy is imported: frames and factories are recognised by their
+attributes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 Columns = tuple[Sequence[Any], Sequence[Any], Sequence[Any]]
 
-# What PyKEEN adds to the name of a relation for its inverse.
+# The suffix that PyKEEN adds to a relation's name for its inverse.
 INVERSE = "_inverse"
 
 
 @dataclass
 class Triples:
-    """Triples of one split: ids, with names where those are known, or columns of names."""
+    """Triples of one split: ids, with names if known, or columns of names."""
 
     ids: NDArray[numpy.int64] | None = None
     columns: Columns | None = None
@@ -46,7 +46,7 @@ def _called(ids: list[int], names: list[str] | None) -> list[str]:
 
 
 def triples(data: Any) -> Triples:
-    """Triples of whatever holds them."""
+    """The triples in any supported kind of data."""
     if hasattr(data, "mapped_triples"):
         return _factory(data)
     columns = _columns(data)
@@ -74,7 +74,7 @@ def pairs(data: Any) -> list[tuple[str, str]]:
 
 
 def _columns(data: Any) -> tuple[list[str], Any] | None:
-    """The names of a frame's columns, and what gives one by its place; `None` for what is no frame."""
+    """The names of a frame's columns, and a function from an index to the column; `None` if `data` is not a frame."""
     if hasattr(data, "iloc") and hasattr(data, "columns"):
         return [str(name) for name in data.columns], lambda at: data.iloc[:, at]
     if hasattr(data, "collect") and hasattr(data, "collect_schema"):
@@ -140,7 +140,7 @@ def _from_rows(data: Any) -> Triples:
 
 
 def _factory(factory: Any) -> Triples:
-    """A PyKEEN `TriplesFactory`. Triples that it, or whoever made it, added for inverse relations are turned back."""
+    """The triples of a PyKEEN `TriplesFactory`. Added triples of inverse relations are turned back."""
     import numpy
 
     mapped = factory.mapped_triples
@@ -169,7 +169,7 @@ def _factory(factory: Any) -> Triples:
 
 
 def _names(to_id: Any) -> list[str] | None:
-    """Names by their ids."""
+    """The names in the order of their ids."""
     if to_id is None:
         return None
     names: list[str] = [""] * (max(to_id.values(), default=-1) + 1)
@@ -182,7 +182,7 @@ def _names(to_id: Any) -> list[str] | None:
 
 
 def plain(value: Any) -> Any:
-    """A number of NumPy as Python's, a path as text."""
+    """A NumPy number as a Python one, a path as text."""
     if hasattr(value, "item"):
         return value.item()
     if hasattr(value, "__fspath__"):

@@ -1,4 +1,4 @@
-"""Progress as tqdm shows it, on a console and in a notebook."""
+"""Progress bars by tqdm, on a console and in a notebook."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 
 class Bars:
-    """One bar a stage. The library calls it from the thread that waits for it, ten times a second."""
+    """One bar per stage. The waiting thread calls it, ten times a second."""
 
     def __init__(self) -> None:
         with warnings.catch_warnings():
-            # A notebook without widgets has bars of text; that needs no remark.
+            # tqdm warns about notebooks without widgets, where it falls back to text.
             warnings.simplefilter("ignore")
             from tqdm.auto import tqdm
         self._tqdm = tqdm
@@ -25,14 +25,14 @@ class Bars:
             self._bar = self._tqdm(desc=stage, unit=f" {unit or 'it'}", total=total, dynamic_ncols=True)
 
     def advance(self, done: int, figures: str) -> None:
-        """So much of it is done."""
+        """`done` units of the stage are done."""
         if self._bar is not None:
             self._bar.n = done
             self._bar.set_postfix_str(figures, refresh=False)
             self._bar.refresh()
 
     def end(self, summary: str) -> None:
-        """It is over."""
+        """The stage is over."""
         if self._bar is not None:
             if self._bar.total:
                 self._bar.total = max(self._bar.n, 1)
@@ -40,14 +40,14 @@ class Bars:
         self.close()
 
     def close(self) -> None:
-        """Leaves what is shown as it is."""
+        """Closes the bar and leaves it on the screen."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None
 
 
 class shown:
-    """`with shown(True) as bars:` has bars, or `None` where nobody wants to see any."""
+    """`with shown(progress) as bars:` gives bars, or `None` if `progress` is false."""
 
     def __init__(self, progress: bool) -> None:
         self._bars = Bars() if progress else None

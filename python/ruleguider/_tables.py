@@ -1,4 +1,4 @@
-"""Tables as pandas, polars and notebooks want them."""
+"""Tables for pandas, polars and notebooks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Table:
-    """What has columns."""
+    """A result with columns."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ class Table:
 
 
 def rows(columns: dict[str, list[Any]], most: int) -> str:
-    """The first rows as text, columns one below the other."""
+    """The first rows as text, with aligned columns."""
     names = list(columns)
     count = len(columns[names[0]]) if names else 0
     lines = [names] + [[said(columns[name][row]) for name in names] for row in range(min(count, most))]
@@ -41,7 +41,7 @@ def rows(columns: dict[str, list[Any]], most: int) -> str:
 
 
 def said(value: Any) -> str:
-    """A value in a cell of text."""
+    """A value as the text of a cell."""
     if value is None:
         return "–"
     if isinstance(value, float):

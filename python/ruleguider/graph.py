@@ -1,4 +1,4 @@
-"""`Graph`: what is known, from whatever holds triples."""
+"""`Graph`: the known facts, from any supported kind of data."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Graph:
 
     `data` is a path (a folder with train, valid and test, or one file of triples in any format that the command line
     reads), rows of triples, an array of shape (n, 3), a pandas, polars or Arrow table, a PyKEEN `TriplesFactory` or a
-    PyKEEN data set. Text is names. Whole numbers are ids, from 0 without gaps, and keep their numbers; `entities` and
+    PyKEEN data set. Text values are names. Integers are ids, from 0 without gaps, and keep their values; `entities` and
     `relations` name them.
 
-    Triples without splits are divided by `split` and `seed`; with `split=None` all of them are to learn from. `valid` and
+    Triples without splits are divided by `split` and `seed`; with `split=None` all of them are training facts. `valid` and
     `test` give the splits instead. `labels` are readable names of entities.
 
     >>> rg.Graph([("ada", "parent_of", "ben"), ("ben", "parent_of", "cleo")], split=None)
@@ -76,7 +76,7 @@ class Graph:
     def of(
         data: Data, *, split: Sequence[float] | None = SPLIT, seed: int = 1, header: bool | None = None
     ) -> Graph:
-        """`data` itself if it is a graph, else the graph that it makes."""
+        """`data` itself if it is a graph, else a graph made from it."""
         return data if isinstance(data, Graph) else Graph(data, split=split, seed=seed, header=header)
 
     @staticmethod
@@ -96,7 +96,7 @@ class Graph:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
         return self._graph.name
 
     @property
@@ -120,11 +120,11 @@ class Graph:
         return numpy.asarray(self._graph.triples(split))
 
     def statistics(self) -> dict[str, Any]:
-        """Entities, relations, facts, splits, degrees: what `ruleguider stats --json` says."""
+        """Entities, relations, facts, splits, degrees: what `ruleguider stats --json` prints."""
         return json.loads(self._graph.statistics())
 
     def columns(self) -> dict[str, list[str]]:
-        """The facts to learn from as columns of names."""
+        """The training facts as columns of names."""
         return self._named("train")
 
     def _named(self, split: str) -> dict[str, list[str]]:
@@ -184,7 +184,7 @@ def _numbered(
     shares: tuple[float, float, float] | None,
     seed: int,
 ) -> _ruleguider.Graph:
-    """The graph of ids where all splits have them and mean the same by them, else of names."""
+    """A graph of ids if all splits have ids with the same meaning, else a graph of names."""
     import numpy
 
     given = [part for part in splits if part is not None]

@@ -39,22 +39,22 @@ def learn(
     learn_all: bool = False,
     progress: bool = True,
 ) -> Model:
-    """Learns from `data` (a `Graph`, or whatever makes one; the demonstration graph if nothing is given) and ranks its
-    test split.
+    """Learns from `data` (a `Graph`, or anything that makes one; by default the demonstration graph) and ranks its test
+    split.
 
-    It takes `minutes` (10 if nothing is said), and as long as the settings say where `config` names a configuration.
-    `config` is the name of a configuration, a TOML file, or a dict with the keys of the TOML, nested or dotted; the key
-    `base` names a configuration to begin from. `out` is the run directory (`runs/` and the name of the data); an existing
-    run is resumed. Ctrl-C keeps a checkpoint and raises `KeyboardInterrupt`; the same call goes on from there.
+    It takes `minutes` (10 by default); if `config` names a configuration, there is no time limit by default. `config` is the
+    name of a configuration, a TOML file, or a dict with the keys of the TOML, nested or dotted; the key `base` names a
+    configuration to start from. `out` is the run directory (by default `runs/` and the name of the data); an existing run
+    is resumed. Ctrl-C keeps a checkpoint and raises `KeyboardInterrupt`; the same call resumes from there.
 
     >>> model = rg.learn(graph, out=folder / "mine", config={"system": "rules", "rules.samples": 500}, progress=False)
     >>> model
     Model(.../mine: demonstration, rules, mrr=...)
 
-    `update` is the directory of a finished run whose data has become `data`: networks go on from what it has learnt, its rules
-    are counted anew, its settings are kept, facts stay in the splits that they were in. `out` is then beside it, with
-    `-updated` after its name. With `learn_all` everything is learnt once more when the figures are known, from all facts,
-    for the answers that matter; it takes about as long again.
+    `update` is the directory of a finished run; `data` is the new version of its data. Networks start from that run's
+    weights, its rules are recounted, its settings are kept, and facts stay in their splits. `out` is then beside it by
+    default, with `-updated` added to the name. With `learn_all` the model is learnt once more after the figures are
+    measured, from all facts including those held out, for the best answers in use; this takes about as long again.
 
     >>> facts = [(f"a{i % 12}", "r", f"b{i % 7}") for i in range(60)]
     >>> quick = {"system": "rules", "rules.samples": 500}
@@ -69,7 +69,7 @@ def learn(
     if data is None:
         graph = Graph.demonstration()
     else:
-        # An update divides what is new by itself.
+        # An update divides the new facts itself.
         graph = Graph.of(data, split=split if update is None else None, seed=seed, header=header)
     named = settings = None
     if isinstance(config, Mapping):
@@ -103,8 +103,7 @@ def open(
     threads: int | None = None,
     beam: int | None = None,
 ) -> Model:
-    """Opens the run at `path`. `data` says where its data is now, if that has moved; `beam`, how many paths the walker
-    keeps while it searches.
+    """Opens the run at `path`. `data` is the path of its data, if that has moved; `beam` is the walker's beam width.
 
     >>> rg.open(model.path).path == model.path
     True
@@ -114,7 +113,7 @@ def open(
 
 
 class Model:
-    """A trained model, ready to answer. It can be asked from many threads at once."""
+    """A trained model, ready to answer. It can be used from many threads at once."""
 
     __slots__ = ("_model",)
 
@@ -182,8 +181,8 @@ class Model:
         progress: bool = True,
     ) -> Facts | Completed:
         """The missing facts of a relation, of several, or of all, best first. Without `top`, those with a probability of
-        at least 0.1. With `out` they are written there as `ruleguider complete` does: in the format that the ending
-        names, in bounded memory, resumed if interrupted.
+        at least 0.1. With `out` they are written there as by `ruleguider complete`: in the format given by the file
+        extension, in bounded memory, resumed if interrupted.
 
         >>> facts = model.complete("cousin_of", top=5, progress=False)
         >>> len(facts), facts[0].relation
@@ -214,13 +213,13 @@ class Model:
             return Evaluation(json.loads(self._model.evaluate(split, direction, ties, leave_out_unseen, bars)))
 
     def rules(self, head: str | None = None, *, min_confidence: float = 0.0) -> Rules:
-        """Its rules; of one relation, if `head` names one."""
+        """Its rules; only those for the relation `head`, if given."""
         rules = Rules(self._model.rules())
         return rules.select(head, min_confidence) if head is not None or min_confidence > 0 else rules
 
     def entity_embeddings(self) -> NDArray[numpy.float32]:
-        """The vectors of entities, in the order of `graph.entities`: read-only, and the model's own memory where that is
-        on the CPU. Complex numbers have their real parts first."""
+        """The vectors of entities, in the order of `graph.entities`: read-only, and the model's own memory if it is on the
+        CPU. Vectors of complex numbers have the real parts first."""
         return _array(self._model.entity_embeddings())
 
     def relation_embeddings(self, *, inverse: bool = False) -> NDArray[numpy.float32]:
@@ -229,7 +228,7 @@ class Model:
 
     @property
     def graph(self) -> Graph:
-        """What it was learnt from."""
+        """The graph it was learnt from."""
         return Graph._wrap(self._model.graph)
 
     @property
@@ -249,12 +248,12 @@ class Model:
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
-        """Its learning curves: one point an epoch of a training."""
+        """Its learning curves: one point per training epoch."""
         return json.loads(self._model.metrics)
 
     @property
     def device(self) -> str:
-        """Where its tensors live."""
+        """The device of its tensors."""
         return self._model.device
 
     def __repr__(self) -> str:

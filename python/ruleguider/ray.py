@@ -1,10 +1,10 @@
 """Many machines: the same work in parts, which Ray runs wherever there is room.
 
-`pip install "ruleguider[ray]"`. The parts are the library's own (`ruleguider mine --shard 3/16`, …), so what comes out is
-what one process gives, byte for byte. The graph, or the run, is put into Ray's object store once; a node fetches it once,
-and its workers read it from shared memory. Parts that are done are written beside the result as they come, so that the
-same call, after Ctrl-C or a crash of the driver, does only what is missing. A part whose worker or node dies is done again
-elsewhere. Ray has to be initialised (`ray.init`) where it is not to start by itself.
+`pip install "ruleguider[ray]"`. The parts are the library's own (`ruleguider mine --shard 3/16`, …), so the result is that
+of one process, byte for byte. The graph, or the run, is put into Ray's object store once; a node fetches it once, and its
+workers read it from shared memory. Finished parts are written beside the result as they arrive, so that the same call,
+after Ctrl-C or a crash of the driver, computes only the missing ones. A part whose worker or node dies is computed again
+elsewhere. Call `ray.init` first, unless Ray should start with its defaults.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from .rules import Rules, _mining
 
 __all__ = ["PartFailed", "complete", "evaluate", "mine", "predict_many", "sweep"]
 
-# Parts for every processor, where nobody says how many: enough that the last one is not waited for long.
+# The default number of parts per processor: enough that the last one does not take long.
 _PARTS_PER_CPU = 4
-# What a run needs to answer is outside these.
+# A run does not need these folders to answer.
 _LEFT_OUT = ("checkpoints", "tensorboard")
 
 Remote = Callable[..., tuple[str, Any]]
@@ -57,7 +57,7 @@ def mine(
     **mining: Any,
 ) -> Rules:
     """Mines on all nodes, writes the rule file `out` and reads it. `mining` is as in `ruleguider.mine`, with `samples` or
-    `saturate`: what a clock decides cannot be shared. Confidence is the standard one.
+    `saturate`: mining limited by time cannot be divided into parts. Confidence is the standard one.
     """
     read = Graph.of(graph)
     options = _mining(**mining)
@@ -124,7 +124,7 @@ def predict_many(
     retries: int = 3,
     progress: bool = True,
 ) -> Path:
-    """Answers many queries into `out`, a JSON object a line, as `ruleguider predict --file` prints them; `out` itself."""
+    """Answers many queries into `out`, one JSON object per line, as `ruleguider predict --file` prints them; returns `out`."""
     lines = [f"{subject}\t{relation}" for subject, relation in pairs(queries)]
     for number, line in enumerate(lines):
         if line.count("\t") != 1 or "\n" in line:
@@ -149,9 +149,9 @@ def sweep(
     retries: int = 3,
     progress: bool = True,
 ) -> list[dict[str, Any]]:
-    """Learns with every configuration and every seed, each a run of its own in the folder `out`, called `NAME-SEED`. The
-    results of all, in the order of configurations and seeds, with `config` for the name; runs that are there and finished
-    are not learnt again."""
+    """Learns with every configuration and every seed, each in a run directory `NAME-SEED` in the folder `out`. Returns all
+    results, in the order of configurations and seeds, with the configuration's name as `config`; finished runs are not
+    learnt again."""
     packed = _Packed.graph(Graph.of(graph))
     folder = Path(out)
     runs = [(name, seed) for name, seed in itertools.product(configs, seeds)]
@@ -177,7 +177,7 @@ def sweep(
 
 
 class _Work:
-    """A work in parts: which there are, and which are done."""
+    """A job in parts: which parts there are, and which are done."""
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ class _Work:
         if before.get("inputs") != self.inputs:
             shutil.rmtree(self.folder, ignore_errors=True)
             before = {}
-        # What was begun in so many parts goes on in as many, whatever there is now.
+        # A resumed job keeps its number of parts, even if the cluster has changed.
         wanted = parts or before.get("parts") or max(1, _slots(cpus) * _PARTS_PER_CPU)
         self.count = int(wanted)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -213,7 +213,7 @@ class _Work:
         return self.folder / f"part-{index}-of-{self.count}.shard.zst"
 
     def run(self, remote: Remote, *arguments: Any) -> list[str]:
-        """Makes the parts that are missing; where all of them are."""
+        """Computes the missing parts; returns the paths of all of them."""
         indices = range(1, self.count + 1)
         todo = [index for index in indices if not _ruleguider.is_whole(os.fspath(self.part(index)))]
 
@@ -229,7 +229,7 @@ class _Work:
         return [os.fspath(self.part(index)) for index in indices]
 
     def merged(self, remote: Remote, *arguments: Any) -> str:
-        """Makes the parts that are missing and merges all; what became of them, as JSON. They are not needed any longer."""
+        """Computes the missing parts, merges all and removes them; returns the summary as JSON."""
         said = _ruleguider.merge(self.run(remote, *arguments), self.out)
         shutil.rmtree(self.folder, ignore_errors=True)
         return said
@@ -246,7 +246,7 @@ def _gather(
     cpus: int,
     progress: bool,
 ) -> None:
-    """Has everything done, as much at a time as there is room for, and keeps what comes as it comes."""
+    """Runs all tasks, as many at a time as there is room for, and keeps each result as it arrives."""
     waiting = list(todo)
     done, nodes, pending = total - len(waiting), set[str](), dict[Any, Any]()
     with shown(progress) as bars:
@@ -255,7 +255,7 @@ def _gather(
             bars.advance(done, "")
         try:
             while waiting or pending:
-                # Nodes may join and leave, so room is looked for again and again.
+                # Nodes may join and leave, so the capacity is checked every time.
                 while waiting and len(pending) < 2 * _slots(cpus):
                     item = waiting.pop(0)
                     pending[submit(item)] = item
@@ -288,7 +288,7 @@ def _outcome(reference: Any, what: str) -> tuple[str, Any]:
 
 
 def _remote(function: Any, cpus: int, gpus: float, retries: int) -> Any:
-    """A task that is done again where its worker or node dies; what it raises itself is not tried again."""
+    """A task that is retried if its worker or node dies, but not if it raises an exception."""
 
     def told(*arguments: Any) -> Any:
         try:
@@ -301,25 +301,25 @@ def _remote(function: Any, cpus: int, gpus: float, retries: int) -> Any:
 
 
 def _slots(cpus: int) -> int:
-    """How many tasks of so many processors have room at a time."""
+    """How many tasks with `cpus` processors each fit into the cluster at a time."""
     if not ray.is_initialized():
         ray.init()
     return max(1, int(ray.cluster_resources().get("CPU", 1)) // cpus)
 
 
 class _Told(Exception):
-    """What went wrong in a worker, and where that is."""
+    """An error in a worker, with the node and process."""
 
 
 class _Packed:
-    """What all workers read: bytes, and the checksum of what they stand for."""
+    """The data that all workers read: bytes, and the checksum of their content."""
 
     def __init__(self, data: bytes, key: str) -> None:
         self.data, self.key = data, key
 
     @staticmethod
     def index(graph: Graph, mining: dict[str, Any]) -> _Packed:
-        """The graph as the miner walks it, with the list of what is to be counted: made once, for all workers."""
+        """The graph as the miner walks it, with the list of what to count: built once, for all workers."""
         with tempfile.TemporaryDirectory(prefix="ruleguider-") as folder:
             file = Path(folder) / "work.index"
             _ruleguider.MiningIndex.write(graph._graph, mining, os.fspath(file), None)
@@ -348,7 +348,7 @@ class _Packed:
         return _Packed(packed.getvalue(), _sum((sums, hashlib.sha256(data).hexdigest())))
 
     def put(self) -> tuple[str, list[Any]]:
-        # As an array, which workers of a node read where it lies. A reference inside a list is not fetched for them.
+        # As an array, which workers of a node read in place. Ray does not resolve a reference inside a list.
         return self.key, [ray.put(numpy.frombuffer(self.data, dtype=numpy.uint8))]
 
 
@@ -357,7 +357,7 @@ def _sum(value: Any) -> str:
 
 
 def _write(path: Path, data: bytes | memoryview) -> None:
-    """Writes a file aside and renames it: what is there is whole."""
+    """Writes a file atomically, by renaming a temporary one."""
     aside = path.with_name(f".{path.name}.{os.getpid()}.partial")
     with aside.open("wb") as file:
         file.write(data)
@@ -373,7 +373,7 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
 
 
 def _untar(data: memoryview | bytes, folder: Path) -> None:
-    """Unpacks files into a folder that is not there before all of them are."""
+    """Unpacks files into a folder, which appears only once it is complete."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
@@ -403,7 +403,7 @@ def _is_learnt(run: Path, key: str) -> bool:
 
 # ---- the workers ---------------------------------------------------------------------------------------------------
 
-# What this process has opened, by its checksum: its parts come one after another.
+# What this process has opened, by its checksum: it computes one part after another.
 _opened: dict[str, Any] = {}
 
 
@@ -421,7 +421,7 @@ def _graph(shared: tuple[str, list[Any]]) -> _ruleguider.Graph:
 
 def _index(shared: tuple[str, list[Any]]) -> _ruleguider.MiningIndex:
     def opening(key: str, data: Any) -> _ruleguider.MiningIndex:
-        # A file of the node, which all its workers map: none of them has a graph of its own.
+        # One file per node, which all its workers map, so that none has its own copy of the graph.
         file = _on_this_node(f"{key}.index")
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -447,7 +447,7 @@ def _model(shared: tuple[str, list[Any]], cuda: bool, cpus: int) -> _ruleguider.
 
 def _part(cpus: int, make: Callable[[str], object]) -> tuple[str, Any]:
     """The node, and the rows of the part that `make` writes."""
-    # Before the first work of this process: it has as many threads as the part has processors.
+    # Must be set before the first job of this process: as many threads as the part has processors.
     os.environ.setdefault("RAYON_NUM_THREADS", str(cpus))
     with tempfile.TemporaryDirectory(prefix="ruleguider-") as folder:
         out = Path(folder) / "part.shard.zst"

@@ -1,4 +1,4 @@
-"""What the library answers, as small classes. Their keys (`to_dict`) are those of the command line's JSON."""
+"""The library's results, as small classes. Their keys (`to_dict`) are those of the command line's JSON."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class Step(Result):
 
     @property
     def entity(self) -> str:
-        """Where it led, by id."""
+        """The entity it led to, by id."""
         return self._data["entity"]
 
     @property
     def label(self) -> str:
-        """The label of that entity, or its id where it has none."""
+        """The label of that entity, or its id if it has none."""
         return self._data["label"]
 
     def __repr__(self) -> str:
@@ -102,7 +102,7 @@ class Rule(Result):
 
     @property
     def path(self) -> tuple[Step, ...]:
-        """Its body, or the path that grounds it; empty where only its figures are known."""
+        """Its body, or the path that grounds it; empty if only its counts are known."""
         return _path(self._data) if "path" in self._data else ()
 
     def __repr__(self) -> str:
@@ -110,18 +110,18 @@ class Rule(Result):
 
 
 class Supported(Result):
-    """What is predicted, with how sure it is and what supports it."""
+    """A prediction with its score, its probability and the evidence for it."""
 
     __slots__ = ()
 
     @property
     def score(self) -> float:
-        """How good it is; scores of different queries need not compare."""
+        """Its score; scores of different queries need not be comparable."""
         return self._data["score"]
 
     @property
     def probability(self) -> float | None:
-        """The share of such answers that turn out to be facts that were held out."""
+        """The calibrated probability: the share of such answers that turn out to be held-out facts."""
         return self._data["probability"]
 
     @property
@@ -136,7 +136,7 @@ class Supported(Result):
 
     @property
     def held_out(self) -> str | None:
-        """The split that has this fact, if it is one of the data that was held out."""
+        """The split that has this fact, if it is a held-out fact of the data."""
         return self._data["held_out"]
 
     @property
@@ -156,7 +156,7 @@ class Answer(Supported):
 
     @property
     def label(self) -> str:
-        """Its label, or its id where it has none."""
+        """Its label, or its id if it has none."""
         return self._data["label"]
 
     @property
@@ -174,7 +174,7 @@ class Answer(Supported):
 
 
 class Asked(Result):
-    """What is said about a query."""
+    """A result about a query."""
 
     __slots__ = ()
 
@@ -206,7 +206,7 @@ class Prediction(Asked, Table, Sequence[Answer]):
 
     @property
     def known(self) -> list[str]:
-        """Answers that the graph has already, by id."""
+        """Answers that the graph already has, by id."""
         return list(self._data["known_ids"])
 
     def __len__(self) -> int:
@@ -297,7 +297,7 @@ class Explanation(Asked, Table):
 
     @property
     def known(self) -> bool:
-        """Whether the graph has this fact already."""
+        """Whether the graph already has this fact."""
         return self._data["known"]
 
     @property
@@ -312,7 +312,7 @@ class Explanation(Asked, Table):
 
     @property
     def instead(self) -> Answer | None:
-        """The best answer instead, if that is another one."""
+        """The top answer, if it is another one."""
         return Answer(self._data["instead"]) if self._data["instead"] else None
 
     @property
@@ -327,7 +327,7 @@ class Explanation(Asked, Table):
 
     @property
     def plausibility(self) -> float | None:
-        """What the embedding model thinks of it, from 0 to 1, where the run has one."""
+        """The embedding model's plausibility of it, from 0 to 1, if the run has an embedding model."""
         return self._data["embedding"]["plausibility"] if self._data["embedding"] else None
 
     def columns(self) -> dict[str, list[Any]]:
@@ -367,7 +367,7 @@ class Fact(Supported):
 
     @property
     def head(self) -> str:
-        """Where the relation starts, by id."""
+        """The head, by id."""
         return self._data["head"]
 
     @property
@@ -377,7 +377,7 @@ class Fact(Supported):
 
     @property
     def tail(self) -> str:
-        """Where it ends, by id."""
+        """The tail, by id."""
         return self._data["tail"]
 
     @property
@@ -431,7 +431,7 @@ class Facts(Result, Table, Sequence[Fact]):
 
 
 class Completed(Result):
-    """What was written to a file of missing facts."""
+    """The summary of a completion that was written to a file."""
 
     __slots__ = ()
 
@@ -447,12 +447,12 @@ class Completed(Result):
 
     @property
     def seconds(self) -> float:
-        """How long it took, without earlier sittings."""
+        """How long it took, not counting earlier interrupted calls."""
         return self._data["seconds"]
 
     @property
     def out(self) -> str:
-        """Where they are."""
+        """The file with the facts."""
         return self._data["out"]
 
     def __repr__(self) -> str:
@@ -481,7 +481,7 @@ class Evaluation(Result, Table):
 
     @property
     def left_out(self) -> int:
-        """How many were left out because an entity is nowhere in the graph."""
+        """How many were left out because one of their entities has no fact in the graph."""
         return self._data["left_out"]
 
     @property

@@ -49,15 +49,15 @@ class Rules(Table, Sequence[Rule]):
 
     @property
     def saturation(self) -> float | None:
-        """The share of what mining was to count that it has counted; `None` for rules that were not mined just now."""
+        """The share of the counting that was done before mining ended; `None` for rules that were not just mined."""
         return self._rules.saturation
 
     def select(self, head: str | None = None, min_confidence: float = 0.0) -> Rules:
-        """Those that predict the relation `head`, with at least this confidence."""
+        """The rules that predict the relation `head`, with at least this confidence."""
         return Rules(self._rules.select(head, min_confidence))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes them in AnyBURL's format; `.gz` and `.zst` are compressed."""
+        """Writes the rules in AnyBURL's format; `.gz` and `.zst` are compressed."""
         self._rules.save(os.fspath(path))
 
     def columns(self) -> dict[str, list[Any]]:
@@ -99,14 +99,14 @@ def mine(
     seed: int = 1,
     progress: bool = True,
 ) -> Rules:
-    """Finds rules, the most confident first. What is not given is as on the command line (`ruleguider mine --help`).
+    """Finds rules, the most confident first. Defaults are those of the command line (`ruleguider mine --help`).
 
     `types` are some of `cyclic`, `acyclic` and `zero`. Mining ends after `seconds`, or when everything is counted; with
-    `samples` instead of seconds, or with `saturate`, which waits for everything, the same seed gives the same rules.
-    Without `max_length`, longer bodies are tried in the seconds that are left, and kept if they rank the validation split
-    better. `heads` are the relations to mine rules for. `confidence` says which predictions of a rule count: all
-    (`standard`), those about entities of which the relation is known (`pca`), or whichever of the two ranks the validation
-    split better (`validation`). Ctrl-C ends it with `KeyboardInterrupt`.
+    `samples` instead of seconds, or with `saturate`, which counts everything, the same seed gives the same rules. Without
+    `max_length`, longer bodies are tried in the remaining time, and kept if they rank the validation split better. `heads`
+    are the relations to mine rules for. `confidence` says which predictions of a rule count: all (`standard`), only those
+    about entities that have a known fact of the relation (`pca`), or whichever of the two ranks the validation split better
+    (`validation`). Ctrl-C ends it with `KeyboardInterrupt`.
 
     >>> rules = rg.mine(graph, types=["cyclic"], samples=1000, progress=False)
     >>> rules[0].confidence >= rules[1].confidence
@@ -135,7 +135,7 @@ def mine(
         return Rules(_ruleguider.mine(read._graph, mining, bars))
 
 
-# What is said of mining where nothing is said.
+# The default options of mining.
 _MINING: dict[str, Any] = {
     "types": None,
     "seconds": None,
@@ -157,7 +157,7 @@ _MINING: dict[str, Any] = {
 
 
 def _mining(**given: Any) -> dict[str, Any]:
-    """What to mine and how, as the library takes it."""
+    """The mining options in the library's form."""
     if unknown := given.keys() - _MINING.keys():
         raise TypeError(f"mine: unexpected {', '.join(sorted(unknown))}")
     mining = {**_MINING, **given}
@@ -188,7 +188,7 @@ def apply(
     predictions: str | os.PathLike[str] | None = None,
     progress: bool = True,
 ) -> Evaluation:
-    """Ranks a split by rules alone. `rules` may be the name of a file in AnyBURL's format.
+    """Ranks a split by rules alone. `rules` may be the path of a file in AnyBURL's format.
 
     `aggregate` is `max-plus`, `max` or `noisy-or`; `predictions` names a file for the best answers, in AnyBURL's format.
 

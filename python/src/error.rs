@@ -13,7 +13,7 @@ pyo3::create_exception!(
     "Learning or answering failed, through no fault of the arguments."
 );
 
-/// The exception for what the library says: the error and its causes in one line.
+/// The exception for an error of the library: the error and its causes in one line.
 pub fn raised(error: AskError) -> PyErr {
     if error.is_interrupted() {
         return PyKeyboardInterrupt::new_err(error.to_string());
@@ -36,7 +36,7 @@ pub fn wrong(message: impl Into<String>) -> PyErr {
     PyValueError::new_err(message.into())
 }
 
-/// The choice that the argument `name` makes by a word.
+/// Parses the value `word` of the argument `name`.
 pub fn chosen<T: DeserializeOwned>(name: &str, word: &str) -> PyResult<T> {
     serde_json::from_value(serde_json::Value::String(word.to_owned()))
         .map_err(|error| wrong(format!("{name}: {error}")))

@@ -17,7 +17,7 @@ use ruleguider::run::Source;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// An array of ids of triples, a row each.
+/// An array of triple ids, one row per triple.
 type Ids<'py> = Bound<'py, PyAny>;
 /// Heads, relations and tails.
 type Columns<'py> = [Bound<'py, PySequence>; 3];
@@ -29,7 +29,7 @@ pub struct Graph {
     pub dataset: Dataset,
 }
 
-/// How triples without splits are divided, if they are.
+/// How triples without splits are divided, if at all.
 pub fn division(split: Option<[f64; 3]>, seed: u64) -> PyResult<Option<Division>> {
     let Some([train, valid, test]) = split else { return Ok(None) };
     let shares: SplitShares = format!("{train},{valid},{test}").parse().map_err(wrong)?;
@@ -152,7 +152,7 @@ impl Graph {
                 None => unused += 1,
             }
         }
-        // A file would be read again without them.
+        // Reading the file again would lose the labels.
         (Self { source: Source::Kept { name: self.source.name() }, dataset }, unused)
     }
 
@@ -235,7 +235,7 @@ fn text<'py>(item: &Bound<'py, PyAny>) -> Result<Bound<'py, PyString>, String> {
     if let Ok(text) = item.cast::<PyString>() {
         return Ok(text.clone());
     }
-    // Numbers of NumPy are whole if they can be an index.
+    // NumPy numbers are integers if they have `__index__`.
     let index = item.call_method0("__index__").ok().filter(|index| index.is_instance_of::<PyInt>());
     match index.and_then(|index| index.str().ok()) {
         Some(text) => Ok(text),

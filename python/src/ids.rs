@@ -1,14 +1,14 @@
-//! Ids of triples from NumPy's memory, read where they lie.
+//! Ids of triples from NumPy's memory, read in place.
 #![allow(unsafe_code)]
 
 use crate::error::wrong;
 use pyo3::prelude::*;
 use ruleguider::graph::Triple;
 
-/// The triples of an array of shape (n, 3) of 64-bit integers, rows one after the other.
+/// The triples of a contiguous array of 64-bit integers of shape (n, 3).
 ///
 /// # Errors
-/// If it is another array, or a number is no id.
+/// If the array has another type or layout, or a number is not a valid id.
 pub fn numbered(array: &Bound<'_, PyAny>) -> PyResult<Vec<Triple>> {
     let interface = array.getattr("__array_interface__")?;
     let shape: Vec<usize> = interface.get_item("shape")?.extract()?;
@@ -23,12 +23,12 @@ pub fn numbered(array: &Bound<'_, PyAny>) -> PyResult<Vec<Triple>> {
         return Ok(Vec::new());
     }
     let (address, _): (usize, bool) = interface.get_item("data")?.extract()?;
-    // SAFETY: NumPy describes memory of its own: so many integers, aligned, alive as long as the array, which is borrowed.
-    // Nobody writes to it while this thread holds the interpreter's lock, and a number that somebody else does change is
-    // checked like any other.
+    // SAFETY: NumPy describes its own memory: this many integers, aligned, alive as long as the array, which is
+    // borrowed. No Python code writes to it while this thread holds the interpreter's lock, and a number that other
+    // code does change is checked like any other.
     let ids = unsafe { std::slice::from_raw_parts(address as *const i64, 3 * shape[0]) };
     let fact = |row: &[i64]| -> Option<Triple> {
-        // The last number is no id: there has to be one more than the largest.
+        // The largest `u32` is not an id: the number of ids must fit, too.
         let id = |at: usize| u32::try_from(row[at]).ok().filter(|&id| id != u32::MAX);
         Some(Triple::new(id(0)?, id(1)?, id(2)?))
     };

@@ -1,8 +1,9 @@
-//! Work on a thread of its own, while the thread that asked for it waits without the interpreter's lock.
+//! Work on its own thread, while the calling thread waits without the interpreter's lock.
 //!
-//! The one who waits looks for signals and shows progress every [`LOOK`]. Ctrl-C asks the work to stop, which keeps what it
-//! has; if its current step takes longer than [`GRACE`], the step ends in the background, and whoever writes next (or the
-//! end of the interpreter) waits for it. A panic becomes an exception. After a fork the threads are gone, and that is said.
+//! The waiting thread checks for signals every [`LOOK`] and shows progress. Ctrl-C asks the work to stop, which keeps
+//! finished results. If its current step takes longer than [`GRACE`], the step ends in the background, and the next job
+//! that writes (or the interpreter's exit) waits for it. A panic becomes an exception. After a fork the threads are
+//! gone, and an error says so.
 
 use crate::error::{Error, raised};
 use pyo3::prelude::*;
@@ -17,21 +18,21 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often signals are looked for.
+/// How often signals are checked.
 const LOOK: Duration = Duration::from_millis(20);
 /// How often progress is shown.
 const SHOW: Duration = Duration::from_millis(100);
 /// How long an interrupted job may take to end before its caller goes on without it.
 const GRACE: Duration = Duration::from_millis(120);
 
-/// The process in which the first job ran: its threads exist nowhere else.
+/// The process in which the first job ran: threads do not survive a fork.
 static HOME: OnceLock<u32> = OnceLock::new();
 /// Jobs that were interrupted and had not ended when their caller went on.
 static ENDING: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
 
 type Outcome<T> = Result<Result<T, AskError>, Box<dyn Any + Send>>;
 
-/// Does `work` off the interpreter's lock; `bars` is a Python object that shows progress, if anybody wants to see it.
+/// Runs `work` without the interpreter's lock; `bars` is a Python object that shows progress, if wanted.
 ///
 /// # Errors
 /// Those of the work, `KeyboardInterrupt` if the user stops it, or what a signal handler raises.
@@ -46,7 +47,7 @@ pub fn work<T: Send + 'static>(
     let progress = Arc::clone(&reported);
     let job = move || {
         let outcome = catch_unwind(AssertUnwindSafe(|| work(&*progress)));
-        // Nobody waits any longer if the caller was interrupted.
+        // The receiver is gone if the caller was interrupted.
         let _ = sender.send(outcome);
     };
     let thread = std::thread::Builder::new().name("ruleguider".to_owned()).stack_size(8 << 20).spawn(job)?;
@@ -146,7 +147,7 @@ pub fn panic_for_tests(py: Python<'_>) -> PyResult<()> {
     work(py, None, |_| panic!("asked for by a test"))
 }
 
-/// What the work reports, until it is shown.
+/// The reports of the work that are not shown yet.
 #[derive(Default)]
 struct Reported {
     shown: bool,
@@ -167,7 +168,7 @@ impl Reported {
         }
     }
 
-    /// Passes the news on to Python.
+    /// Passes new reports on to Python.
     fn show(&self, py: Python<'_>, bars: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let Some(bars) = bars else { return Ok(()) };
         let news = std::mem::take(&mut *lock(&self.news));

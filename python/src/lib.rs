@@ -1,8 +1,8 @@
 //! The compiled half of the Python package `ruleguider`: wrappers around the library's front door, no logic of its own.
 //!
-//! Python's side (`ruleguider/`) turns what users have into paths, arrays and lists, and results into small classes. In
-//! between, results travel as JSON with the keys of the command line; triples, ids and embeddings are shared memory.
-//! Work is done by [`job`]: off the interpreter's lock, stopped by Ctrl-C, safe from panics and forks.
+//! The Python side (`ruleguider/`) turns users' inputs into paths, arrays and lists, and results into small classes.
+//! Results cross as JSON with the keys of the command line; triples, ids and embeddings are shared memory. [`job`] runs
+//! the work: without the interpreter's lock, stopped by Ctrl-C, safe from panics and forks.
 
 mod error;
 mod graph;

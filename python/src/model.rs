@@ -1,4 +1,4 @@
-//! `Model`: learnt or opened, and asked.
+//! `Model`: learnt or opened, and queried.
 
 use crate::error::{chosen, raised, wrong};
 use crate::graph::{Graph, division};
@@ -338,12 +338,12 @@ fn complete_options(
     Ok(CompleteOptions { links, top, min_probability, workers: workers(model) })
 }
 
-/// A card is one worker; on the CPU every thread is.
+/// A GPU is one worker; on the CPU every thread is one.
 fn workers(model: &Learnt) -> usize {
     if model.device().is_cuda() { 1 } else { rayon::current_num_threads() }
 }
 
-/// What is wrong with the query of this number.
+/// Adds the number of the query to an error.
 fn at(place: usize, error: AskError) -> AskError {
     match error {
         AskError::Name { message, suggestions } => {

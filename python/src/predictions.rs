@@ -1,4 +1,4 @@
-//! Answers: one prediction as JSON, and many of them in memory until they are looked at.
+//! Answers: one prediction as JSON, and many of them, converted on access.
 
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
@@ -17,7 +17,7 @@ pub struct Worded<'a> {
 }
 
 impl<'a> Worded<'a> {
-    /// `answer`, with entities called as the model calls them.
+    /// `answer`, with the model's display names.
     pub fn new(answer: &'a Answer, model: &Model) -> Self {
         Self { answer, reason: answer.reason_in_words(model.naming()) }
     }

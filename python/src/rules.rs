@@ -19,7 +19,7 @@ use ruleguider::shard::Shard;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-/// How many rules a picture may show.
+/// The most rules that a picture shows.
 const DRAWN: usize = 12;
 
 /// Rules over the names of a graph, the most confident first where they were mined.
@@ -28,7 +28,7 @@ pub struct Rules {
     pub rules: Arc<[ScoredRule]>,
     pub names: Arc<Names>,
     naming: OnceLock<Naming>,
-    /// The share of what was to be counted that has been, where they were mined.
+    /// The share of the counting that was done before mining ended, if the rules were mined.
     saturation: Option<f64>,
 }
 
@@ -178,7 +178,7 @@ impl Mining {
         })
     }
 
-    /// What there is to learn from.
+    /// The data to mine.
     fn dataset(&self, graph: &Graph) -> Dataset {
         let mut dataset = graph.dataset.clone();
         if self.learn_valid {

@@ -1,4 +1,4 @@
-//! Memory of the library as NumPy sees it: read-only, without a copy, kept alive by whoever looks at it.
+//! The library's memory for NumPy: read-only, without a copy, kept alive by its views.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -21,7 +21,7 @@ pub struct View {
     /// How many elements of the matrix come before the first.
     skipped: usize,
     shape: (usize, usize),
-    /// Elements from row to row.
+    /// Elements from one row to the next.
     stride: usize,
 }
 

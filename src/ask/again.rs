@@ -1,5 +1,5 @@
-//! Learning again: from facts that have changed ([`Learn::update`](super::Learn::update)), or, once the figures are known,
-//! from all facts ([`Learn::learn_all`](super::Learn::learn_all)).
+//! Learning again: after the facts have changed ([`Learn::update`](super::Learn::update)), or, once the figures are
+//! measured, from all facts ([`Learn::learn_all`](super::Learn::learn_all)).
 
 use super::{AskError, Model, RunReport};
 use crate::eval::Figures;
@@ -9,25 +9,25 @@ use crate::run::{self, DataChanges, RuleChanges, RunSpec, StageReport};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What an update has changed.
+/// What an update changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UpdateReport {
-    /// The run that was gone on from.
+    /// The run that the update started from.
     pub from: String,
     /// How the data differs.
     #[serde(flatten)]
     pub data: DataChanges,
-    /// Facts to validate or test with that the earlier run had learnt, so that nothing can be measured by them: they are
-    /// left out of these splits.
+    /// Validation and test facts that the earlier run had already learnt. They cannot measure anything and are left out
+    /// of these splits.
     pub learnt_before: usize,
     /// What became of the rules.
     pub rules: RuleChanges,
-    /// The figures of the earlier run on its own test split, if it came to its end.
+    /// The figures of the earlier run on its own test split, if it finished.
     pub figures_before: Option<Figures>,
 }
 
 impl UpdateReport {
-    /// The same with what became of the rules, as their stage says.
+    /// This report with the rule changes from the report of the rules stage.
     pub(super) fn with_rules(self, stages: &BTreeMap<String, StageReport>) -> Self {
         let changes = stages.get(Stage::Rules.name()).map(|stage| stage.figures["changes"].clone());
         let rules = changes.and_then(|changes| serde_json::from_value(changes).ok());
@@ -35,10 +35,10 @@ impl UpdateReport {
     }
 }
 
-/// A learning of all facts, none held out. Answers come from it, figures do not.
+/// A run on all facts, none held out. Answers come from it, figures do not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LearntEverything {
-    /// How many facts it has learnt.
+    /// How many facts it learnt.
     pub facts: usize,
     /// How many of these were held out while the figures were measured.
     pub held_out_before: usize,
@@ -46,7 +46,7 @@ pub struct LearntEverything {
     pub stages: BTreeMap<String, StageReport>,
 }
 
-/// The model of all facts, after the one whose figures `report` has.
+/// Learns the model of all facts after the first run, whose figures are in `report`.
 pub(super) fn learn_again(
     spec: &RunSpec,
     first: &Model,
@@ -123,7 +123,7 @@ mod tests {
         std::fs::read(run.join(file)).unwrap()
     }
 
-    /// Learns with interruptions, a little further each time, until it comes to its end.
+    /// Learns with interruptions, a little further each time, until it finishes.
     fn piecemeal(learn: &Learn) -> Model {
         for (stops, asks) in (1..).map(|round| 7 * round * round).enumerate() {
             match learn.clone().prepare().unwrap().run(&Countdown::from(asks)) {
@@ -150,24 +150,24 @@ mod tests {
         let learnt = report.learnt_everything.as_ref().unwrap();
         let held_out = first.dataset().known.valid.len() + first.dataset().test.len();
         assert_eq!((learnt.facts, learnt.held_out_before), (world.facts.len(), held_out));
-        // What was held out is known now, and cannot be asked for as if it were not.
+        // Held-out facts are in the graph now, so evaluating on them is refused.
         let fact = first.dataset().test[0];
         assert!(second.graph().contains(fact.head, crate::graph::Link::forward(fact.relation), fact.tail));
         let refused = second.evaluate(Split::Test, Protocol::default(), &Silent).unwrap_err();
         assert!(refused.to_string().contains("has learnt the facts of all splits"), "{refused}");
-        // Whoever opens the run gets the second, whoever measures the first.
+        // Opening the run gives the second model; measuring uses the first.
         let run = world.path("whole");
         assert!(Model::open(&run).unwrap().has_learnt_everything());
         let measured = OpenOptions { first: true, ..OpenOptions::DEFAULT }.open(&run).unwrap();
         assert_eq!(measured.dataset().test, first.dataset().test);
-        // Interrupted or not, the same; and what was learnt is not what the first learning had.
+        // Interruptions change nothing; and the second model differs from the first.
         let at_once = world.learn("at_once").learn_all(true).run().unwrap();
         let everything = |run: &Path, file: &str| bytes(&run.join("everything"), file);
         for file in [EMBEDDING, RULES] {
             assert!(everything(&run, file) == everything(at_once.run_path(), file), "{file} differs");
             assert!(everything(&run, file) != bytes(&run, file), "{file}");
         }
-        // Learnt afresh, the first learning makes the second obsolete.
+        // Running the first again with other settings makes the second stale.
         let other = world.learn("whole").set("rules.max_length=2").run().unwrap();
         assert!(!other.has_learnt_everything());
         assert!(!Model::open(&run).unwrap().has_learnt_everything());
@@ -180,7 +180,7 @@ mod tests {
         let (old, mut now) = (old.to_vec(), [old, new].concat());
         world.write(&old);
         let before = world.learn("run").run().unwrap();
-        // Some facts are gone, some are new, and somebody is born.
+        // Some facts are removed, some are new, and there is a new entity.
         now.swap_remove(0);
         let child = world.names.entities.intern("newborn");
         now.push(Triple { head: crate::graph::EntityId(child), ..now[5] });
@@ -200,7 +200,7 @@ mod tests {
         let RuleChanges { kept: still, new, gone: lost, moved } = &report.rules;
         assert!(*still > 0 && *new > 0 && !moved.is_empty(), "{still} {new} {lost}");
         assert_eq!(report.figures_before.as_ref(), Some(&before.results().unwrap().report.figures));
-        // Nothing that was learnt before is asked for now.
+        // No fact that was learnt before is held out now.
         let earlier = before.dataset();
         let named = |names: &Names, fact: Triple| -> [String; 3] {
             [names.entity(fact.head), names.relation(fact.relation), names.entity(fact.tail)]
@@ -209,7 +209,7 @@ mod tests {
         let learnt: std::collections::HashSet<[String; 3]> =
             earlier.known.facts.iter().map(|&fact| named(&earlier.names, fact)).collect();
         assert!(test.iter().chain(&*known.valid).all(|&fact| !learnt.contains(&named(names, fact))));
-        // The run that was gone on from is as it was, the new one can be asked, and it does not depend on interruptions.
+        // The earlier run is unchanged, the new one answers, and it does not depend on interruptions.
         assert_eq!(bytes(&world.path("run"), EMBEDDING), kept);
         let at_once = update("at_once").run().unwrap();
         for file in [EMBEDDING, RULES] {

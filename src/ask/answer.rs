@@ -13,11 +13,11 @@ use std::fmt::{self, Write};
 pub struct Answer {
     /// The entity, by its id.
     pub entity: String,
-    /// Its label, or its id where it has none.
+    /// Its label, or its id if it has none.
     pub label: String,
-    /// How good the answer is.
+    /// The score of the answer.
     pub score: f64,
-    /// The share of such answers that turn out to be facts that were held out.
+    /// The calibrated probability: the share of such answers that turn out to be held-out facts.
     #[serde(default)]
     pub probability: Probability,
     /// Why it was given.
@@ -31,7 +31,7 @@ pub struct Answer {
 /// Why an answer was given: a path, and the rule that it follows. Shown as text it is one line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reason {
-    /// The label of the entity where the path begins: the subject, or the answer where the rule is about it.
+    /// The label of the entity where the path begins: the subject, or the answer if the rule is about the answer.
     pub from: String,
     /// The id of that entity.
     #[serde(default)]
@@ -40,13 +40,13 @@ pub struct Reason {
     pub path: Vec<PathStep>,
     /// The rule that the path follows.
     pub rule: Option<RuleSummary>,
-    /// The propagator's score of the answer, and what it falls to without this path; in explanations alone.
+    /// The propagator's score of the answer with and without this path; only in explanations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub propagator: Option<ScoreWithout>,
 }
 
 impl Reason {
-    /// In one line; `name` says what the entity with a label and an id is called.
+    /// The reason in one line; `name` gives the display name for a label and an id.
     fn line(&self, name: &dyn Fn(&str, &str) -> String) -> String {
         let path = match self.path.is_empty() {
             true => String::new(),
@@ -80,15 +80,15 @@ impl fmt::Display for Probability {
     }
 }
 
-/// A split that was held out: its facts are in the data and not in the graph.
+/// A held-out split: its facts are in the data but not in the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HeldOut {
     /// Training queries, where the graph is a file of its own that lacks them.
     Train,
-    /// What was tuned on.
+    /// The validation split, used for tuning.
     Valid,
-    /// What is evaluated on.
+    /// The test split, used for evaluation.
     Test,
 }
 
@@ -124,7 +124,7 @@ pub struct PathStep {
     pub inverse: bool,
     /// Where it led, by id.
     pub entity: String,
-    /// The label of that entity, or its id where it has none.
+    /// The label of that entity, or its id if it has none.
     pub label: String,
     /// The relation agent's log-probability of the relation, where agents walked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -135,7 +135,7 @@ pub struct PathStep {
 }
 
 impl PathStep {
-    /// What the relation is called where a person reads it: its label, or its name where it has none.
+    /// The display name of the relation: its label, or its name if it has none.
     pub fn relation_shown(&self) -> &str {
         self.relation_label.as_deref().unwrap_or(&self.relation)
     }
@@ -178,7 +178,7 @@ impl RuleSummary {
         }
     }
 
-    /// Its confidence, and its text where the path does not show it.
+    /// Its confidence, and its text if the path does not show the rule.
     pub fn in_words(&self) -> String {
         let Self { confidence, correct, predicted, label, constants, .. } = self;
         let text = if *constants { format!("{label}; ") } else { String::new() };
@@ -205,7 +205,7 @@ impl Answer {
         }
     }
 
-    /// What the answer is called.
+    /// The display name of the answer.
     pub fn name(&self, naming: &Naming) -> String {
         naming.name(&self.label, &self.entity)
     }
@@ -219,7 +219,7 @@ impl Answer {
         }
     }
 
-    /// Its reason in one line, with entities so named that a person knows which is meant.
+    /// Its reason in one line, with unambiguous names for entities.
     pub fn reason_in_words(&self, naming: &Naming) -> String {
         let Reason { from_id, path, rule, .. } = &self.reason;
         if path.is_empty() && rule.is_none() && self.entity == *from_id {

@@ -1,4 +1,4 @@
-//! Rules by themselves: a split of a data set ranked by nothing else, and rules as they are shown.
+//! Rules by themselves: ranking a split of a data set by rules alone, and rules as they are drawn.
 
 use super::answer::{PathStep, RuleSummary};
 use super::{AskError, Naming};
@@ -20,11 +20,11 @@ pub struct AppliedRules<'a> {
 }
 
 impl<'a> AppliedRules<'a> {
-    /// `rules` for the queries of `split`. Test queries are answered on the validation facts too if `learn_valid` says so,
-    /// or the data set has a graph of its own.
+    /// `rules` for the queries of `split`. For test queries the graph includes the validation facts if `learn_valid`
+    /// says so, or if the data set has a graph of its own.
     ///
     /// # Errors
-    /// If the options make no sense, or the split would be known.
+    /// If the options are invalid, or the split would be part of the graph.
     pub fn new(
         dataset: &'a Dataset,
         rules: impl Into<Arc<[ScoredRule]>>,
@@ -76,18 +76,18 @@ pub struct DrawnRule {
     pub rule: RuleSummary,
     /// The relation that it predicts.
     pub relation: String,
-    /// Its family.
+    /// Its rule type.
     #[serde(rename = "type")]
     pub rule_type: RuleType,
     /// Whether its counts were estimated from a sample.
     pub sampled: bool,
     /// The variable where the body begins.
     pub from: String,
-    /// The same.
+    /// The same variable.
     pub from_id: String,
     /// The body.
     pub path: Vec<PathStep>,
-    /// What is predicted: a variable, or the constant of a rule that has one.
+    /// The predicted entity: a variable, or the constant of a rule that has one.
     pub goal: String,
 }
 
@@ -97,7 +97,7 @@ impl DrawnRule {
         let rule = &scored.rule;
         let constant = |id: EntityId| (names.entity(id).to_owned(), naming.of(id, names));
         let variable = |letter: u8| (char::from(letter).to_string(), char::from(letter).to_string());
-        // The letters that the rule's text has.
+        // The same letters as in the rule's text.
         let inner = |step: usize| variable(b'A' + u8::try_from(step.min(22)).unwrap_or(22));
         let last = rule.body.len().saturating_sub(1);
         let (start, goal, end) = match rule.shape {

@@ -1,5 +1,5 @@
 //! Looking around in a run: the facts of an entity, a relation with its figures, the rules for it. Long lists come in
-//! pages; a page is known by how many come before it, which stays true as the graph does not change.
+//! pages. A page is identified by the number of items before it, which is stable because the graph does not change.
 
 use super::{AskError, Model, RuleSummary};
 use crate::graph::{Direction, EntityId, Link, RelationId};
@@ -11,9 +11,9 @@ use std::collections::HashMap;
 /// A part of a list.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Page<T> {
-    /// What stands on it.
+    /// The items of this page.
     pub items: Vec<T>,
-    /// How many there are on all pages.
+    /// How many items all pages have together.
     pub total: usize,
     /// Where the next page begins; absent on the last.
     pub next: Option<usize>,
@@ -30,7 +30,7 @@ impl<T> Page<T> {
 }
 
 impl<T> Page<Option<T>> {
-    /// The same without those that are not there.
+    /// The same page without the `None` items.
     pub(super) fn flatten(self) -> Page<T> {
         let Self { items, total, next } = self;
         Page { items: items.into_iter().flatten().collect(), total, next }
@@ -42,11 +42,11 @@ impl<T> Page<Option<T>> {
 pub struct EntityFacts {
     /// Its id.
     pub id: String,
-    /// Its label, or its id where it has none.
+    /// Its label, or its id if it has none.
     pub label: String,
-    /// In which relations it stands, and how often.
+    /// Its relations, and how many facts it has of each.
     pub links: Vec<LinkCount>,
-    /// Its facts, those of a relation together.
+    /// Its facts, grouped by relation.
     pub facts: Page<EntityFact>,
 }
 
@@ -61,7 +61,7 @@ pub struct LinkCount {
     pub facts: usize,
 }
 
-/// A fact as its entity sees it.
+/// A fact from the point of view of one of its entities.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EntityFact {
     /// The relation.
@@ -70,7 +70,7 @@ pub struct EntityFact {
     pub inverse: bool,
     /// The entity at the other end, by id.
     pub entity: String,
-    /// Its label, or its id where it has none.
+    /// Its label, or its id if it has none.
     pub label: String,
 }
 
@@ -79,7 +79,7 @@ pub struct EntityFact {
 pub struct RelationUse {
     /// Its name.
     pub relation: String,
-    /// Its label, or its name where it has none.
+    /// Its label, or its name if it has none.
     pub label: String,
     /// How many facts the graph has of it.
     pub facts: usize,
@@ -95,8 +95,8 @@ pub struct RelationUse {
 pub(super) type RulesByHead = HashMap<RelationId, Vec<u32>>;
 
 impl Model {
-    /// What the graph says of `entity`; with `link`, only what it says by that. The page after the first `after` facts, of
-    /// at most `limit`.
+    /// The facts of `entity`; with `link`, only those of that link. Returns the page after the first `after` facts,
+    /// with at most `limit`.
     pub fn facts_of(&self, entity: EntityId, link: Option<Link>, after: usize, limit: usize) -> EntityFacts {
         let (graph, names) = (self.graph(), self.names());
         let relation =
@@ -139,7 +139,7 @@ impl Model {
     }
 
     /// The rules that predict `head` with at least `min_confidence`, the most confident first: the page after the first
-    /// `after`, of at most `limit`.
+    /// `after`, with at most `limit`.
     pub fn rules_of(
         &self,
         head: RelationId,
@@ -155,7 +155,7 @@ impl Model {
         })
     }
 
-    /// What answers depend on: the program, the data, and what was learnt from it.
+    /// The checksum of everything that answers depend on: the program, the data, and what was learnt from it.
     ///
     /// # Errors
     /// If the list of stages cannot be read.
@@ -165,10 +165,10 @@ impl Model {
         Ok(Checksum::of(&(crate::VERSION, self.checksum(), made, self.config().walk.beam)))
     }
 
-    /// The relation that a person means; its direction does not matter.
+    /// The relation that `text` names; its direction is ignored.
     ///
     /// # Errors
-    /// If it is not known, with names that are nearly the same.
+    /// If there is none, with similar names.
     pub fn relation(&self, text: &str) -> Result<RelationId, AskError> {
         let link = self.index().link(text)?;
         link.relation().ok_or_else(|| AskError::Cannot(format!("`{text}` is no relation of the graph")))
@@ -183,7 +183,7 @@ impl Model {
             }
             let confidence = |place: u32| rules[place as usize].counts.confidence(UNSEEN);
             for places in by_head.values_mut() {
-                // Equals stay in the order of the file.
+                // The sort is stable: ties keep the order of the file.
                 places.sort_by(|&a, &b| confidence(b).total_cmp(&confidence(a)));
             }
             by_head

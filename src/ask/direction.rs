@@ -1,18 +1,19 @@
-//! Which end of a relation is asked for, and whether the other was meant.
+//! Which end of a relation is asked for, and whether the user may have meant the other.
 
 use super::Model;
 use crate::graph::{Direction, EntityId, Graph, Link, Query};
 
-/// A subject is like the heads (or tails) of a relation if so large a part of the entities with one of its links are.
+/// A subject resembles the heads (or tails) of a relation if at least this share of the entities with one of its links
+/// are such.
 const ALIKE: f64 = 0.1;
-/// It is like the one end and not like the other if it is this many times as much like it.
+/// It resembles one end rather than the other if its likeness is this many times as large.
 const RATHER: f64 = 2.0;
-/// So many entities are named as examples.
+/// How many entities are named as examples.
 const EXAMPLES: usize = 2;
 
 impl Model {
-    /// Whether the other direction of the relation may have been meant, and why: a hint for a query whose subject is never
-    /// at this end of the relation. `None` if it is, or if the entities that are like it are.
+    /// Whether the other direction of the relation may have been meant, and why: a hint for a query whose subject is
+    /// never at this end of the relation. `None` if the subject, or entities that resemble it, are.
     pub fn other_direction(&self, query: Query) -> Option<String> {
         let graph = self.graph();
         let facts = |link: Link| graph.targets(query.subject, link).len();
@@ -54,7 +55,7 @@ impl Model {
     fn spelt(&self, link: Link, relation: &str) -> (&'static str, String) {
         match link.direction() {
             Direction::Forward => ("head", relation.to_owned()),
-            // A relation of its own may be called so.
+            // A relation may have that very name.
             Direction::Inverse if self.names().relations.get(&format!("~{relation}")).is_some() => {
                 ("tail", format!("{relation}^-1"))
             }
@@ -62,7 +63,7 @@ impl Model {
         }
     }
 
-    /// What is asked by `link`.
+    /// The question that `link` asks, in words.
     fn in_question(&self, link: Link, subject: &str, relation: &str) -> String {
         match link.direction() {
             Direction::Forward => format!("{subject} —{relation}→ ?"),
@@ -96,8 +97,8 @@ fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// How much `subject` is like the entities that have `link`: of those with one of its links, the largest share that has
-/// it.
+/// How much `subject` resembles the entities that have `link`. For each link of the subject, the share of entities
+/// with that link that also have `link`; the largest of these.
 fn likeness(graph: &Graph, subject: EntityId, link: Link) -> f64 {
     let with_link = graph.pairs(link).sources;
     let shared = |own: Link| {

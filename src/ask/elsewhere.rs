@@ -1,9 +1,9 @@
 //! Answering on another graph than the one that was learnt from: the same relations over other entities, or the graph as
 //! it is now.
 //!
-//! Rules, a propagator and a walker without entity embeddings know relations alone, and so can answer there. An embedding
-//! model, and a walker that has learnt who the entities are, cannot: they are left out, and a blend goes on with the rest.
-//! The other data's relations are numbered as the run has them; what it has of other relations is left out and counted.
+//! Rules, a propagator and a walker without entity embeddings know relations alone, and so can answer there. An
+//! embedding model, and a walker with entity embeddings, cannot: they are left out, and a blend uses the remaining
+//! members. Relations get the ids that they have in the run; facts of other relations are left out and counted.
 
 use super::AskError;
 use crate::config::{Config, System};
@@ -12,26 +12,26 @@ use crate::run::{Manifest, Source};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Names that a note lists at most.
+/// The most names that a note lists.
 const LISTED: usize = 3;
 
-/// What stays behind where a run answers on another graph.
+/// What is left out when a run answers on another graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherGraph {
     /// The name of the other data.
     pub data: String,
-    /// Members of the run that know entities by name and cannot answer there.
+    /// Members of the run that depend on its entities and cannot answer there.
     pub members_left_out: Vec<String>,
     /// Rules that name an entity which the other graph lacks.
     pub rules_left_out: usize,
     /// Relations of the other graph that the run has never seen.
     pub relations_left_out: Vec<String>,
-    /// The facts, in any split, that have them.
+    /// The facts of those relations, in any split.
     pub facts_left_out: usize,
 }
 
 impl OtherGraph {
-    /// What a person should know about answers on this graph, a sentence each.
+    /// What users should know about answers on this graph, one sentence each.
     pub fn notes(&self) -> Vec<String> {
         let Self { data, members_left_out, rules_left_out, relations_left_out, facts_left_out } = self;
         let mut notes = Vec::new();
@@ -56,10 +56,10 @@ impl OtherGraph {
     }
 }
 
-/// `settings` without the members that cannot answer on another graph, and what they are called.
+/// `config` without the members that cannot answer on another graph, and their names.
 ///
 /// # Errors
-/// If nobody is left to answer.
+/// If no member is left to answer.
 pub(super) fn without_entities(mut config: Config) -> Result<(Config, Vec<&'static str>), AskError> {
     const EMBEDDING: &str = "the embedding model";
     const WALKER: &str = "the walker with entity embeddings";
@@ -90,7 +90,7 @@ pub(super) fn without_entities(mut config: Config) -> Result<(Config, Vec<&'stat
     }
 }
 
-/// The data at `source` in the relations of the run with this manifest.
+/// The data at `source`, with the relation ids of the run with this manifest.
 ///
 /// # Errors
 /// If it cannot be read, or has no relation of the run.
@@ -102,7 +102,7 @@ pub(super) fn other_data(
 ) -> Result<(Dataset, OtherRelations), AskError> {
     let relations: Vocabulary = match &manifest.relations {
         Some(names) => names.iter().map(String::as_str).collect(),
-        // A run that was made before manifests had them: its own data says.
+        // The manifest of an older run has no relations, so they are read from its data.
         None => manifest.dataset(run, data)?.0.names.relations.clone(),
     };
     let given = source.read()?;

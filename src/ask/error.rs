@@ -7,12 +7,12 @@ use std::path::PathBuf;
 /// Why learning or answering failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// A name that the data does not have, or that several have.
+    /// An unknown or ambiguous name.
     #[error("{message}")]
     Name {
         /// What is wrong with it.
         message: String,
-        /// Names that may be meant.
+        /// Names that the user may have meant.
         suggestions: Vec<String>,
     },
     /// A question that this run cannot answer.
@@ -47,8 +47,8 @@ impl AskError {
         AskError::Name { message, suggestions: suggestions.iter().map(|&name| name.to_owned()).collect() }
     }
 
-    /// Whether what was asked for is at fault, and not what happened on the way: a wrong name, setting or path, data that
-    /// cannot be read.
+    /// Whether the request is at fault, rather than a failure while serving it: a wrong name, setting or path, or
+    /// unreadable data.
     pub fn is_mistake(&self) -> bool {
         match self {
             AskError::Name { .. } | AskError::Cannot(_) | AskError::ValidLearnt { .. } => true,
@@ -63,7 +63,7 @@ impl AskError {
     }
 }
 
-/// What can go wrong below comes through the run.
+/// Errors of the rooms below are wrapped as errors of the run.
 macro_rules! through_run {
     ($($error:ty),* $(,)?) => {$(
         impl From<$error> for AskError {

@@ -1,4 +1,4 @@
-//! The figures of a run as `evaluate` reports them: ranks, the reliability of probabilities, and what they are of.
+//! The figures of a run as `evaluate` reports them: ranks, the reliability of probabilities, and what was evaluated.
 
 use super::{AskError, Model, OtherGraph};
 use crate::eval::calibration::Reliability;
@@ -15,7 +15,7 @@ pub struct Evaluated {
     /// The ranking figures.
     #[serde(flatten)]
     pub report: Report,
-    /// How far probabilities can be trusted, where there are any.
+    /// The reliability of the probabilities, if there are any.
     pub calibration: Option<Reliability>,
     /// What was evaluated.
     #[serde(flatten)]
@@ -33,7 +33,7 @@ pub struct AboutEvaluation {
     pub seed: u64,
     /// The version of the program.
     pub version: String,
-    /// The other graph, where that is not the run's own.
+    /// The graph that was evaluated on, if it is not the run's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<OtherGraph>,
     /// The labels of the relations that were asked for.
@@ -45,7 +45,7 @@ pub struct AboutEvaluation {
 }
 
 impl Model {
-    /// Ranks the true answers of a split, those of these relations alone unless there are none, and checks probabilities.
+    /// Ranks the true answers of a split, only those of `relations` unless that is empty, and checks probabilities.
     ///
     /// # Errors
     /// Those of [`evaluate`](Self::evaluate).

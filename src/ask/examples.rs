@@ -30,14 +30,14 @@ pub struct ExampleAnswer {
 }
 
 impl ExampleAnswer {
-    /// What the relation is called where a person reads it: its label, or its name where it has none.
+    /// The display name of the relation: its label, or its name if it has none.
     pub fn relation_shown(&self) -> &str {
         self.relation_label.as_deref().unwrap_or(&self.relation)
     }
 
     /// The split that has the answer; none if it is not in the data at all.
     pub fn split(&self) -> Option<HeldOut> {
-        // Runs of earlier versions have written down no more than this.
+        // Runs of earlier versions recorded only this.
         self.answer.held_out.or(self.true_in_test.then_some(HeldOut::Test))
     }
 }
@@ -93,7 +93,7 @@ impl Model {
         let mut chosen: Vec<(Query, Reasoned, Probability)> = Vec::new();
         let mut shown: HashMap<Link, usize> = HashMap::new();
         while chosen.len() < count && !found.is_empty() {
-            // Relations take turns: next comes one that has been shown least often.
+            // Relations take turns: the next example is of a relation that has been shown least often.
             let times =
                 |(query, ..): &(Query, Reasoned, Probability)| shown.get(&query.link).copied().unwrap_or(0);
             let fewest = found.iter().map(times).min().unwrap_or(0);

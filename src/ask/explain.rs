@@ -30,11 +30,11 @@ pub struct Explanation {
     pub held_out: Option<HeldOut>,
     /// Its rank among the predicted answers, from 1; absent if it is not predicted.
     pub rank: Option<usize>,
-    /// The best answer instead, if that is another one.
+    /// The top answer, if it is another one.
     pub instead: Option<Answer>,
     /// The paths to the object, those by rules first; empty if it is not predicted.
     pub answers: Vec<Answer>,
-    /// The rules that predict it, most confident first, each with a path that grounds it; not more than were asked for.
+    /// The rules that predict it, most confident first, each with a path that grounds it; at most as many as requested.
     pub rules: Vec<GroundedRule>,
     /// How many rules predict it altogether.
     #[serde(default)]
@@ -62,7 +62,7 @@ impl Model {
         self.explain_query(query, self.index().entity(object)?, WAYS, &Silent)
     }
 
-    /// Why `object` is, or is not, an answer to `query`, with at most so many `rules`. One search finds all of it.
+    /// Why `object` is, or is not, an answer to `query`, with at most `rules` rules. One search finds everything.
     ///
     /// # Errors
     /// If the reasoner fails, or `progress` says to stop.

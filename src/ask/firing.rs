@@ -1,4 +1,4 @@
-//! The rules that predict an answer, each with a path that grounds it and what the answer comes to without it.
+//! The rules that predict an answer, each with a path that grounds it and the answer's score without the rule.
 
 use super::answer::{PathStep, Probability, RuleSummary};
 use super::{AskError, Model, Page};
@@ -24,15 +24,15 @@ pub struct GroundedRule {
     pub from_id: String,
     /// The path.
     pub path: Vec<PathStep>,
-    /// What the answer comes to without this rule, where its score comes from rules at all.
+    /// The answer without this rule, if its score depends on rules at all.
     #[serde(default)]
     pub without: Option<WithoutRule>,
-    /// The propagator's score of the answer, and what it falls to without this path.
+    /// The propagator's score of the answer, with and without this path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub propagator: Option<ScoreWithout>,
 }
 
-/// What an answer comes to without one of its rules.
+/// Score, rank and probability of an answer without one of its rules.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WithoutRule {
     /// Its score; absent if nothing else supports it.
@@ -44,8 +44,8 @@ pub struct WithoutRule {
 }
 
 impl Model {
-    /// The rules that predict `object` for `query`, the most confident first: the page after the first `after`, of at most
-    /// `limit`.
+    /// The rules that predict `object` for `query`, the most confident first: the page after the first `after`, with at
+    /// most `limit`.
     ///
     /// # Errors
     /// If the reasoner fails, or `progress` says to stop.
@@ -61,7 +61,7 @@ impl Model {
         self.rules_among(&found, object, after, limit, progress)
     }
 
-    /// The same, given what a search has found.
+    /// The same, given the result of a search.
     pub(super) fn rules_among(
         &self,
         found: &Found,
@@ -108,7 +108,7 @@ impl Model {
     }
 }
 
-/// What is left of an answer when one of its rules is taken away.
+/// Computes what an answer would be without one of its rules.
 struct Left<'a> {
     model: &'a Model,
     found: &'a Found,
@@ -116,7 +116,7 @@ struct Left<'a> {
     firings: &'a Firings,
     /// The answer among the candidates; `None` if it is not predicted.
     candidate: Option<&'a Candidate>,
-    /// Scores and ids of the other candidates that are supported, found when they are needed.
+    /// Scores and ids of the other supported candidates, computed on first use.
     others: OnceLock<Vec<(f64, EntityId)>>,
 }
 
@@ -132,7 +132,7 @@ impl<'a> Left<'a> {
         Self { model, found, rules, firings, candidate, others: OnceLock::new() }
     }
 
-    /// What is left without the rule at `place` among those that fire.
+    /// The answer without the rule at `place` among those that fire.
     fn without(&self, place: usize) -> Option<WithoutRule> {
         let candidate = self.candidate?;
         let confidences = || self.firings.iter().map(|one| one.0);
@@ -167,7 +167,7 @@ impl<'a> Left<'a> {
         1 + above.count()
     }
 
-    /// The probability of an answer with this score, the others being as they are.
+    /// The probability of an answer with this score, the other candidates unchanged.
     fn probability(&self, score: f64, entity: EntityId) -> Probability {
         let Some(calibrator) = &self.model.calibrator else { return Probability::default() };
         let others = self.found.candidates.iter().filter(|candidate| candidate.entity != entity);

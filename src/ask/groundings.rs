@@ -1,4 +1,4 @@
-//! All ways by which a rule leads from a subject: its groundings.
+//! The groundings of a rule: all paths along which it leads from a subject.
 
 use super::answer::{PathStep, RuleSummary, steps};
 use super::{AskError, Model};
@@ -10,9 +10,9 @@ use crate::run::RunError;
 use serde::Serialize;
 use std::ops::Range;
 
-/// Entities that are tried before a search gives up: a rule may have more groundings than anybody can wait for.
+/// The most entities that a search tries: a rule may have far too many groundings to list.
 const TRIES: usize = 5_000_000;
-/// Groundings between two looks at whether to stop.
+/// Groundings between two checks whether to stop.
 const LOOK_EVERY: usize = 1024;
 
 /// The groundings of a rule.
@@ -27,18 +27,18 @@ pub struct Groundings {
     pub from_id: String,
     /// The paths, in the order of their entities' numbers.
     pub paths: Vec<Vec<PathStep>>,
-    /// Whether there are more of them, or the search ended before it had looked everywhere.
+    /// Whether there are more of them, or the search gave up early.
     pub more: bool,
-    /// How many there are up to the end of this page, if there are more.
+    /// Where the next page begins, if there are more.
     pub next: Option<usize>,
 }
 
 impl Model {
-    /// The paths by which the rule that is written as `rule` leads from `subject` to `object`, or anywhere, and of these
-    /// the ones whose places are in `page`; `inverse` asks for heads.
+    /// The paths along which the rule with the text `rule` leads from `subject` to `object`, or anywhere without one;
+    /// of these, those with an index in `page`. `inverse` asks for heads.
     ///
     /// # Errors
-    /// If this run has no such rule, it is not about these entities, or `progress` says to stop.
+    /// If this run has no such rule, the rule is not about these entities, or `progress` says to stop.
     pub fn groundings(
         &self,
         rule: &str,
@@ -95,7 +95,8 @@ impl Model {
     }
 }
 
-/// Where the body of `rule` begins for `query`, its links, and where it has to end; none if the rule is not about it.
+/// Where the body of `rule` begins for `query`, its links, and where it has to end; `None` if the rule does not apply
+/// to the query.
 fn walked(
     rule: &Rule,
     query: Query,

@@ -21,7 +21,7 @@ enum Data {
     Demonstration,
     /// A folder of splits or a file of triples, still to be read.
     Path(PathBuf),
-    /// Read already.
+    /// Already read.
     Read(Source, Box<Dataset>),
 }
 
@@ -52,8 +52,8 @@ impl Learn {
         Self { data: Data::Path(data.as_ref().to_owned()), ..Self::demonstration() }
     }
 
-    /// Learns from `dataset`, which was read from `source`, or is [kept](Source::Kept) by the run. It is divided already:
-    /// [`split`](Self::split) and [`header`](Self::header) do nothing.
+    /// Learns from `dataset`, which was read from `source`, or is [kept](Source::Kept) by the run. It already has its
+    /// splits: [`split`](Self::split) and [`header`](Self::header) do nothing.
     pub fn from_dataset(source: Source, dataset: Dataset) -> Self {
         Self { data: Data::Read(source, Box::new(dataset)), ..Self::demonstration() }
     }
@@ -80,8 +80,8 @@ impl Learn {
         }
     }
 
-    /// How long learning and ranking may take. Where nothing is said, 10 minutes without a configuration, and as long as it
-    /// takes with one.
+    /// How long learning and ranking may take. The default is 10 minutes without a configuration, and no limit with
+    /// one.
     pub fn minutes(self, minutes: f64) -> Self {
         Self { minutes: Some(minutes), ..self }
     }
@@ -91,7 +91,7 @@ impl Learn {
         Self { out: Some(out.as_ref().to_owned()), ..self }
     }
 
-    /// The seed of every random choice: same seed, same result, unless a time limit cuts in.
+    /// The seed of every random choice: same seed, same result, unless a time limit stops a stage.
     pub fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
@@ -132,12 +132,12 @@ impl Learn {
         Self { header: Some(header), ..self }
     }
 
-    /// The format of the files; told by their endings by default.
+    /// The format of the files; by default given by their extensions.
     pub fn format(self, format: FileKind) -> Self {
         Self { format: Some(format), ..self }
     }
 
-    /// Whether the data came through a pipe into a file that will not stay. The run is then asked over its own copy.
+    /// Whether the data came through a pipe into a temporary file. The run then answers from its own copy.
     pub fn piped(self, piped: bool) -> Self {
         Self { piped, ..self }
     }
@@ -152,17 +152,17 @@ impl Learn {
         Self { siblings: Some(folder.as_ref().to_owned()), ..self }
     }
 
-    /// Goes on from the finished run at `run`, whose data has changed: embeddings and networks start from what it has learnt,
-    /// its rules are recounted, and its settings are kept, with about half of the epochs. Facts of a single file stay in
-    /// the splits that they were in. The run at `run` stays as it is; by default the new one is beside it, its name with
-    /// `-updated` after it.
+    /// Starts from the finished run at `run`, whose data has changed: embeddings and networks start from its weights,
+    /// its rules are recounted, and its settings are kept, with about half of the epochs. Facts of a single file stay
+    /// in their splits. The run at `run` is not changed; by default the new one is beside it, with `-updated` added to
+    /// the name.
     pub fn update(self, run: impl AsRef<Path>) -> Self {
         Self { update: Some(run.as_ref().to_owned()), ..self }
     }
 
-    /// Whether to learn once more after the figures, from all facts, those that were held out among them: for the answers
-    /// that matter. The figures stay those of the first learning, and so do the weights of a blend and the
-    /// probabilities. It takes about as long again.
+    /// Whether to learn once more after the figures are measured, from all facts including those held out: for the best
+    /// answers in use. The figures, the weights of a blend and the calibration stay those of the first run. It takes
+    /// about as long again.
     pub fn learn_all(self, everything: bool) -> Self {
         Self { everything, ..self }
     }
@@ -233,8 +233,8 @@ impl Learn {
         Ok(Learning { spec, dataset, plan, everything: self.everything, update })
     }
 
-    /// What is learnt from, and where it comes from. With it comes how many facts to validate or test with were learnt
-    /// `before` and are left out.
+    /// The data that is learnt from, and its source. Also returns how many validation and test facts are left out
+    /// because they were learnt `before`.
     fn read(&self, before: Option<&Dataset>) -> Result<(Source, Dataset, usize), AskError> {
         let source = match &self.data {
             Data::Read(source, dataset) => {
@@ -265,14 +265,14 @@ impl Learn {
         Ok((source, dataset, learnt_before))
     }
 
-    /// How the time is shared by what a configuration asks for, if there is a limit to it.
+    /// The plan for the stages of a configuration, if there is a time limit.
     fn within(&self, config: Config, dataset: &Dataset, device: &Device) -> Option<Plan> {
         let (threads, cuda) = (rayon::current_num_threads(), device.is_cuda());
         let resources = self.minutes.map(|minutes| Resources { minutes, threads, cuda })?;
         Some(Plan::of(config, &GraphSize::of(dataset), &resources))
     }
 
-    /// The plan for a graph that nobody has tuned for.
+    /// The plan for a graph without tuned settings.
     fn plan(&self, dataset: &Dataset, device: &Device, out: &Path) -> Plan {
         let size = GraphSize::of(dataset);
         let (minutes, cuda) = (self.minutes.unwrap_or(MINUTES), device.is_cuda());
@@ -318,17 +318,17 @@ impl Learning {
         &self.spec
     }
 
-    /// What is learnt from.
+    /// The data that is learnt from.
     pub fn dataset(&self) -> &Dataset {
         &self.dataset
     }
 
-    /// What has changed since the run that is gone on from; rules are counted when it runs.
+    /// What has changed since the earlier run that an update starts from; rule changes are counted when it runs.
     pub fn update(&self) -> Option<&UpdateReport> {
         self.update.as_ref()
     }
 
-    /// How the time is planned; `None` where a configuration says how long to train and nothing limits it.
+    /// The time plan; `None` if a configuration is used without a time limit.
     pub fn plan(&self) -> Option<&Plan> {
         self.plan.as_ref()
     }
@@ -347,13 +347,13 @@ impl Learning {
             let model = Model::new(learnt.directory, dataset, learnt.artifacts, spec.seed)?;
             let mut report = model.report(&spec, learnt.stages, progress)?;
             report.update = update.map(|update| update.with_rules(&stages));
-            // Whatever comes after, the figures are there.
+            // The figures are saved before anything else can fail.
             model.keep_results(report.clone())?;
             let model = match everything {
                 true => learn_again(&spec, &model, report, progress)?,
                 false => model,
             };
-            // Whoever learns again while the model is in use may work in the directory.
+            // Another learning may take the directory's lock while this model is in use.
             model.released()
         })
     }
@@ -379,7 +379,7 @@ mod tests {
         let opened = Model::open(&out).unwrap();
         assert_eq!(opened.results().unwrap(), model.results().unwrap());
         assert_eq!(opened.dataset().test, dataset.test);
-        // A model in use does not keep others from its directory.
+        // A model in use does not hold the lock of its directory.
         assert!(learn(&dataset).run().unwrap().results().unwrap().stages["rules"].skipped);
         let mut other = dataset.clone();
         other.test = other.test[1..].into();
@@ -406,7 +406,7 @@ mod tests {
             assert!(stopped.is_err_and(|error| error.is_interrupted()));
             assert!(matches!(opened(), Err(AskError::Run(RunError::Missing { .. }))));
             assert!(!out.join(RESULTS).exists());
-            // Nor is anything lost: asked for as before, it is all there.
+            // Nothing is lost either: with the earlier settings, all stages are still valid.
             assert!(learn.clone().run().unwrap().results().unwrap().stages["rules"].skipped);
             assert!(opened().is_ok());
         }

@@ -1,4 +1,4 @@
-//! Files of queries, a line each, and the lines of JSON that answer them.
+//! Files of queries, one per line, and the JSON lines that answer them.
 
 use super::{AskError, Model, Prediction};
 use crate::graph::{Compression, Query};
@@ -10,39 +10,39 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Queries that are answered before they are written: many at once share more of the work.
+/// Queries that are answered before their answers are written: larger blocks share more of the work.
 const BLOCK: usize = 2048;
-/// A line of queries is not longer than a line of facts may be.
+/// The longest line of a query file, the same limit as for a line of facts.
 const LONGEST_LINE: u64 = 16 << 20;
 
 /// The lines of a file of queries.
 pub struct QueryLines<'a> {
     name: PathBuf,
     input: BufReader<Box<dyn Read + 'a>>,
-    /// Whether there may be someone who waits for an answer before asking on.
+    /// Whether the sender may wait for an answer before the next query.
     interactive: bool,
-    /// How many were read, empty ones and all.
+    /// How many were read, including empty ones.
     read: u64,
 }
 
-/// A line with its number, counted from 1, and without its end.
+/// A line with its number, counted from 1, without its line ending.
 pub struct QueryLine {
     number: u64,
     text: Vec<u8>,
 }
 
-/// What some lines get.
+/// The answers to some lines.
 pub struct AnsweredLines {
     /// For each line its number, and one line of JSON.
     pub lines: Vec<(u64, String)>,
-    /// How many could not be read, or have a name that is not known.
+    /// How many could not be parsed, or have an unknown name.
     pub unknown: u64,
     /// Whether anything at all was predicted.
     pub answered: bool,
 }
 
 impl<'a> QueryLines<'a> {
-    /// Those of the file at `path`, packed or not.
+    /// The lines of the file at `path`, compressed or not.
     ///
     /// # Errors
     /// If it cannot be opened.
@@ -50,13 +50,14 @@ impl<'a> QueryLines<'a> {
         Ok(Self::of(path, Compression::of(path).open(path)?, false))
     }
 
-    /// Those of `input`, which messages call `name`. Where the input is `interactive`, blocks do not wait for more.
+    /// The lines of `input`, which is called `name` in messages. If the input is `interactive`, a block does not
+    /// wait for more lines.
     pub fn of(name: &Path, input: Box<dyn Read + 'a>, interactive: bool) -> Self {
         Self { name: name.to_owned(), input: BufReader::with_capacity(1 << 16, input), interactive, read: 0 }
     }
 
-    /// The next lines, empty ones left out: 2048, or as many as there are; of interactive input as many as are there
-    /// without waiting for more, and at least one. None at the end.
+    /// The next lines without empty ones: up to 2048; for interactive input at least one, and then as many as are
+    /// available without waiting. Empty at the end.
     ///
     /// # Errors
     /// If the input cannot be read, or a line is too long.
@@ -90,10 +91,10 @@ impl<'a> QueryLines<'a> {
 }
 
 impl Model {
-    /// A line of JSON for each of `lines`, by `workers` threads; `before` were answered before them.
+    /// One JSON line for each of `lines`, by `workers` threads; `before` lines were answered earlier.
     ///
     /// # Errors
-    /// If the reasoner fails or the user interrupts. A line that is no query is answered with what is wrong with it.
+    /// If the reasoner fails or the user interrupts. A malformed line is answered with an error message.
     pub fn answer_lines(
         &self,
         lines: &[QueryLine],
@@ -117,7 +118,7 @@ impl Model {
     }
 }
 
-/// What a line of the file gets: its answers, or why there are none.
+/// The JSON for a line of the file: its answers, or why there are none.
 fn json_line(line: &QueryLine, said: Result<Arc<Prediction>, String>) -> String {
     #[derive(Serialize)]
     struct Row<'a> {
@@ -130,7 +131,7 @@ fn json_line(line: &QueryLine, said: Result<Arc<Prediction>, String>) -> String 
         Err(error) => {
             let text = String::from_utf8_lossy(&line.text);
             let (subject, relation) = text.split_once('\t').unwrap_or((&text, ""));
-            // As typed: what the mark of an inverse belongs to is not known.
+            // As typed: for an unknown name it is not clear whether a mark means the inverse.
             let said = json!({
                 "line": line.number, "subject": subject, "relation": relation, "inverse": false, "error": error,
                 "answers": [], "known": [], "known_ids": [],

@@ -1,10 +1,10 @@
 //! Many queries at once: as many workers as threads, each answering a batch of its own from end to end.
 //!
-//! A batch is too small to keep all threads busy at every step of it, so the threads share the batches and not the
-//! steps; best on a device that computes on the thread that asks ([`Device::cpu`](crate::tensor::Device::cpu) with
-//! one). Queries are sorted before they are cut into batches, because those of one relation share states of the
-//! networks, and a query that comes twice is answered once. The answers of a query do not depend on the rest of its
-//! batch, except for the last digits of their scores.
+//! A batch is too small to keep all threads busy at every step, so the threads work on different batches rather than on
+//! one together. This works best on a device that computes on the calling thread
+//! ([`Device::cpu`](crate::tensor::Device::cpu) with one thread). Queries are sorted before they are cut into batches,
+//! because those of one relation share network states, and duplicate queries are answered once. The answers of a query
+//! do not depend on the rest of its batch, except for the last digits of their scores.
 
 use super::{AskError, Model, Prediction};
 use crate::graph::Query;
@@ -14,12 +14,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 impl Model {
-    /// How many queries the reasoner answers at once at most.
+    /// The most queries that the reasoner answers at once.
     pub fn batch(&self) -> usize {
         self.reasoner.reasoner().batch().max(1)
     }
 
-    /// The answers to many queries, in their order, by `workers` threads; `before` were answered before them.
+    /// The answers to many queries, in their order, by `workers` threads; `before` queries were answered earlier.
     ///
     /// # Errors
     /// If the reasoner fails or the user interrupts.
@@ -42,7 +42,7 @@ impl Model {
             }
             self.predict_batch(batch, top, progress)
         };
-        // Batches are as large as the reasoner prefers, for any number of threads: their size shows in the last digits.
+        // The batch size does not depend on the number of threads, since it affects the last digits of scores.
         let batches: Vec<&[Query]> = distinct.chunks(self.batch()).collect();
         let answers = by_workers(&batches, workers, before, answer, progress)?;
         let answers: Vec<Arc<Prediction>> = answers.into_iter().map(Arc::new).collect();
@@ -57,8 +57,8 @@ impl Model {
     }
 }
 
-/// What `answer` says of each batch, in their order, by `workers` threads; they stop at the first failure. `progress` is
-/// told how many queries are answered, `before` of them before these.
+/// The result of `answer` for each batch, in their order, by `workers` threads; they stop at the first failure.
+/// `progress` is told how many queries are answered, including `before` earlier ones.
 pub(super) fn by_workers<Q: Sync, T: Send>(
     batches: &[&[Q]],
     workers: usize,

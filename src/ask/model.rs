@@ -1,4 +1,4 @@
-//! [`Model`]: a run that can be asked.
+//! [`Model`]: a finished run that answers queries.
 
 use super::browse::RulesByHead;
 use super::elsewhere::{OtherGraph, other_data, without_entities};
@@ -27,7 +27,7 @@ use std::sync::{Arc, OnceLock};
 /// A model owns everything it needs and reads each file once. It can be used from many threads at once.
 pub struct Model {
     directory: RunDirectory,
-    /// The run whose figures were measured, where this model has learnt all facts after it.
+    /// The first run, on which figures were measured, if this model has learnt all facts after it.
     first: Option<PathBuf>,
     pub(super) dataset: Dataset,
     pub(super) artifacts: Artifacts,
@@ -35,10 +35,10 @@ pub struct Model {
     pub(super) calibrator: Option<Calibrator>,
     pub(super) open_calibrator: Option<Calibrator>,
     seed: u64,
-    /// Where it answers, if not on the graph it was learnt from.
+    /// The graph it answers on, if that is not the graph it was learnt from.
     on: Option<OtherGraph>,
     results: OnceLock<RunReport>,
-    // Made when the first question needs them.
+    // Computed on first use.
     held_out: OnceLock<HashMap<Triple, HeldOut>>,
     held_out_answers: OnceLock<Adjacency>,
     naming: OnceLock<Naming>,
@@ -53,15 +53,15 @@ pub struct OpenOptions {
     pub data: Option<PathBuf>,
     /// The device; by default CUDA if there is a GPU, else the CPU with all threads.
     pub device: Option<Device>,
-    /// How many paths the walker keeps while it searches, if not as many as in the run.
+    /// The walker's beam width, if it differs from the run's.
     pub beam: Option<usize>,
     /// Another graph to answer on, with the same relations: other entities, or the graph as it is now.
-    /// What knows entities by name is left out ([`Model::on`] says what). `Source::of(path, &options)` names it; read
-    /// with [`SplitShares::WHOLE`](crate::graph::SplitShares::WHOLE), a single file is not divided.
+    /// Members that depend on the run's entities are left out ([`Model::on`] lists them). `Source::of(path, &options)`
+    /// names it; read with [`SplitShares::WHOLE`](crate::graph::SplitShares::WHOLE), a single file is not divided.
     pub on: Option<Source>,
-    /// Whether to open the model whose figures were measured even where another has learnt all facts after it.
+    /// Whether to open the first model, on which figures were measured, even if a second one has learnt all facts.
     pub first: bool,
-    /// Whether data that was read from a path is taken from the run's own copy, as where the run is but not its data.
+    /// Whether to use the run's own copy of data that was read from a path, for example on a machine without that data.
     pub kept: bool,
 }
 
@@ -139,7 +139,7 @@ impl OpenOptions {
             None => Device::choose(DeviceChoice::Auto, rayon::current_num_threads())?,
         };
         let stages = Stages::of(&directory)?;
-        // A run that came to its end before there were probabilities can be asked all the same.
+        // A run that finished before the calibration stage existed can still answer.
         let older = directory.file(RESULTS).exists() && stages.record(Stage::Calibration.name()).is_none();
         let mut files = BTreeMap::new();
         for stage in Stage::of(&config) {
@@ -169,7 +169,7 @@ impl Model {
         OpenOptions::DEFAULT.open(path)
     }
 
-    /// The run in `directory`, whose stages are finished, with what is in memory of it already.
+    /// The run in `directory`, whose stages are finished, with the artifacts that are already in memory.
     pub(super) fn new(
         directory: RunDirectory,
         dataset: Dataset,
@@ -202,10 +202,10 @@ impl Model {
         })
     }
 
-    /// Takes note of what it was opened on.
+    /// Records the graph it was opened on.
     fn answer_on(&mut self, mut on: OtherGraph) -> Result<(), AskError> {
         on.rules_left_out = self.artifacts.rules_left_out()?;
-        // Without some of its members a blend's scores mean something else than when they were calibrated.
+        // Without some of its members, a blend's scores no longer match the calibration.
         if !on.members_left_out.is_empty() {
             self.calibrator = None;
         }
@@ -213,7 +213,7 @@ impl Model {
         Ok(())
     }
 
-    /// Where it answers and what stays behind there; `None` on the graph it was learnt from.
+    /// The graph it answers on and what is left out there; `None` on the graph it was learnt from.
     pub fn on(&self) -> Option<&OtherGraph> {
         self.on.as_ref()
     }
@@ -280,7 +280,7 @@ impl Model {
         self.artifacts.rules().map_or(&[], |rules| rules)
     }
 
-    /// The embedding model, if it has trained one and answers on the graph of that.
+    /// The embedding model, if it has one and answers on the graph it was learnt from.
     ///
     /// # Errors
     /// If it cannot be loaded.
@@ -365,8 +365,8 @@ impl Model {
         Ok(Query { subject: index.entity(subject)?, link: index.link(relation)? })
     }
 
-    /// Ranks the validation facts that the walker was taught, each as while it was taught: filtered without test answers,
-    /// and with them. None where no walker answers alone, or where it was not taught them.
+    /// Ranks the validation facts that the walker was trained on, each under the masks of training: filtered without
+    /// test answers, and with them. `None` if the system is not a walker alone, or was not trained on them.
     ///
     /// # Errors
     /// If the walker fails or the user interrupts.
@@ -379,7 +379,8 @@ impl Model {
         let Some(walker) = walker.filter(|_| self.valid_is_learnt()) else { return Ok(None) };
         let tuning = &self.artifacts.learnable.tuning;
         let taught = AsTaught::new(walker, protocol.side.asked(&tuning.valid))?;
-        // The evaluation asks by name for facts of the graph; what was taught as a query alone counts as one here.
+        // The evaluation asks for each fact of the graph individually; a fact that was only a training query counts as
+        // one here.
         let graph = self.dataset.graph_of(&tuning.with_valid_learnt());
         let figures = |split| evaluate_split(&taught, &self.dataset, split, &graph, protocol, progress);
         Ok(Some([figures(Split::Valid)?, figures(Split::ValidAsPublished)?]))
@@ -398,7 +399,7 @@ impl Model {
         self.evaluate_relations(split, &[], protocol, progress)
     }
 
-    /// The same of the facts of these relations alone; of all where there are none.
+    /// The same for the facts of these relations only; for all if the list is empty.
     ///
     /// # Errors
     /// Those of [`evaluate`](Self::evaluate).
@@ -421,8 +422,8 @@ impl Model {
         Ok(evaluate_relations(reasoner, &self.dataset, split, relations, graph, protocol, progress)?)
     }
 
-    /// Ranks the test split, and says for what share of its queries the path of the top answer is a rule; none where
-    /// no walker answers.
+    /// Ranks the test split. Also returns the share of its queries for which the path of the top answer is a rule;
+    /// `None` without a walker.
     pub(super) fn test(
         &self,
         protocol: Protocol,
@@ -467,7 +468,7 @@ impl Model {
         held_out.get(&Triple { head, relation, tail }).copied()
     }
 
-    /// The answers to `query` that the data has and the graph has not, each with the split that has it.
+    /// The answers to `query` that are in the data but not in the graph, each with its split.
     pub(super) fn held_out_answers(&self, query: Query) -> Vec<(EntityId, HeldOut)> {
         let answers = self.held_out_answers.get_or_init(|| {
             let splits = held_out_splits(&self.dataset).map(|(facts, _)| facts);

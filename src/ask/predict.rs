@@ -25,10 +25,10 @@ pub struct Prediction {
     /// The same by id.
     #[serde(default)]
     pub known_ids: Vec<String>,
-    /// Answers that the data has and the graph has not: they were held out.
+    /// Answers that are in the data but not in the graph: they were held out.
     #[serde(default)]
     pub held_out: Vec<HeldOutAnswer>,
-    /// Why the other direction of the relation may have been meant; absent where it is asked the right way round.
+    /// Why the user may have meant the other direction of the relation; absent if the direction makes sense.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -38,7 +38,7 @@ pub struct Prediction {
 pub struct HeldOutAnswer {
     /// The entity, by its id.
     pub entity: String,
-    /// Its label, or its id where it has none.
+    /// Its label, or its id if it has none.
     pub label: String,
     /// The split that has it.
     pub held_out: HeldOut,

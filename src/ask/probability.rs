@@ -19,21 +19,21 @@ pub(super) struct Probabilities<'a> {
 }
 
 impl Probabilities<'_> {
-    /// That of an answer with this score.
+    /// The probability of an answer with this score.
     pub fn of(&self, score: f64) -> Probability {
         Probability(self.calibrator.map(|calibrator| calibrator.within(&self.list)(score)))
     }
 }
 
 impl Model {
-    /// The probabilities of the candidates of `found`, of which there are 10 at least if so many were found.
+    /// The probabilities of the candidates of `found`, which has at least 10 of them if that many exist.
     pub(super) fn probabilities(&self, found: &Found) -> Probabilities<'_> {
         let scores = found.candidates.iter().map(|candidate| candidate.score);
         let list = RankedScores::new(found.query, self.graph(), scores);
         Probabilities { calibrator: self.calibrator.as_ref(), list }
     }
 
-    /// The same where nobody knows whether the query has an answer, as when everything is asked.
+    /// The same for a query that may have no answer, as when a graph is completed.
     pub(super) fn open_probabilities(&self, found: &Found) -> Probabilities<'_> {
         let calibrator = self.open_calibrator.as_ref().or(self.calibrator.as_ref());
         Probabilities { calibrator, ..self.probabilities(found) }
@@ -80,7 +80,7 @@ impl Model {
         self.reliability_of(split, &[], progress)
     }
 
-    /// The same on the facts of these relations alone; of all where there are none.
+    /// The same on the facts of these relations only; on all if the list is empty.
     ///
     /// # Errors
     /// If the reasoner fails or the user interrupts.
@@ -97,7 +97,7 @@ impl Model {
         Ok(Some(reliability))
     }
 
-    /// The outcomes that probabilities are checked by, as far as `shard` has to ask for them.
+    /// The outcomes that probabilities are checked against, for the queries of `shard`.
     pub(super) fn outcomes(
         &self,
         split: Split,

@@ -7,7 +7,7 @@ use crate::progress::Progress;
 use crate::reason::{Found, Reasoned};
 use crate::run::RunError;
 
-/// How many reasons are looked at: the first may be no path from the subject.
+/// How many reasons are examined: the first may not be a path from the subject.
 const WAYS: usize = 5;
 
 impl Model {

@@ -17,7 +17,7 @@ pub struct RunReport {
     /// The figures on the test split.
     #[serde(flatten)]
     pub report: Report,
-    /// Who answered.
+    /// The system that answered.
     pub system: System,
     /// The name of the configuration, where it has one.
     pub name: Option<String>,
@@ -29,18 +29,18 @@ pub struct RunReport {
     pub seed: u64,
     /// The stages, by name.
     pub stages: BTreeMap<String, StageReport>,
-    /// For what share of the queries the top answer's path is a rule; in a blend, where the top answer need not be the
-    /// walker's, that of its walker on the validation split. Absent where nothing walks.
+    /// The share of queries for which the top answer's path is a rule. In a blend, where the top answer need not be
+    /// the walker's, the share of its walker on the validation split. Absent without a walker.
     pub rule_share: Option<f64>,
-    /// How far the probabilities of test answers can be trusted; absent where there are none.
+    /// The reliability of the probabilities of test answers; absent if there are none.
     #[serde(default)]
     pub calibration: Option<Reliability>,
     /// A few answers with their reasons.
     pub examples: Vec<ExampleAnswer>,
-    /// The learning of all facts that came after the figures, which it does not change; absent where there was none.
+    /// The second run, on all facts, which does not change the figures; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learnt_everything: Option<LearntEverything>,
-    /// What has changed since the run that this one has gone on from; absent where it was learnt afresh.
+    /// What has changed since the earlier run that this one started from; absent if it was learnt from scratch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update: Option<UpdateReport>,
 }

@@ -2,10 +2,10 @@
 
 use super::SettingsError;
 
-/// Why a configuration could not be taken.
+/// Why a configuration was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// A setting that cannot be taken, or a file of settings that cannot be read.
+    /// An invalid setting, or a settings file that cannot be read.
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// An unknown configuration.

@@ -1,7 +1,7 @@
 //! Everything that can be chosen about a run: plain structs with documented defaults, TOML in and out.
 //!
-//! The settings of a stage are declared in its own room where that room has any; here they are joined into one
-//! [`Config`], layered ([`Layer`]) and named ([`named`]).
+//! A room declares the settings of its own stage. Here they are joined into one [`Config`], layered ([`Layer`]) and
+//! named ([`named`]).
 
 mod error;
 mod named;
@@ -33,7 +33,7 @@ pub enum System {
     Embedding,
     /// The propagator alone.
     Propagator,
-    /// Rules, walker, embedding model and propagator together, or those of them that the settings of the blend name.
+    /// Rules, walker, embedding model and propagator together, or those of them that the blend's settings enable.
     Blend,
 }
 
@@ -59,7 +59,7 @@ pub struct Config {
     pub eval: EvalConfig,
 }
 
-/// Whether the validation split is learnt as well, once everything has been chosen by it.
+/// Whether the validation split is learnt as well, once all choices that depend on it have been made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LearnValid {
@@ -86,9 +86,9 @@ pub struct DataConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RulesConfig {
-    /// A rule file to take the rules from instead of mining them, such as parts of mining make together; empty to mine.
+    /// A rule file to use instead of mining, for example one merged from several parts of mining; empty to mine.
     pub file: String,
-    /// Seconds to mine at most; mining ends earlier when everything has been counted.
+    /// The most seconds to mine; mining ends earlier once every rule has been counted.
     pub seconds: f64,
     /// Random walks to mine by instead of seconds, which makes mining repeatable; 0 mines by seconds.
     pub samples: u64,
@@ -96,8 +96,8 @@ pub struct RulesConfig {
     pub types: Vec<RuleType>,
     /// The longest body of a cyclic rule.
     pub max_length: usize,
-    /// Whether longer bodies are tried where all others are counted before the seconds are over. They are kept where
-    /// validation ranks better by them.
+    /// Whether longer bodies are tried if all others are counted before the time is up. They are kept if they improve
+    /// the ranking of the validation split.
     pub longer: bool,
     /// The longest body of a rule with constants.
     pub max_acyclic_length: usize,
@@ -105,14 +105,14 @@ pub struct RulesConfig {
     pub min_support: u64,
     /// The lowest confidence of a rule that is kept.
     pub min_confidence: f64,
-    /// For every relation, direction and constant, the most rules with constants that are kept.
+    /// The most rules with constants that are kept for each relation, direction and constant.
     pub max_bodies: usize,
     /// Which of them: `adding`, those that add most to what the others explain, or `confident`, the most confident.
     pub keep: Keep,
     /// Bodies with more groundings than this are counted from a sample of them.
     pub max_groundings: u64,
-    /// Which of a rule's predictions its confidence counts: all (`standard`), those about entities of which the relation
-    /// is known at all (`pca`), or whichever of the two ranks the validation split better (`validation`).
+    /// Which of a rule's predictions its confidence counts: all (`standard`), only those about entities that have a
+    /// known fact of the relation (`pca`), or whichever of the two ranks the validation split better (`validation`).
     pub confidence: Confidence,
     /// Only rules with a confidence above this reward the walker.
     pub threshold: f64,
@@ -120,8 +120,9 @@ pub struct RulesConfig {
     pub aggregate: Aggregate,
     /// How many answers of a query rules give.
     pub top: usize,
-    /// Whether rules that answer alone also go by what is known of a candidate (whether it is linked to the subject, is
-    /// such an answer elsewhere, and how often), weighed by relation and direction on the validation split.
+    /// Whether rules that answer alone also use signals about a candidate (whether it is linked to the subject, whether
+    /// and how often it answers the same relation elsewhere), with weights fitted per relation and direction on the
+    /// validation split.
     pub signals: bool,
 }
 
@@ -166,7 +167,7 @@ impl RulesConfig {
         whole("top", self.top, 1..)
     }
 
-    /// The same as the miner's options.
+    /// These settings as options of the miner.
     pub fn mine_options(&self, seed: u64) -> MineOptions {
         MineOptions {
             types: self.types.clone(),
@@ -197,7 +198,7 @@ impl RulesConfig {
         Self { threshold, aggregate, top, signals, seconds, ..self.clone() }
     }
 
-    /// The same as options for applying rules.
+    /// These settings as options for applying rules.
     pub fn apply_options(&self) -> ApplyOptions {
         ApplyOptions { aggregate: self.aggregate, top: self.top, ..ApplyOptions::default() }
     }
@@ -249,7 +250,7 @@ impl Default for BlendConfig {
 }
 
 impl BlendConfig {
-    /// What is wrong with the weights, by the key to blame.
+    /// Checks the weights.
     ///
     /// # Errors
     /// The key, what was expected and what was found.
@@ -260,7 +261,7 @@ impl BlendConfig {
         number("propagator", self.propagator, 0.0..)
     }
 
-    /// The weights where none are fitted: 0 for members that are left out.
+    /// The weights if none are fitted: 0 for members that are left out.
     pub fn weights(&self) -> BlendWeights {
         let given = |speaks: bool, weight: f64| if speaks { weight } else { 0.0 };
         BlendWeights {
@@ -296,8 +297,8 @@ pub struct EvalConfig {
     pub ties: Ties,
     /// How many answers are shown with their reasons at the end.
     pub examples: usize,
-    /// How many facts of the validation split probabilities are calibrated on at most, and how many of the test split
-    /// they are checked on; 0 for all.
+    /// The most validation facts that probabilities are calibrated on, and the most test facts they are checked on; 0
+    /// for all.
     pub calibration_queries: usize,
 }
 
@@ -308,7 +309,7 @@ impl Default for EvalConfig {
 }
 
 impl Config {
-    /// The members that answer together: those of the blend, or rules with what is known of a candidate.
+    /// The members that answer together: those of the blend, or rules with signals about each candidate.
     pub fn blended(&self) -> BlendConfig {
         match self.system {
             System::Rules => BlendConfig {
@@ -354,7 +355,7 @@ impl Config {
         })
     }
 
-    /// The settings that are not as in `other`: the key, the value here, the value there.
+    /// The settings that differ from `other`: the key, the value here, the value there.
     pub fn differences(&self, other: &Config) -> Vec<(String, String, String)> {
         fn compare(path: &str, ours: &Value, theirs: &Value, found: &mut Vec<(String, String, String)>) {
             match (ours, theirs) {
@@ -374,7 +375,7 @@ impl Config {
         found
     }
 
-    /// The same as TOML text.
+    /// This configuration as TOML text.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a configuration is plain fields, which TOML can hold")
     }

@@ -131,8 +131,8 @@ pub fn named(name: &str, base: &Config) -> Result<Config, ConfigError> {
     }
 }
 
-/// A file over its base. A file of a data set for which an embedding model has settings of its own
-/// (`configs/embed`) begins from those.
+/// A file layered over its base. Where an embedding model has its own settings for the file's data set
+/// (`configs/embed`), the file starts from those.
 fn layered(text: &str, file: &str, base: &Config, depth: usize) -> Result<Config, ConfigError> {
     let (layer, from) = Layer::parse(text, file)?.split_base()?;
     let dataset =

@@ -1,12 +1,12 @@
 //! What each judge sees when, and on which side: by hash of the seed, the judge and the item.
 //!
-//! Nothing here depends on which system is better, on its scores or on who else judges. Some items come twice, to see
-//! whether a judge agrees with themself: from the first third of the judge's order, again in the last third.
+//! Nothing here depends on which system is better, on its scores or on the other judges. Some items are shown twice,
+//! to measure a judge's self-agreement: from the first third of the judge's order, again in the last third.
 
 use super::Study;
 use sha2::{Digest, Sha256};
 
-/// Of how many items one is shown twice.
+/// One in this many items is shown twice.
 const REPEATED_ONE_IN: usize = 20;
 
 /// One screen of a judge.
@@ -20,7 +20,7 @@ pub struct Screen {
     pub first_on_left: bool,
 }
 
-/// A number that depends on everything given, and on nothing else.
+/// A number that depends on these arguments only.
 fn hash(purpose: &str, seed: u64, judge: usize, item: usize, repeat: bool) -> u64 {
     let mut sum = Sha256::new_with_prefix(purpose);
     for part in [seed, judge as u64, item as u64, u64::from(repeat)] {
@@ -30,7 +30,7 @@ fn hash(purpose: &str, seed: u64, judge: usize, item: usize, repeat: bool) -> u6
     u64::from_le_bytes(digest[..8].try_into().expect("a digest has 32 bytes"))
 }
 
-/// The screens of `judge`, who is counted from 1, in their order.
+/// The screens of `judge`, counted from 1, in order.
 pub fn screens(study: &Study, judge: usize) -> Vec<Screen> {
     let (seed, count) = (study.seed, study.items.len());
     let screen = |item, repeat| Screen {
@@ -48,7 +48,7 @@ pub fn screens(study: &Study, judge: usize) -> Vec<Screen> {
         .iter()
         .map(|&item| (hash("order", seed, judge, item, false), screen(item, false)))
         .collect();
-    // Where a repetition stands among the last items is drawn anew.
+    // The position of a repetition among the last items is drawn independently.
     let span = |from: Option<&(u64, Screen)>| from.map_or(0, |(key, _)| *key);
     let (least, most) = (span(late.first()), span(late.last()));
     for item in early {

@@ -11,19 +11,19 @@ use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-/// A line is not longer than other lines may be.
+/// The longest line, the same limit as for other files.
 const LONGEST_LINE: u64 = 16 << 20;
 
 /// A system whose paths are judged.
 pub struct Contender {
-    /// What it is called.
+    /// The name of the system.
     pub name: String,
     source: Source,
 }
 
 enum Source {
     Run(Box<Model>),
-    /// The path to each true answer of the validation split that the file has.
+    /// For each true answer of the validation split in the file, its path.
     File(HashMap<(Query, EntityId), Vec<Hop>>),
 }
 
@@ -71,7 +71,7 @@ impl Contender {
     /// `relation` and `answers`, each with `entity` and `path`. Only the first `within` answers of a line count.
     ///
     /// # Errors
-    /// If it cannot be read, a name is unknown, or a path that would be shown is none of the graph.
+    /// If it cannot be read, a name is unknown, or a path that would be shown is not in the graph.
     pub fn file(
         name: impl Into<String>,
         path: &Path,
@@ -92,8 +92,8 @@ impl Contender {
         }
     }
 
-    /// The best path to the tail of each of `triples`, from its head and without hops that stay; none where it is not
-    /// among the first `within` candidates, or is there for another reason than such a path.
+    /// The best path to the tail of each of `triples`, from its head and without hops that stay; `None` if the tail
+    /// is not among the first `within` candidates, or its reason is not such a path.
     ///
     /// # Errors
     /// If the reasoner fails or the user interrupts.
@@ -124,7 +124,7 @@ impl Contender {
     }
 }
 
-/// The first run among `contenders`, whose data and names a study has.
+/// The first run among `contenders`; the study uses its data and names.
 ///
 /// # Errors
 /// If there is none, or runs over different data.
@@ -176,7 +176,7 @@ impl Foreign<'_> {
                 message,
             })?;
             for (fact, path) in found {
-                // Of a query that is there twice, the first counts.
+                // Of duplicate queries, the first counts.
                 paths.entry(fact).or_insert(path);
             }
         }

@@ -1,8 +1,8 @@
-//! What votes come to.
+//! The result of a study: from votes to shares and agreement.
 //!
 //! As in the paper, *both* and *neither* are a draw, the majority decides an item, and an item without one (1-1-1) is
-//! dropped. What the paper does not report stands beside it: how sure that is, how far judges agree with each other and
-//! with themselves, and whether the side mattered. Only a judge's first vote on an item counts; the second one, on a
+//! dropped. Also reported, unlike in the paper: confidence intervals, agreement between judges and of judges with
+//! themselves, and whether the side mattered. Only a judge's first vote on an item counts; the second one, on a
 //! repetition, is compared with it.
 
 use super::Study;
@@ -10,7 +10,7 @@ use super::statistics::{bootstrap, fleiss_kappa, krippendorff_alpha, quantile, w
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// How often items are drawn again for an interval.
+/// Bootstrap rounds for an interval.
 const ROUNDS: usize = 2000;
 
 /// What a judge chooses.
@@ -72,7 +72,7 @@ pub struct Vote {
     pub repeat: bool,
     /// Whether the first system's path was on the left.
     pub first_on_left: bool,
-    /// What was chosen.
+    /// The judge's choice.
     pub choice: Choice,
     /// How long the screen was looked at.
     pub seconds: f64,
@@ -108,7 +108,7 @@ pub struct Ratio {
     pub count: usize,
     /// Of how many.
     pub of: usize,
-    /// The share, absent of nothing.
+    /// The share; absent if `of` is 0.
     pub share: Option<f64>,
     /// The interval.
     pub interval: Option<[f64; 2]>,
@@ -158,7 +158,7 @@ pub struct Agreement {
     pub complete: usize,
 }
 
-/// What was found of two systems. As JSON the names are a contract with scripts.
+/// The result for a pair of systems. As JSON the names are a contract with scripts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PairJudgement {
     /// The first system.
@@ -173,7 +173,7 @@ pub struct PairJudgement {
     pub open: usize,
     /// Items without a majority.
     pub dropped: usize,
-    /// Items with one: what the three shares are of.
+    /// Items with a majority: the denominator of the three shares.
     pub counted: usize,
     /// Items for the first system.
     pub first_better: Ratio,
@@ -208,7 +208,7 @@ pub struct JudgeSummary {
     pub seconds: Option<Seconds>,
 }
 
-/// What all votes come to. As JSON the names are a contract with scripts.
+/// The result of all votes. As JSON the names are a contract with scripts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
     /// The data set.
@@ -232,8 +232,8 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// What `votes` on `study` come to. An item counts with `needed` votes; by default, with one of everybody who has
-    /// voted at all.
+    /// The result of `votes` on `study`. An item counts once it has `needed` votes; by default, one from each judge who
+    /// has voted at all.
     pub fn new(study: &Study, votes: &[Vote], needed: Option<usize>) -> Self {
         let judges: BTreeSet<usize> = votes.iter().map(|vote| vote.judge).collect();
         let needed = needed.unwrap_or(judges.len()).max(1);
@@ -280,7 +280,7 @@ fn left(votes: &[&Vote]) -> Ratio {
     Ratio::of(sided, |vote| vote.choice == Choice::Left)
 }
 
-/// The verdict that more votes are for than for any other.
+/// The verdict with more votes than any other.
 fn majority(counts: [usize; 3]) -> Option<Favoured> {
     let most = counts.into_iter().max()?;
     let verdicts = [Favoured::First, Favoured::Second, Favoured::Draw];
@@ -334,7 +334,7 @@ impl PairJudgement {
             draw: of(Favoured::Draw),
             second_better: of(Favoured::Second),
             difference: difference(&verdicts.iter().collect::<Vec<_>>()),
-            // Dropped items are drawn like others: which are dropped is part of the chance.
+            // Dropped items are resampled like the others: which items are dropped is random too.
             difference_interval: bootstrap(&verdicts, ROUNDS, study.seed, difference),
             first_interval: bootstrap(&verdicts, ROUNDS, study.seed, first_share),
             votes: categories,

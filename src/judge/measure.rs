@@ -1,7 +1,7 @@
-//! What can be said of paths without people: none of it is a judgement.
+//! Measures of paths that need no judges. None of them is a judgement.
 //!
-//! All systems are measured on the same facts: the first ones, in the order in which a study is drawn, that every one of
-//! them explains by a path.
+//! All systems are measured on the same facts: the first ones, in the order in which a study is drawn, that every
+//! system explains by a path.
 
 use super::JudgeError;
 use super::contender::{Contender, first_run};
@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Paths of more links than this are not counted as rules but estimated: a propagator walks up to six, and on a dense graph
-/// there are billions of ways to do that.
+/// Paths of more links than this are not counted as rules but estimated: a propagator's paths have up to six, and on a
+/// dense graph there are billions of such paths.
 const COUNTED: usize = 3;
 /// The entities that such an estimate starts from.
 const SOURCES: usize = 256;
@@ -26,11 +26,11 @@ const SOURCES: usize = 256;
 pub struct PathMeasures {
     /// The system.
     pub system: String,
-    /// Facts of the validation split that were looked at.
+    /// Facts of the validation split that were examined.
     pub looked_at: usize,
     /// Those of them that the system explains by a path.
     pub answered: usize,
-    /// Those that all systems explain: what the other figures are about.
+    /// Those that all systems explain: the basis of the other figures.
     pub paths: usize,
     /// The share of paths that follow a mined rule; absent where no run has mined any.
     pub rule_share: Option<f64>,
@@ -42,7 +42,7 @@ pub struct PathMeasures {
     pub length: f64,
     /// How many paths have one link, two links, and so on.
     pub lengths: Vec<usize>,
-    /// The share of paths that come to an entity twice.
+    /// The share of paths that visit an entity twice.
     pub revisiting_share: f64,
     /// The share of paths whose relations also lead from head to tail of another fact of the same relation.
     pub supported_share: f64,
@@ -96,10 +96,10 @@ pub fn measure(
     Ok(measured)
 }
 
-/// What all paths are measured by.
+/// The reference that all paths are measured against.
 struct Yardstick<'a> {
     graph: &'a Arc<Graph>,
-    /// The mined rules of the first run that has any, and what its confidences are above to be trusted.
+    /// The mined rules of the first run that has any, and its confidence threshold.
     rules: Option<(PathRuleIndex, f64)>,
 }
 
@@ -110,7 +110,7 @@ impl<'a> Yardstick<'a> {
         Self { graph, rules: models.find(|model| !model.rules().is_empty()).map(of) }
     }
 
-    /// What paths predict as rules: counted where they are short, estimated where they are long.
+    /// The counts of paths as rules: exact for short ones, estimated for long ones.
     fn counts(&self, bodies: &[Rule]) -> Vec<Counts> {
         let is_short = |rule: &Rule| rule.body.len() <= COUNTED;
         let (short, long): (Vec<Rule>, Vec<Rule>) = bodies.iter().cloned().partition(is_short);
@@ -177,7 +177,7 @@ fn revisits(start: EntityId, path: &[Hop]) -> bool {
     !path.iter().all(|hop| seen.insert(hop.target))
 }
 
-/// The middle of sorted numbers, or between the two in the middle.
+/// The median of sorted numbers.
 fn median(sorted: &[u64]) -> f64 {
     match sorted.len() {
         0 => 0.0,

@@ -1,11 +1,11 @@
 //! Which system's paths do people find better? The paper's human evaluation, blind and with its statistics.
 //!
-//! A [`Study`] is drawn from the validation split: facts to which several [`Contender`]s have a path, in pairs of paths.
-//! Every judge sees the pairs in an order of their own, left and right by hash ([`screens`]), and leaves [`Vote`]s;
-//! [`Judgement`] is what they come to, and [`measure()`] what can be said of the paths without people.
+//! A [`Study`] is drawn from the validation split: facts for which several [`Contender`]s have a path, as pairs of
+//! paths. Every judge sees the pairs in an order of their own, left and right by hash ([`screens`]), and leaves
+//! [`Vote`]s; [`Judgement`] is the result of the votes, and [`measure()`] has the measures that need no judges.
 //!
-//! The room decides what is shown and what is counted. Where votes are kept and how judges are reached is left to the
-//! program: only that needs a database and a server, and users of the library shall not have to build them.
+//! The room decides what is shown and what is counted. Storing votes and serving pages to judges is left to `cli`:
+//! only that needs a database and a server, and users of the library should not have to build them.
 
 mod blind;
 mod contender;

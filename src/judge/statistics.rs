@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 /// The 97.5 % quantile of the normal distribution: intervals hold with 95 %.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// Wilson's score interval of a share with 95 %; none of nothing.
+/// Wilson's 95 % score interval of a share; `None` if `total` is 0.
 pub fn wilson(successes: usize, total: usize) -> Option<[f64; 2]> {
     if total == 0 {
         return None;
@@ -15,13 +15,13 @@ pub fn wilson(successes: usize, total: usize) -> Option<[f64; 2]> {
     let scale = 1.0 + Z * Z / n;
     let centre = (p + Z * Z / (2.0 * n)) / scale;
     let half = Z / scale * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
-    // The ends are exact where rounding would leave them beside 0 and 1.
+    // 0 and 1 are set exactly, since rounding would miss them.
     let low = if successes == 0 { 0.0 } else { centre - half };
     let high = if successes == total { 1.0 } else { centre + half };
     Some([low, high])
 }
 
-/// Krippendorff's alpha for nominal data: `units` have the categories that judges chose, as many as there were.
+/// Krippendorff's alpha for nominal data: each unit has the categories that its judges chose, however many there were.
 ///
 /// From the matrix of coincidences *o*, to which every ordered pair of votes in a unit of *m* adds 1 / (*m* − 1):
 /// α = 1 − (n − 1) Σ_{c≠k} o_ck / Σ_{c≠k} n_c n_k. None where no unit has two votes or all votes are the same.
@@ -44,8 +44,8 @@ pub fn krippendorff_alpha<U: AsRef<[usize]>>(units: &[U]) -> Option<f64> {
     (expected > 0.0).then(|| 1.0 - (votes - 1.0) * disagreements / expected)
 }
 
-/// Fleiss' kappa: `items` have how many judges chose each category. None unless all have the same number of judges, at
-/// least two, and more than one category was chosen.
+/// Fleiss' kappa: each item has the number of judges who chose each category. `None` unless all items have the same
+/// number of judges, at least two, and more than one category was chosen.
 pub fn fleiss_kappa<C: AsRef<[usize]>>(items: &[C]) -> Option<f64> {
     let judges: usize = items.first()?.as_ref().iter().sum();
     let same = items.iter().all(|item| item.as_ref().iter().sum::<usize>() == judges);
@@ -65,8 +65,8 @@ pub fn fleiss_kappa<C: AsRef<[usize]>>(items: &[C]) -> Option<f64> {
     (expected < 1.0).then(|| (observed - expected) / (1.0 - expected))
 }
 
-/// The 95 % percentile interval of a statistic over items drawn again with replacement, `rounds` times. Draws for which
-/// the statistic has no value are left out; none where no draw has one.
+/// The 95 % percentile interval of a statistic over items resampled with replacement, `rounds` times. Samples for which
+/// the statistic has no value are left out; `None` if no sample has one.
 pub fn bootstrap<T>(
     items: &[T],
     rounds: usize,
@@ -86,7 +86,7 @@ pub fn bootstrap<T>(
     Some([quantile(&values, 0.025)?, quantile(&values, 0.975)?])
 }
 
-/// The quantile of sorted numbers, between two of them in proportion; none of nothing.
+/// The quantile of sorted numbers, linearly interpolated; `None` if there are none.
 pub(super) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let place = share * sorted.len().checked_sub(1)? as f64;
     let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);

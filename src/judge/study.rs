@@ -1,7 +1,8 @@
 //! A study: facts of the validation split, each with the paths by which two systems explain it.
 //!
-//! The split is shuffled by the seed. Of each pair of systems the first facts count that both explain and not by the
-//! same path; those explained by the same path are counted. So the same systems and the same seed draw the same study.
+//! The split is shuffled by the seed. For each pair of systems, the study takes the first facts that both explain by
+//! different paths; those explained by the same path are only counted. So the same systems and the same seed draw the
+//! same study.
 
 use super::JudgeError;
 use super::contender::{Contender, first_run};
@@ -17,20 +18,20 @@ use serde::{Deserialize, Serialize};
 /// Facts that all systems are asked for at once. What is drawn does not depend on it.
 const BLOCK: usize = 64;
 
-/// What is drawn.
+/// How a study is drawn.
 #[derive(Clone, Copy, Debug)]
 pub struct DrawOptions {
     /// Facts for each pair of systems.
     pub triples: usize,
     /// The seed.
     pub seed: u64,
-    /// How far down its candidates a system may have the answer; anywhere if not given.
+    /// The lowest rank at which a system may have the answer; any rank if not given.
     pub within: Option<usize>,
     /// Threads that ask.
     pub workers: usize,
 }
 
-/// What is put before judges.
+/// A study: everything that judges are shown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Study {
     /// The name of the data set.
@@ -52,7 +53,7 @@ pub struct Study {
 pub struct StudyPair {
     /// The two, by their places in [`Study::systems`].
     pub systems: [usize; 2],
-    /// Facts of the validation split that were looked at.
+    /// Facts of the validation split that were examined.
     pub looked_at: usize,
     /// Those that one or both do not explain.
     pub unanswered: usize,
@@ -217,7 +218,7 @@ fn study(model: &Model, contenders: &[Contender], seed: u64, draws: &[Draw]) -> 
 pub(super) mod tests {
     use super::*;
 
-    /// A study of two systems with so many facts, all the same and without paths.
+    /// A study of two systems with `items` facts, all the same and without paths.
     pub fn study(items: usize, seed: u64) -> Study {
         let named = |id: &str| LabelledEntity { id: id.to_owned(), label: id.to_owned() };
         let item = StudyItem {

@@ -10,21 +10,22 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::{Mutex, PoisonError};
 
-/// The largest share of the time reserved for ranking. Chosen by hand, as is the least: what is not needed for ranking
+/// The largest share of the time reserved for ranking. Chosen by hand, as is the smallest: time reserved but not needed
 /// is lost for learning.
 const MOST_FOR_RANKING: f64 = 0.3;
-/// The least of it: files are read and written between the stages, too.
+/// The smallest share reserved: files are read and written between the stages, too.
 const LEAST_FOR_RANKING: f64 = 0.05;
 /// Estimates are easily off by this factor.
 const DOUBT: f64 = 2.0;
-/// Seconds that every stage counts for at least. An estimate of milliseconds is sooner wrong by a factor of a hundred than
-/// one of minutes, since a busy machine alone can take them, and a stage cut short for want of them would be a pity.
+/// The minimum estimate of a stage, in seconds. An estimate of milliseconds is more easily wrong by a factor of a
+/// hundred than one of minutes, since load on the machine alone can cost that much, and a stage should not be cut short
+/// for it.
 const A_STAGE: f64 = 1.0;
 
 /// How long a run may take, and what was planned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimeBudget {
-    /// What it was planned with, the time for everything among it.
+    /// The resources it was planned with, including the total time.
     pub resources: Resources,
     /// When it began, on the run's clock: reading the data may have come before.
     pub began: std::time::Instant,
@@ -46,7 +47,7 @@ impl TimeBudget {
     }
 }
 
-/// A progress that knows when the time of a stage is up.
+/// A [`Progress`] that knows when the time of a stage is up.
 pub struct Timed<'a> {
     inner: &'a dyn Progress,
     budget: Option<&'a TimeBudget>,
@@ -90,7 +91,7 @@ impl<'a> Timed<'a> {
         state.told
     }
 
-    /// A stage was finished in an earlier invocation and took so long.
+    /// Records that a stage was finished in an earlier invocation and took `seconds`.
     pub fn taken_before(&self, seconds: f64) {
         self.lock().before += seconds;
     }
@@ -124,7 +125,7 @@ impl Progress for Timed<'_> {
     fn time_is_up(&self) -> bool {
         let mut state = self.lock();
         let up = state.until.is_some_and(|until| (self.clock)() >= until);
-        // Whoever started the run may have less time for it than the run itself was given.
+        // The caller's deadline may be earlier than the run's own budget.
         let up = up || self.inner.time_is_up();
         state.told |= up;
         up
@@ -144,7 +145,7 @@ mod tests {
         TimeBudget { resources, began: std::time::Instant::now(), planned, ranking: 5.0 }
     }
 
-    /// Runs the stages on a clock of its own, each until it is told to stop or has no more to do.
+    /// Runs the stages on a simulated clock, each until it is told to stop or is done.
     fn sitting(budget: &TimeBudget, needs: [f64; 4]) -> Vec<(f64, bool)> {
         let now = Mutex::new(0.0);
         let clock = || *now.lock().unwrap();
@@ -165,7 +166,7 @@ mod tests {
     fn a_stage_gets_its_part_of_what_is_left() {
         let ends = sitting(&budget(), [1e9; 4]);
         assert_eq!(ends, [(30.0, true), (40.0, true), (50.0, true), (100.0, true)]);
-        // What an early end leaves goes to those that come after, never to more than there is.
+        // Time that a stage leaves unused goes to later stages; the total is never exceeded.
         let ends = sitting(&budget(), [2.0, 1.0, 1e9, 1e9]);
         assert_eq!(ends[1], (3.0, false));
         assert!(ends[2].1 && ends[2].0 > 18.0 && ends[3] == (100.0, true), "{ends:?}");

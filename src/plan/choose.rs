@@ -1,4 +1,4 @@
-//! Settings for a graph that nobody has tuned for, within a time budget, and what they will cost.
+//! Settings for a graph without tuned ones, within a time budget, and their estimated cost.
 
 use super::networks::{GraphSize, Networks, Resources, embed_epoch, searching, walking};
 use super::propagation::{propagated, propagating};
@@ -12,19 +12,19 @@ use std::fmt;
 use std::time::Instant;
 
 /// The cost of ranking by a blend, relative to the walker alone. This and [`OPENING`] are rough: twice the estimate is
-/// held out for ranking.
+/// reserved for ranking.
 const BLENDING: f64 = 3.0;
 /// Queries that a thread ranks by rules in a second. By benches/README.md 1,800 by FB15k-237's 1,464,654 rules of all types
 /// (20,466 in 5.7 s on two cores), 15,500 by 17,367 cyclic ones.
 const RANKED: f64 = 3500.0;
 /// Seconds that it takes to open a blend with some hundred thousand rules.
 const OPENING: f64 = 2.5;
-/// From this many facts on, there are millions of rules about single entities that were right only twice. Chosen by
+/// From this many facts on, there are millions of rules about single entities with a support of only two. Chosen by
 /// hand, above the 310,116 facts of FB15k-237 and below the 674,228 of the smaller large family in results/NOTES.md.
 const MANY_FACTS: usize = 500_000;
-/// Where a plan needs less than this part of the time, it says that the rest would not help.
+/// A plan that needs less than this share of the time says that the rest would not help.
 const ENOUGH: f64 = 0.8;
-/// This many validation triples tell enough, and cost little: the standard error of their MRR is about 0.01.
+/// This many validation triples are enough and cost little: the standard error of their MRR is about 0.01.
 const VALIDATION_QUERIES: usize = 2000;
 
 /// Why there is no walker.
@@ -32,7 +32,7 @@ const NO_TIME_TO_WALK: &str = "no time for a walker in a graph of this size";
 const NOTHING_TO_ADD: &str =
     "no walker, which adds nothing to rules and an embedding model in a graph of this size";
 
-/// What will be done, and about how long each stage will take.
+/// The settings of a run, and about how long each stage will take.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// The settings.
@@ -48,7 +48,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What `config` will cost.
+    /// The plan for `config`, with its estimated cost.
     pub fn of(config: Config, shape: &GraphSize, resources: &Resources) -> Self {
         let seconds = seconds(&config, shape, resources);
         Self { config, seconds, shape: *shape, resources: *resources, missing: None }
@@ -60,7 +60,7 @@ impl Plan {
     /// If a setting is not known or does not fit.
     pub fn with(&self, set: &Layer) -> Result<Self, ConfigError> {
         let plan = Self::of(self.config.with(set)?, &self.shape, &self.resources);
-        // Whoever sets the system explicitly does not need this hint.
+        // A user who sets the system explicitly does not need this hint.
         let missing = self.missing.filter(|_| Stage::of(&plan.config) == Stage::of(&self.config));
         Ok(Self { missing, ..plan })
     }

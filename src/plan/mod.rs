@@ -1,6 +1,6 @@
 //! How large, how long: a graph and a budget of time become settings.
 //!
-//! [`choose`] makes a [`Plan`] for a graph that nobody has tuned for; [`Stage`] says which stages a configuration needs;
+//! [`choose`] makes a [`Plan`] for a graph without tuned settings; [`Stage`] says which stages a configuration needs;
 //! [`TimeBudget`] divides the time among them. Nothing is learnt or read here.
 
 mod budget;

@@ -1,4 +1,4 @@
-//! The networks for a graph within the time: their sizes, and what training them costs.
+//! The networks for a graph within a time budget: their sizes and training costs.
 //!
 //! The estimates count multiply-adds and divide by the measured throughput of a core; they choose sizes and numbers of
 //! epochs, and are easily off by a factor of two.
@@ -12,20 +12,20 @@ use crate::walk::{Pool, WalkConfig};
 use serde::{Deserialize, Serialize};
 
 /// Giga multiply-adds per second and core: what small networks reach in training on a core with AVX-512. By
-/// benches/README.md large ones get 47: W2 takes 0.525 s on one thread for 3 × 512 × 40,000 × 400. A stage is cut where
-/// its time is up, so a number that is off costs size or epochs, not minutes.
+/// benches/README.md large ones get 47: W2 takes 0.525 s on one thread for 3 × 512 × 40,000 × 400. A stage is stopped
+/// when its time is up, so a wrong estimate costs size or epochs, not minutes.
 const A_CORE: f64 = 20.0;
 /// How many such cores one NVIDIA GPU is worth. By benches/README.md an H200 trains walkers as fast as 45 to 125 of its
-/// cores and an embedding model as fast as 340: one number between, for all cards.
+/// cores and an embedding model as fast as 340: this is one number in between, for all cards.
 const A_CARD: f64 = 150.0;
-/// How many times as fast the products of an embedding model with very many entities are: 47 (above) to [`A_CORE`], less
-/// what a loaded machine takes.
+/// The speed-up of matrix products for embedding models with very many entities: 47 (above) over [`A_CORE`], less an
+/// allowance for load on the machine.
 const LARGE_PRODUCTS: f64 = 2.0;
-/// From this mean degree on a graph is walked like FB15k-237, below like WN18RR. Between theirs, which are 37.5 and 4.3
-/// (results/NOTES.md, *Degrees*); no graph between has been tried.
+/// From this mean degree on, a graph gets the walker settings of FB15k-237, below it those of WN18RR. It lies between
+/// their degrees, 37.5 and 4.3 (results/NOTES.md, *Degrees*); no graph in between has been tried.
 const DENSE: f64 = 15.0;
-/// The walker's share of the time. These parts were chosen by hand; results/NOTES.md, *Your own graph*, has the figures
-/// that `run` reaches with them.
+/// The walker's share of the time. These shares were chosen by hand; results/NOTES.md, *Your own graph*, has the
+/// figures that `run` reaches with them.
 const WALKING: f64 = 0.5;
 /// The embedding model's share.
 const EMBEDDING: f64 = 0.3;
@@ -33,13 +33,13 @@ const EMBEDDING: f64 = 0.3;
 const BESIDE: f64 = 0.25;
 /// Its share if there is no time for a walker.
 const ALONE: f64 = 0.65;
-/// What an epoch of the relation agent alone costs, an epoch of both being 1: it is one of two agents.
+/// The cost of an epoch of the relation agent alone, relative to an epoch of both: it is one of two agents.
 const PRETRAINING: f64 = 0.5;
-/// Walks may share states better than assumed: a walker has been this many times as fast.
+/// Walks may share more states than assumed: walkers have been up to this many times as fast as estimated.
 const HOPE: f64 = 3.0;
-/// A network is made smaller until there is time for this many epochs, and left out if the smallest gets fewer than the
-/// second number: a barely trained network is no help, and its rewards are random. results/NOTES.md, *Your own graph*:
-/// on WN18RR's facts in 8 minutes 47.3 by small networks, 39.3 by a large one after one epoch.
+/// A network is made smaller until there is time for the first number of epochs, and left out if the smallest gets
+/// fewer than the second: a barely trained network does not help, and its rewards are noise. results/NOTES.md, *Your
+/// own graph*: on WN18RR's facts in 8 minutes 47.3 by small networks, 39.3 by a large one after one epoch.
 const EPOCHS_WANTED: [usize; 2] = [10, 5];
 /// The sizes of walkers, the largest first: from this many entities on, the width, layers, batch and rollouts per
 /// query.
@@ -75,8 +75,8 @@ impl GraphSize {
         }
     }
 
-    /// Whether a walker adds anything to rules and an embedding model. Where there are many entities it does not: on WN18RR
-    /// and FB15k-237 the fitted weights give it nothing, and the time is better spent on the embedding model
+    /// Whether a walker adds anything to rules and an embedding model. With many entities it does not: on WN18RR and
+    /// FB15k-237 its general fitted weight is zero, and the time is better spent on the embedding model
     /// (results/NOTES.md, *Blends* and *Your own graph*).
     pub fn walker_adds(&self) -> bool {
         self.entities < LARGE
@@ -135,7 +135,7 @@ pub struct Networks {
 }
 
 impl Networks {
-    /// Those for a graph of this shape with these resources. A walker beside a propagator gets no weight
+    /// The networks for a graph of this size with these resources. Beside a propagator a walker gets no weight
     /// (results/NOTES.md, *Blends*), so there is one only where there is no time for a propagator.
     pub fn within(shape: &GraphSize, resources: &Resources) -> Self {
         let propagator = fitting_propagator(shape, resources);
@@ -150,8 +150,8 @@ impl Networks {
     }
 }
 
-/// A walker and an embedding model that share the time. The embedding model goes first: beside rules it helps more, and
-/// if there is no time for it, a walker without it would learn too little.
+/// A walker and an embedding model that share the time. The embedding model takes priority: beside rules it helps more,
+/// and if there is no time for it, a walker would learn too little anyway.
 fn walker_and_embedding(
     shape: &GraphSize,
     resources: &Resources,
@@ -187,9 +187,10 @@ fn fitting_walker(shape: &GraphSize, resources: &Resources) -> FittedNetwork<Wal
     let trained = |(_, size): &(usize, [usize; 4])| {
         let config = walker(shape, *size);
         let in_time = WALKING * resources.seconds() / walk_epoch(shape, resources, &config);
-        // Pre-training takes its part of the walker's time, at most half of it.
+        // Pre-training takes its share of the walker's time, at most half.
         let alone = (f64::from(config.pretrain_epochs) * PRETRAINING).min(0.5 * in_time);
-        // The learning rate is constant, so a training that is slower than estimated can be cut when its time is up.
+        // The learning rate is constant, so a training that is slower than estimated can be stopped when its time is
+        // up.
         let epochs = (HOPE * (in_time - alone)).clamp(1.0, 40.0) as usize;
         let validate_every = (epochs / 8).max(1);
         WalkConfig { pretrain_epochs: (alone / PRETRAINING) as f32, epochs, validate_every, ..config }
@@ -209,7 +210,7 @@ fn walker(shape: &GraphSize, [width, layers, batch, rollouts]: [usize; 4]) -> Wa
     // The relation agent needs about a thousand batches alone, which is many epochs over few queries.
     let batches = (shape.training * side.directions().len()).div_ceil(batch).max(1);
     let pretrain_epochs = (1000 / batches).clamp(1, 15) as f32;
-    // On graphs as dense as FB15k-237 less of it, and of the dropout of embeddings, than published learnt faster.
+    // On graphs as dense as FB15k-237, less entropy and less embedding dropout than published learns faster.
     let entropy = if dense { 0.01 } else { published.entropy };
     // Small graphs are explored fast enough with little action dropout.
     let hidden = if shape.entities < LARGE { 0.1 } else { published.relation_dropout };
@@ -233,17 +234,17 @@ fn walker(shape: &GraphSize, [width, layers, batch, rollouts]: [usize; 4]) -> Wa
     }
 }
 
-/// An embedding model by a softmax over all entities.
+/// An embedding model trained with a softmax over all entities.
 fn fitting_embedding(shape: &GraphSize, resources: &Resources, part: f64) -> FittedNetwork<Settings> {
     fitting(shape, resources, part, |settings| Settings { negatives: 0, ..settings })
 }
 
-/// An embedding model by a softmax over a sample of the entities.
+/// An embedding model trained with a softmax over a sample of the entities.
 fn fitting_sampled(shape: &GraphSize, resources: &Resources, part: f64) -> FittedNetwork<Settings> {
     fitting(shape, resources, part, embed::sampled)
 }
 
-/// The largest embedding model that gets its epochs in this part of the time, by the softmax that `by` sets.
+/// The largest embedding model that gets its epochs in this share of the time, with the softmax that `by` sets.
 fn fitting(
     shape: &GraphSize,
     resources: &Resources,
@@ -257,7 +258,7 @@ fn fitting(
         let epochs = in_time.clamp(1.0, suited.epochs as f64) as usize;
         // Few epochs need a large learning rate.
         let learning_rate = if epochs < suited.epochs { 0.01 } else { suited.learning_rate };
-        // Where the validation split is learnt from there is no time to find the number of epochs without it first.
+        // If the validation split is learnt as well, there is no time to find the number of epochs without it first.
         let (final_epochs, evaluate_every) = (epochs, (epochs / 8).max(1));
         Settings { epochs, final_epochs, evaluate_every, learning_rate, ..settings }
     };
@@ -272,8 +273,8 @@ pub fn embed_epoch(shape: &GraphSize, resources: &Resources, settings: &Settings
     (cost / (faster * resources.rate())).max(1e-3)
 }
 
-/// Seconds of an epoch of joint training. Walks share states; what `benches/walk` counts of them over all hops is half
-/// as many as walks on WN18RR and NELL-995, and one and a half times as many on FB15k-237.
+/// Seconds of an epoch of joint training. Walks share states: over all hops `benches/walk` counts half as many states
+/// as walks on WN18RR and NELL-995, and one and a half times as many on FB15k-237.
 pub fn walk_epoch(shape: &GraphSize, resources: &Resources, config: &WalkConfig) -> f64 {
     let shared = if shape.is_dense() { 0.5 } else { 0.18 };
     let states = shared * (config.rollouts * config.hops) as f64;
@@ -282,7 +283,7 @@ pub fn walk_epoch(shape: &GraphSize, resources: &Resources, config: &WalkConfig)
     (cost / resources.rate()).max(1e-3)
 }
 
-/// Seconds of pre-training and of joint training, which is cut when its time is up.
+/// Seconds of pre-training and of joint training, which stops when its time is up.
 pub fn walking(shape: &GraphSize, resources: &Resources, config: &WalkConfig) -> [f64; 2] {
     let epoch = walk_epoch(shape, resources, config);
     let pretrained = if config.pretrains() { config.pretrain_epochs } else { 0.0 };

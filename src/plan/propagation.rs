@@ -1,41 +1,43 @@
-//! The propagator for a graph within the time: its size, how many queries it is taught, and what that costs.
+//! The propagator for a graph within a time budget: its size, how many queries it is trained on, and the cost.
 //!
-//! Operations are counted as in `networks`: an entity that messages have reached is updated, and every edge of one that
-//! passes on carries a message. A message moves more than it multiplies, so it counts as several multiply-adds.
+//! Operations are counted as in `networks`: every reached entity is updated, and every edge of an entity that passes
+//! messages on carries one. A message is bound by memory traffic, so it counts as several multiply-adds.
 
 use super::networks::{FittedNetwork, GraphSize, Resources};
 use crate::propagate::PropagateSettings;
 
-/// Its share of the time.
+/// The propagator's share of the time.
 pub const PROPAGATING: f64 = 0.5;
 /// Layers and widths, the largest first.
 const SIZES: [[usize; 2]; 2] = [[6, 32], [4, 32]];
-/// Multiply-adds that a number of a message counts for, on a CPU and on a GPU: it is moved more than multiplied. An H200
-/// takes 1.1 ms a training query on FB15k-237 (results/NOTES.md), which the updates alone nearly account for.
+/// Multiply-adds that each number of a message counts for, on a CPU and on a GPU: messages are bound by memory traffic.
+/// An H200 takes 1.1 ms a training query on FB15k-237 (results/NOTES.md), which the updates alone nearly account for.
 const A_MESSAGE: [f64; 2] = [10.0, 2.0];
 /// Giga multiply-adds per second and core, in products as small as these. Two busy cores took 35 ms a query on WN18RR
-/// (docs/performance.md) and 0.8 ms a training query on UMLS (results/NOTES.md); this is slow enough for the first.
+/// (docs/performance.md) and 0.8 ms a training query on UMLS (results/NOTES.md); this estimate is slow enough for the
+/// former.
 const A_CORE: f64 = 8.0;
-/// Aggregates and their scalings, by which an update multiplies: four of them three times, and the state itself.
+/// Inputs of an update, in multiples of the width: four aggregates with three scalings each, and the state itself.
 const AN_UPDATE: f64 = 13.0;
-/// Multiply-adds that every entity counts for, reached or not: its score, the softmax over all, its rank.
+/// Multiply-adds per entity, reached or not: its score, the softmax over all entities, its rank.
 const A_SCORE: f64 = 50.0;
 /// The largest share of the time that ranking may take.
 const RANKING: f64 = 0.2;
 /// A training query costs this many times a forward pass.
 const BACKWARD: f64 = 3.0;
-/// Passes over the training queries at most: small graphs are learnt by heart within a few (results/NOTES.md).
+/// The most passes over the training queries: small graphs are memorised within a few (results/NOTES.md).
 const MOST_PASSES: f64 = 4.0;
-/// Passes without which it is left out on a CPU: with less, the time is better spent on the embedding model. On a card
-/// FB15k-237 had 39.6 after a twelfth of a pass in 46 s (results/NOTES.md), so there is always time.
+/// The fewest passes for which a propagator is trained on a CPU: with less, the time is better spent on the embedding
+/// model. On a GPU FB15k-237 had an MRR of 39.6 after a twelfth of a pass in 46 s (results/NOTES.md), so there is
+/// always time.
 const LEAST_PASSES: f64 = 0.5;
 /// Validations during a training.
 const LOOKS: usize = 8;
-/// Bytes of a number of a state while a query is learnt: by benches/README.md FB15k-237 takes 2,356 MiB for 16 queries.
+/// Bytes per number of a state in training: by benches/README.md FB15k-237 takes 2,356 MiB for 16 queries.
 const BYTES: f64 = 56.0;
-/// Bytes of a weight of a link while it is learnt: itself, its gradient, two moments of Adam.
+/// Bytes per link weight in training: the weight, its gradient and Adam's two moments.
 const A_WEIGHT: f64 = 16.0;
-/// Memory that a training may take, on a CPU and on a GPU.
+/// The most bytes that training may take, on a CPU and on a GPU.
 const MEMORY: [f64; 2] = [2e9, 8e9];
 /// A bound on the frontier below this would leave out too much.
 const LEAST_FRONTIER: usize = 100;
@@ -52,8 +54,8 @@ pub fn fitting_propagator(shape: &GraphSize, resources: &Resources) -> FittedNet
     }
 }
 
-/// `settings` with a frontier that memory has room for; `None` if that is too narrow to reach anything, and on a CPU, where
-/// a graph that cannot be reached whole is too large.
+/// `settings` with a frontier that fits into memory. `None` if that frontier is too narrow to be useful, and on a CPU
+/// for every graph that needs a bounded frontier.
 fn within_memory(
     shape: &GraphSize,
     resources: &Resources,
@@ -67,13 +69,13 @@ fn within_memory(
     if !resources.cuda {
         return None;
     }
-    // In every layer those that pass on reach so many more each, who stay reached.
+    // In every layer each frontier entity reaches `degree` more entities, and these stay reached.
     let layers = settings.layers as f64;
     let frontier = (numbers / (0.5 * layers * (layers + 1.0) * shape.degree().max(1.0))) as usize;
     (frontier >= LEAST_FRONTIER).then_some(PropagateSettings { frontier, ..settings })
 }
 
-/// `settings` with as many queries as there is time for; `None` if those are too few.
+/// `settings` with as many training queries as there is time for; `None` if those are too few.
 fn taught(
     shape: &GraphSize,
     resources: &Resources,
@@ -88,7 +90,7 @@ fn taught(
     let queries = in_time.min(MOST_PASSES * all).max(1.0);
     let epochs = LOOKS;
     let epoch_queries = ((queries / epochs as f64).ceil() as usize).max(1);
-    // A short training is still to reach its learning rate.
+    // A short training must still reach its peak learning rate.
     let warm_up = (queries / settings.batch as f64 / 10.0).clamp(1.0, settings.warm_up as f64) as u64;
     Some(PropagateSettings { epochs, epoch_queries, warm_up, ..settings })
 }
@@ -103,7 +105,7 @@ fn rate(resources: &Resources) -> f64 {
     if resources.cuda { resources.rate() } else { 1e9 * A_CORE * resources.threads as f64 }
 }
 
-/// Numbers that the weights of the links are made of, in all layers: each is used once a query.
+/// The number of link weights in all layers; each is used once per query.
 fn weights(shape: &GraphSize, settings: &PropagateSettings) -> f64 {
     let width = settings.width as f64;
     let each = if settings.weights_of_query(shape.relations) { width * width } else { width };
@@ -114,7 +116,7 @@ fn weights(shape: &GraphSize, settings: &PropagateSettings) -> f64 {
 fn forward(shape: &GraphSize, resources: &Resources, settings: &PropagateSettings) -> f64 {
     let width = settings.width as f64;
     let rows = reached(shape, settings);
-    // What a layer has reached passes on in the next; at first the subject alone.
+    // Entities reached in one layer pass messages on in the next; at first only the subject does.
     let passing: f64 = 1.0 + rows[..rows.len() - 1].iter().map(|&rows| bounded(rows, settings)).sum::<f64>();
     let messages = passing * shape.degree().max(1.0) * width * A_MESSAGE[usize::from(resources.cuda)];
     let scores = shape.entities as f64 * A_SCORE;
@@ -169,7 +171,7 @@ mod tests {
         let on_card = fitting_propagator(&dense, &CARD);
         assert!(on_card.fits);
         assert_eq!((on_card.settings.layers, on_card.settings.width, on_card.settings.frontier), (6, 32, 0));
-        // No less is done with more time.
+        // More time never gives a smaller network.
         let hurried = fitting_propagator(&small, &Resources { minutes: 0.5, ..CPU }).settings;
         assert!(hurried.layers <= fitting_propagator(&small, &CPU).settings.layers);
     }

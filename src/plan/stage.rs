@@ -59,7 +59,7 @@ impl Stage {
                 speaks || (walks && walk.needs_embedding())
             }
             Stage::Rules => {
-                // A propagator's paths are shown with the rules that they follow.
+                // The propagator's paths are shown with the rules that they follow.
                 let named = [System::Rules, System::Propagator].contains(&config.system);
                 guided || named || (blends && blend.with_rules)
             }
@@ -73,7 +73,7 @@ impl Stage {
             Stage::Calibration => true,
         };
         let mut stages: Vec<Stage> = Self::ALL.into_iter().filter(wanted).collect();
-        // Who rewards a walker is trained before it.
+        // A propagator that rewards the walker is trained before it.
         if walks && walk.needs_propagator() {
             stages.retain(|stage| *stage != Stage::Propagation);
             let first = stages.iter().position(|stage| [Stage::Pretraining, Stage::Training].contains(stage));

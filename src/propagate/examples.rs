@@ -1,4 +1,4 @@
-//! Training queries: every fact in both directions, in an order that the seed gives, with what is hidden from each.
+//! Training queries: every fact in both directions, shuffled by the seed, with the edges that are hidden from each.
 
 use super::settings::{PropagateSettings, Removal};
 use crate::graph::{Adjacency, Direction, EntityId, Graph, Known, Link, Query, Triple};
@@ -7,7 +7,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::ops::Range;
 
-/// Validation pairs that are linked in the graph count as (almost) never linked below this share.
+/// Below this share of linked pairs, validation pairs count as (almost) never linked.
 const ALMOST_NEVER: f64 = 0.01;
 
 /// The share of the pairs of `valid` that `graph` links by some relation, in either direction; `None` without pairs.
@@ -46,14 +46,15 @@ fn shuffle(list: &mut [u32], random: &mut ChaCha8Rng) {
     }
 }
 
-/// The facts to be asked for, and what must not be seen meanwhile.
+/// The facts to ask for, and the edges to hide meanwhile.
 pub(super) struct Examples {
     facts: Vec<Triple>,
     /// Every answer that training knows.
     answers: Adjacency,
     entities: usize,
     all_links: bool,
-    /// Rounds of a pass: the facts of a round are taken out of the graph together. 0 if only the one asked for is.
+    /// Rounds per pass: the facts of a round are taken out of the graph together. 0 if only the fact asked for is
+    /// taken out.
     rounds: usize,
     seed: u64,
 }
@@ -85,7 +86,7 @@ impl Examples {
         Examples { facts, answers, entities: graph.entities(), all_links, rounds, seed }
     }
 
-    /// How many there are: every fact in both directions.
+    /// The number of examples: every fact in both directions.
     pub(super) fn len(&self) -> usize {
         2 * self.facts.len()
     }
@@ -95,7 +96,7 @@ impl Examples {
         self.all_links
     }
 
-    /// All examples in the order of pass `pass` over them. Those of a round stand together.
+    /// All examples in the order of pass `pass` over them. Those of a round are adjacent.
     pub(super) fn shuffled(&self, pass: u64) -> Vec<u32> {
         let mut random = self.random(pass);
         if self.rounds == 0 {
@@ -144,7 +145,7 @@ impl Examples {
         facts
     }
 
-    /// Which of the shuffled facts a round has.
+    /// The range of a round's facts among the shuffled ones.
     fn facts_of(&self, round: usize) -> Range<usize> {
         let first = |round: usize| round * self.facts.len() / self.rounds;
         first(round)..first(round + 1)
@@ -156,7 +157,7 @@ impl Examples {
         Query::of(self.facts[number as usize / 2], direction)
     }
 
-    /// Where examples start, and what is hidden from them.
+    /// The subjects that examples start from, and the edges hidden from them.
     pub(super) fn asks(&self, numbers: &[u32]) -> Vec<ReachQuery> {
         let ask = |&number: &u32| {
             let (query, target) = self.asked(number);

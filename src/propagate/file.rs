@@ -15,7 +15,7 @@ const RELATIONS: &str = "relations";
 const MADE_BY: &str = "made_by";
 
 impl Propagator {
-    /// Writes weights, settings and the names of the relations; aside first, then in place.
+    /// Writes weights, settings and the names of the relations, atomically.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -38,7 +38,7 @@ impl Propagator {
         Self::from_archive(&Archive::read(path)?, path, names, graph, device)
     }
 
-    /// As [`load`](Self::load), from what was read already; `path` is the file's name in messages.
+    /// As [`load`](Self::load), from an archive that is already in memory; `path` is the file's name in messages.
     ///
     /// # Errors
     /// If it was not made by [`Propagator::save`], or lacks a relation of `names`.
@@ -59,7 +59,7 @@ impl Propagator {
             serde_json::from_str(note(SETTINGS)?).map_err(|error| wrong(error.to_string()))?;
         let stored: Vec<String> =
             serde_json::from_str(note(RELATIONS)?).map_err(|error| wrong(error.to_string()))?;
-        // The file's own choice of weights, made for its own number of relations, holds for any number.
+        // `weights = "auto"` is resolved by the number of relations in the file, and stays so on other graphs.
         let settings = settings.settled(stored.len());
         let mut kinds = Vec::new();
         for name in names.relations.iter() {
@@ -74,7 +74,7 @@ impl Propagator {
             let name = network.parameters.name(id).to_owned();
             let [rows, columns] = network.parameters.value(id).shape();
             let values = match () {
-                // A row for each link: queries, plain weights, and what links have to do with gates.
+                // One row per link: query embeddings, plain weights and the gates' link weights.
                 () if name == "query"
                     || name.ends_with(".gate.links")
                     || (name.ends_with(".links") && columns == settings.width) =>

@@ -1,20 +1,19 @@
-//! Which answers do all paths together support? Messages along every edge, from the query's subject to wherever they
-//! reach.
+//! Which answers do all paths together support? Messages flow along every edge, from the query's subject to every
+//! entity in reach.
 //!
 //! A query's embedding starts at its subject. In every layer each entity passes its state on along all of its edges,
-//! changed by the edge's relation, and aggregates what comes in; after a few layers a small perceptron scores every
-//! entity by the state that has arrived (Zhu et al., *Neural Bellman-Ford networks*, 2021). States depend on the query
-//! and on the graph around it, not on who the entities are, so the same weights answer over another graph with the same
-//! relations ([`Propagator::on`]).
+//! transformed by the edge's relation, and aggregates the incoming messages; after a few layers a small perceptron
+//! scores every entity by its final state (Zhu et al., *Neural Bellman-Ford networks*, 2021). States depend on the
+//! query and on the graph around it, not on the identity of entities, so the same weights answer over another graph
+//! with the same relations ([`Propagator::on`]).
 //!
-//! - [`PropagateSettings`] are everything that can be chosen, [`train()`] makes a [`Propagator`], which answers through
-//!   [`Reasoner`](crate::eval::Reasoner) and says by which paths ([`Propagator::paths`]).
-//! - Entities that nothing has reached have the state zero and cost nothing.
+//! - [`PropagateSettings`] are all the settings. [`train()`] makes a [`Propagator`], which answers as a
+//!   [`Reasoner`](crate::eval::Reasoner) and gives the paths behind an answer ([`Propagator::paths`]).
+//! - Entities that no message has reached have state zero and cost nothing.
 //! - A training query must not see its own answer: its edge is taken out for that query alone, and with it every other
 //!   link between the two where validation pairs are (almost) never linked ([`Removal`]).
 //!
-//! Gradients, devices and the mesh of edges are left to the tensor room, the loop of training to `train`, ranking to
-//! `eval`.
+//! Gradients, devices and the mesh of edges are left to `tensor`, the training loop to `train`, ranking to `eval`.
 
 mod examples;
 mod file;
@@ -45,7 +44,7 @@ pub enum PropagateError {
     /// The settings are wrong.
     #[error("settings: {why}")]
     Settings {
-        /// Which one and what about it.
+        /// Which setting, and what is wrong with it.
         why: String,
     },
     /// A computation failed.

@@ -1,4 +1,4 @@
-//! The network: its parameters, and how a batch of queries becomes scores of all entities.
+//! The network: its parameters, and the forward pass from a batch of queries to the scores of all entities.
 
 use super::settings::{MessageAggregate, PropagateSettings};
 use super::{PropagateError, StepPart};
@@ -11,14 +11,14 @@ use std::time::Instant;
 
 /// Aggregates of a row: mean, maximum, minimum, standard deviation.
 const AGGREGATES: usize = 4;
-/// Numbers that a gate is made of.
+/// Width of a gate's hidden layer.
 const GATE: usize = 5;
 
 /// The weights of a link in one layer.
 enum LinkWeights {
     /// `[links, width]`, the same for all queries.
     Plain(ParameterId),
-    /// From the query: `[width, links × width]` and a bias.
+    /// A linear map of the query: `[width, links × width]` and a bias.
     OfQuery(ParameterId, ParameterId),
 }
 
@@ -122,7 +122,7 @@ impl Network {
         })
     }
 
-    /// Takes over the weights of `other` that have the same name and shape.
+    /// Copies the weights of `other` that have the same name and shape.
     ///
     /// # Errors
     /// If the device fails.
@@ -167,7 +167,7 @@ impl Network {
         Ok(tape.update(state, aggregates, weights, (reach, number), self.dropout)?)
     }
 
-    /// What comes in at every row: `[rows, 4 width]`, or `[rows, width]` where messages are gated.
+    /// The aggregated messages of every row: `[rows, 4 width]`, or `[rows, width]` where messages are gated.
     fn aggregates(
         &self,
         tape: &mut Tape,
@@ -185,8 +185,8 @@ impl Network {
         Ok(tape.gated_sum(state, links, start, gates, (reach, number))?)
     }
 
-    /// What the rows pass on where only the most promising ones do: the state times its priority, zero for the others.
-    /// The reach grows by the layer that it is passed on to. Choosing needs the priorities on the host.
+    /// The messages of a bounded frontier: state times priority for the most promising rows, zero for the others. The
+    /// reach grows by one layer. Choosing the rows needs the priorities on the host.
     fn pass_on(
         &self,
         tape: &mut Tape,
@@ -215,7 +215,8 @@ impl Network {
         Ok(passed)
     }
 
-    /// What the queries reach: everything at once, or their subjects, to be gone on from layer by layer.
+    /// The reach of the queries: all layers at once, or with a bounded frontier the subjects only, to be grown layer
+    /// by layer.
     pub(super) fn reach(&self, mesh: &Mesh, asks: &[ReachQuery]) -> Result<Reach, PropagateError> {
         Ok(match self.frontier {
             0 => Reach::new(mesh, asks, self.depth())?,
@@ -271,7 +272,7 @@ impl Network {
         self.score(tape, (state, start), reach)
     }
 
-    /// The same without a gradient; what a layer leaves is given up when the next is done.
+    /// The same without gradients; a layer's buffers are freed once the next layer is done.
     pub(super) fn answers(&self, links: &Indices, mut reach: Arc<Reach>) -> Result<Tensor, PropagateError> {
         let mut tape = Tape::inference(&self.parameters);
         let start = self.start(&mut tape, links)?;
@@ -289,8 +290,8 @@ impl Network {
         Ok(tape.value(scores))
     }
 
-    /// Adds the seconds of the parts of a step: in the forward pass messages and updates of all layers, then each part
-    /// again with its backward pass.
+    /// Appends the seconds of each part of a step: messages and updates of all layers in the forward pass, then each
+    /// part again with its backward pass.
     pub(super) fn timed(
         &self,
         links: &Indices,
@@ -363,7 +364,7 @@ impl Network {
     }
 }
 
-/// Which rows pass on: of each query the `most` with the highest priority, the first of equal ones.
+/// Which rows pass messages on: for each query the `most` of highest priority, ties to the earlier row.
 fn most_promising(priorities: &[f32], queries: &[u32], most: usize) -> Vec<bool> {
     let count = queries.iter().max().map_or(0, |last| *last as usize + 1);
     let mut rows: Vec<Vec<u32>> = vec![Vec::new(); count];
@@ -384,7 +385,7 @@ fn most_promising(priorities: &[f32], queries: &[u32], most: usize) -> Vec<bool>
     passing
 }
 
-/// Seconds between two points, the device waited for at each.
+/// Measures the seconds between two points, synchronising with the device at each.
 struct Clock(Instant);
 
 impl Clock {

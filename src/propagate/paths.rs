@@ -1,8 +1,9 @@
-//! By which paths an answer was reached: what the score loses, to first order, with each edge of each layer.
+//! The paths behind an answer: how much, to first order, the score depends on each edge in each layer.
 //!
-//! Every message has a weight of one; the slope of the answer's score in that weight says how much the edge matters in
-//! its layer. A beam search over the layers collects the best paths from the subject to the answer; staying at an entity
-//! for a layer is allowed and is no hop. A path counts by the mean slope of its hops.
+//! Every message has a weight of one; the gradient of the answer's score with respect to that weight says how much the
+//! edge matters in its layer. A beam search over the layers collects the best paths from the subject to the answer;
+//! staying at an entity for a layer is allowed and does not count as a hop. A path's weight is the mean gradient of its
+//! hops.
 
 use super::examples::{kind_of, link_of};
 use super::{PropagateError, Propagator};
@@ -10,13 +11,13 @@ use crate::graph::{EntityId, Link, Query};
 use crate::tensor::{Indices, Reach, ReachQuery, Tape, Tensor, Without};
 use std::sync::Arc;
 
-/// Paths that are kept at an entity from one layer to the next.
+/// Paths kept per entity from one layer to the next.
 const BEAM: usize = 8;
 
 /// One hop: along `link` to `entity`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PathHop {
-    /// What the hop says.
+    /// The link of the hop.
     pub link: Link,
     /// Where it leads.
     pub entity: EntityId,
@@ -27,11 +28,11 @@ pub struct PathHop {
 pub struct MessagePath {
     /// The hops in order, at least one.
     pub hops: Vec<PathHop>,
-    /// The mean slope of the answer's score along the hops; higher is more important.
+    /// The mean gradient of the answer's score along the hops; higher is more important.
     pub weight: f64,
 }
 
-/// A path in the making; `before` is its place among all, shared by those that continue from it.
+/// A partial path; `before` is the index of its predecessor, which several paths may share.
 #[derive(Clone, Copy)]
 struct Partial {
     sum: f32,

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 /// Queries that are answered at once.
 const BATCH: usize = 16;
-/// The most rows of a batch, about: what bounds the memory on large graphs.
+/// About the most rows per batch; bounds the memory on large graphs.
 const ROWS: usize = 1 << 22;
 
 /// A trained network on a graph. Answers queries about the graph's entities.
@@ -23,7 +23,7 @@ pub struct Propagator {
 }
 
 impl Propagator {
-    /// A network with first weights over `graph`.
+    /// A network with initial weights over `graph`.
     ///
     /// # Errors
     /// If the settings are wrong or the device fails.
@@ -61,23 +61,23 @@ impl Propagator {
         Ok(Propagator { mesh, ..self })
     }
 
-    /// What was chosen for it.
+    /// Its settings.
     pub fn settings(&self) -> &PropagateSettings {
         &self.settings
     }
 
-    /// The edges that it is used on.
+    /// The edges it runs on.
     pub fn mesh(&self) -> &Mesh {
         &self.mesh
     }
 
-    /// The number of values that were learnt.
+    /// The number of parameters.
     pub fn parameters(&self) -> usize {
         self.network.parameters.len()
     }
 
-    /// The score of `answer` where some facts, each (entity, link, entity), are taken out of the graph: whether a reason
-    /// is the reason.
+    /// The score of `answer` when some facts, each (entity, link, entity), are taken out of the graph. Tells whether
+    /// the answer depends on them.
     ///
     /// # Errors
     /// If the device fails.
@@ -115,11 +115,11 @@ fn asks(queries: &[Query]) -> Vec<ReachQuery> {
     queries.iter().map(|query| ReachQuery { start: query.subject.0, without: None }).collect()
 }
 
-/// What a part of a step is called, and the seconds it took.
+/// The name of a part of a step, and the seconds it took.
 pub type StepPart = (&'static str, f64);
 
 impl Propagator {
-    /// How long the parts of a training step take, one by one, the device waited for after each: for benches.
+    /// The time of each part of a training step, synchronising with the device after each. For benches.
     ///
     /// # Errors
     /// If the device fails.
@@ -144,7 +144,7 @@ impl Propagator {
 }
 
 impl Reasoner for Propagator {
-    /// Some queries at a time; while a device computes, the host already prepares the next.
+    /// In batches: while the device computes one, the host prepares the next.
     fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
         let entities = self.mesh.nodes();
         let some = (ROWS / entities.max(1)).clamp(1, BATCH);

@@ -1,4 +1,4 @@
-//! What can be chosen about a propagator and its training: plain values with documented defaults, unknown keys refused.
+//! Settings of a propagator and its training: plain values with documented defaults; unknown keys are refused.
 
 use crate::settings::{WrongValue, number, whole};
 use serde::{Deserialize, Serialize};
@@ -11,14 +11,14 @@ const DEEPEST: usize = 64;
 /// Up to this many relations, each layer has plain weights for every link; beyond, they come from the query.
 const FEW_RELATIONS: usize = 20;
 
-/// How the messages that come in at an entity are put together.
+/// How the messages that reach an entity are aggregated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MessageAggregate {
     /// Mean, maximum, minimum and standard deviation, each also scaled by the entity's degree.
     #[default]
     Pna,
-    /// A sum of the messages, each times a gate that its sender, its link and the query decide.
+    /// The sum of the messages, each times a gate computed from its sender, its link and the query.
     Gated,
 }
 
@@ -58,20 +58,20 @@ pub struct PropagateSettings {
     pub width: usize,
     /// Width of the perceptron that scores, at most 256.
     pub hidden: usize,
-    /// How messages are put together.
+    /// How messages are aggregated.
     pub aggregate: MessageAggregate,
     /// Where the weights of the links come from.
     pub weights: RelationWeights,
-    /// The most entities of a query that pass on in a layer, by a learnt priority; 0 for all. For graphs that are too
-    /// large to be reached whole.
+    /// The most entities per query that pass messages on in a layer, chosen by a learnt priority; 0 for all. For
+    /// graphs that are too large to reach as a whole.
     pub frontier: usize,
     /// Share of each new state that is dropped in training.
     pub dropout: f64,
     /// What is taken out of the graph for a training query.
     pub removal: Removal,
     /// Share of the training facts that are taken out of the graph together and asked for while they are missing, as
-    /// validation facts are; 0 takes out the query's own fact alone. With that alone a network learns a small graph by
-    /// heart and finds the gap that the fact has left.
+    /// validation facts are; 0 takes out the query's own fact alone. With 0 a network memorises a small graph and
+    /// recognises the gap that the missing fact leaves.
     pub hold_out: f64,
     /// The most facts that are taken out together, whatever their share: large graphs need no more.
     pub hold_out_most: usize,
@@ -81,9 +81,9 @@ pub struct PropagateSettings {
     pub epochs: usize,
     /// Training queries in an epoch; 0 for all facts in both directions.
     pub epoch_queries: usize,
-    /// The learning rate that the warm-up leads to; it falls along half a cosine to a fiftieth.
+    /// The peak learning rate, reached after the warm-up; a half cosine then decays it to a fiftieth.
     pub learning_rate: f64,
-    /// Steps in which the learning rate rises.
+    /// Warm-up steps, in which the learning rate rises.
     pub warm_up: u64,
     /// The largest norm of the gradients; 0 for no limit.
     pub clip: f64,
@@ -141,7 +141,7 @@ impl PropagateSettings {
         number("clip", self.clip, 0.0..=f64::MAX)
     }
 
-    /// The same with the choice between weights of the query and plain ones made for this many relations.
+    /// The same settings with `weights = "auto"` resolved for this many relations.
     pub(super) fn settled(mut self, relations: usize) -> PropagateSettings {
         self.weights = match self.weights_of_query(relations) {
             true => RelationWeights::Query,

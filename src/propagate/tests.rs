@@ -68,7 +68,8 @@ fn a_rule_is_learnt_and_is_the_reason() {
         let links: Vec<Link> = paths[0].hops.iter().map(|hop| hop.link).collect();
         right += usize::from(links == [Link::forward(RelationId(PARENT)); 2]);
         assert_eq!(paths[0].hops.last().unwrap().entity, target);
-        // Without its path the answer loses more than without another of the same length from the same subject.
+        // Removing its path lowers the score more than removing another path of the same length from the same
+        // subject.
         let score = made.propagator.score_without(query, target, &[]).unwrap();
         let facts = |hops: &[PathHop]| {
             let mut from = query.subject;
@@ -76,7 +77,7 @@ fn a_rule_is_learnt_and_is_the_reason() {
             hops.iter().map(step).collect::<Vec<_>>()
         };
         let without = made.propagator.score_without(query, target, &facts(&paths[0].hops)).unwrap();
-        // Paths of as many hops that begin otherwise.
+        // Paths of as many hops with another first hop.
         let others = graph.edges(query.subject).iter().filter(|edge| edge.target != paths[0].hops[0].entity);
         let others =
             others.flat_map(|first| graph.edges(first.target).iter().map(move |second| [first, second]));

@@ -1,7 +1,7 @@
 //! The training of a propagator, on the harness of [`train`](crate::train).
 //!
-//! An example is a fact in one direction: the loss is that of its answer under a softmax over all entities but the
-//! query's other answers. A training is a function of its task and seed.
+//! An example is a fact in one direction: the loss is the cross-entropy of its answer under a softmax over all entities
+//! except the query's other answers. The result depends on the task and the seed alone.
 
 use super::examples::Examples;
 use super::settings::PropagateSettings;
@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 /// The name of these trainings in records.
 const STAGE: &str = "propagator";
-/// What is left of the learning rate at the end.
+/// The final learning rate, as a fraction of the peak.
 const LAST_RATE: f64 = 0.02;
-/// Steps after which the host waits for the device, so that the memory of its lists can be used again.
+/// Steps after which the host waits for the device, so that the memory of its lists can be reused.
 const WAIT_EVERY: u64 = 8;
 
 /// What to train.
@@ -40,17 +40,17 @@ pub struct PropagateTask<'a> {
     pub device: &'a Device,
     /// Where checkpoints are written; a training that was stopped continues from there.
     pub folder: Option<&'a Path>,
-    /// What is gone on from, if anything.
+    /// The earlier propagator to start from, if any.
     pub warm: Option<WarmPropagator<'a>>,
 }
 
-/// A propagator of an earlier version of the graph, from which a training goes on. If the graph has a relation that it was
-/// not trained for, it starts afresh.
+/// A propagator of an earlier version of the graph, whose weights a training starts from. If the graph has a relation
+/// that it was not trained for, training starts from scratch.
 #[derive(Clone, Copy)]
 pub struct WarmPropagator<'a> {
     /// Its file.
     pub path: &'a Path,
-    /// What identifies the file.
+    /// The key that identifies the file in checkpoints.
     pub key: &'a str,
     /// The names of the graph as it is now.
     pub names: &'a Names,
@@ -68,7 +68,7 @@ pub struct TrainedPropagator {
     pub valid: Option<Figures>,
 }
 
-/// Trains, or goes on training where a checkpoint is.
+/// Trains a propagator, or resumes from a checkpoint.
 ///
 /// # Errors
 /// If there is nothing to learn from, the settings are wrong, or as [`train::train`].
@@ -85,7 +85,7 @@ pub fn train(task: PropagateTask<'_>, progress: &dyn Progress) -> Result<Trained
     Ok(TrainedPropagator { propagator: lessons.propagator, summary, hides_all_links, valid })
 }
 
-/// A propagator and what it is taught.
+/// A propagator and its training data.
 struct Lessons<'a> {
     task: PropagateTask<'a>,
     propagator: Propagator,
@@ -125,7 +125,7 @@ impl<'a> Lessons<'a> {
         }
     }
 
-    /// The graph in which the example at `place` of the training is asked: without the facts of its round.
+    /// The graph for the example at `place` of the training: without the facts of its round.
     fn mesh_of(&mut self, place: usize) -> Result<Mesh, PropagateError> {
         let (pass, place) = ((place / self.examples.len()) as u64, place % self.examples.len());
         let Some(round) = self.examples.round_of(place) else { return Ok(self.propagator.mesh.clone()) };
@@ -180,7 +180,7 @@ impl Trainable for Lessons<'_> {
         &mut self.propagator.network.parameters
     }
 
-    /// Epochs take up where the one before has left off: passes over all examples, each in an order of its own.
+    /// An epoch continues where the previous one ended: in passes over all examples, each shuffled anew.
     fn begin_epoch(&mut self, epoch: usize) {
         let (all, wanted) = (self.examples.len(), self.epoch_queries());
         let first = epoch * wanted;

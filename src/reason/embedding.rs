@@ -1,4 +1,4 @@
-//! The embedding model as a reasoner. It gives scores and no paths: its answers are the only ones without a reason. An
+//! The embedding model as a reasoner. It gives scores but no paths: its answers are the only ones without a reason. An
 //! entity is its own answer only for relations that often link entities to themselves.
 
 use super::reflexive::Reflexive;

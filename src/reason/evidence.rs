@@ -21,20 +21,20 @@ pub struct Hop {
 pub struct Reasoned {
     /// The answer.
     pub entity: EntityId,
-    /// How good it is; scores of one system and one query compare.
+    /// Its score; comparable only within one system and one query.
     pub score: f64,
-    /// Where the path begins: at the subject, unless it is a rule about the answer that predicts it.
+    /// Where the path begins: at the subject, or at the answer if the rule that predicts it is about the answer.
     pub start: EntityId,
-    /// The path that supports the answer; empty where the reason is no path.
+    /// The path that supports the answer; empty if the reason is not a path.
     pub path: Vec<Hop>,
     /// The rule that predicts it, if there is one.
     pub rule: Option<ScoredRule>,
-    /// What the propagator's score falls to without the path, where that was tried in choosing it.
+    /// The propagator's score with and without the path, if that was measured when the path was chosen.
     pub without: Option<ScoreWithout>,
 }
 
-/// The propagator's score of an answer, and what it falls to without the facts of one path: whether the reason is the
-/// reason.
+/// The propagator's score of an answer, with and without the facts of one path: shows whether the answer depends on
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScoreWithout {
     /// The score with all facts of the graph.
@@ -57,7 +57,7 @@ pub struct Evidence {
 pub struct Candidate {
     /// The entity.
     pub entity: EntityId,
-    /// How good it is.
+    /// Its score.
     pub score: f64,
     /// What supports it.
     pub evidence: Evidence,

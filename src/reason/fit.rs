@@ -2,8 +2,8 @@
 //!
 //! A candidate with features `x` scores `w · x`. The weights maximise the logarithm of the softmax over a query's
 //! candidates at the right one, which is concave, so Newton's method finds the one best set. There is a common set for
-//! tail queries and one for head queries. A relation has its own, held to the common one as if that had been seen in
-//! `κ` queries more; `κ` is chosen by cross-fitting: weights are judged by queries that they were not fitted to.
+//! tail queries and one for head queries. A relation has its own, shrunk towards the common one by a prior worth `κ`
+//! queries; `κ` is chosen by cross-fitting: weights are judged by queries that they were not fitted to.
 
 use crate::graph::Link;
 use rayon::prelude::*;
@@ -18,9 +18,9 @@ pub type Features = [f64; WIDTH];
 const STEPS: usize = 30;
 /// Queries per partial sum. Fixed, so that the result does not depend on the threads.
 const CHUNK: usize = 128;
-/// Keeps the weight of a feature that never differs where it is.
+/// Keeps the weight of a constant feature unchanged.
 const RIDGE: f64 = 1e-6;
-/// What is tried for `κ`; a relation's own weights are left out where infinity is best.
+/// The values of `κ` that are tried; if infinity is best, relations have no weights of their own.
 const PULLS: [f64; 4] = [f64::INFINITY, 100.0, 30.0, 10.0];
 /// Parts for cross-fitting.
 const FOLDS: usize = 3;
@@ -57,7 +57,7 @@ impl FitQuery {
 /// The prior of a fit: `½ κ (w − w₀)ᵀ F (w − w₀)`.
 struct Prior<'a> {
     weights: &'a Features,
-    /// The mean curvature of a query, by which a distance is measured.
+    /// The mean curvature per query, the metric of the distance.
     curvature: &'a [Features; WIDTH],
     /// Its strength, in queries.
     pull: f64,
@@ -222,7 +222,7 @@ fn mean_curvature(queries: &[&FitQuery], weights: &Features) -> [Features; WIDTH
     Local::of(queries, weights).curvature.map(|row| row.map(|x| x / count))
 }
 
-/// The `κ` whose weights rank best what they were not fitted to; of equals the strongest.
+/// The `κ` whose weights rank held-out queries best; ties go to the strongest.
 fn best_pull(all: &[&FitQuery], links: &BTreeMap<Link, Vec<&FitQuery>>, given: &Features) -> f64 {
     let mut gains = [0.0; PULLS.len()];
     for fold in 0..FOLDS {
@@ -248,7 +248,7 @@ fn best_pull(all: &[&FitQuery], links: &BTreeMap<Link, Vec<&FitQuery>>, given: &
     PULLS[best]
 }
 
-/// How much MRR some features add to the others, by queries that the weights were not fitted to.
+/// How much MRR some features add to the others, measured on queries that the weights were not fitted to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Added {
     /// The mean over all queries.
@@ -258,7 +258,7 @@ pub struct Added {
 }
 
 impl Added {
-    /// From what each query gains.
+    /// From the gain of each query.
     fn of(gains: &[f64]) -> Self {
         let count = gains.len().max(1) as f64;
         let mrr = gains.iter().sum::<f64>() / count;
@@ -266,7 +266,7 @@ impl Added {
         Self { mrr, error: (spread / count).sqrt() }
     }
 
-    /// Whether the others rank better without them, beyond chance.
+    /// Whether the others rank better without these features, by more than the standard error.
     pub fn harms(&self) -> bool {
         self.mrr < -self.error
     }
@@ -406,7 +406,7 @@ mod tests {
     #[test]
     fn what_leads_astray_harms() {
         let link = Link::forward(RelationId(0));
-        // What the second feature says of one fold is the contrary of what it says of the others.
+        // In one fold the second feature has the opposite sign from the others.
         let folds = [2.0, -1.0, -1.0].map(|says| drawn(&row([1.5, says, 0.0, 0.0]), link, 500, 12));
         let queries: Vec<FitQuery> =
             (0..500).flat_map(|at| folds.iter().map(move |fold| fold[at].clone())).collect();

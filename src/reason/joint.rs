@@ -66,7 +66,7 @@ impl SoftReward for EmbeddingReward {
     }
 }
 
-/// Ends that the propagator gives less than this are as implausible as those that it does not reach.
+/// Ends with a probability below this get no reward, like entities that the propagator does not reach.
 const LEAST_PLAUSIBLE: f32 = 1e-3;
 
 /// A propagator as the soft reward of a walker: the probability that it gives an end, under a softmax over all entities.
@@ -76,7 +76,7 @@ pub struct PropagatorReward {
 }
 
 impl PropagatorReward {
-    /// The soft reward of walks for `queries`, of which each is propagated once; `None` if the user interrupts.
+    /// The soft reward of walks for `queries`, each of which is propagated once; `None` if the user interrupts.
     ///
     /// # Errors
     /// If the device fails.

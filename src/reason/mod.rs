@@ -56,7 +56,7 @@ pub trait Explains: Send + Sync {
     /// that is unsupported.
     ///
     /// # Errors
-    /// Whatever keeps it from explaining.
+    /// If the reasoner cannot explain its answer.
     fn reasons(
         &self,
         query: Query,
@@ -64,8 +64,8 @@ pub trait Explains: Send + Sync {
         most: usize,
     ) -> Result<Vec<Reasoned>, ReasonerError>;
 
-    /// What the propagator's score of an answer falls to without each of some paths; nothing where no propagator takes
-    /// part. It costs a propagation a path.
+    /// The propagator's score of an answer without each of some paths; empty if there is no propagator. Costs one
+    /// propagation per path.
     ///
     /// # Errors
     /// Whatever makes the propagator fail.
@@ -78,17 +78,17 @@ pub trait Explains: Send + Sync {
         Ok(vec![None; ways.len()])
     }
 
-    /// The score of a candidate of `query` if the rules that predict it came to `after` together instead of `before`;
-    /// `after` is `None` if there were none.
+    /// The score of a candidate of `query` if the rules that predict it scored `after` together instead of `before`;
+    /// `after` is `None` if no rule predicted it.
     fn rescored(&self, _query: Query, _candidate: &Candidate, _before: f64, _after: Option<f64>) -> Rescored {
         Rescored::Same
     }
 }
 
-/// What a score becomes when other rules predict the candidate.
+/// The score of a candidate under other rules.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rescored {
-    /// The same: it does not come from the rules.
+    /// Unchanged: it does not depend on the rules.
     Same,
     /// Another score.
     Score(f64),
@@ -104,7 +104,7 @@ fn unless_stopped(progress: &dyn Progress) -> Result<(), Interrupted> {
 /// The first `top` candidates that have a reason, each with its best one.
 ///
 /// # Errors
-/// Whatever keeps `reasoner` from explaining.
+/// If `reasoner` cannot explain an answer.
 pub fn supported(reasoner: &dyn Explains, found: &Found, top: usize) -> Result<Vec<Reasoned>, ReasonerError> {
     let mut supported = Vec::new();
     for candidate in &found.candidates {
@@ -116,7 +116,8 @@ pub fn supported(reasoner: &dyn Explains, found: &Found, top: usize) -> Result<V
     Ok(supported)
 }
 
-/// The candidates of each query by a member that scores every entity: `spare` more of the best than the facts among them.
+/// The candidates of each query from a member that scores every entity: the best, `spare` more than there are facts
+/// among them.
 fn found_among_all(
     reasoner: &dyn Reasoner,
     graph: &Graph,

@@ -11,7 +11,7 @@ pub struct PathRuleIndex {
 }
 
 impl PathRuleIndex {
-    /// The cyclic ones of `rules`; of several with the same body, the first.
+    /// Indexes the cyclic rules of `rules`; of several with the same body, the first.
     pub fn new(rules: &[ScoredRule]) -> Self {
         let mut by_path: HashMap<(Link, Box<[Link]>), ScoredRule> = HashMap::new();
         for scored in rules.iter().filter(|scored| scored.rule.shape == Shape::Cyclic) {
@@ -32,14 +32,15 @@ impl PathRuleIndex {
         self.rules.get(&(link, body.into()))
     }
 
-    /// The rule that `path` grounds: its links are the body, and its entities are all different, as the rule was counted.
+    /// The rule that `path` grounds: its links are the body, and its entities are all different, as when the rule was
+    /// counted.
     pub fn of(&self, query: Query, path: &[Hop]) -> Option<&ScoredRule> {
         let links: Vec<Link> = path.iter().map(|hop| hop.link).filter(|link| *link != Link::NO_OP).collect();
         self.with_body(query.link, &links).filter(|_| repeats_nobody(query.subject, path))
     }
 }
 
-/// Whether all entities of a path from `start`, hops that stay aside, are different.
+/// Whether all entities of a path from `start` are different, not counting hops that stay.
 pub(super) fn repeats_nobody(start: EntityId, path: &[Hop]) -> bool {
     let mut visited = vec![start];
     path.iter().filter(|hop| hop.link != Link::NO_OP).all(|hop| {

@@ -1,11 +1,11 @@
-//! The propagator as a reasoner that explains: the paths along which most of an answer's score came.
+//! The propagator as a reasoner that explains: the paths that contribute most to an answer's score.
 //!
-//! Scores come from one propagation a query; paths cost a pass back for every answer, so they are looked for only where
-//! somebody asks why. A path is shown with the mined rule whose body it is, if its entities are all different.
+//! Scores come from one propagation per query. Paths cost a backward pass per answer, so they are computed only for
+//! explanations. A path is shown with the mined rule whose body it is, if its entities are all different.
 //!
-//! A slope says what an edge does to the score by itself, and a network leans on whatever correlates. A reason has to hold by
-//! itself as well, and the answer has to hang on it: where there are rules, paths are ordered by the confidence of the rule
-//! that they follow and by what the score falls to without them.
+//! A gradient says how one edge changes the score, and a network uses any correlation. A reason must also be convincing
+//! by itself, and the answer must depend on it. So, where there are rules, paths are ordered by the confidence of the
+//! rule that they follow and by how far the score falls without them.
 
 use super::path_rules::PathRuleIndex;
 use super::{Candidate, Explains, Found, Hop, Reasoned, ScoreWithout, found_among_all, unless_stopped};
@@ -16,15 +16,16 @@ use crate::propagate::{MessagePath, PathHop, Propagator};
 use crate::rule::{ScoredRule, UNSEEN};
 use std::sync::Arc;
 
-/// Paths that are tried by taking them out, at least and at most; on large graphs, where a pass takes long, fewer.
+/// The fewest and the most paths whose removal is tried; fewer on large graphs, where a pass takes long.
 const TRIED: [usize; 2] = [2, 16];
-/// Facts that these passes may go over together.
+/// The most facts that these passes may visit in total.
 const FACTS: usize = 1_000_000;
-/// What a path that follows no mined rule counts for: as much as one that follows a rule of this confidence.
+/// The confidence assumed for a path that follows no mined rule.
 const NO_RULE: f64 = 0.05;
-/// How much what the score loses counts beside the confidence. Of the best paths of right answers on three families of 150
-/// people, 90, 98 and 92 % then follow a true rule, and 94 to 97 % lower the score more than a walk at random. With an exponent
-/// of 1, 84 and 89 % of two of them do the first; by slopes alone 88 and 84 %, and 85 and 80 % do the second.
+/// The exponent of the score's loss beside the confidence. Of the best paths of right answers on three families of 150
+/// people, 90, 98 and 92 % then follow a true rule, and 94 to 97 % lower the score more when removed than a random walk
+/// does. With an exponent of 1, 84 and 89 % in two of the families follow a true rule; by gradients alone 88 and 84 %
+/// do, and 85 and 80 % lower the score more when removed.
 const LOSS: f64 = 0.25;
 
 /// The propagator and the rules that its paths may follow.
@@ -92,12 +93,12 @@ impl ByPropagator {
     }
 }
 
-/// How far a way is to be believed by itself.
+/// The confidence of a path by itself.
 fn confidence(way: &Reasoned) -> f64 {
     way.rule.as_ref().map_or(NO_RULE, |rule| rule.counts.confidence(UNSEEN))
 }
 
-/// Ways by what they count for; those that count for the same stay in their order.
+/// Sorts paths by weight, best first; the sort is stable.
 fn best_first(mut ways: Vec<(f64, Reasoned)>) -> Vec<Reasoned> {
     ways.sort_by(|a, b| b.0.total_cmp(&a.0));
     ways.into_iter().map(|(_, way)| way).collect()
@@ -121,7 +122,7 @@ impl Explains for ByPropagator {
         at_least: usize,
         progress: &dyn Progress,
     ) -> Result<Vec<Found>, ReasonerError> {
-        // Some of the best may be out of reach and have no path.
+        // Some of the best candidates may be out of reach and have no path.
         found_among_all(self.reasoner(), &self.graph, queries, at_least.saturating_mul(2), progress)
     }
 
@@ -147,7 +148,7 @@ impl Explains for ByPropagator {
         let mut all = Vec::with_capacity(ways.len());
         for way in ways {
             let facts = facts(way);
-            // An answer by a rule without a body has no path to take out; some were tried already.
+            // An answer by a rule without a body has no path to take out; some paths were already measured.
             if facts.is_empty() || way.without.is_some() {
                 all.push(way.without);
                 continue;

@@ -6,11 +6,11 @@ use crate::graph::{Direction, Link, Names, RelationId};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 
-/// The probability that a candidate is given by a member that does not list it, where weights are given and not fitted:
-/// below what rules and walkers list (their hundredth answer has about a hundredth of the mass), above what is impossible.
+/// The probability assumed for a candidate that a member does not list, if weights are given and not fitted: below that
+/// of listed candidates (the hundredth answer of rules or walker has about a hundredth of the mass), above zero.
 pub(super) const ABSENT: f64 = 1e-4;
 
-/// The places of the features in a [`Features`].
+/// The indices of the features in [`Features`].
 pub(super) const RULES: usize = 0;
 pub(super) const RULES_ABSENT: usize = 1;
 pub(super) const RULES_SURE: usize = 2;
@@ -39,13 +39,13 @@ pub struct FeatureWeights {
     pub walker_absent: f64,
     /// The logarithm of the embedding model's softmax over all entities.
     pub embedding: f64,
-    /// The same of the propagator.
+    /// The same for the propagator.
     pub propagator: f64,
-    /// That the graph links it to the subject already, by whatever relation.
+    /// That the graph already links it to the subject, by any relation.
     pub linked: f64,
-    /// That it is linked to the subject by the relation that is asked for, the other way round.
+    /// That the relation asked for links it to the subject in the other direction.
     pub linked_back: f64,
-    /// That the graph has it as an answer of this relation for another subject.
+    /// That it is an answer of this relation for another subject in the graph.
     pub taken: f64,
     /// The logarithm of how often it is such an answer, plus one.
     pub frequency: f64,
@@ -95,7 +95,8 @@ impl From<BlendWeights> for FeatureWeights {
     }
 }
 
-/// Weights as a file has them. Runs of version 0.1 have three, and what is absent counts as [`ABSENT`].
+/// Weights in the file format. Runs of version 0.1 have three of them, and a member that does not list a candidate
+/// counts as [`ABSENT`].
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[derive(Default)]
@@ -133,15 +134,15 @@ impl From<Written> for FeatureWeights {
     }
 }
 
-/// The weights of a blend, as they are kept in a file.
+/// The weights of a blend, as stored in a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recipe {
     /// For tail queries of relations without weights of their own.
     pub general: FeatureWeights,
-    /// The same for head queries; those of tail queries if there are none.
+    /// The same for head queries; if absent, those of tail queries apply.
     #[serde(default)]
     pub general_head: Option<FeatureWeights>,
-    /// By relation and direction asked (`tail`, `head`).
+    /// By relation and by the end asked for (`tail`, `head`).
     pub relations: BTreeMap<String, BTreeMap<String, FeatureWeights>>,
     /// The MRR that each member adds to the others, on validation queries that the weights were not fitted to; empty
     /// where none were fitted.
@@ -160,7 +161,7 @@ impl Recipe {
         }
     }
 
-    /// What was fitted to tail and to head queries.
+    /// A recipe from the weights fitted to tail and to head queries.
     pub(super) fn fitted(tail: &FittedWeights, head: &FittedWeights, names: &Names) -> Self {
         let mut relations: BTreeMap<String, BTreeMap<String, FeatureWeights>> = BTreeMap::new();
         for (side, fitted) in [("tail", tail), ("head", head)] {
@@ -189,7 +190,7 @@ impl Recipe {
     }
 }
 
-/// The weights of a blend, by what is asked.
+/// The weights of a blend, by the link asked for.
 pub(super) struct WeightsByLink {
     general: [Features; 2],
     own: HashMap<Link, Features>,

@@ -34,8 +34,8 @@ impl ByRules {
         queries.par_iter().with_max_len(64).map(|query| ranked(query).ok_or(Interrupted)).collect()
     }
 
-    /// The `most` most confident rules that predict `candidate`, as reasons. The first is known where rules have
-    /// ranked it; others are looked up.
+    /// The `most` most confident rules that predict `candidate`, as reasons. The first is already known if rules
+    /// ranked the candidate; the others are looked up.
     pub(super) fn reasons_for(&self, query: Query, candidate: &Candidate, most: usize) -> Vec<Reasoned> {
         if let (1, Some(rule)) = (most, candidate.evidence.rule)
             && let Some(reason) = self.rules.explain_by(query, candidate.entity, rule)
@@ -110,7 +110,7 @@ pub(super) mod tests {
     use crate::reason::supported;
     use crate::rule::{Counts, Rule};
 
-    /// Everybody is linked to everybody by two relations, and rules predict the third.
+    /// All entities are linked to each other by two relations, and rules predict a third.
     pub fn crowd(rules: &[(u64, u64)]) -> (Arc<Graph>, ByRules) {
         let all = (0..40 * 40 * 2).map(|i| Triple::new(i / 80, i % 2, i / 2 % 40));
         let facts: Vec<Triple> = all.collect();
@@ -133,7 +133,7 @@ pub(super) mod tests {
     fn a_search_that_has_begun_is_stopped() {
         let (_, reasoner) = crowd(&[(90, 60); 300]);
         let asks = |allowed| reasoner.search(&[asked()], 10, &Countdown::from(allowed));
-        // It asks at the beginning and after every 64 rules.
+        // `progress` is asked at the beginning and after every 64 rules.
         for allowed in 0..4 {
             let error = asks(allowed).unwrap_err();
             assert!(error.is::<Interrupted>(), "after {allowed}: {error}");

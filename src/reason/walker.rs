@@ -1,4 +1,4 @@
-//! The walker as a reasoner that says why: its path, and the rule that the path follows.
+//! The walker as a reasoner that explains: its path, and the rule that the path follows.
 //!
 //! A walk may revisit an entity. The variables of a rule stand for different entities, and its confidence was counted
 //! that way: a walk that repeats an entity grounds no rule, even if its links are the body of one.
@@ -35,8 +35,8 @@ impl ByWalker {
         }
     }
 
-    /// The paths to a walked answer, the one with a rule first. None if the walker only stayed at the subject: that is
-    /// no reason, unless the relation often links an entity to itself.
+    /// The paths to a walked answer, the one with a rule first. Empty if the walker only stayed at the subject: that
+    /// is not a reason, unless the relation often links an entity to itself.
     pub(super) fn ways(&self, query: Query, answer: &walk::WalkedAnswer) -> Vec<Reasoned> {
         let hop = |step: &walk::WalkStep| Hop {
             link: step.link,
@@ -99,7 +99,7 @@ impl Explains for ByWalker {
         Some(&self.walker)
     }
 
-    /// In the order in which beam search has them.
+    /// The candidates keep the order of the beam search.
     fn search(
         &self,
         queries: &[Query],
@@ -156,7 +156,7 @@ mod tests {
         assert!(!repeats_nobody(EntityId(0), &hops(&[(up, 1), (parent, 2), (up, 1)])));
     }
 
-    /// A walker that has learnt nothing and so finds every path of two hops.
+    /// An untrained walker, which finds every path of two hops.
     fn untrained(facts: &[Triple], graph: &Graph) -> Arc<Walker> {
         let facts: Arc<[Triple]> = facts.into();
         let known = Known { facts: facts.clone(), queries: facts, ..Known::default() };

@@ -6,7 +6,7 @@ use crate::embed::ModelKind;
 use crate::eval::Figures;
 use std::fmt::Write as _;
 
-/// The table of all results of embedding models that say how they were trained; `None` if there are none.
+/// The table of all results of embedding models that record their training; `None` if there are none.
 pub(super) fn embedding_table(results: &[RowResult]) -> Option<String> {
     let rows: Vec<&RowResult> =
         results.iter().filter(|result| result.training.is_some() && is_model(&result.system)).collect();

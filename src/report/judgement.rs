@@ -13,7 +13,7 @@ use std::io::Write;
 /// A judgement beside the published one. As JSON the names are a contract with scripts.
 #[derive(Clone, Debug, Serialize)]
 pub struct JudgementReport {
-    /// What the votes come to.
+    /// The result of the votes.
     #[serde(flatten)]
     pub judgement: Judgement,
     /// What was published.
@@ -41,7 +41,7 @@ fn in_per_cent(ratio: &Ratio) -> String {
     }
 }
 
-/// The same with how many of how many.
+/// The same with the counts.
 fn counted(ratio: &Ratio) -> String {
     format!("{} of {}: {} %", ratio.count, ratio.of, in_per_cent(ratio))
 }
@@ -82,7 +82,7 @@ impl JudgementReport {
     }
 }
 
-/// What the columns of that table are.
+/// The columns of that table.
 const HEAD: [&str; 7] =
     ["first / second", "first better, %", "draw, %", "second better, %", "items", "no majority", "identical"];
 
@@ -160,7 +160,7 @@ impl JudgementReport {
     }
 }
 
-/// What a vote was for, in words.
+/// The system that a vote was for, in words.
 fn for_whom<'a>(study: &'a Study, vote: &Vote) -> &'a str {
     let [first, second] = study.pairs[study.items[vote.item].pair].systems;
     match vote.verdict() {
@@ -171,7 +171,7 @@ fn for_whom<'a>(study: &'a Study, vote: &Vote) -> &'a str {
 }
 
 /// A page for reading: the table, and every item on which judges disagree, with both paths and all votes, the most
-/// disputed first. It names the systems, so it is not for those who still judge.
+/// disputed first. It names the systems, so it is not for judges who are still voting.
 pub fn disagreements(study: &Study, votes: &[Vote], report: &JudgementReport) -> String {
     let mut by_item: BTreeMap<usize, Vec<&Vote>> = BTreeMap::new();
     for vote in votes.iter().filter(|vote| !vote.repeat) {
@@ -225,7 +225,7 @@ fn disputed_item(study: &Study, item: &StudyItem, votes: &[&Vote]) -> String {
     html
 }
 
-/// Writes one line a vote, with a header.
+/// Writes one line per vote, with a header.
 ///
 /// # Errors
 /// If `out` cannot be written to.

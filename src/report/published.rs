@@ -58,7 +58,7 @@ pub struct Published {
 pub struct PublishedProtocol {
     /// What was ranked.
     pub ranking: String,
-    /// In what it differs from ours.
+    /// How it differs from ours.
     pub differs: String,
 }
 

@@ -24,12 +24,12 @@ pub struct Row {
     pub system: String,
 }
 
-/// Data sets whose rows are asked on another graph: the same relations over entities that were not learnt from, in the
-/// folder of the same name with `-ind` (Teru et al., *Inductive relation prediction by subgraph reasoning*, 2020).
+/// Data sets whose rows are evaluated on another graph: the same relations over unseen entities, in the folder of the
+/// same name with `-ind` (Teru et al., *Inductive relation prediction by subgraph reasoning*, 2020).
 const INDUCTIVE: [&str; 3] = ["wn18rr-v1", "fb237-v1", "nell-v1"];
 
 impl Row {
-    /// The data that it is asked on, where that is not what it is learnt from.
+    /// The data that it is evaluated on, if that is not the data it is trained on.
     pub fn on(&self) -> Option<String> {
         INDUCTIVE.contains(&self.dataset.as_str()).then(|| format!("{}-ind", self.dataset))
     }
@@ -66,7 +66,7 @@ pub fn rows(dataset: Option<&str>, system: Option<&str>) -> Result<Vec<Row>, Con
     Ok(chosen)
 }
 
-/// One result, as it is kept. The names of the fields are a contract.
+/// One result, as stored. The names of the fields are a contract.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RowResult {
     /// The data set.
@@ -86,7 +86,7 @@ pub struct RowResult {
     /// The figures.
     #[serde(flatten)]
     pub report: Report,
-    /// The MRR by the published rule for ties.
+    /// The MRR with ties ranked as in the published code.
     pub mrr_published_ties: Option<f64>,
     /// The figures of the queries of both directions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,7 +97,7 @@ pub struct RowResult {
     /// The same, filtered by test answers as well, as published figures are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_as_published: Option<Figures>,
-    /// The figures on a validation split that the walker was taught, each fact asked for as while it was taught.
+    /// The figures on a validation split that the walker was trained on, each fact queried under the masks of training.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_taught: Option<Figures>,
     /// The same, filtered by test answers as well.
@@ -108,20 +108,20 @@ pub struct RowResult {
     pub parameters: Option<u64>,
     /// Seconds of each stage.
     pub stage_seconds: BTreeMap<String, f64>,
-    /// For what share of the queries the top answer's path is a rule.
+    /// The share of queries for which the top answer's path is a rule.
     pub rule_share: Option<f64>,
     /// The same at the end of pre-training, on the validation split.
     pub rule_share_pretraining: Option<f64>,
-    /// How the training of an embedding model went, where that is all there is to the system.
+    /// The training summary of the embedding model, if the system is an embedding model alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub training: Option<embed::Summary>,
-    /// The command that makes the result again, where it is not `reproduce`.
+    /// The command that reproduces the result, if it is not `reproduce`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
 
 impl RowResult {
-    /// What a run came to, as a result of `row`.
+    /// The result of a run, for `row`.
     pub fn new(row: &Row, run: &RunReport, config: String, device: String) -> Self {
         let share = run.stages.get("pretraining").and_then(|stage| stage.figures["rule_share"].as_f64());
         let parameters = run.stages.get("training").and_then(|stage| stage.figures["parameters"].as_u64());
@@ -152,13 +152,13 @@ impl RowResult {
         }
     }
 
-    /// The same with the figures of another graph that was asked.
+    /// The same with the figures on another graph.
     pub fn asked_on(self, report: Report) -> Self {
         Self { report, rule_share: None, ..self }
     }
 
-    /// What an embedding model by itself came to, trained on `dataset` with settings that `changes` (options of the command
-    /// line, as they were given) changed.
+    /// The result of an embedding model by itself, trained on `dataset`. `changes` are the command-line options that
+    /// changed its settings, as given.
     pub fn of_embedding(embedded: &EmbedReport, dataset: &str, seed: u64, changes: &str) -> Self {
         let EmbedReport { embedding, summary, report } = embedded;
         let model = embedding.settings().model.name();
@@ -190,8 +190,8 @@ impl RowResult {
     }
 }
 
-/// Puts `result` among those in `folder`, in place of one of the same row, split and seed, and rebuilds the tables.
-/// Several processes may do so at once: each waits for the one before.
+/// Adds `result` to those in `folder`, replacing one of the same row, split and seed, and rebuilds the tables. Several
+/// processes may do so at once: a lock serialises them.
 ///
 /// # Errors
 /// If the folder cannot be read or written.
@@ -321,7 +321,7 @@ mod tests {
         ] {
             assert!(tables.contains(row), "{row}\n{tables}");
         }
-        // What others left there is no concern of ours.
+        // Files of other tools are ignored.
         std::fs::write(folder.path().join("other.json"), "{}").unwrap();
         keep(folder.path(), &result(3, 0.5)).unwrap();
     }

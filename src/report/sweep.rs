@@ -11,14 +11,14 @@ const HEIGHT: f64 = 380.0;
 const SIDE: f64 = 64.0;
 const TOP: f64 = 48.0;
 const BOTTOM: f64 = 20.0;
-/// The distance of two axes.
+/// The distance between two axes.
 const AXIS: f64 = 96.0;
-/// Values of a list that are written beside an axis; more would run into each other.
+/// The most values of a list that are written beside an axis; more would overlap.
 const MOST_VALUES: usize = 12;
 /// The length of a bar that explains everything, in rem.
 const LONGEST_BAR: f64 = 16.0;
 
-/// How the drawing looks, beside what all pages have.
+/// The style of the drawing, beside the one that all pages share.
 const STYLE: &str = "<style>.trials polyline { fill: none; stroke: currentColor; stroke-width: 1.6; }
 .trials polyline:hover { stroke-width: 4; stroke-opacity: 1; } .trials .first { stroke-width: 3.5; }
 .trials .name { fill: var(--ink); font: 600 12px system-ui, sans-serif; } .trials .halo { paint-order: stroke; stroke: var(--paper); stroke-width: 3px; }
@@ -43,7 +43,7 @@ pub fn page(report: &SweepReport) -> String {
     whole(&format!("RuleGuider sweep: {system} on {dataset}"), &body, "")
 }
 
-/// The best trial, and what is to be known before the rest is read.
+/// The best trial, and notes on the search.
 fn beginning(report: &SweepReport) -> String {
     let mut html = String::from("<h2>The best</h2>");
     // Writing to a string cannot fail, here and below.
@@ -96,7 +96,7 @@ fn lines(report: &SweepReport) -> String {
     }
     let axes = &report.searched.dimensions;
     let width = 2.0 * SIDE + AXIS * axes.len() as f64;
-    // Larger than this, letters would be larger than the page's.
+    // At a larger scale, letters would be larger than the page's text.
     let widest = 1.4 * width;
     let mut svg = format!(
         "<h2>Trials</h2><p class=\"caption\">Each line is a trial, from its settings on the left to its MRR on the right; \
@@ -122,7 +122,7 @@ fn group(key: &str) -> &str {
     key.split('.').next().unwrap_or(key)
 }
 
-/// The marks of an axis: where, and what they say.
+/// The ticks of an axis: positions and labels.
 fn ticks(domain: &Domain) -> Vec<(f64, String)> {
     match domain {
         Domain::Values(values) => {
@@ -146,7 +146,7 @@ fn y_of(place: f64) -> f64 {
 
 fn axis_at(at: usize, name: &str, ticks: &[(f64, String)]) -> String {
     let x = x_of(at);
-    // Neighbours stand on different lines, so that long names have room.
+    // Neighbouring names are on different lines, so that long ones have room.
     let y = if at.is_multiple_of(2) { 14.0 } else { 30.0 };
     let mut svg = format!(
         "<line class=\"grid\" x1=\"{x}\" x2=\"{x}\" y1=\"{:.1}\" y2=\"{:.1}\"/>\

@@ -43,7 +43,7 @@ struct Row<'a> {
     seeds: Vec<&'a RowResult>,
 }
 
-/// The tables in Markdown: for each data set ours beside the published, then what else the results tell.
+/// The tables in Markdown: for each data set our figures beside the published ones, then other results.
 pub fn tables(results: &[RowResult]) -> String {
     let rows = rows(results);
     let mut text = String::from("# Results\n\nMade by `ruleguider reproduce`; per cent. ");
@@ -142,8 +142,8 @@ impl Row<'_> {
         Some(columns?.join(" | "))
     }
 
-    /// What is published for a system stands beside each way to come by it: the settings that its authors published, and
-    /// the ways of a validation figure.
+    /// The name under which the system's figures were published. Variants of a system (the settings that its authors
+    /// published, the ways to measure a validation figure) share it.
     fn known_as(&self) -> &str {
         let (system, _) = self.system.split_once("-valid-").unwrap_or((self.system, ""));
         system.strip_suffix("-published").unwrap_or(system)
@@ -215,7 +215,7 @@ impl Row<'_> {
         let stage = |stage: Stage| self.mean(&|result| result.stage_seconds.get(stage.name()).copied());
         let whole = |seconds: Option<f64>| seconds.map_or_else(|| "–".to_owned(), |s| format!("{s:.0}"));
         let ranking = self.mean(&|result| Some(result.report.seconds));
-        // Probabilities are no part of what is compared.
+        // Calibration is not part of the comparison.
         let learning = Stage::ALL.into_iter().filter(|&stage| stage != Stage::Calibration);
         let all = learning.clone().filter_map(stage).sum::<f64>() + ranking.unwrap_or(0.0);
         let stages: Vec<String> = learning.map(|one| whole(stage(one))).collect();

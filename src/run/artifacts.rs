@@ -20,11 +20,11 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// The artifacts of one run. What a stage of this process made is stored here; what an earlier process made is loaded
-/// on first use.
+/// The artifacts of one run. Artifacts made by this process are stored here; those of an earlier process are loaded on
+/// first use.
 pub struct Artifacts {
     directory: PathBuf,
-    /// What each file has to be, where that was not looked at yet.
+    /// The expected checksum of each file that has not been verified yet.
     sums: BTreeMap<String, Checksum>,
     /// What was learnt from.
     pub learnable: Learnable,
@@ -41,14 +41,14 @@ pub struct Artifacts {
     calibration: OnceLock<Option<Calibration>>,
 }
 
-/// The rules of a run, and how many of its file name what the graph lacks.
+/// The rules of a run, and how many rules of its file name an entity that the graph lacks.
 struct Rules {
     rules: Arc<[ScoredRule]>,
     unknown: usize,
 }
 
 impl Artifacts {
-    /// Nothing in memory yet of the run in `directory`.
+    /// The artifacts of the run in `directory`, none of them loaded yet.
     pub fn new(directory: &Path, learnable: Learnable, config: Config, device: Device) -> Self {
         Self {
             directory: directory.to_owned(),
@@ -66,14 +66,14 @@ impl Artifacts {
         }
     }
 
-    /// Has every file compared with its checksum while it is read.
+    /// Verifies the checksum of every file while it is read.
     pub fn expecting(mut self, sums: impl IntoIterator<Item = (String, Checksum)>) -> Self {
         self.sums.extend(sums);
         self
     }
 
-    /// What `read` makes of a file of the run, in one pass over it. A file that is not what its stage wrote is reported as
-    /// that, whatever `read` has to say of it.
+    /// Reads a file of the run with `read` and verifies its checksum in the same pass. A file that has changed since
+    /// its stage wrote it is reported as changed, even if `read` fails on it.
     fn read<T>(
         &self,
         file: &str,
@@ -105,7 +105,7 @@ impl Artifacts {
         Ok(&self.read_rules()?.rules)
     }
 
-    /// How many rules name an entity that the graph lacks, where it is another than they were mined from.
+    /// How many rules name an entity that the graph lacks, if it is not the graph that they were mined from.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -189,7 +189,7 @@ impl Artifacts {
         Ok(once(&self.calibration, || self.json(CALIBRATION))?.as_ref())
     }
 
-    /// The JSON of a file; `None` if there is no such file, or it says `null`.
+    /// The content of a JSON file; `None` if there is no such file or it holds `null`.
     fn json<T: DeserializeOwned>(&self, file: &str) -> Result<Option<T>, RunError> {
         if !self.directory.join(file).exists() {
             return Ok(None);
@@ -242,7 +242,7 @@ impl Artifacts {
         Ok(ByPropagator::new(self.propagator()?.clone(), &self.learnable.graph, self.rules()?))
     }
 
-    /// Hands on the propagator that was just trained.
+    /// Stores the propagator that was just trained.
     pub(super) fn put_propagator(&mut self, propagator: Propagator) {
         self.propagator = OnceLock::from(Arc::new(propagator));
     }
@@ -267,13 +267,13 @@ impl Artifacts {
         self.recipe = OnceLock::from(recipe);
     }
 
-    /// Hands on the calibration that was just fitted.
+    /// Stores the calibration that was just fitted.
     pub(crate) fn put_calibration(&mut self, calibration: Option<Calibration>) {
         self.calibration = OnceLock::from(calibration);
     }
 }
 
-/// The value of `cell`, made by `load` if it is not there. Two threads may both load it; one of them is kept.
+/// The value of `cell`, initialised by `load` if it is empty. Two threads may both load it; one result is kept.
 fn once<T>(cell: &OnceLock<T>, load: impl FnOnce() -> Result<T, RunError>) -> Result<&T, RunError> {
     match cell.get() {
         Some(value) => Ok(value),

@@ -10,8 +10,8 @@ use crate::graph::evenly;
 use crate::progress::Progress;
 use serde_json::json;
 
-/// Calibrates what answers on the validation split. A split that was learnt, an empty one, or none that is wanted leave
-/// nothing to calibrate on; that is written down as well.
+/// Calibrates the run's reasoner on the validation split. If the split was learnt or is empty, there is nothing to
+/// calibrate on; that is recorded as well.
 ///
 /// # Errors
 /// If the reasoner fails, the file cannot be written, or the user interrupts.

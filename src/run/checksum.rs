@@ -1,4 +1,4 @@
-//! Checksums: of data as it was understood, of files, and of whatever a stage depends on.
+//! Checksums: of data as it was parsed, of files, and of everything that a stage depends on.
 //!
 //! The checksum of data is taken over names and triples, not over the bytes of the files, so that compressing or
 //! converting a file does not change it.
@@ -32,7 +32,7 @@ impl Checksum {
         Summed::new(file).finish().map_err(RunError::reading(path))
     }
 
-    /// Of what may be learnt from: the names, the facts, the training queries and the validation split.
+    /// Of the learnable data: the names, the facts, the training queries and the validation split.
     pub fn of_known(names: &Names, known: &Known) -> Self {
         let mut sum = Sha256::new();
         for vocabulary in [&names.entities, &names.relations] {
@@ -48,7 +48,7 @@ impl Checksum {
         Self::finish(sum)
     }
 
-    /// Of a whole data set, the test split included; `known` is the sum of what may be learnt from it.
+    /// Of a whole data set, the test split included; `known` is the checksum of its learnable part.
     pub fn of_dataset(dataset: &Dataset, known: &Checksum) -> Self {
         let mut sum = Sha256::new_with_prefix(&known.0);
         add_triples(&mut sum, &dataset.test);
@@ -80,7 +80,7 @@ impl fmt::Debug for Checksum {
     }
 }
 
-/// A source that sums what is read from it.
+/// A reader that computes the checksum of its input.
 pub(super) struct Summed<R> {
     source: R,
     sum: Sha256,
@@ -91,7 +91,7 @@ impl<R: Read> Summed<R> {
         Self { source, sum: Sha256::new() }
     }
 
-    /// The checksum of all that `source` gives: what has been read, and the rest.
+    /// The checksum of all of `source`: what has been read so far, and the rest.
     pub(super) fn finish(mut self) -> io::Result<Checksum> {
         let mut buffer = vec![0; 1 << 18];
         while self.read(&mut buffer)? > 0 {}

@@ -36,7 +36,7 @@ pub const FACTS: &str = "facts.zst";
 pub const METRICS: &str = "metrics.jsonl";
 /// The figures at the end.
 pub const RESULTS: &str = "results.json";
-/// The folder of the second learning, which has all facts.
+/// The folder of the second run, on all facts.
 pub const EVERYTHING: &str = "everything";
 const LOCK: &str = "lock";
 
@@ -52,7 +52,7 @@ impl RunDirectory {
     /// Opens `path` to work in it; creates it if needed.
     ///
     /// # Errors
-    /// If it cannot be made or written to, holds other things than a run, or another process works in it.
+    /// If it cannot be created or written to, holds something other than a run, or is locked by another process.
     pub fn work_in(path: &Path) -> Result<Self, RunError> {
         std::fs::create_dir_all(path).map_err(RunError::writing(path))?;
         if !path.join(MANIFEST).exists() && holds_other_things(path)? {
@@ -76,7 +76,7 @@ impl RunDirectory {
         Ok(Self { path: path.to_owned(), _lock: None })
     }
 
-    /// Whether a process works in it at this moment.
+    /// Whether a process holds its lock at this moment.
     pub fn is_worked_in(path: &Path) -> bool {
         let held = |lock: File| matches!(lock.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock));
         File::open(path.join(LOCK)).is_ok_and(held)
@@ -85,7 +85,7 @@ impl RunDirectory {
     /// Removes partial files of killed runs.
     ///
     /// # Errors
-    /// If that cannot be done.
+    /// If a file cannot be removed.
     pub fn sweep(&self) -> Result<(), RunError> {
         sweep(&self.path).map_err(RunError::writing(&self.path))
     }

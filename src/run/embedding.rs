@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub enum EmbedSource {
     /// It is trained with these settings.
     Training(Settings),
-    /// It is read from a file, which need not say which model it is of.
+    /// It is read from a file, which need not name its model.
     Weights(PathBuf, ModelKind),
 }
 
@@ -23,8 +23,8 @@ pub enum EmbedSource {
 pub struct EmbedSpec {
     /// Where the model comes from.
     pub source: EmbedSource,
-    /// Where it is written. During training, checkpoint and learning curves (`metrics.jsonl`) are in a folder of this
-    /// name plus `.training`, from which a stopped training resumes.
+    /// Where it is written. During training, the checkpoint and the learning curves (`metrics.jsonl`) are in a folder
+    /// of this name plus `.training`, from which an interrupted training resumes.
     pub out: Option<PathBuf>,
     /// The seed of every random choice.
     pub seed: u64,
@@ -44,8 +44,8 @@ pub struct EmbedReport {
     pub report: Report,
 }
 
-/// Does what `spec` asks for, with what may be learnt of `dataset`: a data set with a graph of its own adds its
-/// validation facts once the number of epochs is found without them.
+/// Does what `spec` asks for with the learnable part of `dataset`. A data set with a graph of its own adds its
+/// validation facts once the number of epochs has been found without them.
 ///
 /// # Errors
 /// If training or loading fails, a file cannot be written, or the user interrupts; then the same call resumes.

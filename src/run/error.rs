@@ -30,7 +30,7 @@ pub enum RunError {
         /// The run directory.
         path: PathBuf,
     },
-    /// A question to a run that is not finished, in whose directory another process works.
+    /// A question to an unfinished run whose directory another process holds.
     #[error("{}: is being made at this moment; ask again when its `ruleguider run` has ended", path.display())]
     BeingMade {
         /// The run directory.
@@ -50,14 +50,14 @@ pub enum RunError {
         /// The folder.
         path: PathBuf,
     },
-    /// A run directory that was made from something else than it is now used with.
+    /// A run directory that was made from other inputs than it is now used with.
     #[error("{}: was made {made}, now it is {now}; {remedy}", path.display())]
     Mismatch {
         /// The run directory.
         path: PathBuf,
-        /// What it was made from or by.
+        /// What it was made from, or by which version.
         made: String,
-        /// What is there now.
+        /// What it is used with now.
         now: String,
         /// What to do.
         remedy: &'static str,
@@ -113,7 +113,7 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Whether what was asked for is at fault, and not what happened on the way.
+    /// Whether the request is at fault, rather than a failure while serving it.
     pub fn is_mistake(&self) -> bool {
         match self {
             RunError::Config(_) | RunError::Settings(_) | RunError::NotARun { .. } => true,
@@ -126,7 +126,7 @@ impl RunError {
         }
     }
 
-    /// A file of a run that is not there or not what a stage wrote.
+    /// A file of a run that is missing or has changed since a stage wrote it.
     pub(crate) fn changed(path: PathBuf) -> RunError {
         RunError::Broken { path, what: "is gone or has changed since it was written".to_owned() }
     }

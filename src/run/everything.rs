@@ -1,10 +1,10 @@
-//! The second learning: all facts, none held out, by the choices of the first.
+//! The second run: on all facts, none held out, with the choices made in the first.
 //!
-//! A run is learnt with facts held out, so that settings can be chosen, scores calibrated and figures measured. When that
-//! is done the facts are missed: they are true, and answers are better with them. The second learning has them all. It
-//! trains for as many epochs as were best in the first, and takes over the weights of the blend and the probabilities,
-//! since nothing is left to find them with. It is a run directory of its own within that of the first, so it resumes as
-//! any other, and the first stays as it is: figures are measured on that.
+//! A run is trained with facts held out, so that settings can be chosen, scores calibrated and figures measured. After
+//! that, holding the facts out only costs accuracy: they are true, and answers are better with them. The second run
+//! uses all facts. It trains for as many epochs as were best in the first, and reuses the weights of the blend and the
+//! calibration, since no data is left to fit them on. It is a run directory of its own within that of the first, so it
+//! resumes like any other. The first stays as it is: figures are measured on it.
 
 use super::directory::EVERYTHING;
 use super::run::{FirstRun, Learnt, RunSpec, StageReport, learn};
@@ -17,7 +17,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Learns all facts of `dataset` after the run of `spec`, whose stages went as `stages` says.
+/// Learns all facts of `dataset` after the run of `spec`; `stages` are the reports of its stages.
 ///
 /// # Errors
 /// As [`learn`]; the same call resumes.
@@ -32,7 +32,7 @@ pub fn learn_everything(
         out: spec.out.join(EVERYTHING),
         config: settled(&spec.config, stages),
         siblings: None,
-        // The epochs are those that there was time for; mining has its own limit.
+        // The epochs already fit the time; mining has its own limit.
         budget: None,
         first: Some(first),
         ..spec.clone()
@@ -40,8 +40,8 @@ pub fn learn_everything(
     learn(&spec, &dataset.everything(), progress)
 }
 
-/// The directory of the second learning of the run at `path`, if it is finished and was made after the first as that
-/// now is.
+/// The directory of the second run within the run at `path`, if it is finished and was made from the first run in its
+/// present state.
 ///
 /// # Errors
 /// If a list of stages cannot be read.
@@ -54,14 +54,14 @@ pub fn everything_of(path: &Path) -> Result<Option<PathBuf>, RunError> {
     Ok((fresh && last).then_some(within))
 }
 
-/// The checksum of what the stages of a run were made from and have made.
+/// The checksum of the inputs and outputs of a run's stages.
 pub(super) fn fingerprint(directory: &RunDirectory) -> Result<Checksum, RunError> {
     let stages = Stages::of(directory)?;
     let made: Vec<_> = stages.records().values().map(|record| (&record.inputs, &record.files)).collect();
     Ok(Checksum::of(&made))
 }
 
-/// The settings with everything that was found by validation in them.
+/// The settings with everything that was chosen by validation fixed.
 fn settled(config: &Config, stages: &BTreeMap<String, StageReport>) -> Config {
     let mut config = config.clone();
     config.data.learn_valid = LearnValid::Always;

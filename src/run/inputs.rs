@@ -29,7 +29,7 @@ pub fn settings(stage: Stage, config: &Config) -> Value {
         Stage::Training => json!([value(&config.walk), config.rules.threshold]),
         Stage::Propagation => value(&config.propagate),
         Stage::Blending => json!([value(&config.blend), config.rules.aggregate, config.rules.top]),
-        // Everything that shows in an answer's score.
+        // Everything that affects an answer's score.
         Stage::Calibration => {
             let Config { system, rules, walk, blend, eval, .. } = config;
             let rules = with_file(value(rules), &rules.file);
@@ -39,14 +39,14 @@ pub fn settings(stage: Stage, config: &Config) -> Value {
     }
 }
 
-/// `rules` with what is in their file instead of its name; where there is none, as they were before files could be given.
+/// `rules` with the checksum of their file instead of its name; without a file, as before the setting existed.
 fn with_file(mut rules: Value, file: &str) -> Value {
     if let Some(settings) = rules.as_object_mut() {
         settings.remove("file");
         if let Some(sum) =
             Some(file).filter(|file| !file.is_empty()).map(|file| Checksum::of_file(Path::new(file)))
         {
-            // A file that cannot be read fails when it is read.
+            // An unreadable file is reported when it is read.
             settings.insert(
                 "file".to_owned(),
                 json!(sum.map_or_else(|_| file.to_owned(), |sum| sum.to_string())),
@@ -56,7 +56,8 @@ fn with_file(mut rules: Value, file: &str) -> Value {
     rules
 }
 
-/// The settings that identify checkpoints of the stage: a training may be extended.
+/// The settings that identify checkpoints of the stage. The length of a training is left out where it can be
+/// extended.
 pub fn checkpoint_settings(stage: Stage, config: &Config) -> Value {
     match stage {
         Stage::Training => json!([config.walk.checkpoint_settings(Phase::Joint), config.rules.threshold]),
@@ -64,8 +65,8 @@ pub fn checkpoint_settings(stage: Stage, config: &Config) -> Value {
     }
 }
 
-/// What later stages are made from, beside the data. The walker sees of the rules only those that reward a path, so
-/// runs that mine more for other uses can share it.
+/// The inputs of later stages beside the data. The walker sees only the rules that reward a path, so runs that mine
+/// more rules for other uses can share it.
 #[derive(Default)]
 pub struct Before {
     /// The embedding model.
@@ -124,7 +125,8 @@ mod tests {
         assert_ne!(mined(|config| config.rules.min_support = 7), before);
         let by_samples = mined(|config| config.rules.samples = 5);
         assert_eq!(mined(|config| (config.rules.samples, config.rules.seconds) = (5, 7.0)), by_samples);
-        // Runs of versions without rule files keep their rules; what is in a file counts, not how it might be mined.
+        // Runs of versions without rule files keep their rules; the content of a file counts, not the mining
+        // settings.
         assert!(before.get("file").is_none());
         let given = mined(|config| config.rules.file = "Cargo.toml".to_owned());
         assert_ne!(given, before);

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// The layout of run directories; raised when an older program could not read a newer one, or the reverse.
 const LAYOUT: u32 = 1;
 
-/// What stands for the path of data that came through a pipe.
+/// Stands in for the path of data that came through a pipe.
 const PIPE: &str = "-";
 
 /// Where data comes from.
@@ -22,7 +22,7 @@ const PIPE: &str = "-";
 pub enum Source {
     /// The built-in demonstration graph.
     Demonstration,
-    /// Triples that were in memory: the run keeps them itself.
+    /// Triples that were in memory: the run keeps its own copy.
     Kept {
         /// What they are called.
         name: String,
@@ -40,8 +40,8 @@ pub enum Source {
         /// The ending that names the format, where those of the files do not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         format: Option<String>,
-        /// Whether the run is asked over its own copy: the data came through a pipe, or its splits are those of an earlier
-        /// run.
+        /// Whether the run answers from its own copy: the data came through a pipe, or its splits are those of an
+        /// earlier run.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         kept: bool,
     },
@@ -66,7 +66,7 @@ impl Source {
         })
     }
 
-    /// The same data come through a pipe: it can be read from the run alone.
+    /// The same data, received through a pipe: it can only be read back from the run.
     #[must_use]
     pub fn piped(mut self) -> Self {
         if let Source::Path { path, .. } = &mut self {
@@ -84,12 +84,12 @@ impl Source {
         self
     }
 
-    /// Whether the run that learnt from it is asked over its own copy.
+    /// Whether the run that learnt from it answers from its own copy.
     pub(super) fn is_kept(&self) -> bool {
         match self {
             Source::Demonstration => false,
             Source::Kept { .. } => true,
-            // Runs of a version before there were updates say it by the path alone.
+            // Runs of versions without updates only have the path to tell.
             Source::Path { path, kept, .. } => *kept || path == Path::new(PIPE),
         }
     }
@@ -97,7 +97,7 @@ impl Source {
     /// Reads it.
     ///
     /// # Errors
-    /// If it cannot be read, or only the run that keeps it has it.
+    /// If it cannot be read, or only the run has a copy.
     pub fn read(&self) -> Result<Dataset, RunError> {
         match (self, self.place()?) {
             (Source::Kept { name }, _) => {
@@ -109,8 +109,8 @@ impl Source {
         }
     }
 
-    /// Reads it as what has become of `before`; with it comes how many facts to validate or test with were learnt before
-    /// and are left out.
+    /// Reads it as the successor of `before`. Also returns how many validation and test facts are left out because they
+    /// were learnt before.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -156,13 +156,13 @@ pub struct Manifest {
     pub seed: u64,
     /// Where the data came from.
     pub data: Source,
-    /// The checksum of the data, as it was understood.
+    /// The checksum of the data, as it was parsed.
     pub checksum: Checksum,
     /// The resources its settings were planned with, if they were planned.
     #[serde(default, rename = "means", skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
-    /// Where all facts were learnt, none held out: the checksum of the stages of the first learning, whose settings,
-    /// weights of the blend and probabilities it goes by.
+    /// If all facts were learnt, none held out: the checksum of the stages of the first run, whose settings, blend
+    /// weights and calibration it uses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub everything_after: Option<Checksum>,
     /// The checksum of its settings as they were written; runs of older versions have none.
@@ -193,7 +193,7 @@ impl Manifest {
     /// The settings of the run, as they were written.
     ///
     /// # Errors
-    /// If the file is gone or has changed since: other settings give other answers.
+    /// If the file is missing or has changed since: other settings would give other answers.
     pub fn settings(&self, directory: &RunDirectory) -> Result<String, RunError> {
         let broken = |what: &str| RunError::Broken { path: directory.file(CONFIG), what: what.to_owned() };
         let text = directory.read(CONFIG)?.ok_or_else(|| broken("is gone"))?;
@@ -233,12 +233,12 @@ impl Manifest {
         serde_json::from_str(&text).map_err(broken)
     }
 
-    /// What the run at `path` was planned with; nothing if there is none, or it was not planned.
+    /// The resources that the run at `path` was planned with; `None` if there is no run, or it was not planned.
     pub fn resources_of(path: &Path) -> Option<Resources> {
         Self::read(&RunDirectory::look_at(path).ok()?).ok()?.resources
     }
 
-    /// The manifest of the run in `directory` that this one continues with, if there is one.
+    /// The manifest of the run in `directory` that this one resumes, if there is one.
     ///
     /// # Errors
     /// If the run there was made from other data or by an incompatible version.
@@ -261,7 +261,7 @@ impl Manifest {
         directory.write(MANIFEST, &text)
     }
 
-    /// Reads the data of the run again, from where it was or from `elsewhere`; with it comes the checksum of its
+    /// Reads the data of the run again, from where it was or from `elsewhere`. Also returns the checksum of its
     /// [`Known`](crate::graph::Known).
     ///
     /// # Errors
@@ -300,7 +300,7 @@ impl Manifest {
         Ok((dataset, known))
     }
 
-    /// The data that the run at `directory` was made from, as the run has kept it.
+    /// The data that the run at `directory` was made from, read from the run's own copy.
     ///
     /// # Errors
     /// If it has none, or the file is damaged.

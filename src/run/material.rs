@@ -1,4 +1,4 @@
-//! What a learning stage may see. It contains no test split, so no stage can use it.
+//! What a learning stage may see. There is no test split in it, so no stage can use one.
 
 use super::mirror::Mirror;
 use super::{Checksum, FirstRun, RunDirectory, RunError, Warm};
@@ -7,7 +7,7 @@ use crate::graph::{Dataset, Graph, Known, Names};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What is learnt from: the facts as a graph, training queries and validation split, and their names.
+/// The data that is learnt from: the facts as a graph, training queries, validation split and names.
 pub struct Learnable {
     /// The names behind the ids.
     pub names: Arc<Names>,
@@ -17,7 +17,7 @@ pub struct Learnable {
     pub tuning: Known,
     /// The facts as a graph.
     pub graph: Arc<Graph>,
-    /// Whether the validation split is among the facts, so that nothing can be chosen by it.
+    /// Whether the validation split is among the facts and so cannot be used to choose anything.
     pub valid_learnt: bool,
     /// The checksum of all of it.
     pub checksum: Checksum,
@@ -39,28 +39,28 @@ impl Learnable {
     }
 }
 
-/// What a stage works with beside the artifacts of the stages before it.
+/// The inputs of a stage beside the artifacts of earlier stages.
 #[derive(Clone, Copy)]
 pub struct Material<'a> {
     /// The seed of every random choice.
     pub seed: u64,
     /// Where the stage leaves its files.
     pub directory: &'a RunDirectory,
-    /// What a checkpoint must have been made from for the stage to continue from it.
+    /// The inputs that a checkpoint must have been made from, or the stage does not resume from it.
     pub inputs: &'a Checksum,
-    /// The run that was learnt first, where there is nothing left to choose by.
+    /// The first run, if this is the second run and no held-out data is left to choose by.
     pub first: Option<&'a FirstRun>,
-    /// The run of an earlier version of the data that the stage goes on from.
+    /// The run on an earlier version of the data whose weights the stage starts from.
     pub warm: Option<&'a Warm>,
     /// Receives progress and training records.
     pub progress: &'a Mirror<'a>,
 }
 
 impl Material<'_> {
-    /// What the run that was learnt first has in `file`, if there was one.
+    /// The content of `file` in the first run, if there is a first run.
     ///
     /// # Errors
-    /// If the file cannot be read or is gone.
+    /// If the file cannot be read or is missing.
     pub fn taken_over(&self, file: &str) -> Result<Option<String>, RunError> {
         let Some(first) = self.first else { return Ok(None) };
         let directory = RunDirectory::look_at(&first.path)?;
@@ -69,8 +69,8 @@ impl Material<'_> {
         text.ok_or_else(gone).map(Some)
     }
 
-    /// The folder for checkpoints of the stage called `name`, made if needed. Checkpoints made from other inputs are
-    /// useless and are removed.
+    /// The folder for checkpoints of the stage called `name`, created if needed. Checkpoints made from other inputs
+    /// are stale and are removed.
     ///
     /// # Errors
     /// If the folder cannot be made.

@@ -1,8 +1,9 @@
-//! Mining that the validation split decides about: whether to go on with longer bodies, and what a confidence counts.
+//! Mining with choices made on the validation split: whether to try longer bodies, and which predictions a confidence
+//! counts.
 //!
-//! Whether long bodies help is a property of the graph: on one they find what short ones cannot reach, on another they
-//! hold by chance. So they are tried where all short ones are counted before the time is up, one length after the other,
-//! and kept if the rules with them rank the validation split better than those without.
+//! Whether long bodies help is a property of the graph: on some graphs they find answers that short ones cannot reach,
+//! on others they hold by chance. So once all short ones are counted and time is left, they are tried one length at a
+//! time, and kept if they improve the ranking of the validation split.
 
 use super::RunError;
 use crate::eval::{EvalError, Protocol, Side, Truth, evaluate};
@@ -16,17 +17,17 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The validation triples that a length is judged by, at most. The standard error of a difference between two sets of
+/// The most validation triples that a length is judged by. The standard error of a difference between two sets of
 /// rules that share most of their answers is far below that of either.
 const JUDGED_BY: usize = 3000;
 /// The longest body that is tried.
 const LONGEST: usize = 5;
-/// The part of the time that has to be left for another length.
+/// The share of the time that must be left to try another length.
 const WORTHWHILE: f64 = 0.05;
-/// How much longer than before judging may take with another length, for which that much time is set aside.
+/// How much longer judging may take with another length; that much time is reserved for it.
 const LONGER_TO_JUDGE: f64 = 2.0;
 
-/// What to mine, and what the validation split decides about it.
+/// What to mine, and which choices the validation split makes.
 pub struct Mining<'a> {
     /// The graph.
     pub graph: &'a Arc<Graph>,
@@ -34,17 +35,18 @@ pub struct Mining<'a> {
     pub options: &'a MineOptions,
     /// How rules will be applied.
     pub apply: &'a ApplyOptions,
-    /// What holds the validation split, whose facts are not in `graph`; `None` if they are learnt and decide nothing.
+    /// The data with the validation split, whose facts are not in `graph`; `None` if they are learnt and cannot decide
+    /// anything.
     pub judged_by: Option<&'a Known>,
     /// Whether longer bodies are tried in the time that is left.
     pub longer: bool,
-    /// What a confidence counts; where the validation split is to decide and there is none, all predictions.
+    /// Which predictions a confidence counts; all of them if the validation split should decide but there is none.
     pub confidence: Confidence,
 }
 
 impl Mining<'_> {
-    /// Finds the rules, and whether their confidence counts only what is known (PCA). What was found before the user
-    /// interrupts is there, as it was counted.
+    /// Finds the rules, and whether their confidence is the PCA confidence. If the user interrupts, returns the rules
+    /// found so far, with their counts so far.
     ///
     /// # Errors
     /// If the options make no sense or ranking fails.
@@ -122,7 +124,7 @@ impl Mining<'_> {
         Ok(())
     }
 
-    /// The same rules by PCA confidence, unless `judge` finds that they rank better as they are.
+    /// The same rules with PCA confidence, unless `judge` finds that they rank better without it.
     fn over_known(
         &self,
         mined: Mined,
@@ -151,7 +153,7 @@ impl Mining<'_> {
     }
 }
 
-/// The time that there is for mining.
+/// The time available for mining.
 struct Clock {
     began: Instant,
     seconds: f64,
@@ -162,7 +164,7 @@ impl Clock {
         self.seconds - self.began.elapsed().as_secs_f64()
     }
 
-    /// Whether another length is worth beginning with so many seconds left.
+    /// Whether another length is worth starting with `left` seconds left.
     fn enough(&self, left: f64) -> bool {
         left > WORTHWHILE * self.seconds
     }
@@ -182,7 +184,7 @@ impl Judge<'_> {
         self.progress.end(what);
     }
 
-    /// The MRR of both directions, and the seconds that it took; `None` if the user interrupts.
+    /// The MRR over both directions, and the seconds it took; `None` if the user interrupts.
     fn mrr(&self, rules: &[ScoredRule]) -> Result<Option<(f64, f64)>, RunError> {
         let began = Instant::now();
         let reasoner = RuleReasoner::new(self.graph, rules, self.apply.clone());

@@ -1,5 +1,5 @@
-//! Progress that also listens to the records of trainings: each comes into the run's `metrics.jsonl`, and as an event into
-//! TensorBoard's file where one is wanted.
+//! A [`Progress`] that also records training metrics: in the run's `metrics.jsonl`, and in a TensorBoard event file if
+//! requested.
 
 use super::directory::METRICS;
 use super::tensorboard::{self, EventFile};
@@ -10,7 +10,7 @@ use std::fmt::Display;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A progress that listens to records.
+/// A [`Progress`] that records training metrics.
 pub struct Mirror<'a> {
     inner: &'a dyn Progress,
     state: Mutex<State>,
@@ -19,7 +19,7 @@ pub struct Mirror<'a> {
 struct State {
     curves: Curves,
     events: Option<EventFile>,
-    /// What kept a record from being written.
+    /// The first error in writing a record.
     failure: Option<RunError>,
     /// Whether the current stage has nothing to do and is not shown.
     idle: bool,
@@ -50,10 +50,10 @@ impl<'a> Mirror<'a> {
         Ok(state.curves.forget_after(stage, last)?)
     }
 
-    /// Whether all records could be written.
+    /// Checks that all records were written.
     ///
     /// # Errors
-    /// What kept the first of the others from it.
+    /// The first error in writing a record.
     pub fn check(&self) -> Result<(), RunError> {
         self.lock().failure.take().map_or(Ok(()), Err)
     }
@@ -63,7 +63,7 @@ impl<'a> Mirror<'a> {
     }
 }
 
-/// What the trainings of a run have recorded.
+/// The training metrics of a run.
 ///
 /// # Errors
 /// If it cannot be read.
@@ -150,7 +150,7 @@ mod tests {
         mirror.check().unwrap();
         let told = read_curves(&directory.file(METRICS)).unwrap();
         assert_eq!(told, [metric(1, 0.5), metric(2, 0.5), metric(3, 0.25)]);
-        // Another run that takes the stage over has them too, once, and nothing else of it.
+        // A run that takes the stage over has its records too, once, and no others.
         let other = tempfile::tempdir().unwrap();
         let heir = RunDirectory::work_in(other.path()).unwrap();
         let mirror = Mirror::new(&heir, false, &Silent).unwrap();
@@ -168,7 +168,7 @@ mod tests {
         let directory = RunDirectory::work_in(folder.path()).unwrap();
         let mirror = Mirror::new(&directory, false, &Silent).unwrap();
         mirror.record(&metric(1, 0.5));
-        // A folder where the file was: it cannot be written again.
+        // A folder in place of the file, so that it cannot be written.
         std::fs::remove_file(directory.file(METRICS)).unwrap();
         std::fs::create_dir(directory.file(METRICS)).unwrap();
         mirror.record(&metric(1, 0.25));

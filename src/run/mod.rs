@@ -1,8 +1,8 @@
 //! A run directory: the stages as resumable steps, and the files they leave.
 //!
 //! A run directory ([`RunDirectory`]) belongs to one data set and is worked in by one process at a time. Every stage
-//! reads what may be learnt from ([`Known`](crate::graph::Known), which has no test split) and leaves whole files
-//! behind; [`Stages`] knows which of them are still valid. This room answers nothing: that is `ask`.
+//! reads the learnable data ([`Known`](crate::graph::Known), which has no test split) and writes complete files;
+//! [`Stages`] knows which of them are still valid. This room answers nothing: that is `ask`.
 
 mod artifacts;
 mod calibrate;

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// What is kept of a finished stage.
+/// The record of a finished stage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StageRecord {
     /// The checksum of everything that the stage depended on.
@@ -21,7 +21,7 @@ pub struct StageRecord {
     pub files: BTreeMap<String, Checksum>,
     /// How long it took, over all invocations.
     pub seconds: f64,
-    /// The most memory the process held during its last invocation; absent where the system does not tell.
+    /// The peak memory of the process during the stage's last invocation; absent if the system does not report it.
     pub peak_memory_mb: Option<f64>,
     /// The stage's own figures.
     pub figures: Value,
@@ -46,7 +46,7 @@ pub enum Standing {
     Unfinished,
     /// It was finished from other inputs.
     Outdated,
-    /// This file of it is gone or is not what the stage wrote.
+    /// This file of it is missing or has changed since the stage wrote it.
     Damaged(String),
 }
 
@@ -84,7 +84,7 @@ impl<'a> Stages<'a> {
     /// Whether `stage` has to run, its inputs being `inputs`.
     ///
     /// # Errors
-    /// If a file is there and cannot be read.
+    /// If a file exists but cannot be read.
     pub fn standing(&self, stage: &str, inputs: &Checksum) -> Result<Standing, RunError> {
         let Some(record) = self.records.get(stage) else { return Ok(Standing::Unfinished) };
         if record.inputs != *inputs {
@@ -121,7 +121,7 @@ impl<'a> Stages<'a> {
         if was_stale { self.write() } else { Ok(()) }
     }
 
-    /// Runs `work` as `stage` and remembers that it is finished.
+    /// Runs `work` as `stage` and records that it is finished.
     ///
     /// # Errors
     /// If the work fails or the record cannot be written.
@@ -155,8 +155,8 @@ impl<'a> Stages<'a> {
         Ok(&self.records[stage])
     }
 
-    /// Takes `stage` over from a run in the folder `siblings` that finished it from the very same inputs, unless it is
-    /// finished here; the run it was taken from. Errors in other runs are ignored.
+    /// Takes `stage` over from a run in the folder `siblings` that finished it from the same inputs, unless it is
+    /// finished here. Returns the run it was taken from. Errors in other runs are ignored.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -178,7 +178,7 @@ impl<'a> Stages<'a> {
                 self.directory.write(file, content)?;
             }
             self.records.insert(stage.to_owned(), StageRecord { stale: false, ..record });
-            // The other run may have been changing these files.
+            // The other run may have changed these files meanwhile.
             if self.standing(stage, inputs)? == Standing::Finished {
                 self.write()?;
                 return Ok(Some(path));
@@ -188,11 +188,11 @@ impl<'a> Stages<'a> {
         Ok(None)
     }
 
-    /// The record of a stage that has to be finished. Its files are there; whether they are what the stage wrote is seen
-    /// when they are read ([`Artifacts::expecting`](super::Artifacts::expecting)).
+    /// The record of a stage that must be finished. Its files exist; their checksums are verified when they are read
+    /// ([`Artifacts::expecting`](super::Artifacts::expecting)).
     ///
     /// # Errors
-    /// If the stage is not finished or one of its files is gone.
+    /// If the stage is not finished or one of its files is missing.
     pub fn expect_finished(&self, stage: &str) -> Result<&StageRecord, RunError> {
         let Some(record) = self.records.get(stage).filter(|record| !record.stale) else {
             return Err(RunError::Missing {
@@ -205,10 +205,10 @@ impl<'a> Stages<'a> {
         gone.map_or(Ok(record), |path| Err(RunError::changed(path)))
     }
 
-    /// The same, where files will be read by others: compares them with their checksums now.
+    /// The same, for files that will be read by other code: verifies their checksums now.
     ///
     /// # Errors
-    /// If the stage is not finished or one of its files is gone or not what the stage wrote.
+    /// If the stage is not finished, or one of its files is missing or has changed since the stage wrote it.
     pub fn expect_whole(&self, stage: &str) -> Result<&StageRecord, RunError> {
         let record = self.expect_finished(stage)?;
         for (file, sum) in &record.files {
@@ -230,7 +230,7 @@ impl<'a> Stages<'a> {
     }
 }
 
-/// Names of files with what is in them.
+/// File names with their contents.
 type Contents = Vec<(String, Vec<u8>)>;
 
 /// The record and the files of `stage` of the run at `path`, if it finished it from `inputs`.
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(stages.standing("rules", &inputs).unwrap(), Standing::Finished);
         assert_eq!(two.read("rules.tsv").unwrap().as_deref(), Some("rules"));
         assert_eq!(stages.adopt("rules", &inputs, folder.path()).unwrap(), None);
-        // What is no longer what it was is not taken.
+        // A file that has changed is not taken over.
         std::fs::write(one.file("rules.tsv"), "other rules").unwrap();
         let three = RunDirectory::work_in(&folder.path().join("three")).unwrap();
         two.write(super::super::directory::MANIFEST, b"{}").unwrap();

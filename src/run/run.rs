@@ -38,33 +38,33 @@ pub struct RunSpec {
     pub name: Option<String>,
     /// A folder of other runs, from which finished stages with the same inputs are reused.
     pub siblings: Option<PathBuf>,
-    /// How long it may take; without one, as long as the settings say.
+    /// The time budget; without one, the settings decide how long it takes.
     pub budget: Option<TimeBudget>,
-    /// The run that was learnt first, where this one learns everything and has nothing left to choose by.
+    /// The first run, if this one learns all facts and has no held-out data to choose by.
     pub first: Option<FirstRun>,
-    /// The run of an earlier version of the data that this one goes on from.
+    /// The run on an earlier version of the data whose weights this one starts from.
     pub warm: Option<Warm>,
-    /// The first stage that is not run, where only those before it are wanted: the same run goes on from there later.
+    /// Stop before this stage. The same run can resume from there later.
     pub until: Option<Stage>,
 }
 
-/// A finished run whose choices another goes by.
+/// A finished run whose choices another run uses.
 #[derive(Clone, Debug)]
 pub struct FirstRun {
-    /// Its directory: the weights of the blend and the probabilities are taken from there.
+    /// Its directory: the weights of the blend and the calibration are taken from there.
     pub path: PathBuf,
     /// The checksum of its stages.
     pub stages: Checksum,
 }
 
-/// How long a stage took, and whether it took it now.
+/// How a stage went: its time, memory and figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StageReport {
     /// How long it took, over all invocations.
     pub seconds: f64,
-    /// The most memory the process held during it.
+    /// The peak memory of the process during it.
     pub peak_memory_mb: Option<f64>,
-    /// Whether it was finished before and not done again.
+    /// Whether it was already finished and not run again.
     pub skipped: bool,
     /// Its figures.
     pub figures: Value,
@@ -80,7 +80,7 @@ pub struct Learnt {
     pub stages: BTreeMap<String, StageReport>,
 }
 
-/// Does what `spec` asks for. `dataset` is what its source holds.
+/// Does what `spec` asks for. `dataset` is the data of its source.
 ///
 /// # Errors
 /// If a stage fails, the directory cannot be worked in, or the user interrupts; finished stages are kept, and the same
@@ -156,8 +156,8 @@ pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Resu
     Ok(Learnt { directory, artifacts, stages: said })
 }
 
-/// Starts the run, or resumes the existing one. If that had another seed or other settings, its stages are stale until
-/// revalidated, so that an early interruption cannot leave old results under new settings.
+/// Starts the run, or resumes the existing one. If the existing run had another seed or other settings, its stages are
+/// stale until revalidated, so that an early interruption cannot leave old results under new settings.
 fn begin<'a>(
     spec: &RunSpec,
     dataset: &Dataset,
@@ -183,18 +183,18 @@ fn begin<'a>(
         stages.mark_stale(Stage::ALL.map(Stage::name))?;
         directory.remove(RESULTS)?;
     }
-    // First of all files: a folder that has others and not this one is taken for somebody else's.
+    // Written before all other files: a folder with files but without a manifest does not count as a run.
     manifest.write(directory)?;
     directory.write(CONFIG, settings.as_bytes())?;
-    // What was learnt has to be known when the data has become another. The second learning has that of the first,
-    // unless nobody else has it.
+    // An update needs the data that was learnt, even if its source has changed. The second run relies on the copy of
+    // the first, unless it is the only one to have the data.
     if spec.source.is_kept() || (spec.first.is_none() && spec.source != Source::Demonstration) {
         snapshot::keep(directory, dataset, &manifest.checksum)?;
     }
     Ok(stages)
 }
 
-/// Runs the first stage of `ahead` if it has to; whether it was skipped.
+/// Runs the first stage of `ahead` if needed; returns whether it was skipped.
 fn learn_unless_done(
     ahead: &[Stage],
     inputs: &Checksum,

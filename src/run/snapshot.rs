@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 /// The first bytes of the file: what it is, and in which layout.
 const MAGIC: &[u8; 8] = b"rgfacts1";
-/// What is allocated at once before it has been read: a damaged file may claim any size.
+/// The most that is allocated before it has been read: a damaged file may claim any size.
 const AT_ONCE: usize = 1 << 20;
 
-/// Writes the data of the run in `directory`, unless it is there already.
+/// Writes the data of the run in `directory`, unless it is already there.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -24,7 +24,7 @@ pub fn keep(directory: &RunDirectory, dataset: &Dataset, data: &Checksum) -> Res
         return Ok(());
     }
     write_whole(&directory.file(FACTS), |out| {
-        // The fastest level: the numbers hardly get smaller by a slower one.
+        // The fastest level: slower ones hardly compress the numbers any further.
         let mut packer = zstd::stream::write::Encoder::new(out, 1)?;
         write(&mut packer, dataset)?;
         packer.finish().map(drop)

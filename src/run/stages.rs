@@ -1,4 +1,4 @@
-//! The learning stages, each from what may be learnt to files in the run directory.
+//! The learning stages: each reads the learnable data and writes files into the run directory.
 
 use super::artifacts::Artifacts;
 use super::directory::{BLEND, EMBEDDING, PRETRAINED, PROPAGATOR, RULES, WALKER, write_whole};
@@ -191,7 +191,7 @@ fn walker(
     let trained = walk::train(&mut walker, &learnable.graph, &known, teacher, options, progress)?;
     walker.save(&directory.file(file))?;
     if phase == Phase::Pretrain {
-        // Joint training can be made longer later; this is finished.
+        // Only joint training can be extended later; pre-training is finished.
         train::forget(&folder);
     }
     let noted = trained.kept().and_then(|metric| metric.figures.get("rule_share")?.as_f64());
@@ -211,7 +211,7 @@ fn walker(
     Ok((Finished { files: vec![file.to_owned()], figures, seconds: Some(trained.step_seconds) }, walker))
 }
 
-/// Trains the propagator and writes it down; continues from its checkpoint.
+/// Trains the propagator and saves it; resumes from its checkpoint.
 ///
 /// # Errors
 /// If training fails or the user interrupts.

@@ -102,7 +102,8 @@ fn put_float(out: &mut Vec<u8>, field: u64, value: f32) {
     out.extend(value.to_le_bytes());
 }
 
-/// The checksum of the format: CRC-32C, rotated and shifted so that a record of records does not confuse it.
+/// The checksum of the format: CRC-32C, rotated and offset, so that checksums of data that contains checksums
+/// stay sound.
 fn masked_crc(bytes: &[u8]) -> u32 {
     crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }

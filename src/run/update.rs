@@ -1,8 +1,8 @@
-//! Learning on from an earlier run when its data has changed.
+//! Continuing from an earlier run after its data has changed.
 //!
-//! The new run has a directory of its own, so nothing of the old one is lost and it resumes as any other. Embeddings and
-//! networks start from what was learnt (new entities and relations from fresh weights) and train for half as many epochs
-//! as were best before; rules are recounted and join those that are mined.
+//! The new run has a directory of its own, so nothing of the old one is lost and it resumes like any other. Embeddings
+//! and networks start from the old weights (new entities and relations from fresh ones) and train for half as many
+//! epochs as were best before. Old rules are recounted and join the newly mined ones.
 
 use super::directory::{RESULTS, RULES};
 use super::everything::fingerprint;
@@ -17,12 +17,12 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What part of the epochs that were best before an update trains.
+/// The epochs of an update, as a fraction of those that were best before.
 const EPOCHS: f64 = 0.5;
-/// The learning rate, as a part of what it was: what is known should be bent, not broken.
+/// The learning rate, as a fraction of the earlier one: what was learnt should be adjusted, not overwritten.
 const RATE: f64 = 0.5;
 
-/// A finished run that is learnt on from.
+/// A finished run that an update starts from.
 #[derive(Clone)]
 pub struct Warm {
     /// Its directory.
@@ -33,15 +33,15 @@ pub struct Warm {
     pub names: Arc<Names>,
 }
 
-/// An earlier run, with what an update needs to know of it.
+/// An earlier run, with everything that an update needs from it.
 pub struct EarlierRun {
-    /// What is gone on from.
+    /// What the update starts from.
     pub warm: Warm,
     /// Its settings, for shorter trainings.
     pub config: Config,
     /// What it was made from.
     pub dataset: Dataset,
-    /// The figures that it ended with, if it came to its end.
+    /// Its final figures, if it finished.
     pub results: Option<Value>,
 }
 
@@ -49,7 +49,7 @@ impl EarlierRun {
     /// The run at `path`, which must be finished.
     ///
     /// # Errors
-    /// If there is no finished run, or it cannot be told what it was made from.
+    /// If there is no finished run, or its data cannot be recovered.
     pub fn open(path: &Path) -> Result<Self, RunError> {
         let directory = RunDirectory::look_at(path)?;
         let manifest = Manifest::read(&directory)?;
@@ -67,8 +67,8 @@ impl EarlierRun {
     }
 }
 
-/// The settings for going on: about half of what was best, at half the rate. A relation agent that has learnt both parts
-/// is not trained alone again.
+/// The settings of an update: about half of the best number of epochs, at half the learning rate. A relation agent that
+/// has been through both phases is not pre-trained again.
 fn shorter(config: &Config, stages: &Stages<'_>) -> Config {
     let mut config = config.clone();
     let half = |epochs: usize| ((epochs as f64 * EPOCHS).ceil() as usize).max(1);
@@ -132,18 +132,18 @@ pub struct RuleChange {
 /// What became of the rules, as scripts see it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RuleChanges {
-    /// How many there were before and are now.
+    /// How many were there before and still are.
     pub kept: usize,
     /// How many are new.
     pub new: usize,
-    /// How many are no longer good enough, or about something that is gone.
+    /// How many are no longer good enough, or name something that was removed.
     pub gone: usize,
     /// Those whose confidence has changed most.
     pub moved: Vec<RuleChange>,
 }
 
 impl RuleChanges {
-    /// What `carried` says, with names.
+    /// `carried`, with names.
     pub fn of(carried: &CarriedRules, names: &Names) -> Self {
         let change = |moved: &MovedRule| RuleChange {
             rule: rule_text(&moved.rule, names),
@@ -222,7 +222,7 @@ mod tests {
             }
         };
         let before = data(&["a", "b", "c"], &[(0, 0, 1), (1, 0, 2)], &[(2, 0, 0)]);
-        // c→a is learnt now, b→c is gone, d is new.
+        // c→a is learnt now, b→c is removed, d is new.
         let now = data(&["d", "c", "a", "b"], &[(2, 0, 3), (1, 0, 2), (0, 0, 1)], &[]);
         let expected =
             DataChanges { facts_added: 1, facts_removed: 1, entities_added: 1, ..Default::default() };

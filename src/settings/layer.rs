@@ -23,7 +23,7 @@ pub enum SettingsError {
         /// What is wrong with it.
         message: String,
     },
-    /// A file of settings that cannot be read.
+    /// A settings file that cannot be read.
     #[error("{}: cannot be read", path.display())]
     Io {
         /// The file.
@@ -133,13 +133,13 @@ impl Layer {
         self.settings.iter().map(|Setting { key, value, place }| (key.as_str(), value, place.as_str()))
     }
 
-    /// These settings, and then those of `over`, which count more.
+    /// These settings, then those of `over`, which take precedence.
     pub fn followed_by(mut self, over: Layer) -> Self {
         self.settings.extend(over.settings);
         self
     }
 
-    /// The text that this layer gives for `key`, if it does.
+    /// The text that this layer sets for `key`, if any.
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
         let last = self.settings.iter().rev().find(|setting| setting.key == key)?;
         last.value.as_str()
@@ -272,7 +272,7 @@ fn members(group: &str, known: &Table) -> String {
     format!("it has {}", inside.join(", "))
 }
 
-/// `; did you mean …?` with the nearest known key, or the groups that there are.
+/// `; did you mean …?` with the nearest known key, or the list of groups.
 fn suggestion(key: &str, known: &[String]) -> String {
     match nearest_key(key, known.iter().map(String::as_str)) {
         Some(nearest) => format!("; did you mean `{nearest}`?"),
@@ -287,7 +287,7 @@ fn suggestion(key: &str, known: &[String]) -> String {
     }
 }
 
-/// The deserialiser's message, with the names of Rust's types in words.
+/// The deserialiser's message, with Rust type names in plain words.
 fn in_words(message: &str) -> String {
     let mut plain = message.trim().replace('\n', ", ");
     for (kind, words) in [

@@ -1,4 +1,4 @@
-//! The one language of settings: how they are given, how a wrong one is refused.
+//! The one language of settings: how they are given, and how an invalid one is refused.
 //!
 //! A [`Layer`] is TOML text or `key=value` settings, each with its place. It is put over any plain struct of settings;
 //! an unknown key is refused with the nearest known one. [`whole`], [`number`] and [`expect`] check one value; all of

@@ -1,4 +1,4 @@
-//! One way to say that a value is not one of those that a setting may have.
+//! One error for every setting with an invalid value.
 
 use std::fmt::Display;
 use std::ops::{Bound, RangeBounds};
@@ -16,16 +16,16 @@ pub struct WrongValue {
 }
 
 impl WrongValue {
-    /// The same of a setting that is the member `key` of `group`.
+    /// The same error for a setting inside `group`.
     pub fn in_group(self, group: &str) -> Self {
         Self { key: format!("{group}.{}", self.key), ..self }
     }
 }
 
-/// Refuses the value `found` of `key` unless it `holds` what is `expected` of it.
+/// Refuses the value `found` of `key` unless `holds`; the message says what was `expected`.
 ///
 /// # Errors
-/// If it does not.
+/// If `holds` is false.
 pub fn expect(holds: bool, key: &str, expected: &str, found: impl Display) -> Result<(), WrongValue> {
     if holds {
         return Ok(());

@@ -8,16 +8,16 @@ use std::path::PathBuf;
 /// Why a search failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
-    /// A space or a setting that cannot be taken.
+    /// An invalid space or setting.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// A configuration that cannot be taken.
+    /// An invalid configuration.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// What was asked for cannot be done.
     #[error("{0}")]
     Cannot(String),
-    /// A folder in which another search was begun.
+    /// A folder that belongs to another search.
     #[error(
         "{}: was begun with another {what} ({before}; now {now}); choose another folder, or ask for the same",
         path.display()
@@ -43,7 +43,7 @@ impl SweepError {
         matches!(self, SweepError::Run(RunError::Interrupted))
     }
 
-    /// Whether what was asked for is at fault, and not what happened on the way.
+    /// Whether the request is at fault, rather than a failure while serving it.
     pub fn is_mistake(&self) -> bool {
         match self {
             SweepError::Run(error) => error.is_mistake(),

@@ -1,4 +1,4 @@
-//! What a search was begun with: it goes on only as the same.
+//! What a search was started with: only the same search can resume.
 
 use super::sweep::TRIALS;
 use super::{Search, Sweep, SweepError};
@@ -11,10 +11,10 @@ use std::path::Path;
 
 /// The file that says what is searched.
 const MANIFEST: &str = "sweep.json";
-/// What its process holds as long as it lives.
+/// The file that a search's process keeps locked while it runs.
 const LOCK: &str = "lock";
 
-/// What a search that goes on must have in common with the one that was begun.
+/// What a resumed search must have in common with the one that was started.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct SweepManifest {
     version: String,
@@ -29,10 +29,10 @@ struct SweepManifest {
 }
 
 impl Sweep {
-    /// Takes the folder's lock and checks that it is this search's.
+    /// Takes the folder's lock and checks that the folder belongs to this search.
     ///
     /// # Errors
-    /// If another process works in it, or it is of something else.
+    /// If another process holds the lock, or the folder belongs to something else.
     pub(super) fn begin(&self) -> Result<File, SweepError> {
         let out = &self.out;
         self.claim()?;
@@ -44,10 +44,10 @@ impl Sweep {
         Ok(lock)
     }
 
-    /// Checks that the folder is this search's, and makes it so if it is nobody's.
+    /// Checks that the folder belongs to this search, and claims it if it is new.
     ///
     /// # Errors
-    /// If it is of something else, or cannot be written to.
+    /// If it belongs to something else, or cannot be written to.
     pub(super) fn claim(&self) -> Result<(), SweepError> {
         let Self { out, data, .. } = self;
         let path = out.join(MANIFEST);
@@ -77,7 +77,7 @@ impl Sweep {
     }
 }
 
-/// Whether there is more in `folder` than what a search leaves that was killed at its beginning.
+/// Whether `folder` holds more than the leftovers of a search that was killed at its start.
 fn holds_other_things(folder: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(folder) else { return false };
     let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());

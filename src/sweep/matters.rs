@@ -1,8 +1,8 @@
-//! What mattered: how much of the variation of the figure each setting explains by itself.
+//! Which settings mattered: how much of the variance of the MRR each setting explains by itself.
 //!
 //! The measure is the correlation ratio η² (eta squared): trials are grouped by the setting's value, numbers within bounds
-//! into three groups of equal size, and η² is the part of the variance of the figure that lies between the groups. With few
-//! trials chance alone explains something: (groups − 1) / (trials − 1) on average, which is told beside it.
+//! into three groups of equal size, and η² is the share of the variance that lies between the groups. With few trials
+//! chance alone explains (groups − 1) / (trials − 1) on average, which is reported beside it.
 
 use super::search::Point;
 use super::space::{Dimension, Domain, Space};
@@ -15,7 +15,7 @@ const GROUPS: usize = 3;
 /// Trials with similar values of a setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ValueGroup {
-    /// The value, or from which to which.
+    /// The value, or the range of values.
     pub values: String,
     /// How many trials.
     pub trials: usize,
@@ -28,15 +28,16 @@ pub struct ValueGroup {
 pub struct Mattered {
     /// The setting.
     pub setting: String,
-    /// η²: the part of the variance of the MRR between the groups, from 0 to 1.
+    /// η²: the share of the variance of the MRR that lies between the groups, from 0 to 1.
     pub explained: f64,
-    /// What it would be by chance, on average.
+    /// The expected η² by chance.
     pub by_chance: f64,
     /// The groups, in the order of their values.
     pub groups: Vec<ValueGroup>,
 }
 
-/// What mattered among trials with a figure, the most first. Nothing can be said of fewer than four, or if all are equal.
+/// What mattered among trials with an MRR, the most important first. Empty for fewer than four trials, or if all are
+/// equal.
 pub fn mattered(space: &Space, trials: &[(&Point, f64)]) -> Vec<Mattered> {
     let mean = |figures: &[f64]| figures.iter().sum::<f64>() / figures.len() as f64;
     let figures: Vec<f64> = trials.iter().map(|(_, mrr)| *mrr).collect();
@@ -66,7 +67,7 @@ pub fn mattered(space: &Space, trials: &[(&Point, f64)]) -> Vec<Mattered> {
     all
 }
 
-/// The figures by groups of values, each with its name; no group is empty.
+/// The MRRs in groups by value, each group with its name; no group is empty.
 fn grouped(dimension: &Dimension, trials: &[(&Point, f64)]) -> Vec<(String, Vec<f64>)> {
     let value = |point: &Point| point.get(&dimension.key).cloned();
     let valued: Vec<(Value, f64)> =

@@ -1,18 +1,19 @@
 //! Which settings rank best? A search over a space of settings, by the validation split alone.
 //!
-//! A [`Sweep`] draws points of a [`Space`] ([`Search`]: grid, random, successive halving) and learns each of them as a run
-//! directory of its own, several at a time. The [`SweepReport`] is the table: every trial with its settings and figures, what
-//! mattered, and the best as a configuration.
+//! A [`Sweep`] draws points of a [`Space`] ([`Search`]: grid, random, successive halving) and trains each of them in
+//! its own run directory, several at a time. The [`SweepReport`] is the table: every trial with its settings and
+//! figures, what mattered, and the best as a configuration.
 //!
 //! What it promises:
-//! - *The test split cannot be read.* A search takes [`Tuning`], in which there is none; its file is not even opened.
-//! - *Interrupted, killed or not, the same table.* Points depend on the seed and their number alone, trainings resume from
-//!   their checkpoints with the same bits, and which half is stopped follows from figures that are on the disk.
-//!   Only time limits (`minutes`, rules mined by seconds) make a difference.
-//! - *A trial that fails is told, and the others go on.*
+//! - *The test split cannot be read.* A search takes [`Tuning`], which has none; the file of the test split is not even
+//!   opened.
+//! - *Interruptions and kills do not change the table.* Points depend only on the seed and their number, trainings
+//!   resume bit for bit from their checkpoints, and which half is stopped follows from figures on disk. Only time
+//!   limits (`minutes`, rules mined by seconds) make a difference.
+//! - *A failed trial is reported, and the others continue.*
 //!
-//! A stage that all trials have in common (rules, the embedding model behind a walker) is done once, with all threads, and
-//! taken over by every trial. This room draws no page: that is `report`.
+//! A stage that all trials have in common (rules, the embedding model behind a walker) runs once, with all threads, and
+//! every trial reuses it. This room draws no page: that is `report`.
 
 mod error;
 mod manifest;

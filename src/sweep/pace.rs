@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// What all trials at work report to.
+/// Receives the progress of all running trials.
 pub struct Board<'a> {
     progress: &'a dyn Progress,
-    /// Set when something failed that no other trial can mend.
+    /// Set after a failure that would affect every other trial too.
     halted: AtomicBool,
     state: Mutex<BoardState>,
 }
@@ -28,13 +28,13 @@ impl<'a> Board<'a> {
         Self { progress, halted: AtomicBool::new(false), state: Mutex::default() }
     }
 
-    /// A rung with so many trainings begins.
+    /// A rung with `total` trainings begins.
     pub fn begin(&self, title: &str, total: usize) {
         self.lock().done = 0;
         self.progress.begin(title, "trainings", Some(total as u64));
     }
 
-    /// It is over.
+    /// The rung is over.
     pub fn end(&self, summary: &dyn Display) {
         self.progress.end(summary);
     }
@@ -51,7 +51,7 @@ impl<'a> Board<'a> {
         self.show(&state);
     }
 
-    /// Everything shall stop.
+    /// Stops all trials.
     pub fn halt(&self) {
         self.halted.store(true, Ordering::SeqCst);
     }
@@ -79,17 +79,18 @@ impl<'a> Board<'a> {
     }
 }
 
-/// The progress of one trial: it ends, or pauses, when the trial has come as far as it may.
+/// The progress of one trial, which ends or pauses the training at its limit.
 pub struct Paced<'a> {
-    /// Where it is shown.
+    /// The board that shows it.
     pub board: &'a Board<'a>,
     /// The trial's number.
     pub number: usize,
-    /// The stage whose validations are compared, as its records call it.
+    /// The stage whose validations are compared, by its name in the metrics.
     pub curve: &'a str,
     /// Pauses at the first validation after this many epochs.
     pub epochs: Option<usize>,
-    /// When its time is up. Without `epochs` the training then ends with the best it has; with it, it pauses.
+    /// When its time is up. Without `epochs` the training then ends with its best weights; with `epochs` it
+    /// pauses.
     pub deadline: Option<Instant>,
     state: Mutex<PaceState>,
 }
@@ -99,16 +100,16 @@ struct PaceState {
     stage: String,
     total: Option<u64>,
     reached: Reached,
-    /// Whether it has come as far as it may.
+    /// Whether it has reached its limit.
     closed: bool,
     /// Whether its time was up.
     late: bool,
 }
 
-/// How far a training has come.
+/// How far a training got.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reached {
-    /// Epochs that are over.
+    /// Completed epochs.
     pub epochs: u64,
     /// The best MRR on the validation split.
     pub mrr: Option<f64>,
@@ -126,12 +127,12 @@ impl<'a> Paced<'a> {
         Self { board, number, curve, epochs, deadline, state: Mutex::default() }
     }
 
-    /// How far it came.
+    /// How far it got.
     pub fn reached(&self) -> Reached {
         self.lock().reached
     }
 
-    /// Whether its time was up before it had come to its end.
+    /// Whether its time was up before it finished.
     pub fn was_late(&self) -> bool {
         self.lock().late
     }
@@ -166,7 +167,8 @@ impl Progress for Paced<'_> {
             return;
         }
         let mut state = self.lock();
-        // A training that went on past its pause (it takes a step to notice) repeats what came after, too.
+        // Training notices a pause only after another step. Metrics of that step come again after resuming,
+        // so they are ignored here.
         if state.closed {
             return;
         }

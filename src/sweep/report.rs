@@ -13,15 +13,15 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// What became of a trial; in this order they stand in the table.
+/// The state of a trial; the table is sorted in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TrialState {
-    /// It was trained to its end.
+    /// It was trained to the end.
     Finished,
     /// It was stopped early: others were better.
     Stopped,
-    /// It has not come to its end yet.
+    /// It is not finished yet.
     Open,
     /// It failed.
     Failed,
@@ -46,14 +46,13 @@ pub struct TrialRow {
     pub trial: usize,
     /// What became of it.
     pub state: TrialState,
-    /// The MRR on the validation split: of the whole system at its end, or the best while it was trained where it was
-    /// stopped.
+    /// The MRR on the validation split: of the finished system, or for a stopped trial the best during training.
     pub mrr: Option<f64>,
-    /// All figures on the validation split, where it was trained to its end.
+    /// All figures on the validation split, if it was trained to the end.
     pub valid: Option<Figures>,
     /// Epochs trained.
     pub epochs: Option<u64>,
-    /// Where it stood at the end of every rung.
+    /// Its epochs and MRR at the end of every rung.
     pub rungs: Vec<RungFigure>,
     /// Whether its time was up before its epochs were over.
     pub out_of_time: bool,
@@ -76,7 +75,7 @@ pub struct BestTrial {
     pub trial: usize,
     /// Its MRR on the validation split.
     pub mrr: f64,
-    /// The file that has it as a configuration.
+    /// The file with its configuration.
     pub config: PathBuf,
     /// The settings that were drawn for it.
     pub settings: BTreeMap<String, serde_json::Value>,
@@ -99,17 +98,17 @@ pub struct SweepReport {
     pub version: String,
     /// The folder.
     pub out: PathBuf,
-    /// Whether every trial has come to its end or was stopped.
+    /// Whether every trial is finished or was stopped.
     pub complete: bool,
     /// How many points the grid has in all.
     pub grid: Option<u128>,
-    /// Points that were left out, because their settings do not fit together.
+    /// Points that were left out because their settings are incompatible.
     pub unfit: usize,
-    /// The epochs' part after which the worse half is stopped, rung by rung.
+    /// The fraction of the epochs after which the worse half is stopped, for each rung.
     pub rungs: Vec<f64>,
-    /// The best trial of those that were trained to their end.
+    /// The best of the trials that were trained to the end.
     pub best: Option<BestTrial>,
-    /// What mattered, the most first: by what every trial had reached at the end of the first rung.
+    /// Which settings mattered, the most important first, by the MRR of every trial at the end of the first rung.
     pub mattered: Vec<Mattered>,
     /// All trials, the best first.
     pub trials: Vec<TrialRow>,
@@ -136,7 +135,7 @@ impl SweepReport {
                 row.state = TrialState::Stopped;
             }
         }
-        // Those that came further first, then by their figure; who is finished may be so in any rung.
+        // Trials that got further come first, then by MRR; a trial may finish in any rung.
         rows.sort_by(|a, b| {
             let short_of = |row: &TrialRow| match row.state {
                 TrialState::Finished => 0,
@@ -185,7 +184,7 @@ impl SweepReport {
         Ok(write_whole(&folder.join(text), |out| out.write_all(table.as_bytes()))?)
     }
 
-    /// Whether anything came of it.
+    /// Checks that not every trial failed.
     pub(super) fn expect_some(&self) -> Result<(), SweepError> {
         let failed = |row: &TrialRow| row.error.clone();
         match self.trials.iter().map(failed).collect::<Option<Vec<String>>>() {
@@ -226,12 +225,13 @@ impl SweepReport {
         text + "\n"
     }
 
-    /// The best trial as a configuration file, with how it was found; `None` if none was trained to its end.
+    /// The best trial as a configuration file, with comments on how it was found; `None` if none was trained to the
+    /// end.
     pub(super) fn best_config(&self, sweep: &Sweep) -> Result<Option<String>, SweepError> {
         let Some(best) = &self.best else { return Ok(None) };
         let row = self.trials.iter().find(|row| row.trial == best.trial);
         let point = &row.expect("the best is one of the trials").point;
-        // As it was before the search: while settings were chosen, the validation split was not learnt.
+        // With `learn_valid` as in the base configuration: it is switched off only while settings are chosen.
         let config = sweep.base.with(&super::search::layer(point))?;
         let mut text = format!(
             "# {} on {}: the best of {} trials by {} search of the space {}, seed {}, version {}.\n\
@@ -276,7 +276,7 @@ fn row(trial: &Trial, record: &TrialRecord) -> TrialRow {
     }
 }
 
-/// The trials that were stopped. A rung that is not over has stopped nobody.
+/// The trials that were stopped. An unfinished rung has not stopped any trial.
 fn stopped(trials: &[Trial], records: &BTreeMap<usize, TrialRecord>, rungs: &[Rung]) -> Vec<usize> {
     let mut at_work: Vec<&Trial> = trials.iter().collect();
     let mut stopped = Vec::new();
@@ -354,7 +354,7 @@ impl fmt::Display for SweepReport {
 
 #[cfg(test)]
 impl SweepReport {
-    /// The table of a search of this space on the demonstration graph that nobody has trained for: trial n has 1 / (n + 1).
+    /// A made-up table of a search of this space on the demonstration graph: trial n has an MRR of 1 / (n + 1).
     pub(crate) fn example(space: Space, search: Search, trials: usize) -> Self {
         use super::{FinishedTrial, Tuning, Workers};
         let data = Tuning::of("demonstration", &crate::generate::demonstration()).unwrap();

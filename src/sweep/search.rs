@@ -1,4 +1,4 @@
-//! Which points of a space are tried, and when the worse of them are stopped.
+//! Which points of a space are tried, and when the worse ones are stopped.
 
 use super::space::{Dimension, Space};
 use crate::config::{Config, Layer};
@@ -11,12 +11,12 @@ use toml::Value;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Search {
-    /// Every combination of a few values of each setting; of more than there are trials for, some drawn by the seed.
+    /// Every combination of a few values of each setting; if there are more than trials, a sample drawn by the seed.
     Grid,
     /// Points drawn by the seed.
     #[default]
     Random,
-    /// Points drawn by the seed; the worse half is stopped early, again and again, and the better half goes on.
+    /// Points drawn by the seed; the worse half is repeatedly stopped, and the better half continues.
     Halving,
 }
 
@@ -51,16 +51,16 @@ pub struct Points {
     pub points: Vec<Point>,
     /// How many points the grid has in all; `None` where there is no grid.
     pub grid: Option<u128>,
-    /// Points that were drawn and left out, because their settings do not fit together.
+    /// Points that were drawn but left out because their settings are incompatible.
     pub unfit: usize,
 }
 
-/// Draws per trial before a space counts as used up: small ones have no more distinct points.
+/// Draws per trial before a space counts as exhausted: small ones run out of distinct points.
 const DRAWS: u64 = 200;
 
 impl Points {
-    /// At most `trials` points of `space` for trials over `base`. Each depends on the seed and its own number alone, so that
-    /// more trials of the same search begin with the same points.
+    /// At most `trials` points of `space` for trials over `base`. Each depends only on the seed and its own number, so
+    /// that a search with more trials begins with the same points.
     pub fn of(space: &Space, search: Search, trials: usize, seed: u64, base: &Config) -> Points {
         match search {
             Search::Grid => grid(space, trials, seed, base),
@@ -118,7 +118,7 @@ fn grid(space: &Space, trials: usize, seed: u64, base: &Config) -> Points {
     }
     let mut draw = 0;
     while numbers.len() < trials && (numbers.len() as u128) < size {
-        // Two draws of 53 bits: a grid may have more points than one tells apart.
+        // Two draws of 53 bits: a grid may have more points than one draw can distinguish.
         let [high, low] = [0, 1].map(|half| uniform(seed, draw, half, "grid"));
         let number = ((high + low * f64::EPSILON) * size as f64) as u128 % size;
         draw += 1;
@@ -137,14 +137,14 @@ fn grid(space: &Space, trials: usize, seed: u64, base: &Config) -> Points {
     found
 }
 
-/// A number from 0 up to 1 that depends on all of these and nothing else.
+/// A number in `[0, 1)` that depends on these arguments only.
 fn uniform(seed: u64, trial: u64, draw: u64, key: &str) -> f64 {
     let mut sum = Fnv::new();
     for number in [seed, trial, draw] {
         sum.add(&number.to_le_bytes());
     }
     sum.add(key.as_bytes());
-    // The finaliser of SplitMix64: every bit of the hash decides every bit of the number.
+    // The finaliser of SplitMix64: every bit of the hash affects every bit of the number.
     let mut bits = sum.value();
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -152,18 +152,19 @@ fn uniform(seed: u64, trial: u64, draw: u64, key: &str) -> f64 {
     (bits >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// One rung of a search: how many trials come to it, and which part of their epochs they have trained at its end.
+/// One rung of a search: how many trials reach it, and the fraction of their epochs they have trained at its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rung {
     /// How many trials.
     pub trials: usize,
-    /// The part of the epochs; 1 at the last.
+    /// The fraction of the epochs; 1 in the last rung.
     pub part: f64,
 }
 
 impl Rung {
-    /// The rungs of a search of so many trials that are validated so many times. Only halving has more than one: every rung
-    /// has half the trials of the one before and trains them twice as long, and there is a validation before the first end.
+    /// The rungs of a search with `trials` trials, each validated `validations` times. Only halving has more than one:
+    /// every rung has half the trials of the previous one and trains them twice as long, and the first rung includes at
+    /// least one validation.
     pub fn of(search: Search, trials: usize, validations: usize) -> Vec<Rung> {
         let count = match search {
             Search::Halving => trials.max(1).ilog2().min(validations.max(1).ilog2()) + 1,
@@ -177,7 +178,7 @@ impl Rung {
             .collect()
     }
 
-    /// After how many of `epochs` it ends; `None` at the last, which trains to the end.
+    /// After how many of `epochs` it ends; `None` for the last rung, which trains to the end.
     pub fn epochs(&self, epochs: usize) -> Option<usize> {
         (self.part < 1.0).then(|| ((epochs as f64 * self.part).ceil() as usize).max(1))
     }

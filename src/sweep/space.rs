@@ -1,6 +1,6 @@
-//! A space: which settings are searched, and where.
+//! A search space: the settings to search, and their values.
 //!
-//! Written as TOML, with the keys of a configuration. A list holds the values to try, bounds say from where to where:
+//! Written as TOML, with the keys of a configuration. A list holds the values to try; bounds give a range:
 //!
 //! ```toml
 //! [walk]
@@ -19,14 +19,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use toml::Value;
 
-/// How many values a grid tries within bounds where the space does not say.
+/// The default number of values that a grid tries within bounds.
 const STEPS: usize = 3;
 /// The significant digits of a number that is drawn: more would suggest a precision that no search has.
 const DIGITS: i32 = 4;
-/// The parts of bounds.
+/// The keys of bounds.
 const PARTS: [&str; 4] = ["from", "to", "scale", "steps"];
 
-/// The spaces that have a name.
+/// The built-in spaces.
 const NAMED: [(&str, &str); 3] = [
     ("paper", include_str!("../../configs/space/paper.toml")),
     ("propagator", include_str!("../../configs/space/propagator.toml")),
@@ -44,7 +44,7 @@ pub enum Domain {
         from: f64,
         /// The highest.
         to: f64,
-        /// Whether numbers are spread by their logarithms.
+        /// Whether numbers are spread on a logarithmic scale.
         log: bool,
         /// How many of them a grid tries.
         steps: usize,
@@ -65,13 +65,13 @@ pub struct Dimension {
 /// The settings that are searched, by key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Space {
-    /// What it is called: its name, or its file's.
+    /// The name of the space, or of its file.
     pub name: String,
     /// The settings, in the order of their keys.
     pub dimensions: Vec<Dimension>,
 }
 
-/// Bounds while they are read, with where they were given.
+/// Bounds while they are parsed, with the place where they were given.
 #[derive(Default)]
 struct Given<'a> {
     place: &'a str,
@@ -84,10 +84,10 @@ impl Space {
         NAMED.iter().map(|(name, _)| *name)
     }
 
-    /// The name of the space for such a system.
+    /// The name of the built-in space for `system`.
     ///
     /// # Errors
-    /// If there is none of its own.
+    /// If it has none.
     pub fn of(system: System) -> Result<&'static str, SweepError> {
         match system {
             System::Walker => Ok("paper"),
@@ -104,7 +104,7 @@ impl Space {
     /// The space called `name`, a file or a built-in one, over the configuration `base`.
     ///
     /// # Errors
-    /// If there is neither, a key is unknown, or a value is none that the setting may have.
+    /// If there is neither, a key is unknown, or a value is invalid.
     pub fn named(name: &str, base: &Config) -> Result<Self, SweepError> {
         if let Some((known, text)) = NAMED.iter().find(|(known, _)| *known == name) {
             return Self::parse(text, &format!("configs/space/{known}.toml"), base)
@@ -126,7 +126,7 @@ impl Space {
     /// The space that TOML text describes, over the configuration `base`; `name` is the file's name in messages.
     ///
     /// # Errors
-    /// If a key is unknown, or a value is none that the setting may have.
+    /// If a key is unknown, or a value is invalid.
     pub fn parse(text: &str, name: &str, base: &Config) -> Result<Self, SweepError> {
         let layer = Layer::parse(text, name)?;
         let mut dimensions = BTreeMap::new();
@@ -145,7 +145,7 @@ impl Space {
                     dimensions.insert(key.to_owned(), listed(key, values, place, base)?);
                 }
                 _ => {
-                    // An unknown key is told with the nearest before anything is said of its value.
+                    // An unknown key is reported, with the nearest known one, before any problem with its value.
                     base.with(&Layer::one(key, value.clone(), place))?;
                     let what = "expected a list of values or { from = …, to = … }";
                     return Err(wrong(place, format!("`{key}`: {what}, found {value}")).into());
@@ -164,7 +164,7 @@ impl Space {
         Ok(Self { name: name.to_owned(), dimensions })
     }
 
-    /// Where it searches, setting by setting: what a search that goes on must have in common with the one before.
+    /// A description of each dimension, which must not change when a search resumes.
     pub fn described(&self) -> BTreeMap<String, String> {
         self.dimensions
             .iter()
@@ -177,7 +177,7 @@ fn wrong(place: &str, message: String) -> SettingsError {
     SettingsError::Setting { place: place.to_owned(), message }
 }
 
-/// A list of values, each of which the setting may have by itself.
+/// A list of values, each valid for the setting by itself.
 fn listed(key: &str, values: &[Value], place: &str, base: &Config) -> Result<Domain, SweepError> {
     let mut taken: Vec<Value> = Vec::new();
     for value in values {
@@ -193,7 +193,8 @@ fn listed(key: &str, values: &[Value], place: &str, base: &Config) -> Result<Dom
     Ok(Domain::Values(taken))
 }
 
-/// Whether the setting `key` may have this value. What fits only together with other settings is tried with them later.
+/// Whether the setting `key` may have this value. A value that is valid only together with other settings is checked
+/// with them later.
 fn fits(key: &str, value: &Value, place: &str, base: &Config) -> Result<(), SweepError> {
     let tried = base.with(&Layer::one(key, value.clone(), place));
     Ok(tried.map(|_| ())?)
@@ -240,7 +241,7 @@ fn setting(key: &str, base: &Config) -> Option<Value> {
 }
 
 impl Domain {
-    /// The value at `place`, from 0 up to (and without) 1.
+    /// The value at `place`, in `[0, 1)`.
     pub fn at(&self, place: f64) -> Value {
         match self {
             Domain::Values(values) => {
@@ -254,7 +255,7 @@ impl Domain {
         }
     }
 
-    /// The value at this part of the way between the bounds, both included.
+    /// The value at this fraction of the range between the bounds, both included.
     fn between(&self, part: f64) -> Value {
         let Domain::Bounds { from, to, log, whole, .. } = *self else { return self.at(part) };
         let number = match log {
@@ -267,7 +268,7 @@ impl Domain {
         }
     }
 
-    /// What a grid tries.
+    /// The values that a grid tries.
     pub fn grid(&self) -> Vec<Value> {
         match self {
             Domain::Values(values) => values.clone(),
@@ -280,7 +281,7 @@ impl Domain {
         }
     }
 
-    /// Where a value stands between 0 and 1: for drawing. Values of a list stand at equal distances.
+    /// The position of a value between 0 and 1, for plots. Values of a list are equally spaced.
     pub fn place(&self, value: &Value) -> Option<f64> {
         match self {
             Domain::Values(values) => {

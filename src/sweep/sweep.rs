@@ -1,4 +1,4 @@
-//! The search itself: what is asked for, and what comes of it.
+//! The search itself: its specification and its run.
 
 use super::pace::Board;
 use super::report::SweepReport;
@@ -15,13 +15,13 @@ use crate::tensor::{Device, DeviceChoice};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Where the trials are.
+/// The folder of the trials.
 pub const TRIALS: &str = "trials";
 /// The best trial as a configuration.
 pub const BEST: &str = "best.toml";
 /// The table, as JSON and as text; the text has no times and is the same for the same search.
 const TABLE: [&str; 2] = ["trials.json", "trials.tsv"];
-/// What trials are trained with.
+/// The resources that trials are trained with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workers {
     /// How many trials are trained at a time.
@@ -35,34 +35,34 @@ pub struct Workers {
 /// A search for settings.
 #[derive(Clone, Debug)]
 pub struct Sweep {
-    /// What is learnt from, and chosen by.
+    /// The data to learn from and to choose by.
     pub data: Tuning,
-    /// What the configuration is called.
+    /// The name of the configuration.
     pub system: String,
-    /// The configuration that the searched settings go over.
+    /// The base configuration, which the searched settings override.
     pub base: Config,
     /// Where to search.
     pub space: Space,
     /// How to search.
     pub search: Search,
-    /// How many points to try at most.
+    /// The most points to try.
     pub trials: usize,
-    /// How long it may take, all trials together; without it, as long as it takes.
+    /// How long all trials together may take; without it, there is no limit.
     pub minutes: Option<f64>,
     /// The seed of the points and of every trial.
     pub seed: u64,
-    /// What trials are trained with.
+    /// The resources that trials are trained with.
     pub workers: Workers,
-    /// The folder of the search. One that was begun there goes on.
+    /// The folder of the search. An earlier search there resumes.
     pub out: PathBuf,
 }
 
 impl Sweep {
-    /// Searches, or goes on where it was stopped; the table of all trials. If the user interrupts, the table says so and
-    /// everything is kept.
+    /// Searches, or resumes an earlier search, and returns the table of all trials. If the user interrupts, the table
+    /// says so and everything is kept.
     ///
     /// # Errors
-    /// If the search makes no sense, the folder is of another one or cannot be worked in, or every trial failed.
+    /// If the search is invalid, the folder belongs to another one or cannot be used, or every trial failed.
     pub fn run(&self, progress: &dyn Progress) -> Result<SweepReport, SweepError> {
         let (drawn, trials) = self.drawn()?;
         let rungs = self.rungs(trials.len())?;
@@ -80,12 +80,12 @@ impl Sweep {
         Ok(report)
     }
 
-    /// Trains one trial, from 1, to its end in its folder, and nothing else: for whoever shares trials out over machines
-    /// with a common disk. [`run`](Self::run) then finds it done.
+    /// Trains a single trial, counted from 1, to the end in its folder: for distributing trials over machines with a
+    /// shared disk. [`run`](Self::run) then finds it finished.
     ///
     /// # Errors
-    /// If there is no such trial, the search is one that compares trials while they are trained, the folder is of another
-    /// search or cannot be worked in, or the user interrupts.
+    /// If there is no such trial, the search compares trials during training, the folder belongs to another search or
+    /// cannot be used, or the user interrupts.
     pub fn train(&self, number: usize, progress: &dyn Progress) -> Result<TrialRecord, SweepError> {
         if self.search == Search::Halving {
             let why = "halving compares trials while they are trained";

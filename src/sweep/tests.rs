@@ -10,7 +10,7 @@ use crate::tensor::DeviceChoice;
 use std::path::Path;
 use toml::Value;
 
-/// A small embedding model: a quarter of a second.
+/// A small embedding model, which trains in a quarter of a second.
 fn small() -> Config {
     let set = [
         "system=embedding",
@@ -105,7 +105,7 @@ fn a_wrong_space_is_refused_with_its_place() {
         "[walk]\nlambda = { from = 0, to = 1, scale = 'square' }",
         "a.toml:2: `walk.lambda`: expected `linear` or `log` as `scale`",
     );
-    // A setting that is called like a part of bounds is a setting.
+    // A setting with the name of a bounds key is still a setting.
     let steps =
         Space::parse("[walk]\nsteps = { from = 10, to = 20, steps = 2 }", "a", &Config::default()).unwrap();
     assert_eq!(
@@ -138,7 +138,7 @@ fn points_lie_in_the_space_and_depend_on_seed_and_number_alone() {
         seen.insert(point["embed.dimension"].as_integer().unwrap());
     }
     assert_eq!(seen, [4, 5, 6].into());
-    // By logarithms half of them are in the lower decade; by numbers a tenth would be.
+    // On a logarithmic scale half of them are in the lower decade; on a linear one it would be a tenth.
     assert!((80..120).contains(&below), "{below}");
     // A space with four points has no more.
     let few = Space::parse("[walk]\nhops = [2, 3]\nbatch = [1, 2]", "a", &base).unwrap();
@@ -156,7 +156,7 @@ fn a_grid_has_every_combination_or_some_of_them() {
     assert!([0.0, 0.05, 0.1].iter().all(|value| entropies.contains(&&Value::Float(*value))));
     let some = Points::of(&space, Search::Grid, 5, 1, &base).points;
     assert!(some.len() == 5 && some.iter().all(|point| all.points.contains(point)));
-    // Those that do not fit together are left out and counted: 3 does not divide 8.
+    // Incompatible points are left out and counted: 3 does not divide 8.
     let text = "[embed]\nmodel = ['conve']\nimage_rows = [2, 3]\nkernel = [2]\ndimension = [8, 12]";
     let twelve = base.with(
         &Layer::from_pairs([
@@ -265,7 +265,7 @@ fn a_search_gives_the_same_table_however_it_is_run() {
     }
     assert!(interruptions > 2, "{interruptions}");
     assert_eq!(table("stopped"), table("whole"));
-    // What was stopped early and went on is, to the bit, what is trained at a stretch.
+    // A trial that was paused and resumed equals, bit for bit, one that was trained without a break.
     let plain = sweep(&folder.path().join("plain"), Search::Random, 4).run(&Silent).unwrap();
     let best = whole.best.unwrap().trial;
     let learnt = |name: &str| {
@@ -274,7 +274,7 @@ fn a_search_gives_the_same_table_however_it_is_run() {
     };
     assert_eq!(learnt("whole"), learnt("plain"));
     assert!(plain.trials.iter().all(|row| row.state == TrialState::Finished));
-    // More of the same search goes on with what there is.
+    // More trials of the same search reuse the finished ones.
     let more = sweep(&folder.path().join("plain"), Search::Random, 5).run(&Silent).unwrap();
     assert_eq!(more.trials.len(), 5);
     for row in &plain.trials {
@@ -303,7 +303,7 @@ fn the_best_is_a_configuration_as_it_was_before_the_search() {
     let text = std::fs::read_to_string(&best.config).unwrap();
     assert!(text.starts_with("# complex on family: the best of 3 trials by random search"), "{text}");
     let config = Config::from_toml(&text, "best.toml").unwrap();
-    // The search held the validation split out; what it is for is as it was.
+    // The search held the validation split out; `learn_valid` of the result is as in the base configuration.
     assert_eq!(config.data.learn_valid, crate::config::LearnValid::Always);
     let row = &report.trials[0];
     assert_eq!(config, searching.base.with(&search::layer(&row.point)).unwrap());
@@ -334,10 +334,10 @@ fn what_trials_share_is_done_once_and_a_trial_that_fails_is_told() {
     let report = searching.run(&Silent).unwrap();
     let states: Vec<TrialState> = report.trials.iter().map(|row| row.state).collect();
     assert_eq!(states, [TrialState::Finished, TrialState::Failed], "{report}");
-    // Debug builds see the first value that is not a number, others the loss of an epoch.
+    // Debug builds detect the first NaN, other builds the loss of an epoch.
     let error = report.trials[1].error.as_deref().unwrap();
     assert!(error.contains("not a number") || error.contains("epoch"), "{report}");
-    // The first trial's embedding model and rules are those of the second.
+    // The second trial reuses the first trial's embedding model and rules.
     let records = |number: usize| {
         let text = std::fs::read_to_string(folder.path().join(format!("out/trials/{number:04}/stages.json")));
         let stages: serde_json::Value = serde_json::from_str(&text.unwrap()).unwrap();

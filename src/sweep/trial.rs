@@ -1,4 +1,4 @@
-//! One trial: a run directory, how far it has come, and what it is worth.
+//! One trial: its run directory, its progress, and its result.
 
 use super::pace::{Board, Paced, Reached};
 use super::search::{Point, layer};
@@ -16,7 +16,7 @@ use std::time::Instant;
 /// The file of a trial's record, in its run directory.
 const RECORD: &str = "trial.json";
 
-/// Where a trial stood when it was compared with the others.
+/// The standing of a trial when it was compared with the others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RungFigure {
     /// Epochs trained.
@@ -25,7 +25,7 @@ pub struct RungFigure {
     pub mrr: Option<f64>,
 }
 
-/// The end of a trial that was trained to its end.
+/// The result of a trial that was trained to the end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FinishedTrial {
     /// The figures of the whole system on the validation split.
@@ -35,14 +35,14 @@ pub struct FinishedTrial {
     pub out_of_time: bool,
 }
 
-/// What is kept of a trial.
+/// The stored record of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
     /// The settings that were drawn for it.
     pub settings: BTreeMap<String, serde_json::Value>,
-    /// Where it stood at the end of every rung that it came to.
+    /// Its standing at the end of every rung that it reached.
     pub rungs: Vec<RungFigure>,
-    /// Its end, if it came to it.
+    /// Its result, if it finished.
     pub finished: Option<FinishedTrial>,
     /// Why it failed, if it did.
     pub failed: Option<String>,
@@ -51,14 +51,14 @@ pub struct TrialRecord {
 }
 
 impl TrialRecord {
-    /// The record of the trial in `folder`; nothing where none is written yet.
+    /// The record of the trial in `folder`; `None` if none is written yet.
     ///
     /// # Errors
     /// If it cannot be read.
     pub fn read(folder: &Path) -> Result<Option<Self>, RunError> {
         let path = folder.join(RECORD);
         match std::fs::read(&path) {
-            // A record that a newer or older program wrote is made again; the training resumes from its checkpoint.
+            // A record of another program version is rebuilt; the training resumes from its checkpoint.
             Ok(text) => Ok(serde_json::from_slice(&text).ok()),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(RunError::reading(&path)(error)),
@@ -75,14 +75,14 @@ impl TrialRecord {
         self.finished.is_some() || self.failed.is_some() || self.rungs.len() > rung
     }
 
-    /// What it is compared by at the end of this rung; `None` if it failed or was not validated.
+    /// The MRR that it is compared by at the end of this rung; `None` if it failed or was not validated.
     pub fn figure(&self, rung: usize) -> Option<f64> {
         let at_rung = self.rungs.get(rung).or(self.rungs.last());
         at_rung.filter(|_| self.failed.is_none()).and_then(|figure| figure.mrr)
     }
 }
 
-/// The training that a system's trials are compared by while it goes on: the last of its stages that is trained.
+/// The training stage by which trials of a system are compared while they run: the last of its trained stages.
 pub fn compared_stage(config: &Config) -> Option<Stage> {
     let trained = [Stage::Embeddings, Stage::Training, Stage::Propagation];
     match config.system {
@@ -91,7 +91,7 @@ pub fn compared_stage(config: &Config) -> Option<Stage> {
     }
 }
 
-/// What the records of that training call it.
+/// The name of that training in the metrics.
 fn curve(stage: Option<Stage>) -> &'static str {
     match stage {
         Some(Stage::Propagation) => "propagator",
@@ -100,7 +100,7 @@ fn curve(stage: Option<Stage>) -> &'static str {
     }
 }
 
-/// How many epochs that training has, and every how many it is validated.
+/// How many epochs that training has, and how many lie between validations.
 pub fn epochs(config: &Config) -> Option<(usize, usize)> {
     match compared_stage(config)? {
         Stage::Embeddings => Some((config.embed.epochs, config.embed.evaluate_every)),
@@ -121,8 +121,8 @@ pub struct Trial {
     pub folder: PathBuf,
 }
 
-/// Puts the trials in the order in which they go on after this rung: the best first, of equals the one that was drawn
-/// first. Those that failed do not.
+/// Sorts the trials for the next rung: the best first, ties in the order in which they were drawn. Failed trials are
+/// removed.
 pub fn best_first(trials: &mut Vec<&Trial>, rung: usize, records: &BTreeMap<usize, TrialRecord>) {
     let record = |trial: &Trial| records.get(&trial.number);
     let figure = |trial: &Trial| record(trial).and_then(|record| record.figure(rung)).unwrap_or(-1.0);
@@ -130,12 +130,12 @@ pub fn best_first(trials: &mut Vec<&Trial>, rung: usize, records: &BTreeMap<usiz
     trials.sort_by(|a, b| figure(b).total_cmp(&figure(a)).then(a.number.cmp(&b.number)));
 }
 
-/// How far a trial may go.
+/// The limits of a trial.
 #[derive(Clone, Copy, Debug)]
 pub struct Leash {
-    /// To the first validation after this part of its epochs; `None` to the end.
+    /// Train to the first validation after this fraction of the epochs; `None` trains to the end.
     pub part: Option<super::Rung>,
-    /// Until then.
+    /// Train until this time.
     pub deadline: Option<Instant>,
 }
 
@@ -164,7 +164,7 @@ impl Trial {
         })
     }
 
-    /// Does what it has in common with other trials: all stages before `until`.
+    /// Runs the stages that it has in common with other trials: all before `until`.
     ///
     /// # Errors
     /// If a stage fails or the user interrupts.
@@ -182,10 +182,10 @@ impl Trial {
         Ok(())
     }
 
-    /// Goes on as far as `leash` lets it and writes down where it stands; the record. `None` if the user interrupted.
+    /// Trains as far as `leash` allows, and writes and returns the record. `None` if the user interrupted.
     ///
     /// # Errors
-    /// If the directory cannot be worked in. A training that fails is a record that says so.
+    /// If the directory cannot be used. A failed training is recorded, not returned as an error.
     pub fn go_on(
         &self,
         sweep: &Sweep,
@@ -254,7 +254,7 @@ pub fn as_json(value: &toml::Value) -> serde_json::Value {
     serde_json::to_value(value).expect("a setting is plain data")
 }
 
-/// Whether a run directory has been begun in `folder`.
+/// Whether `folder` is already a run directory.
 pub fn is_begun(folder: &Path) -> bool {
     RunDirectory::look_at(folder).is_ok()
 }

@@ -9,8 +9,8 @@ use crate::run::{RunError, Source};
 use crate::suggest::nearest;
 use std::path::Path;
 
-/// Data without a test split. There is no way to one from here: settings that are chosen with it cannot have seen test
-/// facts.
+/// Data without a test split. The test split cannot be reached from here, so settings chosen with this data cannot have
+/// seen test facts.
 #[derive(Clone, Debug)]
 pub struct Tuning {
     name: String,
@@ -18,7 +18,7 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// The data at `path`, of which the test split is not read.
+    /// The data at `path`; its test split is not read.
     ///
     /// # Errors
     /// If it cannot be read, or has no validation split.
@@ -44,7 +44,7 @@ impl Tuning {
         Ok(Self { name, dataset })
     }
 
-    /// What the data is called.
+    /// The name of the data.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -55,13 +55,13 @@ impl Tuning {
     }
 }
 
-/// The resources for which networks are sized where nobody has tuned for the data: fixed, so that a search can go on on
+/// The resources that networks are sized for if there are no tuned settings: fixed, so that a search can resume on
 /// another machine.
 const PLANNED_FOR: Resources = Resources { minutes: 10.0, threads: 2, cuda: false };
 
 /// The configuration of `system` on `data`: a file, a built-in one (`umls/propagator`, or `propagator` on data called
-/// `umls`), or for data of one's own `walker`, `propagator`, `embedding`, `blend`, `rules` or an embedding model, sized as
-/// `run` does.
+/// `umls`), or for the user's own data `walker`, `propagator`, `embedding`, `blend`, `rules` or an embedding model,
+/// sized as `run` does.
 ///
 /// # Errors
 /// If there is none, with the nearest name.

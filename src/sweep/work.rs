@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Of the time, the most that goes into what all trials have in common.
+/// The largest share of the time that may go into stages shared by all trials.
 const GROUNDWORK: f64 = 0.4;
 
 /// A search under way.
@@ -24,19 +24,19 @@ pub struct Work<'a> {
     /// Seconds that earlier invocations took.
     spent: f64,
     records: Mutex<BTreeMap<usize, TrialRecord>>,
-    /// Held while the table is written: trials end side by side.
+    /// Held while the table is written, since trials end concurrently.
     keeping: Mutex<()>,
     /// All trials.
     pub trials: Vec<Trial>,
-    /// The rungs that they climb.
+    /// The rungs of the search.
     pub rungs: Vec<Rung>,
 }
 
-/// Called whenever a trial has come a rung further.
+/// Called whenever a trial completes a rung.
 pub type AfterRung<'k> = &'k (dyn Fn(&Work<'_>) -> Result<(), SweepError> + Sync);
 
 impl<'a> Work<'a> {
-    /// The work that is left of `sweep`: what is done is read from the folders of its trials.
+    /// The remaining work of `sweep`: finished work is read from the folders of its trials.
     ///
     /// # Errors
     /// If a record cannot be read.
@@ -58,7 +58,7 @@ impl<'a> Work<'a> {
         Ok(Self { sweep, board, began, spent, records, keeping: Mutex::default(), trials, rungs })
     }
 
-    /// What is known of the trials by now.
+    /// The records of the trials so far.
     pub fn records(&self) -> BTreeMap<usize, TrialRecord> {
         self.lock().clone()
     }
@@ -67,10 +67,10 @@ impl<'a> Work<'a> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All rungs, as far as they are not done. `keep` is called whenever a trial has come a rung further.
+    /// Runs all rungs that are not done. `keep` is called whenever a trial completes a rung.
     ///
     /// # Errors
-    /// If the folder cannot be worked in. A training that fails is a record that says so.
+    /// If the folder cannot be used. A failed training is recorded, not returned as an error.
     pub fn all(&self, progress: &dyn Progress, keep: AfterRung<'_>) -> Result<(), SweepError> {
         self.groundwork()?;
         let mut at_work: Vec<&Trial> = self.trials.iter().collect();
@@ -85,7 +85,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// One rung: everything that is not done yet, several at a time.
+    /// Runs one rung: all unfinished trials, several at a time.
     fn climb(&self, rung: usize, trials: &[&Trial], keep: AfterRung<'_>) -> Result<(), SweepError> {
         let waiting: VecDeque<&Trial> = {
             let records = self.lock();
@@ -118,7 +118,7 @@ impl<'a> Work<'a> {
         failures.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// Trains one trial after the other, as long as there are any.
+    /// Trains one trial after the other until none is left.
     fn slot(
         &self,
         rung: usize,
@@ -154,7 +154,8 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// What all trials have in common is done once, with all threads, in the folder of the first; the others take it over.
+    /// Runs the stages that all trials have in common once, with all threads, in the folder of the first; the others
+    /// reuse them.
     fn groundwork(&self) -> Result<(), SweepError> {
         let Some(until) = self.first_difference()? else { return Ok(()) };
         let (Some(first), false) = (self.trials.first(), self.board.is_over()) else { return Ok(()) };
@@ -169,14 +170,14 @@ impl<'a> Work<'a> {
         let ended = first.begin(self.sweep, until, &device, &self.board, deadline);
         self.board.end(&format_args!("all that comes before {}", until.name()));
         match ended {
-            // Whatever else it is, the trials meet it too, and say so one by one.
+            // Other errors occur again in the trials, which report them one by one.
             Err(SweepError::Run(RunError::Interrupted)) => Ok(()),
             Err(error @ SweepError::Run(RunError::Io { .. })) => Err(error),
             _ => Ok(()),
         }
     }
 
-    /// The first stage in which trials differ, if there is something before it.
+    /// The first stage in which trials differ, if it is not the first of all.
     fn first_difference(&self) -> Result<Option<Stage>, SweepError> {
         if self.trials.len() < 2 {
             return Ok(None);
@@ -195,14 +196,14 @@ impl<'a> Work<'a> {
         Ok(differs.filter(|at| *at > 0).map(|at| stages[at]))
     }
 
-    /// Seconds that are left, where there is a limit.
+    /// The remaining seconds, if there is a limit.
     fn left(&self) -> Option<f64> {
         let spent = self.spent + self.began.elapsed().as_secs_f64();
         self.sweep.minutes.map(|minutes| (60.0 * minutes - spent).max(0.0))
     }
 
-    /// When a trial that begins now has to end: what is left is shared by the rounds of trials that are still to come,
-    /// each by the part of the epochs that it trains.
+    /// When a trial that begins now has to end: the remaining time is divided among the remaining rounds of trials, in
+    /// proportion to the epochs that each trains.
     fn deadline(&self, rung: usize, waiting: usize, slots: usize) -> Option<Instant> {
         let left = self.left()?;
         let epochs = |at: usize| {
@@ -229,7 +230,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// What is said of a trial that has come a rung further.
+/// The progress line of a trial that completed a rung.
 fn described(trial: &Trial, record: &TrialRecord, rung: usize) -> String {
     let settings: Vec<String> = trial.point.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let stands = match (&record.failed, &record.finished, record.figure(rung)) {

@@ -44,7 +44,7 @@ pub struct WalkedAnswer {
 }
 
 impl WalkedAnswer {
-    /// The links of the path, as rules are looked up.
+    /// The links of the path, in the form in which rules are looked up.
     pub fn links(&self) -> Vec<Link> {
         self.path.iter().map(|step| step.link).collect()
     }
@@ -62,7 +62,7 @@ pub struct BeamWork {
 /// The answers of each query, and the work it took.
 type Searched = (Vec<Vec<WalkedAnswer>>, BeamWork);
 
-/// Queries whose answers nobody knows.
+/// Queries without a target, as at inference.
 fn asks(queries: &[Query]) -> Vec<Ask> {
     queries.iter().map(|&query| Ask { query, target: None }).collect()
 }
@@ -75,7 +75,7 @@ struct Found {
     place: u32,
 }
 
-/// Paths of one hop, those of a query together and best first.
+/// The paths after one hop, grouped by query, best first.
 struct Paths {
     /// Where each query's paths start.
     starts: Vec<u32>,
@@ -121,7 +121,8 @@ impl Walker {
         self.answers_counted(queries).map(|(answers, _)| answers)
     }
 
-    /// The same, but `None` once `over` says so; it is asked before every hop.
+    /// As [`answers`](Self::answers), but returns `None` as soon as `over` returns true; it is called before every
+    /// hop.
     ///
     /// # Errors
     /// If the device fails.
@@ -141,7 +142,7 @@ impl Walker {
         self.search(&asks(queries))
     }
 
-    /// The search for `asks`; one that has a target is searched for as while it was taught.
+    /// Searches for `asks`. One with a target is searched under the same masks as in training.
     pub(super) fn search(&self, asks: &[Ask]) -> Result<Searched, WalkError> {
         Ok(self.search_unless(asks, &|| false)?.unwrap_or_default())
     }
@@ -291,7 +292,7 @@ fn best(paths: &Paths, range: std::ops::Range<usize>, log_probs: &LogProbs, coun
     found
 }
 
-/// The best path of each entity, as marks by entity that are used for one query after another.
+/// The best path to each entity. The table by entity is reused from query to query.
 struct BestOf {
     /// The place in `found` of each entity's best path, or `NONE`.
     places: Vec<u32>,
@@ -351,7 +352,7 @@ impl BestOf {
     }
 }
 
-/// The answers with their whole paths, from the hops' records.
+/// The answers with their whole paths, traced back through the hops.
 fn read_back(hops: &[Paths]) -> Vec<Vec<WalkedAnswer>> {
     let last = &hops[hops.len() - 1];
     (0..last.queries())

@@ -30,18 +30,18 @@ pub enum Agents {
     Single,
 }
 
-/// What is subtracted from the reward before it weights the gradient.
+/// The baseline that is subtracted from the reward before it weights the gradient.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Baseline {
     /// Nothing.
     #[default]
     None,
-    /// The mean reward of the rollouts of the same query. For one agent without action dropout: otherwise samples do
-    /// not follow the probabilities in the loss, and rewards below 0 push down everything sampled until training
-    /// collapses.
+    /// The mean reward of the rollouts of the same query. Only for one agent without action dropout: otherwise samples
+    /// do not follow the probabilities in the loss, and negative advantages push down every sampled action until
+    /// training collapses.
     Query,
-    /// A moving average of the mean reward of the batches before, as in MINERVA's published code.
+    /// A moving average of the mean reward of earlier batches, as in MINERVA's published code.
     Moving,
 }
 
@@ -52,7 +52,7 @@ pub enum Pool {
     /// The best path that leads to it, as published.
     #[default]
     Best,
-    /// All paths found that lead to it: their probabilities are added. The best of them is still what is shown.
+    /// All paths found that lead to it: their probabilities are added. The explanation still shows the best of them.
     Sum,
 }
 
@@ -67,7 +67,7 @@ pub enum Start {
     Embedding,
 }
 
-/// Who gives the soft reward.
+/// The model that gives the soft reward.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RewardBy {
@@ -94,15 +94,18 @@ pub struct WalkConfig {
     pub history: usize,
     /// Layers of each LSTM.
     pub layers: usize,
-    /// What the LSTMs' forget gates start from; 1 in TensorFlow and so in MINERVA's published code, 0 in PyTorch.
+    /// Initial bias of the LSTMs' forget gates: 1 in TensorFlow, and therefore in MINERVA's published code; 0 in
+    /// PyTorch.
     pub forget_bias: f32,
-    /// Whether what an agent compares actions with goes through a ReLU, as in MINERVA's published code.
+    /// Whether the output of an agent's head goes through a ReLU before it is compared with the actions, as in
+    /// MINERVA's published code.
     pub output_relu: bool,
     /// T, the hops of a walk, 1 to 5.
     pub hops: usize,
     /// η, the most edges an entity offers; the targets of highest PageRank are kept.
     pub bandwidth: usize,
-    /// Which ends of the training facts are asked for. Published walkers learn to find tails alone, and find heads badly.
+    /// Which ends of the training facts are queried. Published walkers train on tail queries only and answer head
+    /// queries badly.
     pub side: Side,
     /// Training queries per batch.
     pub batch: usize,
@@ -119,7 +122,7 @@ pub struct WalkConfig {
     pub lambda: f32,
     /// Whether a walk that ends elsewhere is rewarded by the plausibility `f(s, q, e)` instead of 0.
     pub soft_reward: bool,
-    /// Who gives that plausibility.
+    /// The model that gives that plausibility.
     pub reward: RewardBy,
     /// Whether other known training answers are masked on the last hop.
     pub close_answers: bool,
@@ -128,15 +131,16 @@ pub struct WalkConfig {
     pub close_subject: bool,
     /// β, the weight of the entity agent's (or single agent's) mean entropy a hop.
     pub entropy: f32,
-    /// What is left of β after every `entropy_steps` joint batches; it falls smoothly. 1 keeps it.
+    /// The factor by which β decays over `entropy_steps` joint batches; the decay is smooth. 1 keeps β constant.
     pub entropy_decay: f32,
     /// See `entropy_decay`.
     pub entropy_steps: usize,
-    /// What is subtracted from the reward.
+    /// The baseline that is subtracted from the reward.
     pub baseline: Baseline,
-    /// How much a batch counts in the moving average that is the baseline.
+    /// The weight of a batch in the moving-average baseline.
     pub baseline_weight: f32,
-    /// Whether rewards, less the baseline, are brought to mean 0 and deviation 1 over the whole batch.
+    /// Whether advantages (rewards minus baseline) are normalised to mean 0 and standard deviation 1 over the whole
+    /// batch.
     pub normalise_rewards: bool,
     /// Dropout of embeddings.
     pub embedding_dropout: f32,
@@ -146,15 +150,15 @@ pub struct WalkConfig {
     pub relation_dropout: f32,
     /// The fraction of entities (actions) hidden from a sample (action dropout).
     pub entity_dropout: f32,
-    /// Passes over the training queries that the relation agent is trained alone on rule rewards; may be a
-    /// fraction, and is not used with a single agent.
+    /// Passes over the training queries in which the relation agent is trained alone, on rule rewards. May be a
+    /// fraction; ignored with a single agent.
     pub pretrain_epochs: f32,
     /// Whether the relation agent stays as pre-training left it. The relation embeddings are its output
     /// layer, so they stay too.
     pub freeze_relation_agent: bool,
-    /// Passes over the training queries, both agents together.
+    /// Passes over the training queries in joint training.
     pub epochs: usize,
-    /// Batches of joint training in all, whatever `epochs` says; 0 goes by epochs.
+    /// Total batches of joint training, which overrides `epochs`; 0 trains for `epochs`.
     pub steps: usize,
     /// Epochs from one validation to the next.
     pub validate_every: usize,
@@ -261,7 +265,7 @@ impl WalkConfig {
         Self { lambda: 0.0, ..self.single() }
     }
 
-    /// MINERVA on these settings: one agent, reward 0 or 1, nothing hidden from a draw, no end closed.
+    /// MINERVA on these settings: one agent, reward 0 or 1, no action dropout, no end closed.
     pub fn minerva(self) -> Self {
         Self {
             soft_reward: false,
@@ -307,7 +311,7 @@ impl WalkConfig {
         real("entity_dropout", self.entity_dropout, 0.0, 1.0)
     }
 
-    /// β when so many joint batches have been learnt from.
+    /// β after `step` joint batches.
     pub(super) fn entropy_at(&self, step: u64) -> f32 {
         self.entropy * self.entropy_decay.powf(step as f32 / self.entropy_steps as f32)
     }

@@ -1,7 +1,7 @@
 //! One batch of REINFORCE: walks, their rewards, and the gradient.
 //!
 //! Each query has `K` rollouts. The loss is `−(1/N) Σ (R − b) Σ_t (log P^R + log P^E)` over the `N` walks, with `log
-//! P^R` over all relations and `log P^E` over all open candidates of the state, regardless of action dropout, less
+//! P^R` over all relations and `log P^E` over all open candidates of the state, regardless of action dropout, minus
 //! `β/T` times the mean entropy of the entity agent. `R − b` may be normalised over the batch.
 //!
 //! Walks share states (see [`layer`](super::layer)): each distinct state goes through the networks once. After every
@@ -23,9 +23,9 @@ use rayon::prelude::*;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// Phase 3: the relation agent alone, on rule rewards; entities are drawn uniformly.
+    /// Stage 3: the relation agent alone, on rule rewards; entities are drawn uniformly.
     Pretrain,
-    /// Phase 4: all agents, on the full reward.
+    /// Stage 4: all agents, on the full reward.
     Joint,
 }
 
@@ -54,7 +54,7 @@ struct Scene {
     memory: Option<Memory>,
 }
 
-/// Finished walks, `rollouts` of each query after one another.
+/// Finished walks: the `rollouts` of each query are adjacent.
 struct Walks {
     hops: Vec<Hop>,
     ends: Vec<u32>,
@@ -74,7 +74,7 @@ pub(super) struct Tally {
 pub(super) struct Episode {
     pub(super) loss: Var,
     pub(super) tally: Tally,
-    /// The mean entropy a hop of the agent that chooses entities, on the device; none in pre-training.
+    /// The mean entropy per hop of the agent that chooses entities, on the device; none in pre-training.
     pub(super) entropy: Option<Tensor>,
 }
 
@@ -89,23 +89,23 @@ pub(super) struct Lesson<'a> {
     pub(super) moment: Moment,
 }
 
-/// What changes in the loss as training goes on.
+/// The parts of the loss that change during training.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Moment {
-    /// The moving average of the mean reward of the batches before.
+    /// The moving average of the mean reward of earlier batches.
     pub(super) average: f32,
     /// β.
     pub(super) entropy: f32,
 }
 
 impl Moment {
-    /// When so many joint batches have been learnt from, with rewards of this moving average.
+    /// After `step` joint batches, with this moving average of the reward.
     pub(super) fn of(config: &WalkConfig, step: u64, average: f32) -> Self {
         Self { average, entropy: config.entropy_at(step) }
     }
 }
 
-/// Added to the deviation that rewards are divided by: those of a batch may all be the same.
+/// Added to the standard deviation before dividing by it: the rewards of a batch may all be equal.
 const SAME: f32 = 1e-6;
 
 impl Lesson<'_> {
@@ -157,7 +157,7 @@ impl Lesson<'_> {
         Ok(walks)
     }
 
-    /// One hop of all walks: what every state offers, how likely each action is, and which are taken.
+    /// One hop of all walks: the candidates of every state, their log-probabilities, and the actions taken.
     fn hop(
         &self,
         tape: &mut Tape,
@@ -280,7 +280,7 @@ impl Lesson<'_> {
                 } else if soft.is_some() {
                     let known = seen.iter().find(|(other, _)| *other == end);
                     let fact = known.map(|&(_, fact)| fact).unwrap_or_else(|| {
-                        // Masked ends are in no list; only a walk without an alternative can have stayed in one.
+                        // Masked ends are never candidates; only a walk without an alternative can have stayed in one.
                         let stayed = walks.paths[walk][self.config.hops - 1] == Link::NO_OP;
                         let closed = stayed && self.world.is_closed_end(ask, EntityId(end));
                         let fact = if closed { NO_FACT } else { facts.len() as u32 };
@@ -317,7 +317,7 @@ impl Lesson<'_> {
         less.iter().map(|less| -less / count).collect()
     }
 
-    /// What is subtracted from the rewards of a query's walks.
+    /// The baseline for the rewards of a query's walks.
     fn baseline(&self, of_query: &[f32]) -> f32 {
         match self.config.baseline {
             Baseline::None => 0.0,
@@ -365,7 +365,7 @@ impl Lesson<'_> {
     }
 }
 
-/// Brings values to mean 0 and deviation 1.
+/// Normalises values to mean 0 and standard deviation 1.
 fn normalise(values: &mut [f32]) {
     let count = values.len().max(1) as f64;
     let mean = values.iter().map(|&x| f64::from(x)).sum::<f64>() / count;

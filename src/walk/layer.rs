@@ -7,9 +7,9 @@
 //! - A *head* is a history with the link asked for: what the relation agent's distribution depends on.
 //!
 //! States of a layer are numbered in the order in which walks reach them, so the same walks give the same
-//! layers whatever the threads. A gradient through a shared state is the sum over the walks in it. Dropout
-//! masks are drawn once for each state rather than for each walk: every walk still sees masks of the right
-//! distribution, so the expected gradient is the same.
+//! layers for any number of threads. A gradient through a shared state is the sum over the walks in it.
+//! Dropout masks are drawn once for each state rather than for each walk: every walk still sees masks of the
+//! right distribution, so the expected gradient is the same.
 
 use super::config::Agents;
 use super::world::Ask;
@@ -38,7 +38,7 @@ pub(super) struct Move {
     pub(super) target: u32,
 }
 
-/// All distinct states of a hop. `parents` are places in the layer before.
+/// All distinct states of a hop. `parents` are indices into the previous layer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Layer {
     /// For every entity state the query of the batch it belongs to.
@@ -47,11 +47,11 @@ pub(super) struct Layer {
     pub(super) entities: Vec<u32>,
     /// … the link that led there (of the first walk that reached it).
     pub(super) links: Vec<u32>,
-    /// … the state before.
+    /// … the previous state.
     pub(super) parents: Vec<u32>,
     /// For every history its last link.
     pub(super) history_links: Vec<u32>,
-    /// … the history before.
+    /// … the previous history.
     pub(super) history_parents: Vec<u32>,
     /// For every head its history.
     pub(super) head_histories: Vec<u32>,
@@ -61,7 +61,7 @@ pub(super) struct Layer {
 
 type Map<K> = HashMap<K, u32, foldhash::fast::FixedState>;
 
-/// The first capacity of maps that walks share much in.
+/// The initial capacity of maps whose keys many walks share.
 const SHARED: usize = 256;
 
 fn map<K>(capacity: usize) -> Map<K> {
@@ -87,7 +87,7 @@ impl Layer {
     /// The layer after `moves`, and where each of them ends.
     pub(super) fn after(&self, agents: Agents, asks: &[Ask], moves: &[Move]) -> (Layer, Vec<Stand>) {
         let mut layer = Layer::default();
-        // Walks share histories and heads far more than states; a small map stays in the cache.
+        // Walks share histories and heads far more than states; a small map stays in the CPU cache.
         let (mut states, mut histories, mut heads) = (map(moves.len()), map(SHARED), map(SHARED));
         let stands = moves.iter().map(|step| {
             let item = self.items[step.from.state as usize];

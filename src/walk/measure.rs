@@ -1,7 +1,7 @@
 //! Profiles a batch by part, for benchmarks.
 //!
 //! A [`Watch`] that is off costs nothing. One that is on synchronises with the device at every lap, so that time is
-//! attributed to the right part; the sum of the laps is then a little more than the time of an unprofiled batch.
+//! attributed to the right part; the laps then add up to a little more than an unprofiled batch takes.
 
 use super::episode::{Lesson, Moment, Phase};
 use super::layer::Layer;
@@ -23,7 +23,7 @@ pub enum BatchPart {
     Candidates,
     /// The heads of both agents and the distributions over links and candidates.
     LogProbs,
-    /// Drawing actions and bringing them to the host.
+    /// Sampling actions and copying them to the host.
     Draws,
     /// Finding the distinct states of the next hop.
     Sharing,
@@ -109,7 +109,7 @@ impl Watch {
     }
 }
 
-/// Batches of training that are timed: all together as they run in training, or each part by itself.
+/// Times training batches: as a whole, as they run in training, or part by part.
 pub struct Timing<'a> {
     walker: &'a mut Walker,
     teacher: Teacher<'a>,
@@ -120,10 +120,10 @@ pub struct Timing<'a> {
 }
 
 impl<'a> Timing<'a> {
-    /// Batches over the training queries of `known`, spread over all of them.
+    /// Times batches drawn evenly from the training queries of `known`.
     pub fn new(walker: &'a mut Walker, known: &Known, teacher: Teacher<'a>) -> Self {
         let count = known.queries.len().max(1);
-        // A step that shares no factor with the count visits every query, far from the one before.
+        // A step that is coprime to the count visits every query, each far from the previous one.
         let step = (count / 2..count).rev().find(|&step| common_factor(step, count) == 1).unwrap_or(1);
         let asks = (0..known.queries.len()).map(|index| {
             let (query, target) = Query::of(known.queries[index * step % count], Direction::Forward);
@@ -135,7 +135,7 @@ impl<'a> Timing<'a> {
         Self { walker, teacher, asks, adam: Adam::new(options), gradients, next: 0 }
     }
 
-    /// Trains `batches` batches and gives the mean seconds of one.
+    /// Trains `batches` batches and returns the mean seconds per batch.
     ///
     /// # Errors
     /// If the device or the soft reward fails.

@@ -1,4 +1,4 @@
-//! The walker: two agents that learn by reinforcement to follow good paths, and the search for answers.
+//! The walker: two agents trained by reinforcement learning to follow good paths, and the beam search for answers.
 //!
 //! The **relation agent** picks the next relation, the **entity agent** the next entity; rules reward the first,
 //! reaching the right entity rewards both. Stage 3 trains the relation agent alone, stage 4 both ([`train()`]).

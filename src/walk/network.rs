@@ -1,14 +1,14 @@
 //! The policy networks: the agents' parameters and action probabilities.
 //!
 //! Two agents, each with its own LSTM and head:
-//! - relation agent: `h^R = LSTM(h^R, r)`, `log P^R = log softmax(R · W₁ ReLU(W₂ [h^R; r_q]))` over all links,
-//!   PAD and START never;
+//! - relation agent: `h^R = LSTM(h^R, r)`, `log P^R = log softmax(R · W₁ ReLU(W₂ [h^R; r_q]))` over all links
+//!   but PAD and START;
 //! - entity agent: `h^E = LSTM(h^E, e)`, `log P^E = log softmax(E_t · W₃ ReLU(W₄ [e_t; h^E; e_s; r_q]))` over
 //!   the open candidates of the state.
 //!
 //! A single agent has one LSTM over `[r; e]` and scores `[R; E]_t · W₃ ReLU(W₄ [e_t; h; r_q])`.
 //!
-//! This module knows no graph and samples nothing: it is given layers of states and lists of candidates.
+//! This module knows no graph and samples nothing: it takes layers of states and lists of candidates.
 
 use super::config::{Agents, WalkConfig};
 use super::layer::Layer;
@@ -32,8 +32,8 @@ struct Linear {
     bias: ParameterId,
 }
 
-/// An agent: its memory and the two layers of its head. A single agent's head ends in two parts, one against
-/// the relation and one against the entity of an action.
+/// An agent: its memory and the two layers of its head. A single agent's head has two outputs: one is compared
+/// with the relation of an action, one with its entity.
 struct Agent {
     memory: Vec<LstmLayer>,
     first: Linear,
@@ -50,7 +50,7 @@ pub(super) struct Network {
     entity_agent: Agent,
     embedding_dropout: f32,
     hidden_dropout: f32,
-    /// Of the last layer of each head.
+    /// The activation of the last layer of each head.
     output: Activation,
 }
 
@@ -131,7 +131,7 @@ impl Network {
         self.relations
     }
 
-    /// Keeps the relation agent, and the relation embeddings it scores against, as they are (or no longer).
+    /// Freezes or unfreezes the relation agent and the relation embeddings it scores against.
     pub(super) fn freeze_relation_agent(&self, parameters: &mut Parameters, frozen: bool) {
         let Some(agent) = &self.relation_agent else { return };
         for id in agent.parameters().chain([self.relations]) {
@@ -235,7 +235,7 @@ fn top(states: &[LstmState]) -> Var {
 }
 
 impl Agent {
-    /// Starts the forget gates of all layers from `bias`.
+    /// Initialises the forget-gate biases of all layers to `bias`.
     fn open_forget_gates(&self, parameters: &mut Parameters, history: usize, bias: f32) -> Result<()> {
         let forget = history..2 * history; // the second of four gates, see `tape.lstm`
         let start: Vec<f32> =

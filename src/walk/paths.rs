@@ -13,8 +13,8 @@ pub struct PathTable {
 
 impl PathTable {
     /// A table for walks of `hops` hops. `rules` are a head, a body and a confidence; bodies shorter than the walk
-    /// are followed by staying, longer ones and empty ones are left out, and of equal rules the most confident
-    /// counts.
+    /// are padded with NO_OP, longer and empty ones are left out, and of rules with the same head and body the
+    /// most confident counts.
     pub fn new<B: AsRef<[Link]>>(hops: usize, rules: impl IntoIterator<Item = (Link, B, f32)>) -> Self {
         let mut confidences = HashMap::with_hasher(foldhash::fast::FixedState::with_seed(0));
         for (head, body, confidence) in rules {
@@ -45,7 +45,7 @@ impl PathTable {
         self.confidences.len()
     }
 
-    /// Whether there are none.
+    /// Whether no path is a rule.
     pub fn is_empty(&self) -> bool {
         self.confidences.is_empty()
     }

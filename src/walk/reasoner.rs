@@ -52,8 +52,9 @@ impl<'a> Noting<'a> {
     }
 
     /// For how many of `queries`, as a share of all, the path to the top answer was a rule. Queries that were not asked
-    /// count as none. As in the published figure, a path is a rule if its relations are the body of one; whether its
-    /// entities are all different, as the counting of rules and the reasons given to a user demand, is not asked.
+    /// count as not following a rule. As in the published figure, a path is a rule if its relations are the body of
+    /// one; its entities need not all be different, although rule confidences and the reasons shown to users require
+    /// that.
     pub fn share(&self, queries: &[Query]) -> f64 {
         let by_rule = self.by_rule.lock().unwrap_or_else(PoisonError::into_inner);
         let rules = queries.iter().filter(|query| by_rule.get(query).copied().unwrap_or(false)).count();
@@ -71,15 +72,16 @@ impl Reasoner for Noting<'_> {
     }
 }
 
-/// A walker that is asked for facts that it was taught, each as while it was taught: the fact's own edge is closed, and so
-/// are the query's other answers, on the last hop. Says how well training queries are found, not what is found unseen.
+/// A walker that is asked for its own training facts under the masks of training: the fact's own edge is closed, and so
+/// are the query's other answers on the last hop. This measures how well training queries are answered, not
+/// generalisation.
 pub struct AsTaught {
     found: HashMap<(Query, EntityId), Vec<Scored>>,
     batch: usize,
 }
 
 impl AsTaught {
-    /// What `walker` finds for `facts`, each a query and its answer.
+    /// Searches for `facts`, each a query and its answer, with `walker`.
     ///
     /// # Errors
     /// If the device fails.
@@ -101,7 +103,7 @@ impl AsTaught {
 }
 
 impl Reasoner for AsTaught {
-    /// Nothing: what it was not taught is no concern of its.
+    /// No answers: this reasoner is only asked for training facts.
     fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
         Ok(Answers::Listed(vec![Vec::new(); queries.len()]))
     }

@@ -53,7 +53,7 @@ pub struct Teacher<'a> {
     pub soft: Option<&'a dyn SoftReward>,
 }
 
-/// Asks `soft` for distinct facts and checks that it answered each.
+/// Asks `soft` for the plausibility of distinct facts and checks that it returned one value per fact.
 pub(super) fn ask_soft(
     soft: &dyn SoftReward,
     facts: &[(EntityId, Link, EntityId)],

@@ -26,7 +26,7 @@ use serde_json::{Map, Value};
 use std::path::Path;
 use std::time::Duration;
 
-/// The moving average of the mean reward of batches goes by this name.
+/// The name of the moving average of the mean batch reward.
 const AVERAGE: &str = "reward average";
 
 /// How a training is run, beside the walker's own settings.
@@ -36,8 +36,8 @@ pub struct TrainOptions<'a> {
     pub phase: Phase,
     /// Where all random numbers come from.
     pub seed: u64,
-    /// The folder for checkpoints; `None` writes none. If it holds one, training resumes from it. It stays when the
-    /// training ends, so that a longer one can continue from it; [`train::forget`] removes it.
+    /// The folder for checkpoints; `None` writes none. If it holds one, training resumes from it. The checkpoint stays
+    /// when training ends, so that a longer training can continue from it; [`train::forget`] removes it.
     pub folder: Option<&'a Path>,
     /// The longest time between two checkpoints.
     pub checkpoint_every: Duration,
@@ -49,8 +49,9 @@ impl Default for TrainOptions<'_> {
     }
 }
 
-/// Trains `walker` on the training queries of `known`: one phase of it, from the weights it has or from the checkpoint of
-/// the same training. Afterwards it holds the weights of the best validation (of the last epoch without one).
+/// Trains `walker` on the training queries of `known`: one phase, from its current weights or from the checkpoint of
+/// the same training. Afterwards it holds the weights of the best validation, or of the last epoch if there was no
+/// validation.
 ///
 /// # Errors
 /// If the soft reward fails, or as [`train::train`].
@@ -184,8 +185,9 @@ impl Trainable for Lessons<'_> {
         Ok(Some(Look { figures, more }))
     }
 
-    /// `reward`, `hit_rate` (0 in pre-training, which does not look) and `rule_rate` are means over walks; `entropy` of the
-    /// agent that chooses entities is the mean of a hop, `gradient_norm` of a batch, before clipping.
+    /// `reward`, `hit_rate` (0 in pre-training, which does not measure it) and `rule_rate` are means over walks.
+    /// `entropy`, that of the agent that chooses entities, is a mean over hops; `gradient_norm`, before clipping, a
+    /// mean over batches.
     fn figures(&self, epoch: &EpochEnd<'_>) -> Map<String, Value> {
         let EpochEnd { steps, seconds, sums } = *epoch;
         let (walks, batches) = (sums.total("walks").max(1.0), steps.max(1) as f64);

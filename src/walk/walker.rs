@@ -1,4 +1,4 @@
-//! A walker: its settings, the world it walks in and what it has learnt.
+//! A walker: its settings, its environment and its weights.
 
 use super::WalkError;
 use super::config::{Pool, WalkConfig};
@@ -25,7 +25,7 @@ pub struct Walker {
 }
 
 impl Walker {
-    /// A walker that has learnt nothing yet; its first weights come from `seed`.
+    /// An untrained walker; its initial weights come from `seed`.
     ///
     /// # Errors
     /// If a setting is impossible or the device has too little memory.
@@ -69,7 +69,7 @@ impl Walker {
         parameters.len() - unlearnt
     }
 
-    /// Changes how many paths beam search keeps, and how those to one entity make its score.
+    /// Changes how many paths beam search keeps, and how the paths to one entity are pooled into its score.
     ///
     /// # Errors
     /// If no beam can be that wide.
@@ -99,7 +99,7 @@ impl Walker {
         Self::from_archive(&Archive::read(path)?, path, graph, known, device)
     }
 
-    /// As [`read`](Self::read), from what was read already; `path` is the file's name in messages.
+    /// As [`read`](Self::read), from an archive that is already in memory; `path` is the file's name in messages.
     ///
     /// # Errors
     /// If it belongs to another graph, or has other relations.
@@ -114,7 +114,7 @@ impl Walker {
         let text = archive.metadata(CONFIG_KEY).ok_or_else(|| broken("it holds no walker".into()))?;
         let config: WalkConfig = serde_json::from_str(text).map_err(|error| broken(error.to_string()))?;
         let mut walker = Self::new(&config, graph, known, device, 0)?;
-        // Where entities have no embeddings, the table of zeros is as long as this graph needs it.
+        // Without entity embeddings the table is all zeros and has as many rows as this graph has entities.
         let unlearnt = (!config.entity_embeddings).then(|| walker.network.entity_table());
         for id in walker.parameters.ids().filter(|id| Some(*id) != unlearnt) {
             walker.parameters.load_one(id, archive)?;
@@ -122,7 +122,7 @@ impl Walker {
         Ok(walker)
     }
 
-    /// Goes on from the weights in a file that [`save`](Self::save) wrote, of a walker of the same shape.
+    /// Loads the weights of a walker of the same shape from a file that [`save`](Self::save) wrote.
     ///
     /// # Errors
     /// If the file cannot be read or belongs to another graph or shape.
@@ -130,9 +130,9 @@ impl Walker {
         Ok(self.parameters.load(&Archive::read(path)?)?)
     }
 
-    /// Goes on from the weights in a file that [`save`](Self::save) wrote, of a walker of the same shape in an earlier
-    /// version of the graph: row `i` of the entities' embeddings comes from row `entities[i]` of the file, where there is
-    /// one, and so for links.
+    /// Loads the weights of a walker of the same shape that was trained on an earlier version of the graph, from a file
+    /// that [`save`](Self::save) wrote. Row `i` of the entity embeddings comes from row `entities[i]` of the file, if
+    /// there is one; links likewise.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -145,7 +145,7 @@ impl Walker {
         let archive = Archive::read(path)?;
         let tables = [(self.network.entity_table(), entities), (self.network.relation_table(), links)];
         for id in self.parameters.ids() {
-            // Weights of another shape cannot be gone on from; they stay as they are.
+            // Weights of another shape cannot be loaded; the current ones stay.
             let _ = match tables.iter().find(|(table, _)| *table == id) {
                 Some((_, rows)) => self.parameters.take_rows(id, &archive, rows)?,
                 None => self.parameters.take_whole(id, &archive)?,
@@ -162,7 +162,7 @@ impl Walker {
     }
 }
 
-/// `vectors` as rows of `dimension` numbers, as large as suits the agents. Vectors of another width are projected at
+/// `vectors` as rows of `dimension` numbers, rescaled to [`START_SIZE`]. Vectors of another width are projected at
 /// random, which nearly preserves products and distances.
 fn carried_over(vectors: &Tensor, dimension: usize, seed: u64) -> Result<Vec<f32>, TensorError> {
     let mut values = if vectors.columns() == dimension {

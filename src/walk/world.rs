@@ -17,10 +17,10 @@ use crate::graph::{Actions, Adjacency, Edge, EntityId, Graph, Known, Link, Query
 use crate::tensor::{Device, Draft};
 use rayon::prelude::*;
 
-/// One query that walks set out for, and in training the answer they should find.
+/// One query, and in training the answer that its walks should find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// The relation.
+    /// The subject and the link asked for.
     pub query: Query,
     /// The answer to aim at; none at inference.
     pub target: Option<EntityId>,
@@ -34,11 +34,11 @@ pub struct World {
     close_answers: bool,
     /// By link: whether the last hop may not end in the subject.
     close_subject: Vec<bool>,
-    /// Who gets the lists.
+    /// The device that the lists are sent to.
     device: Device,
 }
 
-/// The open actions of some states, one ragged list after the other.
+/// The open actions of some states: ragged lists, concatenated.
 pub(super) struct Candidates {
     /// Where each state's list starts; one more than there are states.
     pub(super) starts: Vec<u32>,
@@ -48,11 +48,11 @@ pub(super) struct Candidates {
     pub(super) targets: Draft,
 }
 
-/// States that one task counts the open actions of.
+/// States per task when open actions are counted.
 const CHUNK: usize = 64;
-/// Actions that one task lists.
+/// Actions per task when they are listed.
 const PART: usize = 8192;
-/// This many actions are listed faster by one thread than handed to several.
+/// Up to this many actions, one thread is faster than several.
 const FEW: usize = 100_000;
 
 impl World {
@@ -74,7 +74,7 @@ impl World {
         }
     }
 
-    /// The same world, whose lists go to `device`.
+    /// The same world, with its lists sent to `device`.
     pub(super) fn near(self, device: &Device) -> Self {
         Self { device: device.clone(), ..self }
     }
@@ -97,8 +97,8 @@ impl World {
                 || self.close_answers && self.answers.contains(subject, link, entity))
     }
 
-    /// The open actions of every state of `layer`. While training, a state of which everything is closed can
-    /// still stay where it is, for a walk has to go on; at inference its list is empty and the path ends.
+    /// The open actions of every state of `layer`. While training, a walk can still stay in a state whose
+    /// actions are all closed, because it needs an action; at inference its list is empty and the path ends.
     pub(super) fn candidates(&self, asks: &[Ask], layer: &Layer, last: bool) -> Candidates {
         let offers = Offers { world: self, asks, layer };
         let actions: usize =
@@ -151,7 +151,7 @@ fn parts<'a>(starts: &'a [u32], (mut links, mut targets): Lists<'a>) -> Vec<(usi
     parts
 }
 
-/// What the states of a layer may do.
+/// The actions of the states of a layer.
 #[derive(Clone, Copy)]
 struct Offers<'a> {
     world: &'a World,
@@ -220,8 +220,8 @@ fn is_open(action: &Edge, forbidden: Option<[Edge; 2]>, closed: &ClosedEnds) -> 
     !closed.has(action.target) && forbidden.is_none_or(|edges| !edges.contains(action))
 }
 
-/// The edges of `entity` that are the query's own: the edge itself, its inverse, or for a fact that links an
-/// entity with itself both.
+/// The edges of `entity` that are the query's own: the edge itself, its inverse, or both if the fact links an
+/// entity with itself.
 fn forbidden_edges(entity: EntityId, query: Query, target: EntityId) -> Option<[Edge; 2]> {
     let asked = Edge { link: query.link, target };
     let inverse = Edge { link: query.link.reversed(), target: query.subject };
@@ -245,8 +245,8 @@ impl Candidates {
     }
 }
 
-/// The entities that the last hop for one query may not end in, as marks by entity: asked for every candidate.
-/// On other hops nothing is marked.
+/// The entities that the last hop for one query may not end in, as a mask by entity, since every candidate is
+/// looked up. On other hops nothing is marked.
 struct ClosedEnds {
     marks: Vec<bool>,
     marked: Vec<EntityId>,

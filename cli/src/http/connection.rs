@@ -1,7 +1,7 @@
-//! Connections: taken, bounded in number and in patience, and ended in good order.
+//! Connections: accepted, limited in number and by timeouts, and shut down gracefully.
 //!
-//! A client that does not send its request, or does not take its answer, loses its connection; it holds no worker
-//! meanwhile.
+//! A client that does not send its request, or does not read its answer, loses its connection; it blocks no
+//! worker meanwhile.
 
 use super::Frame;
 use axum::Router;
@@ -22,19 +22,18 @@ use tokio::time::Sleep;
 
 /// Connections at once; the next ones wait in the system's queue.
 const CONNECTIONS: usize = 4096;
-/// How long a client may take to send the head of its request, or let a connection lie idle.
+/// How long a client may take to send the head of its request, or keep a connection idle.
 const HEAD: Duration = Duration::from_secs(30);
-/// How long a client may take no byte of its answer.
+/// How long a client may go without reading a byte of its answer.
 const STALLED: Duration = Duration::from_secs(30);
-/// Headers of a request at most.
+/// The most headers of a request.
 const HEADERS: usize = 64;
-/// Bytes of the head of a request at most.
+/// The largest head of a request, in bytes.
 const HEAD_BYTES: usize = 128 << 10;
-/// How long the system's refusal to give a connection is waited out.
+/// How long to wait after the system refuses a connection.
 const REFUSED: Duration = Duration::from_millis(50);
 
-/// Serves `router` to those who come to `listener`, until `stop` comes; then finishes what was begun, for at most
-/// `drain`.
+/// Serves `router` at `listener` until `stop` resolves; then finishes open requests, for at most `drain`.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -54,7 +53,7 @@ pub async fn serve(
             () = &mut stop => break,
         };
         let Ok((stream, _)) = accepted else {
-            // Too many open files, most likely: others will be closed.
+            // Most likely too many files are open; some will be closed soon.
             tokio::time::sleep(REFUSED).await;
             continue;
         };
@@ -63,7 +62,7 @@ pub async fn serve(
         let frame = Arc::clone(frame);
         frame.metrics.connections.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(async move {
-            // A client that breaks off is no mistake of ours.
+            // A client that disconnects is not an error.
             let _ = connection.await;
             frame.metrics.connections.fetch_sub(1, Ordering::Relaxed);
             drop(place);
@@ -78,7 +77,7 @@ fn connection(
     stream: TcpStream,
     router: Router,
 ) -> http1::Connection<TokioIo<Patient>, TowerToHyperService<Router>> {
-    // Answers are written whole, so there is nothing to wait for.
+    // Answers are written in one piece, so batching small writes gains nothing.
     let _ = stream.set_nodelay(true);
     http1::Builder::new()
         .timer(TokioTimer::new())
@@ -88,7 +87,7 @@ fn connection(
         .serve_connection(TokioIo::new(Patient { stream, stalled: None }), TowerToHyperService::new(router))
 }
 
-/// A stream whose writes fail when the other side has taken nothing for too long.
+/// A stream whose writes fail once the peer has read nothing for too long.
 struct Patient {
     stream: TcpStream,
     stalled: Option<Pin<Box<Sleep>>>,

@@ -1,4 +1,4 @@
-//! The files of a page, which are in the program itself.
+//! The files of a page, embedded in the program.
 
 use axum::Router;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -19,7 +19,7 @@ macro_rules! files {
 }
 pub(crate) use files;
 
-/// How all pages look and draw paths, the report among them.
+/// Style and path drawing shared by all pages, including the report.
 pub const SHARED: [File; 3] = [
     ("/base.css", "text/css; charset=utf-8", STYLE),
     ("/draw.css", "text/css; charset=utf-8", figure::STYLE),

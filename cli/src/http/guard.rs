@@ -1,4 +1,4 @@
-//! What holds for every request: its id, who may ask, what browsers may do with the answer, and that it is counted.
+//! Applied to every request: an id, access checks, response headers for browsers, and metrics.
 
 use super::Frame;
 use super::problem::Problem;
@@ -20,7 +20,7 @@ tokio::task_local! {
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The id of the request that is answered; `-` where none is.
+/// The id of the current request; `-` outside of one.
 pub fn request_id() -> String {
     REQUEST.try_with(Clone::clone).unwrap_or_else(|_| "-".to_owned())
 }
@@ -32,7 +32,7 @@ fn new_id() -> String {
     format!("{now:x}-{:x}", COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Stands before every route.
+/// The middleware of all routes.
 pub async fn guard(State(frame): State<Arc<Frame>>, request: Request, next: Next) -> Response {
     let (began, id) = (Instant::now(), new_id());
     let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned();
@@ -60,14 +60,14 @@ async fn admitted(frame: &Frame, request: Request, next: Next) -> Response {
     if let Err(problem) = check_host(frame, &request) {
         return problem.into_response();
     }
-    // What a browser asks before it lets another site's page ask.
+    // A CORS preflight request.
     if request.method() == Method::OPTIONS && frame.cors.is_some() {
         return StatusCode::NO_CONTENT.into_response();
     }
     next.run(request).await
 }
 
-/// Lets the pages of one other site read the answer, if the server was told to.
+/// Adds CORS headers for the one other site whose pages may read answers, if configured.
 fn share(frame: &Frame, origin: Option<HeaderValue>, headers: &mut HeaderMap) {
     let Some(cors) = &frame.cors else { return };
     headers.append(header::VARY, HeaderValue::from_static("Origin"));
@@ -84,8 +84,8 @@ fn share(frame: &Frame, origin: Option<HeaderValue>, headers: &mut HeaderMap) {
     }
 }
 
-/// A page on another site can make its own name point at this server; it cannot make the browser say another name
-/// than its own. So names must be known; addresses are fine.
+/// Protects against DNS rebinding. A page on another site can make its own name resolve to this server, but the
+/// browser then sends that name as host. So host names must be known; addresses are fine.
 fn check_host(frame: &Frame, request: &Request) -> Result<(), Problem> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let (first, second) = (hosts.next(), hosts.next());

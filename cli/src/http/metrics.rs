@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// The upper bounds of the histogram of times, in seconds.
 const BOUNDS: [f64; 10] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0];
 
-/// What was counted since the server began.
+/// Counters since the server started.
 pub struct Metrics {
     began: Instant,
     /// Connections that are open.
@@ -21,18 +21,18 @@ pub struct Metrics {
 #[derive(Default)]
 struct Route {
     by_status: BTreeMap<u16, u64>,
-    /// How many took at most so long; the last one is all.
+    /// How many took at most each bound; the last bucket counts all.
     buckets: [u64; BOUNDS.len() + 1],
     seconds: f64,
 }
 
 impl Metrics {
-    /// Nothing yet.
+    /// Counters at zero.
     pub fn new() -> Self {
         Self { began: Instant::now(), connections: AtomicU64::new(0), routes: Mutex::new(BTreeMap::new()) }
     }
 
-    /// A request was answered.
+    /// Counts an answered request.
     pub fn count(&self, route: &str, status: u16, took: Duration) {
         let seconds = took.as_secs_f64();
         let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,7 +48,8 @@ impl Metrics {
         }
     }
 
-    /// All of it as text, with the load of `gate`; `own` are gauges of the server itself, each with its help.
+    /// All metrics as text, with the load of `gate`; `own` are gauges of the server itself, each with its
+    /// help text.
     pub fn text(&self, gate: &Gate, own: &[(&str, &str, f64)]) -> String {
         let mut out = String::new();
         let mut gauge = |name: &str, kind: &str, help: &str, value: f64| {
@@ -111,7 +112,7 @@ impl Metrics {
     }
 }
 
-/// The memory of the process, where the system tells it.
+/// The resident memory of the process, if the system reports it.
 fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -1,6 +1,6 @@
-//! What every server of the program has: a socket, connections that are bounded in number and patience
-//! ([`connection`]), who may ask ([`guard`]), work that is bounded and stopped ([`work`]), problems in one form
-//! ([`problem`]), files of a page ([`files`]), counters ([`metrics`]) and an end in good order.
+//! What all servers of the program share: a socket, connections limited in number and by timeouts ([`connection`]),
+//! access checks ([`guard`]), work with limits and deadlines ([`work`]), uniform errors ([`problem`]), files of a page
+//! ([`files`]), counters ([`metrics`]) and a graceful shutdown.
 
 mod connection;
 pub mod files;
@@ -28,26 +28,26 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How often freed memory goes back to the system. Batches are large and differ in size: what they leave free between what
-/// is kept would otherwise grow for hours.
+/// How often freed memory is returned to the system. Batches are large and differ in size, so fragmentation would
+/// otherwise grow for hours.
 const GIVE_BACK_EVERY: Duration = Duration::from_secs(10);
 
 /// What all requests of a server share.
 pub struct Frame {
-    /// Who lets work in.
+    /// Admits work.
     pub gate: Arc<Gate>,
     /// Counters.
     pub metrics: Metrics,
     /// Hosts by which the server may be addressed, besides its addresses and `localhost`.
     pub hosts: Vec<String>,
-    /// The other site that may ask, if one may.
+    /// The other site whose pages may send requests, if any.
     pub cors: Option<String>,
-    /// Whether it takes no more requests.
+    /// Whether the server is shutting down and refuses new requests.
     pub draining: AtomicBool,
 }
 
 impl Frame {
-    /// A server that has not begun.
+    /// The state of a server before it starts.
     pub fn new(gate: &Arc<Gate>, hosts: Vec<String>, cors: Option<String>) -> Self {
         let draining = AtomicBool::new(false);
         Self { gate: Arc::clone(gate), metrics: Metrics::new(), hosts, cors, draining }
@@ -63,7 +63,7 @@ impl Frame {
 /// A socket at `address`.
 ///
 /// # Errors
-/// If it is taken, or not of this machine.
+/// If it is in use, or is not an address of this machine.
 pub fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address)
         .with_context(|| format!("{address}: cannot be listened at; --bind names another address"))?;
@@ -71,8 +71,7 @@ pub fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Serves `router` at `listener` until it is told to stop, and ends what was begun. `meanwhile` is done on a thread of
-/// its own.
+/// Serves `router` at `listener` until told to stop, and finishes open requests. `meanwhile` runs on its own thread.
 ///
 /// # Errors
 /// If the system refuses threads or signals.
@@ -96,22 +95,22 @@ pub fn serve(
         connection::serve(listener, router, frame, stop, frame.gate.timeout()).await;
         Ok(())
     });
-    // What still runs has nobody who waits for it.
+    // Nothing waits for work that is still running.
     runtime.shutdown_background();
     served
 }
 
-/// Gives freed memory back, again and again.
+/// Returns freed memory to the system periodically.
 async fn give_back() {
     let mut moments = tokio::time::interval(GIVE_BACK_EVERY);
     loop {
         moments.tick().await;
-        // Not on the threads that speak to clients: it takes some milliseconds.
+        // Not on the I/O threads: it takes some milliseconds.
         let _ = tokio::task::spawn_blocking(system::give_back_memory).await;
     }
 }
 
-/// Comes when the server is told to stop, by SIGTERM or Ctrl-C.
+/// Resolves when the server is told to stop, by SIGTERM or Ctrl-C.
 fn stopped() -> anyhow::Result<impl Future<Output = ()>> {
     let mut asked = signal(SignalKind::terminate()).context("waiting for SIGTERM")?;
     let mut typed = signal(SignalKind::interrupt()).context("waiting for Ctrl-C")?;
@@ -129,7 +128,7 @@ pub fn json_response(bytes: impl Into<Body>) -> Response {
     ([(header::CONTENT_TYPE, kind)], bytes.into()).into_response()
 }
 
-/// Anything as such a document.
+/// A value as a JSON document.
 ///
 /// # Errors
 /// If it cannot be written, which is a bug.
@@ -160,13 +159,13 @@ pub async fn read_json<T: DeserializeOwned>(request: Request, largest: usize) ->
     serde_json::from_slice(&body).map_err(|wrong| Problem::bad_request(format!("the body: {wrong}")))
 }
 
-/// There is nothing at an address; `remedy` says what there is.
+/// There is nothing at this address; `remedy` says what exists.
 pub fn nowhere(request: &Request, remedy: &str) -> Problem {
     let detail = format!("there is nothing at {}{remedy}", request.uri().path());
     Problem::new(StatusCode::NOT_FOUND, "no-route", detail)
 }
 
-/// An address that is asked in the wrong way.
+/// The address exists but does not support the method.
 pub async fn wrong_method(request: Request) -> Problem {
     let detail = format!("{} cannot be {}ed", request.uri().path(), request.method());
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", detail)

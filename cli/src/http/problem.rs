@@ -1,4 +1,4 @@
-//! What goes wrong, as `application/problem+json` (RFC 9457): what it is, what to do, which request it was.
+//! Errors as `application/problem+json` (RFC 9457): what is wrong, the remedy, and the request id.
 
 use super::guard;
 use axum::Json;
@@ -39,12 +39,12 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, "bad-request", detail)
     }
 
-    /// There is no such thing; `suggestions` may be meant.
+    /// An unknown name; `suggestions` are similar ones.
     pub fn unknown(detail: impl Into<String>, suggestions: Vec<String>) -> Self {
         Self { suggestions, ..Self::new(StatusCode::NOT_FOUND, "unknown-name", detail) }
     }
 
-    /// There is more to do than can be done.
+    /// The server is overloaded.
     pub fn busy() -> Self {
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,

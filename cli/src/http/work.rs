@@ -1,9 +1,8 @@
-//! Work that takes a processor: never on the threads that speak to clients, never more than is asked for, and stopped
-//! when its time is up or nobody waits for it any longer.
+//! CPU-bound work: never on the I/O threads, limited in number, and stopped when its time is up or its client is gone.
 //!
-//! Two semaphores: *waiting* bounds the questions that are in the server at once, and turns the rest away; *running*
-//! has one permit a worker. A permit to run goes with the work itself, not with the one who waits for it: work that is
-//! still on its way to its end keeps others from starting.
+//! There are two semaphores: *waiting* bounds the requests in the server and turns the rest away; *running* has one
+//! permit per worker. The work itself holds the running permit, not the task that waits for it: abandoned work that
+//! has not ended yet still keeps other work from starting.
 
 use super::problem::Problem;
 use ruleguider::ask::AskError;
@@ -14,23 +13,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The part of its time after which work that can end early does.
+/// The fraction of the timeout after which work that can return a partial result does so.
 const EARLY: f64 = 0.8;
 
-/// Who lets work in.
+/// Admits work.
 pub struct Gate {
     waiting: Arc<Semaphore>,
     running: Arc<Semaphore>,
-    /// How many waits and runs there can be.
+    /// The capacity: waiting and running.
     size: (usize, usize),
     timeout: Duration,
-    /// Questions that were turned away, and work that was stopped.
+    /// Requests that were turned away, and work that was stopped.
     pub refused: AtomicU64,
     /// Work whose time was up.
     pub timed_out: AtomicU64,
 }
 
-/// When work has to end, and whether anybody still waits for it.
+/// When work has to end, and whether its client still waits.
 #[derive(Clone)]
 pub struct Deadline {
     began: Instant,
@@ -38,7 +37,7 @@ pub struct Deadline {
     abandoned: Arc<AtomicBool>,
 }
 
-/// Tells the work that nobody waits for it any longer.
+/// Marks the work as abandoned when dropped.
 struct Waiting(Arc<AtomicBool>);
 
 impl Drop for Waiting {
@@ -69,7 +68,7 @@ impl Progress for Deadline {
 }
 
 impl Gate {
-    /// Lets in `waiting` questions, of which `running` are worked on at a time, each for at most `timeout`.
+    /// Admits `waiting` requests, of which `running` are worked on at a time, each for at most `timeout`.
     pub fn new(waiting: usize, running: usize, timeout: Duration) -> Self {
         Self {
             waiting: Arc::new(Semaphore::new(waiting)),
@@ -86,18 +85,18 @@ impl Gate {
         self.timeout
     }
 
-    /// How many questions are worked on at a time.
+    /// How many requests are worked on at a time.
     pub fn workers(&self) -> usize {
         self.size.1
     }
 
-    /// How many questions are in the server, and how many of them are worked on.
+    /// How many requests are in the server, and how many of them are worked on.
     pub fn load(&self) -> (usize, usize) {
         let (waiting, running) = self.size;
         (waiting - self.waiting.available_permits(), running - self.running.available_permits())
     }
 
-    /// A place among those that wait.
+    /// A permit to wait.
     ///
     /// # Errors
     /// If there is none.
@@ -113,10 +112,10 @@ impl Gate {
         Arc::clone(&self.running).acquire_owned().await.ok()
     }
 
-    /// What `work` comes to; it is stopped when its time is up or the one who asks goes away.
+    /// The result of `work`, which is stopped when its time is up or the client disconnects.
     ///
     /// # Errors
-    /// If there is no place, the time is up, or the work fails.
+    /// If the server is full, the time is up, or the work fails.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Deadline) -> Result<T, Problem> + Send + 'static,
@@ -125,7 +124,7 @@ impl Gate {
         self.run_inside(work).await
     }
 
-    /// The same for one who has a place already.
+    /// The same for a caller that already has a permit.
     ///
     /// # Errors
     /// If the time is up, or the work fails.
@@ -146,7 +145,7 @@ impl Gate {
         self.in_time(job).await
     }
 
-    /// `job`, unless its time is up before.
+    /// The result of `job`, if it ends within the timeout.
     ///
     /// # Errors
     /// Those of the job, or that it took too long.
@@ -154,13 +153,13 @@ impl Gate {
         tokio::time::timeout(self.timeout, job).await.unwrap_or_else(|_| Err(self.too_late()))
     }
 
-    /// Says that the time is up.
+    /// Counts a timeout and returns its error.
     pub fn too_late(&self) -> Problem {
         self.timed_out.fetch_add(1, Ordering::Relaxed);
         Problem::timeout(self.timeout.as_secs_f64())
     }
 
-    /// What the model says is wrong; what was interrupted ran out of time.
+    /// A model's error as a problem; interrupted work has timed out.
     pub fn problem(&self, error: AskError) -> Problem {
         if error.is_interrupted() { Problem::timeout(self.timeout.as_secs_f64()) } else { error.into() }
     }

@@ -1,7 +1,7 @@
-//! `ruleguider judge`: where a study is kept, and the server to which judges come.
+//! `ruleguider judge`: the storage of a study, and the server for judges.
 //!
-//! The study itself and what votes come to are the library's. SQLite is here and not there, because only the program
-//! keeps votes: whoever uses the library would have to build a database for nothing.
+//! The study itself and the evaluation of votes are in the library. SQLite is here because only the program stores
+//! votes: users of the library should not have to build a database.
 
 mod page;
 mod schema;

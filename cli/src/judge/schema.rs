@@ -1,15 +1,16 @@
-//! The version of a study's tables, and how older ones become the newest.
+//! The version of a study's tables, and migrations to the newest.
 
 use anyhow::{Context, bail};
 use rusqlite::Connection;
 
-/// What a file of ours says it is, in SQLite's header: `RGJS`.
+/// The application id of a study in SQLite's header: `RGJS`.
 pub const APPLICATION: i64 = 0x5247_4a53;
 
-/// What leads from each version to the next; the first one makes all tables. Entries are never changed, only added.
+/// The migration from each version to the next; the first one creates all tables. Entries are never changed, only
+/// added.
 pub const STEPS: [&str; 1] = [include_str!("schema.sql")];
 
-/// Brings the tables to the newest version. A step is done whole or not at all.
+/// Brings the tables to the newest version. Each step is atomic.
 ///
 /// # Errors
 /// If a newer program made them, or the file cannot be written.

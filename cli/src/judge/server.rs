@@ -1,8 +1,8 @@
-//! The server to which judges come: a page, where a judge is, a vote, and taking the last one back.
+//! The server for judges: a page, a judge's standing, votes, and undoing the last vote.
 //!
-//! A judge is known by the token of their link, which the page sends with every request; the token is the part of the
-//! address after `#`, which browsers send to nobody. Blind: what is sent of an item are labels, left and right, and the
-//! number of the screen. Which system a path is of, its name, scores and rules stay here.
+//! A judge is identified by the token of their link, which the page sends with every request. The token is the part of
+//! the address after `#`, which browsers do not send to servers. The study is blind: of an item, only labels, left and
+//! right, and the number of the screen are sent. The systems' names, scores and rules stay here.
 
 use super::store::{Outcome, Shown, Standing, Store};
 use super::{page, token};
@@ -23,11 +23,11 @@ use std::time::Duration;
 
 /// The largest body of a vote.
 const LARGEST: usize = 4096;
-/// Requests that wait for the one writer.
+/// The most requests that wait for the single writer.
 const WAITING: usize = 256;
-/// How long one may take.
+/// How long a request may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The longest time that a judge is believed to look at a screen: a week.
+/// The longest plausible time that a judge looks at a screen: a week.
 const LONGEST: f64 = 7.0 * 86_400.0;
 
 struct Shared {
@@ -44,14 +44,14 @@ struct Sent {
     seconds: f64,
 }
 
-/// Which vote to take back.
+/// Which vote to undo.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Undo {
     at: usize,
 }
 
-/// Where a judge is, as the page sees it.
+/// A judge's standing, as sent to the page.
 #[derive(Serialize)]
 struct Seen {
     done: usize,
@@ -152,8 +152,8 @@ async fn undo(State(shared): State<Arc<Shared>>, request: Request) -> Result<Res
 }
 
 impl Shared {
-    /// Has `change` done for the judge whose token is in `headers`; where the judge is after it. With the status 409 if
-    /// the judge was elsewhere, in another window perhaps.
+    /// Applies `change` for the judge whose token is in `headers` and returns the judge's standing after it, with
+    /// status 409 if the judge was on another screen, perhaps in another window.
     async fn work(
         &self,
         headers: &HeaderMap,
@@ -176,7 +176,7 @@ impl Shared {
     }
 }
 
-/// The sum of the token that a request carries.
+/// The checksum of the token in a request.
 fn token_sum(headers: &HeaderMap) -> Result<String, Problem> {
     let sent = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let token = sent.and_then(|value| value.strip_prefix("Bearer "));

@@ -1,7 +1,7 @@
 //! A study in a file (SQLite): what is judged, by whom, and the votes.
 //!
-//! A vote is on the disk when [`Store::vote`] returns: the journal is written ahead (WAL) and synced with every
-//! transaction. There is one writer: whoever serves a study holds its lock.
+//! A vote is on the disk when [`Store::vote`] returns: the journal is a write-ahead log (WAL), synced with
+//! every transaction. There is one writer: the process that serves a study holds its lock.
 
 use super::schema::{APPLICATION, STEPS, migrate};
 use anyhow::{Context, bail, ensure};
@@ -12,24 +12,24 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How long somebody waits who writes while another one does.
+/// How long a writer waits for another one.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A study in a file.
 pub struct Store {
     connection: Connection,
-    /// Held by the one who writes.
+    /// Held by the writer.
     _lock: Option<File>,
 }
 
-/// Where a judge is.
+/// A judge's standing.
 #[derive(Debug, PartialEq)]
 pub struct Standing {
     /// Screens that are judged.
     pub done: usize,
     /// Screens in all.
     pub total: usize,
-    /// Whether the last vote can be taken back.
+    /// Whether the last vote can be undone.
     pub can_undo: bool,
     /// The screen to judge, if there is one left.
     pub next: Option<Shown>,
@@ -44,12 +44,12 @@ pub struct Shown {
     pub paths: [Vec<PathStep>; 2],
 }
 
-/// What became of a vote.
+/// The outcome of a vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It is on the disk.
     Kept,
-    /// The judge is elsewhere: that screen is judged already, or not yet to be judged.
+    /// The judge is on another screen: this one is already judged, or not due yet.
     Elsewhere,
 }
 
@@ -57,7 +57,7 @@ impl Store {
     /// Writes `study` to a new file.
     ///
     /// # Errors
-    /// If there is a file already, or it cannot be written.
+    /// If the file already exists, or cannot be written.
     pub fn create(path: &Path, study: &Study) -> anyhow::Result<()> {
         expect_new(path)?;
         let aside = beside(path, "partial");
@@ -81,10 +81,10 @@ impl Store {
         Ok(Self { connection, _lock: None })
     }
 
-    /// Opens a study for judging: nobody else may until it is closed.
+    /// Opens a study for judging, exclusively until it is closed.
     ///
     /// # Errors
-    /// If there is none, it is damaged, or somebody else has it open.
+    /// If there is none, it is damaged, or another process has it open.
     pub fn serve(path: &Path) -> anyhow::Result<Self> {
         let store = Self::open(path)?;
         let lock_path = beside(path, "lock");
@@ -143,7 +143,8 @@ impl Store {
         Ok(self.connection.query_row("SELECT count(*) FROM judges", [], |row| row.get(0))?)
     }
 
-    /// Adds a judge who is known by a token with this sum, with screens of their own; their number.
+    /// Adds a judge, identified by the checksum of their token, with their own screens; returns the judge's
+    /// number.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -161,7 +162,7 @@ impl Store {
         Ok(judge)
     }
 
-    /// Gives a judge another token; the old one is void.
+    /// Gives a judge a new token; the old one becomes invalid.
     ///
     /// # Errors
     /// If there is no such judge.
@@ -172,7 +173,7 @@ impl Store {
         Ok(())
     }
 
-    /// The judge with this sum of a token.
+    /// The judge whose token has this checksum.
     ///
     /// # Errors
     /// If that cannot be read.
@@ -181,7 +182,7 @@ impl Store {
         Ok(self.connection.query_row(found, [token_sum], |row| row.get(0)).optional()?)
     }
 
-    /// Where `judge` is.
+    /// The standing of `judge`.
     ///
     /// # Errors
     /// If that cannot be read.
@@ -189,7 +190,7 @@ impl Store {
         let count = |what: &str| self.connection.query_row(what, [judge], |row| row.get::<_, usize>(0));
         let done = count("SELECT count(*) FROM votes WHERE judge = ?")?;
         let total = count("SELECT count(*) FROM screens WHERE judge = ?")?;
-        // Only the last one: whoever has just taken a vote back judges that item again first.
+        // Only the last vote can be undone: after an undo, that item has to be judged again first.
         let undone = self.connection.query_row(
             "SELECT count(*) FROM undone WHERE judge = ? AND position >= ?",
             params![judge, done],
@@ -211,7 +212,7 @@ impl Store {
         Ok(shown.optional()?)
     }
 
-    /// Keeps a vote on the screen at which the judge is.
+    /// Stores a vote on the judge's current screen.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -223,7 +224,7 @@ impl Store {
         seconds: f64,
     ) -> anyhow::Result<Outcome> {
         let change = self.connection.transaction()?;
-        // The key refuses a second vote; the condition, one on a screen that is not to be judged yet.
+        // The primary key refuses a second vote; the condition refuses one on a later screen.
         let kept = change.execute(
             "INSERT INTO votes SELECT judge, position, :choice, :seconds, :now FROM screens \
              WHERE judge = :judge AND position = :position \
@@ -236,7 +237,7 @@ impl Store {
         Ok(if kept == 1 { Outcome::Kept } else { Outcome::Elsewhere })
     }
 
-    /// Takes back the vote on a screen, if it is the judge's last.
+    /// Undoes the vote on a screen, if it is the judge's last.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -262,7 +263,7 @@ impl Store {
     /// If they cannot be read.
     pub fn votes(&self) -> anyhow::Result<Vec<Vote>> {
         let votes = "SELECT * FROM votes NATURAL JOIN screens ORDER BY judge, position";
-        // The table has no other words for a choice.
+        // The table only allows these words for a choice.
         self.rows(votes, |row| {
             Ok(Vote {
                 judge: row.get("judge")?,
@@ -288,10 +289,10 @@ impl Store {
     }
 }
 
-/// Checks that a new study can be written to `path`: votes are never written over.
+/// Checks that a new study can be written to `path`: votes are never overwritten.
 ///
 /// # Errors
-/// If there is a file already.
+/// If the file already exists.
 pub fn expect_new(path: &Path) -> anyhow::Result<()> {
     ensure!(
         !path.exists(),

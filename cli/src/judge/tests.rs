@@ -1,4 +1,4 @@
-//! The file of a study: what goes in comes out, votes are kept once and survive, and older tables become newer ones.
+//! The file of a study: round trips, votes are stored once and survive, and older tables are migrated.
 
 use super::schema::{STEPS, migrate};
 use super::store::{Outcome, Standing, Store};
@@ -34,7 +34,7 @@ fn study(items: usize) -> Study {
     };
     Study {
         dataset: "data".to_owned(),
-        // More than a signed number holds.
+        // Larger than a signed 64-bit number.
         seed: u64::MAX - 1,
         version: "0".to_owned(),
         systems: vec!["Ours".to_owned(), "Theirs".to_owned()],
@@ -67,7 +67,7 @@ fn a_study_comes_out_as_it_went_in_and_is_never_written_over() {
     assert!(refused(Store::create(&path, &study(3))).contains("may hold votes"));
     let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
     assert_eq!(files.len(), 1, "{files:?}");
-    // The same study is the same file.
+    // The same study gives the same file.
     let other = folder.path().join("other.db");
     Store::create(&other, &study(12)).unwrap();
     assert_eq!(std::fs::read(path).unwrap(), std::fs::read(other).unwrap());
@@ -89,7 +89,7 @@ fn a_judge_goes_from_screen_to_screen_and_votes_once_on_each() {
         let shown = next.unwrap();
         assert_eq!(shown.fact[0], format!("head {}", screen.item));
         assert_eq!(shown.paths[0].len(), if screen.first_on_left { 2 } else { 1 });
-        // Neither before its turn nor twice.
+        // A screen cannot be voted on before its turn or twice.
         assert_eq!(store.vote(1, at + 1, Choice::Left, 1.0).unwrap(), Outcome::Elsewhere);
         assert_eq!(store.vote(1, at, Choice::Right, 1.0).unwrap(), Outcome::Kept);
         assert_eq!(store.vote(1, at, Choice::Left, 1.0).unwrap(), Outcome::Elsewhere);

@@ -1,8 +1,8 @@
-//! Tokens of judges: random, printed once, kept as a sum.
+//! Tokens of judges: random, printed once, stored as a checksum.
 
 use ruleguider::run::Checksum;
 
-/// Bytes of a token: nobody guesses 2¹⁹² of them.
+/// Bytes of a token: 192 bits cannot be guessed.
 const BYTES: usize = 24;
 
 /// A new token.
@@ -15,7 +15,7 @@ pub fn new() -> anyhow::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What is kept of a token.
+/// The checksum of a token, which is all that is stored.
 pub fn sum(token: &str) -> String {
     Checksum::of(&token).to_string()
 }

@@ -1,4 +1,4 @@
-//! The routes that answer questions. Each reads its parameters, has the model asked by a worker, and sends JSON.
+//! The routes that answer questions. Each reads its parameters, has a worker ask the model, and sends JSON.
 
 use super::batch;
 use super::state::{Run, Shared};
@@ -16,10 +16,10 @@ use std::sync::Arc;
 
 /// The most items of a list that one request gets.
 pub const MOST: usize = 1000;
-/// Missing facts of a relation that can be looked through.
+/// The most missing facts of a relation that can be paged through.
 const MISSING: usize = 5000;
 
-/// Parameters of a query string; what is wrong with them is a [`Problem`].
+/// Parameters of a query string; invalid ones are a [`Problem`].
 pub struct Parameters<T>(pub T);
 
 impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Parameters<T> {
@@ -34,7 +34,7 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Parameters<T> {
     }
 }
 
-/// `asked`, or `usual` where nothing is said; refused where it is more than anybody gets.
+/// `asked`, or `usual` by default; refused if it is above the limit.
 pub fn at_most(asked: Option<usize>, usual: usize, name: &str) -> Result<usize, Problem> {
     match asked.unwrap_or(usual) {
         wanted @ 1..=MOST => Ok(wanted),
@@ -42,7 +42,7 @@ pub fn at_most(asked: Option<usize>, usual: usize, name: &str) -> Result<usize, 
     }
 }
 
-/// Asks the model of the run called `name` by a worker.
+/// Has a worker ask the model of the run called `name`.
 async fn ask<T: Serialize>(
     shared: &Shared,
     name: &str,
@@ -61,7 +61,7 @@ pub fn directed(link: Link, inverse: bool) -> Link {
     if inverse { link.reversed() } else { link }
 }
 
-/// What `GET complete` is asked.
+/// Parameters of `GET complete`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Begun {
@@ -80,7 +80,7 @@ enum Kind {
     Relation,
 }
 
-/// What may be meant by what was typed.
+/// Completions of what was typed.
 pub async fn complete(
     State(shared): State<Arc<Shared>>,
     Path(run): Path<String>,
@@ -109,7 +109,7 @@ pub async fn complete(
     ask(&shared, &run, answer).await
 }
 
-/// What `GET predict` is asked.
+/// Parameters of `GET predict`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Asked {
@@ -131,7 +131,7 @@ pub async fn predict(
     Ok(json_response(batch::predict(&shared.gate, run, query, top).await?))
 }
 
-/// The query that is meant. Exact names are found at once; whatever else may be meant is looked for by a worker.
+/// The query with these names. Exact names are looked up directly; other matches are searched for by a worker.
 async fn named(
     shared: &Shared,
     run: &Arc<Run>,
@@ -155,7 +155,7 @@ async fn named(
         .await
 }
 
-/// What `GET explain` is asked.
+/// Parameters of `GET explain`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Doubted {
@@ -180,7 +180,7 @@ pub async fn explain(
     ask(&shared, &run, answer).await
 }
 
-/// What `GET reasons` is asked.
+/// Parameters of `GET reasons`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reasons {
@@ -194,7 +194,7 @@ pub struct Reasons {
     limit: Option<usize>,
 }
 
-/// All rules that predict an answer, and what it comes to without each.
+/// All rules that predict an answer, and the answer without each of them.
 pub async fn reasons(
     State(shared): State<Arc<Shared>>,
     Path(run): Path<String>,
@@ -210,7 +210,7 @@ pub async fn reasons(
     ask(&shared, &run, answer).await
 }
 
-/// What `GET entity` is asked.
+/// Parameters of `GET entity`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Looked {
@@ -238,7 +238,7 @@ pub async fn entity(
     ask(&shared, &run, answer).await
 }
 
-/// What `GET rules` is asked.
+/// Parameters of `GET rules`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Headed {
@@ -265,7 +265,7 @@ pub async fn rules(
     ask(&shared, &run, answer).await
 }
 
-/// What `GET groundings` is asked.
+/// Parameters of `GET groundings`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ruled {
@@ -279,7 +279,7 @@ pub struct Ruled {
     limit: Option<usize>,
 }
 
-/// The paths by which a rule speaks.
+/// The groundings of a rule.
 pub async fn groundings(
     State(shared): State<Arc<Shared>>,
     Path(run): Path<String>,
@@ -294,7 +294,7 @@ pub async fn groundings(
     ask(&shared, &run, answer).await
 }
 
-/// What `GET facts` is asked.
+/// Parameters of `GET facts`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Missed {
@@ -330,13 +330,13 @@ pub async fn facts(
     });
     let mut response = json_response(to_json(&said)?);
     if missing.asked < missing.subjects {
-        // With more time there are others.
+        // The list is incomplete: with more time there would be others.
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     Ok(response)
 }
 
-/// Those that were found before, or are found now.
+/// The missing facts from the cache, or found now.
 async fn missing(
     shared: &Shared,
     run: &Arc<Run>,

@@ -1,11 +1,11 @@
-//! Questions that come at the same time are answered together: a batch costs far less than its questions one by one.
+//! Questions that arrive at the same time are answered together: a batch costs far less than its questions one by one.
 //!
-//! Whoever asks puts the question into the queue; while questions wait, one worker is on its way. When it comes, it
-//! sends the next one if it leaves any behind, so that as many work as there is work for. A worker takes its share of
-//! the questions that there are, at most as many as the reasoner likes at once. Nobody waits for a batch to fill: a
-//! question that is alone is answered alone.
+//! A request puts its question into the queue. While questions wait, one worker is scheduled. When it starts, it
+//! schedules the next one if it leaves questions behind, so that there are as many workers as there is work for. A
+//! worker takes its share of the open questions, at most the reasoner's batch size. No question waits for a batch to
+//! fill: a single question is answered alone.
 //!
-//! The worker also writes the answers as JSON: the threads that speak to clients only send them.
+//! The worker also serialises the answers to JSON: the I/O threads only send them.
 
 use super::state::Run;
 use crate::http::{Deadline, Gate, Problem, failed};
@@ -30,7 +30,7 @@ struct Queue {
     waiting: VecDeque<Asked>,
     /// How many are being answered.
     taken: usize,
-    /// Whether a worker is on its way; it is while questions wait.
+    /// Whether a worker is scheduled, as is always the case while questions wait.
     sent: bool,
 }
 
@@ -47,15 +47,15 @@ impl Batches {
 }
 
 impl Queue {
-    /// Adds a question; whether a worker has to be sent for.
+    /// Adds a question; returns whether a worker has to be scheduled.
     fn push(&mut self, asked: Asked) -> bool {
         self.waiting.push_back(asked);
         !std::mem::replace(&mut self.sent, true)
     }
 
-    /// What one of `workers` takes who was sent, and whether another one has to be sent for: the oldest questions that want
-    /// equally many answers, an equal share of those that are here, at most `largest`. Those whose asker has gone are
-    /// dropped.
+    /// The questions that one of `workers` takes, and whether another one has to be scheduled. It takes the oldest
+    /// questions that want the same number of answers: an equal share of the open ones, at most `largest`. Those whose
+    /// client has disconnected are dropped.
     fn take(&mut self, workers: usize, largest: usize) -> (Vec<Asked>, bool) {
         let share = (self.waiting.len() + self.taken).div_ceil(workers.max(1)).clamp(1, largest.max(1));
         let (mut batch, mut others): (Vec<Asked>, Vec<Asked>) = (Vec::new(), Vec::new());
@@ -74,10 +74,10 @@ impl Queue {
     }
 }
 
-/// The answers to `query`, perhaps found together with others.
+/// The answers to `query`, possibly computed in a batch with others.
 ///
 /// # Errors
-/// If there is no place, the time is up, or the reasoner fails.
+/// If the server is full, the time is up, or the reasoner fails.
 pub async fn predict(gate: &Arc<Gate>, run: &Arc<Run>, query: Query, top: usize) -> Answered {
     let _place = gate.enter()?;
     let (answer, answered) = oneshot::channel();
@@ -87,11 +87,11 @@ pub async fn predict(gate: &Arc<Gate>, run: &Arc<Run>, query: Query, top: usize)
     gate.in_time(async { answered.await.unwrap_or_else(|_| Err(failed())) }).await
 }
 
-/// Has the questions answered that are there when a worker is free.
+/// Schedules a worker, which answers the questions that wait when it starts.
 fn send_worker(gate: Arc<Gate>, run: Arc<Run>) {
     tokio::spawn(async move {
         let Some(permit) = gate.worker().await else { return };
-        // A panic in there drops the questions, and those who wait for them learn that it failed.
+        // A panic in the worker drops the questions, so their clients get an error.
         tokio::task::spawn_blocking(move || {
             let _permit = permit;
             let (taken, more) = run.batches.queue().take(gate.workers(), run.model.batch());
@@ -104,7 +104,7 @@ fn send_worker(gate: Arc<Gate>, run: Arc<Run>) {
     });
 }
 
-/// Questions that are being answered, until it is dropped.
+/// Counts questions as being answered until it is dropped.
 struct Taken<'a> {
     batches: &'a Batches,
     count: usize,
@@ -116,7 +116,7 @@ impl Drop for Taken<'_> {
     }
 }
 
-/// The work for a batch: stopped when its time is up, or nobody waits for it any longer.
+/// The work for a batch: stopped when its time is up, or no client waits any longer.
 struct Awaited<'a> {
     askers: &'a [Asked],
     deadline: Deadline,
@@ -140,7 +140,7 @@ fn answer(gate: &Gate, run: &Run, taken: Vec<Asked>) {
     match run.model.predict_many(&queries, first.top, 1, 0, &awaited) {
         Ok(answers) => {
             for (asked, answer) in taken.into_iter().zip(answers) {
-                // Whoever has gone does not hear it.
+                // The client may have disconnected.
                 let _ = asked.answer.send(json(&answer, &mut written));
             }
         }
@@ -153,7 +153,7 @@ fn answer(gate: &Gate, run: &Run, taken: Vec<Asked>) {
     }
 }
 
-/// `answer` as JSON, written in `scratch`, which has grown to the length of answers already.
+/// `answer` as JSON, written via `scratch`, a buffer that is reused between answers.
 fn json(answer: &Prediction, scratch: &mut Vec<u8>) -> Answered {
     scratch.clear();
     serde_json::to_writer(&mut *scratch, answer).map_err(|_| failed())?;
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
     use ruleguider::graph::{EntityId, Link, RelationId};
 
-    /// Questions about the entities `numbers`, for `top` answers each, with those who ask them.
+    /// Questions about the entities `numbers`, for `top` answers each, with their receivers.
     fn asked(
         queue: &mut Queue,
         numbers: std::ops::Range<u32>,
@@ -181,7 +181,7 @@ mod tests {
         numbers.map(one).collect()
     }
 
-    /// The entities that a worker takes, and whether it sends another one.
+    /// The entities that a worker takes, and whether it schedules another one.
     fn takes(queue: &mut Queue, workers: usize, largest: usize) -> (Vec<u32>, bool) {
         let (batch, more) = queue.take(workers, largest);
         assert_eq!(more, !queue.waiting.is_empty());

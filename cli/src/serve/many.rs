@@ -1,5 +1,5 @@
-//! `POST predict`: many queries, one JSON object a line, sent as they are found. The reader sets the pace: the next
-//! queries are answered when the lines before them are on their way.
+//! `POST predict`: many queries, one JSON object per line, streamed as they are answered. The reader sets the pace:
+//! the next queries are answered once the previous lines are sent.
 
 use super::api::{at_most, directed};
 use super::state::{Run, Shared};
@@ -54,7 +54,7 @@ pub async fn predict(
                 return None;
             }
             let lines = answered(&shared, run, block, top).await.unwrap_or_else(|problem| {
-                // The head of the answer has gone out: the last line says why there are no more.
+                // The response head is already sent, so the last line reports the error.
                 left.clear();
                 let said =
                     json!({"error": problem.detail(), "status": problem.status().as_u16(), "request_id": id});

@@ -1,7 +1,7 @@
 //! `ruleguider serve`: an HTTP API over runs, and a page that uses it.
 //!
-//! A request passes what every server has ([`http`](crate::http)), [`routes`] and its handler in [`api`] or [`many`],
-//! which has a worker ask the model ([`batch`]). Nothing is written to a run; what is about the model is the library's.
+//! A request passes the shared layers ([`http`](crate::http)), [`routes`] and its handler in [`api`] or [`many`], which
+//! has a worker ask the model ([`batch`]). Nothing is written to a run; model logic is in the library.
 
 mod api;
 mod batch;
@@ -20,19 +20,19 @@ use std::time::Duration;
 
 /// How a server is run.
 pub struct Options {
-    /// Other sites whose pages may ask.
+    /// The other site whose pages may send requests.
     pub cors: Option<String>,
     /// Names by which the server may be addressed.
     pub hosts: Vec<String>,
     /// How long a question may take.
     pub timeout: Duration,
-    /// Questions that are in the server at once.
+    /// The most questions in the server at once.
     pub waiting: usize,
-    /// Questions that are worked on at once.
+    /// The most questions that are worked on at once.
     pub workers: usize,
 }
 
-/// Serves `models` at `listener` until it is told to stop, and ends what was begun.
+/// Serves `models` at `listener` until told to stop, and finishes open requests.
 ///
 /// # Errors
 /// If the system refuses threads or signals.
@@ -53,7 +53,7 @@ pub fn serve(
     http::serve(listener, &frame, routes::router(shared), workers, move || warm_up(&warming))
 }
 
-/// Makes what the first question would have to wait for.
+/// Builds the indexes that the first question would otherwise wait for.
 fn warm_up(shared: &Shared) {
     for run in &shared.runs {
         let (model, graph) = (&run.model, run.model.graph());

@@ -1,11 +1,11 @@
-//! The page and its files, which are in the program itself.
+//! The page and its files, embedded in the program.
 
 use super::state::Shared;
 use crate::http::files::{self, File, files};
 use axum::Router;
 use std::sync::Arc;
 
-/// The files of its own; style and drawing are those of the report.
+/// The page's own files; style and drawing are shared with the report.
 const FILES: [File; 12] = files![
     "/" "text/html; charset=utf-8" "index.html",
     "/style.css" "text/css; charset=utf-8" "style.css",

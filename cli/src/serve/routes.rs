@@ -1,4 +1,4 @@
-//! Which address gives what; runs, health, counters, and answers that a client has already.
+//! The routes; runs, health, metrics, and answers that a client already has.
 
 use super::state::{Run, Shared};
 use super::{api, many, page};
@@ -66,7 +66,7 @@ async fn runs(State(shared): State<Arc<Shared>>) -> Json<Value> {
 
 fn described(run: &Run) -> Value {
     let (model, graph) = (&run.model, run.model.graph());
-    // A run that was learnt and not evaluated has no figures, and answers all the same.
+    // A run that was learnt but not evaluated has no figures but can still answer.
     let results = model.results().ok();
     let figures = results.map(|results| json!(results.report.figures));
     json!({
@@ -77,8 +77,8 @@ fn described(run: &Run) -> Value {
     })
 }
 
-/// An answer depends on the run and on the question alone: whoever has it need not be sent it again. The tag is a weak one,
-/// since the last digits of a score depend on the questions that were answered together.
+/// An answer depends only on the run and the question, so a client that has it need not get it again. The ETag is weak,
+/// since the last digits of a score depend on the questions in the same batch.
 async fn known_already(
     State(shared): State<Arc<Shared>>,
     Path(path): Path<Vec<(String, String)>>,

@@ -9,21 +9,22 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Relations of a run whose missing facts are kept.
+/// The most relations of a run whose missing facts are cached.
 const KEPT: usize = 64;
 
 /// A run that is served.
 pub struct Run {
-    /// What it is called in addresses.
+    /// Its name in URLs.
     pub name: String,
     /// The run.
     pub model: Arc<Model>,
-    /// What its answers depend on.
+    /// The checksum of everything that its answers depend on.
     pub fingerprint: Checksum,
     /// Questions that are answered together.
     pub batches: Batches,
     missing: Mutex<HashMap<Link, Arc<MissingFacts>>>,
-    /// Held while missing facts are looked for: a second one who asks for them waits and finds them there.
+    /// Held while missing facts are computed: a second request for them waits and then finds them in the
+    /// cache.
     pub looking: tokio::sync::Mutex<()>,
 }
 
@@ -44,16 +45,16 @@ impl Run {
         })
     }
 
-    /// The missing facts of `link`, if they were looked for before.
+    /// The cached missing facts of `link`, if any.
     pub fn missing(&self, link: Link) -> Option<Arc<MissingFacts>> {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner).get(&link).cloned()
     }
 
-    /// Keeps the missing facts of `link`.
+    /// Caches the missing facts of `link`.
     pub fn keep(&self, link: Link, facts: &Arc<MissingFacts>) {
         let mut kept = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= KEPT {
-            // Whichever: they are found again when they are asked for again.
+            // Any entry will do: it is computed again when it is requested again.
             let any = kept.keys().next().copied();
             any.map(|link| kept.remove(&link));
         }
@@ -65,11 +66,11 @@ impl Run {
 pub struct Shared {
     /// The runs, in the order in which they were given.
     pub runs: Vec<Arc<Run>>,
-    /// Who lets work in.
+    /// Admits work.
     pub gate: Arc<Gate>,
-    /// What every server has.
+    /// The state that all servers share.
     pub frame: Arc<Frame>,
-    /// Whether indexes are made.
+    /// Whether the indexes are built.
     pub warm: AtomicBool,
 }
 
@@ -77,7 +78,7 @@ impl Shared {
     /// The run called `name`.
     ///
     /// # Errors
-    /// If there is none, with those that there are.
+    /// If there is none, with the names of all runs.
     pub fn run(&self, name: &str) -> Result<&Arc<Run>, Problem> {
         let found = self.runs.iter().find(|run| run.name == name);
         found.ok_or_else(|| {

@@ -99,7 +99,7 @@ impl Convert {
     }
 
     fn file(&self, common: &Common) -> anyhow::Result<Converted> {
-        // The ending of the output is checked before a large input is read.
+        // The extension of the output is checked before a large input is read.
         FileKind::expect(&self.output)?;
         let place = Place::of(&self.input, self.reading.format, common)?;
         let read = read_file(place.path(), &self.reading.options(common));
@@ -110,13 +110,13 @@ impl Convert {
     }
 }
 
-/// Whether both are the same place. What is read may not be overwritten: the splits that are read leave out repeated
+/// Whether both are the same place. The input must not be overwritten: the splits that are read leave out repeated
 /// lines, unused labels and other formats.
 fn is_same(one: &Path, other: &Path) -> bool {
     matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-/// Whether nothing is there, or an empty folder.
+/// Whether there is nothing at `path`, or an empty folder.
 fn is_free(path: &Path) -> bool {
     match std::fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_none(),

@@ -129,7 +129,7 @@ fn details(embedded: &EmbedReport) -> anyhow::Result<Map<String, Value>> {
     Ok(details)
 }
 
-/// The details for people: a line each.
+/// The details as text, one per line.
 fn lines(details: &Map<String, Value>) -> String {
     let shown = |value: &Value| match value {
         Value::Number(number) => {

@@ -50,7 +50,7 @@ pub struct Evaluate {
 }
 
 impl Evaluate {
-    /// The relations that are asked for.
+    /// The requested relations.
     fn relations(&self, model: &Model) -> anyhow::Result<Vec<RelationId>> {
         let one = |name: &String| {
             let link = model.index().link(name)?;

@@ -77,10 +77,10 @@ impl Explain {
     }
 }
 
-/// The explanation for a person.
+/// The explanation as text.
 struct Explained<'a> {
     explanation: &'a Explanation,
-    /// Whether somebody wants to know more of the rules.
+    /// Whether the user asked for the rules.
     asked: bool,
     subject: String,
     relation: &'a str,
@@ -107,7 +107,7 @@ impl fmt::Display for Explained<'_> {
             (false, None, false) => write!(f, "not predicted: there are too many better answers")?,
         }
         write!(f, "{}", aside(explanation.held_out))?;
-        // What a rule below says with the same path need not be said twice.
+        // A path that a rule below shows is not printed twice.
         for answer in
             answers.iter().filter(|answer| !rules.iter().any(|rule| rule.path == answer.reason.path))
         {
@@ -162,13 +162,13 @@ impl fmt::Display for Explained<'_> {
     }
 }
 
-/// Whether the path above is the propagator's reason.
+/// The propagator's score with and without the path above.
 fn write_without(f: &mut fmt::Formatter<'_>, propagator: Option<ScoreWithout>) -> fmt::Result {
     let Some(ScoreWithout { score, without }) = propagator else { return Ok(()) };
     write!(f, "\n           the propagator's score: {score:.2}, without this path {without:.2}")
 }
 
-/// What is left of an answer without a rule.
+/// The answer without a rule, in words.
 fn left(without: &WithoutRule) -> String {
     match *without {
         WithoutRule { score: Some(score), rank: Some(rank), probability } => {

@@ -67,7 +67,7 @@ impl FamilyArguments {
     }
 }
 
-/// What is said about what was written.
+/// The summary of what was written.
 #[derive(Serialize)]
 struct Summary<'a> {
     out: &'a Path,

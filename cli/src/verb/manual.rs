@@ -1,4 +1,4 @@
-//! `manual` and `completions`: what an installation puts beside the program, made from the arguments themselves.
+//! `manual` and `completions`: files for an installation, generated from the arguments.
 
 use crate::arguments::{Arguments, Common};
 use crate::{Outcome, console};

@@ -1,4 +1,4 @@
-//! `merge`: puts the parts of a work together.
+//! `merge`: merges the parts of a job.
 
 use crate::Outcome;
 use crate::arguments::Common;

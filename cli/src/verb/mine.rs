@@ -135,7 +135,7 @@ impl From<Kept> for Keep {
     }
 }
 
-/// Types of rules as they are typed: `cyclic,acyclic`.
+/// Parses rule types: `cyclic,acyclic`.
 fn rule_types() -> impl TypedValueParser<Value = RuleType> {
     let value = |name: &'static str, help: &'static str| PossibleValue::new(name).help(help);
     PossibleValuesParser::new([
@@ -202,7 +202,7 @@ impl Mine {
         Ok((dataset, options))
     }
 
-    /// A part of an index that others use too; the data is read by who makes it.
+    /// Mines a part from a shared index; only the process that builds the index reads the data.
     fn part_by_index(&self, shard: Shard, index: &Path, common: &Common) -> anyhow::Result<Outcome> {
         check_name(&self.out)?;
         let console = Console::with_interrupt(common);
@@ -248,7 +248,7 @@ fn is_interrupted(error: &anyhow::Error) -> bool {
     error.downcast_ref::<AskError>().is_some_and(AskError::is_interrupted)
 }
 
-/// What is said about what was found.
+/// The summary of what was found.
 #[derive(Serialize)]
 struct Summary {
     rules: usize,

@@ -24,7 +24,7 @@ use crate::arguments::{Arguments, Verb};
 use crate::system;
 use anyhow::{Context, bail};
 
-/// Runs the verb that was asked for, on as many threads as were asked for.
+/// Runs the requested verb, on the requested number of threads.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     start_threads(arguments.common.threads.map(usize::from))?;
     let common = &arguments.common;
@@ -51,7 +51,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Starts the worker threads: as many as were asked for, else as many as there are cores, or as can be had.
+/// Starts the worker threads: as many as requested, else one per core, or fewer if the system does not allow
+/// more.
 fn start_threads(asked: Option<usize>) -> anyhow::Result<()> {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let from_outside =
@@ -64,7 +65,7 @@ fn start_threads(asked: Option<usize>) -> anyhow::Result<()> {
         );
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1));
-    // Where there is room for no other thread, the one that there is does the work.
+    // If no other thread can be started, the current one does the work.
     let pool = if threads == 0 { pool.use_current_thread() } else { pool };
     pool.build_global().context("starting the worker threads")
 }

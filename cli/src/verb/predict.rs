@@ -65,7 +65,7 @@ pub struct Predict {
 impl Predict {
     /// Answers and prints.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
-        // Of many queries every thread answers its own; a single one is shared among all threads.
+        // With many queries every thread answers its own; a single query uses all threads.
         let device = if self.file.is_some() { common.device_for_many()? } else { common.device()? };
         let beam = self.beam.map(|beam| beam as usize);
         let options = OpenOptions { device: Some(device), beam, ..OpenOptions::DEFAULT };
@@ -103,7 +103,7 @@ impl Predict {
 
     fn many(&self, file: &Path, model: &Model, common: &Common) -> anyhow::Result<Outcome> {
         let console = Console::with_interrupt(common);
-        // A card is one worker, however many threads there are.
+        // A GPU is one worker, for any number of threads.
         let card = model.device().is_cuda();
         let workers = if card { 1 } else { rayon::current_num_threads() };
         if let (Some(shard), Some(out)) = (self.shard, &self.out) {
@@ -121,7 +121,7 @@ impl Predict {
         let mut interrupted;
         loop {
             let lines = input.next_block()?;
-            // The end of a pipe may be that of the one who wrote to it, stopped as well.
+            // Ctrl-C may also have stopped the process that writes to the pipe.
             interrupted = console.interrupted();
             if lines.is_empty() || interrupted {
                 break;
@@ -152,7 +152,7 @@ impl Predict {
     }
 }
 
-/// Says why answers have no probability, if they have none.
+/// Prints why answers have no probability, if they have none.
 pub fn say_why_not(model: &Model, common: &Common) -> anyhow::Result<()> {
     if let Some(why) = model.why_no_probability()? {
         Console::new(common).note(&why);
@@ -160,7 +160,7 @@ pub fn say_why_not(model: &Model, common: &Common) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The answers for a person.
+/// The answers as text.
 struct Answered<'a> {
     prediction: &'a Prediction,
     subject: String,
@@ -219,12 +219,12 @@ impl fmt::Display for Answered<'_> {
     }
 }
 
-/// What is said of an answer that is no discovery: the data has it.
+/// The note on an answer that is not new: it is in the data, held out.
 pub fn aside(held_out: Option<HeldOut>) -> String {
     held_out.map_or_else(String::new, |split| format!("   [in your data, held out for {}]", split.purpose()))
 }
 
-/// Labels in their order, each once, with how many there are of it if that is not one.
+/// Distinct labels in their order, with a count if there are several.
 fn counted(labels: &[String]) -> Vec<String> {
     let mut seen: Vec<(&str, usize)> = Vec::new();
     for label in labels {

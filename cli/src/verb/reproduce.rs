@@ -112,7 +112,7 @@ impl Reproduce {
         print_results(&done, common)
     }
 
-    /// Where a data set is: in the root, or in its folder of inductive ones.
+    /// The folder of a data set: in the root, or in its folder of inductive data sets.
     fn folder(&self, dataset: &str) -> PathBuf {
         let among_inductive = self.data_root.join("inductive").join(dataset);
         if among_inductive.is_dir() { among_inductive } else { self.data_root.join(dataset) }
@@ -141,7 +141,7 @@ impl Reproduce {
         let config = self.config.as_ref().map_or(String::new(), |file| format!(" --config {file}"));
         result.command =
             Some(format!("ruleguider reproduce {dataset} {system} --seed {seed}{config}{minutes}{set}"));
-        // What was learnt is asked on another graph, if the row says so.
+        // The model is evaluated on another graph, if the row says so.
         let model = match row.on() {
             None => model,
             Some(other) => {

@@ -123,7 +123,7 @@ impl Run {
     }
 }
 
-/// What is said before anything is done.
+/// The text that is printed before learning begins.
 struct Beginning<'a>(&'a Learning);
 
 impl fmt::Display for Beginning<'_> {
@@ -164,7 +164,7 @@ impl fmt::Display for Changed<'_> {
     }
 }
 
-/// What has changed, rules and figures too.
+/// What has changed, including rules and figures.
 struct Updated<'a> {
     update: &'a UpdateReport,
     after: &'a Figures,
@@ -190,7 +190,7 @@ impl fmt::Display for Updated<'_> {
     }
 }
 
-/// The figures and the answers, for a person.
+/// The figures and the answers as text.
 struct Ending<'a> {
     report: &'a RunReport,
     out: &'a Path,

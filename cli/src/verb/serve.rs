@@ -59,7 +59,7 @@ impl Serve {
         }
         let listener = listen(self.bind)?;
         let device = common.device_for_many()?;
-        // A card is one worker, however many threads there are.
+        // A GPU is one worker, for any number of threads.
         let workers = if device.is_cuda() { 1 } else { rayon::current_num_threads() };
         let options = OpenOptions { device: Some(device), ..OpenOptions::DEFAULT };
         let mut models: Vec<(String, Arc<Model>)> = Vec::new();
@@ -84,13 +84,13 @@ impl Serve {
     }
 }
 
-/// What the run at `path` is called: like its folder, with a number if another one is called so already.
+/// The name of the run at `path`: its folder's, with a number if that is taken.
 fn name_of(path: &Path, taken: &[(String, Arc<Model>)]) -> anyhow::Result<String> {
     let whole = path.canonicalize().with_context(|| format!("{}: cannot be read", path.display()))?;
     let folder = whole.file_name().map_or("run".into(), |name| name.to_string_lossy().into_owned());
     let free = |name: &String| taken.iter().all(|(other, _)| other != name);
     let numbered = (2..).map(|number| format!("{folder}-{number}"));
-    // `runs` is an address of its own.
+    // `runs` is the name of a route.
     let plain = std::iter::once(folder.clone()).filter(|name| name != "runs");
     Ok(plain.chain(numbered).find(free).unwrap_or(folder))
 }

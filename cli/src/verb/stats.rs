@@ -89,7 +89,7 @@ const WIDTH: usize = 80;
 /// The columns for the name of a relation.
 const NAME: usize = 28;
 
-/// What each relation is like, in the width of a terminal.
+/// The profile of each relation, in the width of a terminal.
 struct RelationTable<'a> {
     all: &'a [RelationProfile],
     most: usize,
@@ -133,7 +133,7 @@ fn kind(profile: &RelationProfile) -> &'static str {
     }
 }
 
-/// What relations it is like, itself turned round among them: a line for each.
+/// The relations that it resembles, including its own inverse: a line for each.
 fn likeness(profile: &RelationProfile) -> Vec<String> {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let mut lines = Vec::new();
@@ -153,7 +153,7 @@ fn likeness(profile: &RelationProfile) -> Vec<String> {
     lines
 }
 
-/// A text on one line with its middle left out if it is longer than `width` columns.
+/// A text on one line, with its middle left out if it is longer than `width` columns.
 fn fitted(text: &str, width: usize) -> String {
     let letters: Vec<char> = Shown(text).to_string().chars().collect();
     if letters.len() < width {

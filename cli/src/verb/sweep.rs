@@ -10,9 +10,9 @@ use ruleguider::report::sweep::page;
 use ruleguider::sweep::{Search, Space, Sweep as Searching, SweepReport, Tuning, Workers, system};
 use std::path::PathBuf;
 
-/// How many trials there are where nobody says.
+/// The default number of trials.
 const TRIALS: usize = 16;
-/// How many trainings share a GPU where nobody says.
+/// The default number of trainings that share a GPU.
 const ON_A_CARD: usize = 4;
 
 /// Arguments of `sweep`.
@@ -83,7 +83,7 @@ impl Sweep {
             device,
             searching.out.display()
         ));
-        // Every training has a device of its own.
+        // Every training opens its own device.
         drop(device);
         if let Some(number) = self.trial {
             return self.train(number, &searching, &console, common);
@@ -99,7 +99,7 @@ impl Sweep {
         Ok(if report.complete { Outcome::Done } else { Outcome::Interrupted })
     }
 
-    /// Trains one trial, and prints what became of it.
+    /// Trains one trial and prints its result.
     fn train(
         &self,
         number: usize,

@@ -1,8 +1,8 @@
-//! Sorted blocks of missing facts on the disk, and how they become one.
+//! Sorted blocks of missing facts on disk, and how they are merged.
 //!
-//! A block is the work of some queries. It is written atomically, so that a resumed run finds the finished blocks and
-//! computes only the others. Merging reads as many blocks at once as files may be open, in several rounds if needed, a
-//! line of each at a time: memory does not grow with the number of facts.
+//! A block holds the results of some queries. It is written atomically, so that a resumed run finds the finished
+//! blocks and computes only the others. Merging opens a bounded number of blocks at once, in several rounds if
+//! needed, and reads them line by line: memory does not grow with the number of facts.
 
 use super::row::{Rank, RankedFact};
 use crate::aside::write_aside;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Blocks that are read at once.
 const AT_ONCE: usize = 64;
-/// What the blocks of this folder are made from.
+/// The file with the checksum of the blocks' inputs.
 const MADE_FROM: &str = "made_from";
 
 /// The blocks beside a file that is being made.
@@ -24,7 +24,8 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Those for the file `out`, made from `inputs`; what was made from other inputs is removed.
+    /// The blocks for the file `out`, made from `inputs`; blocks made from other inputs are stale and are
+    /// removed.
     ///
     /// # Errors
     /// If the folder cannot be made.
@@ -143,7 +144,7 @@ impl Iterator for Rows {
     }
 }
 
-/// The rows of several sorted files as one.
+/// The rows of several sorted files, merged.
 fn merged(paths: &[PathBuf]) -> io::Result<impl Iterator<Item = io::Result<RankedFact>>> {
     let files: io::Result<Vec<Rows>> = paths.iter().map(|path| Rows::open(path)).collect();
     Ok(Merge::new(files?, |row: &RankedFact| row.0))

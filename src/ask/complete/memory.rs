@@ -1,4 +1,4 @@
-//! Missing facts in memory, for those who look at them and then ask on.
+//! Missing facts in memory, for interactive use.
 
 use super::{Best, CompleteOptions, Cut, MissingFact};
 use crate::ask::{AskError, Model};
@@ -7,7 +7,7 @@ use crate::progress::Progress;
 use serde::Serialize;
 use std::collections::BinaryHeap;
 
-/// Queries between two looks at the time.
+/// Queries between two checks of the time.
 const BLOCK: usize = 512;
 
 /// The best missing facts.
@@ -17,13 +17,13 @@ pub struct MissingFacts {
     pub facts: Vec<MissingFact>,
     /// How many queries were asked.
     pub asked: usize,
-    /// How many would have been, had there been time.
+    /// How many there would have been with enough time.
     pub subjects: usize,
 }
 
 impl Model {
-    /// The missing facts that `options` ask for. Where [time is up](Progress::time_is_up) before all have been asked, those
-    /// of the entities that have.
+    /// The missing facts that `options` ask for. If [time is up](Progress::time_is_up) early, only those of the
+    /// entities asked so far.
     ///
     /// # Errors
     /// If a probability is asked for and there is none, the reasoner fails, or the user interrupts.

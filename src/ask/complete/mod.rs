@@ -1,8 +1,8 @@
 //! The missing facts of a graph, best first over all subjects: [`Model::complete`].
 //!
-//! Queries are made link by link for the entities for which the link makes sense, answered in blocks, and the blocks
-//! merged. A finished block is on disk before the next begins, so an interrupted call resumes there, and no more than a
-//! block is in memory. The order, and the file to the last byte, do not depend on threads or interruptions.
+//! For each link, every entity for which the link makes sense is queried. Queries are answered in blocks, and the
+//! blocks are merged. A finished block is on disk before the next begins, so an interrupted call resumes there, and no
+//! more than a block is in memory. The order, and the file to the last byte, do not depend on threads or interruptions.
 
 mod blocks;
 mod memory;
@@ -37,10 +37,10 @@ use std::time::Instant;
 
 /// About how many queries make a block.
 const BLOCK: usize = 4096;
-/// Queries that are answered at once at most.
+/// The most queries that are answered at once.
 const BATCH: usize = 1024;
 
-/// The least probability of a fact where nothing is said of it.
+/// The default minimum probability of a fact.
 const MIN_PROBABILITY: f64 = 0.1;
 
 /// How the work is cut: whole batches make a block, so that the last digits of a score do not depend on shards.
@@ -52,7 +52,7 @@ struct Cut {
     block: usize,
 }
 
-/// A part of completing.
+/// A part of the completion.
 #[derive(Clone, Copy)]
 struct Work<'a> {
     options: &'a CompleteOptions,
@@ -65,11 +65,11 @@ struct Work<'a> {
 pub struct CompleteOptions {
     /// For which links; all relations, asked for their tails, if there are none.
     pub links: Vec<Link>,
-    /// The best this many of all; all of them by default.
+    /// Only this many of the best; all by default.
     pub top: Option<usize>,
     /// Only facts with at least this probability.
     pub min_probability: Option<f64>,
-    /// How many threads answer batches of their own.
+    /// How many threads answer batches in parallel.
     pub workers: usize,
 }
 
@@ -80,9 +80,9 @@ pub struct Completed {
     pub facts: u64,
     /// How many queries were asked for them.
     pub queries: u64,
-    /// How long it took, without earlier sittings.
+    /// How long it took, not counting earlier invocations.
     pub seconds: f64,
-    /// Where they are.
+    /// The file with the facts.
     pub out: PathBuf,
 }
 
@@ -94,8 +94,8 @@ impl fmt::Display for Completed {
 }
 
 impl Model {
-    /// Writes the missing facts to `out`, best first over all subjects, each with its probability and its reason, in the
-    /// format that the ending names; `.jsonl` has everything that is known of them. Interrupted, the same call goes on.
+    /// Writes the missing facts to `out`, best first over all subjects, each with its probability and its reason, in
+    /// the format given by the file extension; `.jsonl` has all fields. If interrupted, the same call resumes.
     ///
     /// # Errors
     /// If the options do not fit the run, the reasoner fails, a file cannot be written, or the user interrupts.
@@ -127,7 +127,7 @@ impl Model {
         Ok(Completed { facts, queries, seconds: began.elapsed().as_secs_f64(), out: out.to_owned() })
     }
 
-    /// Writes the missing facts of a part to `out`; how many there are.
+    /// Writes the missing facts of a part to `out`; returns how many there are.
     pub(super) fn complete_part(
         &self,
         options: &CompleteOptions,
@@ -152,8 +152,8 @@ impl Model {
         Ok(self.work_off(work, out, progress, write)?.0)
     }
 
-    /// Answers the blocks of a part, hands the facts to `write`, which says how many it wrote, and says how many queries
-    /// were asked for them.
+    /// Answers the blocks of a part and passes the facts to `write`, which returns how many it wrote. Also returns how
+    /// many queries were asked.
     fn work_off(
         &self,
         work: Work<'_>,
@@ -179,8 +179,8 @@ impl Model {
         Ok((facts, queries))
     }
 
-    /// The least probability of a missing fact where nothing is said of it: 0.1, unless the best `top` are asked for or
-    /// there are no probabilities.
+    /// The default minimum probability of a missing fact: 0.1, or none if the best `top` are asked for or there are no
+    /// probabilities.
     ///
     /// # Errors
     /// If the list of stages cannot be read.
@@ -213,8 +213,8 @@ impl Model {
         Ok(Checksum::of(&(crate::VERSION, self.sum()?, links, cut, top, min_probability, shard, beam)))
     }
 
-    /// Answers the blocks of the shard that are not finished; the numbers of all of its blocks, and how many queries
-    /// they have.
+    /// Answers the unfinished blocks of the shard; returns the numbers of all of its blocks, and how many queries they
+    /// have.
     fn answer_blocks(
         &self,
         Work { options, cut, shard }: Work<'_>,
@@ -290,7 +290,7 @@ impl Model {
             let rank = Rank { probability: probability.0, score: candidate.score, ids };
             let unlikely =
                 options.min_probability.is_some_and(|least| probability.0.is_none_or(|p| p < least));
-            // Those after it are no more likely.
+            // Later candidates are no more likely.
             if rows.len() == TOP || unlikely || least.is_some_and(|least| rank > least) {
                 break;
             }
@@ -315,13 +315,13 @@ pub(super) fn check_facts(out: &Path, names: &Names) -> Result<(), AskError> {
     Ok(())
 }
 
-/// A name that not every file of facts can hold, if there is one.
+/// A name that a tab-separated file cannot hold, if there is one.
 pub(super) fn breaking_name(names: &Names) -> Option<String> {
     let breaks = |name: &&str| name.contains(['\t', '\n', '\r']);
     names.entities.iter().chain(names.relations.iter()).find(breaks).map(str::to_owned)
 }
 
-/// Writes facts in the format that the ending of `out` names; how many there were.
+/// Writes facts in the format given by the extension of `out`; returns how many there were.
 ///
 /// # Errors
 /// If the file cannot be written, or `rows` fail.
@@ -345,7 +345,7 @@ pub(super) fn write_facts(
     written.map_err(RunError::writing(out)).map(|()| facts)
 }
 
-/// Whether facts are written as JSON, one per line, packed or not.
+/// Whether facts are written as JSON lines, compressed or not.
 fn is_json_lines(path: &Path) -> bool {
     let name = path.to_string_lossy();
     let stem = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
@@ -360,7 +360,7 @@ struct Best {
 
 impl Best {
     fn extend(&mut self, ranks: impl IntoIterator<Item = Rank>) {
-        // Where all are wanted, none has to be remembered.
+        // If all facts are wanted, no rank has to be kept.
         if self.most == usize::MAX {
             return;
         }

@@ -5,22 +5,22 @@ use crate::graph::{Direction, EntityId, Names, PredictedFact, Query};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
-/// A fact that the graph does not have and that is predicted. The names of the fields are a contract.
+/// A predicted fact that the graph does not have. The names of the fields are a contract.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MissingFact {
-    /// Where the relation starts, by id.
+    /// The head of the fact, by id.
     pub head: String,
     /// The relation.
     pub relation: String,
-    /// Where it ends, by id.
+    /// The tail of the fact, by id.
     pub tail: String,
-    /// The label of the head, or its id where it has none.
+    /// The label of the head, or its id if it has none.
     pub head_label: String,
-    /// The label of the tail, or its id where it has none.
+    /// The label of the tail, or its id if it has none.
     pub tail_label: String,
-    /// The share of such answers that turn out to be facts that were held out.
+    /// The calibrated probability: the share of such answers that turn out to be held-out facts.
     pub probability: Probability,
-    /// How good it is; scores of different queries need not compare.
+    /// Its score; scores of different queries need not be comparable.
     pub score: f64,
     /// Why it is predicted.
     #[serde(flatten)]
@@ -89,6 +89,6 @@ impl PartialOrd for Rank {
     }
 }
 
-/// A missing fact with its place in the order, as blocks of them are kept on the disk.
+/// A missing fact with its sort key, as stored in blocks on disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RankedFact(pub Rank, pub MissingFact);

@@ -7,7 +7,7 @@ use crate::tensor::Device;
 use std::fmt::Display;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Someone who stops the work once it has advanced so many times.
+/// Interrupts the work once it has advanced a number of times.
 struct StopsAfter {
     advances: usize,
     seen: AtomicUsize,
@@ -79,7 +79,7 @@ fn parts_make_the_file_that_one_process_writes() {
                 .rev()
                 .map(|index| {
                     let (shard, out) = (Shard::new(index, count).unwrap(), file(&format!("{index}.shard")));
-                    // With smaller blocks than usual, for every part to have some.
+                    // With smaller blocks than usual, so that every part has some.
                     let header = model.facts_header(&options, shard).unwrap();
                     let work = Work { options: &options, cut: CUT, shard };
                     let rows = model.complete_part_in_blocks(work, &header, &out, &Silent).unwrap();

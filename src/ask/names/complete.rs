@@ -2,7 +2,7 @@
 
 use crate::suggest::{fold, nearest};
 
-/// A name that may be meant.
+/// A possible completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// The number of the entity or relation.
@@ -13,7 +13,8 @@ pub struct Completion {
 pub(super) struct Sorted {
     /// All folded names, one after the other, each ended by a line break.
     text: String,
-    /// Where a word begins in `text`, whether it is the first of its name, and whose name it is; sorted by what follows.
+    /// Where a word begins in `text`, whether it is the first of its name, and the id that the name belongs to; sorted
+    /// by the text from there on.
     words: Vec<Word>,
 }
 
@@ -30,7 +31,7 @@ impl Sorted {
         let (mut text, mut words) = (String::new(), Vec::new());
         for (id, name) in names {
             let start = text.len();
-            // A name of several lines is completed by its first.
+            // Of a name with several lines, only the first is indexed.
             text.push_str(fold(name).lines().next().unwrap_or_default());
             let mut inside = false;
             for (at, character) in text[start..].char_indices() {
@@ -55,8 +56,8 @@ impl Sorted {
         rest.find('\n').map_or(rest, |end| &rest[..end])
     }
 
-    /// Those with a name that begins with `typed`, then those with a word that does; `weight` orders each of the two,
-    /// the largest first.
+    /// The ids with a name that begins with `typed`, then those with a word that does; each group is ordered by
+    /// `weight`, the largest first.
     pub fn beginning_with(&self, typed: &str, weight: impl Fn(u32) -> usize) -> Vec<Completion> {
         let folded = fold(typed);
         let tail = |word: &Word| Self::tail(&self.text, word.at);

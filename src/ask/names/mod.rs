@@ -22,7 +22,7 @@ pub struct NameIndex {
     names: Arc<Names>,
     /// Entities by their folded labels.
     by_label: HashMap<String, Vec<EntityId>>,
-    /// Entities and relations for completion, made when it is first asked for.
+    /// Entities and relations for completion, computed on first use.
     sorted: [OnceLock<Sorted>; 2],
 }
 
@@ -123,10 +123,10 @@ impl NameIndex {
         Ok(Link::new(self.relation(name)?, direction))
     }
 
-    /// The query that a line of a file of queries asks, `SUBJECT<TAB>RELATION`.
+    /// The query of one line of a query file, `SUBJECT<TAB>RELATION`.
     ///
     /// # Errors
-    /// If it is no such line, or a name in it is not known; why, in words.
+    /// If the line is malformed or has an unknown name: the reason in words.
     pub fn query(&self, line: &[u8]) -> Result<Query, String> {
         let line = std::str::from_utf8(line).map_err(|_| "expected UTF-8, found other bytes".to_owned())?;
         let fields: Vec<&str> = line.split('\t').collect();
@@ -141,7 +141,7 @@ impl NameIndex {
         Ok(Query { subject, link })
     }
 
-    /// What else `text` may mean as a relation, where one is called like the inverse of another.
+    /// What else `text` may mean as a relation, if one relation is named like the inverse of another.
     pub fn other_meaning(&self, text: &str) -> Option<String> {
         let own = |name: &&str| self.names.relations.get(name).is_some();
         let relation = text.strip_prefix('~').filter(own)?;
@@ -166,7 +166,7 @@ impl NameIndex {
             before.is_some_and(|character| !character.is_alphanumeric())
         };
         let mut found = if same.is_empty() { all().filter(|(name, _)| ends(name)).collect() } else { same };
-        // A relation may be meant by its name and by its label.
+        // A relation may match by both its name and its label.
         found.dedup_by_key(|(_, relation)| *relation);
         match &found[..] {
             [(_, relation)] => Ok(*relation),
@@ -217,7 +217,7 @@ fn cut(mut found: Vec<Completion>, limit: usize) -> (Vec<Completion>, bool) {
     (found, more)
 }
 
-/// "There is no such thing", with the `nearest` names there are.
+/// "There is no such thing", with the `nearest` names.
 fn unknown(what: &str, text: &str, nearest: &[&str]) -> AskError {
     let text = shortened(text);
     let near: Vec<_> = nearest.iter().map(|name| shortened(name)).collect();

@@ -11,7 +11,7 @@ pub struct Naming {
 }
 
 impl Naming {
-    /// What the entities of `names` are called.
+    /// The display names of the entities of `names`.
     pub fn new(names: &Names) -> Self {
         let mut seen: HashSet<String> = HashSet::with_capacity(names.labels.len());
         let mut shared = HashSet::new();
@@ -23,7 +23,7 @@ impl Naming {
         Self { shared }
     }
 
-    /// What the entity with this label and id is called.
+    /// The display name of the entity with this label and id.
     pub fn name(&self, label: &str, id: &str) -> String {
         match !self.shared.is_empty() && self.shared.contains(&label.to_lowercase()) {
             true => format!("{label} [{id}]"),
@@ -31,7 +31,7 @@ impl Naming {
         }
     }
 
-    /// What `entity` of `names` is called.
+    /// The display name of `entity`.
     pub fn of(&self, entity: EntityId, names: &Names) -> String {
         self.name(names.label(entity), names.entity(entity))
     }

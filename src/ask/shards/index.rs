@@ -1,4 +1,4 @@
-//! Mining in parts from an index that all parts share.
+//! Mining in parts, from an index that all parts share.
 
 use super::{ShardReport, rules_header, unless_there};
 use crate::aside::try_lock;
@@ -11,11 +11,12 @@ use crate::shard::Shard;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a process waits before it looks again whether another has made the index.
+/// How long a process waits before it checks again whether another has made the index.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
-/// The index at `path` of the data that `source` tells (a [`stamp`](crate::graph::stamp)). If there is none, it is made
-/// for the data and the options that `read` gives; of several processes that need it one makes it, and the others wait.
+/// The index at `path` of the data that `source` identifies (a [`stamp`](crate::graph::stamp)). If there is none, it is
+/// built for the data and the options that `read` returns. Of several processes that need it, one builds it and the
+/// others wait.
 ///
 /// # Errors
 /// If the data cannot be read, the index cannot be read or written or is of other data, or the user interrupts.
@@ -36,7 +37,7 @@ pub fn mining_index<E: From<AskError>>(
         if held.is_some() && !path.exists() {
             let (dataset, options) = read()?;
             write_mining_index(path, source, &dataset, &options, progress).map_err(E::from)?;
-            // Who waits for it looks for the index before anything else.
+            // Waiting processes check for the index first, so the lock file is no longer needed.
             let _ = std::fs::remove_file(&lock);
             return open();
         }
@@ -52,10 +53,10 @@ fn cannot_lock(path: &Path, source: std::io::Error) -> AskError {
     RuleError::Unwritable { path, source }.into()
 }
 
-/// Makes the index at `path` for mining `dataset` as `options` say; `source` tells which data it is of.
+/// Builds the index at `path` for mining `dataset` with `options`; `source` identifies the data.
 ///
 /// # Errors
-/// If the options make no sense or depend on the clock, the file cannot be written, or the user interrupts.
+/// If the options are invalid or depend on the clock, the file cannot be written, or the user interrupts.
 pub fn write_mining_index(
     path: &Path,
     source: &str,
@@ -71,7 +72,7 @@ pub fn write_mining_index(
     }
 }
 
-/// As [`mine_shard`](super::mine_shard) of the data and the options that `index` is of.
+/// As [`mine_shard`](super::mine_shard), with the data and the options of `index`.
 ///
 /// # Errors
 /// If the file cannot be written, or the user interrupts.
@@ -153,7 +154,7 @@ mod tests {
         let open = || {
             mining_index(&path, "this data", &Silent, || {
                 made.fetch_add(1, Ordering::Relaxed);
-                // The others come while it is made.
+                // The other processes arrive while it is being built.
                 std::thread::sleep(2 * BETWEEN_LOOKS);
                 Ok::<_, AskError>((crate::generate::demonstration(), asked.clone()))
             })

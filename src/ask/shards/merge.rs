@@ -1,4 +1,4 @@
-//! Parts of any kind, put together.
+//! Merges parts of any kind.
 
 use super::FactSettings;
 use super::ranks::merge_ranks;
@@ -15,7 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// What parts came to.
+/// The result of merging parts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Merged {
@@ -23,7 +23,7 @@ pub enum Merged {
     Rules {
         /// How many rules it has.
         rules: usize,
-        /// Of each family.
+        /// How many of each rule type.
         rules_by_type: RuleCounts,
         /// Where it is.
         out: PathBuf,
@@ -54,12 +54,12 @@ impl fmt::Display for Merged {
     }
 }
 
-/// Puts all parts of one work together, given in any order: into the file `out`, or of ranks the figures. What comes out
-/// is what one process would have given.
+/// Merges all parts of one job, given in any order: into the file `out`, or for ranks into figures. The result is what
+/// one process would have given.
 ///
 /// # Errors
-/// If a part is missing, damaged, or of another work, seed, version, data or settings; if there has to be a file and none
-/// is named, or it cannot be written.
+/// If a part is missing, damaged, or of another job, seed, version, data or settings; if an output file is needed but
+/// not given, or cannot be written.
 pub fn merge(parts: &[PathBuf], out: Option<&Path>) -> Result<Merged, AskError> {
     let began = Instant::now();
     let parts = Parts::open(parts)?;
@@ -130,7 +130,7 @@ fn merge_facts(parts: Parts, most: usize, out: &Path) -> Result<u64, AskError> {
     }
 }
 
-/// `rows` for a writer, which knows only errors of files; the error itself goes to `failed`.
+/// Adapts `rows` for a writer that only accepts I/O errors; the original error is stored in `failed`.
 fn kept_error<T>(
     rows: impl Iterator<Item = Result<T, ShardError>>,
     failed: &mut Option<ShardError>,

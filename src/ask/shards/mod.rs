@@ -1,7 +1,7 @@
-//! Parts of long work: mining, answering, ranking, completing; and one [`merge`] for all of them.
+//! Parts of long jobs: mining, answering, ranking, completing; and one [`merge`] for all of them.
 //!
 //! A part is cut where one process cuts its work too (prefixes, blocks of queries, batches), so that all parts together
-//! give what one process gives, to the last digit. A part that is there and whole is not made again.
+//! give what one process gives, to the last digit. A complete part is not computed again.
 
 mod index;
 mod merge;
@@ -25,14 +25,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// What became of a part.
+/// The report on a part.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ShardReport {
     /// What its rows are.
     pub kind: ShardKind,
     /// Which part it is.
     pub shard: Shard,
-    /// How many rows it has; absent where it was there already.
+    /// How many rows it has; absent if it already existed.
     pub rows: Option<u64>,
     /// How long it took.
     pub seconds: f64,
@@ -51,7 +51,7 @@ impl fmt::Display for ShardReport {
     }
 }
 
-/// What answers depend on beside the run.
+/// The inputs of answers beside the run.
 #[derive(Serialize, Deserialize)]
 struct AnswerSettings {
     queries: Checksum,
@@ -59,7 +59,7 @@ struct AnswerSettings {
     beam: usize,
 }
 
-/// What missing facts depend on beside the run.
+/// The inputs of missing facts beside the run.
 #[derive(Serialize, Deserialize)]
 struct FactSettings {
     links: Vec<u32>,
@@ -67,11 +67,11 @@ struct FactSettings {
     top: Option<usize>,
     min_probability: Option<f64>,
     beam: usize,
-    /// A name that a file of tabs cannot hold, if there is one.
+    /// A name that a tab-separated file cannot hold, if there is one.
     breaking: Option<String>,
 }
 
-/// Makes the part that `header` describes with `make`, which says how many rows it wrote, unless it is there.
+/// Makes the part that `header` describes unless it exists; `make` returns how many rows it wrote.
 fn unless_there(
     header: &Header,
     out: &Path,
@@ -96,11 +96,11 @@ fn rules_header(names: &Names, data: String, options: &MineOptions, shard: Shard
     Header::new(ShardKind::Rules, shard, options.seed, data, &settings)
 }
 
-/// Mines the rules in the graph of `dataset` that are `shard`'s, into the file `out`.
+/// Mines `shard`'s part of the rules in the graph of `dataset`, into the file `out`.
 ///
 /// # Errors
-/// If the options make no sense or depend on the clock, the file cannot be written, or the user interrupts: half a part is
-/// of no use.
+/// If the options are invalid or depend on the clock, the file cannot be written, or the user interrupts: an incomplete
+/// part is useless.
 pub fn mine_shard(
     dataset: &Dataset,
     options: &MineOptions,
@@ -121,7 +121,7 @@ pub fn mine_shard(
 }
 
 impl Model {
-    /// The checksum of all that answers come from: the data and what was learnt from it.
+    /// The checksum of everything that answers depend on: the data and what was learnt from it.
     pub(super) fn sum(&self) -> Result<Checksum, AskError> {
         let stages = Stages::of(self.directory())?;
         let made: Vec<_> = stages.records().values().map(|record| (&record.inputs, &record.files)).collect();
@@ -137,7 +137,7 @@ impl Model {
         Ok(Header::new(kind, shard, self.seed(), self.sum()?.to_string(), settings))
     }
 
-    /// Answers those queries of a file that are `shard`'s, by `workers` threads, into the file `out`.
+    /// Answers `shard`'s part of the queries of a file, by `workers` threads, into the file `out`.
     ///
     /// # Errors
     /// If a file cannot be read or written, the reasoner fails, or the user interrupts.
@@ -172,7 +172,7 @@ impl Model {
         })
     }
 
-    /// Ranks those true answers of a split that are `shard`'s, into the file `out`; what else is as in
+    /// Ranks `shard`'s part of the true answers of a split, into the file `out`; otherwise as
     /// [`evaluated`](Self::evaluated).
     ///
     /// # Errors
@@ -197,7 +197,7 @@ impl Model {
         })
     }
 
-    /// The header of a part of completing.
+    /// The header of a part of the completion.
     pub(super) fn facts_header(&self, options: &CompleteOptions, shard: Shard) -> Result<Header, AskError> {
         let links = self.links_of(options);
         let settings = FactSettings {
@@ -211,7 +211,7 @@ impl Model {
         self.shard_header(ShardKind::Facts, shard, &settings)
     }
 
-    /// Completes what is `shard`'s of the graph, into the file `out`. Interrupted, the same call goes on.
+    /// Completes `shard`'s part of the graph, into the file `out`. If interrupted, the same call resumes.
     ///
     /// # Errors
     /// If the options do not fit the run, the reasoner fails, a file cannot be written, or the user interrupts.

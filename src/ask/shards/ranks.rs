@@ -10,11 +10,11 @@ use crate::shard::{Parts, Shard};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What ranks depend on beside the run, and what their report says.
+/// The inputs of ranks beside the run, and the texts of their report.
 #[derive(Serialize, Deserialize)]
 pub(super) struct RankSettings {
     about: AboutEvaluation,
-    /// What is left out of the JSON of a report.
+    /// Fields that the JSON of a report leaves out.
     labels: Vec<String>,
     no_probability: Option<String>,
     protocol: Protocol,
@@ -29,9 +29,9 @@ pub(super) struct RankSettings {
 pub(super) enum RankPart {
     /// The rank of a query.
     Rank(RankRow),
-    /// What the probabilities of a query's answers came to, with the number of the query.
+    /// The outcomes of the probabilities of a query's answers, with the number of the query.
     Verdicts(usize, Vec<Verdict>),
-    /// What is said once a part.
+    /// The totals, once per part.
     Done {
         /// Queries left out of the whole split.
         left_out: usize,

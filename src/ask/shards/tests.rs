@@ -77,7 +77,7 @@ fn figures_are_those_of_one_process() {
             let parts = parts(folder.path(), count, make);
             let out = folder.path().join("figures.json");
             let Merged::Ranks(merged) = merge(&parts, Some(&out)).unwrap() else { panic!("they are ranks") };
-            // Nobody can take just as long again.
+            // Times differ between runs.
             whole.report.seconds = merged.report.seconds;
             let text = |of: &crate::ask::Evaluated| serde_json::to_string_pretty(of).unwrap() + "\n";
             assert_eq!(fs::read_to_string(out).unwrap(), text(&whole), "{count} parts");
@@ -97,7 +97,7 @@ fn facts_are_those_of_one_process() {
     let parts = parts(folder, 3, make);
     merge(&parts, Some(&folder.join("merged.tsv"))).unwrap();
     assert_eq!(fs::read(folder.join("merged.tsv")).unwrap(), fs::read(folder.join("whole.tsv")).unwrap());
-    // Parts of other settings do not fit, and are made anew in their place.
+    // Parts with other settings do not match and are replaced.
     let likelier = CompleteOptions { min_probability: Some(0.5), ..options.clone() };
     let other = model.complete_shard(&likelier, "2/3".parse().unwrap(), &parts[1], &Silent).unwrap();
     assert!(other.rows.is_some());
@@ -122,7 +122,7 @@ fn half_a_part_of_mining_is_no_part_and_is_made_again() {
     let made = mine_shard(&dataset, &options, shard, &out, &Silent).unwrap();
     assert!(made.rows.is_some_and(|rows| rows > 0));
     let whole = fs::read(&out).unwrap();
-    // Cut off on its way: made again. Whole: not even looked into by an impatient one.
+    // A truncated part is made again; a complete one is kept, even if the user interrupts.
     fs::write(&out, &whole[..whole.len() / 2]).unwrap();
     assert!(mine_shard(&dataset, &options, shard, &out, &Silent).unwrap().rows.is_some());
     assert_eq!(fs::read(&out).unwrap(), whole);

@@ -12,19 +12,19 @@ use crate::progress::{Progress, Silent};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
-/// Queries that the weights are fitted to at once at most.
+/// The most validation queries that are answered at once.
 const FITTED_AT_ONCE: usize = 512;
 /// The most candidates per query for fitting: the right one and the best of the others.
 const FITTED_CANDIDATES: usize = 128;
-/// A member that adds less MRR than this adds nothing: within the noise of a few thousand queries.
+/// A member that adds less MRR than this adds nothing: the gain is within the noise of a few thousand queries.
 const ADDS_NOTHING: f64 = 5e-4;
-/// What is asked for, as the weights of tail and of head queries stand beside each other.
+/// The directions in the order of the weights: tail queries, then head queries.
 const DIRECTIONS: [Direction; 2] = [Direction::Forward, Direction::Inverse];
 /// With fewer queries than this the given weights are used.
 const FEWEST: usize = 20;
 
 impl Blend {
-    /// Finds the weights by which the answers of the validation split rank best. `truth` are the known answers.
+    /// Fits the weights that rank the answers of the validation split best. `truth` are the known answers.
     ///
     /// # Errors
     /// If one of the members fails or the user interrupts.
@@ -67,8 +67,8 @@ impl Blend {
         Ok(recipe)
     }
 
-    /// A query of the validation split as weights are fitted to it, without its other true answers; `None` if its answer is
-    /// no candidate, so that no weights could bring it up.
+    /// A validation query in the form that weights are fitted to, without its other true answers; `None` if its answer
+    /// is not a candidate, since no weights could then rank it.
     fn judged(
         &self,
         seen: &[Seen],
@@ -86,7 +86,7 @@ impl Blend {
         Some(FitQuery { link: query.link, candidates, target: 0 })
     }
 
-    /// The members by their names, with the places of their features.
+    /// The members' names and the indices of their features.
     fn parts(&self) -> Vec<(&'static str, &'static [usize])> {
         let Members { rules, walker, embedding, propagator } = &self.members;
         let parts: [(bool, &str, &[usize]); 4] = [
@@ -98,8 +98,8 @@ impl Blend {
         parts.into_iter().filter(|part| part.0).map(|(_, name, places)| (name, places)).collect()
     }
 
-    /// What each member adds to the others, if there are others, over tail and head queries. Members without which the
-    /// others rank better are left out of `judged` and have no weight in `given`, one after the other, the worst first.
+    /// What each member adds to the others, if there are others, over tail and head queries. Members that harm the
+    /// ranking of the others are removed one at a time, the worst first: from `judged`, and with weight 0 in `given`.
     fn without_harmful(
         &self,
         judged: &mut [Vec<FitQuery>; 2],
@@ -111,7 +111,7 @@ impl Blend {
             let directions: Vec<(&[FitQuery], &[f64; WIDTH])> =
                 judged.iter().map(Vec::as_slice).zip(&*given).collect();
             let adds: Vec<Added> = parts.iter().map(|(_, places)| added_by(&directions, places)).collect();
-            // What is left has more to add once another is gone.
+            // The remaining members add more once one is removed, so their gains are measured again.
             said.extend(parts.iter().map(|part| part.0).zip(adds.iter().copied()));
             let worst = (0..parts.len()).min_by(|&a, &b| adds[a].mrr.total_cmp(&adds[b].mrr));
             let Some(worst) = worst.filter(|&worst| adds[worst].harms()) else { break };
@@ -129,7 +129,7 @@ impl Blend {
         self.weights.of(Link::new(RelationId(0), direction))
     }
 
-    /// What `recipe` gives to the members, and what they add.
+    /// The weights that `recipe` gives to the members, and what each adds.
     fn shown(&self, recipe: &Recipe) -> String {
         let FeatureWeights { rules, walker, embedding, propagator, .. } = recipe.general;
         let weight = |name: &str| match name {

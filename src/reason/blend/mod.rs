@@ -1,11 +1,11 @@
-//! The blend: what rules, walker, embedding model, propagator and what is known of a candidate say together.
+//! The blend of rules, walker, embedding model, propagator and signals about each candidate.
 //!
 //! Rules, walker and propagator give candidates, each with a rule or a path that supports it; the embedding model re-scores
-//! and adds none. Each member may be left out, but not all of those that give candidates.
+//! and adds none. Any member may be left out, but at least one that gives candidates must stay.
 //!
-//! A candidate's score is `w · x`. Its features `x` are the logarithms of what the members give it and the signals
-//! about it ([`FeatureWeights`](super::FeatureWeights)); the weights are fitted on the validation split ([`fit`](super::fit)), for every relation
-//! and direction.
+//! A candidate's score is `w · x`. Its features `x` are the logarithms of the members' scores and the signals about it
+//! ([`FeatureWeights`](super::FeatureWeights)); the weights are fitted on the validation split ([`fit`](super::fit)),
+//! for every relation and direction.
 
 mod fitting;
 mod seen;
@@ -28,10 +28,10 @@ use seen::{Dense, Seen, of_rules, seen};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Queries that are answered at once at most.
+/// The most queries that are answered at once.
 const AT_ONCE: usize = 1024;
 
-/// The members of a blend. Rules, a walker or a propagator have to be among them.
+/// The members of a blend. At least one of rules, walker and propagator must be present.
 pub struct Members {
     /// The rules.
     pub rules: Option<Arc<ByRules>>,
@@ -61,7 +61,7 @@ impl Blend {
         seen.iter().map(|one| Scored { entity: one.entity, score: score(&one.features, weights) }).collect()
     }
 
-    /// Whether rules answer alone. They rank what none of them predicts as well, by its frequency, after everything else.
+    /// Whether rules answer alone. They then also rank entities that no rule predicts, by frequency, after all others.
     fn rules_alone(&self) -> bool {
         let Members { rules, walker, embedding, propagator } = &self.members;
         rules.is_some() && walker.is_none() && embedding.is_none() && propagator.is_none()
@@ -136,7 +136,7 @@ impl Blend {
     }
 
     /// Features of each candidate from the graph.
-    /// `fact` is an answer that the graph states and that counts as if it did not.
+    /// `fact` is an answer that is in the graph but is treated as if it were not.
     fn add_signals(&self, query: Query, fact: Option<EntityId>, seen: &mut [Seen]) {
         let is_fact = |entity: EntityId| fact == Some(entity);
         let edges = self.graph.edges(query.subject).iter();
@@ -235,7 +235,7 @@ impl Explains for Blend {
         let Members { rules, walker, propagator, .. } = &self.members;
         let by_rules =
             rules.as_ref().map_or_else(Vec::new, |rules| rules.reasons_for(query, candidate, most));
-        // Where one reason is enough and a rule has given it, no path need be looked for.
+        // If one reason is enough and a rule gives it, no path is searched for.
         if most == 1 && !by_rules.is_empty() {
             return Ok(by_rules);
         }
@@ -247,7 +247,7 @@ impl Explains for Blend {
         ways.iter_mut().for_each(|way| way.score = candidate.score);
         let reasons = together(by_rules, ways, most);
         match propagator {
-            // Its paths cost most, so they are looked for where more is wanted.
+            // The propagator's paths cost most, so they are searched for only if more reasons are wanted.
             Some(propagator) if reasons.len() < most => {
                 Ok(together(reasons, propagator.ways(query, candidate, most)?, most))
             }

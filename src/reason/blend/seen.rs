@@ -1,4 +1,4 @@
-//! What the members say about each candidate, as features.
+//! The members' scores of each candidate, as features.
 
 use super::super::fit::WIDTH;
 use super::super::recipe::{EMBEDDING, PROPAGATOR, RULES, RULES_ABSENT, RULES_SURE, WALKER, WALKER_ABSENT};
@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 
 /// The floor on probabilities, of members that list candidates and of those that score all.
 const LEAST: [f64; 2] = [1e-4, 1e-16];
-/// The ceiling on how sure rules are: that of a score of 1 - 1e-6.
+/// The ceiling on the rules' certainty, `−ln(1 − score)`: reached at a score of 1 - 1e-6.
 const SUREST: f64 = 13.8;
-/// Candidates that the propagator adds at most: those beyond have hardly any of the mass, and cost the other members time.
+/// The most candidates that the propagator adds: the rest have hardly any probability mass and cost the other members
+/// time.
 const PROPAGATED: usize = 100;
 
 /// An answer with the scores of the members.
@@ -24,7 +25,7 @@ pub(super) struct Seen {
     pub(super) features: [f32; WIDTH],
 }
 
-/// The scores of all entities for one query, as a member gives them that scores every one.
+/// The scores of all entities for one query, from a member that scores every entity.
 #[derive(Clone, Copy)]
 pub(super) struct Dense<'a> {
     scores: &'a [f32],
@@ -33,7 +34,7 @@ pub(super) struct Dense<'a> {
 }
 
 impl<'a> Dense<'a> {
-    /// Nobody scores all entities.
+    /// For a blend without such a member.
     pub(super) const NONE: Dense<'static> = Dense { scores: &[], logsumexp: 0.0 };
 
     pub(super) fn of(scores: &'a [f32]) -> Self {
@@ -42,7 +43,7 @@ impl<'a> Dense<'a> {
         Self { scores, logsumexp: f64::from(highest) + sum.ln() }
     }
 
-    /// The logarithm of the softmax at `entity`; 0 where nobody scores.
+    /// The logarithm of the softmax at `entity`; 0 if there are no scores.
     fn log_prob(&self, entity: EntityId) -> f64 {
         let score = self.scores.get(entity.index());
         score.map_or(0.0, |&score| (f64::from(score) - self.logsumexp).max(LEAST[1].ln()))
@@ -61,8 +62,8 @@ impl<'a> Dense<'a> {
     }
 }
 
-/// What the members say about every candidate of rules, walker and propagator; `dense` are the scores of embedding model
-/// and propagator.
+/// The features of every candidate of rules, walker and propagator; `dense` are the scores of embedding model and
+/// propagator.
 pub(super) fn seen(
     by_rules: &[RuleAnswer],
     walked: &[walk::WalkedAnswer],
@@ -96,7 +97,7 @@ pub(super) fn seen(
     found.into_values().collect()
 }
 
-/// What the score of rules comes to as features: its logarithm, and how sure it is.
+/// The rules' score as features: its logarithm and its certainty.
 pub(super) fn of_rules(score: f64) -> [f32; 2] {
     [score.max(LEAST[0]).ln() as f32, (-(-score).ln_1p()).clamp(0.0, SUREST) as f32]
 }

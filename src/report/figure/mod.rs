@@ -1,7 +1,7 @@
 //! Results as pieces of HTML for notebooks, with the drawing of the page.
 //!
-//! `draw.js` and `draw.css` are what the page draws with. A piece stands by itself: it carries the script, its data, and
-//! the same in plain text for where no script runs.
+//! The page uses the same `draw.js` and `draw.css`. A piece is self-contained: it includes the script, its data, and a
+//! plain-text version in case scripts do not run.
 
 use super::page::escape;
 use crate::ask::{DrawnRule, Explanation, MissingFact, Prediction};
@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 
 /// How paths are drawn: a JavaScript module.
 pub const DRAWING: &str = include_str!("draw.js");
-/// What drawings look like.
+/// The style sheet of drawings.
 pub const STYLE: &str = include_str!("draw.css");
 
 const NOTEBOOK: &str = include_str!("notebook.js");
@@ -84,10 +84,10 @@ pub fn graph(dataset: &Dataset, plain: &str) -> String {
     piece("graphView", &json!({ "figures": figures, "relations": drawn }), plain)
 }
 
-/// A piece of HTML that shows `data` by a view of `notebook.js`.
+/// A piece of HTML that shows `data` with a view of `notebook.js`.
 fn piece(view: &str, data: &impl Serialize, plain: &str) -> String {
     let data = serde_json::to_string(data).expect("results are plain data");
-    // A script ends at its closing tag, wherever that stands.
+    // A closing script tag inside the data would end the script.
     let data = data.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
     let (script, plain) = (&*SCRIPT, escape(&Shown(plain).to_string()));
     format!(

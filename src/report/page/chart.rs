@@ -3,7 +3,7 @@
 use super::html::escape;
 use std::fmt::Write;
 
-/// The height of a chart in its own units; the page scales it to the width there is.
+/// The height of a chart in its own units; the page scales it to the available width.
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 52.0;
 const RIGHT: f64 = 20.0;
@@ -14,7 +14,7 @@ const MOST_POINTS: usize = 400;
 
 /// A line of a chart.
 pub struct Line {
-    /// What the legend calls it.
+    /// Its name in the legend.
     pub name: String,
     /// Its points, from left to right.
     pub points: Vec<(f64, f64)>,
@@ -25,7 +25,7 @@ pub struct Line {
 pub enum Room {
     /// The whole width.
     Wide,
-    /// A place among others.
+    /// Beside other charts.
     Narrow,
 }
 

@@ -19,7 +19,7 @@ pub fn escape(text: &str) -> String {
     safe
 }
 
-/// A path from the entity called `from` as boxes and arrows; `name` says what the entity of a step is called.
+/// A path from the entity called `from` as boxes and arrows; `name` gives the display name of a step's entity.
 pub fn boxes(from: &str, path: &[PathStep], name: impl Fn(&PathStep) -> String) -> String {
     let mut html = format!("<span class=\"node\">{}</span>", escape(from));
     for step in path {
@@ -31,8 +31,8 @@ pub fn boxes(from: &str, path: &[PathStep], name: impl Fn(&PathStep) -> String) 
     html
 }
 
-/// A table; the first column is text, the others are numbers. Cells are escaped. What does not fit the width of the
-/// screen can be scrolled to; the caption stays.
+/// A table; the first column is text, the others are numbers. Cells are escaped. A table that is wider than the
+/// screen scrolls; its caption stays.
 pub fn table(caption: &str, head: &[&str], rows: &[Vec<String>]) -> String {
     let mut html =
         format!("<p class=\"caption\">{}</p><div class=\"wide\"><table><thead><tr>", escape(caption));

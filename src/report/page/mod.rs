@@ -1,4 +1,4 @@
-//! The report: one HTML page that needs nothing else, made from what runs left in their directories.
+//! The report: one self-contained HTML page, made from the files in run directories.
 
 pub(super) mod chart;
 pub(super) mod html;
@@ -14,10 +14,10 @@ use html::table;
 use section::{section, title};
 use std::fmt::Write;
 
-/// How the page looks. Other pages of the program look the same.
+/// The style sheet of the page, shared with the program's other pages.
 pub const STYLE: &str = include_str!("page.css");
 
-/// Draws the paths of the page, which are read as they stand where no script runs.
+/// Draws the paths of the page; without scripts they remain readable as text.
 const DRAW_ALL: &str = "for (const place of document.querySelectorAll('[data-reason]')) {
   const reason = JSON.parse(place.dataset.reason);
   place.replaceChildren(drawing([pathOf(reason)], new Set([reason.goal])));
@@ -52,7 +52,7 @@ pub fn page(runs: &[ReportedRun]) -> Result<String, AskError> {
     Ok(whole("RuleGuider report", &body, &script))
 }
 
-/// A page with this title, body and script that needs nothing else.
+/// A self-contained page with this title, body and script.
 pub(super) fn whole(title: &str, body: &str, script: &str) -> String {
     let version = crate::VERSION;
     format!(
@@ -136,7 +136,7 @@ fn protocol(run: &ReportedRun) -> String {
     format!("{} queries, ties {}", word(&report.direction), word(&report.ties))
 }
 
-/// The rules of each run sorted by their accuracy: how many there are of which quality.
+/// The rules of each run sorted by accuracy: how many there are of each quality.
 fn rule_quality(runs: &[ReportedRun]) -> String {
     let curves: Vec<Line> = runs
         .iter()

@@ -12,7 +12,7 @@ use crate::report::published;
 use serde_json::json;
 use std::fmt::Write;
 
-/// What the run is called on the page.
+/// The title of the run on the page.
 pub fn title(run: &ReportedRun) -> String {
     let RunReport { dataset, system, name, .. } = &run.report;
     match name {
@@ -43,7 +43,7 @@ pub fn section(run: &ReportedRun, answers: usize) -> Result<String, AskError> {
     Ok(html)
 }
 
-/// Which settings are not those of the configuration that the run is named after.
+/// The settings that differ from the configuration that the run is named after.
 fn otherwise(run: &ReportedRun) -> String {
     let Some(name) = &run.report.name else { return String::new() };
     let full = format!("{}/{name}", run.report.dataset);
@@ -82,7 +82,7 @@ fn rule_share(run: &ReportedRun) -> String {
         ("end of pre-training", before.map(|share| 100.0 * share), theirs.map(|theirs| theirs.pretraining)),
         ("end of joint training", Some(100.0 * after), theirs.map(|theirs| theirs.training)),
     ];
-    // The walker of a blend is not asked by itself on the test split.
+    // The walker of a blend is not evaluated by itself on the test split.
     let split = if run.report.system == System::Blend { "validation" } else { "test" };
     let mut html = format!(
         "<p class=\"caption\">Share of the walker's top answers whose path is a rule: the validation split after \
@@ -103,7 +103,7 @@ fn rule_share(run: &ReportedRun) -> String {
     html
 }
 
-/// The charts of a stage: their titles, and of each the figures it shows with the names they have there.
+/// The charts of a stage: their titles, and for each the figures it shows with their display names.
 const CHARTS: [(&str, &[(&str, &str)]); 4] = [
     (
         "on the validation split",
@@ -165,7 +165,7 @@ fn relations(run: &ReportedRun) -> String {
     table("By relation, the most frequent first", &["relation", "queries", "hits@1", "hits@10", "MRR"], &rows)
 }
 
-/// What was said of test answers beside what is true.
+/// Predicted probabilities of test answers against observed frequencies.
 fn reliability(run: &ReportedRun) -> String {
     let Some(Reliability { queries, top, answers, ece, bins, .. }) = &run.report.calibration else {
         return String::new();
@@ -227,7 +227,7 @@ fn examples_html(examples: &[ExampleAnswer], naming: &Naming) -> String {
     html
 }
 
-/// A path as boxes and arrows, with what the script draws in their place.
+/// A path as boxes and arrows, with the data for the script that replaces them by a drawing.
 fn drawn(reason: &Reason, goal: &str, naming: &Naming) -> String {
     let Reason { from, from_id, path, .. } = reason;
     if path.is_empty() {

@@ -1,4 +1,4 @@
-//! Graphs at the edge: one entity, isolated subjects, relations without facts, nothing to learn from.
+//! Edge cases: one entity, isolated subjects, relations without facts, no training queries.
 
 use super::{Small, plain, rules, small, train_all};
 use crate::graph::{EntityId, Graph, Known, Link, Query, RelationId, Triple};

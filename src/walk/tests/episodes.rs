@@ -38,7 +38,7 @@ pub(super) fn random_walks(
     (script, paths)
 }
 
-/// How far training has come, and what walks earned on average.
+/// The training step and the moving average of the reward.
 const STEP: u64 = 300;
 const AVERAGE: f32 = 0.3;
 

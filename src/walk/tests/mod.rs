@@ -1,4 +1,4 @@
-//! The room against slow, obvious versions of itself on small graphs.
+//! Compares the walker with slow, obvious reimplementations on small graphs.
 
 mod device;
 mod edge_cases;
@@ -95,7 +95,8 @@ fn assert_close(ours: f64, theirs: f64, what: &str) {
     assert!((ours - theirs).abs() <= 2e-5 * (1.0 + theirs.abs()), "{what}: {ours} is not {theirs}");
 }
 
-/// Both phases, as far as the settings ask for pre-training, each in a folder of its own; records of both.
+/// Trains both phases (pre-training only if the settings ask for it), each in its own folder; returns the
+/// records of both.
 fn train_all(
     walker: &mut Walker,
     small: &Small,

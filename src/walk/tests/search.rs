@@ -1,4 +1,4 @@
-//! Beam search against going through all paths.
+//! Beam search against exhaustive search.
 
 use super::slow::{Slow, open};
 use super::{Small, assert_close, plain, rules, small, walker};
@@ -27,7 +27,7 @@ fn all_paths(small: &Small, walker: &Walker, query: Query) -> Vec<(f64, Vec<Edge
     paths
 }
 
-/// The best path to every entity, by going through all of them.
+/// The best path to every entity, by exhaustive search.
 fn exhaustive(small: &Small, walker: &Walker, query: Query) -> BTreeMap<EntityId, (f64, Vec<Edge>)> {
     let mut best: BTreeMap<EntityId, (f64, Vec<Edge>)> = BTreeMap::new();
     for (score, path) in all_paths(small, walker, query) {

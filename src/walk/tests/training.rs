@@ -54,7 +54,7 @@ impl Progress for Impatient {
     }
 }
 
-/// Its time is up after this many batches.
+/// Reports that time is up after this many batches.
 struct Hurried(AtomicUsize);
 
 impl Progress for Hurried {
@@ -85,7 +85,7 @@ fn weights(walker: &Walker) -> Vec<Vec<f32>> {
     walker.parameters.ids().map(|id| walker.parameters.value(id).to_vec().unwrap()).collect()
 }
 
-/// What does not depend on time.
+/// The summary without its timings.
 fn timeless(trained: &TrainingSummary) -> TrainingSummary {
     let history = trained.history.iter().map(timeless_metric).collect();
     TrainingSummary { history, seconds: 0.0, step_seconds: 0.0, ..trained.clone() }
@@ -160,7 +160,7 @@ fn training_from_a_checkpoint_equals_training_without_interruption() {
     for name in ["reward", "hit_rate", "rule_rate", "entropy", "gradient_norm", "valid_mrr", "rule_share"] {
         assert!(told[5].figures.contains_key(name), "{name} is missing in {:?}", told[5]);
     }
-    // What is done is done: once more changes nothing.
+    // Training a finished phase again changes nothing.
     let mut again = walker(&config(), &small);
     assert_eq!(
         timeless(&teach(&mut again, &small, Some(folder.path()), &Silent).unwrap()),
@@ -169,7 +169,7 @@ fn training_from_a_checkpoint_equals_training_without_interruption() {
     assert_eq!(weights(&again), weights(&whole));
 }
 
-/// MINERVA's way: so many batches, a moving baseline, normalised rewards, an entropy that matters less and less.
+/// As MINERVA: a fixed number of batches, a moving baseline, normalised rewards, a decaying entropy weight.
 fn by_steps(steps: usize) -> WalkConfig {
     WalkConfig {
         steps,
@@ -342,7 +342,7 @@ fn a_failing_soft_reward_and_a_wrong_number_of_values_are_errors() {
     assert!(matches!(error, WalkError::SoftReward(why) if why.to_string().contains("0 values for")));
 }
 
-/// A ring in which `p` leads one place on and `q` two; a third of the `q` is not known.
+/// A ring in which `p` leads one place further and `q` two; a third of the `q` facts are held out.
 fn ring() -> (Small, Vec<Triple>) {
     const PLACES: u32 = 30;
     let (mut facts, mut queries, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
@@ -423,7 +423,7 @@ fn what_is_alike_elsewhere_begins_alike() {
     let mut walker = walker(&config, &small);
     let device = walker.parameters.device().clone();
     let (entities, links) = (small.graph.entities(), Link::count(small.graph.relations()));
-    // Two kinds of entities: within a kind all the same, between the kinds at a right angle.
+    // Two kinds of entities: equal vectors within a kind, orthogonal ones between the kinds.
     let started = |walker: &mut Walker, width: usize| {
         let value =
             |at: usize| if (at % width < width / 2) == (at / width).is_multiple_of(2) { 7.0 } else { 0.0 };

@@ -1,4 +1,4 @@
-//! What is open where, against a look at every edge.
+//! Open actions, compared with a scan of every edge.
 
 use super::slow::open;
 use super::{Small, asks, plain, small};

@@ -1,4 +1,4 @@
-//! `judge measure`: figures about paths that need no people.
+//! `judge measure`: figures about paths that need no judges.
 
 use super::systems::Systems;
 use crate::Outcome;

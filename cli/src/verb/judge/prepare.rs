@@ -30,7 +30,7 @@ pub struct Prepare {
 }
 
 impl Prepare {
-    /// Draws, writes and says what was drawn.
+    /// Draws and writes a study, and prints a summary.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         expect_new(&self.out)?;
         let console = Console::with_interrupt(common);

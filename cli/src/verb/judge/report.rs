@@ -1,4 +1,4 @@
-//! `judge report`: what the votes on a study come to.
+//! `judge report`: the result of the votes on a study.
 
 use crate::Outcome;
 use crate::arguments::Common;
@@ -36,7 +36,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Reads the votes and prints what they come to.
+    /// Reads the votes and prints the result.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         let store = Store::open(&self.study)?;
         let (study, votes) = (store.study()?, store.votes()?);

@@ -1,4 +1,4 @@
-//! `judge serve`: a server to which judges come.
+//! `judge serve`: the server for judges.
 
 use crate::Outcome;
 use crate::arguments::Common;

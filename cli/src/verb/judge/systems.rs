@@ -27,7 +27,7 @@ pub struct Systems {
 }
 
 impl Systems {
-    /// What is drawn.
+    /// The options for drawing a study.
     pub fn options(&self, common: &Common) -> anyhow::Result<DrawOptions> {
         let workers = if common.device_for_many()?.is_cuda() { 1 } else { rayon::current_num_threads() };
         Ok(DrawOptions {
@@ -38,7 +38,7 @@ impl Systems {
         })
     }
 
-    /// Opens them.
+    /// Opens the systems.
     ///
     /// # Errors
     /// If one cannot be read, or they are fewer than `least`.
@@ -74,7 +74,7 @@ impl Systems {
         Ok(contenders.into_iter().filter_map(|run| run.or_else(|| files.next())).collect())
     }
 
-    /// The names, each once.
+    /// The names of the systems, all different.
     fn named(&self) -> anyhow::Result<Vec<String>> {
         let of_path = |path: &PathBuf| {
             let whole = path.canonicalize().with_context(|| format!("{}: cannot be read", path.display()))?;
