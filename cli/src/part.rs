@@ -1,4 +1,4 @@
-//! The option `--shard`, and the report on a part.
+//! The report on a part.
 
 use crate::Outcome;
 use crate::arguments::Common;

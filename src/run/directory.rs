@@ -30,7 +30,7 @@ pub const PROPAGATOR: &str = "propagator.safetensors";
 pub const BLEND: &str = "blend.json";
 /// What scores mean as probabilities.
 pub const CALIBRATION: &str = "calibration.json";
-/// The data, where it came from memory or through a pipe.
+/// The data as it was parsed, with its splits; not for the demonstration.
 pub const FACTS: &str = "facts.zst";
 /// Learning curves, one JSON object per line.
 pub const METRICS: &str = "metrics.jsonl";

@@ -1,4 +1,5 @@
-//! The data of a run that came from memory or through a pipe, kept beside what was learnt from it: it cannot be read again.
+//! The data of a run, kept beside what was learnt from it: data from memory or a pipe cannot be read again, and an update has
+//! to know what the run was trained on.
 //!
 //! The file is a zstd stream of numbers (little endian) and texts, each text with its length before it: names of entities,
 //! names of relations, labels, then the facts of each split as three ids.

@@ -82,6 +82,7 @@ fn shorter(config: &Config, stages: &Stages<'_>) -> Config {
     }
     let best = |figures: &Value| number(&figures["best"]["epoch"]).or_else(|| number(&figures["epochs"]));
     if let Some(best) = figures(Stage::Training).and_then(best) {
+        config.walk.learning_rate *= RATE as f32;
         config.walk.epochs = half(best);
         config.walk.validate_every = config.walk.validate_every.min((config.walk.epochs / 4).max(1));
         config.walk.pretrain_epochs = 0.0;

@@ -70,10 +70,10 @@ impl<'a> Compared<'a> {
             |place: usize| best.get(place).map_or_else(|| log_odds(0.0), |score| log_odds(share(score)));
         let mass = best.iter().map(share).sum::<f64>().max(SURE).ln();
         let (known, usual) = ((1.0 + list.known as f64).ln(), list.usual.max(1.0).ln());
-        // How many answers are left to find, given how many such a query usually has.
-        let left = known - (1.0 + list.usual.max(1.0)).ln();
+        // By how much the query has more answers already than such a query usually has.
+        let beyond = known - (1.0 + list.usual.max(1.0)).ln();
         let found = (1.0 + best.len() as f64).ln();
-        let common = [mass, known, usual, left.max(0.0), mass * usual, found];
+        let common = [mass, known, usual, beyond.max(0.0), mass * usual, found];
         Self { list, curve, first: odds(0), lead: odds(0) - odds(1), common }
     }
 

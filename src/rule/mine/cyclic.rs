@@ -16,8 +16,10 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Clone)]
 pub(in crate::rule) struct Task {
     pub prefix: Vec<Link>,
-    /// The approximate number of groundings of its bodies.
+    /// The approximate number of groundings of its bodies; of longer bodies, of their last three links.
     pub cost: u64,
+    /// The approximate number of steps that counting takes: what shards are balanced by.
+    pub steps: u64,
     /// Which sources are counted.
     pub piece: Piece,
     /// What the random walks say about it.
@@ -27,7 +29,13 @@ pub(in crate::rule) struct Task {
 impl Task {
     /// All bodies that begin with `prefix`, without information from random walks.
     pub fn new(prefix: Vec<Link>, cost: u64) -> Self {
-        Self { prefix, cost, piece: Piece::WHOLE, promise: Promise::default() }
+        Self { prefix, cost, steps: cost, piece: Piece::WHOLE, promise: Promise::default() }
+    }
+
+    /// The steps if a prefix with more than `max_groundings` groundings is counted from a sample of its sources.
+    pub fn sampled_steps(&self, max_groundings: u64) -> u64 {
+        let share = (max_groundings as f64 / self.cost.max(1) as f64).min(1.0);
+        (self.steps as f64 * share) as u64
     }
 
     /// Its weight in the share that is done. Before anything is nominated, every task weighs the same.
@@ -45,6 +53,16 @@ const SHORT: usize = 2;
 const ROUND: u64 = 1 << 18;
 /// At most this many pairs of links are listed: about 200 MB. A graph with thousands of relations has more.
 const PAIRS: usize = 1 << 22;
+
+/// The approximate number of ways to walk `prefix` and one more step. `ways` has the number for every single link. After
+/// two links, a step is taken to depend only on the link before it.
+fn steps(prefix: &[Link], costs: &Costs, ways: &[u64]) -> u64 {
+    let pair = |pair: &[Link]| costs.get(&(pair[0], pair[1])).copied().unwrap_or(0) as f64;
+    let onward = |two: &[Link]| pair(two) / ways[two[0].index()].max(1) as f64;
+    let mut pairs = prefix.windows(2);
+    let first = pairs.next().map_or(0.0, pair);
+    pairs.map(onward).fold(first, |steps, onward| steps * onward) as u64
+}
 
 /// The costliest first, so that threads finish at about the same time.
 fn longest(a: &Task, b: &Task) -> std::cmp::Ordering {
@@ -282,11 +300,16 @@ impl Miner<'_> {
                 None => self.cost(first, second),
             }
         };
+        let ways = self.ways();
+        let task = |(prefix, promise): (&Vec<Link>, Promise)| {
+            let task = Task { promise, ..Task::new(prefix.clone(), cost_of(prefix)) };
+            Task { steps: costs.map_or(task.cost, |costs| steps(prefix, costs, &ways)), ..task }
+        };
         (nominations.iter())
             .filter(|(prefix, _)| !done.contains_key(*prefix))
             // Once the time is up, prefixes would not be counted anyway.
             .take_while(|_| !self.watch.over())
-            .map(|(prefix, promise)| Task { promise, ..Task::new(prefix.clone(), cost_of(prefix)) })
+            .map(task)
             .collect()
     }
 

@@ -20,6 +20,7 @@ pub(in crate::rule) struct TaskList {
     pub length: usize,
     prefixes: Array<Link>,
     costs: Array<u64>,
+    steps: Array<u64>,
     promises: Array<Promise>,
 }
 
@@ -50,6 +51,7 @@ impl TaskList {
             length,
             prefixes: tasks.iter().flat_map(|task| task.prefix.iter().copied()).collect::<Vec<_>>().into(),
             costs: tasks.iter().map(|task| task.cost).collect::<Vec<_>>().into(),
+            steps: tasks.iter().map(|task| task.steps).collect::<Vec<_>>().into(),
             promises: tasks.iter().map(|task| task.promise).collect::<Vec<_>>().into(),
         }
     }
@@ -57,9 +59,10 @@ impl TaskList {
     /// The tasks that are listed.
     pub(super) fn tasks(&self) -> Vec<Task> {
         let prefixes = self.prefixes.chunks_exact(self.length - 1);
-        let listed = prefixes.zip(self.costs.iter()).zip(self.promises.iter());
-        let task = |((prefix, &cost), &promise): ((&[Link], _), _)| Task {
+        let listed = prefixes.zip(self.costs.iter().zip(self.steps.iter())).zip(self.promises.iter());
+        let task = |((prefix, (&cost, &steps)), &promise): ((&[Link], _), _)| Task {
             promise,
+            steps,
             ..Task::new(prefix.to_vec(), cost)
         };
         listed.map(task).collect()
@@ -69,15 +72,18 @@ impl TaskList {
     pub fn write<'a>(&'a self, out: &mut ArrayWriter<'a>) {
         out.add(&self.prefixes);
         out.add(&self.costs);
+        out.add(&self.steps);
         out.add(&self.promises);
     }
 
     /// The list that was [written](Self::write) for bodies of `length` links.
     pub fn mapped(length: usize, file: &mut ArrayReader) -> Result<Self, GraphError> {
-        let (prefixes, costs, promises) = (file.array()?, file.array()?, file.array()?);
-        let list = Self { length, prefixes, costs, promises };
+        let (prefixes, costs, steps, promises) =
+            (file.array()?, file.array()?, file.array::<u64>()?, file.array()?);
+        let list = Self { length, prefixes, costs, steps, promises };
         let links = length.checked_sub(1).and_then(|links| list.costs.len().checked_mul(links));
-        match list.costs.len() == list.promises.len() && links == Some(list.prefixes.len()) {
+        let same = [list.steps.len(), list.promises.len()].iter().all(|&len| len == list.costs.len());
+        match same && links == Some(list.prefixes.len()) {
             true => Ok(list),
             false => Err(file.damaged("prefixes without costs")),
         }

@@ -16,7 +16,7 @@ use std::collections::BinaryHeap;
 const HEAVY: u64 = 64;
 /// A prefix that costs more than one part in this many of a shard's work is divided. Chosen by hand: costs are
 /// estimates, and the errors of many small items average out.
-const CUT: u64 = 8;
+const CUT: u64 = 32;
 
 /// For each item, given these costs, whether it belongs to `shard`.
 pub fn own(shard: Shard, costs: &[u64]) -> Vec<bool> {
@@ -52,7 +52,7 @@ pub(super) fn own_tasks(
     }
     // The order of nominations depends on threads.
     tasks.sort_unstable_by(|a, b| a.prefix.cmp(&b.prefix));
-    let cost = |task: &Task| task.cost.min(max_groundings);
+    let cost = |task: &Task| task.sampled_steps(max_groundings);
     let all: u128 = tasks.iter().map(|task| u128::from(cost(task))).sum();
     let most = u64::try_from(all / u128::from(shard.count() * CUT)).unwrap_or(u64::MAX).max(1);
     let mut pieces: Vec<Task> = Vec::with_capacity(tasks.len());
