@@ -8,10 +8,10 @@ node with one processor, all on this machine, so no more than its processors run
 many. It needs the package with Ray in its environment, built for release (`pip install "./python[ray]"`).
 
 What is measured first is what the model is made of: I (making the index), F and W (opening the index and counting the
-parts, one after another in one process), i (the largest part over the mean), the merge, s (an empty task, from being sent
+parts, one after another in one process), i (the largest part over the mean), the merge with reading the rules, s (an empty task, from being sent
 to being fetched) and b/B (the index into the object store and from there into the file that the workers map). Of several
-rounds the best counts. While the workers count, the memory of the largest is read from /proc: what it has for itself
-(Pss), and how much of the mapped index it is charged with.
+rounds the best counts. In one more round, which is not timed, the memory of the workers is read from /proc (Pss): what the
+largest has for itself, and what all of them together hold of the index.
 """
 
 from __future__ import annotations
@@ -65,7 +65,10 @@ class Alone:
             for part, file in enumerate(made, 1)
         ]
         out = folder / "merged.tsv"
-        self.merge = seconds(lambda: _ruleguider.merge([os.fspath(file) for file in made], os.fspath(out)))
+        began = time.perf_counter()
+        _ruleguider.merge([os.fspath(file) for file in made], os.fspath(out))
+        rg.Rules.read(out, graph)
+        self.merge = time.perf_counter() - began
         self.rules = out.read_bytes()
 
 
@@ -78,12 +81,12 @@ class Memory(threading.Thread):
         self.own, self.mapped, self.sharing = 0, 0, 0
 
     def run(self) -> None:
-        while not self.done.wait(0.05):
+        while not self.done.wait(0.2):
             found = [self._of(pid) for pid in os.listdir("/proc") if pid.isdigit()]
             mapping = [one for one in found if one is not None]
             self.sharing = max(self.sharing, len(mapping))
-            for own, mapped in mapping:
-                self.own, self.mapped = max(self.own, own), max(self.mapped, mapped)
+            self.own = max([self.own, *(own for own, _ in mapping)])
+            self.mapped = max(self.mapped, sum(mapped for _, mapped in mapping))
 
     def _of(self, pid: str) -> tuple[int, int] | None:
         """kB of a process that has mapped the index: all that it is charged with but the index, and the index."""
@@ -163,21 +166,24 @@ def main() -> None:
             f"one process, one thread: I {index:.3f} s ({rounds[0].bytes / 1e6:.1f} MB), F {opening:.3f} s, "
             f"W {counting:.2f} s in {asked.parts} parts, i {imbalance:.2f}, merge {merge:.3f} s"
         )
-        print("| workers | s | b/B | predicted | measured | mapped by | a worker's own memory | its share of the index |")
+        print("| workers | s | b/B | predicted | measured | mapped by | a worker's own memory | the index in all of them |")
         print("|---|---|---|---|---|---|---|---|")
         for workers in [int(count) for count in asked.workers.split(",")]:
             with cluster(workers):
                 empty_task = scheduling()
                 packed = many._Packed.index(graph, options)
                 moved = transfer(packed, packed.key)
-                best, memory = float("inf"), Memory(f"{packed.key}.index")
-                memory.start()
-                for _ in range(asked.rounds):
-                    out = folder / "rules.tsv"
+                out = folder / "rules.tsv"
+
+                def work() -> None:
                     out.unlink(missing_ok=True)
-                    work = lambda: many.mine(graph, out=out, parts=asked.parts, progress=False, **mining)  # noqa: E731
-                    best = min(best, seconds(work))
-                    assert out.read_bytes() == rounds[0].rules, "the workers gave something else than one process"
+                    many.mine(graph, out=out, parts=asked.parts, progress=False, **mining)
+
+                best = min(seconds(work) for _ in range(asked.rounds))
+                assert out.read_bytes() == rounds[0].rules, "the workers gave something else than one process"
+                memory = Memory(f"{packed.key}.index")
+                memory.start()
+                work()
                 memory.done.set()
                 memory.join()
                 at_once = min(workers, cores)
