@@ -382,3 +382,30 @@ impl Miner<'_> {
         !self.watch.over()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_all_entities_are_alike_the_steps_are_exact() {
+        // Every entity has `degree` edges of every link.
+        let (entities, degree, links) = (7u64, 2u64, 3u32);
+        let onward = degree * u64::from(links);
+        let ways = vec![entities * degree * onward; links as usize];
+        let pairs = (0..links).flat_map(|first| (0..links).map(move |second| (Link(first), Link(second))));
+        let costs: Costs = pairs.map(|pair| (pair, entities * degree.pow(2) * onward)).collect();
+        for length in 2..6 {
+            let prefix: Vec<Link> = (0..length).map(|at| Link(at % links)).collect();
+            assert_eq!(steps(&prefix, &costs, &ways), entities * degree.pow(length) * onward);
+        }
+        // Links that never follow one another are not walked.
+        assert_eq!(steps(&[Link(0), Link(1), Link(2)], &Costs::default(), &ways), 0);
+    }
+
+    #[test]
+    fn a_sample_of_the_sources_takes_its_share_of_the_steps() {
+        let task = Task { steps: 5000, ..Task::new(vec![Link(3), Link(4), Link(5)], 1000) };
+        assert_eq!([u64::MAX, 1000, 200].map(|most| task.sampled_steps(most)), [5000, 5000, 1000]);
+    }
+}
