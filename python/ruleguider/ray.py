@@ -15,6 +15,8 @@ import itertools
 import json
 import os
 import shutil
+import subprocess
+import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,7 +34,7 @@ from .model import Model, Name, PathName, learn
 from .results import Completed, Evaluation
 from .rules import Rules, _mining
 
-__all__ = ["PartFailed", "complete", "evaluate", "mine", "predict_many", "sweep"]
+__all__ = ["PartFailed", "complete", "evaluate", "mine", "predict_many", "search", "sweep"]
 
 # The default number of parts per processor: enough that the last one does not take long.
 _PARTS_PER_CPU = 4
@@ -171,6 +173,49 @@ def sweep(
     _gather("learning", "runs", todo, len(runs), submit, keep, lambda run: f"run {run[0]}-{run[1]}", cpus_per_run, progress)
     results = [json.loads((place[run] / "results.json").read_text()) for run in runs]
     return [{"config": run[0], **result} for run, result in zip(runs, results)]
+
+
+def search(
+    data: PathName,
+    system: str,
+    *,
+    out: PathName,
+    trials: int,
+    space: PathName | None = None,
+    method: Literal["random", "grid"] = "random",
+    seed: int = 1,
+    settings: Mapping[str, Any] | None = None,
+    cpus_per_trial: int = 1,
+    gpus_per_trial: float = 0,
+    retries: int = 3,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Searches settings by the validation split, as `ruleguider sweep` does, every trial a task. What the command reports as
+    JSON; the folder `out` has the table, the page and the best configuration. `space` is the name of a space or a file,
+    `settings` holds for all trials. `data`, `space` and `out` have to be on a disk that all nodes see, by the same paths.
+    Trials that are done are not trained again. Successive halving compares trials between its rungs, so it needs the
+    command on one machine."""
+    if method not in ("random", "grid"):
+        raise ValueError(f"method: expected random or grid, found {method}")
+    if trials < 1:
+        raise ValueError(f"trials: expected at least 1, found {trials}")
+    folder = Path(out).absolute()
+    command = ["sweep", str(Path(data).absolute()), system, "--trials", str(trials), "--search", method]
+    command += ["--seed", str(seed), "--out", str(folder), "--device", "cuda" if gpus_per_trial > 0 else "cpu"]
+    if space is not None:
+        command += ["--space", str(Path(space).absolute() if Path(space).exists() else space)]
+    for key, value in (settings or {}).items():
+        command += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
+    command += ["--json", "--quiet"]
+
+    def submit(number: int) -> Any:
+        task = _remote(_train_trial, cpus_per_trial, gpus_per_trial, retries)
+        return task.remote([*command, "--trial", str(number), "--threads", str(cpus_per_trial)])
+
+    said = lambda number: f"trial {number}/{trials}"  # noqa: E731
+    numbers = range(1, trials + 1)
+    _gather("searching", "trials", numbers, trials, submit, lambda *_: None, said, cpus_per_trial, progress)
+    return dict(json.loads(_run_command([*command, "--threads", "1"])))
 
 
 # ---- the driver ----------------------------------------------------------------------------------------------------
@@ -508,3 +553,15 @@ def _learn_run(
                 if path.is_file() and not name.startswith("."):
                     _add(archive, name, path.read_bytes())
         return _here(), numpy.frombuffer(packed.getvalue(), dtype=numpy.uint8)
+
+
+def _train_trial(command: list[str]) -> tuple[str, Any]:
+    return _here(), _run_command(command)
+
+
+def _run_command(arguments: list[str]) -> str:
+    """What the command prints, in a process of its own: it may be killed with its trial."""
+    done = subprocess.run([sys.executable, "-m", "ruleguider", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise _ruleguider.Error(done.stderr.strip().removeprefix("ruleguider: ") or f"exit code {done.returncode}")
+    return done.stdout

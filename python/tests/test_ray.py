@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -151,6 +153,35 @@ def test_a_sweep_of_four_runs(cluster: Cluster, graph: rg.Graph, tmp_path: Path)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").rglob("results.json")}
     assert many.sweep(graph, configs, seeds=[1, 2], out=tmp_path / "runs", progress=False) == results
     assert {path: path.stat().st_mtime_ns for path in before} == before, "finished runs were learnt again"
+
+
+def test_a_search_is_that_of_one_machine(cluster: Cluster, graph: rg.Graph, tmp_path: Path) -> None:
+    data = tmp_path / "family.tsv"
+    data.write_text("".join("\t".join(row) + "\n" for row in graph.to_pandas("train").values))
+    space = tmp_path / "space.toml"
+    space.write_text("[embed]\nbatch = [64, 256]\nlearning_rate = { from = 0.001, to = 0.1, scale = \"log\" }\n")
+    settings = {"embed.epochs": 1, "embed.dimension": 8}
+
+    def found(out: str) -> dict[str, Any]:
+        return many.search(data, "complex", out=tmp_path / out, trials=3, space=space, settings=settings, progress=False)
+
+    report = found("many")
+    assert len(report["trials"]) == 3 and report["best"]["mrr"] == max(one["mrr"] for one in report["trials"])
+    given = ["sweep", data, "complex", "--space", space, "--trials", 3, "--device", "cpu", "--threads", 1]
+    given += [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    alone = subprocess.run(
+        [sys.executable, "-m", "ruleguider", *map(str, given), "--out", str(tmp_path / "alone"), "--quiet"], check=False
+    )
+    assert alone.returncode == 0
+    table = lambda out: (tmp_path / out / "trials.tsv").read_bytes()  # noqa: E731
+    assert table("many") == table("alone")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "many" / "trials").rglob("*.safetensors")}
+    assert before and found("many")["trials"] == report["trials"]
+    assert {path: path.stat().st_mtime_ns for path in before} == before, "trials were trained again"
+    with pytest.raises(ValueError, match="method: expected random or grid, found halving"):
+        many.search(data, "complex", out=tmp_path / "none", trials=2, method="halving", progress=False)  # type: ignore[arg-type]
+    with pytest.raises(many.PartFailed, match=r"trial [12]/2 failed on node .*: .*complexx"):
+        many.search(data, "complexx", out=tmp_path / "none", trials=2, progress=False)
 
 
 # The last one: it changes the cluster.
