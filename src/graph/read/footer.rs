@@ -38,16 +38,17 @@ impl Compact<'_> {
         Ok(byte)
     }
 
+    /// A variable-length number. One of more than ten bytes is invalid, but the decoder reads on, so the check does too.
     fn number(&mut self) -> Result<u64, Stop> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
+        let (mut number, mut shift) = (0, 0u32);
+        loop {
             let byte = self.byte()?;
-            number |= u64::from(byte & 0x7f) << shift;
+            number |= u64::from(byte & 0x7f).wrapping_shl(shift);
             if byte & 0x80 == 0 {
                 return Ok(number);
             }
+            shift = shift.wrapping_add(7);
         }
-        Err(Stop::End)
     }
 
     /// Checks that `count` elements of at least one byte each can still follow.
@@ -132,6 +133,9 @@ mod tests {
         let flags = [0x19, 0xf1, 0xff, 0xff, 0xff, 0xff, 0x07, 0];
         assert_eq!(check(&flags).map_err(|claims| claims.0), Err(i32::MAX as u64));
         assert_eq!(check(&[0x18, 0xc8, 0x01, b'a']).map_err(|claims| claims.0), Err(200));
+        // The same flags after a number of thirty bytes.
+        let long = [&[0x15][..], &[0x81; 29], &[0x01], &flags].concat();
+        assert_eq!(check(&long).map_err(|claims| claims.0), Err(i32::MAX as u64));
         // Footers that end too early or are invalid are not rejected here.
         assert!(check(&[]).is_ok() && check(&[0x19]).is_ok() && check(&[0x1f, 0]).is_ok());
     }
