@@ -190,7 +190,7 @@ impl Part {
             version: String,
         }
         let outline: Outline = serde_json::from_slice(&line)
-            .map_err(|_| damaged("is no part of a work (its first line is no header)".to_owned()))?;
+            .map_err(|_| damaged("is not a part (its first line is not a header)".to_owned()))?;
         if outline.layout != LAYOUT {
             return Err(ShardError::Version { path: path.to_owned(), made: outline.version });
         }
@@ -335,7 +335,7 @@ mod tests {
                 .ends_with("a.shard: its rows are not those that were written; make the part again")
         );
         std::fs::write(&path, "head\trelation\ttail\n").unwrap();
-        assert!(Part::open(&path).err().unwrap().to_string().contains("is no part of a work"));
+        assert!(Part::open(&path).err().unwrap().to_string().contains("is not a part"));
         assert!(!is_complete(&folder.path().join("nowhere.shard"), &header(1)));
     }
 }

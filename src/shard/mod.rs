@@ -114,7 +114,7 @@ pub enum ShardError {
         source: io::Error,
     },
     /// A file without the name of a part.
-    #[error("{}: a part is merged before it is of use; expected a name that ends in .shard, .shard.gz or .shard.zst", path.display())]
+    #[error("{}: a part has to be merged before it can be used; expected a name that ends in .shard, .shard.gz or .shard.zst", path.display())]
     Name {
         /// Which file.
         path: PathBuf,

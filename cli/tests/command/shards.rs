@@ -101,7 +101,7 @@ fn a_run_is_asked_in_parts() {
     let refused = tool.refused(&["merge", &facts[0], &facts[1]]);
     assert!(refused.contains("parts of facts make a file: name it"), "{refused}");
     let refused = tool.refused(&["merge", "queries.tsv", "--out", "mixed.tsv"]);
-    assert!(refused.contains("queries.tsv: is no part of a work"), "{refused}");
+    assert!(refused.contains("queries.tsv: is not a part"), "{refused}");
     assert!(!tool.path("less.tsv").exists() && !tool.path("mixed.tsv").exists());
     let refused = tool.refused(&["predict", "run", "--file", "-", "--shard", "1/2", "--out", "a.shard"]);
     assert!(refused.contains("expected a file that every part can read"), "{refused}");
