@@ -32,10 +32,14 @@ impl Task {
         Self { prefix, cost, steps: cost, piece: Piece::WHOLE, promise: Promise::default() }
     }
 
-    /// The steps if a prefix with more than `max_groundings` groundings is counted from a sample of its sources.
+    /// The share of its sources that is counted: all of them unless it has more than `max_groundings` groundings.
+    fn share(&self, max_groundings: u64) -> f64 {
+        (max_groundings as f64 / self.cost.max(1) as f64).min(1.0)
+    }
+
+    /// The steps of that share.
     pub fn sampled_steps(&self, max_groundings: u64) -> u64 {
-        let share = (max_groundings as f64 / self.cost.max(1) as f64).min(1.0);
-        (self.steps as f64 * share) as u64
+        (self.steps as f64 * self.share(max_groundings)) as u64
     }
 
     /// Its weight in the share that is done. Before anything is nominated, every task weighs the same.
@@ -363,7 +367,7 @@ impl Miner<'_> {
 
     /// Counts the bodies of one task; false if the time was up before the end.
     fn count_task(&self, task: &Task, scratch: &mut Scratch, rules: &mut Vec<ScoredRule>) -> bool {
-        let share = (self.options.max_groundings as f64 / task.cost.max(1) as f64).min(1.0);
+        let share = task.share(self.options.max_groundings);
         let part =
             if share < 1.0 { Part { share, seed: self.options.seed, ..Part::WHOLE } } else { Part::WHOLE };
         let part = Part { piece: task.piece, ..part };
