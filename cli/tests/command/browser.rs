@@ -50,7 +50,7 @@ fn a_question_is_asked_and_explained_by_keyboard_alone() {
     );
     let best = browser.text(".answer .name");
     browser.keys("e");
-    browser.wait("location.search.includes('view=why') && document.querySelector('section.group')");
+    browser.wait("document.querySelector('#verdict') && document.querySelector('section.group')");
     assert!(browser.text("h1").contains(&best), "{}", browser.text("h1"));
     assert!(browser.text("#verdict").contains("Predicted in place 1"), "{}", browser.text("#verdict"));
     assert!(
@@ -133,7 +133,7 @@ fn names_are_text_whatever_is_in_them() {
         browser.go(&format!("{home}?view=ask&subject={id}&relation={relation}"));
         browser.wait("document.querySelector('.answer a.name') && document.querySelector('svg.paths a')");
         browser.click(".answer a.acts");
-        browser.wait("location.search.includes('view=why') && document.querySelector('section.group')");
+        browser.wait("document.querySelector('#verdict') && document.querySelector('section.group')");
         browser.go(&format!("{home}?view=relation&id={relation}"));
         browser.click("#find-missing");
         browser.wait("document.querySelector('.answer')");

@@ -7,11 +7,12 @@ mod bounded;
 mod csv;
 mod entities;
 mod facts;
-mod footer;
+mod layout;
 mod parquet;
 mod rdf;
 mod records;
 mod tabs;
+mod thrift;
 
 pub use parquet::panic_is_caught;
 pub(super) use rdf::{named_node, node, term};

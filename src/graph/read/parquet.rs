@@ -5,7 +5,8 @@
 
 use super::bounded::{LONGEST, LONGEST_IN_WORDS};
 use super::facts::Facts;
-use super::footer::{Claims, check};
+use super::layout::{FILE, PAGE};
+use super::thrift::check;
 use super::{Builder, columns_by_role};
 use crate::graph::{Compression, GraphError};
 use crate::shown::Shown;
@@ -15,6 +16,7 @@ use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reade
 use ::parquet::data_type::{ByteArray, DataType};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
+use ::parquet::file::serialized_reader::SerializedPageReader;
 use ::parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 use bytes::Bytes;
 use std::cell::Cell;
@@ -22,6 +24,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The magic bytes at the beginning of every Parquet file.
 const MAGIC: &[u8] = b"PAR1";
@@ -36,9 +39,13 @@ pub(super) fn read(
     builder: &mut Builder,
 ) -> Result<Facts, GraphError> {
     if compression == Compression::Plain {
-        return read_from(path, Pages(File::open(path).map_err(GraphError::reading(path))?), builder);
+        return read_from(
+            path,
+            Pages(Arc::new(File::open(path).map_err(GraphError::reading(path))?)),
+            builder,
+        );
     }
-    read_from(path, Pages(unpacked(path, compression)?), builder)
+    read_from(path, Pages(Arc::new(unpacked(path, compression)?)), builder)
 }
 
 /// The format needs random access, which a compressed stream lacks: the file is decompressed into a temporary file
@@ -70,7 +77,8 @@ fn unpacked(path: &Path, compression: Compression) -> Result<File, GraphError> {
 
 /// A file whose end is an error: as long as reading does not fail, the decoder skips the billions of elements that a
 /// damaged header claims, one by one.
-struct Pages(File);
+#[derive(Clone)]
+struct Pages(Arc<File>);
 
 /// Such a file from an offset on.
 struct FromPlace(io::BufReader<File>);
@@ -86,7 +94,7 @@ impl Read for FromPlace {
 
 impl Length for Pages {
     fn len(&self) -> u64 {
-        Length::len(&self.0)
+        Length::len(&*self.0)
     }
 }
 
@@ -102,9 +110,37 @@ impl ChunkReader for Pages {
     }
 }
 
+/// Such a file, of which the decoder reads the header of a page wherever it begins to read.
+struct Headers(Pages);
+
+/// The size that a header may have: twice that of the longest name, because it may hold the first and the last name of
+/// its page.
+const LARGEST_HEADER: u64 = 2 * LONGEST as u64 + (1 << 16);
+
+impl Length for Headers {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+}
+
+impl ChunkReader for Headers {
+    type T = FromPlace;
+
+    fn get_read(&self, start: u64) -> Result<FromPlace, ParquetError> {
+        let left = self.len().saturating_sub(start).min(LARGEST_HEADER);
+        check(self.0.get_read(start)?, left, PAGE)
+            .map_err(|fault| ParquetError::General(format!("the header of a page {fault}")))?;
+        self.0.get_read(start)
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        self.0.get_bytes(start, length)
+    }
+}
+
 /// The pages of a column, checked so that no page claims a larger dictionary than it holds: the decoder allocates the
 /// claimed size before it reads anything.
-struct CheckedPages(Box<dyn PageReader>);
+struct CheckedPages(SerializedPageReader<Headers>);
 
 /// The minimum size of a dictionary entry in bytes: the length of a string, or an integer.
 const SHORTEST: usize = 4;
@@ -176,22 +212,23 @@ fn footer(source: &Pages) -> Result<Option<Bytes>, ParquetError> {
 
 fn facts_of(path: &Path, source: Pages, builder: &mut Builder) -> Result<Facts, GraphError> {
     if let Some(footer) = footer(&source).map_err(|error| broken(path, error))? {
-        let more =
-            |claims: Claims| broken(path, format_args!("its footer lists {} things that it lacks", claims.0));
-        check(&footer).map_err(more)?;
+        check(&*footer, footer.len() as u64, FILE)
+            .map_err(|fault| broken(path, format_args!("its footer {fault}")))?;
     }
+    let headers = Arc::new(Headers(source.clone()));
     let file = SerializedFileReader::new(source).map_err(|error| broken(path, error))?;
     let columns = columns(path, file.metadata().file_metadata().schema_descr())?;
     let mut facts = Facts::default();
     for group in 0..file.num_row_groups() {
         let group = file.get_row_group(group).map_err(|error| broken(path, error))?;
+        let said = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
         let mut readers = Vec::with_capacity(3);
         for column in columns {
-            let pages = group.get_column_page_reader(column).map_err(|error| broken(path, error))?;
-            let description = group.metadata().column(column).column_descr_ptr();
-            readers.push(get_column_reader(description, Box::new(CheckedPages(pages))));
+            let column = group.metadata().column(column);
+            let pages = SerializedPageReader::new(headers.clone(), column, said, None)
+                .map_err(|error| broken(path, error))?;
+            readers.push(get_column_reader(column.column_descr_ptr(), Box::new(CheckedPages(pages))));
         }
-        let said = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
         let mut rows_read = 0;
         loop {
             let mut batch = Vec::with_capacity(3);

@@ -132,11 +132,13 @@ impl Browser {
         self.post("/actions", &json!({"actions": [{"type": "key", "id": "keyboard", "actions": pressed}]}));
     }
 
-    /// Waits until the expression holds.
+    /// Waits until the expression holds and the page is not on its way to another view: until that one is there, the
+    /// address is new and the content is old.
     #[track_caller]
     pub fn wait(&self, expression: &str) {
         let began = Instant::now();
-        while self.script(&format!("return !!({expression})")) != true {
+        let holds = format!("return !document.body.classList.contains('busy') && !!({expression})");
+        while self.script(&holds) != true {
             let body = || self.script("return location.href + '\\n' + document.body.innerText");
             assert!(began.elapsed() < Duration::from_secs(60), "waited in vain for {expression}: {}", body());
             std::thread::sleep(Duration::from_millis(30));
