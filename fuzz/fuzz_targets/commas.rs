@@ -1,5 +1,7 @@
 #![no_main]
 
+#[path = "../allocation.rs"]
+mod allocation;
 #[path = "../targets.rs"]
 mod targets;
 

@@ -182,7 +182,7 @@ def search(
     out: PathName,
     trials: int,
     space: PathName | None = None,
-    method: Literal["random", "grid"] = "random",
+    method: Literal["random", "grid", "halving"] = "random",
     seed: int = 1,
     settings: Mapping[str, Any] | None = None,
     cpus_per_trial: int = 1,
@@ -193,10 +193,9 @@ def search(
     """Searches settings by the validation split, as `ruleguider sweep` does, every trial a task. What the command reports as
     JSON; the folder `out` has the table, the page and the best configuration. `space` is the name of a space or a file,
     `settings` holds for all trials. `data`, `space` and `out` have to be on a disk that all nodes see, by the same paths.
-    Trials that are done are not trained again. Successive halving compares trials between its rungs, so it needs the
-    command on one machine."""
-    if method not in ("random", "grid"):
-        raise ValueError(f"method: expected random or grid, found {method}")
+    Trials that are done are not trained again. With `halving`, all trials of a rung are trained before the next one begins."""
+    if method not in ("random", "grid", "halving"):
+        raise ValueError(f"method: expected random, grid or halving, found {method}")
     if trials < 1:
         raise ValueError(f"trials: expected at least 1, found {trials}")
     folder = Path(out).absolute()
@@ -212,9 +211,21 @@ def search(
         task = _remote(_train_trial, cpus_per_trial, gpus_per_trial, retries)
         return task.remote([*command, "--trial", str(number), "--threads", str(cpus_per_trial)])
 
+    # A pass trains every trial for its next rung: `random` and `grid` have one, `halving` goes on with those that advanced.
+    rungs = dict.fromkeys(range(1, trials + 1), 0)
+    waiting = list(rungs)
+
+    def keep(number: int, record: str) -> None:
+        told = json.loads(record)
+        advanced = len(told["rungs"]) > rungs[number] and not told["finished"] and not told["failed"]
+        rungs[number] = len(told["rungs"])
+        if advanced:
+            waiting.append(number)
+
     said = lambda number: f"trial {number}/{trials}"  # noqa: E731
-    numbers = range(1, trials + 1)
-    _gather("searching", "trials", numbers, trials, submit, lambda *_: None, said, cpus_per_trial, progress)
+    while waiting:
+        now, waiting = waiting, []
+        _gather("searching", "trials", now, len(now), submit, keep, said, cpus_per_trial, progress)
     return dict(json.loads(_run_command([*command, "--threads", "1"])))
 
 

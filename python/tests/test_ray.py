@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -155,19 +155,27 @@ def test_a_sweep_of_four_runs(cluster: Cluster, graph: rg.Graph, tmp_path: Path)
     assert {path: path.stat().st_mtime_ns for path in before} == before, "finished runs were learnt again"
 
 
-def test_a_search_is_that_of_one_machine(cluster: Cluster, graph: rg.Graph, tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["random", "halving"])
+def test_a_search_is_that_of_one_machine(
+    cluster: Cluster, graph: rg.Graph, tmp_path: Path, method: Literal["random", "halving"]
+) -> None:
     data = tmp_path / "family.tsv"
     data.write_text("".join("\t".join(row) + "\n" for row in graph.to_pandas("train").values))
     space = tmp_path / "space.toml"
     space.write_text("[embed]\nbatch = [64, 256]\nlearning_rate = { from = 0.001, to = 0.1, scale = \"log\" }\n")
-    settings = {"embed.epochs": 1, "embed.dimension": 8}
+    settings = {"embed.epochs": 2, "embed.evaluate_every": 1, "embed.dimension": 8}
 
     def found(out: str) -> dict[str, Any]:
-        return many.search(data, "complex", out=tmp_path / out, trials=3, space=space, settings=settings, progress=False)
+        return many.search(
+            data, "complex", out=tmp_path / out, trials=3, space=space, method=method, settings=settings, progress=False
+        )
 
     report = found("many")
-    assert len(report["trials"]) == 3 and report["best"]["mrr"] == max(one["mrr"] for one in report["trials"])
+    finished = [one for one in report["trials"] if one["state"] == "finished"]
+    assert len(report["trials"]) == 3 and len(finished) == (2 if method == "halving" else 3)
+    assert report["best"]["mrr"] == max(one["mrr"] for one in finished)
     given = ["sweep", data, "complex", "--space", space, "--trials", 3, "--device", "cpu", "--threads", 1]
+    given += ["--search", method]
     given += [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     alone = subprocess.run(
         [sys.executable, "-m", "ruleguider", *map(str, given), "--out", str(tmp_path / "alone"), "--quiet"], check=False
@@ -178,8 +186,8 @@ def test_a_search_is_that_of_one_machine(cluster: Cluster, graph: rg.Graph, tmp_
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "many" / "trials").rglob("*.safetensors")}
     assert before and found("many")["trials"] == report["trials"]
     assert {path: path.stat().st_mtime_ns for path in before} == before, "trials were trained again"
-    with pytest.raises(ValueError, match="method: expected random or grid, found halving"):
-        many.search(data, "complex", out=tmp_path / "none", trials=2, method="halving", progress=False)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="method: expected random, grid or halving, found best"):
+        many.search(data, "complex", out=tmp_path / "none", trials=2, method="best", progress=False)  # type: ignore[arg-type]
     with pytest.raises(many.PartFailed, match=r"trial [12]/2 failed on node .*: .*complexx"):
         many.search(data, "complexx", out=tmp_path / "none", trials=2, progress=False)
 

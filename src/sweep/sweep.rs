@@ -4,7 +4,7 @@ use super::pace::Board;
 use super::report::SweepReport;
 use super::search::{Point, Points, Rung, Search};
 use super::space::Space;
-use super::trial::{Leash, Trial, TrialRecord, compared_stage, epochs};
+use super::trial::{Leash, Trial, TrialRecord, compared_stage, epochs, next_rung, records};
 use super::work::Work;
 use super::{SweepError, Tuning};
 use crate::config::Config;
@@ -80,34 +80,32 @@ impl Sweep {
         Ok(report)
     }
 
-    /// Trains a single trial, counted from 1, to the end in its folder: for distributing trials over machines with a
-    /// shared disk. [`run`](Self::run) then finds it finished.
+    /// Trains a single trial, counted from 1, in its folder: for distributing trials over machines with a shared disk.
+    /// [`run`](Self::run) then finds it finished. With halving, each call trains one rung. A trial that is finished, was
+    /// stopped, or has to wait until others complete the rung, is returned as it is.
     ///
     /// # Errors
-    /// If there is no such trial, the search compares trials during training, the folder belongs to another search or
-    /// cannot be used, or the user interrupts.
+    /// If there is no such trial, the folder belongs to another search or cannot be used, or the user interrupts.
     pub fn train(&self, number: usize, progress: &dyn Progress) -> Result<TrialRecord, SweepError> {
-        if self.search == Search::Halving {
-            let why = "halving compares trials while they are trained";
-            return Err(SweepError::Cannot(format!("{why}; single ones can be trained of random and grid")));
-        }
         let (_, trials) = self.drawn()?;
         let Some(trial) = number.checked_sub(1).and_then(|at| trials.get(at)) else {
             let message = format!("there is no trial {number}; this search has 1 to {}", trials.len());
             return Err(SweepError::Cannot(message));
         };
+        let rungs = self.rungs(trials.len())?;
         self.claim()?;
-        if let Some(done) = TrialRecord::read(&trial.folder)?.filter(|record| record.has_done(0)) {
-            return Ok(done);
-        }
+        let mut records = records(&trials)?;
+        let Some(rung) = next_rung(trial, &trials, &rungs, &records) else {
+            return Ok(records.remove(&number).unwrap_or_default());
+        };
         let device = Device::choose(self.workers.device, self.workers.threads).map_err(RunError::from)?;
         let seconds = self.minutes.map(|minutes| Duration::from_secs_f64(60.0 * minutes));
-        let leash = Leash { part: None, deadline: seconds.map(|seconds| Instant::now() + seconds) };
+        let part = (rung + 1 < rungs.len()).then_some(rungs[rung]);
+        let leash = Leash { part, deadline: seconds.map(|seconds| Instant::now() + seconds) };
         let board = Board::new(progress);
         board.begin(&format!("trial {number}"), 1);
         let record = trial.go_on(self, leash, &device, &board)?.ok_or(RunError::Interrupted)?;
-        let mrr = record.finished.as_ref().map(|end| end.figures.mrr);
-        board.end(&mrr.map_or("failed".to_owned(), |mrr| format!("MRR {mrr:.4} on the validation split")));
+        board.end(&record.standing());
         Ok(record)
     }
 

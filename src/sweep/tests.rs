@@ -365,6 +365,27 @@ fn halving_needs_something_to_stop() {
 }
 
 #[test]
+fn halving_may_be_trained_trial_by_trial() {
+    let folder = tempfile::tempdir().unwrap();
+    let [whole, single] = ["whole", "single"].map(|out| sweep(&folder.path().join(out), Search::Halving, 4));
+    let report = whole.run(&Silent).unwrap();
+    let last = single.train(4, &Silent).unwrap();
+    assert!(last.rungs.len() == 1 && last.finished.is_none(), "{last:?}");
+    assert_eq!(single.train(4, &Silent).unwrap(), last, "it waits for the others");
+    // One pass over all trials for each of the three rungs; stopped trials stay as they are.
+    let pass = || {
+        let trained = (1..=4).rev().map(|number| single.train(number, &Silent).unwrap().rungs.len());
+        let mut rungs: Vec<usize> = trained.collect();
+        rungs.sort_unstable();
+        rungs
+    };
+    assert_eq!([pass(), pass(), pass(), pass()], [[1, 1, 1, 1], [1, 1, 2, 2], [1, 1, 2, 3], [1, 1, 2, 3]]);
+    assert_eq!(single.run(&Silent).unwrap().to_string().replace("single", "whole"), report.to_string());
+    let table = |out: &str| std::fs::read(folder.path().join(out).join("trials.tsv")).unwrap();
+    assert_eq!(table("single"), table("whole"));
+}
+
+#[test]
 fn time_is_shared_by_all_trials() {
     let folder = tempfile::tempdir().unwrap();
     let mut searching = sweep(&folder.path().join("out"), Search::Random, 4);

@@ -1,7 +1,7 @@
 //! One trial: its run directory, its progress, and its result.
 
 use super::pace::{Board, Paced, Reached};
-use super::search::{Point, layer};
+use super::search::{Point, Rung, layer};
 use super::{Sweep, SweepError};
 use crate::config::{Config, LearnValid, System};
 use crate::eval::{Figures, Protocol, Split, evaluate_split};
@@ -75,6 +75,21 @@ impl TrialRecord {
         self.finished.is_some() || self.failed.is_some() || self.rungs.len() > rung
     }
 
+    /// Where it stands, in words: its figure, or why there is none.
+    pub fn standing(&self) -> String {
+        match (&self.failed, &self.finished, self.rungs.last()) {
+            (Some(error), ..) => format!("failed: {error}"),
+            (None, Some(end), _) => {
+                let late = if end.out_of_time { ", out of time" } else { "" };
+                format!("MRR {:.4}{late}", end.figures.mrr)
+            }
+            (None, None, Some(RungFigure { epochs, mrr: Some(mrr) })) => {
+                format!("MRR {mrr:.4} after {epochs} epochs")
+            }
+            (None, None, _) => "no validation in its time".to_owned(),
+        }
+    }
+
     /// The MRR that it is compared by at the end of this rung; `None` if it failed or was not validated.
     pub fn figure(&self, rung: usize) -> Option<f64> {
         let at_rung = self.rungs.get(rung).or(self.rungs.last());
@@ -130,11 +145,47 @@ pub fn best_first(trials: &mut Vec<&Trial>, rung: usize, records: &BTreeMap<usiz
     trials.sort_by(|a, b| figure(b).total_cmp(&figure(a)).then(a.number.cmp(&b.number)));
 }
 
+/// The records of the trials that have one, by number.
+///
+/// # Errors
+/// If one cannot be read.
+pub fn records(trials: &[Trial]) -> Result<BTreeMap<usize, TrialRecord>, RunError> {
+    let record = |trial: &Trial| Ok(TrialRecord::read(&trial.folder)?.map(|record| (trial.number, record)));
+    trials.iter().filter_map(|trial| record(trial).transpose()).collect()
+}
+
+/// The rung that `trial` can be trained for next; `None` if it is finished, failed, was stopped, or has to wait for
+/// another that has not completed the rung before.
+pub fn next_rung(
+    trial: &Trial,
+    trials: &[Trial],
+    rungs: &[Rung],
+    records: &BTreeMap<usize, TrialRecord>,
+) -> Option<usize> {
+    let has_done =
+        |trial: &Trial, rung| records.get(&trial.number).is_some_and(|record| record.has_done(rung));
+    let mut at_work: Vec<&Trial> = trials.iter().collect();
+    for (at, rung) in rungs.iter().enumerate() {
+        at_work.truncate(rung.trials);
+        if !at_work.iter().any(|one| one.number == trial.number) {
+            return None;
+        }
+        if !has_done(trial, at) {
+            return Some(at);
+        }
+        if !at_work.iter().all(|one| has_done(one, at)) {
+            return None;
+        }
+        best_first(&mut at_work, at, records);
+    }
+    None
+}
+
 /// The limits of a trial.
 #[derive(Clone, Copy, Debug)]
 pub struct Leash {
     /// Train to the first validation after this fraction of the epochs; `None` trains to the end.
-    pub part: Option<super::Rung>,
+    pub part: Option<Rung>,
     /// Train until this time.
     pub deadline: Option<Instant>,
 }

@@ -2,7 +2,7 @@
 
 use super::pace::Board;
 use super::search::Rung;
-use super::trial::{Leash, Trial, TrialRecord, best_first, is_begun};
+use super::trial::{Leash, Trial, TrialRecord, best_first, is_begun, records};
 use super::{Sweep, SweepError, Workers};
 use crate::config::Config;
 use crate::plan::Stage;
@@ -46,12 +46,7 @@ impl<'a> Work<'a> {
         rungs: Vec<Rung>,
         progress: &'a dyn Progress,
     ) -> Result<Self, SweepError> {
-        let mut records = BTreeMap::new();
-        for trial in &trials {
-            if let Some(record) = TrialRecord::read(&trial.folder)? {
-                records.insert(trial.number, record);
-            }
-        }
+        let records = records(&trials)?;
         let seconds: f64 = records.values().map(|record: &TrialRecord| record.seconds).sum();
         let spent = seconds / sweep.workers.at_once.max(1) as f64;
         let (board, began, records) = (Board::new(progress), Instant::now(), Mutex::new(records));
@@ -145,7 +140,7 @@ impl<'a> Work<'a> {
             let leash = Leash { part, deadline: self.deadline(rung, waiting, slots) };
             let went = pool.install(|| trial.go_on(self.sweep, leash, &device, &self.board));
             let Some(record) = went? else { return Ok(()) };
-            let line = described(trial, &record, rung);
+            let line = described(trial, &record);
             let mrr = record.finished.as_ref().map(|end| end.figures.mrr).or(record.figure(rung));
             self.lock().insert(trial.number, record);
             self.board.finished(trial.number, mrr, &line);
@@ -231,19 +226,8 @@ impl<'a> Work<'a> {
 }
 
 /// The progress line of a trial that completed a rung.
-fn described(trial: &Trial, record: &TrialRecord, rung: usize) -> String {
+fn described(trial: &Trial, record: &TrialRecord) -> String {
     let settings: Vec<String> = trial.point.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    let stands = match (&record.failed, &record.finished, record.figure(rung)) {
-        (Some(error), ..) => format!("failed: {error}"),
-        (None, Some(end), _) => {
-            let late = if end.out_of_time { ", out of time" } else { "" };
-            format!("MRR {:.4}{late}, {:.1} s", end.figures.mrr, record.seconds)
-        }
-        (None, None, Some(mrr)) => {
-            let epochs = record.rungs.last().map_or(0, |figure| figure.epochs);
-            format!("MRR {mrr:.4} after {epochs} epochs, {:.1} s", record.seconds)
-        }
-        (None, None, None) => "no validation in its time".to_owned(),
-    };
-    format!("trial {}: {stands}; {}", trial.number, settings.join(" "))
+    let (standing, seconds) = (record.standing(), record.seconds);
+    format!("trial {}: {standing}, {seconds:.1} s; {}", trial.number, settings.join(" "))
 }

@@ -54,7 +54,8 @@ pub struct Sweep {
     /// How many trainings run side by side [default: one per thread; on a GPU 4]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..=256))]
     at_once: Option<u16>,
-    /// Train this one trial, from 1, and no other: for array jobs; the same command without it then makes the table
+    /// Train this one trial, from 1, and no other: for array jobs; the same command without it then makes the table. With
+    /// halving, train it for its next rung: repeat the array for every rung
     #[arg(long, value_name = "N", conflicts_with_all = ["at_once"])]
     trial: Option<usize>,
     /// A setting for all trials, such as walk.epochs=10; may be given several times
@@ -114,13 +115,9 @@ impl Sweep {
             }
             ended => ended?,
         };
-        match (&record.finished, &record.failed) {
-            _ if common.json => console::print_json(&record)?,
-            (Some(end), _) => console::print(&format_args!("trial {number}: MRR {:.4}", end.figures.mrr))?,
-            (None, failed) => {
-                let why = failed.as_deref().unwrap_or_default();
-                console::print(&format_args!("trial {number} failed: {why}"))?;
-            }
+        match common.json {
+            true => console::print_json(&record)?,
+            false => console::print(&format_args!("trial {number}: {}", record.standing()))?,
         }
         Ok(Outcome::Done)
     }

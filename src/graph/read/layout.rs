@@ -7,6 +7,8 @@ pub(super) enum Kind {
     Byte,
     /// Of two, four or eight bytes, or one of a list of names: all are written alike.
     Number,
+    /// A number of at most this.
+    AtMost(u64),
     Double,
     Text,
     List(&'static Kind),
@@ -14,7 +16,7 @@ pub(super) enum Kind {
     Struct(&'static [Kind]),
 }
 
-use Kind::{Any, Byte, Double, Flag, List, Number, Struct, Text};
+use Kind::{Any, AtMost, Byte, Double, Flag, List, Number, Struct, Text};
 
 impl Kind {
     /// Whether Thrift's compact protocol writes this kind as `wire`.
@@ -23,7 +25,7 @@ impl Kind {
             Any => true,
             Flag => matches!(wire, 1 | 2),
             Byte => wire == 3,
-            Number => matches!(wire, 4..=6),
+            Number | AtMost(_) => matches!(wire, 4..=6),
             Double => wire == 7,
             Text => wire == 8,
             // A set is written like a list.
@@ -111,11 +113,15 @@ const STATISTICS: &[Kind] = &[Text, Text, Number, Number, Text, Text, Flag, Flag
 /// The corners of geometries.
 const BOX: &[Kind] = &[Double, Double, Double, Double, Double, Double, Double, Double];
 
+/// The bytes that a page may have, unpacked: the decoder allocates as many as the header says before it unpacks any.
+/// Writers aim at one megabyte.
+const LARGEST_PAGE: u64 = 256 << 20;
+
 /// What stands before a page.
 pub(super) const PAGE: &[Kind] = &[
     Number,
-    Number,
-    Number,
+    AtMost(LARGEST_PAGE),
+    AtMost(LARGEST_PAGE),
     Number,
     Struct(&[Number, Number, Number, Number, Any]),
     EMPTY,

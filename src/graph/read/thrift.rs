@@ -18,6 +18,8 @@ const DEPTH: usize = 128;
 pub(super) enum Fault {
     /// A list or a text claims more elements or bytes than are left.
     Claims(u64),
+    /// A size is above what is read.
+    Large { size: u64, most: u64 },
     /// The field of this number has another type than the format gives it.
     Mistyped(i64),
 }
@@ -26,6 +28,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, to: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Self::Claims(count) => write!(to, "lists {count} things that it lacks"),
+            Self::Large { size, most } => write!(to, "says {size} bytes, expected at most {most}"),
             Self::Mistyped(id) => write!(to, "declares a wrong type for its field {id}"),
         }
     }
@@ -41,6 +44,11 @@ pub(super) fn check(source: impl Read, left: u64, layout: &[Kind]) -> Result<(),
         Err(Stop::Fault(fault)) => Err(fault),
         Ok(()) | Err(Stop::End) => Ok(()),
     }
+}
+
+/// Signed numbers are written with the sign as the last bit.
+fn zigzag(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
 }
 
 enum Stop {
@@ -109,8 +117,7 @@ impl<R: Read> Compact<R> {
 
     /// The number of a field that is not given by its distance from the last; the decoder keeps sixteen bits of it.
     fn id(&mut self) -> Result<i64, Stop> {
-        let number = self.number()?;
-        Ok(i64::from(((number >> 1) as i64 ^ -((number & 1) as i64)) as i16))
+        Ok(i64::from(zigzag(self.number()?) as i16))
     }
 
     /// A value that the file declares to be `wire` and the format to be `known`.
@@ -120,7 +127,13 @@ impl<R: Read> Compact<R> {
             // own, which the decoder does not read. The check has to follow the decoder's interpretation.
             1 | 2 => Ok(()),
             3 => self.skip(1),
-            4..=6 => self.number().map(drop),
+            4..=6 => match (known, zigzag(self.number()?)) {
+                // The decoder rejects negative sizes.
+                (&Kind::AtMost(most), size) if size > most as i64 => {
+                    Err(Stop::Fault(Fault::Large { size: size as u64, most }))
+                }
+                _ => Ok(()),
+            },
             7 => self.skip(8),
             8 => {
                 let length = self.number()?;
@@ -164,7 +177,7 @@ impl<R: Read> Compact<R> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::layout::FILE;
+    use super::super::layout::{FILE, PAGE};
     use super::*;
 
     fn checked(bytes: &[u8], layout: &[Kind]) -> Result<(), Fault> {
@@ -204,6 +217,16 @@ mod tests {
         assert_eq!(checked(&[0x29, 0x1c, 0x45, 1, 0, 0], FILE), Err(Fault::Mistyped(4)));
         // Fields that the format does not have yet may be anything.
         assert_eq!(checked(&[0xf8, 1, b'a', 0xf5, 2, 0], FILE), Ok(()));
+    }
+
+    #[test]
+    fn a_page_is_not_larger_than_what_is_read() {
+        // The second field: one byte, 2^28 bytes, one more, less than none.
+        assert_eq!(checked(&[0x25, 0x02, 0], PAGE), Ok(()));
+        assert_eq!(checked(&[0x25, 0x80, 0x80, 0x80, 0x80, 0x02, 0], PAGE), Ok(()));
+        let large = Fault::Large { size: (1 << 28) + 1, most: 1 << 28 };
+        assert_eq!(checked(&[0x25, 0x82, 0x80, 0x80, 0x80, 0x02, 0], PAGE), Err(large));
+        assert_eq!(checked(&[0x25, 0x01, 0], PAGE), Ok(()));
     }
 
     #[test]
