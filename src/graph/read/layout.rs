@@ -8,7 +8,7 @@ pub(super) enum Kind {
     /// Of two, four or eight bytes, or one of a list of names: all are written alike.
     Number,
     /// A number of at most this.
-    AtMost(u64),
+    AtMost(i32),
     Double,
     Text,
     List(&'static Kind),
@@ -115,7 +115,7 @@ const BOX: &[Kind] = &[Double, Double, Double, Double, Double, Double, Double, D
 
 /// The bytes that a page may have, unpacked: the decoder allocates as many as the header says before it unpacks any.
 /// Writers aim at one megabyte.
-const LARGEST_PAGE: u64 = 256 << 20;
+const LARGEST_PAGE: i32 = 256 << 20;
 
 /// What stands before a page.
 pub(super) const PAGE: &[Kind] = &[

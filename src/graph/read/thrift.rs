@@ -19,7 +19,7 @@ pub(super) enum Fault {
     /// A list or a text claims more elements or bytes than are left.
     Claims(u64),
     /// A size is above what is read.
-    Large { size: u64, most: u64 },
+    Large { size: i32, most: i32 },
     /// The field of this number has another type than the format gives it.
     Mistyped(i64),
 }
@@ -127,11 +127,9 @@ impl<R: Read> Compact<R> {
             // own, which the decoder does not read. The check has to follow the decoder's interpretation.
             1 | 2 => Ok(()),
             3 => self.skip(1),
-            4..=6 => match (known, zigzag(self.number()?)) {
-                // The decoder rejects negative sizes.
-                (&Kind::AtMost(most), size) if size > most as i64 => {
-                    Err(Stop::Fault(Fault::Large { size: size as u64, most }))
-                }
+            4..=6 => match (known, zigzag(self.number()?) as i32) {
+                // The decoder keeps 32 bits of a size and rejects negative ones.
+                (&Kind::AtMost(most), size) if size > most => Err(Stop::Fault(Fault::Large { size, most })),
                 _ => Ok(()),
             },
             7 => self.skip(8),
@@ -227,6 +225,9 @@ mod tests {
         let large = Fault::Large { size: (1 << 28) + 1, most: 1 << 28 };
         assert_eq!(checked(&[0x25, 0x82, 0x80, 0x80, 0x80, 0x02, 0], PAGE), Err(large));
         assert_eq!(checked(&[0x25, 0x01, 0], PAGE), Ok(()));
+        // A number of seven bytes, of which 32 bits are a large size.
+        let cut = [0x25, 0x97, 0x97, 0x97, 0x97, 0x97, 0x97, 0x5e, 0];
+        assert!(matches!(checked(&cut, PAGE), Err(Fault::Large { .. })));
     }
 
     #[test]

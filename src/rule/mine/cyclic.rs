@@ -52,7 +52,7 @@ impl Task {
 type Costs = Map<(Link, Link), u64>;
 
 /// Bodies up to this length are all counted.
-const SHORT: usize = 2;
+pub(super) const SHORT: usize = 2;
 /// Walks per round of nomination if time is the limit.
 const ROUND: u64 = 1 << 18;
 /// At most this many pairs of links are listed: about 200 MB. A graph with thousands of relations has more.
@@ -74,11 +74,15 @@ fn longest(a: &Task, b: &Task) -> std::cmp::Ordering {
 }
 
 impl Miner<'_> {
-    /// Cyclic rules, and the share of tasks that was counted: the minimum over lengths.
-    pub fn cyclic(&self) -> (Vec<ScoredRule>, f64) {
-        let (mut rules, mut saturation) =
-            if self.options.min_length <= SHORT { self.count_short() } else { (Vec::new(), 1.0) };
-        if self.options.max_length < 3 {
+    /// Cyclic rules with short bodies, and the share of them that was counted.
+    pub fn short_cyclic(&self) -> (Vec<ScoredRule>, f64) {
+        if self.options.min_length <= SHORT { self.count_short() } else { (Vec::new(), 1.0) }
+    }
+
+    /// Cyclic rules with longer bodies, and the share of tasks that was counted: the minimum over lengths.
+    pub fn long_cyclic(&self) -> (Vec<ScoredRule>, f64) {
+        let (mut rules, mut saturation) = (Vec::new(), 1.0);
+        if self.options.max_length <= SHORT {
             return (rules, saturation);
         }
         let all_listed = self.long().all(|length| self.listed(length).is_some());
@@ -175,10 +179,14 @@ impl Miner<'_> {
         if self.options.max_length >= 2 {
             let ways = self.ways();
             let all = links.iter().map(|&link| Task::new(vec![link], ways[link.index()])).collect();
-            tasks = own_tasks(self.shard, all, self.options.max_groundings).0;
+            tasks = own_tasks(self.shard, all, self.max_groundings).0;
         }
         let (mut rules, share) = self.count_singles(&links);
-        let counted = self.count_in_order(&mut tasks, longest, &mut rules);
+        let counted = match self.options.budget {
+            // If the time may be up before the end, many cheap prefixes yield more than a few costly ones.
+            MiningBudget::Seconds(_) => self.count_in_order(&mut tasks, |a, b| longest(b, a), &mut rules),
+            _ => self.count_in_order(&mut tasks, longest, &mut rules),
+        };
         (rules, self.share(counted, tasks.len()).min(share))
     }
 
@@ -227,7 +235,7 @@ impl Miner<'_> {
                 None => nominations.typical(),
             };
             let none = tasks.is_empty();
-            let (mut tasks, others) = own_tasks(self.shard, tasks, self.options.max_groundings);
+            let (mut tasks, others) = own_tasks(self.shard, tasks, self.max_groundings);
             let densest = |a: &Task, b: &Task| {
                 let density = |task: &Task| task.promise.density(typical);
                 density(b).total_cmp(&density(a)).then_with(|| longest(a, b))
@@ -367,7 +375,7 @@ impl Miner<'_> {
 
     /// Counts the bodies of one task; false if the time was up before the end.
     fn count_task(&self, task: &Task, scratch: &mut Scratch, rules: &mut Vec<ScoredRule>) -> bool {
-        let share = task.share(self.options.max_groundings);
+        let share = task.share(self.max_groundings);
         let part =
             if share < 1.0 { Part { share, seed: self.options.seed, ..Part::WHOLE } } else { Part::WHOLE };
         let part = Part { piece: task.piece, ..part };

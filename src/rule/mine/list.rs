@@ -32,6 +32,7 @@ impl TaskList {
         let miner = Miner {
             reach,
             options,
+            max_groundings: options.groundings_in_time(),
             worth: &worth,
             watch: &watch,
             shard: Shard::WHOLE,

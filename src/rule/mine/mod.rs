@@ -44,6 +44,17 @@ const SORTING: Duration = Duration::from_nanos(400);
 /// Items of a long list between two looks at the clock.
 const BETWEEN_LOOKS: usize = 1 << 14;
 
+/// The largest shares of the remaining time for short cyclic bodies and after that for short bodies with constants, so
+/// that in a large graph no family of rules is left out.
+const SHORT_CYCLIC: f64 = 0.3;
+const SHORT_ACYCLIC: f64 = 0.5;
+
+/// The share of the time that one prefix may take, if time is the limit.
+const SHARE_OF_TIME: f64 = 1.0 / 32.0;
+
+/// About how many groundings one thread counts in a second: 50 million on a laptop's core.
+const COUNTED_PER_SECOND: f64 = 5e7;
+
 /// How long to mine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -85,7 +96,8 @@ pub struct MineOptions {
     pub max_bodies: usize,
     /// Which of these rules are kept.
     pub keep: Keep,
-    /// If the bodies with one prefix have more groundings than this, they are counted from a sample.
+    /// If the bodies with one prefix have more groundings than this, they are counted from a sample. If the time is
+    /// short, fewer are enough for that.
     pub max_groundings: u64,
 }
 
@@ -134,6 +146,18 @@ impl MineOptions {
             expect(false, "heads", &expected, relation.0)?;
         }
         Ok(())
+    }
+
+    /// The groundings from which on the bodies with one prefix are counted from a sample: as many as `max_groundings`
+    /// says, or as one thread counts in a small share of the time. In a graph with hubs, a single prefix would otherwise
+    /// take all of it.
+    fn groundings_in_time(&self) -> u64 {
+        match self.budget {
+            MiningBudget::Seconds(seconds) => {
+                self.max_groundings.min((seconds * SHARE_OF_TIME * COUNTED_PER_SECOND) as u64).max(1)
+            }
+            MiningBudget::Samples(_) | MiningBudget::Saturation => self.max_groundings,
+        }
     }
 
     /// Checks that the result depends only on the graph and the options.
@@ -267,7 +291,9 @@ fn mine_in(
 ) -> MinedShard {
     let worth = options.worth(reach.graph().links());
     let partial = Mutex::default();
-    let miner = Miner { reach, options, worth: &worth, watch, shard, lists, partial: &partial };
+    let max_groundings = options.groundings_in_time();
+    let miner =
+        Miner { reach, options, max_groundings, worth: &worth, watch, shard, lists, partial: &partial };
     let wants = |of: RuleType| options.types.contains(&of);
     let mut rules = Vec::new();
     let mut saturation = 1.0_f64;
@@ -278,11 +304,19 @@ fn mine_in(
     if wants(RuleType::Zero) {
         take(miner.zero());
     }
+    let longer = wants(RuleType::Cyclic) && options.max_length > cyclic::SHORT
+        || wants(RuleType::Acyclic) && options.max_acyclic_length > 1;
+    if wants(RuleType::Cyclic) {
+        watch.allot(if longer || wants(RuleType::Acyclic) { SHORT_CYCLIC } else { 1.0 });
+        take(miner.short_cyclic());
+    }
     if wants(RuleType::Acyclic) {
+        watch.allot(if longer { SHORT_ACYCLIC } else { 1.0 });
         take(miner.short_acyclic());
     }
+    watch.allot(1.0);
     if wants(RuleType::Cyclic) {
-        take(miner.cyclic());
+        take(miner.long_cyclic());
     }
     if wants(RuleType::Acyclic) && options.max_acyclic_length > 1 {
         take(miner.long_acyclic());
@@ -303,6 +337,7 @@ fn mine_in(
 struct Miner<'a> {
     reach: &'a Reach,
     options: &'a MineOptions,
+    max_groundings: u64,
     worth: &'a Worth,
     watch: &'a Watch<'a>,
     /// The shard whose work is done.
@@ -341,7 +376,10 @@ impl Miner<'_> {
 
 /// Checks the deadline and interruption, and counts progress.
 struct Watch<'a> {
+    began: Instant,
     deadline: Option<Instant>,
+    /// When the current stage has to end, in nanoseconds after the beginning.
+    stage: AtomicU64,
     progress: &'a dyn Progress,
     /// Rules found: cyclic, acyclic, zero.
     found: [AtomicU64; 3],
@@ -352,7 +390,16 @@ struct Watch<'a> {
 impl<'a> Watch<'a> {
     fn new(deadline: Option<Instant>, progress: &'a dyn Progress) -> Self {
         let found = [const { AtomicU64::new(0) }; 3];
-        Self { deadline, progress, found, counted: AtomicU64::new(0) }
+        let (began, stage) = (Instant::now(), AtomicU64::new(u64::MAX));
+        Self { began, deadline, stage, progress, found, counted: AtomicU64::new(0) }
+    }
+
+    /// Gives what follows this share of the remaining time, if time is limited.
+    fn allot(&self, share: f64) {
+        let Some(deadline) = self.deadline else { return };
+        let left = deadline.saturating_duration_since(Instant::now());
+        let until = (self.began.elapsed() + left.mul_f64(share)).as_nanos();
+        self.stage.store(u64::try_from(until).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Whether it is time to stop.
@@ -360,6 +407,7 @@ impl<'a> Watch<'a> {
         self.progress.interrupted()
             || self.progress.time_is_up()
             || self.deadline.is_some_and(|deadline| Instant::now() + self.sorting() >= deadline)
+            || self.began.elapsed().as_nanos() >= u128::from(self.stage.load(Ordering::Relaxed))
     }
 
     /// How long sorting the rules found so far will take.

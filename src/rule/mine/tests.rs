@@ -181,6 +181,22 @@ fn sampled_counts_are_marked_and_right_in_the_mean() {
 }
 
 #[test]
+fn a_hub_does_not_take_all_the_time() {
+    // All of 40,000 entities are linked to one value, which makes 1.6 billion pairs. The first 200 have two more
+    // relations, of which one follows from the other, and are linked in a row.
+    let hub = 40_000;
+    let to_hub = (0..hub).map(|entity| (entity, 0, hub));
+    let others = (0..200).flat_map(|i| [(i, 1, i + 200), (i, 2, i + 200), (i, 3, i + 1)]);
+    let graph = graph(&to_hub.chain(others).collect::<Vec<_>>(), hub as usize + 1, 4);
+    let options = MineOptions { budget: MiningBudget::Seconds(3.0), min_support: 2, ..all_options(true) };
+    let mined = mine(&graph, &options, &Silent).unwrap();
+    let planted = Rule::cyclic(Link(7), &[Link(5)]);
+    assert!(mined.rules.iter().any(|scored| scored.rule == planted && !scored.counts.sampled));
+    assert!(mined.by_type(RuleType::Acyclic) > 0 && mined.by_type(RuleType::Zero) > 0);
+    assert!(mined.rules.iter().any(|scored| scored.rule.body.len() == 3), "longer bodies had no time");
+}
+
+#[test]
 fn only_rules_that_are_wanted_are_kept() {
     let graph = composed();
     let options = MineOptions {
@@ -260,6 +276,7 @@ fn what_costs_too_much_to_list_is_asked_for_one_by_one() {
         test(Miner {
             reach: &reach,
             options: &options,
+            max_groundings: options.groundings_in_time(),
             worth: &worth,
             watch: &watch,
             shard,
