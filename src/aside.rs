@@ -94,7 +94,7 @@ fn pointed_to(path: &Path) -> io::Result<PathBuf> {
         let Ok(target) = fs::read_link(&path) else { return Ok(path) };
         path = path.parent().unwrap_or(Path::new("")).join(target);
     }
-    Err(io::Error::other("links that lead in a circle"))
+    Err(io::Error::other("a cycle of symbolic links"))
 }
 
 /// A path beside `path` that no other process on this machine writes to.

@@ -4,12 +4,12 @@ use crate::verb;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use ruleguider::tensor::{self, Device, TensorError};
 
-/// Answers over knowledge graphs that come with their reasons.
+/// Answers over knowledge graphs, with their reasons.
 #[derive(Parser)]
 #[command(
     name = "ruleguider",
     version,
-    about = "Answers over knowledge graphs that come with their reasons",
+    about = "Answers over knowledge graphs, with their reasons",
     max_term_width = 110,
     arg_required_else_help = true
 )]
@@ -28,7 +28,7 @@ pub struct Common {
     /// Worker threads [default: all cores]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// Seed of every random choice: same seed, same result, unless a time limit cuts in
+    /// Random seed; the same seed gives the same result, unless a time limit ends the work early
     #[arg(long, global = true, default_value_t = 1)]
     pub seed: u64,
     /// The device; `auto` uses CUDA if there is a driver and a GPU
@@ -89,13 +89,13 @@ pub enum DeviceChoice {
 pub enum Verb {
     /// Learn from a graph: all stages, then the figures and a few explained answers
     Run(verb::run::Run),
-    /// Count what a data set holds: entities, facts, splits, degrees
+    /// Count the entities, facts, splits and degrees of a data set
     Stats(verb::stats::Stats),
     /// Generate a graph with known rules
     Generate(verb::generate::Generate),
     /// Convert triples between formats
     Convert(verb::convert::Convert),
-    /// Find rules; anytime: Ctrl-C keeps what was found
+    /// Mine rules; Ctrl-C keeps the rules found so far
     Mine(verb::mine::Mine),
     /// Rank by rules alone, and evaluate
     Apply(verb::apply::Apply),
@@ -105,21 +105,21 @@ pub enum Verb {
     Evaluate(verb::evaluate::Evaluate),
     /// Answer a query, or a file of them, each answer with its reason
     Predict(verb::predict::Predict),
-    /// Say why a fact is predicted, or why not
+    /// Explain why a fact is predicted, or why not
     Explain(verb::explain::Explain),
-    /// Write the missing facts themselves, best first, each with its probability and reason
+    /// Write the missing facts, best first, each with its probability and reason
     Complete(verb::complete::Complete),
-    /// Put the parts together that mine, predict, evaluate and complete make with --shard
+    /// Merge the parts that mine, predict, evaluate and complete write with --shard
     Merge(verb::merge::Merge),
-    /// Run rows of the paper's tables, ours beside the published
+    /// Run rows of the paper's tables and compare with the published figures
     Reproduce(verb::reproduce::Reproduce),
-    /// Search settings by the validation split; the best as a configuration
+    /// Tune settings on the validation split and write the best configuration
     Sweep(verb::sweep::Sweep),
-    /// Make one HTML page about runs: tables, curves, answers with their paths
+    /// Write an HTML page about runs: tables, curves, answers with their paths
     Report(verb::report::Report),
-    /// Serve runs over HTTP: an API, and a page on which people find out
+    /// Serve runs over HTTP: an API and a web page
     Serve(verb::serve::Serve),
-    /// Have people judge, blind, which of two systems explains facts by better paths
+    /// Run a blind study in which people compare the paths of two systems
     Judge(verb::judge::Judge),
     /// Print completions for a shell
     #[command(hide = true)]

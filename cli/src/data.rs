@@ -40,18 +40,19 @@ pub struct Reading {
 /// The format, where the ending of a file does not tell it.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct FormatChoice {
-    /// The format, as the ending of such a file: tsv, csv.gz, nt, parquet [default: as the files end; of stdin tsv]
-    #[arg(long = "format", value_name = "ENDING", value_parser = FileKind::named)]
+    /// The format, as a file extension: tsv, csv.gz, nt, parquet [default: from the file name; tsv for stdin]
+    #[arg(long = "format", value_name = "EXTENSION", value_parser = FileKind::named)]
     pub kind: Option<FileKind>,
 }
 
 /// Where the data of a run is, and whether it answers on other data.
 #[derive(clap::Args, Clone, Debug)]
 pub struct DataOfRun {
-    /// Where the data of the run is now, if it has moved
+    /// The path of the run's data, if it has moved
     #[arg(long, value_name = "DATA")]
     data: Option<PathBuf>,
-    /// Answer on another graph with the same relations, or on the graph as it is now; what knows entities by name is left out
+    /// Answer on another graph with the same relations, or on a new version of the graph; models that are tied to the
+    /// run's own entities are left out
     #[arg(long, value_name = "DATA")]
     on: Option<PathBuf>,
 }
@@ -138,8 +139,10 @@ impl Place {
         }
         let console = Console::with_interrupt(common);
         let ending = format.kind.map_or_else(|| "tsv".to_owned(), FileKind::ending);
-        let folder =
-            tempfile::Builder::new().prefix("ruleguider-").tempdir().context("a folder for stdin")?;
+        let folder = tempfile::Builder::new()
+            .prefix("ruleguider-")
+            .tempdir()
+            .context("creating a temporary folder for stdin")?;
         let file = folder.path().join(format!("stdin.{ending}"));
         let mut out = std::fs::File::create(&file).with_context(|| file.display().to_string())?;
         let read = std::io::copy(&mut Awaited::stdin(&console), &mut out).context("stdin: cannot be read")?;
@@ -188,11 +191,11 @@ pub fn note_odd(path: &Path, findings: &Findings, common: &Common) {
 /// What was odd, in words; `None` if nothing was.
 fn describe(findings: &Findings) -> Option<String> {
     let said: Vec<String> = [
-        (findings.headers, "headers left out (first lines that name the columns)"),
+        (findings.headers, "header lines left out (they name the columns)"),
         (findings.duplicates, "duplicate lines left out"),
-        (findings.valid_in_train, "validation facts that training has too"),
-        (findings.test_in_train, "test facts that training has too"),
-        (findings.test_in_valid, "test facts that validation has too"),
+        (findings.valid_in_train, "validation facts that are also training facts"),
+        (findings.test_in_train, "test facts that are also training facts"),
+        (findings.test_in_valid, "test facts that are also validation facts"),
         (findings.valid_unseen, "validation facts with an entity that is not in the graph"),
         (findings.test_unseen, "test facts with an entity that is not in the graph"),
         (findings.labels_unused, "labels of entities that no split mentions"),

@@ -31,7 +31,7 @@ enum DirectionChoice {
 /// How a target is ranked among entities of the same score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum TiesChoice {
-    /// In the middle
+    /// The mean of their ranks
     Realistic,
     /// Before them
     Optimistic,
@@ -44,9 +44,9 @@ enum TiesChoice {
 /// The split whose queries are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Split {
-    /// What is tuned on
+    /// The split for tuning
     Valid,
-    /// What is reported
+    /// The split for reporting
     Test,
 }
 

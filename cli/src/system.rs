@@ -80,7 +80,7 @@ fn say(line: &mut impl Write, size: usize) -> std::io::Result<()> {
     }
     match memory_limit() {
         Some(limit) => writeln!(line, "; the limit (ulimit -v) is {:.0} MB", limit as f64 / 1e6),
-        None => writeln!(line, "; a smaller graph, smaller networks or fewer --threads need less"),
+        None => writeln!(line, "; use a smaller graph, smaller networks or fewer --threads"),
     }
 }
 

@@ -26,11 +26,11 @@ function group(question, answers) {
 function tools(question, shown, go) {
   const change = (name, value) => go({ ...question, view: "ask", [name]: value });
   return el("div", { class: "tools" },
-    el("label", {}, "at least", el("input", { type: "number", min: 0, max: 100, step: 5, value: Math.round(100 * (question.min ?? 0)), "aria-label": "least probability in per cent",
+    el("label", {}, "at least", el("input", { type: "number", min: 0, max: 100, step: 5, value: Math.round(100 * (question.min ?? 0)), "aria-label": "minimum probability in per cent",
       onchange: (event) => change("min", event.target.value / 100 || undefined) }), "%"),
     el("label", {}, "hops", el("select", { onchange: (event) => change("hops", event.target.value) },
       ["", "1", "2", "3"].map((hops) => el("option", { value: hops, selected: hops === String(question.hops ?? "") }, hops ? "≤ " + hops : "any")))),
-    el("label", {}, el("input", { type: "checkbox", checked: question.hide === "1", onchange: (event) => change("hide", event.target.checked ? "1" : undefined) }), "hide what was put aside"),
+    el("label", {}, el("input", { type: "checkbox", checked: question.hide === "1", onchange: (event) => change("hide", event.target.checked ? "1" : undefined) }), "hide held-out facts"),
     el("label", {}, "show", el("select", { onchange: (event) => change("top", event.target.value) },
       ["10", "50", "200", "1000"].map((top) => el("option", { value: top, selected: top === String(question.top ?? 10) }, top)))),
     el("span", { class: "right" },
@@ -53,9 +53,9 @@ function empty(question, prediction, entity) {
   const turned = entity.links.find((one) => one.relation === prediction.relation && one.inverse !== prediction.inverse);
   const same = entity.links.find((one) => one.relation === prediction.relation && one.inverse === prediction.inverse);
   return notice(
-    entity.links.length === 0 ? "Nothing is predicted: the graph has no fact about this entity." : "Nothing is predicted: no path that was learnt leads from here.",
-    turned && !same && el("p", {}, "It stands at the other end of this relation: ",
-      link({ run, view: "ask", subject, relation: prediction.relation, inverse: !prediction.inverse }, "ask the other way round"), "."));
+    entity.links.length === 0 ? "Nothing is predicted: the graph has no fact about this entity." : "Nothing is predicted: no learnt path or rule leads from here.",
+    turned && !same && el("p", {}, "It is at the other end of this relation: ",
+      link({ run, view: "ask", subject, relation: prediction.relation, inverse: !prediction.inverse }, "ask in the other direction"), "."));
 }
 
 /** Shows the answers to `question` in `view`. */

@@ -36,8 +36,8 @@ export function sure(answer) {
 }
 
 /** A mark for what is in the data and was put aside. */
-export const aside = (fact) => fact.held_out && el("span", { class: "badge", title: "This fact is in your data, put aside" },
-  "put aside: " + { train: "training", valid: "validation", test: "test" }[fact.held_out]);
+export const aside = (fact) => fact.held_out && el("span", { class: "badge", title: "This fact is in your data, held out" },
+  "held out: " + { train: "training", valid: "validation", test: "test" }[fact.held_out]);
 
 /** Paths as a drawing whose entities are links. On a narrow screen one path is drawn downwards, several can be scrolled. */
 export function picture(run, paths, goals) {

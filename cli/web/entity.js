@@ -45,7 +45,7 @@ export async function entityView(view, question, { signal, status }) {
   view.replaceChildren(
     el("h1", {}, entity.label),
     entity.label !== entity.id ? el("p", { class: "note name" }, "id " + short(entity.id, 300)) : "",
-    total === 0 ? notice("The graph has no fact about this entity, so nothing can be predicted of it.") : el("p", { class: "note" }, `${total.toLocaleString("en")} facts in ${entity.links.length} relations and directions`),
+    total === 0 ? notice("The graph has no fact about this entity, so nothing can be predicted for it.") : el("p", { class: "note" }, `${total.toLocaleString("en")} facts in ${entity.links.length} relations and directions`),
     ...entity.links.map((one, i) => relationSection(run, entity.id, one, i < 3)));
   status(`${total} facts`);
   return { subject: [entity.id, entity.label], title: entity.label };

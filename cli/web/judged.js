@@ -47,10 +47,10 @@ export async function judgedView(view, question, { status }) {
     const item = (fact, i) => el("li", {}, el("span", { class: "place" }, i + 1),
       el("span", { class: "name" }, entityLink(run, fact.head, fact.head_label), " —", relationLink(run, fact.relation), "→ ", entityLink(run, fact.tail, fact.tail_label)),
       el("span", {}, fact.verdict + "ed"),
-      el("span", { class: "acts" }, el("button", { type: "button", class: "small", onclick: () => { judge(run, fact, fact.verdict); show(); } }, "take back"), " ",
+      el("span", { class: "acts" }, el("button", { type: "button", class: "small", onclick: () => { judge(run, fact, fact.verdict); show(); } }, "undo"), " ",
         link({ run, view: "why", subject: fact.head, relation: fact.relation, object: fact.tail }, "why?")));
     view.replaceChildren(el("h1", {}, "Judged facts"),
-      facts.length === 0 ? notice("Nothing is judged yet: the page of a relation has its missing facts, to accept or reject.")
+      facts.length === 0 ? notice("Nothing is judged yet. The page of a relation lists its missing facts, to accept or reject.")
         : el("div", { class: "tools" }, el("button", { type: "button", id: "save-judged", onclick: () => save(`judged-${run}.tsv`, "text/tab-separated-values", tsv(rows)) }, "Save as TSV")),
       el("ol", { class: "list" }, facts.map(item)));
     status(`${facts.length} judged`);

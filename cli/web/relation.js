@@ -67,7 +67,7 @@ function missing(run, id) {
   }
   foot.append(el("button", { type: "button", id: "find-missing", onclick: () => load(0) }, "Find missing facts"));
   const hide = el("input", { type: "checkbox", onchange: () => list.classList.toggle("new-only", hide.checked) });
-  return [el("p", { class: "tools" }, el("label", {}, hide, "hide what was put aside")), list, foot];
+  return [el("p", { class: "tools" }, el("label", {}, hide, "hide held-out facts")), list, foot];
 }
 
 /** Shows the relation `question.id` in `view`. */

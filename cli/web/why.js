@@ -8,11 +8,11 @@ const PAGE = 20, PATHS = 40;
 
 const drawn = (run, reason, object) => reason.path.length > 0 && picture(run, [pathOf(reason)], [object]);
 
-/** What the answer comes to without a rule. */
+/** The answer without a rule. */
 function without({ without: left }, now) {
   if (!left) return "";
   if (left.score === null) return "Without it, this would not be predicted.";
-  const place = left.rank === now.rank ? `still place ${left.rank}` : `place ${left.rank} instead of ${now.rank}`;
+  const place = left.rank === now.rank ? `still rank ${left.rank}` : `rank ${left.rank} instead of ${now.rank}`;
   const sure = left.probability === null ? `score ${left.score.toPrecision(4)} instead of ${now.score.toPrecision(4)}`
     : `${percent(left.probability)} instead of ${percent(now.probability)}`;
   return `Without it: ${place}, ${sure}.`;
@@ -33,7 +33,7 @@ function ruleSection(question, now, rule, object) {
       const found = await ask(run, "groundings", { rule: rule.text, subject, object, inverse: inverse ? "true" : undefined, after, limit: PATHS });
       const paths = found.paths.filter((path) => path.length > 0).map((path) => pathOf({ ...found, path }));
       list.append(el("p", { class: "note", role: "status" }, counted(after, found)),
-        picture(run, paths, [object]) || "The rule has no body: it holds of everybody.");
+        picture(run, paths, [object]) || "The rule has no body: it holds for every entity.");
       after = found.next;
       all.replaceChildren("More paths of this rule");
     } catch (problem) {
@@ -51,8 +51,8 @@ function ruleSection(question, now, rule, object) {
 
 /** How many paths there are, or which of them these are. */
 function counted(after, { paths, next, more }) {
-  const last = after + paths.length, unseen = more && next === null ? ", and perhaps more: the search was ended" : "";
-  if (after > 0) return `The paths ${(after + 1).toLocaleString("en")} to ${last.toLocaleString("en")}${next === null ? ", the last" + unseen : ""}.`;
+  const last = after + paths.length, unseen = more && next === null ? ", and perhaps more: the search was stopped early" : "";
+  if (after > 0) return `Paths ${(after + 1).toLocaleString("en")} to ${last.toLocaleString("en")}${next === null ? ", the last" + unseen : ""}.`;
   return next === null ? `${last} path${last === 1 ? "" : "s"}${unseen}.` : `The first ${last} paths.`;
 }
 
@@ -101,17 +101,17 @@ export async function whyView(view, question, { signal, status }) {
   view.replaceChildren(...[
     el("h1", {}, head, " —", relationLink(run, why.relation), "→ ", tail),
     el("p", { id: "verdict" }, said, aside(why), " ", link(all, "All answers")),
-    why.rules_total > 0 && el("h2", {}, "Rules that say so", " ", el("span", { class: "degree" }, why.rules_total.toLocaleString("en"))),
+    why.rules_total > 0 && el("h2", {}, "Rules that predict it", " ", el("span", { class: "degree" }, why.rules_total.toLocaleString("en"))),
     why.rules.map((rule) => ruleSection(asked, now, rule, why.object)),
     moreRules(asked, now, why),
-    ways.length > 0 && el("h2", {}, why.rules.length > 0 ? "Other ways" : "Ways there"),
+    ways.length > 0 && el("h2", {}, why.rules.length > 0 ? "Other paths" : "Paths"),
     ways.map((way) => wayItem(run, way)),
-    why.embedding && el("p", {}, `The embedding model: plausibility ${why.embedding.plausibility.toPrecision(2)}, place ${why.embedding.rank.toLocaleString("en")} of all entities.`),
+    why.embedding && el("p", {}, `The embedding model: plausibility ${why.embedding.plausibility.toPrecision(2)}, rank ${why.embedding.rank.toLocaleString("en")} among all entities.`),
     why.instead && el("div", {}, el("h2", {}, "The best answer instead"),
       el("p", {}, entityLink(run, why.instead.entity, why.instead.label), " ", sure(why.instead), aside(why.instead), " ",
         link({ ...all, view: "why", object: why.instead.entity }, "why?")),
       drawn(run, why.instead, why.instead.entity)),
   ].flat().filter(Boolean));
-  status(`${why.rules_total} rule${why.rules_total === 1 ? "" : "s"} and ${ways.length} other way${ways.length === 1 ? "" : "s"}`);
+  status(`${why.rules_total} rule${why.rules_total === 1 ? "" : "s"} and ${ways.length} other path${ways.length === 1 ? "" : "s"}`);
   return { subject: [subject.id, subject.label], relation: [why.relation], inverse: why.inverse, title: `why ${goal.label}` };
 }

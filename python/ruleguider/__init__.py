@@ -1,4 +1,4 @@
-"""Answers over knowledge graphs that come with their reasons.
+"""Answers over knowledge graphs, with their reasons.
 
 >>> import ruleguider as rg
 >>> graph = rg.Graph.demonstration()

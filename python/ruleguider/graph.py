@@ -57,7 +57,7 @@ class Graph:
     ) -> None:
         shares = _shares(split)
         if isinstance(data, Graph):
-            raise ValueError("this is a Graph already")
+            raise ValueError("data: is already a Graph")
         if isinstance(data, (str, os.PathLike)):
             _refuse("a path", valid=valid, test=test, entities=entities, relations=relations, name=name)
             graph = _ruleguider.Graph.read(os.fspath(data), shares, seed, header)
@@ -173,7 +173,7 @@ def _shares(split: Sequence[float] | None) -> tuple[float, float, float] | None:
 def _refuse(what: str, **given: Any) -> None:
     for name, value in given.items():
         if value is not None:
-            raise ValueError(f"{name}: makes no sense with {what}")
+            raise ValueError(f"{name}: cannot be used with {what}")
 
 
 def _numbered(
@@ -196,7 +196,7 @@ def _numbered(
         names = [own if own is not None else other for own, other in ((entities, first.entities), (relations, first.relations))]
         return _ruleguider.Graph.from_ids(name, ids[0], ids[1], ids[2], names[0], names[1], shares, seed)
     if entities is not None or relations is not None:
-        raise ValueError("entities, relations: name ids, and these triples have names already")
+        raise ValueError("entities, relations: only for triples of ids, and these triples have names")
     columns = [None if part is None else part.named() for part in splits]
     assert columns[0] is not None
     return _ruleguider.Graph.from_names(name, columns[0], columns[1], columns[2], shares, seed)

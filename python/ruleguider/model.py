@@ -65,7 +65,7 @@ def learn(
     (2, 62)
     """
     if update is not None and data is None:
-        raise ValueError("update: expected the data as it is now as well")
+        raise ValueError("update: expected `data` too, the new version of the run's data")
     if data is None:
         graph = Graph.demonstration()
     else:

@@ -1,4 +1,4 @@
-"""Many machines: the same work in parts, which Ray runs wherever there is room.
+"""Work on many machines: it is divided into parts, which Ray runs wherever there is room.
 
 `pip install "ruleguider[ray]"`. The parts are the library's own (`ruleguider mine --shard 3/16`, …), so the result is that
 of one process, byte for byte. The graph, or the run, is put into Ray's object store once; a node fetches it once, and its
@@ -190,10 +190,11 @@ def search(
     retries: int = 3,
     progress: bool = True,
 ) -> dict[str, Any]:
-    """Searches settings by the validation split, as `ruleguider sweep` does, every trial a task. What the command reports as
-    JSON; the folder `out` has the table, the page and the best configuration. `space` is the name of a space or a file,
-    `settings` holds for all trials. `data`, `space` and `out` have to be on a disk that all nodes see, by the same paths.
-    Trials that are done are not trained again. With `halving`, all trials of a rung are trained before the next one begins."""
+    """Tunes settings on the validation split, as `ruleguider sweep` does; every trial is a task. Returns what the command
+    prints as JSON; the folder `out` has the table, the page and the best configuration. `space` is the name of a space or
+    a file; `settings` apply to all trials. `data`, `space` and `out` must be on a disk that all nodes see, by the same
+    paths. Finished trials are not trained again.
+    With `halving`, all trials of a rung are trained before the next one begins."""
     if method not in ("random", "grid", "halving"):
         raise ValueError(f"method: expected random, grid or halving, found {method}")
     if trials < 1:
@@ -340,7 +341,7 @@ def _outcome(reference: Any, what: str) -> tuple[str, Any]:
     except ray.exceptions.RayError as error:
         lines = [line for line in str(error).splitlines() if line.strip()]
         said = " ".join(lines) or type(error).__name__
-        raise PartFailed(f"{what} failed again and again, its worker or node died: {said}") from error
+        raise PartFailed(f"{what} failed repeatedly, because its worker or node died: {said}") from error
 
 
 def _remote(function: Any, cpus: int, gpus: float, retries: int) -> Any:
@@ -437,7 +438,7 @@ def _untar(data: memoryview | bytes, folder: Path) -> None:
             path = aside / entry.name
             content = archive.extractfile(entry)
             if content is None or ".." in Path(entry.name).parts or path.is_absolute() != aside.is_absolute():
-                raise ValueError(f"{entry.name}: no file of a run")
+                raise ValueError(f"{entry.name}: not a file of a run")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content.read())
     try:

@@ -349,7 +349,7 @@ class Explanation(Asked, Table):
         if self.known:
             verdict = "a fact of the graph"
         else:
-            verdict = f"predicted in place {self.rank}" if self.rank else "not predicted"
+            verdict = f"predicted at rank {self.rank}" if self.rank else "not predicted"
         columns = self.columns()
         kept = {name: columns[name] for name in ("kind", "path", "rule", "confidence")}
         table = f"\n{rows(kept, _SHOWN)}" if columns["kind"] else ""

@@ -43,7 +43,7 @@ class Rules(Table, Sequence[Rule]):
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
             if step < 1:
-                raise ValueError("a slice of rules goes forward")
+                raise ValueError("a slice of rules needs a positive step")
             return Rules(self._rules.slice(start, stop, step))
         return Rule(json.loads(self._rules.get(range(len(self))[index])))
 

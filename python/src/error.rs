@@ -10,7 +10,7 @@ pyo3::create_exception!(
     ruleguider,
     Error,
     PyException,
-    "Learning or answering failed, through no fault of the arguments."
+    "Learning or answering failed for a reason other than wrong arguments."
 );
 
 /// The exception for an error of the library: the error and its causes in one line.

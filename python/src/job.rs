@@ -112,7 +112,7 @@ fn expect_home() -> PyResult<()> {
         return Ok(());
     }
     Err(Error::new_err(
-        "this process was forked from one that had used ruleguider, and has none of its threads; start processes with \
+        "this process was forked from one that had used ruleguider, and does not have its threads; start processes with \
          multiprocessing.get_context(\"spawn\"), or fork before the first use",
     ))
 }

@@ -123,7 +123,7 @@ fn relation(names: &Arc<Names>, text: &str) -> Result<RelationId, AskError> {
         return Ok(RelationId(id));
     }
     let link: Link = NameIndex::new(names).link(text)?;
-    link.relation().ok_or_else(|| AskError::Cannot(format!("`{text}` is no relation of the graph")))
+    link.relation().ok_or_else(|| AskError::Cannot(format!("`{text}` is not a relation of the graph")))
 }
 
 /// What to mine and how. What is `None` is as the library has it.
@@ -203,7 +203,7 @@ pub fn mine(
         mining.confidence.as_ref().map_or(Ok(Confidence::default()), |word| chosen("confidence", word))?;
     if confidence == Confidence::Validation && mining.learn_valid {
         return Err(wrong(
-            "confidence: the validation split is learnt, so it cannot decide; give standard or pca",
+            "confidence: validation cannot be used if the validation split is learnt; give standard or pca",
         ));
     }
     let mined = work(py, bars.as_ref(), move |progress| {

@@ -69,13 +69,13 @@ def test_numbers_of_numpy_are_numbers(graph: rg.Graph, tmp_path: Path) -> None:
         (lambda model: rg.mine(model.graph, confidence="best", progress=False), "confidence: unknown variant `best`"),
         (
             lambda model: rg.mine(model.graph, confidence="validation", learn_valid=True, progress=False),
-            "confidence: the validation split is learnt",
+            "confidence: validation cannot be used if the validation split is learnt",
         ),
         (lambda model: rg.apply(model.graph, model.rules(), top=0, progress=False), "`top`: expected"),
         (lambda model: rg.apply(rg.Graph.demonstration(), model.rules(), progress=False), "belong to another graph"),
         (lambda model: rg.learn(model.graph, minutes=0, progress=False), "minutes: expected a number of minutes above 0"),
         (lambda model: rg.learn([("a", "r", "b")], split=None, progress=False), "learning needs a validation and a test split"),
-        (lambda model: rg.Graph(model.graph), "this is a Graph already"),
+        (lambda model: rg.Graph(model.graph), "data: is already a Graph"),
         (lambda model: model.graph.triples("tests"), "split: expected train, valid or test"),
     ],
 )

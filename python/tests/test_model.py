@@ -66,7 +66,7 @@ def test_an_explanation_says_why_and_why_not(model: rg.Model) -> None:
     best = model.predict("Ilse_Hagenthal", "cousin_of")[0]
     why = model.explain("Ilse_Hagenthal", "cousin_of", best.entity)
     assert why.rank == 1 and not why.known and why.instead is None and why.rules[0].path
-    assert "predicted in place 1" in repr(why)
+    assert "predicted at rank 1" in repr(why)
     assert list(why.to_pandas()["kind"])[0] == "rule" and why.to_polars().height == len(why.columns()["kind"])
     known = model.explain("Ilse_Hagenthal", "cousin_of", model.predict("Ilse_Hagenthal", "cousin_of").known[0])
     assert known.known and "a fact of the graph" in repr(known)

@@ -171,7 +171,7 @@ impl Model {
     /// If there is none, with similar names.
     pub fn relation(&self, text: &str) -> Result<RelationId, AskError> {
         let link = self.index().link(text)?;
-        link.relation().ok_or_else(|| AskError::Cannot(format!("`{text}` is no relation of the graph")))
+        link.relation().ok_or_else(|| AskError::Cannot(format!("`{text}` is not a relation of the graph")))
     }
 
     pub(super) fn rules_by_head(&self) -> &RulesByHead {

@@ -36,8 +36,8 @@ impl Model {
         if like_there >= ALIKE && like_there > RATHER * like_here {
             let percent = (100.0 * like_there).round();
             return Some(format!(
-                "{subject} is in no fact of `{relation}` in the graph. Of the entities with a link that it has, {percent} % \
-                 are a {other_end} of `{relation}`, and {:.0} % a {end}; did you mean `{other}`? It asks {asked}",
+                "{subject} is in no fact of `{relation}` in the graph. Of the entities that have a link in common with it, \
+                 {percent} % are a {other_end} of `{relation}`, and {:.0} % a {end}; did you mean `{other}`? It asks {asked}",
                 100.0 * like_here
             ));
         }
@@ -46,8 +46,8 @@ impl Model {
         }
         let [these, those] = [here, there].map(|link| self.some_with(link));
         Some(format!(
-            "nothing like {subject} is a {end} of `{relation}` in the graph; `{typed}` is asked of entities such as {these}, \
-             `{other}` of such as {those}"
+            "no entity like {subject} is a {end} of `{relation}` in the graph; `{typed}` is for entities such as {these}, \
+             `{other}` for entities such as {those}"
         ))
     }
 

@@ -37,12 +37,12 @@ impl OtherGraph {
         let mut notes = Vec::new();
         for member in members_left_out {
             notes.push(format!(
-                "on {data}: {member} left out, which knows the entities of its own graph only"
+                "on {data}: {member} left out, because it only knows the entities of its own graph"
             ));
         }
         if *rules_left_out > 0 {
             let rules = if *rules_left_out == 1 { "rule" } else { "rules" };
-            notes.push(format!("on {data}: {rules_left_out} {rules} left out, about entities that it lacks"));
+            notes.push(format!("on {data}: {rules_left_out} {rules} left out, because they name entities that it does not have"));
         }
         if !relations_left_out.is_empty() {
             let count = relations_left_out.len();
@@ -83,7 +83,7 @@ pub(super) fn without_entities(mut config: Config) -> Result<(Config, Vec<&'stat
     };
     match alone {
         Some(member) => Err(AskError::Cannot(format!(
-            "this run answers by {member}, which knows the entities of its own graph only; \
+            "this run answers with {member}, which only knows the entities of its own graph; \
              learn rules or a propagator to answer on another graph"
         ))),
         None => Ok((config, left_out)),

@@ -50,7 +50,7 @@ impl Model {
     ) -> Result<Groundings, AskError> {
         let (names, graph) = (self.names(), self.graph());
         let wanted = parse_rule(rule, names)
-            .map_err(|what| AskError::name(format!("`{rule}` is no rule over this graph: {what}"), &[]))?;
+            .map_err(|what| AskError::name(format!("`{rule}` is not a rule over this graph: {what}"), &[]))?;
         let places = self.rules_by_head().get(&wanted.relation()).map_or(&[][..], Vec::as_slice);
         let known =
             places.iter().map(|&place| &self.rules()[place as usize]).find(|known| known.rule == wanted);
@@ -60,7 +60,7 @@ impl Model {
         let direction = if inverse { Direction::Inverse } else { Direction::Forward };
         let query = Query { subject, link: Link::new(wanted.relation(), direction) };
         let Some((start, body, end)) = walked(&wanted, query, object) else {
-            let message = format!("the rule `{rule}` says nothing about {}", names.entity(subject));
+            let message = format!("the rule `{rule}` does not apply to {}", names.entity(subject));
             return Err(AskError::Cannot(message));
         };
         let (mut paths, mut more, mut stopped, mut seen) = (Vec::new(), false, false, 0);

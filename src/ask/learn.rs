@@ -246,8 +246,8 @@ impl Learn {
                     None => (dataset, 0),
                 };
                 if dataset.known.valid.is_empty() || dataset.test.is_empty() {
-                    let message = "learning needs a validation and a test split, and this graph has none; give them, \
-                                   or let it be divided";
+                    let message = "learning needs a validation and a test split, and this graph has none; give \
+                                   them, or shares to divide the graph by";
                     return Err(AskError::Cannot(message.to_owned()));
                 }
                 return Ok((source.clone(), dataset, learnt_before));

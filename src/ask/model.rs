@@ -411,7 +411,7 @@ impl Model {
         progress: &dyn Progress,
     ) -> Result<Report, AskError> {
         if self.has_learnt_everything() {
-            let message = "this model has learnt the facts of all splits, so ranking them is meaningless; open the first one";
+            let message = "this model has learnt the facts of all splits, so ranking them is meaningless; evaluate the first model instead";
             return Err(AskError::Cannot(message.to_owned()));
         }
         if split != Split::Test {

@@ -49,20 +49,20 @@ impl Model {
         }
         if let Some(on) = self.on().filter(|on| !on.members_left_out.is_empty()) {
             let left_out = on.members_left_out.join(" and ");
-            return Ok(Some(format!("no probabilities: they were calibrated with {left_out}")));
+            return Ok(Some(format!(
+                "no probabilities: they were calibrated with {left_out}, left out on this graph"
+            )));
         }
         let calibrated = Stages::of(self.directory())?.record(Stage::Calibration.name()).is_some();
         let why = match (calibrated, self.valid_is_learnt()) {
             (false, _) => {
-                "this run was made before there were probabilities; run the same `ruleguider run` again to add them"
+                "this run was made by a version without probabilities; run the same `ruleguider run` again to add them"
             }
             (true, true) => {
                 "this run has learnt its validation facts, so nothing is left to calibrate on; \
                  learn with `data.learn_valid = \"never\"` to keep them apart"
             }
-            (true, false) => {
-                "the validation split has no query that is answered, so nothing can be calibrated"
-            }
+            (true, false) => "no query of the validation split has an answer, so nothing can be calibrated",
         };
         Ok(Some(format!("no probabilities: {why}")))
     }

@@ -162,7 +162,7 @@ fn unknown(name: &str) -> ConfigError {
     let nearest = nearest(name, names());
     let remedy = match nearest.first() {
         Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => "those that there are have names such as `demonstration` and `wn18rr/blend`".to_owned(),
+        None => "configurations have names such as `demonstration` and `wn18rr/blend`".to_owned(),
     };
     let message = format!("no such file, and no configuration of that name; {remedy}");
     SettingsError::Setting { place: name.to_owned(), message }.into()

@@ -127,9 +127,9 @@ impl Embedding {
         let wrong = |why: String| EmbedError::Weights { path: path.to_owned(), why };
         let known = |key: &str| -> Result<HashMap<String, u32>, EmbedError> {
             let text = text(&archive, key).map_err(wrong)?;
-            let text = text.ok_or_else(|| wrong(format!("has no names of {key}")))?;
+            let text = text.ok_or_else(|| wrong(format!("does not have the names of {key}")))?;
             let list: Vec<String> = serde_json::from_str(&text)
-                .map_err(|_| wrong(format!("metadata `{key}` is no JSON list of names")))?;
+                .map_err(|_| wrong(format!("metadata `{key}` is not a JSON list of names")))?;
             Ok(list.into_iter().zip(0..).collect())
         };
         let (entities, relations) = (known(ENTITIES)?, known(RELATIONS)?);
@@ -193,7 +193,7 @@ fn text<'a>(archive: &'a Archive, key: &str) -> Result<Option<Cow<'a, str>>, Str
 /// Settings that fit the shapes of a file without settings.
 fn guessed(archive: &Archive, model: ModelKind) -> Result<Settings, String> {
     let shape = archive.shape(ENTITIES).filter(|shape| shape.len() == 2);
-    let width = shape.ok_or("no matrix named `entities` is in the file")?[1];
+    let width = shape.ok_or("the file has no matrix named `entities`")?[1];
     let settings = Settings::of(model);
     let dimension = match model {
         ModelKind::ComplEx | ModelKind::RotatE => width / 2,
@@ -216,7 +216,7 @@ impl Rows {
             let Some(text) = text(archive, key)? else { return Ok(None) };
             serde_json::from_str(&text)
                 .map(Some)
-                .map_err(|_| format!("metadata `{key}` is no JSON list of names"))
+                .map_err(|_| format!("metadata `{key}` is not a JSON list of names"))
         };
         let (entities, relations) = (list(ENTITIES)?, list(RELATIONS)?);
         let relations_in_file = relations.as_ref().map_or(names.relations.len(), Vec::len);
@@ -266,7 +266,9 @@ fn places(list: &[String], wanted: &Vocabulary, what: &str) -> Result<Vec<usize>
         list.iter().enumerate().map(|(row, name)| (name.as_str(), row)).collect();
     let place = |name: &str| {
         known.get(name).copied().ok_or_else(|| {
-            format!("knows no {what} named `{name}`: it was made from another data set; train one for this")
+            format!(
+                "has no {what} named `{name}`: it was trained on another data set; train a model on this one"
+            )
         })
     };
     wanted.iter().map(place).collect()
@@ -322,7 +324,7 @@ mod tests {
             let after = scores(&turned, 1, Link::inverse_of(RelationId(0)));
             assert_eq!(after, [before[2], before[0]], "{}", model.name());
             let error = Embedding::load(&path, &names(&["d"], &[]), model, &device).err().unwrap();
-            assert!(error.to_string().contains("knows no entity named `d`"), "{error}");
+            assert!(error.to_string().contains("has no entity named `d`"), "{error}");
         }
     }
 

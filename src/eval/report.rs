@@ -202,7 +202,7 @@ impl fmt::Display for Report {
             write_row(f, width, &shortened(name, width), &relation.figures)?;
         }
         if self.relations.len() > SHOWN {
-            writeln!(f, "… and {} relations more (all of them in the JSON)", self.relations.len() - SHOWN)?;
+            writeln!(f, "… and {} more relations (the JSON has all)", self.relations.len() - SHOWN)?;
         }
         Ok(())
     }

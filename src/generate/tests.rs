@@ -276,7 +276,7 @@ fn a_folder_with_files_is_left_alone_unless_forced() {
     fs::write(folder.path().join("mine.txt"), "precious").unwrap();
     fs::write(folder.path().join("train.tsv"), "old").unwrap();
     let error = write(50, 1, folder.path(), false, &Silent).unwrap_err();
-    assert!(error.to_string().contains("unless it is forced"), "{error}");
+    assert!(error.to_string().contains("unless overwriting is forced"), "{error}");
     assert_eq!(files(folder.path())["train.tsv"], "old");
     write(50, 1, folder.path(), true, &Silent).unwrap();
     let after = files(folder.path());

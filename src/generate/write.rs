@@ -65,7 +65,7 @@ fn refuse_if_occupied(out: &Path, force: bool) -> Result<(), GraphError> {
     let occupied = |expected, found| Err(GraphError::file(out, expected, found));
     match fs::read_dir(out).map(Iterator::count) {
         Ok(entries) if !force && entries > 0 => {
-            occupied("a new or empty folder, unless it is forced", "files in it")
+            occupied("a new or empty folder, unless overwriting is forced", "files in it")
         }
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -82,7 +82,7 @@ impl FileKind {
     /// If there is no such kind; the message names the supported ones.
     pub fn named(ending: &str) -> Result<Self, String> {
         let found = Self::of(Path::new(&format!("data.{}", ending.trim_start_matches('.'))));
-        found.ok_or_else(|| format!("expected an ending among {ENDINGS}, found {ending}"))
+        found.ok_or_else(|| format!("expected one of the extensions {ENDINGS}, found {ending}"))
     }
 
     /// The ending that [`named`](Self::named) reads.
@@ -106,9 +106,9 @@ impl FileKind {
         Self::of(path).ok_or_else(|| {
             let found = match path.extension() {
                 Some(ending) => format!(".{}", ending.to_string_lossy()),
-                None => "no ending".to_owned(),
+                None => "no extension".to_owned(),
             };
-            GraphError::file(path, format!("an ending among {ENDINGS}"), found)
+            GraphError::file(path, format!("one of the extensions {ENDINGS}"), found)
         })
     }
 }
@@ -179,7 +179,7 @@ mod tests {
         for ending in ["tsv", "csv.gz", "nt.zst", "ttl", "parquet"] {
             assert_eq!(FileKind::named(ending).unwrap().ending(), ending);
         }
-        assert!(FileKind::named("docx").unwrap_err().contains("expected an ending among .txt"));
+        assert!(FileKind::named("docx").unwrap_err().contains("expected one of the extensions .txt"));
         assert_eq!(kind("README"), None);
         assert_eq!(kind("t.gz"), None);
         assert_eq!(kind("t.docx"), None);

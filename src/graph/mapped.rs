@@ -84,15 +84,15 @@ impl ArrayReader {
     /// # Errors
     /// If it cannot be read, is not such a file, or is not whole.
     pub fn open(path: &Path) -> Result<Self, GraphError> {
-        let damaged = |found: &str| GraphError::file(path, "a whole index", found);
+        let damaged = |found: &str| GraphError::file(path, "a complete index", found);
         let bytes = File::open(path).and_then(|file| MappedBytes::of(&file));
         let bytes = bytes.map_err(GraphError::reading(path))?;
         let number = |place: usize| bytes.array::<u64>(place..place + 8).map(|number| number[0]);
         if number(0) != Some(MAGIC) {
-            return Err(damaged("something else"));
+            return Err(damaged("another kind of file"));
         }
         let end = number(8).and_then(|length| usize::try_from(length).ok()?.checked_add(16));
-        let header = end.and_then(|end| bytes.get(16..end)).ok_or_else(|| damaged("half of one"))?;
+        let header = end.and_then(|end| bytes.get(16..end)).ok_or_else(|| damaged("an incomplete one"))?;
         let Header { about, lengths, sum } =
             serde_json::from_slice(header).map_err(|_| damaged("a damaged header"))?;
         let place = 16 + header.len();
@@ -101,7 +101,7 @@ impl ArrayReader {
         let mut reader = Self { path: path.to_owned(), bytes, about, lengths: all.clone(), place };
         let found = (0..arrays).try_fold(0, |found, _| Ok(sum_of(&reader.array::<u8>()?, found)))?;
         if found != sum {
-            return Err(damaged("other bytes than were written"));
+            return Err(damaged("one with a wrong checksum"));
         }
         Ok(Self { lengths: all, place, ..reader })
     }
@@ -112,7 +112,7 @@ impl ArrayReader {
     /// If it has another form.
     pub fn about<T: DeserializeOwned>(&self) -> Result<T, GraphError> {
         let known = serde_json::from_value(self.about.clone());
-        known.map_err(|error| self.damaged(&format!("a header of another kind ({error})")))
+        known.map_err(|error| self.damaged(&format!("an invalid header ({error})")))
     }
 
     /// The next array.
@@ -126,12 +126,12 @@ impl ArrayReader {
             self.place = end;
             self.bytes.array(start..end)
         });
-        array.ok_or_else(|| self.damaged("less than it says"))
+        array.ok_or_else(|| self.damaged("fewer bytes than its header says"))
     }
 
     /// The error that `found` stands in place of what was written.
     pub fn damaged(&self, found: &str) -> GraphError {
-        GraphError::file(&self.path, "a whole index", found)
+        GraphError::file(&self.path, "a complete index", found)
     }
 }
 
@@ -201,7 +201,7 @@ mod tests {
         *changed.last_mut().unwrap() ^= 1;
         std::fs::write(&path, changed).unwrap();
         let error = ArrayReader::open(&path).err().unwrap().to_string();
-        assert!(error.contains("expected a whole index, found other bytes"), "{error}");
+        assert!(error.contains("expected a complete index, found one with a wrong checksum"), "{error}");
         assert!(ArrayReader::open(&folder.path().join("nowhere.index")).is_err());
     }
 

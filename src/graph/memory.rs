@@ -131,7 +131,7 @@ fn vocabulary(
 ) -> Result<Vocabulary, GraphError> {
     match given {
         Some(names) if names.len() < ids => Err(GraphError::Data(format!(
-            "a triple has the {kind} {}, but there are names for {} only",
+            "a triple has the {kind} {}, but there are only {} names",
             ids - 1,
             names.len()
         ))),
@@ -195,13 +195,13 @@ mod tests {
         assert!(said(numbered(&[(90_000_000, 0, 1)])).contains("number them from 0 without gaps"));
         let two: Vocabulary = ["a", "b"].into_iter().collect();
         let short = MemoryTriples::numbered(triples(&[(0, 0, 2)]), None, None, Some(two), None);
-        assert_eq!(said(short), "a triple has the entity 2, but there are names for 2 only");
+        assert_eq!(said(short), "a triple has the entity 2, but there are only 2 names");
         let mut memory = MemoryTriples::default();
         assert!(memory.number(["a", "", "b"]).unwrap_err().to_string().contains("an empty relation"));
         assert!(memory.into_dataset(None).err().unwrap().to_string().contains("at least one triple"));
         let division = Division { shares: SplitShares::default(), seed: 1 };
         let few = numbered(&[(0, 0, 1)]).unwrap().into_dataset(Some(division)).err().unwrap().to_string();
-        assert!(few.contains("found 1 facts, of which 0 can be spared"), "{few}");
+        assert!(few.contains("found 1 facts, of which 0 can be held out"), "{few}");
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub fn check_predicted(path: &Path, names: &Names) -> Result<(), GraphError> {
     let culprit = entities.chain(relations).find(breaks).filter(|_| kind.format == Format::Tabs);
     match culprit {
         Some(name) => {
-            let expected = "names without tabs or line breaks (or .csv as the ending)";
+            let expected = "names without tabs or line breaks (or the extension .csv)";
             Err(GraphError::file(path, expected, format!("{name:?}")))
         }
         None => Ok(()),
@@ -68,8 +68,8 @@ fn kind_of(path: &Path) -> Result<FileKind, GraphError> {
     let lines = [RdfFormat::NTriples, RdfFormat::NQuads, RdfFormat::Turtle, RdfFormat::TriG];
     let fits = |kind: &FileKind| !matches!(kind.format, Format::Rdf(format) if !lines.contains(&format));
     FileKind::of(path).filter(fits).ok_or_else(|| {
-        let found = path.extension().map_or("no ending".into(), |ending| ending.to_string_lossy());
-        GraphError::file(path, format!("an ending among {ENDINGS}"), found)
+        let found = path.extension().map_or("no extension".into(), |ending| ending.to_string_lossy());
+        GraphError::file(path, format!("one of the extensions {ENDINGS}"), found)
     })
 }
 
@@ -258,7 +258,7 @@ mod tests {
         assert!(said("facts.tsv").unwrap_err().contains("names without tabs"));
         assert!(said("facts.csv").is_ok());
         for name in ["facts.rdf", "facts.docx", "facts"] {
-            assert!(said(name).unwrap_err().contains("an ending among .tsv"), "{name}");
+            assert!(said(name).unwrap_err().contains("one of the extensions .tsv"), "{name}");
         }
     }
 

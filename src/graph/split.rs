@@ -112,7 +112,7 @@ pub(super) fn divide_others(
         *(if to_test { &mut test } else { &mut valid }) += 1;
     }
     if valid + before(1) == 0 || test + before(2) == 0 {
-        return Err(format!("{} facts, of which {} can be spared", facts.len(), valid + test));
+        return Err(format!("{} facts, of which {} can be held out", facts.len(), valid + test));
     }
     let part = |wanted: u8| {
         facts.iter().zip(&place).filter(|(_, place)| **place == wanted).map(|(fact, _)| *fact).collect()

@@ -98,7 +98,7 @@ fn check_names(path: &Path, format: Format, names: &Names, facts: &[Triple]) -> 
     match culprit {
         Some(name) => Err(GraphError::file(
             path,
-            "names without tabs or line breaks (or .csv as the ending)",
+            "names without tabs or line breaks (or the extension .csv)",
             format!("{name:?}"),
         )),
         None => Ok(()),

@@ -215,7 +215,7 @@ impl Foreign<'_> {
                 let (from, relation) = (self.names.entity(here), &step.relation);
                 let sign = if step.inverse { "~" } else { "" };
                 return Err(format!(
-                    "the path to {} takes a step that is no fact of the graph: {from} {sign}{relation} {}",
+                    "the path to {} has a step that is not a fact of the graph: {from} {sign}{relation} {}",
                     answer.entity, step.entity
                 ));
             }

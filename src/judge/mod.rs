@@ -36,7 +36,7 @@ pub enum JudgeError {
     #[error("{0}")]
     Systems(String),
     /// A run over other data than the first.
-    #[error("{}: was learnt from other data than {}; a study compares systems on the same facts", path.display(), first.display())]
+    #[error("{}: was not learnt from the same data as {}; a study compares systems on the same facts", path.display(), first.display())]
     OtherData {
         /// The run.
         path: PathBuf,

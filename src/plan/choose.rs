@@ -30,7 +30,7 @@ const VALIDATION_QUERIES: usize = 2000;
 /// Why there is no walker.
 const NO_TIME_TO_WALK: &str = "no time for a walker in a graph of this size";
 const NOTHING_TO_ADD: &str =
-    "no walker, which adds nothing to rules and an embedding model in a graph of this size";
+    "no walker, because it adds nothing to rules and an embedding model in a graph of this size";
 
 /// The settings of a run, and about how long each stage will take.
 #[derive(Clone, Debug, PartialEq)]
@@ -169,14 +169,14 @@ impl fmt::Display for Plan {
             _ => format!("{:.0} min", seconds / 60.0),
         };
         let (all, most) = (about(self.seconds.iter().sum()), about(self.resources.seconds()));
-        write!(f, "plan, about {all} in all, at most {most}:")?;
+        write!(f, "plan, about {all} in total, at most {most}:")?;
         let stages = Stage::of(&self.config);
         if stages.contains(&Stage::Embeddings) {
             let (model, dimension, epochs) = (embed.model.name(), embed.dimension, embed.epochs);
             write!(f, " {model} of dimension {dimension}, {epochs} epochs, about {};", about(embedding))?;
         }
         if stages.contains(&Stage::Rules) {
-            let longer = if rules.longer { ", longer where that helps" } else { "" };
+            let longer = if rules.longer { ", longer if that helps" } else { "" };
             write!(f, " rules up to length {}{longer}, at most {};", rules.max_length, about(mining))?;
         }
         if stages.contains(&Stage::Training) {
@@ -187,7 +187,7 @@ impl fmt::Display for Plan {
         if stages.contains(&Stage::Propagation) {
             write!(f, " propagator of {} layers of width {},", propagate.layers, propagate.width)?;
             if propagate.frontier > 0 {
-                write!(f, " at most {} entities passing on a layer,", propagate.frontier)?;
+                write!(f, " at most {} entities send messages per layer,", propagate.frontier)?;
             }
             write!(f, " about {};", about(propagation))?;
         }
@@ -253,7 +253,10 @@ mod tests {
         assert_eq!(Stage::of(&plan.config), stages);
         let said = plan.to_string();
         assert!(said.contains("complex of dimension 64") && !said.contains("walker of width"), "{said}");
-        assert!(said.contains(" no walker, which adds nothing to rules and an embedding model"), "{said}");
+        assert!(
+            said.contains(" no walker, because it adds nothing to rules and an embedding model"),
+            "{said}"
+        );
         let set = |pair: &str| plan.with(&Layer::from_pairs([pair]).unwrap()).unwrap().to_string();
         assert!(set("rules.top=50").contains("no walker"));
         for other in ["system=rules", "system=walker", "blend.with_walker=true"] {
@@ -298,6 +301,6 @@ mod tests {
         }
         let long = Resources { cuda: true, minutes: 600.0, ..TWO_CORES };
         let huge = choose(&shape(2_000_000, 10_000_000), &long);
-        assert!(huge.to_string().contains("entities passing on a layer"), "{huge}");
+        assert!(huge.to_string().contains("entities send messages per layer"), "{huge}");
     }
 }

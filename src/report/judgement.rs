@@ -99,7 +99,7 @@ impl fmt::Display for JudgementReport {
         for row in self.rows() {
             writeln!(f, "| {} |", Shown(row.join(" | ")))?;
         }
-        writeln!(f, "Intervals in brackets hold with 95 % (Wilson).")?;
+        writeln!(f, "Brackets are 95 % confidence intervals (Wilson).")?;
         for pair in pairs {
             let [first, second, both, neither] = pair.votes;
             writeln!(f, "\n{} / {}", Shown(&pair.first), Shown(&pair.second))?;
@@ -116,8 +116,8 @@ impl fmt::Display for JudgementReport {
             )?;
             writeln!(
                 f,
-                "  agreement: Krippendorff's alpha {}, with both and neither apart {}; Fleiss' kappa {} over {} items that all \
-                 have judged",
+                "  agreement: Krippendorff's alpha {}, with both and neither as separate verdicts {}; Fleiss' kappa {} over {} items \
+                 that every judge has judged",
                 number(pair.agreement.alpha),
                 number(pair.agreement.alpha_four),
                 number(pair.agreement.kappa),
@@ -134,13 +134,13 @@ impl fmt::Display for JudgementReport {
 impl JudgementReport {
     fn judges(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Judgement { left, self_agreement, seconds, judges, .. } = &self.judgement;
-        writeln!(f, "\nleft, of votes for a side: {}", counted(left))?;
-        write!(f, "same verdict when an item came again: {}", counted(self_agreement))?;
+        writeln!(f, "\nvotes for the left path, of votes for one path: {}", counted(left))?;
+        write!(f, "same verdict on repeated items: {}", counted(self_agreement))?;
         if let Some(seconds) = seconds {
             let (median, lower, upper) = (seconds.median, seconds.lower, seconds.upper);
             write!(
                 f,
-                "\nseconds a vote: median {median:.1}, half of them between {lower:.1} and {upper:.1}"
+                "\nseconds per vote: median {median:.1}, half of them between {lower:.1} and {upper:.1}"
             )?;
         }
         for judge in judges {
@@ -188,7 +188,7 @@ pub fn disagreements(study: &Study, votes: &[Vote], report: &JudgementReport) ->
         (most_agreeing(one) * other.len()).cmp(&(most_agreeing(other) * one.len()))
     });
     let rows: Vec<Vec<String>> = report.rows().into_iter().map(Vec::from).collect();
-    let mut body = format!("<h1>Paths as people judged them: {}</h1>", escape(&study.dataset));
+    let mut body = format!("<h1>Paths judged by people: {}</h1>", escape(&study.dataset));
     body.push_str(&table("Per cent of the items with a majority; 95 % intervals in brackets", &HEAD, &rows));
     // Writing to a string cannot fail.
     let _ = write!(
@@ -200,7 +200,7 @@ pub fn disagreements(study: &Study, votes: &[Vote], report: &JudgementReport) ->
         body.push_str(&disputed_item(study, &study.items[*item], votes));
     }
     body.push_str("</ol>");
-    whole("Paths as people judged them", &body, "")
+    whole("Paths judged by people", &body, "")
 }
 
 fn disputed_item(study: &Study, item: &StudyItem, votes: &[&Vote]) -> String {

@@ -244,7 +244,7 @@ fn read(path: &Path) -> Result<Vec<RowResult>, RunError> {
     let text = std::fs::read_to_string(path).map_err(RunError::reading(path))?;
     serde_json::from_str(&text).map_err(|error| RunError::Broken {
         path: path.to_owned(),
-        what: format!("is no list of results ({error})"),
+        what: format!("is not a list of results ({error})"),
     })
 }
 

@@ -61,22 +61,25 @@ fn beginning(report: &SweepReport) -> String {
                 escape(&best.config.display().to_string())
             );
         }
-        None => html.push_str("<p>No trial has come to its end yet.</p>"),
+        None => html.push_str("<p>No trial is finished yet.</p>"),
     }
     let mut notes = Vec::new();
     if !report.complete {
-        notes.push("The search was interrupted; the same command goes on.".to_owned());
+        notes.push("The search was interrupted; run the same command again to resume.".to_owned());
     }
     if let Some(grid) = report.grid.filter(|grid| *grid > (report.trials.len() + report.unfit) as u128) {
-        notes.push(format!("The grid has {grid} points; those tried were drawn by the seed."));
+        notes.push(format!("The grid has {grid} points; the trials are a random sample of them."));
     }
     if report.unfit > 0 {
-        notes.push(format!("{} points were left out: their settings do not fit together.", report.unfit));
+        notes.push(format!(
+            "{} points were left out: their settings are not a valid configuration.",
+            report.unfit
+        ));
     }
     if report.rungs.len() > 1 {
         let parts: Vec<String> = report.rungs.iter().map(|part| number(100.0 * part)).collect();
         notes.push(format!(
-            "Successive halving: after {} per cent of the epochs the worse half was stopped, and the others went on.",
+            "Successive halving: after {} per cent of the epochs the worse half was stopped.",
             parts[..parts.len() - 1].join(", ")
         ));
     }
@@ -196,13 +199,13 @@ fn what_mattered(report: &SweepReport) -> String {
     }
     let by = match report.rungs.len() {
         1 => "",
-        _ => " Compared by what every trial had reached at the end of the first rung.",
+        _ => " Trials are compared by their MRR at the end of the first rung.",
     };
     let mut html = format!(
-        "<h2>What mattered</h2><p class=\"note\">The part of the variance of the MRR that lies between groups of trials with \
-         similar values of a setting: the correlation ratio η². Numbers within bounds are three groups of equal size. Beside it \
-         what chance alone would explain on average, (groups − 1) / (trials − 1): a bar that is not much longer than that tells \
-         nothing.{by}</p><dl class=\"bars\">"
+        "<h2>What mattered</h2><p class=\"note\">The share of the variance of the MRR that a setting explains, if trials \
+         with similar values form a group: the correlation ratio η². Numbers within bounds form three groups of equal size. \
+         The second number is what chance alone explains on average, (groups − 1) / (trials − 1): a bar that is not much \
+         longer means nothing.{by}</p><dl class=\"bars\">"
     );
     for Mattered { setting, explained, by_chance, groups } in &report.mattered {
         let groups: Vec<String> = groups
@@ -250,8 +253,8 @@ fn all(report: &SweepReport) -> String {
             cells
         })
         .collect();
-    let caption = "Fractions, on the validation split, filtered by what is known without the test split. Where a trial was stopped, \
-                   the best MRR while it was trained.";
+    let caption = "Fractions, on the validation split, filtered without the test split. For a trial that was stopped, the best MRR \
+                   during its training.";
     let mut html = format!("<h2>All trials</h2>{}", table(caption, &head, &rows));
     for row in &report.trials {
         if let Some(error) = &row.error {

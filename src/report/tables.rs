@@ -76,8 +76,8 @@ pub fn tables(results: &[RowResult]) -> String {
         &|row: &Row| row.validation(),
     );
     section(
-        "Validation facts that the walker was taught, tail queries, each asked for as while it was taught: \
-         how well it finds what it knows, not what it does not know",
+        "Validation facts that the walker was trained on, tail queries, asked as in training: \
+         how well it finds facts that it has seen, not how well it generalises",
         "| data | system | hits@1 | hits@5 | hits@10 | MRR | MRR, test answers filtered too | published hits@1 / 5 / 10 / MRR | queries | seeds |",
         &|row: &Row| row.taught(),
     );
@@ -92,7 +92,7 @@ pub fn tables(results: &[RowResult]) -> String {
         &|row: &Row| row.rule_share(),
     );
     section(
-        "Seconds by stage, and numbers that the walker learns",
+        "Seconds by stage, and parameters of the walker",
         "| data | system | embeddings | rules | pre-training | training | propagation | blending | ranking | all | parameters |",
         &|row: &Row| row.cost(),
     );

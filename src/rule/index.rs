@@ -91,11 +91,11 @@ impl MiningIndex {
         }
         if source.is_some_and(|source| source != about.source) {
             return Err(differs(
-                "made from other data, or from data that was read in another way".to_owned(),
+                "made from other data, or from data that was read with other options".to_owned(),
             ));
         }
         let (text, ends) = (file.array::<u8>()?, file.array::<u64>()?);
-        let entities = vocabulary(&text, &ends).ok_or_else(|| file.damaged("names that are none"))?;
+        let entities = vocabulary(&text, &ends).ok_or_else(|| file.damaged("invalid names"))?;
         let relations: Vocabulary = about.relations.iter().map(String::as_str).collect();
         let reach = Reach::mapped(relations.len(), about.options.distinct, &mut file)?;
         let lists = about.lengths.iter().map(|&length| TaskList::mapped(length, &mut file));
@@ -113,7 +113,7 @@ impl MiningIndex {
         match difference(&value(&self.about.options), &value(options), "") {
             None => Ok(()),
             Some((key, made, asked)) => {
-                let what = format!("made for {key} = {made}, but {asked} is asked for");
+                let what = format!("made with {key} = {made}, but now {key} = {asked}");
                 Err(RuleError::Index { path: self.path.clone(), what })
             }
         }

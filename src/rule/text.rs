@@ -193,7 +193,7 @@ impl Parser<'_> {
 
     fn unknown_term(&mut self, from: usize, to: usize) {
         let name = shortened(&self.text[from..to]);
-        self.expect_name(from, format!("the data has no entity `{name}`, and it is no variable either"));
+        self.expect_name(from, format!("the data has no entity `{name}`, and it is not a variable"));
     }
 
     fn term(&mut self, from: usize, to: usize) -> Option<Term> {

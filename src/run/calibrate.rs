@@ -21,7 +21,7 @@ pub fn calibrate(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<F
     let asked = evenly(&known.valid, artifacts.config.eval.calibration_queries);
     let calibration = if let Some(text) = material.taken_over(CALIBRATION)? {
         progress.begin("calibration", "", None);
-        progress.end(&"as it was found with facts held out");
+        progress.end(&"taken from the run with facts held out");
         let broken = |error| RunError::Broken {
             path: material.directory.file(CALIBRATION),
             what: format!("is damaged ({error})"),

@@ -31,7 +31,7 @@ pub enum RunError {
         path: PathBuf,
     },
     /// A question to an unfinished run whose directory another process holds.
-    #[error("{}: is being made at this moment; ask again when its `ruleguider run` has ended", path.display())]
+    #[error("{}: is still being made; try again when its `ruleguider run` has ended", path.display())]
     BeingMade {
         /// The run directory.
         path: PathBuf,
@@ -128,7 +128,7 @@ impl RunError {
 
     /// A file of a run that is missing or has changed since a stage wrote it.
     pub(crate) fn changed(path: PathBuf) -> RunError {
-        RunError::Broken { path, what: "is gone or has changed since it was written".to_owned() }
+        RunError::Broken { path, what: "is missing or has changed since it was written".to_owned() }
     }
 
     /// An I/O error while reading `path`.

@@ -101,7 +101,7 @@ impl Source {
     pub fn read(&self) -> Result<Dataset, RunError> {
         match (self, self.place()?) {
             (Source::Kept { name }, _) => {
-                Err(GraphError::Data(format!("{name} was in memory and can be read from its run alone"))
+                Err(GraphError::Data(format!("{name} was in memory and can only be read from its run"))
                     .into())
             }
             (_, Some((path, options))) => Ok(graph::read(path, &options)?),
@@ -196,7 +196,7 @@ impl Manifest {
     /// If the file is missing or has changed since: other settings would give other answers.
     pub fn settings(&self, directory: &RunDirectory) -> Result<String, RunError> {
         let broken = |what: &str| RunError::Broken { path: directory.file(CONFIG), what: what.to_owned() };
-        let text = directory.read(CONFIG)?.ok_or_else(|| broken("is gone"))?;
+        let text = directory.read(CONFIG)?.ok_or_else(|| broken("is missing"))?;
         match &self.config {
             Some(sum) if *sum != Checksum::of(&text) => Err(broken("has changed since it was written")),
             _ => Ok(text),
@@ -219,7 +219,7 @@ impl Manifest {
         }
         let broken = |error: serde_json::Error| RunError::Broken {
             path: directory.file(MANIFEST),
-            what: format!("is damaged, or no file of a run ({error})"),
+            what: format!("is damaged, or not a file of a run ({error})"),
         };
         let outline: Outline = serde_json::from_str(&text).map_err(broken)?;
         if outline.layout != LAYOUT {
@@ -275,7 +275,8 @@ impl Manifest {
         match (&mut data, elsewhere) {
             (Source::Path { path, .. }, Some(other)) => *path = other.to_owned(),
             (Source::Kept { name }, Some(_)) => {
-                let message = format!("this run keeps its data ({name}) itself; no other place can be given");
+                let message =
+                    format!("this run has its own copy of its data ({name}); another path cannot be given");
                 return Err(GraphError::Data(message).into());
             }
             _ => {}
@@ -288,13 +289,13 @@ impl Manifest {
             return Err(RunError::Missing {
                 path: directory.to_owned(),
                 what: format!("data at {} any more", path.display()),
-                remedy: "say where it is now".to_owned(),
+                remedy: "give its new path".to_owned(),
             });
         }
         let dataset =
             if data.is_kept() && elsewhere.is_none() { self.kept(directory)? } else { data.read()? };
         let dataset = if self.everything_after.is_some() { dataset.everything() } else { dataset };
-        let remedy = "put it back, say where it is now if it has moved, answer on the data as it is now, or update the run";
+        let remedy = "restore it, give its path if it has moved, answer on the new data, or update the run";
         let known = Checksum::of_known(&dataset.names, &dataset.known);
         self.expect_same_data(directory, &data, &Checksum::of_dataset(&dataset, &known), remedy)?;
         Ok((dataset, known))

@@ -65,7 +65,7 @@ impl Material<'_> {
         let Some(first) = self.first else { return Ok(None) };
         let directory = RunDirectory::look_at(&first.path)?;
         let text = directory.read(file)?;
-        let gone = || RunError::Broken { path: directory.file(file), what: "is gone".to_owned() };
+        let gone = || RunError::Broken { path: directory.file(file), what: "is missing".to_owned() };
         text.ok_or_else(gone).map(Some)
     }
 

@@ -112,7 +112,7 @@ impl Mining<'_> {
             };
             let [was, is] = [figure, reached].map(|figure| 100.0 * figure);
             let kept = if reached > figure { "kept" } else { "left out" };
-            judge.say(&format_args!("bodies of {length} links: validation MRR {was:.1} to {is:.1}, {kept}"));
+            judge.say(&format_args!("bodies of {length} links: validation MRR {was:.1} → {is:.1}, {kept}"));
             mined.interrupted |= found.interrupted;
             if reached <= figure {
                 break;
@@ -143,7 +143,7 @@ impl Mining<'_> {
             let which = if known > all { "PCA" } else { "standard" };
             let [standard, of_known] = [all, known].map(|figure| 100.0 * figure);
             judge.say(&format_args!(
-                "validation MRR {standard:.2} by standard confidence, {of_known:.2} by PCA confidence; {which} it is"
+                "validation MRR {standard:.2} with standard confidence, {of_known:.2} with PCA confidence; using {which}"
             ));
             if known <= all {
                 return Ok((mined, false));

@@ -270,7 +270,7 @@ mod tests {
         std::fs::remove_file(directory.file("rules.tsv")).unwrap();
         let said = read_again.expect_finished("rules").unwrap_err().to_string();
         assert!(
-            said.contains("rules.tsv: is gone or has changed since it was written; run the same"),
+            said.contains("rules.tsv: is missing or has changed since it was written; run the same"),
             "{said}"
         );
     }

@@ -114,7 +114,7 @@ pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Resu
         {
             mirror.take_over(stage.name(), &from)?;
             progress.begin(stage.name(), "", None);
-            progress.end(&format_args!("taken over from {}", from.display()));
+            progress.end(&format_args!("copied from {}", from.display()));
         }
         timed.begin_stage(&wanted[at..]);
         let learnt = learn_unless_done(&wanted[at..], &inputs, &mut stages, &mut artifacts, &material);
@@ -216,8 +216,7 @@ fn learn_unless_done(
         }
         Standing::Damaged(file) => Some(format!("{file} has changed since it was written; making it again")),
         Standing::Outdated if stage == Stage::Training && artifacts.config.walk.final_rate < 1.0 => {
-            let why =
-                "a step that falls to the last epoch (walk.final_rate below 1) cannot be made to fall longer";
+            let why = "a learning rate that decays until the last epoch (walk.final_rate below 1) cannot be extended";
             Some(format!("its settings or inputs have changed; running it again from the beginning: {why}"))
         }
         Standing::Outdated => Some("its settings or inputs have changed; running it again".to_owned()),

@@ -115,7 +115,7 @@ fn read_all(mut input: impl Read) -> io::Result<Dataset> {
     let mut magic = [0; MAGIC.len()];
     input.read_exact(&mut magic)?;
     if magic != *MAGIC {
-        return Err(wrong("another layout"));
+        return Err(wrong("an unknown layout"));
     }
     let (entities, relations) = (vocabulary(&mut input)?, vocabulary(&mut input)?);
     let mut labels = |most: usize| -> io::Result<Vec<(u32, String)>> {
@@ -124,7 +124,7 @@ fn read_all(mut input: impl Read) -> io::Result<Dataset> {
             .map(|_| {
                 let id = number(&mut input)?;
                 if id >= most {
-                    return Err(wrong("a label of nothing"));
+                    return Err(wrong("a label of an unknown id"));
                 }
                 Ok((id as u32, text(&mut input)?))
             })
@@ -172,7 +172,7 @@ fn vocabulary(input: &mut impl Read) -> io::Result<Vocabulary> {
     let mut names = Vocabulary::default();
     for place in 0..number(input)? {
         if names.intern(&text(input)?) as usize != place {
-            return Err(wrong("a name that is there twice"));
+            return Err(wrong("a duplicate name"));
         }
     }
     Ok(names)
@@ -187,7 +187,7 @@ fn triples(input: &mut impl Read, [entities, relations]: [usize; 2]) -> io::Resu
         let [head, relation, tail] =
             [0, 4, 8].map(|at| u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte])));
         if head.max(tail) as usize >= entities || relation as usize >= relations {
-            return Err(wrong("a fact about nothing"));
+            return Err(wrong("a fact with an unknown id"));
         }
         facts.push(Triple::new(head, relation, tail));
     }

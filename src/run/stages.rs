@@ -73,7 +73,7 @@ fn given_rules(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Fin
     let path = Path::new(&config.rules.file);
     let given = rule::RuleFile::read(path, &learnable.names)?;
     if given.rules.is_empty() {
-        let expected = "at least one rule about what the data has";
+        let expected = "at least one rule about entities and relations of the data";
         return Err(GraphError::file(path, expected, format!("none among {}", given.unknown)).into());
     }
     write_whole(&material.directory.file(RULES), |out| {

@@ -106,7 +106,7 @@ impl Layer {
     pub fn from_json(settings: &serde_json::Value, place: &str) -> Result<Self, SettingsError> {
         let wrong = |message: String| SettingsError::Setting { place: place.to_owned(), message };
         let serde_json::Value::Object(settings) = settings else {
-            return Err(wrong(format!("expected settings by their keys, found {settings}")));
+            return Err(wrong(format!("expected an object with settings by key, found {settings}")));
         };
         let mut layer = Layer::default();
         let mut open: Vec<(String, &serde_json::Value)> =
@@ -204,7 +204,7 @@ impl Layer {
                 .ok_or_else(|| wrong(format!("unknown setting `{key}`{}", suggestion(key, &keys(&known)))))?;
             if slot.is_table() {
                 return Err(wrong(format!(
-                    "`{key}` is a group of settings, not one; {}",
+                    "`{key}` is a group of settings, not a setting; {}",
                     members(key, &known)
                 )));
             }
@@ -369,7 +369,9 @@ mod tests {
         assert!(
             refused(serde_json::json!({"walk": {"batch": null}})).contains("`walk.batch`: expected a value")
         );
-        assert!(refused(serde_json::json!([1])).contains("expected settings by their keys, found [1]"));
+        assert!(
+            refused(serde_json::json!([1])).contains("expected an object with settings by key, found [1]")
+        );
     }
 
     #[test]
@@ -388,7 +390,7 @@ mod tests {
         refused("[x]\nqqq = 1", "a.toml:2: unknown setting `x.qqq`; settings are grouped under walk");
         refused(
             "walk = 3",
-            "a.toml:1: `walk` is a group of settings, not one; it has walk.batch, walk.freeze, walk.lambda",
+            "a.toml:1: `walk` is a group of settings, not a setting; it has walk.batch, walk.freeze, walk.lambda",
         );
         refused("[walk]\nlambda = 'high'", "a.toml:2: `walk.lambda`: expected a number, found \"high\"");
         refused("[walk]\nbatch = -1", "a.toml:2: `walk.batch`: expected a whole number, 0 or more, found -1");

@@ -255,16 +255,16 @@ impl<T: DeserializeOwned> Rows<T> {
         self.seen += 1;
         match serde_json::from_slice(&line) {
             Ok(row) => Ok(Some(row)),
-            Err(error) => self.damaged(format!("row {} is no such row ({error})", self.seen)),
+            Err(error) => self.damaged(format!("row {} is not valid ({error})", self.seen)),
         }
     }
 
     fn check_end(&mut self, line: &[u8]) -> Result<(), ShardError> {
         let Ok(End { rows, sha256 }) = serde_json::from_slice(line) else {
-            return self.damaged("is not whole (it ends before its last line)");
+            return self.damaged("is incomplete (it ends before its last line)");
         };
         if rows != self.seen || sha256 != hexadecimal(std::mem::take(&mut self.sum)) {
-            return self.damaged("its rows are not those that were written");
+            return self.damaged("its rows do not match its checksum");
         }
         Ok(())
     }
@@ -330,9 +330,7 @@ mod tests {
         std::fs::write(&path, changed).unwrap();
         let error = Part::open(&path).unwrap().rows::<u32>().find_map(Result::err).unwrap();
         assert!(
-            error
-                .to_string()
-                .ends_with("a.shard: its rows are not those that were written; make the part again")
+            error.to_string().ends_with("a.shard: its rows do not match its checksum; make the part again")
         );
         std::fs::write(&path, "head\trelation\ttail\n").unwrap();
         assert!(Part::open(&path).err().unwrap().to_string().contains("is not a part"));

@@ -131,7 +131,7 @@ pub enum ShardError {
     #[error("expected at least one part to merge")]
     None,
     /// Parts that do not belong together.
-    #[error("{}: {what} {here}, but {there} in {}; merge parts of one work only", path.display(), other.display())]
+    #[error("{}: {what} {here}, but {there} in {}; merge parts of the same job", path.display(), other.display())]
     Differs {
         /// The part that differs.
         path: PathBuf,
@@ -153,7 +153,7 @@ pub enum ShardError {
         made: String,
     },
     /// The same part given twice.
-    #[error("{}: part {shard}, as {}; give each part once", path.display(), other.display())]
+    #[error("{}: is part {shard}, and so is {}; give each part once", path.display(), other.display())]
     Twice {
         /// The second.
         path: PathBuf,
@@ -163,7 +163,7 @@ pub enum ShardError {
         shard: Shard,
     },
     /// Some parts are missing.
-    #[error("of {count} parts {missing} {}; make what is missing with the same command and that part's number", if *several { "are missing" } else { "is missing" })]
+    #[error("of {count} parts {missing} {}; run the same command with the number of each missing part", if *several { "are missing" } else { "is missing" })]
     Missing {
         /// How many there are.
         count: u64,

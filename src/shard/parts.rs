@@ -67,8 +67,8 @@ fn same_work(here: &Header, path: &Path, there: &Header, other: &Path) -> Result
     for (what, a, b) in [
         ("holds", here.kind.to_string(), there.kind.to_string()),
         ("was made by version", here.version.clone(), there.version.clone()),
-        ("is of seed", here.seed.to_string(), there.seed.to_string()),
-        ("is of a work in parts, by number", here.shard.count().to_string(), there.shard.count().to_string()),
+        ("was made with seed", here.seed.to_string(), there.seed.to_string()),
+        ("was made with number of parts =", here.shard.count().to_string(), there.shard.count().to_string()),
     ] {
         if a != b {
             return differs(what, a, b);
@@ -131,7 +131,7 @@ mod tests {
         assert!(refusal(&[a.clone(), c.clone()]).starts_with("of 3 parts 2/3 is missing"));
         assert!(refusal(std::slice::from_ref(&b)).starts_with("of 3 parts 1/3, 3/3 are missing"));
         let again = part(folder.path(), "again", 2, |_| ());
-        assert!(refusal(&[a, b, again, c]).contains("again.shard: part 2/3, as "));
+        assert!(refusal(&[a, b, again, c]).contains("again.shard: is part 2/3, and so is "));
     }
 
     #[test]
@@ -141,10 +141,10 @@ mod tests {
         type Change = fn(&mut Header);
         let changes: [(&str, Change); 7] = [
             ("holds ranks, but facts in", |header| header.kind = ShardKind::Ranks),
-            ("is of seed 2, but 1 in", |header| header.seed = 2),
+            ("was made with seed 2, but 1 in", |header| header.seed = 2),
             ("was made by version 0.0.1", |header| header.version = "0.0.1".to_owned()),
             ("checksum ffff, but 0123456789ab in", |header| header.data = "ffff".to_owned()),
-            ("by number 5, but 3 in", |header| header.shard = Shard::new(2, 5).unwrap()),
+            ("number of parts = 5, but 3 in", |header| header.shard = Shard::new(2, 5).unwrap()),
             ("was made with options.top = 4, but 3 in", |header| {
                 header.settings["options"]["top"] = json!(4)
             }),

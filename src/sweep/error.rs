@@ -19,7 +19,7 @@ pub enum SweepError {
     Cannot(String),
     /// A folder that belongs to another search.
     #[error(
-        "{}: was begun with another {what} ({before}; now {now}); choose another folder, or ask for the same",
+        "{}: was started with another {what} ({before}; now {now}); choose another folder, or use the same {what}",
         path.display()
     )]
     Mismatch {

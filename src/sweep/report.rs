@@ -329,7 +329,7 @@ impl fmt::Display for SweepReport {
         if !self.mattered.is_empty() {
             writeln!(
                 f,
-                "\nWhat mattered: part of the variance of the MRR that the setting alone explains (η²), and what chance would."
+                "\nWhat mattered: the share of the variance of the MRR that each setting explains (η²), and what chance explains."
             )?;
             for Mattered { setting, explained, by_chance, groups } in &self.mattered {
                 let best = groups.iter().max_by(|a, b| a.mrr.total_cmp(&b.mrr));
@@ -347,7 +347,7 @@ impl fmt::Display for SweepReport {
                 best.mrr,
                 best.config.display()
             ),
-            None => write!(f, "\nNo trial has come to its end yet."),
+            None => write!(f, "\nNo trial is finished yet."),
         }
     }
 }

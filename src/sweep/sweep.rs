@@ -114,7 +114,7 @@ impl Sweep {
         let drawn = Points::of(&self.space, self.search, self.trials, self.seed, &self.base);
         if drawn.points.is_empty() {
             let message = format!(
-                "{}: no point of this space is a configuration of {}; its settings do not fit together",
+                "{}: no point of this space is a valid configuration of {}; change the values in the space",
                 self.space.name, self.system
             );
             return Err(SweepError::Cannot(message));
@@ -136,8 +136,8 @@ impl Sweep {
         let rungs = Rung::of(self.search, trials, validations);
         if self.search == Search::Halving && rungs.len() < 2 {
             let why = match compared_stage(&self.base) {
-                None => "rules have no epochs to stop them after".to_owned(),
-                Some(_) if trials < 2 => "one trial has no worse half".to_owned(),
+                None => "rules are not trained in epochs".to_owned(),
+                Some(_) if trials < 2 => "a single trial has no worse half".to_owned(),
                 Some(stage) => format!(
                     "the {} is validated {validations} times; more epochs, or more validations, are needed",
                     if stage == Stage::Embeddings { "embedding model" } else { stage.name() }

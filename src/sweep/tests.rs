@@ -354,10 +354,9 @@ fn halving_needs_something_to_stop() {
         searching.run(&Silent).unwrap_err().to_string()
     };
     assert!(
-        said(Config { system: System::Rules, ..small() }, 4)
-            .ends_with("rules have no epochs to stop them after")
+        said(Config { system: System::Rules, ..small() }, 4).ends_with("rules are not trained in epochs")
     );
-    assert!(said(small(), 1).ends_with("one trial has no worse half"));
+    assert!(said(small(), 1).ends_with("a single trial has no worse half"));
     let mut rare = small();
     rare.embed.evaluate_every = 8;
     assert!(said(rare, 4).contains("the embedding model is validated 1 times"));

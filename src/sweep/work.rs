@@ -161,9 +161,9 @@ impl<'a> Work<'a> {
         let Workers { threads, device, .. } = self.sweep.workers;
         let device = Device::choose(device, threads).map_err(RunError::from)?;
         let deadline = self.left().map(|left| Instant::now() + Duration::from_secs_f64(GROUNDWORK * left));
-        self.board.begin("what all trials have in common", 1);
+        self.board.begin("stages that all trials share", 1);
         let ended = first.begin(self.sweep, until, &device, &self.board, deadline);
-        self.board.end(&format_args!("all that comes before {}", until.name()));
+        self.board.end(&format_args!("all stages before {}", until.name()));
         match ended {
             // Other errors occur again in the trials, which report them one by one.
             Err(SweepError::Run(RunError::Interrupted)) => Ok(()),
@@ -220,7 +220,7 @@ impl<'a> Work<'a> {
         });
         match best.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1))) {
             Some((mrr, number)) => format!("best MRR {mrr:.4} on the validation split (trial {number})"),
-            None => "no trial has a figure yet".to_owned(),
+            None => "no trial has an MRR yet".to_owned(),
         }
     }
 }

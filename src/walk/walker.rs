@@ -111,7 +111,7 @@ impl Walker {
         device: &Device,
     ) -> Result<Self, WalkError> {
         let broken = |why: String| WalkError::Weights { path: path.to_path_buf(), why };
-        let text = archive.metadata(CONFIG_KEY).ok_or_else(|| broken("it holds no walker".into()))?;
+        let text = archive.metadata(CONFIG_KEY).ok_or_else(|| broken("it does not hold a walker".into()))?;
         let config: WalkConfig = serde_json::from_str(text).map_err(|error| broken(error.to_string()))?;
         let mut walker = Self::new(&config, graph, known, device, 0)?;
         // Without entity embeddings the table is all zeros and has as many rows as this graph has entities.

@@ -121,7 +121,7 @@ fn nothing_is_said_of_a_header_where_there_can_be_none() {
     for header in [true, false] {
         let options = ReadOptions { header: Some(header), ..Default::default() };
         let said = read_file(&path, &options).err().map(|error| error.to_string()).unwrap();
-        assert!(said.contains("expected a TSV or CSV file (no other file has a header), found"), "{said}");
+        assert!(said.contains("expected a TSV or CSV file (other formats have no header), found"), "{said}");
     }
 }
 

@@ -99,7 +99,8 @@ fn check_host(frame: &Frame, request: &Request) -> Result<(), Problem> {
     if address || name.eq_ignore_ascii_case("localhost") || frame.hosts.iter().any(known) {
         return Ok(());
     }
-    let detail = format!("this server is not called `{name}`; start it with --host {name} if it should be");
+    let detail =
+        format!("the host name `{name}` is not allowed; start the server with --host {name} to allow it");
     Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "wrong-host", detail))
 }
 

@@ -66,24 +66,19 @@ impl Metrics {
         gauge(
             "uptime_seconds",
             "gauge",
-            "Seconds since the server began.",
+            "Seconds since the server started.",
             self.began.elapsed().as_secs_f64(),
         );
         for (name, help, value) in own {
             gauge(name, "gauge", help, *value);
         }
         gauge("connections", "gauge", "Open connections.", connections as f64);
-        gauge("work_waiting", "gauge", "Questions in the server.", waiting as f64);
-        gauge("work_running", "gauge", "Questions that are worked on.", running as f64);
-        gauge("work_refused_total", "counter", "Questions turned away with 503.", refused as f64);
-        gauge(
-            "work_timed_out_total",
-            "counter",
-            "Work that was stopped by the time limit.",
-            timed_out as f64,
-        );
+        gauge("work_waiting", "gauge", "Requests in the server, waiting or running.", waiting as f64);
+        gauge("work_running", "gauge", "Requests running.", running as f64);
+        gauge("work_refused_total", "counter", "Requests rejected with 503.", refused as f64);
+        gauge("work_timed_out_total", "counter", "Requests stopped by the time limit.", timed_out as f64);
         if let Some(bytes) = resident() {
-            gauge("resident_memory_bytes", "gauge", "Memory of the process.", bytes as f64);
+            gauge("resident_memory_bytes", "gauge", "Resident memory of the process.", bytes as f64);
         }
         self.write_routes(&mut out);
         out
@@ -99,7 +94,7 @@ impl Metrics {
             }
         }
         let name = "ruleguider_request_seconds";
-        let _ = write!(out, "# HELP {name} Time to the head of the answer.\n# TYPE {name} histogram\n");
+        let _ = write!(out, "# HELP {name} Time to the head of the response.\n# TYPE {name} histogram\n");
         for (route, counted) in &*routes {
             for (bucket, bound) in counted.buckets.iter().zip(BOUNDS) {
                 let _ = writeln!(out, "{name}_bucket{{route=\"{route}\",le=\"{bound}\"}} {bucket}");

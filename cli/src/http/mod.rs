@@ -66,7 +66,7 @@ impl Frame {
 /// If it is in use, or is not an address of this machine.
 pub fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address)
-        .with_context(|| format!("{address}: cannot be listened at; --bind names another address"))?;
+        .with_context(|| format!("{address}: cannot listen on this address; choose another with --bind"))?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
@@ -86,7 +86,7 @@ pub fn serve(
         .worker_threads(threads.clamp(1, 4))
         .enable_all()
         .build()
-        .context("starting the threads of the server")?;
+        .context("starting the server threads")?;
     let served = runtime.block_on(async {
         let stop = stopped()?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -167,6 +167,6 @@ pub fn nowhere(request: &Request, remedy: &str) -> Problem {
 
 /// The address exists but does not support the method.
 pub async fn wrong_method(request: Request) -> Problem {
-    let detail = format!("{} cannot be {}ed", request.uri().path(), request.method());
+    let detail = format!("{} does not support {}", request.uri().path(), request.method());
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", detail)
 }

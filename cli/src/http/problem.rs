@@ -46,17 +46,13 @@ impl Problem {
 
     /// The server is overloaded.
     pub fn busy() -> Self {
-        Self::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "busy",
-            "the server has as many questions as it takes; ask again soon",
-        )
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "the server has too many requests; try again soon")
     }
 
     /// The work took too long and was stopped.
     pub fn timeout(seconds: f64) -> Self {
         let detail =
-            format!("stopped after {seconds} s; ask for less, or start the server with a longer --timeout-s");
+            format!("stopped after {seconds} s; ask for less, or start the server with a larger --timeout-s");
         Self::new(StatusCode::GATEWAY_TIMEOUT, "timeout", detail)
     }
 

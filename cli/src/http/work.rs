@@ -167,6 +167,6 @@ impl Gate {
 
 /// A bug: the work ended without an answer.
 pub fn failed() -> Problem {
-    let detail = "the work failed inside the program; this is a bug, and stderr of the server says more";
+    let detail = "the request failed because of a bug in the server; its stderr has the details";
     Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "bug", detail)
 }

@@ -19,13 +19,15 @@ pub fn migrate(connection: &mut Connection, steps: &[&str]) -> anyhow::Result<()
     let done = usize::try_from(version).unwrap_or(usize::MAX);
     if done > steps.len() {
         bail!(
-            "was made by a newer version of ruleguider (tables of version {version}, known are {}); use that one",
+            "was made by a newer version of ruleguider (schema version {version}, expected at most {}); use that version",
             steps.len()
         );
     }
     for (at, step) in steps.iter().enumerate().skip(done) {
         let change = connection.transaction()?;
-        change.execute_batch(step).with_context(|| format!("making tables of version {}", at + 1))?;
+        change
+            .execute_batch(step)
+            .with_context(|| format!("creating the tables of schema version {}", at + 1))?;
         change.pragma_update(None, "user_version", at as i64 + 1)?;
         change.commit()?;
     }

@@ -119,7 +119,9 @@ fn router(shared: Arc<Shared>) -> Router {
             "/metrics",
             get(|State(shared): State<Arc<Shared>>| async move { shared.frame.metrics_text(&[]) }),
         )
-        .fallback(|request: Request| async move { http::nowhere(&request, "; a judge's link leads to /") })
+        .fallback(
+            |request: Request| async move { http::nowhere(&request, "; the links of judges lead to /") },
+        )
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(Arc::clone(&shared.frame), guard::guard))
         .with_state(shared)
@@ -184,12 +186,12 @@ fn token_sum(headers: &HeaderMap) -> Result<String, Problem> {
 }
 
 fn stranger() -> Problem {
-    let detail = "this is no judge's link; ask whoever runs the study for yours";
+    let detail = "this is not the link of a judge; ask whoever runs the study for yours";
     Problem::new(StatusCode::UNAUTHORIZED, "no-judge", detail)
 }
 
 /// The study cannot be read or written: a full disk, most likely.
 fn unkept(error: anyhow::Error) -> Problem {
-    let detail = format!("not kept: {error:#}");
+    let detail = format!("not saved: {error:#}");
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "not-kept", detail)
 }

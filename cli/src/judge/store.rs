@@ -91,7 +91,7 @@ impl Store {
         let lock = File::create(&lock_path)
             .with_context(|| format!("{}: cannot be written", lock_path.display()))?;
         if lock.try_lock().is_err() {
-            bail!("{}: is being served already; a study has one server", path.display());
+            bail!("{}: another server is using this study; stop it first", path.display());
         }
         store.connection.pragma_update(None, "journal_mode", "WAL")?;
         store.connection.pragma_update(None, "synchronous", "FULL")?;
@@ -131,7 +131,7 @@ impl Store {
                 paths: [path_at(row, "first_path")?, path_at(row, "second_path")?],
             })
         })?;
-        let seed = seed.parse().context("the seed of the study is no number")?;
+        let seed = seed.parse().context("the seed of the study is not a number")?;
         Ok(Study { dataset, seed, version, systems, pairs, items })
     }
 
@@ -169,7 +169,7 @@ impl Store {
     pub fn renew(&mut self, judge: usize, token_sum: &str) -> anyhow::Result<()> {
         let change = "UPDATE judges SET token_sum = ? WHERE number = ?";
         let changed = self.connection.execute(change, params![token_sum, judge])?;
-        ensure!(changed == 1, "there is no judge {judge}; the study has {} of them", self.judges()?);
+        ensure!(changed == 1, "there is no judge {judge}; the study has {} judges", self.judges()?);
         Ok(())
     }
 
@@ -296,7 +296,7 @@ impl Store {
 pub fn expect_new(path: &Path) -> anyhow::Result<()> {
     ensure!(
         !path.exists(),
-        "{}: is there already and may hold votes; choose another --out, or remove it",
+        "{}: already exists and may hold votes; choose another --out, or remove it",
         path.display()
     );
     Ok(())
@@ -314,7 +314,7 @@ fn open(path: &Path) -> anyhow::Result<Connection> {
     let mut connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(PATIENCE)?;
     let application = connection.query_row("PRAGMA application_id", [], |row| row.get::<_, i64>(0));
-    ensure!(application.ok() == Some(APPLICATION), "is no study; `ruleguider judge prepare` makes one");
+    ensure!(application.ok() == Some(APPLICATION), "is not a study; `ruleguider judge prepare` makes one");
     connection.pragma_update(None, "foreign_keys", true)?;
     migrate(&mut connection, &STEPS)?;
     Ok(connection)

@@ -133,7 +133,7 @@ fn a_study_has_one_server_and_votes_are_read_meanwhile() {
     let mut store = Store::serve(&path).unwrap();
     let study = store.study().unwrap();
     store.add_judge(&study, "one").unwrap();
-    assert!(refused(Store::serve(&path)).contains("served already"));
+    assert!(refused(Store::serve(&path)).contains("another server is using"));
     store.vote(1, 0, Choice::Left, 1.0).unwrap();
     assert_eq!(Store::open(&path).unwrap().votes().unwrap().len(), 1);
     drop(store);
@@ -180,10 +180,10 @@ fn what_is_no_study_is_refused() {
     let path = folder.path().join("text.db");
     assert!(refused(Store::open(&path)).contains("no such study"));
     std::fs::write(&path, "no database, but long enough to be taken for one".repeat(100)).unwrap();
-    assert!(refused(Store::open(&path)).contains("is no study"));
+    assert!(refused(Store::open(&path)).contains("is not a study"));
     let other = folder.path().join("other.db");
     Connection::open(&other).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
-    assert!(refused(Store::open(&other)).contains("is no study"));
+    assert!(refused(Store::open(&other)).contains("is not a study"));
 }
 
 #[test]

@@ -11,7 +11,7 @@ const BYTES: usize = 24;
 /// If the system has no random numbers.
 pub fn new() -> anyhow::Result<String> {
     let mut bytes = [0; BYTES];
-    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
+    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("cannot get random numbers: {error}"))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

@@ -42,7 +42,7 @@ pub fn router(shared: Arc<Shared>) -> Router {
 }
 
 async fn nowhere(request: Request) -> Problem {
-    http::nowhere(&request, "; /api/openapi.json lists what there is")
+    http::nowhere(&request, "; /api/openapi.json describes the API")
 }
 
 async fn ready(State(shared): State<Arc<Shared>>) -> Response {
@@ -55,7 +55,7 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Response {
 }
 
 async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
-    let own = [("runs", "Runs that are served.", shared.runs.len() as f64)];
+    let own = [("runs", "Runs served.", shared.runs.len() as f64)];
     shared.frame.metrics_text(&own)
 }
 

@@ -83,7 +83,7 @@ impl Shared {
         let found = self.runs.iter().find(|run| run.name == name);
         found.ok_or_else(|| {
             let names = self.runs.iter().map(|run| run.name.clone()).collect();
-            Problem::unknown(format!("no run `{name}` is served here"), names)
+            Problem::unknown(format!("this server has no run `{name}`"), names)
         })
     }
 

@@ -22,7 +22,7 @@ pub struct Apply {
     /// A folder with train, valid, test (and optionally graph), or one file of triples; - for stdin
     #[arg(value_name = "DATA")]
     data: PathBuf,
-    /// How a single file is divided into train, valid and test: what `mine` was given as --split
+    /// How to divide a single file into train, valid and test; give the same --split as to `mine`
     #[arg(long, value_name = "TRAIN,VALID,TEST")]
     shares: Option<SplitShares>,
     /// Whether a TSV or CSV file begins with a header [default: if its first line names the columns]
@@ -33,40 +33,40 @@ pub struct Apply {
     /// The rules to apply
     #[arg(long, value_name = "FILE")]
     rules: PathBuf,
-    /// The split whose queries are asked
+    /// The split to evaluate
     #[arg(long, value_enum, default_value_t = Split::Test)]
     split: Split,
-    /// How the rules that predict an entity make its score
+    /// How the confidences of the rules that predict an entity are combined into its score
     #[arg(long, value_enum, default_value_t = Aggregation::NoisyOr)]
     aggregate: Aggregation,
     /// How many of the best rules noisy-or combines
     #[arg(long, value_name = "N", default_value_t = ApplyOptions::default().noisy_or_rules)]
     noisy_or_rules: usize,
-    /// How many answers of a query are ranked; all others share the last places
+    /// How many answers of a query are ranked; all others are tied for the last rank
     #[arg(long, value_name = "K", default_value_t = ApplyOptions::default().top)]
     top: usize,
-    /// Do not break ties by how often an entity is such an answer in the graph
+    /// Do not break ties by how often an entity is an answer of the relation in the graph
     #[arg(long)]
     no_frequency: bool,
     /// The smoothing constant of the confidence, correct / (predicted + P)
     #[arg(long, value_name = "P", default_value_t = ApplyOptions::default().unseen)]
     unseen: f64,
-    /// What the confidence of a rule with an open end, h(X,c) <= b(X,A), is multiplied by
+    /// Factor for the confidence of a rule with an open end, h(X,c) <= b(X,A)
     #[arg(long, value_name = "W", default_value_t = ApplyOptions::default().open_weight)]
     open_weight: f64,
-    /// What the confidence of a zero rule, h(X,c) <=, is multiplied by
+    /// Factor for the confidence of a zero rule, h(X,c) <=
     #[arg(long, value_name = "W", default_value_t = ApplyOptions::default().zero_weight)]
     zero_weight: f64,
-    /// What the confidence of a cyclic rule is multiplied by for every link of its body beyond the third
+    /// Factor for the confidence of a cyclic rule, for every link of its body beyond the third
     #[arg(long, value_name = "W", default_value_t = ApplyOptions::default().long_weight)]
     long_weight: f64,
     /// Let different variables of a rule bind the same entity
     #[arg(long)]
     no_object_identity: bool,
-    /// Answer test queries on the validation facts too; the default for data with a graph of its own
+    /// Also use the validation facts to answer test queries; the default for data with its own graph file
     #[arg(long)]
     learn_valid: bool,
-    /// Write the best answers at both ends of every triple, in AnyBURL's format
+    /// Write the best answers for both ends of every triple, in AnyBURL's format
     #[arg(long, value_name = "FILE")]
     predictions: Option<PathBuf>,
     #[command(flatten)]
@@ -76,10 +76,10 @@ pub struct Apply {
 /// How the rules that predict an entity make its score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Aggregation {
-    /// By the best rule; equals by the second best, and so on
+    /// The best rule; ties are broken by the second best, and so on
     #[value(name = "maxplus")]
     MaxPlus,
-    /// By the best rule alone
+    /// The best rule alone
     Max,
     /// One minus the product of (1 - confidence) over the best rules
     NoisyOr,
@@ -103,9 +103,9 @@ impl Apply {
         }
         if let Some(first) = &file.first_unknown {
             let (path, unknown) = (self.rules.display(), file.unknown);
-            ensure!(!file.rules.is_empty(), "none of its rules fits this data; {first}");
+            ensure!(!file.rules.is_empty(), "none of the rules fits this data; {first}");
             console.note(&format_args!(
-                "{path}: {unknown} rules left out, which name what this data lacks; the first is {first}"
+                "{path}: {unknown} rules left out: they name entities or relations that the data does not have; the first is {first}"
             ));
         }
         if file.rules.is_empty() {

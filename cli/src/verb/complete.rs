@@ -14,10 +14,10 @@ use std::path::PathBuf;
 /// Arguments of `complete`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Of every relation those entities are asked that are like the entities that have it. Facts come best first: by
-probability, where the run has one, else by score. The ending of FILE names the format: .tsv, .csv, .parquet, .nt (and
-other RDF; probability and reason are comments), .jsonl (everything that is known), each also with .gz or .zst.
-Interrupted or killed, the same command goes on from where it was.
+    after_help = "A relation is asked of the entities that resemble those that have it. Facts are sorted best first: by probability if \
+the run has probabilities, else by score. The extension of FILE sets the format: .tsv, .csv, .parquet, .nt (and other \
+RDF; probability and reason are comments), .jsonl (all fields), each also with .gz or .zst. \
+If interrupted or killed, run the same command again to resume.
 
 Examples:
   ruleguider complete runs/demonstration --out missing.tsv
@@ -31,16 +31,16 @@ pub struct Complete {
     /// Only facts of this relation; may be given several times. ~RELATION asks for heads [default: all relations]
     #[arg(long, value_name = "RELATION")]
     relation: Vec<String>,
-    /// The best this many facts of all
+    /// Only the N best facts
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     top: Option<u64>,
     /// Only facts with at least this probability [default: 0.1, without --top]
     #[arg(long, value_name = "P", value_parser = share)]
     min_probability: Option<f64>,
-    /// Do the i-th of n parts of the work; FILE ends in .shard, and `merge` puts all n together
+    /// Compute part I of N; FILE ends in .shard, and `merge` combines all N parts
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
-    /// The file for the facts
+    /// The file to write the facts to
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     #[command(flatten)]

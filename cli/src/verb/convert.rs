@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 /// Arguments of `convert`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "A file becomes a file, a folder of splits a folder of splits; with --split a file becomes a folder of
-the splits that `run` makes of it with these shares and this seed.
+    after_help = "A file is converted to a file, a folder of splits to a folder of splits. With --split, a file is converted \
+to a folder with the splits that `run` makes with the same shares and seed.
 
 Examples:
   ruleguider convert triples.nt.gz triples.tsv
@@ -25,13 +25,13 @@ pub struct Convert {
     /// A file of triples, or a folder of splits; - for stdin
     #[arg(value_name = "IN")]
     input: PathBuf,
-    /// Where to write; the ending of a file names its format
+    /// Where to write; the extension of a file sets its format
     #[arg(value_name = "OUT")]
     output: PathBuf,
-    /// The ending of the files of a folder, such as tsv, csv.gz, nt.zst, parquet
+    /// The extension of the files in a folder, such as tsv, csv.gz, nt.zst, parquet
     #[arg(long, default_value = "tsv")]
     to: String,
-    /// Overwrite what is there; files of another data set in the folder are removed
+    /// Overwrite existing files; files of another data set in the folder are removed
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -61,7 +61,7 @@ impl Convert {
         let divided = self.reading.shares.is_some();
         ensure!(
             !divided || !self.input.is_dir(),
-            "{}: has splits already; --split divides a single file",
+            "{}: already has splits; --split divides a single file",
             self.input.display()
         );
         ensure!(
@@ -85,7 +85,7 @@ impl Convert {
 
     fn folder(&self, common: &Common) -> anyhow::Result<Converted> {
         if FileKind::of(Path::new(&format!("split.{}", self.to))).is_none() {
-            bail!("--to {}: expected an ending among {ENDINGS}", self.to);
+            bail!("--to {}: expected one of the extensions {ENDINGS}", self.to);
         }
         let dataset = Data { path: self.input.clone(), options: self.reading.clone() }.read(common)?;
         write_dataset(&self.output, &self.to, &dataset)?;

@@ -18,8 +18,8 @@ use std::path::PathBuf;
 /// Arguments of `embed`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Settings come from configs/embed/ for the benchmark graphs, by the name of the data folder, and are chosen by
-the number of entities for other data; --config and --set change them. If interrupted, run the same command again
+    after_help = "Settings come from configs/embed/ for the benchmark graphs, by the name of the data folder, and are chosen by \
+the number of entities for other data; --config and --set change them. If interrupted, run the same command again \
 to resume from its checkpoint, which is in FILE.training/ with the learning curves (metrics.jsonl).
 
 Examples:
@@ -33,7 +33,7 @@ pub struct Embed {
     /// Which model: distmult, complex, conve or rotate
     #[arg(long, value_name = "MODEL", default_value = "complex")]
     model: ModelKind,
-    /// Where the weights go (safetensors, with the names of entities and relations)
+    /// The file to write the weights to (safetensors, with the names of entities and relations)
     #[arg(long, value_name = "FILE", required_unless_present = "weights")]
     out: Option<PathBuf>,
     /// A TOML file of settings instead of the built-in ones

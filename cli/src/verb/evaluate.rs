@@ -16,8 +16,8 @@ use std::path::PathBuf;
 /// Arguments of `evaluate`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Filtered ranking: all other true answers are removed. Tail queries and realistic ties (the mean of
-the tied ranks) give the figures that compare.
+    after_help = "Filtered ranking: all other true answers are removed. The defaults, tail queries and realistic ties (the \
+mean of the tied ranks), give comparable figures.
 
 Examples:
   ruleguider evaluate runs/demonstration
@@ -31,13 +31,13 @@ pub struct Evaluate {
     /// A run directory
     #[arg(value_name = "RUN")]
     run: PathBuf,
-    /// What to rank
+    /// The split to rank
     #[arg(long, value_enum, default_value_t = protocol::Split::Test)]
     split: protocol::Split,
     /// Only facts of this relation; may be given several times [default: all relations]
     #[arg(long, value_name = "RELATION")]
     relation: Vec<String>,
-    /// Rank the i-th of n parts of the queries, into the file --out; `merge` puts all n together
+    /// Rank part I of N of the queries and write it to --out; `merge` combines all N parts
     #[arg(long, value_name = "I/N", requires = "out")]
     shard: Option<Shard>,
     /// The file for the part; its name ends in .shard

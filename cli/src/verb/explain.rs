@@ -17,7 +17,7 @@ use std::path::PathBuf;
 /// Arguments of `explain`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Entities by id or label; ~RELATION is the inverse of a relation. Exit code 1 if the fact is neither
+    after_help = "Name entities by id or label; ~RELATION is the inverse of a relation. Exit code 1 if the fact is neither \
 known nor predicted.
 
 Examples:
@@ -37,7 +37,7 @@ pub struct Explain {
     /// The answer to explain
     #[arg(value_name = "OBJECT")]
     object: String,
-    /// Show this many of the rules that predict it, and what is left without the first
+    /// Show this many of the rules that predict it, and the rank and score without the first
     #[arg(long, value_name = "N")]
     rules: Option<usize>,
     #[command(flatten)]

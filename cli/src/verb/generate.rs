@@ -20,7 +20,7 @@ pub struct Generate {
 /// The kinds of graph that can be generated.
 #[derive(clap::Subcommand)]
 enum World {
-    /// People over generations, their kin and where they live
+    /// People over several generations, their relatives and where they live
     Family(FamilyArguments),
 }
 
@@ -28,7 +28,7 @@ enum World {
 #[derive(clap::Args)]
 #[command(
     after_help = "Writes train.tsv, valid.tsv, test.tsv, entity_labels.tsv, and planted_rules.tsv with the \
-    rules that hold and how often. The same seed gives the same files on every machine.\n\n\
+    planted rules and how often each holds. The same seed gives the same files on every machine.\n\n\
     Example:\n  ruleguider generate family --people 1000 --seed 7 --out data/family"
 )]
 struct FamilyArguments {
@@ -38,7 +38,7 @@ struct FamilyArguments {
     /// The folder to write
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Write into a folder that holds files already, replacing those of the same names
+    /// Write into a folder that already has files, replacing those with the same names
     #[arg(long)]
     force: bool,
 }

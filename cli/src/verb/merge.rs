@@ -9,10 +9,10 @@ use std::path::PathBuf;
 /// Arguments of `merge`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "The parts are those that mine, predict --file, evaluate and complete make with --shard i/n, all n of them
-in any order; what they are, their headers say. What comes out is what one process would have given, byte for byte; of an
-evaluation the figures are printed as evaluate prints them, with the seconds of all parts. A part that is missing,
-damaged, or of another seed, version, data or settings is named, and nothing is written.
+    after_help = "Give all n parts that mine, predict --file, evaluate or complete wrote with --shard i/n, in any order; their \
+headers say what they are. The result is byte for byte that of a single process. For an evaluation, the figures are \
+printed as by evaluate, with the seconds of all parts. If a part is missing, damaged, or made with another seed, version, \
+data or settings, the error names it and nothing is written.
 
 Examples:
   ruleguider merge rules-*.shard --out rules.tsv
@@ -23,7 +23,7 @@ pub struct Merge {
     /// All parts, in any order
     #[arg(value_name = "PART", required = true)]
     parts: Vec<PathBuf>,
-    /// The file that they make; of an evaluation, its JSON
+    /// The file to write the result to; for an evaluation, its JSON
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

@@ -23,10 +23,10 @@ use std::time::Instant;
     after_help = "Rules are written in AnyBURL's format: predicted, correct, correct / predicted, rule. They are \
     ordered by the smoothed confidence, correct / (predicted + P) with P from --unseen, the highest first. A \
     confidence with an exponent (1.5e-1) marks counts that were estimated from a sample; all others are exact. \
-    Ctrl-C keeps what was found.\n\n\
-    With --shard, several processes or machines share the counting: each makes a part (FILE ends in .shard), and `merge` \
-    puts them together. A part that is there and whole is not made again. With --index, the data is read, indexed and \
-    listed once for all of them: the first part makes FILE, and the others map it into their memory.\n\n\
+    Ctrl-C keeps the rules found so far.\n\n\
+    With --shard, several processes or machines share the counting: each writes a part (FILE ends in .shard), and `merge` \
+    combines them. A complete part is not computed again. With --index, the data is read and indexed once for all parts: \
+    the first part writes the index, and the others map it into memory.\n\n\
     Examples:\n  ruleguider mine data/wn18rr --seconds 10 --out rules.tsv\n  \
     ruleguider mine data/fb15k-237 --seconds 100 --types cyclic,acyclic,zero --out rules.tsv --json\n  \
     ruleguider mine data/nell-995 --samples 100000 --heads concept:athleteplaysforteam --out rules.tsv\n  \
@@ -41,23 +41,23 @@ pub struct Mine {
     /// Stop after this many seconds, or when everything has been counted
     #[arg(long, value_name = "S", default_value_t = 10.0, conflicts_with = "samples")]
     seconds: f64,
-    /// Count what this many random walks nominate, instead of watching the clock: same seed, same rules
+    /// Count the bodies that this many random walks nominate, without a time limit: same seed, same rules
     #[arg(long, value_name = "N")]
     samples: Option<u64>,
-    /// Go on until everything has been counted, however long it takes: same seed, same rules
+    /// Mine until everything has been counted, without a time limit: same seed, same rules
     #[arg(long, conflicts_with_all = ["samples", "seconds"])]
     saturate: bool,
-    /// Count the i-th of n parts; with --samples or --saturate, since a clock is not repeatable
+    /// Count part I of N; needs --samples or --saturate, since a time limit is not repeatable
     #[arg(long, value_name = "I/N", conflicts_with = "seconds")]
     shard: Option<Shard>,
-    /// Where all parts find the data read, indexed and listed; the first part makes it
+    /// The index file that all parts share; the first part writes it
     #[arg(long, value_name = "FILE", requires = "shard")]
     index: Option<PathBuf>,
     /// The types of rules to look for
     #[arg(long, value_name = "TYPES", value_parser = rule_types(), value_delimiter = ',', default_value = "cyclic")]
     types: Vec<RuleType>,
-    /// The longest body of a cyclic rule [default: 3, and longer where time is left and the validation split ranks
-    /// better by longer ones]
+    /// The longest body of a cyclic rule [default: 3, and longer if time is left and longer bodies rank the
+    /// validation split better]
     #[arg(long, value_name = "N")]
     max_length: Option<usize>,
     /// The longest body of a rule with constants
@@ -78,20 +78,20 @@ pub struct Mine {
     /// Only rules for these relations
     #[arg(long, value_name = "RELATION", value_delimiter = ',')]
     heads: Vec<String>,
-    /// For every relation and constant, the most rules with constants that are kept
+    /// The maximum number of rules with constants that are kept for every relation and constant
     #[arg(long, value_name = "N", default_value_t = MineOptions::default().max_bodies)]
     max_bodies: usize,
-    /// Which of them are kept
+    /// Which of these rules are kept
     #[arg(long, value_enum, default_value_t = Kept::Adding)]
     keep: Kept,
     /// Which predictions of a rule count in its confidence
     #[arg(long, value_enum, default_value_t = Counted::Standard, conflicts_with = "shard")]
     confidence: Counted,
-    /// Learn from the validation facts too: for the final figure on the test split, as published for NELL-995. Rules
-    /// for tuning on the validation split must not know it
+    /// Also learn from the validation facts, for final figures on the test split, as published for NELL-995. Do not use
+    /// such rules for tuning on the validation split
     #[arg(long)]
     learn_valid: bool,
-    /// Count bodies with more groundings than this from a sample of them
+    /// Estimate the counts of bodies with more groundings than this from a sample
     #[arg(long, value_name = "N", default_value_t = MineOptions::default().max_groundings)]
     max_groundings: u64,
 }
@@ -99,7 +99,7 @@ pub struct Mine {
 /// Which rules with constants are kept where there are too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kept {
-    /// Those that add most to what the others explain
+    /// Those that explain most facts that the others do not
     Adding,
     /// The most confident
     Confident,
@@ -110,7 +110,7 @@ enum Kept {
 enum Counted {
     /// All
     Standard,
-    /// Those about entities of which the relation is known at all
+    /// Those about entities that have a known fact of the relation
     Pca,
     /// Whichever ranks the validation split better
     Validation,
@@ -157,11 +157,11 @@ impl Mine {
         let repeatable = self.samples.is_some() || self.saturate;
         ensure!(
             self.shard.is_none() || repeatable,
-            "--shard: give --samples N or --saturate; what a clock decides is not repeatable"
+            "--shard: give --samples N or --saturate; a time limit is not repeatable"
         );
         ensure!(
             self.confidence != Counted::Validation || !self.learn_valid,
-            "--confidence validation: the validation split is learnt, so it cannot decide; give standard or pca"
+            "--confidence validation: cannot be used if the validation split is learnt; give standard or pca"
         );
         if let (Some(shard), Some(index)) = (self.shard, &self.index) {
             return self.part_by_index(shard, index, common);

@@ -20,11 +20,11 @@ use std::path::{Path, PathBuf};
 /// Arguments of `predict`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Entities by id or label. The inverse of a relation is written ~RELATION: it asks for heads.
-After its name stand the answer's probability (the share of such answers that turn out to be held-out facts) and its score.
-An answer that the data has and the graph has not, because it was held out for validation or test, is marked.
-With --file: one query a line, SUBJECT<TAB>RELATION, `-` for stdin; one JSON object a line comes out, with the key
-`line` for the number of its query's line, and `error` where a name is not known. Exit code 1 if nothing is predicted.
+    after_help = "Name entities by id or label; ~RELATION is the inverse of a relation and asks for heads. \
+Each answer has a probability (the share of such answers that turn out to be held-out facts) and a score. \
+Answers that are in the data but not in the graph, because they were held out for validation or test, are marked. \
+With --file, there is one query per line, SUBJECT<TAB>RELATION (`-` for stdin), and one JSON object per line is printed; \
+its key `line` is the query's line number, and `error` names what is not known. Exit code 1 if nothing is predicted.
 
 Examples:
   ruleguider predict runs/demonstration Ilse_Hagenthal cousin_of
@@ -49,13 +49,13 @@ pub struct Predict {
     /// A file of queries, one per line, subject, tab, relation; - for stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "relation"])]
     file: Option<PathBuf>,
-    /// Answer the i-th of n parts of the file, into the file --out; `merge` puts all n together
+    /// Answer part I of N of the file and write it to --out; `merge` combines all N parts
     #[arg(long, value_name = "I/N", requires_all = ["file", "out"])]
     shard: Option<Shard>,
     /// The file for the part; its name ends in .shard
     #[arg(long, value_name = "FILE", requires = "shard")]
     out: Option<PathBuf>,
-    /// Paths that the walker keeps while it searches: fewer are faster, and find less [default: as in the run]
+    /// The beam width of the walker: a narrower beam is faster and finds less [default: as in the run]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=WIDEST_BEAM as i64))]
     beam: Option<u32>,
     #[command(flatten)]
@@ -141,9 +141,7 @@ impl Predict {
             done += lines.len() as u64;
             console.advance(done, &"");
         }
-        console.end(&format_args!(
-            "{done} queries, {unknown} that could not be read or have a name that is not known"
-        ));
+        console.end(&format_args!("{done} queries, {unknown} of them unreadable or with an unknown name"));
         Ok(match (interrupted, answered) {
             (true, _) => Outcome::Interrupted,
             (false, true) => Outcome::Done,

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 /// Arguments of `report`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "The page needs nothing but a browser: no network, no script. Figures stand beside the published ones
-where the run's configuration is a row of the paper's tables.
+    after_help = "The page is self-contained: it needs no network and no scripts. Published figures are shown for comparison \
+if the run's configuration is a row of the paper's tables.
 
 Examples:
   ruleguider report runs/demonstration --out report

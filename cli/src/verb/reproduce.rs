@@ -16,8 +16,9 @@ use std::path::PathBuf;
 /// Arguments of `reproduce`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Without SYSTEM all systems of a data set, without DATASET all of them. Runs that are done are not done
-again; interrupted, the same command goes on. Results go to results/<dataset>-<system>.json and results/tables.md.
+    after_help = "Without SYSTEM, all systems of the data set are run; without DATASET, all data sets. Finished runs are not \
+repeated; if interrupted, run the same command again to resume. Results are written to \
+results/<dataset>-<system>.json and results/tables.md.
 
 Examples:
   ruleguider reproduce wn18rr ruleguider-complex --data-root data
@@ -26,7 +27,7 @@ Examples:
   ruleguider reproduce --list"
 )]
 pub struct Reproduce {
-    /// A data set: wn18rr, nell-995, fb15k-237, umls, kinship; wn18rr-v1, fb237-v1, nell-v1 (asked on unseen entities)
+    /// A data set: wn18rr, nell-995, fb15k-237, umls, kinship; wn18rr-v1, fb237-v1, nell-v1 (tested on unseen entities)
     #[arg(value_name = "DATASET")]
     dataset: Option<String>,
     /// A system: ruleguider-complex, minerva, complex, blend, …
@@ -35,22 +36,22 @@ pub struct Reproduce {
     /// The folder that holds the data sets
     #[arg(long, value_name = "DIR", env = "RULEGUIDER_DATA", default_value = "data")]
     data_root: PathBuf,
-    /// Where results are kept
+    /// The folder for results
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
-    /// Where runs are kept
+    /// The folder for runs
     #[arg(long, value_name = "DIR", default_value = "runs/reproduce")]
     runs: PathBuf,
-    /// Seeds, each a run of its own [default: --seed]
+    /// Seeds, one run for each [default: --seed]
     #[arg(long, value_name = "S,…", value_delimiter = ',')]
     seeds: Vec<u64>,
     /// A setting for all rows, such as walk.epochs=3; recorded in the results
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// A settings file instead of the row's own, such as the best of a `sweep`; needs DATASET and SYSTEM
+    /// A settings file instead of the row's own, such as best.toml of a `sweep`; needs DATASET and SYSTEM
     #[arg(long, value_name = "FILE", requires = "system")]
     config: Option<String>,
-    /// How long a row may take: what is trained then ends with the best it has [default: as long as it takes]
+    /// The time limit of a row, in minutes; training then ends with the best model so far [default: no limit]
     #[arg(long, value_name = "M", value_parser = super::run::minutes)]
     minutes: Option<f64>,
     /// Only list the rows
@@ -88,7 +89,7 @@ impl Reproduce {
             let path = self.folder(&name);
             ensure!(
                 path.is_dir(),
-                "{}: no such data set; set --data-root to the folder that holds them",
+                "{}: no such data set; set --data-root to the folder with the data sets",
                 path.display()
             );
         }

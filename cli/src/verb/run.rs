@@ -25,8 +25,8 @@ pub fn minutes(text: &str) -> Result<f64, String> {
 /// Arguments of `run`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Without DATA: the built-in demonstration graph, a minute on two cores. Interrupted or killed, the
-same command goes on from where it was.
+    after_help = "Without DATA, the built-in demonstration graph is used; this takes a minute on two cores. If interrupted or \
+killed, run the same command again to resume.
 
 Examples:
   ruleguider run
@@ -50,14 +50,15 @@ pub struct Run {
     /// A setting, such as rules.threshold=0.05; may be given several times
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// How long to learn from DATA, and rank, without --config [default: 10]
+    /// The time for learning and ranking, in minutes, if no --config is given [default: 10]
     #[arg(long, value_name = "M", conflicts_with = "config", requires = "data", value_parser = minutes)]
     minutes: Option<f64>,
-    /// After the figures, learn once more from all facts, those held out among them, for the answers that matter; takes
+    /// After the evaluation, learn once more from all facts, including those held out, for the best answers in use; takes
     /// about as long again
     #[arg(long)]
     learn_all: bool,
-    /// Go on from this finished run, whose data has become DATA; it stays as it is [default --out: its name and -updated]
+    /// Start from this finished run; DATA is the new version of its data. The old run is not changed [default --out: its
+    /// name and -updated]
     #[arg(long, value_name = "RUN", conflicts_with = "config", requires = "data")]
     update: Option<PathBuf>,
     /// Write event files for TensorBoard into RUN/tensorboard
@@ -156,10 +157,10 @@ impl fmt::Display for Changed<'_> {
             changed("entities", data.entities_added, data.entities_removed),
             changed("relations", data.relations_added, data.relations_removed),
         ];
-        write!(f, "going on from {from}: {}", changes.join(", "))?;
+        write!(f, "update of {from}: {}", changes.join(", "))?;
         match learnt_before {
             0 => Ok(()),
-            count => write!(f, "; {count} facts of valid and test were learnt before and are left out there"),
+            count => write!(f, "; {count} valid and test facts left out, because {from} learnt them"),
         }
     }
 }
@@ -174,7 +175,7 @@ impl fmt::Display for Updated<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let UpdateReport { rules, figures_before, .. } = self.update;
         writeln!(f, "\n{}", Changed(self.update))?;
-        writeln!(f, "Rules: {} kept, {} new, {} gone", rules.kept, rules.new, rules.gone)?;
+        writeln!(f, "Rules: {} kept, {} new, {} removed", rules.kept, rules.new, rules.gone)?;
         for RuleChange { rule, before, after } in rules.moved.iter().take(5) {
             writeln!(f, "  {before:.2} → {after:.2}  {}", Shown(rule))?;
         }
@@ -184,7 +185,7 @@ impl fmt::Display for Updated<'_> {
             format!("MRR {mrr:.1}, Hits@1 {hits_at_1:.1}, Hits@10 {hits_at_10:.1} of {queries} queries")
         };
         if let Some(before) = figures_before {
-            writeln!(f, "Figures before: {}, on the test split as it was", line(before))?;
+            writeln!(f, "Figures before: {}, on the old test split", line(before))?;
         }
         writeln!(f, "Figures now:    {}", line(self.after))
     }
@@ -201,7 +202,7 @@ impl fmt::Display for Ending<'_> {
         let RunReport { report, stages, examples, seed, version, .. } = self.report;
         for (name, stage) in Stage::ALL.iter().filter_map(|stage| stages.get_key_value(stage.name())) {
             let memory = stage.peak_memory_mb.map_or(String::new(), |mb| format!(", {mb:.0} MB"));
-            let before = if stage.skipped { ", done before" } else { "" };
+            let before = if stage.skipped { ", already done" } else { "" };
             writeln!(f, "{name}: {:.1} s{memory}{before}", stage.seconds)?;
         }
         writeln!(f, "\nTest split, filtered, seed {seed}, version {version}:\n{report}")?;
@@ -226,9 +227,12 @@ impl fmt::Display for Ending<'_> {
             write!(f, "{}", Updated { update, after: &self.report.report.figures })?;
         }
         if let Some(LearntEverything { facts, held_out_before, .. }) = &self.report.learnt_everything {
-            let why = "Answers come from a second learning";
-            writeln!(f, "\n{why}, of all {facts} facts, {held_out_before} that were held out among them.")?;
-            writeln!(f, "The figures above are those of the first, which did not know these.")?;
+            write!(f, "\nAnswers come from a second model, learnt from all {facts} facts, ")?;
+            writeln!(f, "including {held_out_before} that were held out.")?;
+            writeln!(
+                f,
+                "The figures above are those of the first model, which did not learn the held-out facts."
+            )?;
         }
         write!(f, "\nAsk it: ruleguider predict {} SUBJECT RELATION", self.out.display())
     }

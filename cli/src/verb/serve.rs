@@ -16,8 +16,8 @@ use std::time::Duration;
 /// Arguments of `serve`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "The page is at the address that is printed; /api/openapi.json describes the API. Nothing is written to the
-runs. SIGTERM and Ctrl-C let what was begun come to its end. Behind a proxy, --host names the site.
+    after_help = "The page is at the address that is printed; /api/openapi.json describes the API. Runs are not modified. On \
+SIGTERM or Ctrl-C, requests in progress are finished first. Behind a proxy, give the public host name with --host.
 
 Examples:
   ruleguider serve runs/demonstration
@@ -27,19 +27,19 @@ pub struct Serve {
     /// Run directories
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
-    /// The address to listen at; port 0 takes a free one
+    /// The address to listen on; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878")]
     bind: SocketAddr,
-    /// Another site whose pages may ask, such as https://notebook.example.org
+    /// Another origin whose pages may call the API, such as https://notebook.example.org
     #[arg(long, value_name = "ORIGIN")]
     cors: Option<String>,
-    /// A name by which the server is addressed, besides localhost and addresses; may be given several times
+    /// A host name that requests may use, besides localhost and IP addresses; may be given several times
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
-    /// Seconds after which the work for a question is stopped
+    /// The time limit of a request, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds)]
     timeout_s: f64,
-    /// Questions that may be in the server at once; more are told to come back
+    /// The maximum number of requests at once; more are rejected with 503
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=65536))]
     waiting: u32,
 }

@@ -19,7 +19,7 @@ use std::fmt;
 pub struct Stats {
     #[command(flatten)]
     data: Data,
-    /// The most relations in the table, those with most facts first; JSON has all
+    /// Show this many relations in the table, those with most facts first; JSON has all
     #[arg(long, value_name = "N", default_value_t = 40)]
     relations: usize,
 }
@@ -43,12 +43,12 @@ fn table(s: &Statistics) -> String {
     let in_graph = format!("{} of them in the graph", s.entities_in_graph);
     let percent = |part: usize, of: usize| format!("{:.1} % of {of}", 100.0 * part as f64 / of.max(1) as f64);
     let findings = &s.findings;
-    let none = |count: usize| if count == 0 { "none: learning needs some".to_owned() } else { String::new() };
+    let none = |count: usize| if count == 0 { "none; needed for learning".to_owned() } else { String::new() };
     let left_out = format!("{} left out", s.test_left_out);
     let mut rows: Vec<(&str, String, String)> = vec![
         ("entities", s.entities.to_string(), in_graph),
         ("relations", s.relations.to_string(), String::new()),
-        ("facts", s.facts.to_string(), "to walk on".to_owned()),
+        ("facts", s.facts.to_string(), "in the graph".to_owned()),
         ("train", s.train.to_string(), "queries to learn from".to_owned()),
         ("valid", s.valid.to_string(), none(s.valid)),
         ("test", s.test.to_string(), Some(none(s.test)).filter(|none| !none.is_empty()).unwrap_or(left_out)),
@@ -138,7 +138,7 @@ fn likeness(profile: &RelationProfile) -> Vec<String> {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let mut lines = Vec::new();
     if profile.symmetric >= 0.5 {
-        lines.push(format!("symmetric: {} of its facts are there turned round", percent(profile.symmetric)));
+        lines.push(format!("symmetric: {} of its facts also hold in reverse", percent(profile.symmetric)));
     }
     let said = |what: &str, other: &RelatedRelation| {
         let RelatedRelation { relation, share, share_of_other, .. } = other;

@@ -18,9 +18,9 @@ const ON_A_CARD: usize = 4;
 /// Arguments of `sweep`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Settings are chosen by the MRR on the validation split; the test split is not read. Interrupted or killed, the
-same command goes on. OUT gets trials/ (each a run directory), trials.tsv, trials.json, sweep.html and best.toml, which
-`run --config` and `reproduce --config` take.
+    after_help = "Settings are chosen by the MRR on the validation split; the test split is not read. If interrupted or killed, \
+run the same command again to resume. OUT holds trials/ (each a run directory), trials.tsv, trials.json, sweep.html and \
+best.toml, for `run --config` and `reproduce --config`.
 
 A space is a TOML file with the keys of a configuration, each with a list of values or with bounds:
   [walk]
@@ -35,27 +35,27 @@ Examples:
 pub struct Sweep {
     #[command(flatten)]
     data: Data,
-    /// What to tune: a configuration of the data set (ruleguider-complex, propagator, …), a file, or for data of your own
+    /// What to tune: a configuration of the data set (ruleguider-complex, propagator, …), a file, or for your own data
     /// walker, propagator, embedding, blend, rules, complex, conve, distmult, rotate
     #[arg(value_name = "SYSTEM")]
     system: String,
-    /// Where to search: paper, propagator, embedding, or a file [default: the one of the system]
+    /// The search space: paper, propagator, embedding, or a file [default: that of the system]
     #[arg(long, value_name = "NAME|FILE")]
     space: Option<String>,
-    /// How many points to try at most [default: 16]
+    /// The maximum number of trials [default: 16]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     trials: Option<u32>,
-    /// How long all of it may take; trainings then end with the best they have [default: as long as it takes]
+    /// The time limit of the search, in minutes; training then ends with the best model so far [default: no limit]
     #[arg(long, value_name = "M", value_parser = super::run::minutes)]
     minutes: Option<f64>,
-    /// How to search: grid, random, or halving, which stops the worse half early
+    /// The search method: grid, random, or halving, which stops the worse half early
     #[arg(long, value_name = "HOW", default_value = "random")]
     search: Search,
-    /// How many trainings run side by side [default: one per thread; on a GPU 4]
+    /// How many trials are trained at once [default: one per thread; on a GPU 4]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..=256))]
     at_once: Option<u16>,
-    /// Train this one trial, from 1, and no other: for array jobs; the same command without it then makes the table. With
-    /// halving, train it for its next rung: repeat the array for every rung
+    /// Train only this trial, counted from 1, for array jobs; the same command without --trial then writes the table. With
+    /// halving, train it for its next rung; run the array once per rung
     #[arg(long, value_name = "N", conflicts_with_all = ["at_once"])]
     trial: Option<usize>,
     /// A setting for all trials, such as walk.epochs=10; may be given several times

@@ -83,7 +83,7 @@ fn damaged_files_are_noticed_and_made_anew() {
         let bytes = std::fs::read(&path).unwrap();
         std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
         let said = tool.refused(&["predict", "run", "x", "uncle_of"]);
-        assert!(said.contains(&format!("{file}: is gone or has changed since it was written")), "{said}");
+        assert!(said.contains(&format!("{file}: is missing or has changed since it was written")), "{said}");
         quick(&tool);
         assert!(learnt(&tool.path("run")) == whole, "{file}");
     }
@@ -104,7 +104,7 @@ fn damaged_files_are_noticed_and_made_anew() {
     assert_eq!(std::fs::read_to_string(tool.path("run/config.toml")).unwrap(), settings);
     std::fs::remove_file(tool.path("run/config.toml")).unwrap();
     let said = tool.refused(&["evaluate", "run"]);
-    assert!(said.contains("config.toml: is gone"), "{said}");
+    assert!(said.contains("config.toml: is missing"), "{said}");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_run_that_is_being_made_says_so() {
     lock.try_lock().unwrap();
     for arguments in [&["predict", "run", "x", "uncle_of"][..], &["evaluate", "run"]] {
         let said = tool.refused(arguments);
-        assert!(said.contains("run: is being made at this moment; ask again when"), "{said}");
+        assert!(said.contains("run: is still being made; try again when"), "{said}");
     }
     // One that was finished and is gone through again can be asked all the while.
     tool.write("run/stages.json", &stages);
@@ -133,11 +133,11 @@ fn data_that_moved_or_changed() {
     tool.done(&[&["run", "data", "--quiet"], &QUICK[..]].concat());
     std::fs::rename(tool.path("data"), tool.path("moved")).unwrap();
     let said = tool.refused(&["evaluate", "run"]);
-    assert!(said.contains("run: has no data at") && said.ends_with("say where it is now"), "{said}");
+    assert!(said.contains("run: has no data at") && said.ends_with("give its new path"), "{said}");
     tool.done(&["evaluate", "run", "--quiet", "--data", "moved"]);
     tool.done(&["generate", "family", "--people", "61", "--out", "data", "--quiet"]);
     let said = tool.refused(&["evaluate", "run"]);
-    assert!(said.contains("run: was made from") && said.contains("say where it is now"), "{said}");
+    assert!(said.contains("run: was made from") && said.contains("give its path if it has moved"), "{said}");
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_run_json_of_another_program_is_left_alone() {
     tool.write("run/run.json", "{\"name\": \"of another tool\"}");
     tool.write("run/rules.tsv", "theirs");
     let said = tool.refused(&[&["run"], &QUICK[..]].concat());
-    assert!(said.contains("run.json: is damaged, or no file of a run"), "{said}");
+    assert!(said.contains("run.json: is damaged, or not a file of a run"), "{said}");
     assert_eq!(std::fs::read_to_string(tool.path("run/rules.tsv")).unwrap(), "theirs");
 }
 
@@ -165,7 +165,7 @@ fn another_division_of_the_same_file_is_other_data() {
     let said = tool.refused(&["mine", "data", "--out", "new_folder/", "--seconds", "600"]);
     assert!(said.contains("new_folder/: cannot be written"), "{said}");
     let said = tool.refused(&["convert", "data", "copy", "--split", "0.5,0.3,0.2"]);
-    assert!(said.contains("data: has splits already"), "{said}");
+    assert!(said.contains("data: already has splits"), "{said}");
     let said = tool.refused(&["run", "--split", "0.5,0.3,0.2"]);
     assert!(said.contains("need DATA"), "{said}");
     // What a run divides can be had as a folder.
@@ -510,7 +510,7 @@ fn a_damaged_checkpoint_is_noticed_and_the_stage_begins_anew() {
         said
     };
     let said = cut("walker.safetensors");
-    assert!(said.contains("walker.safetensors: is gone or has changed since it was written"), "{said}");
+    assert!(said.contains("walker.safetensors: is missing or has changed since it was written"), "{said}");
     let said = cut("embedding.safetensors");
     assert!(said.contains("does not have an entity `x`"), "{said}");
 }

@@ -92,7 +92,7 @@ fn unreadable_files_and_wrong_endings() {
     insta::assert_snapshot!(said, @"exit 2: ruleguider: nowhere: cannot be read: No such file or directory (os error 2)");
     fs::write(folder.path().join("triples.docx"), "x").unwrap();
     let said = complaint(folder.path(), &["stats", "triples.docx"]);
-    insta::assert_snapshot!(said, @"exit 2: ruleguider: triples.docx: expected an ending among .txt, .tsv, .csv, .nt, .ttl, .nq, .trig, .rdf, .owl, .n3, .parquet, each also with .gz or .zst, found .docx");
+    insta::assert_snapshot!(said, @"exit 2: ruleguider: triples.docx: expected one of the extensions .txt, .tsv, .csv, .nt, .ttl, .nq, .trig, .rdf, .owl, .n3, .parquet, each also with .gz or .zst, found .docx");
     let said = stats_after(|folder| {
         fs::remove_file(train(folder)).unwrap();
         fs::create_dir(train(folder)).unwrap();
@@ -144,7 +144,7 @@ fn a_file_too_small_to_divide() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("tiny.tsv"), "a\tr\tb\n").unwrap();
     let said = complaint(folder.path(), &["mine", "tiny.tsv", "--out", "rules.tsv"]);
-    insta::assert_snapshot!(said, @"exit 2: ruleguider: tiny.tsv: expected enough facts to hold some out for validation and test, found 1 facts, of which 0 can be spared");
+    insta::assert_snapshot!(said, @"exit 2: ruleguider: tiny.tsv: expected enough facts to hold some out for validation and test, found 1 facts, of which 0 can be held out");
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn nothing_half_written_is_left_behind() {
     let said = complaint(folder.path(), &["convert", "bad.tsv", "out.nt"]);
     insta::assert_snapshot!(said, @"exit 2: ruleguider: bad.tsv:2: expected 3 tab-separated fields, found 1");
     let said = complaint(folder.path(), &["convert", "tab.csv", "out.tsv"]);
-    insta::assert_snapshot!(said, @r#"exit 2: ruleguider: out.tsv: expected names without tabs or line breaks (or .csv as the ending), found "a\tb""#);
+    insta::assert_snapshot!(said, @r#"exit 2: ruleguider: out.tsv: expected names without tabs or line breaks (or the extension .csv), found "a\tb""#);
     let said = complaint(folder.path(), &["convert", "tab.csv", "bad.tsv"]);
     insta::assert_snapshot!(said, @"exit 2: ruleguider: bad.tsv: already exists; --force overwrites it");
     let mut left: Vec<_> =

@@ -52,7 +52,7 @@ fn a_question_is_asked_and_explained_by_keyboard_alone() {
     browser.keys("e");
     browser.wait("document.querySelector('#verdict') && document.querySelector('section.group')");
     assert!(browser.text("h1").contains(&best), "{}", browser.text("h1"));
-    assert!(browser.text("#verdict").contains("Predicted in place 1"), "{}", browser.text("#verdict"));
+    assert!(browser.text("#verdict").contains("Predicted at rank 1"), "{}", browser.text("#verdict"));
     assert!(
         browser.text("section.group .note").starts_with("Without it: "),
         "{}",

@@ -51,7 +51,9 @@ fn rules_answer_on_another_family_and_those_about_other_people_are_counted() {
     assert_eq!(there["queries"], tool.json(&["stats", "other"])["test"].as_u64().unwrap() * 2);
     let said = notes(&tool, &["evaluate", "run", "--on", "other"]);
     assert!(
-        said.contains(&format!("on other: {rules} rules left out, about entities that it lacks")),
+        said.contains(&format!(
+            "on other: {rules} rules left out, because they name entities that it does not have"
+        )),
         "{said}"
     );
 
@@ -115,7 +117,7 @@ fn a_walker_that_knows_relations_alone_walks_another_graph_and_others_do_not() {
     let by_name = learnt(&walk);
     let said = by_name.refused(&["evaluate", "run", "--on", "other"]);
     assert!(
-        said.contains("the walker with entity embeddings, which knows the entities of its own graph"),
+        said.contains("the walker with entity embeddings, which only knows the entities of its own graph"),
         "{said}"
     );
 }
@@ -155,14 +157,14 @@ fn apply_leaves_out_rules_that_name_what_the_data_lacks() {
     let arguments = ["apply", "other", "--rules", "run/rules.tsv"];
     let said = notes(&tool, &arguments);
     assert!(
-        said.contains("rules left out, which name what this data lacks; the first is run/rules.tsv:"),
+        said.contains("rules left out: they name entities or relations that the data does not have; the first is run/rules.tsv:"),
         "{said}"
     );
     assert!(mrr(&tool.json(&arguments)) > 0.8);
     tool.write("rules.tsv", "3\t2\t0.66\tlikes(X,Y) <= likes(Y,X)\n");
     let said = tool.refused(&["apply", "other", "--rules", "rules.tsv"]);
     assert!(
-        said.contains("none of its rules fits this data; rules.tsv:1:10: the data has no relation `likes`"),
+        said.contains("none of the rules fits this data; rules.tsv:1:10: the data has no relation `likes`"),
         "{said}"
     );
 }

@@ -34,9 +34,10 @@ fn one_seed_gives_identical_files_and_a_summary_to_read() {
 fn mistakes_end_with_code_2_and_one_line_that_says_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("notes.txt"), "mine").unwrap();
-    for (arguments, said) in
-        [(vec!["--quiet"], "unless it is forced"), (vec!["--quiet", "--people", "12"], "at least 50 people")]
-    {
+    for (arguments, said) in [
+        (vec!["--quiet"], "unless overwriting is forced"),
+        (vec!["--quiet", "--people", "12"], "at least 50 people"),
+    ] {
         let output = generate(folder.path(), &arguments);
         let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2));

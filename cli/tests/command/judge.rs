@@ -150,10 +150,10 @@ fn what_cannot_be_drawn_is_refused() {
     }
     prepare("there.db", 2, &[]);
     let again = ["judge", "prepare", "longlegs", "shortlegs", "--out", "there.db"];
-    assert!(systems().refused(&again).contains("there already and may hold votes"));
+    assert!(systems().refused(&again).contains("already exists and may hold votes"));
     assert!(systems().refused(&["judge", "serve", "nowhere.db"]).contains("there is no such study"));
     systems().write("text.db", "no study");
-    assert!(systems().refused(&["judge", "report", "text.db"]).contains("is no study"));
+    assert!(systems().refused(&["judge", "report", "text.db"]).contains("is not a study"));
     let none = systems().run(&["judge", "report", "there.db", "--quiet"]);
     assert_eq!(none.status.code(), Some(1), "nobody has voted");
     let alone = ["judge", "prepare", "longlegs", "empty.jsonl", "--out", "no.db", "--quiet"];
@@ -264,7 +264,7 @@ fn a_judge_is_known_by_their_link_alone_and_sees_their_own_votes_alone() {
     assert_eq!(one.undo(0).status, 409);
     // Another server for the same study is refused; the next one knows the old links and prints those of new judges.
     let second = ["judge", "serve", "tokens.db", "--bind", "127.0.0.1:0"];
-    assert!(systems().refused(&second).contains("is being served already"));
+    assert!(systems().refused(&second).contains("another server is using this study"));
     server.terminate();
     assert_eq!(server.wait(), Some(0));
     let (mut server, more) = serve("tokens.db", 3, 1);

@@ -159,7 +159,7 @@ fn three_judges_in_three_windows_judge_a_study_to_its_end() {
                 let before = judge.done;
                 browser.keys("u");
                 browser.wait(&format!("document.body.dataset.at === '{}'", before - 1));
-                assert!(browser.text("#status").contains("taken back"), "{}", browser.text("#status"));
+                assert!(browser.text("#status").contains("undone"), "{}", browser.text("#status"));
                 assert_eq!(browser.script("return document.querySelector('.undo').disabled"), true);
                 std::thread::sleep(SETTLED);
                 browser.keys("5x4");
@@ -180,7 +180,7 @@ fn three_judges_in_three_windows_judge_a_study_to_its_end() {
                 browser.turn_to(&other);
                 judge.window = other;
                 browser.go(&judge.link);
-                browser.wait("document.getElementById('begin')?.textContent === 'Go on'");
+                browser.wait("document.getElementById('begin')?.textContent === 'Continue'");
                 assert!(browser.text(".start").contains("10 of 21 judged"), "{}", browser.text(".start"));
                 browser.click("#begin");
                 judge.last = Instant::now();
@@ -231,7 +231,7 @@ fn judging_fits_a_desk_and_a_phone_and_says_what_goes_wrong() {
     let home = format!("http://{}/", server.address);
     browser.go(&format!("{home}#guess"));
     browser.wait("document.querySelector('.notice')");
-    assert!(browser.text(".notice").contains("no judge's link"), "{}", browser.text(".notice"));
+    assert!(browser.text(".notice").contains("not the link of a judge"), "{}", browser.text(".notice"));
     browser.go("about:blank");
     let wide = "const wide = [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1); \
         return [innerWidth, document.documentElement.scrollWidth > innerWidth, wide.map(e => e.outerHTML.slice(0, 80))]";
@@ -259,7 +259,7 @@ fn judging_fits_a_desk_and_a_phone_and_says_what_goes_wrong() {
     server.terminate();
     server.wait();
     browser.keys("1");
-    browser.wait("document.querySelector('.notice')?.textContent.startsWith('Not kept')");
+    browser.wait("document.querySelector('.notice')?.textContent.startsWith('Not saved')");
     assert_eq!(browser.script("return document.body.dataset.at"), "0");
     let address = server.address.clone();
     let arguments = ["judge", "serve", "screens.db", "--judges", "1", "--bind", &address, "--quiet"];

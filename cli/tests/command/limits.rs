@@ -88,7 +88,7 @@ fn memory_is_bounded_by_what_is_read() {
             "zeros.parquet.gz",
             b"",
             b"\0",
-            "zeros.parquet.gz: expected a Parquet file, found an error: it does not begin like one",
+            "zeros.parquet.gz: expected a Parquet file, found an error: it does not begin with the Parquet magic bytes",
         ),
         ("text.nt.gz", b"<http://a> <http://r> \"", b"x", "text.nt.gz:1: expected"),
         ("text.ttl.gz", b"<http://a> <http://r> \"\"\"", b"x", "text.ttl.gz:1: expected"),

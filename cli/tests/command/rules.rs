@@ -105,7 +105,7 @@ fn a_confidence_counts_all_predictions_or_those_about_the_known() {
     );
     let chosen = mine("validation", "2");
     let said = String::from_utf8_lossy(&chosen.stderr);
-    assert!(said.contains("by standard confidence") && said.contains("by PCA confidence"), "{said}");
+    assert!(said.contains("with standard confidence") && said.contains("with PCA confidence"), "{said}");
     let better = if said.contains("PCA it is") { pca } else { standard };
     assert_eq!(counts("validation"), better);
     let learnt = ["--samples", "9", "--out", "x.tsv", "--confidence", "validation", "--learn-valid"];

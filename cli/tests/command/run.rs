@@ -73,7 +73,7 @@ fn a_falling_step_that_cannot_fall_longer_is_said() {
         assert!(output.status.success(), "{said}");
         said
     };
-    let (again, why) = ("running it again from the beginning", "cannot be made to fall longer");
+    let (again, why) = ("running it again from the beginning", "cannot be extended");
     assert!(!trained("2", "0.5").contains(again));
     let said = trained("3", "0.5");
     assert!(said.contains(again) && said.contains(why), "{said}");

@@ -291,7 +291,7 @@ fn what_is_wrong_is_said_with_what_may_be_meant() {
     refused(
         "/api/v1/demo/groundings?rule=nonsense&subject=Ilse_Hagenthal",
         404,
-        "is no rule over this graph",
+        "is not a rule over this graph",
     );
     refused("/api/v1/demo/nothing", 404, "there is nothing at /api/v1/demo/nothing");
     for path in [
@@ -382,7 +382,7 @@ fn only_its_own_page_may_ask_unless_told() {
     let other = told.client().request("GET", "/api/v1/runs", &[("Origin", "https://evil.example")], b"");
     assert_eq!(other.header("access-control-allow-origin"), None);
     let refused = runs().refused(&["serve", "demo", "--bind", &server.address]);
-    assert!(refused.contains("cannot be listened at; --bind names another address"), "{refused}");
+    assert!(refused.contains("cannot listen on this address; choose another with --bind"), "{refused}");
 }
 
 #[test]

@@ -47,9 +47,9 @@ fn rules_mined_in_parts_are_those_of_one_process() {
     assert!(same(&tool, "whole.tsv", "merged.tsv"), "by an index");
     let last = ["--index", "work.index", "--shard", "1/2", "--out", "other.shard"];
     let refused = tool.refused(&[&indexed[..], &["--seed", "7"], &last[..]].concat());
-    assert!(refused.contains("work.index: made for seed = 1, but 7 is asked for; remove it"), "{refused}");
+    assert!(refused.contains("work.index: made with seed = 1, but now seed = 7; remove it"), "{refused}");
     let refused = tool.refused(&[&indexed[..], &["--min-support", "9"], &last[..]].concat());
-    assert!(refused.contains("made for min_support = 2, but 9 is asked for"), "{refused}");
+    assert!(refused.contains("made with min_support = 2, but now min_support = 9"), "{refused}");
     tool.write("family/valid.tsv", "a\tparent_of\tb\n");
     let refused = tool.refused(&[&indexed[..], &last[..]].concat());
     assert!(refused.contains("work.index: made from other data"), "{refused}");
@@ -93,13 +93,13 @@ fn a_run_is_asked_in_parts() {
     // What is there is not made again; what does not fit is named.
     let again =
         tool.done(&["complete", "run", "--min-probability", "0.2", "--shard", "1/2", "--out", &facts[1]]);
-    assert!(again.contains("part 1/2 of the facts is there already"), "{again}");
+    assert!(again.contains("part 1/2 of the facts already exists"), "{again}");
     let refused = tool.refused(&["merge", &facts[0], "--out", "less.tsv"]);
     assert!(refused.contains("of 2 parts 1/2 is missing"), "{refused}");
     let refused = tool.refused(&["merge", &facts[0], &answers[1], "--out", "mixed.tsv"]);
     assert!(refused.contains("holds answers, but facts in"), "{refused}");
     let refused = tool.refused(&["merge", &facts[0], &facts[1]]);
-    assert!(refused.contains("parts of facts make a file: name it"), "{refused}");
+    assert!(refused.contains("merging parts of facts needs an output file; name one"), "{refused}");
     let refused = tool.refused(&["merge", "queries.tsv", "--out", "mixed.tsv"]);
     assert!(refused.contains("queries.tsv: is not a part"), "{refused}");
     assert!(!tool.path("less.tsv").exists() && !tool.path("mixed.tsv").exists());
@@ -138,6 +138,6 @@ fn the_tasks_of_the_slurm_example_give_what_one_process_gives() {
     // Submitted again, as after a failed task, it makes what is missing.
     std::fs::remove_file(tool.path("out/parts/rules-2-of-3.shard.zst")).unwrap();
     let said = run();
-    assert_eq!(said.matches("is there already").count(), 5, "{said}");
+    assert_eq!(said.matches("already exists").count(), 5, "{said}");
     assert!(same(&tool, "whole.tsv.zst", "out/rules.tsv.zst"));
 }

@@ -42,7 +42,7 @@ async function go(route, body, said) {
   } catch (problem) {
     if (problem.status === 409) {
       seen = problem.body;
-      show("This was judged already, in another window perhaps. Here is the next one.");
+      show("This was already judged, perhaps in another window. Here is the next one.");
     } else failed(problem, () => go(route, body, said));
   }
   busy = false;
@@ -53,7 +53,7 @@ function failed(problem, again) {
   const known = problem.status === 401;
   status(problem.message);
   document.querySelector(".notice")?.remove();
-  view.prepend(notice(known ? problem.message : "Not kept: " + problem.message, " ",
+  view.prepend(notice(known ? problem.message : "Not saved: " + problem.message, " ",
     known ? "" : el("button", { type: "button", class: "small", onclick: again }, "Try again")));
 }
 
@@ -72,7 +72,7 @@ function vote(choice) {
 
 function undo() {
   if (reading || busy || !seen?.can_undo) return;
-  go("/undo", { at: seen.done - 1 }, "The last vote is taken back.");
+  go("/undo", { at: seen.done - 1 }, "The last vote is undone.");
 }
 
 const side = (wide, narrow) => [el("span", { class: "only-wide" }, wide), el("span", { class: "only-narrow" }, narrow)];
@@ -99,7 +99,7 @@ function show(said) {
   const { done, total, item } = seen;
   const bar = el("progress", { max: total, value: done, "aria-label": "judged" });
   if (!item) {
-    view.replaceChildren(bar, el("h1", {}, "Done. Thank you!"), el("p", {}, `You have judged all ${total} screens. Every vote is kept; you can close this page.`),
+    view.replaceChildren(bar, el("h1", {}, "Done. Thank you!"), el("p", {}, `You have judged all ${total} screens. Every vote is saved; you can close this page.`),
       el("p", {}, el("button", { type: "button", class: "undo", disabled: !seen.can_undo, onclick: undo }, el("kbd", {}, "u"), " Undo the last vote")));
   } else {
     view.replaceChildren(bar, el("p", { class: "note" }, "This is true. Which path is the better explanation?"), factLine(item), sides(item), choices());
@@ -117,13 +117,13 @@ const EXAMPLES = [
     head: "Marie Curie", relation: "nationality", tail: "Poland",
     left: [{ relation: "place of birth", inverse: false, label: "Warsaw" }, { relation: "capital", inverse: true, label: "Poland" }],
     right: [{ relation: "award received", inverse: false, label: "Nobel Prize" }, { relation: "award received", inverse: true, label: "Lech Wałęsa" }, { relation: "nationality", inverse: false, label: "Poland" }],
-    answer: [el("strong", {}, "Left (1)."), " Whoever is born in the capital of a country is likely to be of that country. That somebody else with the same award is from there says nothing about her: the path on the right is true, and no reason."],
+    answer: [el("strong", {}, "Left (1)."), " Somebody who is born in the capital of a country is likely to have its nationality. That somebody else with the same award is from there says nothing about her: the path on the right is true, but it is not a reason."],
   },
   {
     head: "Casablanca", relation: "language", tail: "English",
     left: [{ relation: "genre", inverse: false, label: "Drama" }, { relation: "genre", inverse: true, label: "Psycho" }, { relation: "language", inverse: false, label: "English" }],
     right: [{ relation: "released in", inverse: false, label: "Sweden" }, { relation: "released in", inverse: true, label: "Star Wars" }, { relation: "language", inverse: false, label: "English" }],
-    answer: [el("strong", {}, "Neither (4)."), " Neither the genre nor a country of release tells the language. Had one path led over the studio that made it, that one would be better; had both led over good reasons of the same strength, the answer would be ", el("em", {}, "both (3)"), "."],
+    answer: [el("strong", {}, "Neither (4)."), " Neither the genre nor a country of release says what the language is. If one path went through the studio that made the film, it would be better; if both gave equally good reasons, the answer would be ", el("em", {}, "both (3)"), "."],
   },
 ];
 
@@ -132,17 +132,17 @@ function instructions(said) {
   reading = true;
   document.body.dataset.at = "reading";
   const example = (one, i) => el("section", { class: "example" }, el("h3", {}, `Example ${i + 1}`), factLine(one), sides(one), el("p", { class: "answer" }, one.answer));
-  const begin = seen?.done > 0 ? "Go on" : "Begin";
+  const begin = seen?.done > 0 ? "Continue" : "Begin";
   view.replaceChildren(
     el("h1", {}, "Instructions"),
-    el("p", {}, "Each screen shows a fact that is true, and two paths that lead from its one end to the other. Every step of a path is true as well. ",
+    el("p", {}, "Each screen shows a fact that is true, and two paths that lead from one end of it to the other. Every step of a path is also true. ",
       "The question: ", el("strong", {}, "which path is the better explanation of the fact?"), " Would it convince you if you did not know the fact?"),
     el("ul", {},
       el("li", {}, el("kbd", {}, "1"), " the path on the left (on a phone: the upper one)"), el("li", {}, el("kbd", {}, "2"), " the path on the right (the lower one)"),
-      el("li", {}, el("kbd", {}, "3"), " both: they are equally good"), el("li", {}, el("kbd", {}, "4"), " neither: none of them is a reason"), el("li", {}, el("kbd", {}, "u"), " takes back your last vote")),
-    el("p", {}, "An arrow points the way a relation reads: ", el("em", {}, "Warsaw ←capital— Poland"), " is “the capital of Poland is Warsaw”. ",
-      "Shorter is not better in itself, and longer is not either. Judge by what you know and by common sense; do not look facts up. Sides are random. A few screens come twice."),
-    el("p", {}, "Stop whenever you like. Your link leads back to where you were, on any device. Do not share it: it is yours alone."),
+      el("li", {}, el("kbd", {}, "3"), " both: they are equally good"), el("li", {}, el("kbd", {}, "4"), " neither: neither is a good reason"), el("li", {}, el("kbd", {}, "u"), " undo your last vote")),
+    el("p", {}, "An arrow points in the direction in which a relation is read: ", el("em", {}, "Warsaw ←capital— Poland"), " is “the capital of Poland is Warsaw”. ",
+      "A path is not better because it is shorter or longer. Judge by what you know and by common sense; do not look facts up. The sides are random. A few screens are shown twice."),
+    el("p", {}, "Stop whenever you like. Your link takes you back to where you were, on any device. Do not share it: it is only for you."),
     el("p", { class: "start" }, el("button", { type: "button", class: "primary", id: "begin", onclick: () => go("") }, begin), " ", seen ? `${seen.done} of ${seen.total} judged` : ""),
     el("h2", {}, "Two examples"), ...EXAMPLES.map(example));
   status(said ?? "");

@@ -200,7 +200,7 @@ impl Model {
         if options.min_probability.is_some()
             && let Some(why) = self.why_no_probability()?
         {
-            return Err(AskError::Cannot(format!("a least probability cannot be asked for; {why}")));
+            return Err(AskError::Cannot(format!("a minimum probability cannot be used; {why}")));
         }
         Ok(())
     }

@@ -170,7 +170,7 @@ mod tests {
         let index = MiningIndex::open(&path, None).unwrap();
         let other = MineOptions { seed: 2, ..asked.clone() };
         let said = index.expect(&other).err().unwrap().to_string();
-        assert!(said.contains("work.index: made for seed = 1, but 2 is asked for; remove it"), "{said}");
+        assert!(said.contains("work.index: made with seed = 1, but now seed = 2; remove it"), "{said}");
         let said = MiningIndex::open(&path, Some("other data")).err().unwrap().to_string();
         assert!(said.contains("made from other data"), "{said}");
         let clock = MineOptions { budget: MiningBudget::Seconds(1.0), ..asked };

@@ -65,7 +65,9 @@ pub fn merge(parts: &[PathBuf], out: Option<&Path>) -> Result<Merged, AskError> 
     let parts = Parts::open(parts)?;
     let kind = parts.header().kind;
     let file = || {
-        let named = out.ok_or_else(|| AskError::Cannot(format!("parts of {kind} make a file: name it")))?;
+        let named = out.ok_or_else(|| {
+            AskError::Cannot(format!("merging parts of {kind} needs an output file; name one"))
+        })?;
         check_writable(named)?;
         Ok::<&Path, AskError>(named)
     };

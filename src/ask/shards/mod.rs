@@ -46,7 +46,7 @@ impl fmt::Display for ShardReport {
         let out = out.display();
         match rows {
             Some(rows) => write!(f, "part {shard} of the {kind}: {rows} rows in {seconds:.1} s: {out}"),
-            None => write!(f, "part {shard} of the {kind} is there already: {out}"),
+            None => write!(f, "part {shard} of the {kind} already exists: {out}"),
         }
     }
 }

@@ -134,7 +134,7 @@ fn half_a_part_of_mining_is_no_part_and_is_made_again() {
         merge(&[out.clone(), second.clone()], Some(&folder.path().join("rules.tsv"))).unwrap_err().to_string()
     };
     let seed = refusal(&dataset, &MineOptions { seed: 2, ..options.clone() });
-    assert!(seed.contains("2.shard: is of seed 2, but 1 in"), "{seed}");
+    assert!(seed.contains("2.shard: was made with seed 2, but 1 in"), "{seed}");
     let mut less = dataset.clone();
     less.known = less.known.with_valid_learnt();
     let data = refusal(&less, &options);

@@ -293,7 +293,7 @@ impl Builder {
         if options.header.is_some() && !matches!(kind.format, Format::Tabs | Format::Commas) {
             return Err(GraphError::file(
                 path,
-                "a TSV or CSV file (no other file has a header)",
+                "a TSV or CSV file (other formats have no header)",
                 kind.format.words(),
             ));
         }

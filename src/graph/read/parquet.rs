@@ -55,7 +55,7 @@ fn unpacked(path: &Path, compression: Compression) -> Result<File, GraphError> {
     let mut magic = Vec::new();
     source.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(|error| broken(path, error))?;
     if magic != MAGIC {
-        return Err(broken(path, "it does not begin like one"));
+        return Err(broken(path, "it does not begin with the Parquet magic bytes"));
     }
     let place = std::env::temp_dir();
     let cannot_unpack = |error: io::Error| GraphError::writing(&place)(error);
@@ -185,7 +185,7 @@ fn read_from(path: &Path, source: Pages, builder: &mut Builder) -> Result<Facts,
     CAUGHT.set(true);
     let read = catch_unwind(AssertUnwindSafe(|| facts_of(path, source, builder)));
     CAUGHT.set(false);
-    read.unwrap_or_else(|_| Err(broken(path, "its pages contradict one another")))
+    read.unwrap_or_else(|_| Err(broken(path, "its pages contradict each other")))
 }
 
 thread_local! {
@@ -241,7 +241,7 @@ fn facts_of(path: &Path, source: Pages, builder: &mut Builder) -> Result<Facts, 
                 // A damaged page may claim billions of rows.
                 return Err(broken(
                     path,
-                    format_args!("its pages hold more rows than the {said} that it says"),
+                    format_args!("its pages hold more than the {said} rows that its footer declares"),
                 ));
             }
             for row in 0..rows {
@@ -340,7 +340,7 @@ fn next(reader: &mut ColumnReader) -> Result<Names, ParquetError> {
         ColumnReader::ByteArrayColumnReader(reader) => rows(reader, |name| name),
         ColumnReader::Int32ColumnReader(reader) => rows(reader, number),
         ColumnReader::Int64ColumnReader(reader) => rows(reader, number),
-        _ => Err(ParquetError::General("a column of another type than the schema has".to_owned())),
+        _ => Err(ParquetError::General("a column whose type is not that of the schema".to_owned())),
     }
 }
 

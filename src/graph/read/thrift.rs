@@ -27,8 +27,8 @@ pub(super) enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, to: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Self::Claims(count) => write!(to, "lists {count} things that it lacks"),
-            Self::Large { size, most } => write!(to, "says {size} bytes, expected at most {most}"),
+            Self::Claims(count) => write!(to, "declares {count} elements that it does not have"),
+            Self::Large { size, most } => write!(to, "declares {size} bytes; at most {most} are read"),
             Self::Mistyped(id) => write!(to, "declares a wrong type for its field {id}"),
         }
     }

@@ -140,7 +140,7 @@ impl Blend {
         };
         let one = |(name, _): (&str, &[usize])| match recipe.adds.get(name) {
             Some(adds) if weight(name) == 0.0 => {
-                format!("{name} left out (takes {:.1} MRR away)", -100.0 * adds)
+                format!("{name} left out (costs {:.1} MRR)", -100.0 * adds)
             }
             Some(&adds) if adds < ADDS_NOTHING => format!("{name} {:.2} (adds nothing)", weight(name)),
             Some(&adds) => format!("{name} {:.2} (adds {:.1} MRR)", weight(name), 100.0 * adds),

@@ -203,7 +203,7 @@ export function heading({ rule, path, entity, from_id }) {
   if (rule) return ruleHeading(rule);
   if (path.length === 0) return [entity === from_id ? "Itself: many facts of this relation lead from an entity to itself" : "By the embedding model alone"];
   return [el("span", { class: "rule-text" }, path.map((step) => (step.inverse ? `←${called(step)}—` : `—${called(step)}→`)).join(" ")), " ",
-    el("span", { class: "counts" }, "a path that was learnt; no rule")];
+    el("span", { class: "counts" }, "a learnt path, not a rule")];
 }
 
 /** One sentence about where the fact stands. */
@@ -211,9 +211,9 @@ export function verdict({ known, rank, rules, answers }) {
   if (known) return "A fact of the graph.";
   if (rank) {
     const probability = answers[0]?.probability;
-    return `Predicted in place ${rank}` + (probability === null || probability === undefined ? "." : `, with a probability of ${percent(probability)}.`);
+    return `Predicted at rank ${rank}` + (probability === null || probability === undefined ? "." : `, with a probability of ${percent(probability)}.`);
   }
-  return rules.length > 0 ? "Not predicted: there are too many better answers." : "Not predicted: nothing that was learnt leads there.";
+  return rules.length > 0 ? "Not predicted: there are too many better answers." : "Not predicted: no learnt path or rule leads there.";
 }
 
 /** The ways of an explanation that are not those of its rules. */

@@ -34,7 +34,7 @@ function explanationView(why) {
   return [question(why, undefined, object), el("p", {}, verdict(why), held(why)),
     rules.map((rule) => group(ruleHeading(rule), drawn(rule, object))),
     otherWays(why).map((way) => group([short(pathInWords(way.from, way.path), 300) || "No path", " ", sure(way)], drawn(way, object))),
-    embedding && el("p", {}, `The embedding model: plausibility ${embedding.plausibility.toPrecision(2)}, place ${embedding.rank.toLocaleString("en")} of all entities.`),
+    embedding && el("p", {}, `The embedding model: plausibility ${embedding.plausibility.toPrecision(2)}, rank ${embedding.rank.toLocaleString("en")} among all entities.`),
     instead && group(["The best answer instead: " + short(instead.label, 60), " ", sure(instead)], drawn(instead, instead.entity))];
 }
 

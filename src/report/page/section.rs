@@ -55,7 +55,7 @@ fn otherwise(run: &ReportedRun) -> String {
     let parts: Vec<String> =
         changed.iter().map(|(key, ours, theirs)| format!("{key} = {ours} instead of {theirs}")).collect();
     format!(
-        "<p class=\"note\">Settings other than those of the configuration {}: {}.</p>",
+        "<p class=\"note\">Settings that differ from the configuration {}: {}.</p>",
         escape(&full),
         escape(&parts.join("; "))
     )
@@ -112,15 +112,12 @@ const CHARTS: [(&str, &[(&str, &str)]); 4] = [
             ("valid_hits@1", "hits@1"),
             ("valid_hits@3", "hits@3"),
             ("valid_hits@10", "hits@10"),
-            ("rule_share", "top answers by a rule"),
+            ("rule_share", "top answers that follow a rule"),
         ],
     ),
-    (
-        "walks",
-        &[("reward", "mean reward"), ("hit_rate", "end in the target"), ("rule_rate", "follow a rule")],
-    ),
+    ("walks", &[("reward", "mean reward"), ("hit_rate", "reach the target"), ("rule_rate", "follow a rule")]),
     ("loss", &[("loss", "loss")]),
-    ("entropy of the choice of entities", &[("entropy", "entropy")]),
+    ("entropy of the entity agent", &[("entropy", "entropy")]),
 ];
 
 /// The learning curves of every stage that has any, in the order of the stages.
@@ -173,12 +170,12 @@ fn reliability(run: &ReportedRun) -> String {
     let filled: Vec<&ReliabilityBin> = bins.iter().filter(|bin| bin.answers > 0).collect();
     let drawn = [
         Line {
-            name: "share that is true".to_owned(),
+            name: "observed".to_owned(),
             points: filled.iter().map(|bin| (bin.predicted, bin.observed)).collect(),
         },
-        Line { name: "as it should be".to_owned(), points: vec![(0.0, 0.0), (1.0, 1.0)] },
+        Line { name: "perfect calibration".to_owned(), points: vec![(0.0, 0.0), (1.0, 1.0)] },
     ];
-    let chart = lines("Probabilities beside the share that is true", "probability", Room::Narrow, &drawn);
+    let chart = lines("Share of true answers by probability", "probability", Room::Narrow, &drawn);
     let row = |bin: &&ReliabilityBin| {
         vec![
             format!("{:.1} to {:.1}", bin.from, bin.to),

@@ -142,7 +142,7 @@ impl MineOptions {
     pub(super) fn check_with(&self, graph: &Graph) -> Result<(), WrongValue> {
         self.check()?;
         if let Some(relation) = self.heads.iter().find(|relation| relation.index() >= graph.relations()) {
-            let expected = format!("numbers of relations, below {}", graph.relations());
+            let expected = format!("relation ids below {}", graph.relations());
             expect(false, "heads", &expected, relation.0)?;
         }
         Ok(())
@@ -163,8 +163,7 @@ impl MineOptions {
     /// Checks that the result depends only on the graph and the options.
     pub(super) fn check_repeatable(&self) -> Result<(), WrongValue> {
         let MiningBudget::Seconds(seconds) = self.budget else { return Ok(()) };
-        let repeatable =
-            "a number of samples, or mining to saturation: what a clock decides is not repeatable";
+        let repeatable = "a number of samples, or mining to saturation (a time limit is not repeatable)";
         expect(false, "seconds", repeatable, seconds)
     }
 }

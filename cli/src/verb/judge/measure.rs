@@ -10,9 +10,9 @@ use std::fmt;
 /// Arguments of `judge measure`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "All systems are measured on the same facts of the validation split: the first --triples, in the order that the seed
-decides, that every system explains by a path. The rules are those of the first run that has mined any. None of these
-figures is a judgement: whether a path convinces a person is for people to say.
+    after_help = "All systems are measured on the same facts of the validation split: the first --triples facts, in a random order set \
+by --seed, that every system explains with a path. The rules are those of the first run that has mined any. These \
+figures do not replace human judgement: they do not say whether a path convinces a person.
 
 Examples:
   ruleguider judge measure runs/ours runs/theirs --triples 300 --seed 1
@@ -71,7 +71,7 @@ impl fmt::Display for Table<'_> {
         self.row(f, "paths of 1, 2, 3, … links", |m| {
             m.lengths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         })?;
-        self.row(f, "come to an entity twice", |m| percent(m.revisiting_share))?;
+        self.row(f, "visit an entity twice", |m| percent(m.revisiting_share))?;
         self.row(f, "hold for another fact of the relation", |m| percent(m.supported_share))?;
         self.row(f, "median number of such facts", |m| m.support_median.to_string())?;
         self.row(f, "mean share of the relation's facts", |m| percent(m.support_share))

@@ -13,8 +13,8 @@ use clap::Subcommand;
 /// Arguments of `judge`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "A study goes three ways: `prepare` draws it from the validation split, `serve` gives every judge a link, and `report`
-says what the votes come to. `measure` says what can be said of paths without people.
+    after_help = "A study has three steps: `prepare` draws it from the validation split, `serve` gives every judge a link, and `report` \
+prints the result of the votes. `measure` computes figures about paths without judges.
 
 Examples:
   ruleguider judge prepare runs/ours runs/theirs --triples 300 --seed 1 --out study.db
@@ -31,11 +31,11 @@ pub struct Judge {
 enum Step {
     /// Draw a study: facts that both systems explain, each with both paths
     Prepare(prepare::Prepare),
-    /// Give every judge a link to a page on which they judge, blind
+    /// Serve the page on which judges vote, blind, and print a link for each judge
     Serve(serve::Serve),
-    /// Say what the votes come to: the paper's table, intervals, agreement
+    /// Print the result of the votes: the paper's table, intervals, agreement
     Report(report::Report),
-    /// Measure the paths of systems without people: rules followed, length, support
+    /// Measure the paths of systems without judges: rules followed, length, support
     Measure(measure::Measure),
 }
 

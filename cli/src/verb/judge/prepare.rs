@@ -12,10 +12,10 @@ use std::path::PathBuf;
 /// Arguments of `judge prepare`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Facts are drawn from the validation split, in an order that the seed decides: those count to which both systems have a
-path, each system's best to the true answer. Facts with identical paths are left out and counted. The study has the labels
-of entities and relations, and nothing else of the systems: no scores, no rules. More than two systems are compared in
-pairs. The same systems and the same seed draw the same study. Exit code 1 if there is nothing to judge.
+    after_help = "Facts are drawn from the validation split in a random order set by --seed. A fact is used if both systems have a path \
+to the true answer; the study has each system's best path. Facts with identical paths are left out and counted. The study \
+has the labels of entities and relations, but no scores and no rules. More than two systems are compared in pairs. The \
+same systems and the same seed give the same study. Exit code 1 if there is nothing to judge.
 
 Examples:
   ruleguider judge prepare runs/ours runs/theirs --triples 300 --seed 1 --out study.db
@@ -24,7 +24,7 @@ Examples:
 pub struct Prepare {
     #[command(flatten)]
     systems: Systems,
-    /// The file for the study
+    /// The file to write the study to
     #[arg(long, value_name = "FILE", default_value = "study.db")]
     out: PathBuf,
 }
@@ -46,7 +46,7 @@ impl Prepare {
         if let Some(short) = study.pairs.iter().find(|pair| pair.items < self.systems.triples as usize) {
             let [first, second] = short.systems.map(|system| &study.systems[system]);
             console.note(&format_args!(
-                "the validation split has only {} facts that {first} and {second} explain by different paths",
+                "the validation split has only {} facts that {first} and {second} explain with different paths",
                 short.items
             ));
         }

@@ -12,9 +12,9 @@ use std::path::PathBuf;
 /// Arguments of `judge report`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "The majority of the judges decides an item, `both` and `neither` are a draw, and an item without a majority (1-1-1) is
-dropped, as in the paper, whose figures stand beside ours. It can be asked for while judges are at work. --page and
---votes name the systems: they are not for those who still judge. Exit code 1 if there is no vote yet.
+    after_help = "The majority of the judges decides an item. `both` and `neither` count as a draw, and an item without a majority (1-1-1) \
+is dropped, as in the paper, whose figures are shown for comparison. The report can be made while judges are voting. \
+--page and --votes name the systems: do not show them to judges who are not done. Exit code 1 if there is no vote yet.
 
 Examples:
   ruleguider judge report study.db
@@ -24,13 +24,13 @@ pub struct Report {
     /// A study
     #[arg(value_name = "STUDY")]
     study: PathBuf,
-    /// Votes that an item needs to count [default: one of everybody who has voted]
+    /// Votes that an item needs to count [default: one from every judge who has voted]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     needed: Option<u32>,
-    /// A CSV file for the votes, one a line
+    /// Write the votes to this CSV file, one per line
     #[arg(long, value_name = "FILE")]
     votes: Option<PathBuf>,
-    /// An HTML file for the items on which judges disagree
+    /// Write the items on which judges disagree to this HTML file
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
 }

@@ -13,10 +13,10 @@ use std::path::PathBuf;
 /// Arguments of `judge serve`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Every judge gets a link of their own. It is printed once, when the judge is added, and only its sum is kept: started
-again, the server knows old links and prints none. --renew makes a new link for a judge who has lost theirs; votes stay.
-A vote is on the disk before the page goes on. A judge can stop at any time and go on later, on another device too.
-Judges on other machines reach it through a proxy that speaks TLS; --url names the address that they use.
+    after_help = "Every judge gets their own link. It is printed once, when the judge is added; only its hash is stored. A restarted \
+server accepts the old links but cannot print them again. --renew makes a new link for a judge who has lost theirs, and \
+keeps the votes. A vote is saved to disk before the page moves on. A judge can stop at any time and resume later, also on \
+another device. Judges on other machines need a TLS proxy in front of the server; --url is the address that they use.
 
 Examples:
   ruleguider judge serve study.db --judges 3
@@ -27,16 +27,16 @@ pub struct Serve {
     /// A study that `judge prepare` made
     #[arg(value_name = "STUDY")]
     study: PathBuf,
-    /// How many judges there are; links are printed for those who are new
+    /// The number of judges; links are printed for new ones
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     judges: u32,
-    /// A new link for this judge, instead of the old one; may be given several times
+    /// Make a new link for this judge, which replaces the old one; may be given several times
     #[arg(long, value_name = "JUDGE")]
     renew: Vec<usize>,
-    /// The address to listen at; port 0 takes a free one
+    /// The address to listen on; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878")]
     bind: SocketAddr,
-    /// The address that judges use, behind a proxy [default: where it listens]
+    /// The address that judges use, behind a proxy [default: the address it listens on]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
 }
@@ -62,7 +62,7 @@ impl Serve {
             if links.is_empty() {
                 let known = store.judges()?;
                 console::print(&format_args!(
-                    "{known} judges have their links already; --renew N makes a new one"
+                    "{known} judges already have their links; --renew N makes a new one"
                 ))?;
             }
         }

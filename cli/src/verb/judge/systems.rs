@@ -18,10 +18,10 @@ pub struct Systems {
     /// What the systems are called in the report [default: the names of their folders and files]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     names: Vec<String>,
-    /// The true answer must be among a system's first N candidates [default: found at all]
+    /// The true answer must be among a system's first N candidates [default: at any rank]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     within: Option<u32>,
-    /// Where the data of the runs is now, if it has moved
+    /// The path of the runs' data, if it has moved
     #[arg(long, value_name = "DATA")]
     data: Option<PathBuf>,
 }
@@ -87,7 +87,9 @@ impl Systems {
         };
         let twice = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name));
         match twice {
-            Some((_, name)) => anyhow::bail!("two systems are called `{name}`; --names tells them apart"),
+            Some((_, name)) => {
+                anyhow::bail!("two systems are called `{name}`; give them different names with --names")
+            }
             None => Ok(names),
         }
     }
