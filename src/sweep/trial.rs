@@ -86,7 +86,7 @@ impl TrialRecord {
             (None, None, Some(RungFigure { epochs, mrr: Some(mrr) })) => {
                 format!("MRR {mrr:.4} after {epochs} epochs")
             }
-            (None, None, _) => "no validation in its time".to_owned(),
+            (None, None, _) => "no validation within its time limit".to_owned(),
         }
     }
 

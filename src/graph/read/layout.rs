@@ -9,6 +9,8 @@ pub(super) enum Kind {
     Number,
     /// A number of at most this.
     AtMost(i32),
+    /// The number of elements that follow, each of a byte or more.
+    Count,
     Double,
     Text,
     List(&'static Kind),
@@ -16,7 +18,7 @@ pub(super) enum Kind {
     Struct(&'static [Kind]),
 }
 
-use Kind::{Any, AtMost, Byte, Double, Flag, List, Number, Struct, Text};
+use Kind::{Any, AtMost, Byte, Count, Double, Flag, List, Number, Struct, Text};
 
 impl Kind {
     /// Whether Thrift's compact protocol writes this kind as `wire`.
@@ -25,7 +27,7 @@ impl Kind {
             Any => true,
             Flag => matches!(wire, 1 | 2),
             Byte => wire == 3,
-            Number | AtMost(_) => matches!(wire, 4..=6),
+            Number | AtMost(_) | Count => matches!(wire, 4..=6),
             Double => wire == 7,
             Text => wire == 8,
             // A set is written like a list.
@@ -53,7 +55,7 @@ pub(super) const FILE: &[Kind] = &[
 
 /// An element of the schema.
 const ELEMENT: &[Kind] =
-    &[Number, Number, Number, Text, Number, Number, Number, Number, Number, Struct(LOGICAL_TYPE)];
+    &[Number, Number, Number, Text, Count, Number, Number, Number, Number, Struct(LOGICAL_TYPE)];
 
 const LOGICAL_TYPE: &[Kind] = &[
     EMPTY,

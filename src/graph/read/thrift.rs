@@ -130,6 +130,7 @@ impl<R: Read> Compact<R> {
             4..=6 => match (known, zigzag(self.number()?) as i32) {
                 // The decoder keeps 32 bits of a size and rejects negative ones.
                 (&Kind::AtMost(most), size) if size > most => Err(Stop::Fault(Fault::Large { size, most })),
+                (Kind::Count, count) => self.at_hand(u64::try_from(count).unwrap_or(0)),
                 _ => Ok(()),
             },
             7 => self.skip(8),
@@ -228,6 +229,14 @@ mod tests {
         // A number of seven bytes, of which 32 bits are a large size.
         let cut = [0x25, 0x97, 0x97, 0x97, 0x97, 0x97, 0x97, 0x5e, 0];
         assert!(matches!(checked(&cut, PAGE), Err(Fault::Large { .. })));
+    }
+
+    #[test]
+    fn an_element_has_no_more_children_than_follow() {
+        // The schema with one element, whose fifth field says how many children it has: one, and 100 million.
+        assert_eq!(checked(&[0x29, 0x1c, 0x55, 0x02, 0, 0], FILE), Ok(()));
+        let many = [0x29, 0x1c, 0x55, 0x80, 0x84, 0xaf, 0x5f, 0, 0];
+        assert_eq!(checked(&many, FILE), Err(Fault::Claims(100_000_000)));
     }
 
     #[test]
