@@ -41,11 +41,11 @@ fn table(tool: &Tool, out: &str) -> String {
     std::fs::read_to_string(tool.path(out).join("trials.tsv")).unwrap()
 }
 
-/// Waits until a path is there.
+/// Waits until a folder or a file with content is there.
 #[track_caller]
 fn awaited(path: &Path) {
     let began = Instant::now();
-    while !path.exists() {
+    while !path.metadata().is_ok_and(|found| found.is_dir() || found.len() > 0) {
         assert!(began.elapsed() < Duration::from_secs(60), "{} never came", path.display());
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -83,6 +83,7 @@ fn interrupted_it_keeps_everything() {
     let mut long = searching("out", &["--json"]);
     long.extend(["--set", "embed.epochs=100000"]);
     let child = tool.command(&long).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Before its first figures, a training has nothing to keep.
     awaited(&tool.path("out/trials/0001/metrics.jsonl"));
     std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let output = child.wait_with_output().unwrap();
