@@ -107,7 +107,8 @@ pub struct RulesConfig {
     pub min_confidence: f64,
     /// The most rules with constants that are kept for each relation, direction and constant.
     pub max_bodies: usize,
-    /// Which of them: `adding`, those that add most to what the others explain, or `confident`, the most confident.
+    /// Which of them: `adding`, those that add most to what the others explain; `confident`, the most confident; `both`,
+    /// half of them each.
     pub keep: Keep,
     /// Bodies with more groundings than this are counted from a sample of them.
     pub max_groundings: u64,

@@ -181,7 +181,7 @@ type About = (Link, Option<EntityId>);
 /// Which rules with constants and longer bodies are kept: a limited number for every link and constant.
 struct Kept {
     counts: Map<About, usize>,
-    /// With [`Keep::Adding`]: the smallest gain that is kept, and how many rules with exactly that gain are kept.
+    /// Unless it is [`Keep::Confident`]: the smallest gain that is kept, and how many rules with exactly that gain are kept.
     least: Option<Map<About, (f64, usize)>>,
 }
 
@@ -220,7 +220,7 @@ fn first_look(paths: &[PathBuf], settings: &RuleShardSettings) -> Result<(Vec<Ru
                     Some(last) => sum_up(&mut sums, last, partial),
                     None => drop(given_up.insert(partial.prefix, ())),
                 },
-                Row::Rule(row) if options.keep == Keep::Adding && is_long(&row.rule()) => {
+                Row::Rule(row) if options.keep != Keep::Confident && is_long(&row.rule()) => {
                     let rule = row.rule();
                     let group = added.entry((rule.head, rule.shape.constant())).or_default();
                     group.push(adds(&row.counts(), options));
@@ -230,7 +230,7 @@ fn first_look(paths: &[PathBuf], settings: &RuleShardSettings) -> Result<(Vec<Ru
         }
     }
     sums.retain(|(prefix, _), _| !given_up.contains_key(prefix));
-    let least = (options.keep == Keep::Adding).then(|| least_added(added, options.max_bodies));
+    let least = (options.keep != Keep::Confident).then(|| least_added(added, options.max_bodies));
     Ok((rules_of(sums, settings), Kept { counts: Map::default(), least }))
 }
 
@@ -339,7 +339,7 @@ mod tests {
         for (budget, keep, distinct, max_groundings, counts) in [
             (MiningBudget::Samples(3000), Keep::Confident, true, u64::MAX, &[1, 2, 3, 7, 16][..]),
             (MiningBudget::Samples(3000), Keep::Adding, false, 5000, &[2, 7]),
-            (MiningBudget::Saturation, Keep::Adding, true, u64::MAX, &[3, 16]),
+            (MiningBudget::Saturation, Keep::Both, true, u64::MAX, &[3, 16]),
         ] {
             let options = MineOptions { distinct, max_groundings, ..options(budget, keep) };
             // Saturation with constants and longer bodies takes long.

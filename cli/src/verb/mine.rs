@@ -82,7 +82,7 @@ pub struct Mine {
     #[arg(long, value_name = "N", default_value_t = MineOptions::default().max_bodies)]
     max_bodies: usize,
     /// Which of these rules are kept
-    #[arg(long, value_enum, default_value_t = Kept::Adding)]
+    #[arg(long, value_enum, default_value_t = Kept::Both)]
     keep: Kept,
     /// Which predictions of a rule count in its confidence
     #[arg(long, value_enum, default_value_t = Counted::Standard, conflicts_with = "shard")]
@@ -99,6 +99,8 @@ pub struct Mine {
 /// Which rules with constants are kept where there are too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kept {
+    /// Half of them as `adding`, half as `confident`
+    Both,
     /// Those that explain most facts that the others do not
     Adding,
     /// The most confident
@@ -129,6 +131,7 @@ impl From<Counted> for Confidence {
 impl From<Kept> for Keep {
     fn from(kept: Kept) -> Self {
         match kept {
+            Kept::Both => Keep::Both,
             Kept::Adding => Keep::Adding,
             Kept::Confident => Keep::Confident,
         }

@@ -4,7 +4,7 @@
 //! edges of the selected entities therefore serves all heads.
 
 use super::order::in_order;
-use super::select::{Keep, adding};
+use super::select::{Keep, kept};
 use super::{MineOptions, Miner, MiningBudget};
 use crate::graph::{EntityId, Link};
 use crate::rule::Map;
@@ -155,15 +155,9 @@ impl Miner<'_> {
                 .then(b.counts.correct.cmp(&a.counts.correct))
                 .then((a.link, a.end).cmp(&(b.link, b.end)))
         });
-        let most = self.options.max_bodies;
-        let kept: Vec<usize> = match self.options.keep {
-            Keep::Confident => (0..bodies.len().min(most)).collect(),
-            Keep::Adding => {
-                let explained: Vec<(f64, &[u32])> =
-                    bodies.iter().map(|body| (confidence(body.counts), body.covers.as_slice())).collect();
-                adding(&explained, subjects.len(), most)
-            }
-        };
+        let explained: Vec<(f64, &[u32])> =
+            bodies.iter().map(|body| (confidence(body.counts), body.covers.as_slice())).collect();
+        let kept = kept(self.options.keep, &explained, subjects.len(), self.options.max_bodies);
         rules.extend(kept.into_iter().map(|at| {
             let CountedBody { link, end, counts, .. } = bodies[at];
             let rule = Rule { head, body: [link].into(), shape: Shape::Constant { answer, end } };
@@ -229,7 +223,7 @@ impl Miner<'_> {
     fn keep_the_best(&self, rules: &mut Vec<ScoredRule>) {
         let options = self.options;
         sort_by_confidence(rules, options.unseen);
-        if options.keep == Keep::Adding {
+        if options.keep != Keep::Confident {
             rules.sort_by(|a, b| adds(&b.counts, options).total_cmp(&adds(&a.counts, options)));
         }
         let mut kept: Map<(Link, Option<EntityId>), usize> = Map::default();

@@ -1,28 +1,47 @@
 //! Which rules about one constant are kept when there are too many.
 //!
-//! The most confident rules are often small and lucky, and explain the same few facts again and again. What matters
-//! is what a rule adds: the facts that it explains, weighted by its confidence, as far as the rules kept before it
-//! have not explained them. Rules of confidence `c₁, c₂, …` explain a fact to the degree `1 − Π (1 − cᵢ)`, as in
-//! noisy-or.
+//! The most confident rules are often small and lucky, and explain the same few facts again and again. Others matter
+//! for what they add: the facts that they explain, weighted by their confidence, as far as the rules kept before have
+//! not explained them. Rules of confidence `c₁, c₂, …` explain a fact to the degree `1 − Π (1 − cᵢ)`, as in noisy-or.
+//! The former rank the first answer, the latter find it at all; by default there are as many of the ones as of the
+//! others.
 
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashSet};
 
 /// Which rules with constants are kept if there are more than wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Keep {
-    /// Those that add most to what the others explain.
+    /// Half of them by what they add, the others by their confidence. Of longer bodies, whose overlap is not known,
+    /// those that add most.
     #[default]
+    Both,
+    /// Those that add most to what the others explain.
     Adding,
     /// The most confident.
     Confident,
 }
 
+/// The `most` of `rules` that are kept, by index. A rule is given as its confidence and the indices of the facts that
+/// it explains; the most confident come first.
+pub fn kept(keep: Keep, rules: &[(f64, &[u32])], facts: usize, most: usize) -> Vec<usize> {
+    match keep {
+        Keep::Confident => (0..rules.len().min(most)).collect(),
+        Keep::Adding => adding(rules, facts, most),
+        Keep::Both => {
+            let mut kept = adding(rules, facts, most.div_ceil(2));
+            let chosen: HashSet<usize> = kept.iter().copied().collect();
+            kept.extend((0..rules.len()).filter(|at| !chosen.contains(at)).take(most - kept.len().min(most)));
+            kept
+        }
+    }
+}
+
 /// The `most` of `rules` that together explain most of `facts` facts, greedily, in the order of choice. A rule is
 /// given as its confidence and the indices of the facts that it explains.
-pub fn adding(rules: &[(f64, &[u32])], facts: usize, most: usize) -> Vec<usize> {
+fn adding(rules: &[(f64, &[u32])], facts: usize, most: usize) -> Vec<usize> {
     if rules.len() <= most {
         return (0..rules.len()).collect();
     }
@@ -85,6 +104,20 @@ mod tests {
                 prop_assert_eq!(adding(&rules, 30, most).len(), rules.len());
             }
         }
+    }
+
+    #[test]
+    fn half_add_most_and_half_are_the_most_confident() {
+        let facts: Vec<Vec<u32>> = vec![vec![0], vec![0], vec![1], (0..9).collect(), (9..20).collect()];
+        let confidences = [0.9, 0.8, 0.7, 0.6, 0.5];
+        let rules: Vec<(f64, &[u32])> =
+            confidences.into_iter().zip(facts.iter().map(Vec::as_slice)).collect();
+        assert_eq!(kept(Keep::Both, &rules, 20, 4), [4, 3, 0, 1]);
+        assert_eq!(kept(Keep::Both, &rules, 20, 1), [4]);
+        assert_eq!(kept(Keep::Both, &rules, 20, 9).len(), 5);
+        assert_eq!(kept(Keep::Both, &rules, 20, usize::MAX).len(), 5);
+        assert_eq!(kept(Keep::Confident, &rules, 20, 2), [0, 1]);
+        assert_eq!(kept(Keep::Adding, &rules, 20, 2), [4, 3]);
     }
 
     #[test]
