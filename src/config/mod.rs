@@ -105,10 +105,10 @@ pub struct RulesConfig {
     pub min_support: u64,
     /// The lowest confidence of a rule that is kept.
     pub min_confidence: f64,
-    /// The most rules with constants that are kept for each relation, direction and constant.
+    /// The most rules with constants that are kept for each relation, direction and constant; of both kinds, of each.
     pub max_bodies: usize,
     /// Which of them: `adding`, those that add most to what the others explain; `confident`, the most confident; `both`,
-    /// half of them each.
+    /// as many of each.
     pub keep: Keep,
     /// Bodies with more groundings than this are counted from a sample of them.
     pub max_groundings: u64,

@@ -78,7 +78,7 @@ pub struct Mine {
     /// Only rules for these relations
     #[arg(long, value_name = "RELATION", value_delimiter = ',')]
     heads: Vec<String>,
-    /// The maximum number of rules with constants that are kept for every relation and constant
+    /// The maximum number of rules with constants that are kept for every relation and constant; of both kinds, of each
     #[arg(long, value_name = "N", default_value_t = MineOptions::default().max_bodies)]
     max_bodies: usize,
     /// Which of these rules are kept
@@ -99,7 +99,7 @@ pub struct Mine {
 /// Which rules with constants are kept where there are too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kept {
-    /// Half of them as `adding`, half as `confident`
+    /// As many as `adding` keeps, and as many as `confident` keeps
     Both,
     /// Those that explain most facts that the others do not
     Adding,

@@ -3,8 +3,7 @@
 //! The most confident rules are often small and lucky, and explain the same few facts again and again. Others matter
 //! for what they add: the facts that they explain, weighted by their confidence, as far as the rules kept before have
 //! not explained them. Rules of confidence `c₁, c₂, …` explain a fact to the degree `1 − Π (1 − cᵢ)`, as in noisy-or.
-//! The former rank the first answer, the latter find it at all; by default there are as many of the ones as of the
-//! others.
+//! The former rank the first answer, the latter find it at all; by default both are kept.
 
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -14,8 +13,8 @@ use std::collections::{BinaryHeap, HashSet};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Keep {
-    /// Half of them by what they add, the others by their confidence. Of longer bodies, whose overlap is not known,
-    /// those that add most.
+    /// Those that add most, and the most confident: the wanted number of each. Of longer bodies, whose overlap is not
+    /// known, those that add most.
     #[default]
     Both,
     /// Those that add most to what the others explain.
@@ -24,16 +23,16 @@ pub enum Keep {
     Confident,
 }
 
-/// The `most` of `rules` that are kept, by index. A rule is given as its confidence and the indices of the facts that
+/// The `most` of `rules` that are kept, by index; of both kinds, `most` of each. A rule is given as its confidence and the indices of the facts that
 /// it explains; the most confident come first.
 pub fn kept(keep: Keep, rules: &[(f64, &[u32])], facts: usize, most: usize) -> Vec<usize> {
     match keep {
         Keep::Confident => (0..rules.len().min(most)).collect(),
         Keep::Adding => adding(rules, facts, most),
         Keep::Both => {
-            let mut kept = adding(rules, facts, most.div_ceil(2));
+            let mut kept = adding(rules, facts, most);
             let chosen: HashSet<usize> = kept.iter().copied().collect();
-            kept.extend((0..rules.len()).filter(|at| !chosen.contains(at)).take(most - kept.len().min(most)));
+            kept.extend((0..rules.len().min(most)).filter(|at| !chosen.contains(at)));
             kept
         }
     }
@@ -107,17 +106,16 @@ mod tests {
     }
 
     #[test]
-    fn half_add_most_and_half_are_the_most_confident() {
+    fn those_that_add_most_are_kept_and_the_most_confident() {
         let facts: Vec<Vec<u32>> = vec![vec![0], vec![0], vec![1], (0..9).collect(), (9..20).collect()];
         let confidences = [0.9, 0.8, 0.7, 0.6, 0.5];
         let rules: Vec<(f64, &[u32])> =
             confidences.into_iter().zip(facts.iter().map(Vec::as_slice)).collect();
-        assert_eq!(kept(Keep::Both, &rules, 20, 4), [4, 3, 0, 1]);
-        assert_eq!(kept(Keep::Both, &rules, 20, 1), [4]);
-        assert_eq!(kept(Keep::Both, &rules, 20, 9).len(), 5);
-        assert_eq!(kept(Keep::Both, &rules, 20, usize::MAX).len(), 5);
         assert_eq!(kept(Keep::Confident, &rules, 20, 2), [0, 1]);
         assert_eq!(kept(Keep::Adding, &rules, 20, 2), [4, 3]);
+        assert_eq!(kept(Keep::Both, &rules, 20, 2), [4, 3, 0, 1]);
+        assert_eq!(kept(Keep::Both, &rules, 20, 1), [4, 0]);
+        assert_eq!(kept(Keep::Both, &rules, 20, usize::MAX).len(), 5);
     }
 
     #[test]
