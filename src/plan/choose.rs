@@ -193,7 +193,9 @@ impl fmt::Display for Plan {
         }
         if let Some(missing) = self.missing {
             write!(f, " {missing};")?;
-        } else if self.seconds.iter().sum::<f64>() < ENOUGH * self.resources.seconds() {
+        } else if stages.iter().any(|stage| stage.is_trained())
+            && self.seconds.iter().sum::<f64>() < ENOUGH * self.resources.seconds()
+        {
             write!(f, " more time would not help, networks get all their epochs;")?;
         }
         let by = match system {

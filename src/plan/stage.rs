@@ -46,6 +46,11 @@ impl Stage {
         }
     }
 
+    /// Whether it trains a network for some epochs, validates it, and keeps the best.
+    pub fn is_trained(self) -> bool {
+        matches!(self, Stage::Embeddings | Stage::Training | Stage::Propagation)
+    }
+
     /// The stages that `config` needs, in their order.
     pub fn of(config: &Config) -> Vec<Stage> {
         let (walk, blend) = (&config.walk, &config.blend);

@@ -99,10 +99,9 @@ impl TrialRecord {
 
 /// The training stage by which trials of a system are compared while they run: the last of its trained stages.
 pub fn compared_stage(config: &Config) -> Option<Stage> {
-    let trained = [Stage::Embeddings, Stage::Training, Stage::Propagation];
     match config.system {
         System::Rules => None,
-        _ => Stage::of(config).into_iter().rfind(|stage| trained.contains(stage)),
+        _ => Stage::of(config).into_iter().rfind(|stage| stage.is_trained()),
     }
 }
 
