@@ -3,7 +3,7 @@
 //!
 //! Whether long bodies help is a property of the graph: on some graphs they find answers that short ones cannot reach,
 //! on others they hold by chance. So once all short ones are counted and time is left, they are tried one length at a
-//! time, and kept if they improve the ranking of the validation split.
+//! time, and kept if they improve the ranking of the validation split noticeably.
 
 use super::RunError;
 use crate::eval::{EvalError, Protocol, Side, Truth, evaluate};
@@ -24,6 +24,9 @@ const JUDGED_BY: usize = 3000;
 const LONGEST: usize = 5;
 /// The share of the time that must be left to try another length.
 const WORTHWHILE: f64 = 0.05;
+/// The gain in MRR from which on a length is kept: longer bodies make every answer slower, and a smaller gain is within
+/// chance.
+const GAIN: f64 = 0.001;
 /// How much longer judging may take with another length; that much time is reserved for it.
 const LONGER_TO_JUDGE: f64 = 2.0;
 
@@ -111,10 +114,11 @@ impl Mining<'_> {
                 break;
             };
             let [was, is] = [figure, reached].map(|figure| 100.0 * figure);
-            let kept = if reached > figure { "kept" } else { "left out" };
+            let helps = reached >= figure + GAIN;
+            let kept = if helps { "kept" } else { "left out" };
             judge.say(&format_args!("bodies of {length} links: validation MRR {was:.1} → {is:.1}, {kept}"));
             mined.interrupted |= found.interrupted;
-            if reached <= figure {
+            if !helps {
                 break;
             }
             mined.rules = rules;
