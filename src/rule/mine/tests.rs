@@ -213,7 +213,12 @@ fn only_rules_that_are_wanted_are_kept() {
             rule.relation() == RelationId(2) && counts.correct >= 300 && counts.confidence(UNSEEN) >= 0.5
         );
     }
-    let capped = MineOptions { types: vec![RuleType::Acyclic], max_bodies: 1, ..all_options(true) };
+    let capped = MineOptions {
+        types: vec![RuleType::Acyclic],
+        max_bodies: 1,
+        keep: Keep::Adding,
+        ..all_options(true)
+    };
     let capped = mine(&graph, &capped, &Silent).unwrap();
     let mut constants: Vec<_> = capped.rules.iter().map(|s| (s.rule.head, s.rule.shape)).collect();
     let answer =
