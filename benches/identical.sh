@@ -70,7 +70,7 @@ PY
         --set walk.dimension=32 --set walk.history=32 --set embed.dimension=32 --set walk.rollouts=5 > /dev/null
     head -n 100 "$data/wn18rr/test.txt" | cut -f1,2 > "$out/wn18rr.queries"
     ask "$tool" "$out/runs/wn18rr" "$out/wn18rr" "$out/wn18rr.queries"
-    "$tool" mine "$data/wn18rr" --samples 50000 --types cyclic,acyclic,zero --out "$out/wn18rr.rules" --quiet > /dev/null
+    "$tool" mine "$data/wn18rr" --samples 50000 --types cyclic,acyclic,zero --keep adding --out "$out/wn18rr.rules" --quiet > /dev/null
     "$tool" apply "$data/wn18rr" --rules "$out/wn18rr.rules" --predictions "$out/wn18rr.predictions" --json --quiet \
         | plain whole > "$out/wn18rr.apply.json"
     for model in complex conve distmult rotate; do
