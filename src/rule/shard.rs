@@ -181,7 +181,8 @@ type About = (Link, Option<EntityId>);
 /// Which rules with constants and longer bodies are kept: a limited number for every link and constant.
 struct Kept {
     counts: Map<About, usize>,
-    /// Unless it is [`Keep::Confident`]: the smallest gain that is kept, and how many rules with exactly that gain are kept.
+    /// Unless it is [`Keep::Confident`]: the smallest gain that is kept, and how many rules with exactly that gain are
+    /// kept.
     least: Option<Map<About, (f64, usize)>>,
 }
 

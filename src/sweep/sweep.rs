@@ -100,8 +100,8 @@ impl Sweep {
         };
         let device = Device::choose(self.workers.device, self.workers.threads).map_err(RunError::from)?;
         let seconds = self.minutes.map(|minutes| Duration::from_secs_f64(60.0 * minutes));
-        let part = (rung + 1 < rungs.len()).then_some(rungs[rung]);
-        let leash = Leash { part, deadline: seconds.map(|seconds| Instant::now() + seconds) };
+        let deadline = seconds.map(|seconds| Instant::now() + seconds);
+        let leash = Leash { rung: rungs[rung], deadline };
         let board = Board::new(progress);
         board.begin(&format!("trial {number}"), 1);
         let record = trial.go_on(self, leash, &device, &board)?.ok_or(RunError::Interrupted)?;

@@ -183,8 +183,8 @@ pub fn next_rung(
 /// The limits of a trial.
 #[derive(Clone, Copy, Debug)]
 pub struct Leash {
-    /// Train to the first validation after this fraction of the epochs; `None` trains to the end.
-    pub part: Option<Rung>,
+    /// Train to the first validation after its fraction of the epochs; the last rung trains to the end.
+    pub rung: Rung,
     /// Train until this time.
     pub deadline: Option<Instant>,
 }
@@ -247,7 +247,7 @@ impl Trial {
         let mut record = TrialRecord::read(&self.folder)?.unwrap_or_default();
         record.settings = self.point.iter().map(|(key, value)| (key.clone(), as_json(value))).collect();
         let spec = self.spec(sweep, device, None)?;
-        let limit = leash.part.and_then(|rung| rung.epochs(epochs(&spec.config)?.0));
+        let limit = epochs(&spec.config).and_then(|(epochs, _)| leash.rung.epochs(epochs));
         let paced =
             Paced::new(board, self.number, curve(compared_stage(&spec.config)), limit, leash.deadline);
         let ended = device.inside(|| finish(&spec, sweep, &paced));

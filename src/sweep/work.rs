@@ -136,8 +136,7 @@ impl<'a> Work<'a> {
                     None => return Ok(()),
                 }
             };
-            let part = (rung + 1 < self.rungs.len()).then_some(self.rungs[rung]);
-            let leash = Leash { part, deadline: self.deadline(rung, waiting, slots) };
+            let leash = Leash { rung: self.rungs[rung], deadline: self.deadline(rung, waiting, slots) };
             let went = pool.install(|| trial.go_on(self.sweep, leash, &device, &self.board));
             let Some(record) = went? else { return Ok(()) };
             let line = described(trial, &record);

@@ -23,8 +23,8 @@ pub enum Keep {
     Confident,
 }
 
-/// The `most` of `rules` that are kept, by index; of both kinds, `most` of each. A rule is given as its confidence and the indices of the facts that
-/// it explains; the most confident come first.
+/// The `most` of `rules` that are kept, by index; of both kinds, `most` of each. A rule is given as its confidence and
+/// the indices of the facts that it explains; the most confident come first.
 pub fn kept(keep: Keep, rules: &[(f64, &[u32])], facts: usize, most: usize) -> Vec<usize> {
     match keep {
         Keep::Confident => (0..rules.len().min(most)).collect(),
