@@ -17,6 +17,22 @@ pub struct Ranking {
     leave_out_unseen: bool,
 }
 
+/// How much of a split is ranked.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct Extent {
+    /// Rank every triple, even if that takes hours [default: an even sample where all of them would need more than
+    /// 10^11 scores]
+    #[arg(long)]
+    all: bool,
+}
+
+impl Extent {
+    /// `protocol` for so much of a split.
+    pub fn of(self, protocol: Protocol) -> Protocol {
+        Protocol { all: self.all, ..protocol }
+    }
+}
+
 /// Which end of the triples is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum DirectionChoice {
@@ -60,7 +76,7 @@ impl From<Split> for eval::Split {
 }
 
 impl Ranking {
-    /// These options as the library's protocol.
+    /// These options as the library's protocol, which ranks all of a split.
     pub fn protocol(self) -> Protocol {
         Protocol {
             side: match self.direction {
@@ -75,6 +91,7 @@ impl Ranking {
                 TiesChoice::Published => Ties::Published,
             },
             unseen: if self.leave_out_unseen { Unseen::LeaveOut } else { Unseen::Keep },
+            all: true,
         }
     }
 }

@@ -132,7 +132,7 @@ class Model:
         bars: _Bars | None,
     ) -> str: ...
     def evaluate(
-        self, split: str, direction: str, ties: str, leave_out_unseen: bool, bars: _Bars | None
+        self, split: str, direction: str, ties: str, leave_out_unseen: bool, all_queries: bool, bars: _Bars | None
     ) -> str: ...
     def predict_shard(self, queries: _Path, top: int, shard: str, out: _Path) -> str: ...
     def evaluate_shard(
@@ -141,6 +141,7 @@ class Model:
         direction: str,
         ties: str,
         leave_out_unseen: bool,
+        all_queries: bool,
         shard: str,
         out: _Path,
     ) -> str: ...

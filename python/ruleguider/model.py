@@ -202,15 +202,19 @@ class Model:
         direction: str = "tail",
         ties: str = "realistic",
         leave_out_unseen: bool = False,
+        all_queries: bool = False,
         progress: bool = True,
     ) -> Evaluation:
         """Ranks the true answers of a split, filtered. `direction` is `tail`, `head` or `both`.
+
+        A split that would need more than 10**11 scores is represented by an even sample, unless `all_queries` is true.
 
         >>> model.evaluate(direction="both", progress=False).mrr > 0.5
         True
         """
         with shown(progress) as bars:
-            return Evaluation(json.loads(self._model.evaluate(split, direction, ties, leave_out_unseen, bars)))
+            said = self._model.evaluate(split, direction, ties, leave_out_unseen, all_queries, bars)
+            return Evaluation(json.loads(said))
 
     def rules(self, head: str | None = None, *, min_confidence: float = 0.0) -> Rules:
         """Its rules; only those for the relation `head`, if given."""

@@ -100,6 +100,7 @@ def evaluate(
     direction: str = "tail",
     ties: str = "realistic",
     leave_out_unseen: bool = False,
+    all_queries: bool = False,
     parts: int | None = None,
     cpus_per_part: int = 1,
     gpus_per_part: float = 0,
@@ -108,7 +109,7 @@ def evaluate(
 ) -> Evaluation:
     """Ranks the true answers of a split; the figures are also written to `out`, as `ruleguider evaluate --json` prints
     them. The seconds are those of all parts together."""
-    asked = (split, direction, ties, leave_out_unseen)
+    asked = (split, direction, ties, leave_out_unseen, all_queries)
     packed = _Packed.run(model)
     work = _Work("ranking", out, (packed.key, asked), parts, cpus_per_part, gpus_per_part, retries, progress)
     return Evaluation(json.loads(work.merged(_evaluate_part, packed.put(), gpus_per_part > 0, *asked)))
@@ -526,10 +527,7 @@ def _complete_part(
     return _part(cpus, lambda out: _model(shared, cuda, cpus).complete_shard(relations, top, least, shard, out))
 
 
-def _evaluate_part(
-    shard: str, cpus: int, shared: Any, cuda: bool, split: str, direction: str, ties: str, leave_out_unseen: bool
-) -> tuple[str, Any]:
-    asked = (split, direction, ties, leave_out_unseen)
+def _evaluate_part(shard: str, cpus: int, shared: Any, cuda: bool, *asked: Any) -> tuple[str, Any]:
     return _part(cpus, lambda out: _model(shared, cuda, cpus).evaluate_shard(*asked, shard, out))
 
 

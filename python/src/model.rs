@@ -172,7 +172,8 @@ impl Model {
     }
 
     /// The ranking figures of a split, as JSON.
-    #[pyo3(signature = (split, direction, ties, leave_out_unseen, bars))]
+    #[pyo3(signature = (split, direction, ties, leave_out_unseen, all_queries, bars))]
+    #[allow(clippy::too_many_arguments)]
     fn evaluate(
         &self,
         py: Python<'_>,
@@ -180,10 +181,11 @@ impl Model {
         direction: &str,
         ties: &str,
         leave_out_unseen: bool,
+        all_queries: bool,
         bars: Option<Bound<'_, PyAny>>,
     ) -> PyResult<String> {
         let (split, protocol): (Split, _) =
-            (chosen("split", split)?, protocol(direction, ties, leave_out_unseen)?);
+            (chosen("split", split)?, protocol(direction, ties, leave_out_unseen, all_queries)?);
         let model = Arc::clone(&self.model);
         work(py, bars.as_ref(), move |progress| {
             let device = model.device().clone();
@@ -207,7 +209,7 @@ impl Model {
     }
 
     /// Ranks a part of a split, into the file `out`; what became of it, as JSON.
-    #[pyo3(signature = (split, direction, ties, leave_out_unseen, shard, out))]
+    #[pyo3(signature = (split, direction, ties, leave_out_unseen, all_queries, shard, out))]
     #[allow(clippy::too_many_arguments)]
     fn evaluate_shard(
         &self,
@@ -216,11 +218,12 @@ impl Model {
         direction: &str,
         ties: &str,
         leave_out_unseen: bool,
+        all_queries: bool,
         shard: &str,
         out: PathBuf,
     ) -> PyResult<String> {
         let (split, protocol): (Split, _) =
-            (chosen("split", split)?, protocol(direction, ties, leave_out_unseen)?);
+            (chosen("split", split)?, protocol(direction, ties, leave_out_unseen, all_queries)?);
         let (model, shard) = (Arc::clone(&self.model), part(shard)?);
         work(py, None, move |progress| {
             let device = model.device().clone();

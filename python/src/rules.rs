@@ -322,7 +322,7 @@ pub fn apply(
         distinct: object_identity,
         by_frequency,
     };
-    let (split, protocol) = (chosen("split", split)?, protocol(direction, ties, leave_out_unseen)?);
+    let (split, protocol) = (chosen("split", split)?, protocol(direction, ties, leave_out_unseen, true)?);
     if !Arc::ptr_eq(&rules.names, &graph.dataset.names) {
         return Err(wrong("these rules belong to another graph; save them and read them with this one"));
     }
@@ -338,10 +338,11 @@ pub fn apply(
 }
 
 /// How queries are asked and ranked.
-pub fn protocol(direction: &str, ties: &str, leave_out_unseen: bool) -> PyResult<Protocol> {
+pub fn protocol(direction: &str, ties: &str, leave_out_unseen: bool, all: bool) -> PyResult<Protocol> {
     Ok(Protocol {
         side: chosen("direction", direction)?,
         ties: chosen("ties", ties)?,
         unseen: if leave_out_unseen { Unseen::LeaveOut } else { Unseen::Keep },
+        all,
     })
 }

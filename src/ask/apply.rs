@@ -52,6 +52,8 @@ impl<'a> AppliedRules<'a> {
     /// # Errors
     /// If the user interrupts.
     pub fn evaluate(&self, protocol: Protocol, progress: &dyn Progress) -> Result<Report, AskError> {
+        // The work of rules does not grow with the number of entities, by which a split is sampled.
+        let protocol = Protocol { all: true, ..protocol };
         Ok(evaluate_split(&self.reasoner, self.dataset, self.split, &self.graph, protocol, progress)?)
     }
 

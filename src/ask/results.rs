@@ -53,8 +53,8 @@ impl Model {
         stages: BTreeMap<String, StageReport>,
         progress: &dyn Progress,
     ) -> Result<RunReport, AskError> {
-        let EvalConfig { direction, ties, examples, .. } = spec.config.eval;
-        let protocol = Protocol { side: direction, ties, ..Protocol::default() };
+        let EvalConfig { direction, ties, all, examples, .. } = spec.config.eval;
+        let protocol = Protocol { side: direction, ties, all, ..Protocol::default() };
         let (report, rule_share) = self.test(protocol, progress)?;
         let of_walker = || stages.get(Stage::Training.name())?.figures["rule_share"].as_f64();
         let rule_share = rule_share.or_else(of_walker);

@@ -296,6 +296,8 @@ pub struct EvalConfig {
     pub direction: Side,
     /// How ties are ranked.
     pub ties: Ties,
+    /// Rank every test triple, however many. Otherwise an even sample of them if more than 10¹¹ scores were needed.
+    pub all: bool,
     /// How many answers are shown with their reasons at the end.
     pub examples: usize,
     /// The most validation facts that probabilities are calibrated on, and the most test facts they are checked on; 0
@@ -305,7 +307,13 @@ pub struct EvalConfig {
 
 impl Default for EvalConfig {
     fn default() -> Self {
-        Self { direction: Side::Tail, ties: Ties::Realistic, examples: 3, calibration_queries: 4000 }
+        Self {
+            direction: Side::Tail,
+            ties: Ties::Realistic,
+            all: false,
+            examples: 3,
+            calibration_queries: 4000,
+        }
     }
 }
 

@@ -2,11 +2,12 @@
 
 use super::ranking::{rank_dense, rank_listed};
 use super::{Answers, EvalError, Reasoner, Ties};
-use crate::graph::{Adjacency, Direction, EntityId, Graph, Query, Triple};
+use crate::graph::{Adjacency, Direction, EntityId, Graph, Query, Triple, evenly};
 use crate::progress::Progress;
 use crate::shard::Shard;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::time::Instant;
 
 /// Which end of the triples is asked for.
@@ -61,6 +62,25 @@ pub struct Protocol {
     pub ties: Ties,
     /// How to treat entities that are not in the graph.
     pub unseen: Unseen,
+    /// Rank every triple of a split, however long that takes. Otherwise a split that would need more than
+    /// [`Protocol::SCORES`] scores is represented by an even sample.
+    #[serde(default)]
+    pub all: bool,
+}
+
+impl Protocol {
+    /// The most scores that are computed to rank a split unless all of it is asked for: a few minutes' work.
+    pub const SCORES: u64 = 100_000_000_000;
+
+    /// The triples of `split` that are ranked among this many entities: all of them, or an even sample.
+    pub fn sample<'a>(&self, split: Cow<'a, [Triple]>, entities: usize) -> Cow<'a, [Triple]> {
+        let of_triple = (entities as u64).saturating_mul(self.side.directions().len() as u64).max(1);
+        let most = usize::try_from(Self::SCORES / of_triple).unwrap_or(usize::MAX).max(1);
+        match self.all || split.len() <= most {
+            true => split,
+            false => evenly(&split, most).into(),
+        }
+    }
 }
 
 /// What ranking needs to know besides the reasoner's answers.
@@ -97,10 +117,20 @@ pub struct Ranked {
 pub struct Evaluation {
     /// One entry per query.
     pub ranks: Vec<Ranked>,
-    /// How many queries were left out because an entity is nowhere in the graph.
-    pub left_out: usize,
     /// How queries were asked and ranked.
     pub protocol: Protocol,
+    /// What was not ranked, and how long the rest took.
+    pub totals: Totals,
+}
+
+/// What an evaluation did not rank, and how long the rest took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Totals {
+    /// How many queries were left out because an entity is nowhere in the graph.
+    pub left_out: usize,
+    /// How many queries the split has, if only an even sample of it was ranked.
+    #[serde(default)]
+    pub sampled_from: Option<usize>,
     /// How long asking and ranking took.
     pub seconds: f64,
 }
@@ -162,12 +192,12 @@ pub fn evaluate_shard(
         }
         progress.advance(done, &"");
     }
-    let evaluation = Evaluation {
+    let totals = Totals {
         left_out: (split.len() - kept.len()) * directions.len(),
-        ranks,
-        protocol,
+        sampled_from: None,
         seconds: began.elapsed().as_secs_f64(),
     };
+    let evaluation = Evaluation { ranks, protocol, totals };
     let figures = evaluation.figures();
     progress.end(&format_args!("MRR {:.4} over {} queries", figures.mrr, figures.queries));
     Ok(evaluation)
@@ -307,7 +337,7 @@ mod tests {
                     })
                     .collect();
                 prop_assert_eq!(&found.ranks, &expected);
-                prop_assert_eq!(found.left_out + found.ranks.len(), split.len() * side.directions().len());
+                prop_assert_eq!(found.totals.left_out + found.ranks.len(), split.len() * side.directions().len());
                 let mut asked = reasoner.asked.into_inner().unwrap();
                 let times = asked.len();
                 asked.sort_unstable();

@@ -12,7 +12,7 @@ mod reasoner;
 mod report;
 mod split;
 
-pub use evaluation::{Evaluation, Protocol, Ranked, Side, Truth, Unseen, evaluate, evaluate_shard};
+pub use evaluation::{Evaluation, Protocol, Ranked, Side, Totals, Truth, Unseen, evaluate, evaluate_shard};
 pub use ranking::Ties;
 pub use reasoner::{Answers, Reasoner, ReasonerError, Scored};
 pub use report::{Figures, RankRow, RelationFigures, Report};

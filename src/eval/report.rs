@@ -1,6 +1,6 @@
 //! The figures of an evaluation: over all queries, by relation, and for links that lead to one or to many.
 
-use super::{Evaluation, Protocol, Ranked, Side, Ties, Truth};
+use super::{Evaluation, Protocol, Ranked, Side, Ties, Totals, Truth};
 use crate::graph::{Link, Names, RelationId};
 use crate::shown::Shown;
 use serde::{Deserialize, Serialize};
@@ -78,6 +78,9 @@ pub struct Report {
     pub figures: Figures,
     /// How many queries were left out because an entity is nowhere in the graph.
     pub left_out: usize,
+    /// How many queries the split has, if only an even sample of it was ranked; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled_from: Option<usize>,
     /// Which end of the triples was asked for.
     pub direction: Side,
     /// How ties were ranked.
@@ -109,9 +112,8 @@ impl Report {
     /// The report of `rows`, which are in the order of their numbers; `name` names relations.
     pub fn of(
         rows: &[RankRow],
-        left_out: usize,
         protocol: Protocol,
-        seconds: f64,
+        Totals { left_out, sampled_from, seconds }: Totals,
         name: impl Fn(RelationId) -> String,
     ) -> Self {
         let part =
@@ -119,6 +121,7 @@ impl Report {
         Self {
             figures: Figures::of(rows.iter().map(|row| row.rank)),
             left_out,
+            sampled_from,
             direction: protocol.side,
             ties: protocol.ties,
             seconds,
@@ -159,7 +162,7 @@ impl Evaluation {
     /// The full report. A link without a fact in the graph counts as leading to one.
     pub fn report(&self, truth: Truth<'_>, names: &Names) -> Report {
         let name = |relation| names.relation(relation).to_owned();
-        Report::of(&self.rows(truth), self.left_out, self.protocol, self.seconds, name)
+        Report::of(&self.rows(truth), self.protocol, self.totals, name)
     }
 }
 
@@ -191,6 +194,9 @@ impl fmt::Display for Report {
             word(&self.ties),
             self.seconds
         )?;
+        if let Some(whole) = self.sampled_from {
+            writeln!(f, "an even sample of {whole} queries; --all ranks every one")?;
+        }
         let shown = &self.relations[..self.relations.len().min(SHOWN)];
         let names: Vec<String> = shown.iter().map(|relation| Shown(&relation.relation).to_string()).collect();
         let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).clamp(12, 44);
@@ -251,9 +257,8 @@ mod tests {
                 ranked((2, 0, 0), Direction::Forward, 5.0),
                 ranked((2, 0, 0), Direction::Inverse, 10.0),
             ],
-            left_out: 2,
             protocol: Protocol { side: Side::Both, ..Protocol::default() },
-            seconds: 0.25,
+            totals: Totals { left_out: 2, sampled_from: None, seconds: 0.25 },
         };
         let answers = Adjacency::new(4, &[&facts]);
         assert!(answers.contains(EntityId(0), Link::forward(RelationId(0)), EntityId(1)));

@@ -80,7 +80,7 @@ pub fn evaluate_relations(
     let (rows, evaluation) =
         rank_relations(reasoner, dataset, split, relations, graph, protocol, Shard::WHOLE, progress)?;
     let name = |relation| dataset.names.relation(relation).to_owned();
-    Ok(Report::of(&rows, evaluation.left_out, protocol, evaluation.seconds, name))
+    Ok(Report::of(&rows, protocol, evaluation.totals, name))
 }
 
 /// The ranks of the queries that belong to `shard`, with what was left out of the whole split.
@@ -100,10 +100,13 @@ pub fn rank_relations(
 ) -> Result<(Vec<RankRow>, Evaluation), EvalError> {
     let answers = split.answers(dataset);
     let truth = Truth { graph, answers: &answers };
-    let asked = of_relations(split.triples(dataset), relations);
+    let whole = of_relations(split.triples(dataset), relations);
+    let (facts, directions) = (whole.len(), protocol.side.directions().len());
+    let asked = protocol.sample(whole, dataset.names.entities.len());
     let mut evaluation = evaluate_shard(reasoner, &asked, truth, protocol, shard, progress)?;
+    evaluation.totals.sampled_from = (asked.len() < facts).then_some(facts * directions);
     let left_out = of_relations(split.left_out_before(dataset), relations).len();
-    evaluation.left_out += left_out * protocol.side.directions().len();
+    evaluation.totals.left_out += left_out * directions;
     Ok((evaluation.rows(truth), evaluation))
 }
 
@@ -188,6 +191,23 @@ mod tests {
         assert_eq!(figures(&[0]), (2, 1, 2.0), "2 and 4 behind 0; the others are true");
         assert_eq!(figures(&[1]), (1, 0, 1.0), "what was left out is of another relation");
         assert_eq!(figures(&[0, 1]).0, 3);
+    }
+
+    #[test]
+    fn a_split_that_needs_too_many_scores_is_sampled_unless_all_of_it_is_asked_for() {
+        let facts: Vec<Triple> = (0..1000).map(|at| Triple::new(at, 0, at)).collect();
+        let sampled = |entities: usize, side, all| {
+            let protocol = Protocol { side, all, ..Protocol::default() };
+            protocol.sample(Cow::Borrowed(&facts), entities).into_owned()
+        };
+        let most = Protocol::SCORES as usize;
+        assert_eq!(sampled(most / 1000, Side::Tail, false), facts);
+        let half = sampled(most / 500, Side::Tail, false);
+        assert_eq!(half.len(), 500);
+        assert!(half.iter().any(|fact| fact.head.0 > 900), "it is spread over the split");
+        assert_eq!(sampled(most / 500, Side::Both, false).len(), 250);
+        assert_eq!(sampled(most / 500, Side::Both, true), facts);
+        assert_eq!(sampled(usize::MAX / 4, Side::Tail, false).len(), 1);
     }
 
     #[test]

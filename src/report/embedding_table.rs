@@ -113,6 +113,7 @@ mod tests {
             report: Report {
                 figures,
                 left_out: 0,
+                sampled_from: None,
                 direction: Side::Tail,
                 ties: Ties::Realistic,
                 seconds: 1.0,

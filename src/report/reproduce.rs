@@ -256,6 +256,7 @@ mod tests {
     fn result(seed: u64, mrr: f64) -> RowResult {
         let figures = Figures { queries: 3134, hits_at_1: 0.443, mrr, ..Figures::default() };
         let report = Report {
+            sampled_from: None,
             figures,
             left_out: 0,
             direction: Side::Tail,

@@ -4,7 +4,7 @@ use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::data::Data;
-use crate::protocol::Ranking;
+use crate::protocol::{Extent, Ranking};
 use crate::usage;
 use ruleguider::embed::{ModelKind, Settings, chosen};
 use ruleguider::eval::Report;
@@ -50,6 +50,8 @@ pub struct Embed {
     results: Option<PathBuf>,
     #[command(flatten)]
     ranking: Ranking,
+    #[command(flatten)]
+    extent: Extent,
 }
 
 /// What `--json` prints.
@@ -75,7 +77,7 @@ impl Embed {
             out: self.out.clone(),
             seed: common.seed,
             device: common.device()?,
-            protocol: self.ranking.protocol(),
+            protocol: self.extent.of(self.ranking.protocol()),
         };
         let embedded = match embed(&spec, &dataset, &console) {
             Err(RunError::Interrupted) => {

@@ -5,7 +5,7 @@ use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::data::DataOfRun;
 use crate::part;
-use crate::protocol::{self, Ranking};
+use crate::protocol::{self, Extent, Ranking};
 use anyhow::ensure;
 use ruleguider::ask::{Model, OpenOptions};
 use ruleguider::eval::Split;
@@ -46,6 +46,8 @@ pub struct Evaluate {
     #[command(flatten)]
     ranking: Ranking,
     #[command(flatten)]
+    extent: Extent,
+    #[command(flatten)]
     data: DataOfRun,
 }
 
@@ -67,7 +69,7 @@ impl Evaluate {
         let options = OpenOptions { device: Some(common.device()?), first: true, ..OpenOptions::DEFAULT };
         let model = self.data.open(&self.run, options, SplitShares::default(), common)?;
         let (split, relations) = (Split::from(self.split), self.relations(&model)?);
-        let protocol = self.ranking.protocol();
+        let protocol = self.extent.of(self.ranking.protocol());
         if let (Some(shard), Some(out)) = (self.shard, &self.out) {
             let made = model.evaluate_shard(split, &relations, protocol, shard, out, &console);
             return part::made(made, common);

@@ -3,7 +3,7 @@
 use crate::ask::evaluated::{AboutEvaluation, Evaluated};
 use crate::ask::{AskError, Model};
 use crate::eval::calibration::{Reliability, TOP, Verdict};
-use crate::eval::{Protocol, RankRow, Report, Split, rank_relations};
+use crate::eval::{Protocol, RankRow, Report, Split, Totals, rank_relations};
 use crate::graph::RelationId;
 use crate::progress::Progress;
 use crate::shard::{Parts, Shard};
@@ -32,12 +32,7 @@ pub(super) enum RankPart {
     /// The outcomes of the probabilities of a query's answers, with the number of the query.
     Verdicts(usize, Vec<Verdict>),
     /// The totals, once per part.
-    Done {
-        /// Queries left out of the whole split.
-        left_out: usize,
-        /// How long the part took.
-        seconds: f64,
-    },
+    Done(Totals),
 }
 
 impl Model {
@@ -77,7 +72,7 @@ impl Model {
                 RankPart::Verdicts(shard.place(item, batch), calibrator.verdicts(outcome))
             }));
         }
-        rows.push(RankPart::Done { left_out: evaluation.left_out, seconds: evaluation.seconds });
+        rows.push(RankPart::Done(evaluation.totals));
         Ok(rows)
     }
 }
@@ -86,23 +81,20 @@ impl Model {
 pub(super) fn merge_ranks(parts: Parts) -> Result<Evaluated, AskError> {
     let settings: RankSettings = parts.header().settings(parts.path())?;
     let (mut ranks, mut verdicts) = (Vec::new(), BTreeMap::new());
-    let (mut left_out, mut seconds) = (0, 0.0);
+    let mut totals = Totals::default();
     for part in parts.into_parts() {
         for row in part.rows::<RankPart>() {
             match row? {
                 RankPart::Rank(row) => ranks.push(row),
                 RankPart::Verdicts(query, said) => drop(verdicts.insert(query, said)),
-                RankPart::Done { left_out: of_split, seconds: took } => {
-                    left_out = of_split;
-                    seconds += took;
-                }
+                RankPart::Done(part) => totals = Totals { seconds: totals.seconds + part.seconds, ..part },
             }
         }
     }
     ranks.sort_unstable_by_key(|row| row.at);
     let RankSettings { about, labels, no_probability, protocol, calibrated, relations } = settings;
     let name = |relation: RelationId| relations[relation.index()].clone();
-    let report = Report::of(&ranks, left_out, protocol, seconds, name);
+    let report = Report::of(&ranks, protocol, totals, name);
     let calibration = calibrated.then(|| {
         let queries = verdicts.len();
         Reliability::of(&verdicts.into_values().flatten().collect::<Vec<Verdict>>(), queries, TOP)
