@@ -135,7 +135,7 @@ impl Agent {
         let mut x = input;
         for (layer, state) in self.layers.iter().zip(states) {
             let [input, hidden, bias] = layer.map(|id| tape.parameter(id));
-            let next = tape.lstm(x, *state, None, LstmWeights { input, hidden, bias })?;
+            let next = tape.lstm(x, *state, None, LstmWeights { input, hidden, bias, peepholes: None })?;
             *state = Some(next);
             x = next.hidden;
         }

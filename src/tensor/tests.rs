@@ -72,6 +72,7 @@ fn empty_batches_and_segments_work() {
             input: tape.parameter(input),
             hidden: tape.parameter(hidden),
             bias: tape.parameter(bias),
+            peepholes: None,
         };
         let x = tape.gather(table_var, &none, 0.1).unwrap();
         let state = tape.lstm(x, None, None, weights).unwrap();

@@ -97,6 +97,9 @@ pub struct WalkConfig {
     /// Initial bias of the LSTMs' forget gates: 1 in TensorFlow, and therefore in MINERVA's published code; 0 in
     /// PyTorch.
     pub forget_bias: f32,
+    /// Whether the LSTMs' gates see the memory directly, each unit its own (peephole connections), as in MINERVA's
+    /// published code.
+    pub peepholes: bool,
     /// Whether the output of an agent's head goes through a ReLU before it is compared with the actions, as in
     /// MINERVA's published code.
     pub output_relu: bool,
@@ -109,6 +112,10 @@ pub struct WalkConfig {
     pub side: Side,
     /// Training queries per batch.
     pub batch: usize,
+    /// Whether every batch is drawn from all training queries with replacement, as in MINERVA's published code. An epoch
+    /// is then as many batches as a pass would have, all of them full. Otherwise an epoch is a pass over the shuffled
+    /// queries.
+    pub with_replacement: bool,
     /// Rollouts per training query.
     pub rollouts: usize,
     /// Adam's learning rate.
@@ -182,11 +189,13 @@ impl Default for WalkConfig {
             history: 200,
             layers: 3,
             forget_bias: 0.0,
+            peepholes: false,
             output_relu: false,
             hops: 3,
             bandwidth: 500,
             side: Side::Tail,
             batch: 256,
+            with_replacement: false,
             rollouts: 20,
             learning_rate: 0.001,
             final_rate: 1.0,

@@ -25,6 +25,7 @@ struct LstmLayer {
     input: ParameterId,
     hidden: ParameterId,
     bias: ParameterId,
+    peepholes: Option<ParameterId>,
 }
 
 struct Linear {
@@ -94,7 +95,7 @@ impl Network {
         parameters.freeze(entity_table, !config.entity_embeddings);
         let relation_table = parameters.dense("relations", links, width, Initial::XavierNormal)?;
         let agent = |parameters: &mut Parameters, name: &str, input, head: [usize; 3], pair| {
-            let agent = Agent::new(parameters, name, (input, history, config.layers), head, pair)?;
+            let agent = Agent::new(parameters, name, config, input, head, pair)?;
             agent.open_forget_gates(parameters, history, config.forget_bias).map(|()| agent)
         };
         let (relation_agent, entity_agent) = match config.agents {
@@ -246,19 +247,15 @@ impl Agent {
     fn new(
         parameters: &mut Parameters,
         name: &str,
-        (input, history, layers): (usize, usize, usize),
+        config: &WalkConfig,
+        input: usize,
         [inputs, hidden, outputs]: [usize; 3],
         pair: bool,
     ) -> Result<Agent> {
-        let memory = (0..layers)
+        let memory = (0..config.layers)
             .map(|layer| {
-                let width = if layer == 0 { input } else { history };
-                let part = |part| format!("{name}.lstm.{layer}.{part}");
-                Ok(LstmLayer {
-                    input: parameters.dense(&part("input"), width, 4 * history, Initial::XavierNormal)?,
-                    hidden: parameters.dense(&part("hidden"), history, 4 * history, Initial::XavierNormal)?,
-                    bias: parameters.dense(&part("bias"), 1, 4 * history, Initial::Zeros)?,
-                })
+                let width = if layer == 0 { input } else { config.history };
+                LstmLayer::new(parameters, &format!("{name}.lstm.{layer}"), config, width)
             })
             .collect::<Result<_>>()?;
         let mut linear = |part: &str, rows, columns| {
@@ -292,6 +289,7 @@ impl Agent {
                 input: tape.parameter(layer.input),
                 hidden: tape.parameter(layer.hidden),
                 bias: tape.parameter(layer.bias),
+                peepholes: layer.peepholes.map(|peepholes| tape.parameter(peepholes)),
             };
             let state = tape.lstm(input, before.map(|states| states[index]), parents.as_ref(), weights)?;
             input = state.hidden;
@@ -301,9 +299,30 @@ impl Agent {
     }
 
     fn parameters(&self) -> impl Iterator<Item = ParameterId> + '_ {
-        let memory = self.memory.iter().flat_map(|layer| [layer.input, layer.hidden, layer.bias]);
+        let memory = self.memory.iter().flat_map(LstmLayer::parameters);
         let head = [Some(&self.first), Some(&self.second), self.against_relations.as_ref()];
         memory.chain(head.into_iter().flatten().flat_map(|linear| [linear.weight, linear.bias]))
+    }
+}
+
+impl LstmLayer {
+    fn new(parameters: &mut Parameters, name: &str, config: &WalkConfig, width: usize) -> Result<LstmLayer> {
+        let history = config.history;
+        let mut part = |part: &str, rows, columns, initial| {
+            parameters.dense(&format!("{name}.{part}"), rows, columns, initial)
+        };
+        // TensorFlow's start of a vector, which it takes for a square matrix; three gates have one each.
+        let peephole = Initial::Uniform((6.0 / (2 * history) as f32).sqrt());
+        Ok(LstmLayer {
+            input: part("input", width, 4 * history, Initial::XavierNormal)?,
+            hidden: part("hidden", history, 4 * history, Initial::XavierNormal)?,
+            bias: part("bias", 1, 4 * history, Initial::Zeros)?,
+            peepholes: config.peepholes.then(|| part("peepholes", 1, 3 * history, peephole)).transpose()?,
+        })
+    }
+
+    fn parameters(&self) -> impl Iterator<Item = ParameterId> {
+        [self.input, self.hidden, self.bias].into_iter().chain(self.peepholes)
     }
 }
 

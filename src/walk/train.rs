@@ -19,8 +19,8 @@ use crate::train::{
     self, CheckpointKey, Decay, EpochEnd, LearningRate, Look, Place, Sums, Trainable, TrainingPlan,
     TrainingSummary, Validation, Within,
 };
-use rand::SeedableRng;
 use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -72,7 +72,7 @@ pub fn train(
 struct Lessons<'a> {
     walker: &'a mut Walker,
     asks: Vec<Ask>,
-    /// The asks in the order of the current epoch.
+    /// The asks of the current epoch, batch by batch.
     order: Vec<Ask>,
     validation: Validation<'a>,
     teacher: Teacher<'a>,
@@ -144,9 +144,8 @@ impl Trainable for Lessons<'_> {
     }
 
     fn begin_epoch(&mut self, epoch: usize) {
-        self.order.clone_from(&self.asks);
         let seed = number_of(self.options.seed, self.options.phase, epoch, u64::MAX);
-        self.order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+        self.order = order(&self.asks, &self.walker.config, &mut ChaCha8Rng::seed_from_u64(seed));
     }
 
     fn step(&mut self, place: Place, gradients: &mut Gradients, sums: &mut Sums) -> Result<(), WalkError> {
@@ -213,6 +212,17 @@ impl Trainable for Lessons<'_> {
     }
 }
 
+/// The asks of an epoch, batch by batch: all of them shuffled, or as many full batches drawn with replacement.
+fn order(asks: &[Ask], config: &WalkConfig, random: &mut ChaCha8Rng) -> Vec<Ask> {
+    if config.with_replacement {
+        let count = asks.len().next_multiple_of(config.batch);
+        return (0..count).map(|_| asks[random.random_range(..asks.len())]).collect();
+    }
+    let mut order = asks.to_vec();
+    order.shuffle(random);
+    order
+}
+
 /// What a checkpoint of this training depends on.
 fn checkpoint_key(walker: &Walker, known: &Known, options: TrainOptions) -> CheckpointKey {
     CheckpointKey::default()
@@ -233,4 +243,34 @@ fn number_of(seed: u64, phase: Phase, epoch: usize, batch: u64) -> u64 {
         mixed ^= mixed >> 31;
     }
     mixed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{EntityId, Link};
+
+    #[test]
+    fn an_epoch_has_every_ask_once_or_full_batches_of_any() {
+        let query = |subject| Query { subject: EntityId(subject), link: Link::NO_OP };
+        let asks: Vec<Ask> = (0..21).map(|subject| Ask { query: query(subject), target: None }).collect();
+        let subjects = |with_replacement, seed| -> Vec<u32> {
+            let config = WalkConfig { with_replacement, batch: 8, ..WalkConfig::default() };
+            let order = order(&asks, &config, &mut ChaCha8Rng::seed_from_u64(seed));
+            order.iter().map(|ask| ask.query.subject.0).collect()
+        };
+        let mut pass = subjects(false, 1);
+        pass.sort_unstable();
+        assert_eq!(pass, (0..21).collect::<Vec<_>>());
+        let drawn: Vec<u32> = (0..100).flat_map(|seed| subjects(true, seed)).collect();
+        assert_eq!(drawn.len(), 100 * 24);
+        assert_ne!(drawn[..24], drawn[24..48]);
+        // 114 of each are expected, with a standard deviation of 10.
+        for subject in 0..21 {
+            let times = drawn.iter().filter(|&&other| other == subject).count();
+            assert!((64..165).contains(&times), "{subject} was drawn {times} times");
+        }
+        let config = WalkConfig { with_replacement: true, ..WalkConfig::default() };
+        assert!(order(&[], &config, &mut ChaCha8Rng::seed_from_u64(1)).is_empty());
+    }
 }

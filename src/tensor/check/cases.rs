@@ -65,7 +65,7 @@ pub(super) const CASES: &[Case] = &[
         name: "lstm",
         inputs: |n| vec![(5 * n, 3), (5 * n, 4), (5 * n, 4), (3, 16), (4, 16), (1, 16)],
         build: |tape, x, _| {
-            let weights = LstmWeights { input: x[3], hidden: x[4], bias: x[5] };
+            let weights = LstmWeights { input: x[3], hidden: x[4], bias: x[5], peepholes: None };
             let state = LstmState { hidden: x[1], cell: x[2] };
             let state = tape.lstm(x[0], Some(state), None, weights)?;
             tape.multiply(state.hidden, state.cell)
@@ -75,7 +75,28 @@ pub(super) const CASES: &[Case] = &[
         name: "lstm from parents",
         inputs: |n| vec![(4 * n, 3), (9 * n, 3), (3, 16), (4, 16), (1, 16)],
         build: |tape, x, n| {
-            let weights = LstmWeights { input: x[2], hidden: x[3], bias: x[4] };
+            let weights = LstmWeights { input: x[2], hidden: x[3], bias: x[4], peepholes: None };
+            let state = tape.lstm(x[0], None, None, weights)?;
+            let parents = indices(tape.device(), 9 * n, 4 * n)?;
+            let state = tape.lstm(x[1], Some(state), Some(&parents), weights)?;
+            Ok(state.hidden)
+        },
+    },
+    Case {
+        name: "lstm with peepholes",
+        inputs: |n| vec![(5 * n, 3), (5 * n, 4), (5 * n, 4), (3, 16), (4, 16), (1, 16), (1, 12)],
+        build: |tape, x, _| {
+            let weights = LstmWeights { input: x[3], hidden: x[4], bias: x[5], peepholes: Some(x[6]) };
+            let state = LstmState { hidden: x[1], cell: x[2] };
+            let state = tape.lstm(x[0], Some(state), None, weights)?;
+            tape.multiply(state.hidden, state.cell)
+        },
+    },
+    Case {
+        name: "lstm with peepholes from parents",
+        inputs: |n| vec![(4 * n, 3), (9 * n, 3), (3, 16), (4, 16), (1, 16), (1, 12)],
+        build: |tape, x, n| {
+            let weights = LstmWeights { input: x[2], hidden: x[3], bias: x[4], peepholes: Some(x[5]) };
             let state = tape.lstm(x[0], None, None, weights)?;
             let parents = indices(tape.device(), 9 * n, 4 * n)?;
             let state = tape.lstm(x[1], Some(state), Some(&parents), weights)?;

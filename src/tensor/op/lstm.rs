@@ -2,6 +2,9 @@
 //!
 //! `[i f g o] = x · Wx + h · Wh + b`, `c' = σ(f) c + σ(i) tanh(g)`, `h' = σ(o) tanh(c')`.
 //!
+//! With peepholes the gates see the memory too, each unit its own: `i += pᵢ c`, `f += p_f c` and `o += pₒ c'`, element
+//! by element.
+//!
 //! The previous state may have fewer rows than the step: walks that shared a state until now branch, and row `i`
 //! continues from row `parents[i]`. The product with `Wh` is done once for each parent, not for each child.
 
@@ -35,11 +38,13 @@ pub struct LstmWeights {
     pub hidden: Var,
     /// `1 × 4d`.
     pub bias: Var,
+    /// `1 × 3d`, the peepholes of the input, forget and output gates; `None` for gates that do not see the memory.
+    pub peepholes: Option<Var>,
 }
 
 pub(crate) const KERNELS: &str = r#"
 extern "C" __global__ void lstm(float* gates, const float* bias, const float* recurrent, const float* memory, const u32* parents,
-                                float* hidden, float* cell, u32 n, u32 width) {
+                                const float* peepholes, float* hidden, float* cell, u32 n, u32 width) {
     u32 i = THREAD;
     if (i >= n) return;
     u32 row = i / width, k = i % width, parent = parents ? parents[row] : row;
@@ -48,16 +53,25 @@ extern "C" __global__ void lstm(float* gates, const float* bias, const float* re
     for (u32 g = 0; g < 4; g++) {
         z[g] = gate[g * width] + bias[g * width + k];
         if (recurrent) z[g] += recurrent[((u64)parent * 4 + g) * width + k];
-        z[g] = g == 2 ? tanh_of(z[g]) : sigmoid_of(z[g]);
-        gate[g * width] = z[g];
     }
+    float old = memory ? memory[(u64)parent * width + k] : 0.0f;
+    if (peepholes && memory) {
+        z[0] += peepholes[k] * old;
+        z[1] += peepholes[width + k] * old;
+    }
+    z[0] = sigmoid_of(z[0]);
+    z[1] = sigmoid_of(z[1]);
+    z[2] = tanh_of(z[2]);
     float c = z[0] * z[2];
-    if (memory) c += z[1] * memory[(u64)parent * width + k];
+    if (memory) c += z[1] * old;
+    if (peepholes) z[3] += peepholes[2 * width + k] * c;
+    z[3] = sigmoid_of(z[3]);
+    for (u32 g = 0; g < 4; g++) gate[g * width] = z[g];
     cell[i] = c;
     hidden[i] = z[3] * tanh_of(c);
 }
 extern "C" __global__ void lstm_back(const float* gates, const float* cell, const float* memory, const u32* parents,
-                                     const float* from_hidden, const float* from_cell, float* derivatives, float* to_memory, u32 n, u32 width) {
+                                     const float* peepholes, const float* from_hidden, const float* from_cell, float* derivatives, float* to_memory, u32 n, u32 width) {
     u32 i = THREAD;
     if (i >= n) return;
     u32 row = i / width, k = i % width, parent = parents ? parents[row] : row;
@@ -66,11 +80,27 @@ extern "C" __global__ void lstm_back(const float* gates, const float* cell, cons
     float enter = gate[0], forget = gate[width], candidate = gate[2 * width], leave = gate[3 * width];
     float h = from_hidden ? from_hidden[i] : 0.0f, c = from_cell ? from_cell[i] : 0.0f, bent = tanh_of(cell[i]);
     c += h * leave * (1.0f - bent * bent);
+    derivative[3 * width] = h * bent * leave * (1.0f - leave);
+    if (peepholes) c += peepholes[2 * width + k] * derivative[3 * width];
     derivative[0] = c * candidate * enter * (1.0f - enter);
     derivative[width] = memory ? c * memory[(u64)parent * width + k] * forget * (1.0f - forget) : 0.0f;
     derivative[2 * width] = c * enter * (1.0f - candidate * candidate);
-    derivative[3 * width] = h * bent * leave * (1.0f - leave);
-    to_memory[i] = c * forget;
+    float old = c * forget;
+    if (peepholes) old += peepholes[k] * derivative[0] + peepholes[width + k] * derivative[width];
+    to_memory[i] = old;
+}
+// What each row adds to the gradient of the peepholes.
+extern "C" __global__ void lstm_peepholes(const float* derivatives, const float* cell, const float* memory, const u32* parents,
+                                          float* products, u32 n, u32 width) {
+    u32 i = THREAD;
+    if (i >= n) return;
+    u32 row = i / width, k = i % width, parent = parents ? parents[row] : row;
+    const float* derivative = derivatives + (u64)row * 4 * width + k;
+    float* to = products + (u64)row * 3 * width + k;
+    float old = memory ? memory[(u64)parent * width + k] : 0.0f;
+    to[0] = derivative[0] * old;
+    to[width] = derivative[width] * old;
+    to[2 * width] = derivative[3 * width] * cell[i];
 }
 // The first of the sorted keys that is not below `key`.
 __device__ u32 lstm_first(const u32* keys, u32 n, u32 key) {
@@ -136,9 +166,11 @@ impl Tape<'_> {
         let recurrent = self.recurrent(&mut gates, previous, parents, weights, width)?;
         let (bias, memory) =
             (self.at(weights.bias).buffer(), previous.map(|state| self.at(state.cell).buffer()));
+        let peepholes = weights.peepholes.map(|peepholes| self.at(peepholes).buffer());
         match self.device().backend() {
             Backend::Cpu(cpu) => {
                 let (bias, memory) = (bias.host(), memory.map(Buffer::host));
+                let peepholes = peepholes.map(Buffer::host);
                 let parents = parents.map(|parents| parents.buffer().host());
                 let recurrent = recurrent.as_ref().map(Buffer::host);
                 let arrays =
@@ -152,6 +184,7 @@ impl Tape<'_> {
                             bias,
                             recurrent.map(|rows| &rows[parent * 4 * width..(parent + 1) * 4 * width]),
                             memory.map(|memory| &memory[parent * width..(parent + 1) * width]),
+                            peepholes,
                             &mut hidden[range.clone()],
                             &mut cell[range],
                         );
@@ -161,12 +194,14 @@ impl Tape<'_> {
             Backend::Cuda(cuda) => {
                 let (n, parents) = (rows * width, parents.map(Indices::buffer));
                 let (gates, hidden, cell) = (&mut gates, &mut hidden, &mut cell);
+                let recurrent = recurrent.as_ref();
                 let arguments =
-                    arguments![gates, bias, recurrent.as_ref(), memory, parents, hidden, cell, n, width];
+                    arguments![gates, bias, recurrent, memory, parents, peepholes, hidden, cell, n, width];
                 cuda.threads("lstm", n, arguments)?;
             }
         }
         let mut inputs = vec![input, weights.input, weights.hidden, weights.bias];
+        inputs.extend(weights.peepholes);
         inputs.extend(previous.iter().flat_map(|state| [state.hidden, state.cell]));
         let parents = parents.cloned();
         let values = (Tensor::of(hidden, rows, width), Tensor::of(cell, rows, width));
@@ -208,6 +243,15 @@ impl Tape<'_> {
             &[width, 4 * width],
         )?;
         expect_shape(bias == [1, 4 * width], "lstm", "bias and weight", &bias, &by_hidden)?;
+        if let Some(peepholes) = weights.peepholes.map(|peepholes| self.shape(peepholes)) {
+            expect_shape(
+                peepholes == [1, 3 * width],
+                "lstm",
+                "peepholes and weight",
+                &peepholes,
+                &by_hidden,
+            )?;
+        }
         let Some(state) = previous else { return Ok(width) };
         let (hidden, cell) = (self.shape(state.hidden), self.shape(state.cell));
         expect_shape(hidden == cell && hidden[1] == width, "lstm", "previous state", &hidden, &cell)?;
@@ -257,6 +301,7 @@ fn forward_row(
     bias: &[f32],
     recurrent: Option<&[f32]>,
     memory: Option<&[f32]>,
+    peepholes: Option<&[f32]>,
     hidden: &mut [f32],
     cell: &mut [f32],
 ) {
@@ -271,11 +316,17 @@ fn forward_row(
             let (first, second) = gates.split_at_mut(2 * width);
             let (enter, forget) = first.split_at_mut(width);
             let (candidate, leave) = second.split_at_mut(width);
+            if let (Some(peepholes), Some(memory)) = (peepholes, memory) {
+                let (to_enter, to_forget) = peepholes[..2 * width].split_at(width);
+                for k in 0..width {
+                    enter[k] = to_enter[k].mul_add(memory[k], enter[k]);
+                    forget[k] = to_forget[k].mul_add(memory[k], forget[k]);
+                }
+            }
             for k in 0..width {
                 enter[k] = simd::sigmoid(enter[k]);
                 forget[k] = simd::sigmoid(forget[k]);
                 candidate[k] = simd::tanh(candidate[k]);
-                leave[k] = simd::sigmoid(leave[k]);
                 cell[k] = enter[k] * candidate[k];
             }
             if let Some(memory) = memory {
@@ -283,7 +334,14 @@ fn forward_row(
                     cell[k] = forget[k].mul_add(memory[k], cell[k]);
                 }
             }
+            if let Some(peepholes) = peepholes {
+                let to_leave = &peepholes[2 * width..];
+                for k in 0..width {
+                    leave[k] = to_leave[k].mul_add(cell[k], leave[k]);
+                }
+            }
             for k in 0..width {
+                leave[k] = simd::sigmoid(leave[k]);
                 hidden[k] = leave[k] * simd::tanh(cell[k]);
             }
         },
@@ -302,6 +360,7 @@ fn backward_row(
     gates: &[f32],
     cell: &[f32],
     memory: Option<&[f32]>,
+    peepholes: Option<&[f32]>,
     reaching: Reaching,
     derivatives: &mut [f32],
     to_memory: &mut [f32],
@@ -330,6 +389,12 @@ fn backward_row(
                 }
                 None => to_leave.fill(0.0),
             }
+            if let Some(peepholes) = peepholes {
+                let by_leave = &peepholes[2 * width..];
+                for k in 0..width {
+                    to_memory[k] = by_leave[k].mul_add(to_leave[k], to_memory[k]);
+                }
+            }
             match memory {
                 Some(memory) => {
                     for k in 0..width {
@@ -343,6 +408,12 @@ fn backward_row(
                 to_candidate[k] = to_memory[k] * enter[k] * (1.0 - candidate[k] * candidate[k]);
                 to_memory[k] *= forget[k];
             }
+            if let Some(peepholes) = peepholes {
+                let (by_enter, by_forget) = peepholes[..2 * width].split_at(width);
+                for k in 0..width {
+                    to_memory[k] += by_enter[k] * to_enter[k] + by_forget[k] * to_forget[k];
+                }
+            }
         },
     );
 }
@@ -355,8 +426,10 @@ impl Operation for Lstm {
         let mut derivatives = flow.device().allocate::<f32>(rows * 4 * width)?;
         let mut to_memory = flow.device().allocate::<f32>(rows * width)?;
         let memory = self.previous.map(|state| flow.value(state.cell));
+        let peepholes = self.weights.peepholes.map(|peepholes| flow.value(peepholes));
         match flow.device().backend() {
             Backend::Cpu(cpu) => {
+                let peepholes = peepholes.as_ref().map(|peepholes| peepholes.buffer().host());
                 let memory = memory.as_ref().map(|memory| memory.buffer().host());
                 let parents = self.parents.as_ref().map(|parents| parents.buffer().host());
                 let (gates, cell) = (self.gates.host(), cell.buffer().host());
@@ -371,6 +444,7 @@ impl Operation for Lstm {
                             &gates[row * 4 * width..(row + 1) * 4 * width],
                             &cell[range.clone()],
                             memory.map(|memory| &memory[parent * width..(parent + 1) * width]),
+                            peepholes,
                             Reaching {
                                 hidden: from_hidden.map(|derivative| &derivative.host()[range.clone()]),
                                 cell: from_cell.map(|derivative| &derivative.host()[range]),
@@ -389,6 +463,7 @@ impl Operation for Lstm {
                     cell.buffer(),
                     memory,
                     parents,
+                    peepholes.as_ref().map(Tensor::buffer),
                     from_hidden.as_ref(),
                     from_cell.as_ref(),
                     &mut derivatives,
@@ -404,6 +479,13 @@ impl Operation for Lstm {
             column_sums(&derivatives, rows, 4 * width, &mut target)?;
             flow.put(self.weights.bias, target.buffer, None);
         }
+        if let Some(peepholes) = self.weights.peepholes
+            && let Some(mut target) = flow.target(peepholes)?
+        {
+            let products = self.peephole_products(&derivatives, &cell, memory.as_ref())?;
+            column_sums(&products, rows, 3 * width, &mut target)?;
+            flow.put(peepholes, target.buffer, None);
+        }
         add_sides(flow, self.input, self.weights.input, &derivatives, 4 * width)?;
         let Some(state) = self.previous else { return Ok(()) };
         let Some(parents) = &self.parents else {
@@ -414,6 +496,47 @@ impl Operation for Lstm {
         let (derivatives, to_memory) = by_parent(parents, count, &derivatives, &to_memory, width)?;
         flow.add(state.cell, to_memory)?;
         add_sides(flow, state.hidden, self.weights.hidden, &derivatives, 4 * width)
+    }
+}
+
+impl Lstm {
+    /// What each row adds to the gradient of the peepholes, `rows × 3d`, from the gradient of its gates: a peephole
+    /// is a weight between the memory and a gate.
+    fn peephole_products(
+        &self,
+        derivatives: &Buffer<f32>,
+        cell: &Tensor,
+        memory: Option<&Tensor>,
+    ) -> Result<Buffer<f32>> {
+        let [rows, width] = cell.shape();
+        let mut products = derivatives.device().allocate::<f32>(rows * 3 * width)?;
+        let (cell, memory) = (cell.buffer(), memory.map(Tensor::buffer));
+        let parents = self.parents.as_ref().map(Indices::buffer);
+        match derivatives.device().backend() {
+            Backend::Cpu(cpu) => {
+                let (derivatives, cell, memory) = (derivatives.host(), cell.host(), memory.map(Buffer::host));
+                let parents = parents.map(Buffer::host);
+                let arrays = [(products.host_mut(), 3 * width)];
+                cpu.zip(arrays, Cpu::rows_per_chunk(3 * width), |first, [products]| {
+                    for (row, products) in (first..).zip(products.chunks_exact_mut(3 * width)) {
+                        let parent = parents.map_or(row, |parents| parents[row] as usize);
+                        let gates = &derivatives[row * 4 * width..(row + 1) * 4 * width];
+                        for k in 0..width {
+                            let old = memory.map_or(0.0, |memory| memory[parent * width + k]);
+                            products[k] = gates[k] * old;
+                            products[width + k] = gates[width + k] * old;
+                            products[2 * width + k] = gates[3 * width + k] * cell[row * width + k];
+                        }
+                    }
+                });
+            }
+            Backend::Cuda(cuda) => {
+                let n = rows * width;
+                let arguments = arguments![derivatives, cell, memory, parents, &mut products, n, width];
+                cuda.threads("lstm_peepholes", n, arguments)?;
+            }
+        }
+        Ok(products)
     }
 }
 

@@ -139,6 +139,28 @@ fn forget_gates_start_where_they_are_told_to() {
 }
 
 #[test]
+fn peepholes_start_as_tensorflow_starts_a_vector_and_leave_the_rest_alone() {
+    let config = WalkConfig { peepholes: true, history: 50, layers: 2, ..plain(Agents::Single) };
+    let small = small(7, 22, 1);
+    let (with, without) =
+        (walker(&config, &small), walker(&WalkConfig { peepholes: false, ..config }, &small));
+    let values = |walker: &Walker, name: &str| {
+        walker.parameters.find(name).map(|id| walker.parameters.value(id).to_vec().unwrap())
+    };
+    for layer in 0..2 {
+        let name = format!("agent.lstm.{layer}.peepholes");
+        let peepholes = values(&with, &name).unwrap();
+        assert_eq!((peepholes.len(), values(&without, &name)), (150, None));
+        let (limit, largest) = ((3.0f32 / 50.0).sqrt(), peepholes.iter().fold(0.0f32, |a, b| a.max(b.abs())));
+        assert!(largest <= limit && largest > 0.9 * limit, "{largest}");
+    }
+    for id in without.parameters.ids() {
+        let name = without.parameters.name(id);
+        assert_eq!(values(&with, name), values(&without, name), "{name}");
+    }
+}
+
+#[test]
 fn the_loss_is_that_of_one_walk_at_a_time() {
     let two = plain(Agents::Two);
     let configs = [
@@ -149,6 +171,8 @@ fn the_loss_is_that_of_one_walk_at_a_time() {
         WalkConfig { normalise_rewards: true, entropy: 0.2, entropy_decay: 0.5, ..two.clone() },
         WalkConfig { output_relu: true, forget_bias: 1.0, ..plain(Agents::Single) },
         WalkConfig { output_relu: true, ..two.clone() },
+        WalkConfig { peepholes: true, layers: 2, ..plain(Agents::Single) },
+        WalkConfig { peepholes: true, ..two.clone() },
         WalkConfig { hops: 1, ..two.clone() },
         WalkConfig { hops: 5, rollouts: 2, ..two.clone() },
         WalkConfig { entropy: 0.1, ..plain(Agents::Single) },

@@ -55,10 +55,19 @@ impl<'a> Slow<'a> {
             let bias = self.row(&format!("{agent}.lstm.{layer}.bias"), 0);
             let gates: Vec<f64> = (0..4 * width).map(|k| by_input[k] + by_hidden[k] + bias[k]).collect();
             let gate = |part: usize, k: usize| gates[part * width + k];
+            let peepholes = match self.walker.config.peepholes {
+                true => self.row(&format!("{agent}.lstm.{layer}.peepholes"), 0),
+                false => vec![0.0; 3 * width],
+            };
+            let sees = |part: usize, k: usize, memory: &[f64]| peepholes[part * width + k] * memory[k];
             let new: Vec<f64> = (0..width)
-                .map(|k| sigmoid(gate(1, k)) * cell[k] + sigmoid(gate(0, k)) * gate(2, k).tanh())
+                .map(|k| {
+                    let enter = sigmoid(gate(0, k) + sees(0, k, cell));
+                    let forget = sigmoid(gate(1, k) + sees(1, k, cell));
+                    forget * cell[k] + enter * gate(2, k).tanh()
+                })
                 .collect();
-            input = (0..width).map(|k| sigmoid(gate(3, k)) * new[k].tanh()).collect();
+            input = (0..width).map(|k| sigmoid(gate(3, k) + sees(2, k, &new)) * new[k].tanh()).collect();
             memory.push((input.clone(), new));
         }
         memory

@@ -189,8 +189,9 @@ fn a_training_by_steps_ends_after_them_and_goes_on_from_a_checkpoint() {
     let batches = small.known.queries.len().div_ceil(config().batch);
     assert!(batches > 1, "an epoch can be cut short");
     let steps = 3 * batches + 1;
-    for normalise_rewards in [false, true] {
-        let config = WalkConfig { normalise_rewards, ..by_steps(steps) };
+    let passes = [false, true].map(|normalise_rewards| WalkConfig { normalise_rewards, ..by_steps(steps) });
+    let drawn = WalkConfig { with_replacement: true, peepholes: true, ..passes[1].clone() };
+    for config in passes.into_iter().chain([drawn]) {
         let mut whole = walker(&config, &small);
         let expected = teach(&mut whole, &small, None, &Silent).unwrap();
         let taken: Vec<usize> =
