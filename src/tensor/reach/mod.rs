@@ -213,7 +213,7 @@ impl Reach {
 
     fn of(mesh: &Mesh, asks: &[ReachQuery], searches: &[Search], layers: usize, keep: bool) -> Result<Reach> {
         let edges = &*mesh.0;
-        let reached: Vec<Reached> = searches.par_iter().map(|search| search.reached(edges, layers)).collect();
+        let reached: Vec<Reached> = searches.par_iter().map(Search::reached).collect();
         let total: usize = reached.iter().flat_map(|one| &one.steps).map(|step| step.edges).sum();
         if total.max(asks.len() * edges.nodes) >= NONE as usize {
             let why = format!("{} queries at once reach {total} edges; ask fewer at a time", asks.len());

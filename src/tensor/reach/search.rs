@@ -9,19 +9,25 @@ pub(super) struct Reached {
     pub(super) steps: Vec<Extent>,
 }
 
+/// The step of a node that is not reached.
+const UNREACHED: u8 = u8::MAX;
+
 /// The search of one query: the step at which each node was reached.
 #[derive(Clone)]
 pub(super) struct Search {
     step_of: Vec<u8>,
     /// The nodes that were reached last.
     frontier: Vec<u32>,
+    /// How much of the lists the nodes of each step need.
+    steps: Vec<Extent>,
 }
 
 impl Search {
     pub(super) fn new(edges: &Edges, ask: &ReachQuery) -> Search {
-        let mut step_of = vec![u8::MAX; edges.nodes];
+        let mut step_of = vec![UNREACHED; edges.nodes];
         step_of[ask.start as usize] = 0;
-        Search { step_of, frontier: vec![ask.start] }
+        let steps = vec![Extent::of_node(edges, ask.start as usize)];
+        Search { step_of, frontier: vec![ask.start], steps }
     }
 
     /// Extends the search from `passing` (or from all nodes reached last) to the nodes reached at `step`.
@@ -39,6 +45,9 @@ impl Search {
             }
             Some(passing) => self.look_ahead(edges, ask, step, passing),
         };
+        let mut sum = Extent::default();
+        self.frontier.iter().for_each(|&node| sum.add(Extent::of_node(edges, node as usize)));
+        self.steps.push(sum);
     }
 
     /// Visits the edges of reached nodes.
@@ -49,7 +58,7 @@ impl Search {
             for edge in edges.edges_of(node as usize) {
                 let other = edges.others.host[edge];
                 let gone = || concerned && ask.misses(node, edges.links.host[edge], other);
-                if self.step_of[other as usize] == u8::MAX && !gone() {
+                if self.step_of[other as usize] == UNREACHED && !gone() {
                     self.step_of[other as usize] = step as u8;
                     next.push(other);
                 }
@@ -62,7 +71,7 @@ impl Search {
     fn look_back(&mut self, edges: &Edges, ask: &ReachQuery, step: usize) -> Vec<u32> {
         let mut next = Vec::new();
         for node in 0..edges.nodes {
-            if self.step_of[node] != u8::MAX {
+            if self.step_of[node] != UNREACHED {
                 continue;
             }
             let concerned = ask.concerns(node as u32);
@@ -79,23 +88,24 @@ impl Search {
         next
     }
 
-    /// The nodes by (step, node): one pass over all nodes counts the rows of each step, a second one orders them.
-    pub(super) fn reached(&self, edges: &Edges, layers: usize) -> Reached {
-        let mut steps = vec![Extent::default(); layers + 1];
-        for (node, &step) in self.step_of.iter().enumerate() {
-            if step != u8::MAX {
-                steps[step as usize].add(Extent::of_node(edges, node));
-            }
+    /// The nodes by (step, node). The pass over all nodes does not branch: which of them are reached is hard to predict.
+    pub(super) fn reached(&self) -> Reached {
+        let total: usize = self.steps.iter().map(|step| step.rows).sum();
+        let mut next = [0; UNREACHED as usize + 1];
+        let mut first = 0;
+        for (next, step) in next.iter_mut().zip(&self.steps) {
+            *next = first;
+            first += step.rows;
         }
-        let firsts = steps.iter().scan(0, |total, step| Some(std::mem::replace(total, *total + step.rows)));
-        let mut next: Vec<usize> = firsts.collect();
-        let mut nodes = vec![0; steps.iter().map(|step| step.rows).sum()];
-        for (node, &step) in self.step_of.iter().enumerate() {
-            if step != u8::MAX {
-                nodes[next[step as usize]] = node as u32;
-                next[step as usize] += 1;
-            }
+        // What is not reached is written behind the others, over and over.
+        next[UNREACHED as usize] = total;
+        let mut nodes = vec![0; total + 1];
+        for (node, &step) in (0..).zip(&self.step_of) {
+            let place = &mut next[step as usize];
+            nodes[*place] = node;
+            *place += usize::from(step != UNREACHED);
         }
-        Reached { nodes, steps }
+        nodes.truncate(total);
+        Reached { nodes, steps: self.steps.clone() }
     }
 }
