@@ -128,6 +128,7 @@ impl Model {
         let fact = [(query.subject, query.link, object)];
         let plausible = EmbeddingReward::new(embedding, [query])?.plausibility(&fact)?;
         let scores = embedding.scores(&[query])?;
+        let scores = scores.on_host()?;
         let known = self.graph().targets(query.subject, query.link);
         let own = scores[object.index()];
         let above = scores

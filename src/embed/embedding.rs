@@ -77,14 +77,14 @@ impl Embedding {
         self.parameters.value(self.model.tables().relations)
     }
 
-    /// The scores of all entities for each query, row after row.
+    /// The scores of all entities for each query, `[queries, entities]`; stays on the device.
     ///
     /// # Errors
     /// If the device fails, or a query has an entity or link that the model does not know.
-    pub fn scores(&self, queries: &[Query]) -> Result<Vec<f32>, EmbedError> {
+    pub fn scores(&self, queries: &[Query]) -> Result<Tensor, EmbedError> {
         let mut tape = Tape::inference(&self.parameters);
         let scores = self.scores_on(&mut tape, queries)?;
-        Ok(tape.value(scores).to_vec()?)
+        Ok(tape.value(scores))
     }
 
     /// The scores of all entities for each query, on the tape: `[queries, entities]`.
@@ -186,7 +186,7 @@ impl Embedding {
 
 impl Reasoner for Embedding {
     fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
-        Ok(Answers::Dense { scores: self.scores(queries)?, entities: self.size.entities })
+        Ok(Answers::Dense { scores: self.scores(queries)?.to_vec()?, entities: self.size.entities })
     }
 
     fn batch(&self) -> usize {

@@ -302,7 +302,7 @@ mod tests {
     }
 
     fn scores(embedding: &Embedding, subject: u32, link: Link) -> Vec<f32> {
-        embedding.scores(&[Query { subject: EntityId(subject), link }]).unwrap()
+        embedding.scores(&[Query { subject: EntityId(subject), link }]).unwrap().to_vec().unwrap()
     }
 
     #[test]

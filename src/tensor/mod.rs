@@ -95,6 +95,7 @@ pub use op::linear::Activation;
 pub use op::lstm::{LstmState, LstmWeights};
 pub use op::normalise::{MOMENTUM, Normalisation};
 pub use op::propagate::layer::Messages;
+pub use op::segment::logsumexp;
 pub use op::update::UpdateWeights;
 pub use parameters::{Kind, ParameterId, Parameters};
 pub use random::{Initial, Key};

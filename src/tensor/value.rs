@@ -3,6 +3,7 @@
 //! All three are immutable and cheap to clone. A [`Tensor`] is always a matrix; a vector is a matrix with one column
 //! and a number a matrix with one element, so operations need no notion of rank.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use super::cuda::launch::{arguments, fits};
@@ -77,6 +78,11 @@ impl Tensor {
             Backend::Cpu(_) => Some(self.buffer.host()),
             Backend::Cuda(_) => None,
         }
+    }
+
+    /// The values: themselves if they are in host memory, otherwise a copy.
+    pub fn on_host(&self) -> Result<Cow<'_, [f32]>> {
+        self.as_slice().map_or_else(|| self.to_vec().map(Cow::Owned), |values| Ok(Cow::Borrowed(values)))
     }
 
     /// The value of a one-element tensor.

@@ -7,6 +7,7 @@
 //! ([`FeatureWeights`](super::FeatureWeights)); the weights are fitted on the validation split ([`fit`](super::fit)),
 //! for every relation and direction.
 
+mod embedded;
 mod fitting;
 mod seen;
 
@@ -23,6 +24,7 @@ use crate::graph::{EntityId, Graph, Names, Query};
 use crate::progress::{Interrupted, Progress, Silent};
 use crate::rule::{RuleAnswer, UNPREDICTED};
 use crate::walk;
+use embedded::add_embedding;
 use rayon::prelude::*;
 use seen::{Dense, Seen, of_rules, seen};
 use std::collections::HashMap;
@@ -95,7 +97,7 @@ impl Blend {
         }
     }
 
-    /// The scores of the members, given the answers of rules and walker to each of `queries`.
+    /// The features of the candidates, given the answers of rules and walker to each of `queries`.
     fn seen_beside(
         &self,
         queries: &[Query],
@@ -104,29 +106,36 @@ impl Blend {
         fact: Option<EntityId>,
         progress: &dyn Progress,
     ) -> Result<Vec<Vec<Seen>>, ReasonerError> {
-        let Members { embedding, propagator, .. } = &self.members;
-        // Scores of all entities exist for one batch at a time.
-        let batches = [
-            embedding.as_ref().map(|embedding| embedding.batch()),
-            propagator.as_ref().map(|propagator| propagator.reasoner().batch()),
-        ];
-        let at_once = batches.into_iter().flatten().min().unwrap_or(queries.len()).max(1);
+        let mut all = self.candidates(queries, by_rules, walked, fact, progress)?;
+        if let Some(embedding) = &self.members.embedding {
+            add_embedding(embedding, queries, &mut all, progress)?;
+        }
+        Ok(all)
+    }
+
+    /// The candidates with all features except that of the embedding model, which adds none and takes longest.
+    fn candidates(
+        &self,
+        queries: &[Query],
+        by_rules: &[Vec<RuleAnswer>],
+        walked: &[Vec<walk::WalkedAnswer>],
+        fact: Option<EntityId>,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Vec<Seen>>, ReasonerError> {
+        let propagator = self.members.propagator.as_ref();
+        // The propagator's scores of all entities exist for one batch at a time.
+        let at_once = propagator.map_or(queries.len(), |propagator| propagator.reasoner().batch()).max(1);
         let mut all = Vec::with_capacity(queries.len());
         for (part, batch) in queries.chunks(at_once).enumerate() {
             unless_stopped(progress)?;
-            let embedded = embedding.as_ref().map(|embedding| embedding.scores(batch)).transpose()?;
-            let propagated =
-                propagator.as_ref().map(|propagator| propagator.scores(batch, progress)).transpose()?;
+            let propagated = propagator.map(|propagator| propagator.scores(batch, progress)).transpose()?;
             let rows = batch.par_iter().enumerate().map(|(row, &query)| {
                 let at = part * at_once + row;
-                let dense = [&embedded, &propagated].map(|scores| match scores {
-                    Some(scores) => {
-                        let entities = scores.len() / batch.len();
-                        Dense::of(&scores[row * entities..(row + 1) * entities])
-                    }
-                    None => Dense::NONE,
+                let propagated = propagated.as_ref().map_or(Dense::NONE, |scores| {
+                    let entities = scores.len() / batch.len();
+                    Dense::of(&scores[row * entities..(row + 1) * entities])
                 });
-                let mut seen = seen(&by_rules[at], &walked[at], &dense);
+                let mut seen = seen(&by_rules[at], &walked[at], &propagated);
                 self.add_signals(query, fact, &mut seen);
                 seen
             });
@@ -159,7 +168,7 @@ impl Blend {
 /// Appends the answers that no rule predicts, in the order of `by_rules`, below all others.
 fn add_unpredicted(scored: &mut Vec<Scored>, by_rules: &[RuleAnswer]) {
     let lowest = scored.iter().map(|one| one.score).fold(0.0, f64::min);
-    let rest = by_rules.iter().filter(|answer| answer.scored.score <= UNPREDICTED);
+    let rest = by_rules.iter().filter(|answer| !answer.is_predicted());
     let below = |answer: &RuleAnswer| {
         let Scored { entity, score } = answer.scored;
         Scored { entity, score: lowest - 2.0 + score / UNPREDICTED }

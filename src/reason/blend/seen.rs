@@ -1,9 +1,10 @@
 //! The members' scores of each candidate, as features.
 
 use super::super::fit::WIDTH;
-use super::super::recipe::{EMBEDDING, PROPAGATOR, RULES, RULES_ABSENT, RULES_SURE, WALKER, WALKER_ABSENT};
+use super::super::recipe::{PROPAGATOR, RULES, RULES_ABSENT, RULES_SURE, WALKER, WALKER_ABSENT};
 use crate::graph::EntityId;
-use crate::rule::{RuleAnswer, UNPREDICTED};
+use crate::rule::RuleAnswer;
+use crate::tensor::logsumexp;
 use crate::walk;
 use std::collections::BTreeMap;
 
@@ -38,13 +39,11 @@ impl<'a> Dense<'a> {
     pub(super) const NONE: Dense<'static> = Dense { scores: &[], logsumexp: 0.0 };
 
     pub(super) fn of(scores: &'a [f32]) -> Self {
-        let highest = scores.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
-        let sum: f64 = scores.iter().map(|&score| f64::from(score - highest).exp()).sum();
-        Self { scores, logsumexp: f64::from(highest) + sum.ln() }
+        Self { scores, logsumexp: logsumexp(scores) }
     }
 
     /// The logarithm of the softmax at `entity`; 0 if there are no scores.
-    fn log_prob(&self, entity: EntityId) -> f64 {
+    pub(super) fn log_prob(&self, entity: EntityId) -> f64 {
         let score = self.scores.get(entity.index());
         score.map_or(0.0, |&score| (f64::from(score) - self.logsumexp).max(LEAST[1].ln()))
     }
@@ -62,25 +61,22 @@ impl<'a> Dense<'a> {
     }
 }
 
-/// The features of every candidate of rules, walker and propagator; `dense` are the scores of embedding model and
-/// propagator.
+/// The features of every candidate of rules, walker and propagator, except that of the embedding model.
 pub(super) fn seen(
     by_rules: &[RuleAnswer],
     walked: &[walk::WalkedAnswer],
-    dense: &[Dense<'_>; 2],
+    propagated: &Dense<'_>,
 ) -> Vec<Seen> {
-    let [embedded, propagated] = dense;
     let total: f64 = walked.iter().map(|answer| f64::from(answer.score).exp()).sum();
     let mut found: BTreeMap<EntityId, Seen> = BTreeMap::new();
     // No member has listed it yet.
     let absent = |entity: EntityId| {
         let mut features = [0.0; WIDTH];
         (features[RULES_ABSENT], features[WALKER_ABSENT]) = (1.0, 1.0);
-        features[EMBEDDING] = embedded.log_prob(entity) as f32;
         features[PROPAGATOR] = propagated.log_prob(entity) as f32;
         Seen { entity, rule: None, features }
     };
-    for RuleAnswer { scored, rule } in by_rules.iter().filter(|answer| answer.scored.score > UNPREDICTED) {
+    for RuleAnswer { scored, rule } in by_rules.iter().filter(|answer| answer.is_predicted()) {
         let seen = found.entry(scored.entity).or_insert_with(|| absent(scored.entity));
         [seen.features[RULES], seen.features[RULES_SURE]] = of_rules(scored.score);
         seen.features[RULES_ABSENT] = 0.0;
@@ -104,20 +100,30 @@ pub(super) fn of_rules(score: f64) -> [f32; 2] {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::recipe::EMBEDDING;
     use super::*;
     use crate::eval::Scored;
+    use crate::rule::UNPREDICTED;
+
+    #[test]
+    fn scores_of_all_entities_are_compared_by_their_softmax() {
+        let dense = Dense::of(&[0.0, 3.0f32.ln(), -1e4]);
+        let log_probs = [0, 1, 2].map(|id| dense.log_prob(EntityId(id)));
+        let expected = [0.25f64.ln(), 0.75f64.ln(), 1e-16f64.ln()];
+        assert!(log_probs.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-7), "{log_probs:?}");
+        assert_eq!(Dense::NONE.log_prob(EntityId(0)), 0.0);
+    }
 
     #[test]
     fn what_a_member_does_not_give_is_marked() {
         let scored = |id, score| RuleAnswer { scored: Scored { entity: EntityId(id), score }, rule: Some(7) };
         // 2 is an entity that no rule predicts.
-        let embedded = Dense::of(&[0.0, 1.0, 0.0]);
         let rules = [scored(0, 0.5), scored(2, 0.9 * UNPREDICTED)];
-        let seen = seen(&rules, &[], &[embedded, Dense::NONE]);
+        let seen = seen(&rules, &[], &Dense::NONE);
         assert_eq!(seen.len(), 1);
         let Seen { entity, rule, features } = seen[0];
         assert_eq!((entity, rule), (EntityId(0), Some(7)));
         assert_eq!(features[..EMBEDDING], [0.5f32.ln(), 0.0, 2.0f32.ln(), 0.0, 1.0]);
-        assert!(features[EMBEDDING] < 0.0);
+        assert!(features[EMBEDDING..].iter().all(|&feature| feature == 0.0));
     }
 }

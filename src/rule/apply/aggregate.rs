@@ -78,6 +78,13 @@ pub struct RuleAnswer {
     pub rule: Option<u32>,
 }
 
+impl RuleAnswer {
+    /// Whether a rule predicts it; otherwise it is listed because it is frequent.
+    pub fn is_predicted(&self) -> bool {
+        self.scored.score > UNPREDICTED
+    }
+}
+
 /// Marks a known answer, which is excluded.
 const KNOWN: u16 = u16::MAX;
 

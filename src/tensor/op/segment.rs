@@ -227,6 +227,28 @@ fn close(values: &mut [f32], closed: &[u32]) {
     }
 }
 
+/// `log Σ eˣ` in double precision of values on the host; minus infinity if there are none.
+pub fn logsumexp(values: &[f32]) -> f64 {
+    const LANES: usize = 16;
+    simd::vectorise(
+        #[inline(always)]
+        || {
+            let largest = simd::max(values);
+            let mut sums = [0.0f64; LANES];
+            let chunks = values.chunks_exact(LANES);
+            for (lane, value) in chunks.remainder().iter().enumerate() {
+                sums[lane] += simd::exp_double(f64::from(value - largest));
+            }
+            for chunk in chunks {
+                for lane in 0..LANES {
+                    sums[lane] += simd::exp_double(f64::from(chunk[lane] - largest));
+                }
+            }
+            f64::from(largest) + sums.iter().sum::<f64>().ln()
+        },
+    )
+}
+
 /// `log Σ eˣ` of a slice; minus infinity if it is empty.
 #[inline(always)]
 pub(crate) fn log_sum_exp(values: &[f32]) -> f32 {

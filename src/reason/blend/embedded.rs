@@ -1,0 +1,37 @@
+//! The embedding model's part of a blend: the logarithm of its softmax over all entities, at the candidates.
+
+use super::Seen;
+use super::seen::Dense;
+use crate::embed::Embedding;
+use crate::eval::{Reasoner, ReasonerError};
+use crate::graph::Query;
+use crate::progress::Progress;
+use crate::reason::recipe::EMBEDDING;
+use crate::reason::unless_stopped;
+use rayon::prelude::*;
+
+/// Adds the feature to the candidates of each of `queries`. A query without candidates need not be scored.
+pub(super) fn add_embedding(
+    embedding: &Embedding,
+    queries: &[Query],
+    seen: &mut [Vec<Seen>],
+    progress: &dyn Progress,
+) -> Result<(), ReasonerError> {
+    let mut asked: Vec<(Query, &mut Vec<Seen>)> =
+        queries.iter().copied().zip(seen).filter(|(_, seen)| !seen.is_empty()).collect();
+    // Scores of all entities exist for one batch at a time.
+    for batch in asked.chunks_mut(embedding.batch()) {
+        unless_stopped(progress)?;
+        let queries: Vec<Query> = batch.iter().map(|(query, _)| *query).collect();
+        let scores = embedding.scores(&queries)?;
+        let scores = scores.on_host()?;
+        let rows = scores.par_chunks_exact(embedding.size().entities);
+        rows.zip(batch).for_each(|(scores, (_, seen))| {
+            let softmax = Dense::of(scores);
+            for one in seen.iter_mut() {
+                one.features[EMBEDDING] = softmax.log_prob(one.entity) as f32;
+            }
+        });
+    }
+    Ok(())
+}
