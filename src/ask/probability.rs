@@ -8,7 +8,7 @@ use crate::eval::{Split, of_relations};
 use crate::graph::{RelationId, evenly};
 use crate::plan::Stage;
 use crate::progress::Progress;
-use crate::reason::Found;
+use crate::reason::{Found, ScoreBounds};
 use crate::run::Stages;
 use crate::shard::Shard;
 
@@ -37,6 +37,14 @@ impl Model {
     pub(super) fn open_probabilities(&self, found: &Found) -> Probabilities<'_> {
         let calibrator = self.open_calibrator.as_ref().or(self.calibrator.as_ref());
         Probabilities { calibrator, ..self.probabilities(found) }
+    }
+
+    /// A bound on the [open](Self::open_probabilities) probabilities of answers with such scores; `None` if there are
+    /// no probabilities.
+    pub(super) fn open_probability_at_most(&self, bounds: &ScoreBounds) -> Option<f64> {
+        let calibrator = self.open_calibrator.as_ref().or(self.calibrator.as_ref())?;
+        let list = |scores: &[f64]| RankedScores::new(bounds.query, self.graph(), scores.iter().copied());
+        Some(calibrator.at_most([&list(&bounds.lowest), &list(&bounds.highest)]))
     }
 
     /// Why answers have no probability, and the remedy; `None` if they have one.

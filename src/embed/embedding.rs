@@ -2,10 +2,10 @@
 
 use super::EmbedError;
 use super::examples::Batch;
-use super::model::{self, Model, Size, scores_of, scores_of_all};
+use super::model::{self, Model, Size, scores_of, scores_of_all, scores_of_some};
 use super::settings::{Loss, Settings};
 use crate::eval::{Answers, Reasoner, ReasonerError};
-use crate::graph::Query;
+use crate::graph::{EntityId, Query};
 use crate::tensor::{Device, Indices, Parameters, Segments, Tape, Tensor, TensorError, Var};
 
 /// About how many scores are computed at once when answering: 64 MiB.
@@ -87,14 +87,33 @@ impl Embedding {
         Ok(tape.value(scores))
     }
 
+    /// The scores of some entities for each query, `[queries, entities]`; stays on the device. They may differ from
+    /// those of [`scores`](Self::scores) in their last digits.
+    ///
+    /// # Errors
+    /// If the device fails, or there is an entity or link that the model does not know.
+    pub fn scores_among(&self, queries: &[Query], entities: &[EntityId]) -> Result<Tensor, EmbedError> {
+        let rows: Vec<u32> = entities.iter().map(|entity| entity.0).collect();
+        let rows = Indices::new(self.device(), &rows)?;
+        let mut tape = Tape::inference(&self.parameters);
+        let query = self.query_on(&mut tape, queries)?;
+        let scores = scores_of_some(self.model.as_ref(), &mut tape, query, &rows)?;
+        Ok(tape.value(scores))
+    }
+
     /// The scores of all entities for each query, on the tape: `[queries, entities]`.
     fn scores_on(&self, tape: &mut Tape, queries: &[Query]) -> Result<Var, TensorError> {
+        let query = self.query_on(tape, queries)?;
+        scores_of_all(self.model.as_ref(), tape, query)
+    }
+
+    /// The vector of each query: `[queries, width]`.
+    fn query_on(&self, tape: &mut Tape, queries: &[Query]) -> Result<Var, TensorError> {
         let subjects: Vec<u32> = queries.iter().map(|query| query.subject.0).collect();
         let links: Vec<u32> = queries.iter().map(|query| query.link.0).collect();
         let (subjects, links) =
             (Indices::new(self.device(), &subjects)?, Indices::new(self.device(), &links)?);
-        let query = self.model.query(tape, &subjects, &links)?;
-        scores_of_all(self.model.as_ref(), tape, query)
+        self.model.query(tape, &subjects, &links)
     }
 
     /// The score of each triple `(subjects[i], links[i], objects[i])`; stays on the device.

@@ -5,11 +5,10 @@
 //! queries are queries by the inverse link, which has its own embedding.
 
 use super::examples::Batch;
-use super::sample::Sample;
 use super::settings::{LabelFloor, Loss, ModelKind, Settings};
 use super::{complex, conve, distmult, rotate};
 use crate::graph::Link;
-use crate::tensor::{Indices, Initial, ParameterId, Parameters, Result, Smoothing, Tape, Var};
+use crate::tensor::{Indices, Initial, ParameterId, Parameters, Result, Smoothing, Tape, Tensor, Var};
 
 /// How a query is compared with an entity `e`. If the entities have biases, `e`'s own is added to the score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,20 +97,26 @@ struct Meeting {
     added: Option<Var>,
 }
 
-/// The operands for comparing `query` with all entities, or with those of a sample.
-fn meeting(model: &dyn Model, tape: &mut Tape, query: Var, sample: Option<&Sample>) -> Result<Meeting> {
+/// The operands for comparing `query` with all entities, or with those in `rows`, to whose scores `correction` is added.
+fn meeting(
+    model: &dyn Model,
+    tape: &mut Tape,
+    query: Var,
+    rows: Option<&Indices>,
+    correction: Option<&Tensor>,
+) -> Result<Meeting> {
     let tables = model.tables();
     let table = tape.parameter(tables.entities);
-    let entities = match sample {
-        Some(sample) => tape.gather(table, &sample.rows, 0.0)?,
+    let entities = match rows {
+        Some(rows) => tape.gather(table, rows, 0.0)?,
         None => table,
     };
-    let mut added = match (tables.bias.map(|bias| tape.parameter(bias)), sample) {
-        (Some(bias), Some(sample)) => Some(tape.gather(bias, &sample.rows, 0.0)?),
+    let mut added = match (tables.bias.map(|bias| tape.parameter(bias)), rows) {
+        (Some(bias), Some(rows)) => Some(tape.gather(bias, rows, 0.0)?),
         (bias, _) => bias,
     };
-    if let Some(sample) = sample {
-        let correction = tape.constant(sample.correction.clone())?;
+    if let Some(correction) = correction {
+        let correction = tape.constant(correction.clone())?;
         added = Some(added.map_or(Ok(correction), |bias| tape.add(bias, correction))?);
     }
     if tables.space == Space::Product {
@@ -125,7 +130,13 @@ fn meeting(model: &dyn Model, tape: &mut Tape, query: Var, sample: Option<&Sampl
 
 /// The scores of all entities: `[queries, entities]`.
 pub(super) fn scores_of_all(model: &dyn Model, tape: &mut Tape, query: Var) -> Result<Var> {
-    let Meeting { query, entities, added } = meeting(model, tape, query, None)?;
+    let Meeting { query, entities, added } = meeting(model, tape, query, None, None)?;
+    tape.against(query, entities, added, 0.0)
+}
+
+/// The scores of the entities in `rows`: `[queries, rows]`.
+pub(super) fn scores_of_some(model: &dyn Model, tape: &mut Tape, query: Var, rows: &Indices) -> Result<Var> {
+    let Meeting { query, entities, added } = meeting(model, tape, query, Some(rows), None)?;
     tape.against(query, entities, added, 0.0)
 }
 
@@ -154,7 +165,8 @@ pub(super) fn loss(model: &dyn Model, tape: &mut Tape, batch: &Batch, settings: 
     let query = model.query(tape, &batch.subjects, &batch.links)?;
     let dropout = settings.dropout_table as f32;
     let sample = batch.sample.as_ref();
-    let Meeting { query, entities, added } = meeting(model, tape, query, sample)?;
+    let (rows, correction) = (sample.map(|sample| &sample.rows), sample.map(|sample| &sample.correction));
+    let Meeting { query, entities, added } = meeting(model, tape, query, rows, correction)?;
     let labels = sample.map_or(&batch.labels, |sample| &sample.labels);
     let loss = match settings.loss {
         Loss::Binary => {

@@ -52,6 +52,20 @@ pub trait Explains: Send + Sync {
         progress: &dyn Progress,
     ) -> Result<Vec<Found>, ReasonerError>;
 
+    /// Those of `queries`, at most [`batch`](Reasoner::batch), that have candidates and for which `is_needed` does not
+    /// say no, given bounds on the scores of the candidates. All of them, unless bounds are much cheaper than scores.
+    ///
+    /// # Errors
+    /// As for [`search`](Self::search).
+    fn needed(
+        &self,
+        queries: &[Query],
+        _is_needed: &IsNeeded<'_>,
+        _progress: &dyn Progress,
+    ) -> Result<Vec<Query>, ReasonerError> {
+        Ok(queries.to_vec())
+    }
+
     /// The best reasons for a candidate that [`search`](Self::search) found for `query`, at most `most`; none for one
     /// that is unsupported.
     ///
@@ -84,6 +98,20 @@ pub trait Explains: Send + Sync {
         Rescored::Same
     }
 }
+
+/// Bounds on the best scores of a query's candidates that are not facts of the graph, place by place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScoreBounds {
+    /// The query.
+    pub query: Query,
+    /// At least these, best first; all, or the best [`TOP`](crate::eval::calibration::TOP).
+    pub lowest: Vec<f64>,
+    /// At most these; as many.
+    pub highest: Vec<f64>,
+}
+
+/// Whether the candidates of a query are needed, given bounds on their scores.
+pub type IsNeeded<'a> = dyn Fn(&ScoreBounds) -> bool + Sync + 'a;
 
 /// The score of a candidate under other rules.
 #[derive(Clone, Copy, Debug, PartialEq)]

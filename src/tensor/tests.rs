@@ -312,3 +312,14 @@ fn exhausted_device_memory_says_how_much_was_needed_and_what_lowers_it() {
         assert_eq!(Tensor::zeros(&device, 2, 2).unwrap().to_vec().unwrap(), [0.0; 4], "the device goes on");
     }
 }
+
+#[test]
+fn the_logarithm_of_a_sum_of_exponentials_is_that_of_double_precision() {
+    for len in [1, 15, 16, 17, 1000] {
+        let values: Vec<f32> = (0..len).map(|at| (at * 37 % 101) as f32 * 0.3 - 20.0).collect();
+        let exact = values.iter().map(|&value| f64::from(value).exp()).sum::<f64>().ln();
+        let ours = logsumexp(&values);
+        assert!((ours - exact).abs() < 1e-6 * exact.abs().max(1.0), "{len}: {ours} {exact}");
+    }
+    assert_eq!(logsumexp(&[2.5]), 2.5);
+}

@@ -14,14 +14,15 @@ pub use memory::MissingFacts;
 pub use row::MissingFact;
 pub(super) use row::RankedFact;
 
+use super::many::by_workers;
 use super::{AskError, Model};
 use crate::eval::calibration::TOP;
 use crate::graph::{
     Link, Names, PredictedFact, Query, RelationId, check_predicted, check_writable, count_queries,
     sensible_queries, write_packed, write_predicted,
 };
-use crate::progress::Progress;
-use crate::reason::Found;
+use crate::progress::{Progress, Silent};
+use crate::reason::{Found, ScoreBounds};
 use crate::run::{Checksum, RunError};
 use crate::shard::{Header, Shard, write_part};
 use blocks::Blocks;
@@ -39,6 +40,9 @@ use std::time::Instant;
 const BLOCK: usize = 4096;
 /// The most queries that are answered at once.
 const BATCH: usize = 1024;
+
+/// Two probabilities that differ by less may be equal.
+const ROUNDING: f64 = 1e-9;
 
 /// The default minimum probability of a fact.
 const MIN_PROBABILITY: f64 = 0.1;
@@ -258,6 +262,8 @@ impl Model {
         progress: &dyn Progress,
     ) -> Result<Vec<RankedFact>, AskError> {
         let least = best.least();
+        let needed = self.needed(queries, batch, options, least, progress)?;
+        let before = before + (queries.len() - needed.len()) as u64;
         let answer = |batch: &[Query]| {
             if progress.interrupted() {
                 return Err(RunError::Interrupted.into());
@@ -267,11 +273,37 @@ impl Model {
                 found.par_iter().map(|found| self.missing(found, options, least)).collect();
             Ok(rows?.into_iter().flatten().collect())
         };
-        let batches: Vec<&[Query]> = queries.chunks(batch).collect();
-        let mut rows = super::many::by_workers(&batches, options.workers, before, answer, progress)?;
+        let batches: Vec<&[Query]> = needed.chunks(batch).collect();
+        let mut rows = by_workers(&batches, options.workers, before, answer, progress)?;
         rows.sort_by_key(|row: &RankedFact| row.0);
         rows.truncate(best.most);
         Ok(rows)
+    }
+
+    /// Those of `queries` that may have answers which are likely enough and do not come after `least`. Most have none,
+    /// and often that is clear long before their scores are.
+    fn needed<'a>(
+        &self,
+        queries: &'a [Query],
+        batch: usize,
+        options: &CompleteOptions,
+        least: Option<Rank>,
+        progress: &dyn Progress,
+    ) -> Result<Cow<'a, [Query]>, AskError> {
+        let wanted = options.min_probability.into_iter().chain(least.and_then(|least| least.probability));
+        let Some(wanted) = wanted.reduce(f64::max) else { return Ok(Cow::Borrowed(queries)) };
+        // The bound is computed in another order than the probability, so its last digits may differ.
+        let is_needed = |bounds: &ScoreBounds| {
+            self.open_probability_at_most(bounds).is_none_or(|most| most + ROUNDING >= wanted)
+        };
+        let answer = |batch: &[Query]| {
+            if progress.interrupted() {
+                return Err(RunError::Interrupted.into());
+            }
+            Ok(self.reasoner.needed(batch, &is_needed, progress)?)
+        };
+        let batches: Vec<&[Query]> = queries.chunks(batch).collect();
+        by_workers(&batches, options.workers, 0, answer, &Silent).map(Cow::Owned)
     }
 
     /// The best answers to a query that have a reason, are likely enough, and do not come after `least`.

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::ask::Learn;
-use crate::progress::Silent;
 use crate::tensor::Device;
 use std::fmt::Display;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -95,6 +95,18 @@ impl<'a> Compared<'a> {
     }
 }
 
+/// Bounds on the features of a query's best answer, if its scores lie between those of two lists, place by place. Its
+/// place is taken for the first, and nobody leads before it.
+pub fn bounds_of_best([lowest, highest]: [&RankedScores; 2], curve: &Curve) -> [FeatureRow; 2] {
+    let [low, high] = [lowest, highest].map(|list| Compared::new(list, curve));
+    let row = |compared: &Compared<'_>, other: &Compared<'_>| {
+        let [a, b, c, d, e, f] = compared.common;
+        let leads = compared.first - (other.first - other.lead);
+        [compared.first, 0.0, 0.0, leads.max(0.0), 0.0, a, b, c, d, e, f]
+    };
+    [row(&low, &high), row(&high, &low)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::isotonic::Counted;

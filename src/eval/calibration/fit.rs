@@ -78,6 +78,16 @@ impl Fitted {
         self.intercept + intercept + common + slope * row[ODDS]
     }
 
+    /// The highest log-odds of an answer whose features lie between those of two rows.
+    pub fn log_odds_at_most(&self, [low, high]: &[FeatureRow; 2], link: Link) -> f64 {
+        let [intercept, slope] = self.links.get(&link).copied().unwrap_or_default();
+        let part = |at: usize| {
+            let weight = self.weights[at] + if at == ODDS { slope } else { 0.0 };
+            (weight * low[at]).max(weight * high[at])
+        };
+        self.intercept + intercept + (0..FEATURES).map(part).sum::<f64>()
+    }
+
     /// Fits to the `outcomes` that `used` selects; `pull` is the penalty on the links' own effects.
     fn to(outcomes: &[Outcome], used: impl Fn(usize) -> bool, pull: f64) -> Self {
         let share = share_hidden(outcomes);

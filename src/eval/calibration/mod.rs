@@ -37,7 +37,7 @@ pub use population::{FitOutcomes, outcomes_to_fit};
 pub use reliability::{Reliability, ReliabilityBin, Verdict};
 
 use crate::graph::{Direction, Link, Names, RelationId};
-use features::{Compared, FEATURES, log_odds, share_of};
+use features::{Compared, FEATURES, bounds_of_best, log_odds, share_of};
 use fit::Fitted;
 use isotonic::Curve;
 use serde::{Deserialize, Serialize};
@@ -157,6 +157,13 @@ impl Calibrator {
     pub fn within<'a>(&'a self, list: &'a RankedScores) -> impl Fn(f64) -> f64 + 'a {
         let compared = Compared::new(list, &self.fitted.curve);
         move |score| self.probability_at(self.fitted.log_odds(&compared.row(score), list.link))
+    }
+
+    /// A bound on the probabilities of a query's answers, if their scores lie between those of two lists, the lowest
+    /// and the highest, place by place. Both have as many scores as there are answers, or at least 10.
+    pub fn at_most(&self, [lowest, highest]: [&RankedScores; 2]) -> f64 {
+        let rows = bounds_of_best([lowest, highest], &self.fitted.curve);
+        self.probability_at(self.fitted.log_odds_at_most(&rows, highest.link))
     }
 
     /// Below the observed range, odds keep falling with the regression; above it, probabilities are capped at the

@@ -165,6 +165,7 @@ proptest! {
         queries in 1usize..60,
         scores in prop::collection::vec(-0.5f64..1.5, 0..30),
         (known, usual, relation) in (0usize..5, 1.0f64..9.0, 0u32..3),
+        around in [0.0f64..1.0, 0.0f64..1.0],
     ) {
         let (mut seen, _) = world(queries, seed, |score| score);
         // Outcomes that contradict the order must not reverse it.
@@ -186,6 +187,15 @@ proptest! {
             prop_assert!(said[at] <= said[at - 1], "{:?} {:?}", scores, said);
             prop_assert!(scores[at] != scores[at - 1] || said[at] == said[at - 1]);
         }
+        // Nor is it higher than the bound for scores around these.
+        let moved = |by: f64| scores.iter().zip(0..).map(|(score, at)| score + by / f64::from(1 + at % 3)).collect();
+        let [lowest, highest] = [-around[0], around[1]].map(|by| {
+            let mut scores: Vec<f64> = moved(by);
+            scores.sort_by(|a, b| b.total_cmp(a));
+            RankedScores { scores, ..list.clone() }
+        });
+        let most = calibrator.at_most([&lowest, &highest]);
+        prop_assert!(said.iter().all(|&said| said <= most + 1e-12), "{:?} {}", said, most);
     }
 }
 

@@ -22,7 +22,11 @@ pub(super) fn add_embedding(
     // Scores of all entities exist for one batch at a time.
     for batch in asked.chunks_mut(embedding.batch()) {
         unless_stopped(progress)?;
-        let queries: Vec<Query> = batch.iter().map(|(query, _)| *query).collect();
+        let mut queries: Vec<Query> = batch.iter().map(|(query, _)| *query).collect();
+        // A single row would be multiplied in another order, and its last digits differ from those in a larger batch.
+        if queries.len() == 1 {
+            queries.push(queries[0]);
+        }
         let scores = embedding.scores(&queries)?;
         let scores = scores.on_host()?;
         let rows = scores.par_chunks_exact(embedding.size().entities);

@@ -7,6 +7,7 @@
 //! ([`FeatureWeights`](super::FeatureWeights)); the weights are fitted on the validation split ([`fit`](super::fit)),
 //! for every relation and direction.
 
+mod bounds;
 mod embedded;
 mod fitting;
 mod seen;
@@ -15,7 +16,8 @@ use super::recipe::{
     FREQUENCY, LINKED, LINKED_BACK, RULES, RULES_ABSENT, RULES_SURE, Recipe, TAKEN, WeightsByLink, score,
 };
 use super::{
-    ByPropagator, ByRules, ByWalker, Candidate, Evidence, Explains, Found, Reasoned, Rescored, ScoreWithout,
+    ByPropagator, ByRules, ByWalker, Candidate, Evidence, Explains, Found, IsNeeded, Reasoned, Rescored,
+    ScoreWithout,
 };
 use super::{ranked, unless_stopped};
 use crate::embed::Embedding;
@@ -232,6 +234,25 @@ impl Explains for Blend {
             Found { query, candidates: ranked(query, &self.graph, seen.iter().map(candidate)) }
         };
         Ok(queries.iter().zip(seen).zip(walked).map(found).collect())
+    }
+
+    /// Only the embedding model takes much longer than bounds on its scores: on a CPU.
+    fn needed(
+        &self,
+        queries: &[Query],
+        is_needed: &IsNeeded<'_>,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Query>, ReasonerError> {
+        let Members { walker: None, embedding: Some(embedding), propagator: None, .. } = &self.members else {
+            return Ok(queries.to_vec());
+        };
+        if embedding.device().is_cuda() {
+            return Ok(queries.to_vec());
+        }
+        let by_rules = self.by_rules(queries, progress)?;
+        let walked = vec![Vec::new(); queries.len()];
+        let seen = self.candidates(queries, &by_rules, &walked, None, progress)?;
+        self.needed_among(embedding, queries, &seen, is_needed)
     }
 
     /// The rules that predict it, then the walker's paths, for which slots are reserved.

@@ -8,8 +8,10 @@ use crate::tensor::logsumexp;
 use crate::walk;
 use std::collections::BTreeMap;
 
-/// The floor on probabilities, of members that list candidates and of those that score all.
-const LEAST: [f64; 2] = [1e-4, 1e-16];
+/// The floor on probabilities of members that list candidates.
+const LEAST: f64 = 1e-4;
+/// The floor on log-probabilities of members that score all: that of 1e-16.
+pub(super) const LEAST_LOG_PROB: f64 = -36.841_361_487_904_734;
 /// The ceiling on the rules' certainty, `−ln(1 − score)`: reached at a score of 1 - 1e-6.
 const SUREST: f64 = 13.8;
 /// The most candidates that the propagator adds: the rest have hardly any probability mass and cost the other members
@@ -45,7 +47,7 @@ impl<'a> Dense<'a> {
     /// The logarithm of the softmax at `entity`; 0 if there are no scores.
     pub(super) fn log_prob(&self, entity: EntityId) -> f64 {
         let score = self.scores.get(entity.index());
-        score.map_or(0.0, |&score| (f64::from(score) - self.logsumexp).max(LEAST[1].ln()))
+        score.map_or(0.0, |&score| (f64::from(score) - self.logsumexp).max(LEAST_LOG_PROB))
     }
 
     /// The entities with the highest scores.
@@ -85,7 +87,7 @@ pub(super) fn seen(
     for answer in walked {
         let share = f64::from(answer.score).exp() / total.max(f64::MIN_POSITIVE);
         let seen = found.entry(answer.entity).or_insert_with(|| absent(answer.entity));
-        (seen.features[WALKER], seen.features[WALKER_ABSENT]) = (share.max(LEAST[0]).ln() as f32, 0.0);
+        (seen.features[WALKER], seen.features[WALKER_ABSENT]) = (share.max(LEAST).ln() as f32, 0.0);
     }
     for entity in propagated.best() {
         found.entry(entity).or_insert_with(|| absent(entity));
@@ -95,7 +97,7 @@ pub(super) fn seen(
 
 /// The rules' score as features: its logarithm and its certainty.
 pub(super) fn of_rules(score: f64) -> [f32; 2] {
-    [score.max(LEAST[0]).ln() as f32, (-(-score).ln_1p()).clamp(0.0, SUREST) as f32]
+    [score.max(LEAST).ln() as f32, (-(-score).ln_1p()).clamp(0.0, SUREST) as f32]
 }
 
 #[cfg(test)]
@@ -107,7 +109,8 @@ mod tests {
 
     #[test]
     fn scores_of_all_entities_are_compared_by_their_softmax() {
-        let dense = Dense::of(&[0.0, 3.0f32.ln(), -1e4]);
+        let scores = [0.0, 3.0f32.ln(), -1e4];
+        let dense = Dense::of(&scores);
         let log_probs = [0, 1, 2].map(|id| dense.log_prob(EntityId(id)));
         let expected = [0.25f64.ln(), 0.75f64.ln(), 1e-16f64.ln()];
         assert!(log_probs.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-7), "{log_probs:?}");
