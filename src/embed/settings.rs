@@ -266,11 +266,15 @@ impl Settings {
     /// Multiply-adds of an epoch over this many facts: both queries of each are compared with entities, forward and
     /// twice backward.
     pub fn multiply_adds(&self, entities: usize, facts: usize) -> f64 {
-        let width = match self.model {
+        3.0 * 2.0 * facts as f64 * (self.compared(entities) * self.width()) as f64
+    }
+
+    /// Numbers of an entity's vector.
+    pub fn width(&self) -> usize {
+        match self.model {
             ModelKind::ComplEx | ModelKind::RotatE => 2 * self.dimension,
             ModelKind::DistMult | ModelKind::ConvE => self.dimension,
-        };
-        3.0 * 2.0 * facts as f64 * self.compared(entities) as f64 * width as f64
+        }
     }
 
     /// Whether the values make sense by themselves and together.

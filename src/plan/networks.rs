@@ -269,8 +269,18 @@ fn fitting(
 /// Seconds of an epoch of the embedding model.
 pub fn embed_epoch(shape: &GraphSize, resources: &Resources, settings: &Settings) -> f64 {
     let cost = settings.multiply_adds(shape.entities, shape.facts);
-    let faster = if settings.compared(shape.entities) >= LARGE { LARGE_PRODUCTS } else { 1.0 };
-    (cost / (faster * resources.rate())).max(1e-3)
+    (cost / product_rate(resources, settings.compared(shape.entities))).max(1e-3)
+}
+
+/// Seconds of comparing all queries that are ranked in the end with all entities.
+pub fn comparing(shape: &GraphSize, resources: &Resources, settings: &Settings) -> f64 {
+    let each = shape.entities as f64 * settings.width() as f64;
+    shape.ranked as f64 * each / product_rate(resources, shape.entities)
+}
+
+/// Multiply-adds in a second of products with the vectors of this many entities.
+fn product_rate(resources: &Resources, entities: usize) -> f64 {
+    resources.rate() * if entities >= LARGE { LARGE_PRODUCTS } else { 1.0 }
 }
 
 /// Seconds of an epoch of joint training. Walks share states: over all hops `benches/walk` counts half as many states
