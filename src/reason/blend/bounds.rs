@@ -20,7 +20,8 @@ use rayon::prelude::*;
 const ENDS: [f64; 12] = [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, f64::INFINITY];
 /// How many frequent answers of a link are summed over, beside the candidates.
 const FREQUENT: usize = 1024;
-/// Single scores differ from those of all entities in their last digits by far less than this.
+/// Logarithms of the softmax differ by far less than this because of rounding: scores of some entities from those of
+/// all in their last digits, and features, which have 24 bits, from the floor.
 const ROUNDING: f64 = 1e-3;
 
 /// A candidate, without what is the same for all.
@@ -40,9 +41,8 @@ impl Blend {
         seen: &[Vec<Seen>],
         is_needed: &IsNeeded<'_>,
     ) -> Result<Vec<Query>, ReasonerError> {
-        let asked: Vec<(Query, &[Seen])> =
-            queries.iter().zip(seen).map(|(query, seen)| (*query, seen.as_slice())).collect();
-        let asked: Vec<(Query, &[Seen])> = asked.into_iter().filter(|(_, seen)| !seen.is_empty()).collect();
+        let all = queries.iter().zip(seen).map(|(query, seen)| (*query, seen.as_slice()));
+        let asked: Vec<(Query, &[Seen])> = all.filter(|(_, seen)| !seen.is_empty()).collect();
         let mut needed = Vec::new();
         for group in asked.chunk_by(|a, b| a.0.link == b.0.link) {
             let mut entities = self.frequent(group[0].0.link);
@@ -91,7 +91,7 @@ impl Blend {
         let least = logsumexp(some.scores);
         let mut from = 0.0;
         ENDS.iter().any(|&to| {
-            let interval = [least + from - ROUNDING, least + to + ROUNDING];
+            let interval = [least + from, least + to];
             from = to;
             let [lowest, highest] = bounds(&parts, weights[EMBEDDING], interval).map(best);
             is_needed(&ScoreBounds { query, lowest, highest })
@@ -121,7 +121,8 @@ fn bounds(parts: &[Part], weight: f64, interval: [f64; 2]) -> [Vec<f64>; 2] {
     let ends = interval.map(|end| parts.iter().map(|part| at(part, end)).collect::<Vec<f64>>());
     let [from, to] = &ends;
     let both = || from.iter().zip(to);
-    [both().map(|(a, b)| a.min(*b)).collect(), both().map(|(a, b)| a.max(*b)).collect()]
+    let slack = weight.abs() * ROUNDING;
+    [both().map(|(a, b)| a.min(*b) - slack).collect(), both().map(|(a, b)| a.max(*b) + slack).collect()]
 }
 
 /// The best scores, as many as probabilities depend on.
@@ -188,7 +189,11 @@ mod tests {
                         };
                         bounds.query == found.query && scores.iter().enumerate().all(within)
                     };
-                    let bounds = told.iter().find(holds).expect("an interval has its sum");
+                    let of_query =
+                        || told.iter().filter(|bounds| bounds.query == found.query).collect::<Vec<_>>();
+                    let bounds = told.iter().find(holds).unwrap_or_else(|| {
+                        panic!("{model:?} {weight}: {scores:?} is in none of {:?}", of_query())
+                    });
                     assert_eq!(bounds.highest.len(), scores.len());
                     assert!(scores.len() > 1);
                 }
