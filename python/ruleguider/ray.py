@@ -527,7 +527,10 @@ def _complete_part(
     return _part(cpus, lambda out: _model(shared, cuda, cpus).complete_shard(relations, top, least, shard, out))
 
 
-def _evaluate_part(shard: str, cpus: int, shared: Any, cuda: bool, *asked: Any) -> tuple[str, Any]:
+def _evaluate_part(
+    shard: str, cpus: int, shared: Any, cuda: bool, split: str, direction: str, ties: str, unseen: bool, whole: bool
+) -> tuple[str, Any]:
+    asked = (split, direction, ties, unseen, whole)
     return _part(cpus, lambda out: _model(shared, cuda, cpus).evaluate_shard(*asked, shard, out))
 
 
