@@ -2,8 +2,8 @@
 //!
 //! Every message has a weight of one; the gradient of the answer's score with respect to that weight says how much the
 //! edge matters in its layer. A beam search over the layers collects the best paths from the subject to the answer;
-//! staying at an entity for a layer is allowed and does not count as a hop. A path's weight is the mean gradient of its
-//! hops.
+//! staying at an entity for a layer is allowed and does not count as a hop. No path visits an entity twice: a detour that
+//! comes back explains nothing. A path's weight is the mean gradient of its hops.
 
 use super::examples::{kind_of, link_of};
 use super::{PropagateError, Propagator};
@@ -87,6 +87,7 @@ impl Propagator {
         count: usize,
     ) -> Vec<MessagePath> {
         let mut all = vec![Partial { sum: 0.0, hops: 0, before: u32::MAX, hop: None }];
+        let ends = (subject, answer);
         let mut beams: Vec<Vec<u32>> = vec![Vec::new(); self.mesh.nodes()];
         beams[subject.index()].push(0);
         for (layer, slopes) in slopes.iter().enumerate() {
@@ -95,8 +96,13 @@ impl Propagator {
                 let hop = Some(PathHop { link: link_of(kind), entity: EntityId(to) });
                 for &before in &beams[from as usize] {
                     let so_far = all[before as usize];
-                    let sum = so_far.sum + slope;
-                    keep(&mut next[to as usize], Partial { sum, hops: so_far.hops + 1, before, hop });
+                    let ended = so_far.hops > 0 && from == answer.0;
+                    let partial = Partial { sum: so_far.sum + slope, hops: so_far.hops + 1, before, hop };
+                    let place = place_in(&next[to as usize], &partial);
+                    if place < BEAM && !ended && !visits(&all, before, EntityId(to), ends) {
+                        next[to as usize].insert(place, partial);
+                        next[to as usize].truncate(BEAM);
+                    }
                 }
             });
             for (beam, found) in beams.iter_mut().zip(next) {
@@ -124,13 +130,25 @@ impl Propagator {
     }
 }
 
-/// Keeps the best of a beam, best first.
-fn keep(beam: &mut Vec<Partial>, partial: Partial) {
-    let at = beam.partition_point(|other| other.mean() >= partial.mean());
-    if at < BEAM {
-        beam.insert(at, partial);
-        beam.truncate(BEAM);
+/// The place of a path in a beam, best first.
+fn place_in(beam: &[Partial], partial: &Partial) -> usize {
+    beam.partition_point(|other| other.mean() >= partial.mean())
+}
+
+/// Whether a partial path has been at `entity`. The subject may be the answer; then its path comes back.
+fn visits(
+    all: &[Partial],
+    mut place: u32,
+    entity: EntityId,
+    (subject, answer): (EntityId, EntityId),
+) -> bool {
+    while let Some(hop) = all[place as usize].hop {
+        if hop.entity == entity {
+            return true;
+        }
+        place = all[place as usize].before;
     }
+    entity == subject && subject != answer
 }
 
 /// The hops that led to a partial path.
