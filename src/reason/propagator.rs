@@ -22,10 +22,10 @@ const TRIED: [usize; 2] = [2, 16];
 const FACTS: usize = 1_000_000;
 /// The confidence assumed for a path that follows no mined rule.
 const NO_RULE: f64 = 0.05;
-/// The exponent of the score's loss beside the confidence. Of the best paths of right answers on three families of 150
-/// people, 90, 98 and 92 % then follow a true rule, and 94 to 97 % lower the score more when removed than a random walk
-/// does. With an exponent of 1, 84 and 89 % in two of the families follow a true rule; by gradients alone 88 and 84 %
-/// do, and 85 and 80 % lower the score more when removed.
+/// The exponent of the score's loss beside the confidence, chosen when paths could still visit an entity twice. Of the
+/// best paths of right answers on three families of 150 people, 90, 98 and 92 % then followed a true rule, and 94 to 97 %
+/// lowered the score more when removed than a random walk did. With an exponent of 1, 84 and 89 % in two of the families followed a true rule; by gradients alone 88 and 84 %
+/// did, and 85 and 80 % lowered the score more when removed.
 const LOSS: f64 = 0.25;
 
 /// The propagator and the rules that its paths may follow.
