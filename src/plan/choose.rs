@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn ranking_takes_longer_if_queries_are_compared_with_all_entities() {
-        // The packages of a distribution, of which 93,125 queries took 133 s when a query took twice as long as now.
+        // The packages of a distribution, of which 93,125 queries took 133 s when a query took nearly twice as long.
         let shape =
             GraphSize { entities: 175_875, relations: 48, facts: 745_003, training: 745_003, ranked: 93_125 };
         let plan = choose(&shape, &Resources { minutes: 15.0, ..TWO_CORES });
