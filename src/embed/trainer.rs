@@ -177,12 +177,15 @@ impl<'a> Lessons<'a> {
             within: Within::Epochs(settings.epochs),
             warm_up: 0,
         };
+        // In a sampled softmax a row meets one or two examples of a batch, whose loss is a mean: its gradient shrinks as
+        // the batch grows. Under a fixed ε, a large batch on a large graph would never begin to learn.
+        let mean_over = if self.sampler.is_some() { settings.batch as f64 } else { 1.0 };
         TrainingPlan {
             stage: STAGE,
             title: format!("training {}", settings.model.name()),
             epoch_steps,
             steps: epochs * epoch_steps,
-            adam: AdamOptions { epsilon: settings.epsilon as f32, ..AdamOptions::default() },
+            adam: AdamOptions { epsilon: (settings.epsilon / mean_over) as f32, ..AdamOptions::default() },
             learning_rate,
             clip: (settings.clip > 0.0).then_some(settings.clip as f32),
             validate_every: validates.then_some(settings.evaluate_every),

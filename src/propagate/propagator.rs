@@ -10,8 +10,12 @@ use crate::tensor::{Device, Indices, Mesh, Reach, ReachQuery, Tensor};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Queries that are answered at once.
+/// Queries that are answered at once on a CPU. A card takes more: its host lists their rows on many threads.
 const BATCH: usize = 16;
+const CUDA_BATCH: usize = 64;
+/// Queries of one call, the same on every device. Nothing overlaps a call's last batch, so a call has at least two;
+/// with more, the scores of WN18RR would not fit into the blocks that the allocator reuses.
+const CALL: usize = 2 * CUDA_BATCH;
 /// About the most rows per batch; bounds the memory on large graphs.
 const ROWS: usize = 1 << 22;
 
@@ -143,11 +147,16 @@ impl Propagator {
     }
 }
 
-impl Reasoner for Propagator {
-    /// In batches: while the device computes one, the host prepares the next.
-    fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
+impl Propagator {
+    /// The scores of all entities for each of `queries`, row after row, on the host. In batches: while the device
+    /// computes one, the host prepares the next.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn rows_of_scores(&self, queries: &[Query]) -> Result<Vec<f32>, PropagateError> {
         let entities = self.mesh.nodes();
-        let some = (ROWS / entities.max(1)).clamp(1, BATCH);
+        let most = if self.network.parameters.device().is_cuda() { CUDA_BATCH } else { BATCH };
+        let some = (ROWS / entities.max(1)).clamp(1, most);
         let mut scores = vec![0.0; queries.len() * entities];
         let mut computed: Option<(Tensor, &mut [f32])> = None;
         for (queries, place) in queries.chunks(some).zip(scores.chunks_mut((some * entities).max(1))) {
@@ -160,10 +169,16 @@ impl Reasoner for Propagator {
         if let Some((scores, place)) = computed {
             scores.read_into(place)?;
         }
-        Ok(Answers::Dense { scores, entities })
+        Ok(scores)
+    }
+}
+
+impl Reasoner for Propagator {
+    fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
+        Ok(Answers::Dense { scores: self.rows_of_scores(queries)?, entities: self.mesh.nodes() })
     }
 
     fn batch(&self) -> usize {
-        (4 * ROWS / self.mesh.nodes().max(1)).clamp(1, 4 * BATCH)
+        (4 * ROWS / self.mesh.nodes().max(1)).clamp(1, CALL)
     }
 }

@@ -1,7 +1,7 @@
 //! The adapters between rooms: embedding model or propagator as the walker's soft reward, the rules as its path table.
 
 use crate::embed::{EmbedError, Embedding};
-use crate::eval::{Answers, Reasoner, ReasonerError};
+use crate::eval::{Reasoner, ReasonerError};
 use crate::graph::{EntityId, Link, Query};
 use crate::progress::Progress;
 use crate::propagate::Propagator;
@@ -93,10 +93,8 @@ impl PropagatorReward {
             if progress.interrupted() {
                 return Ok(None);
             }
-            let Answers::Dense { scores, entities } = propagator.answer(batch)? else {
-                return Err("a propagator scores every entity".into());
-            };
-            let rows: Vec<_> = scores.par_chunks(entities.max(1)).map(plausible).collect();
+            let scores = propagator.rows_of_scores(batch)?;
+            let rows: Vec<_> = scores.par_chunks(propagator.mesh().nodes().max(1)).map(plausible).collect();
             likely.extend(batch.iter().copied().zip(rows));
             progress.advance(likely.len() as u64, &"");
         }

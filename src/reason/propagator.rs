@@ -50,7 +50,7 @@ impl ByPropagator {
         let mut all = Vec::with_capacity(queries.len() * self.graph.entities());
         for batch in queries.chunks(self.propagator.batch()) {
             unless_stopped(progress)?;
-            all.extend(self.propagator.scores(batch)?.to_vec()?);
+            all.extend(self.propagator.rows_of_scores(batch)?);
         }
         Ok(all)
     }

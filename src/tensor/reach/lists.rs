@@ -69,14 +69,16 @@ impl Lists {
         let mut bigs = lists.bigs.each_mut().map(|list| list.values_mut());
         let last_slot = bigs[1].len() - 1;
         bigs[1][last_slot] = total.slots as u32;
-        let mut segments = Vec::with_capacity(befores.len());
+        // Each query fills its own segments, step by step, and its places: one task per query, since waking threads
+        // for shorter tasks would cost more than they save.
+        let mut own: Vec<Vec<Segment>> = asks.iter().map(|_| Vec::with_capacity(layers + 1)).collect();
         let mut done = vec![0; asks.len()];
         for (index, before) in befores.into_iter().enumerate() {
             let (step, query) = (index / asks.len(), index % asks.len());
             let size = reached[query].steps[step];
             let nodes = &reached[query].nodes[done[query]..done[query] + size.rows];
             done[query] += size.rows;
-            segments.push(Segment {
+            own[query].push(Segment {
                 query,
                 nodes,
                 before,
@@ -89,25 +91,11 @@ impl Lists {
                 ],
             });
         }
-        // Where the rows of each query begin, step by step.
-        let firsts: Vec<Vec<usize>> = (0..asks.len())
-            .map(|query| {
-                segments.iter().skip(query).step_by(asks.len()).map(|segment| segment.before.rows).collect()
-            })
-            .collect();
-        segments.into_par_iter().for_each(|segment| segment.fill(edges, asks));
-        let nodes = edges.nodes.max(1);
-        lists.places.values_mut().par_chunks_mut(nodes).zip(reached).zip(firsts).for_each(
-            |((places, one), firsts)| {
-                places.fill(NONE);
-                let mut nodes = one.nodes.iter();
-                for (step, first) in one.steps.iter().zip(firsts) {
-                    for (row, &node) in (first..first + step.rows).zip(&mut nodes) {
-                        places[node as usize] = row as u32;
-                    }
-                }
-            },
-        );
+        let places = lists.places.values_mut().par_chunks_mut(edges.nodes.max(1));
+        places.zip(own).for_each(|(places, segments)| {
+            places.fill(NONE);
+            segments.into_iter().for_each(|segment| segment.fill(edges, asks, places));
+        });
         lists
     }
 
@@ -166,7 +154,8 @@ fn cut<'a>(list: &mut &'a mut [u32], count: usize) -> &'a mut [u32] {
 }
 
 impl Segment<'_> {
-    fn fill(self, edges: &Edges, asks: &[ReachQuery]) {
+    /// Fills it, and the `places` of its nodes among those of its query.
+    fn fill(self, edges: &Edges, asks: &[ReachQuery], places: &mut [u32]) {
         let Segment { query, nodes, mut before, rows, items, bigs } = self;
         let ask = &asks[query];
         let [row_nodes, row_queries, row_edges, row_pieces, row_degrees] = rows;
@@ -180,6 +169,7 @@ impl Segment<'_> {
                 true => edges.edges_of(node as usize).filter(gone).count(),
                 false => 0,
             };
+            places[node as usize] = before.rows as u32;
             row_nodes[index] = node;
             row_queries[index] = query as u32;
             row_edges[index] = before.edges as u32;

@@ -169,10 +169,10 @@ impl Reach {
         let searches = asks.par_iter().map(|ask| {
             let mut search = Search::new(edges, ask);
             (1..=layers).for_each(|step| search.go_on(edges, ask, step, None));
-            search
+            search.reached()
         });
-        let searches: Vec<Search> = searches.collect();
-        Reach::of(mesh, asks, &searches, layers, false)
+        let reached: Vec<Reached> = searches.collect();
+        Reach::of(mesh, asks, &reached, layers, false)
     }
 
     /// Only the starts, to be extended layer by layer: see [`Reach::grown`].
@@ -182,7 +182,7 @@ impl Reach {
     pub fn start(mesh: &Mesh, asks: &[ReachQuery]) -> Result<Reach> {
         expect_starts(mesh, asks)?;
         let searches: Vec<Search> = asks.iter().map(|ask| Search::new(&mesh.0, ask)).collect();
-        let mut reach = Reach::of(mesh, asks, &searches, 0, true)?;
+        let mut reach = Reach::of(mesh, asks, &reached(&searches), 0, true)?;
         reach.searches = searches;
         Ok(reach)
     }
@@ -206,20 +206,19 @@ impl Reach {
         let mut searches = self.searches.clone();
         let all = searches.par_iter_mut().zip(&self.asks).zip(&from);
         all.for_each(|((search, ask), from)| search.go_on(edges, ask, layer, Some(from)));
-        let mut reach = Reach::of(&self.mesh, &self.asks, &searches, layer, true)?;
+        let mut reach = Reach::of(&self.mesh, &self.asks, &reached(&searches), layer, true)?;
         (reach.searches, reach.trace) = (searches, self.trace.clone());
         Ok(reach)
     }
 
-    fn of(mesh: &Mesh, asks: &[ReachQuery], searches: &[Search], layers: usize, keep: bool) -> Result<Reach> {
+    fn of(mesh: &Mesh, asks: &[ReachQuery], reached: &[Reached], layers: usize, keep: bool) -> Result<Reach> {
         let edges = &*mesh.0;
-        let reached: Vec<Reached> = searches.par_iter().map(Search::reached).collect();
         let total: usize = reached.iter().flat_map(|one| &one.steps).map(|step| step.edges).sum();
         if total.max(asks.len() * edges.nodes) >= NONE as usize {
             let why = format!("{} queries at once reach {total} edges; ask fewer at a time", asks.len());
             return Err(TensorError::Parameter { name: "reach".to_string(), why });
         }
-        Lists::new(mesh, asks, &reached, layers).finish(mesh, asks, keep || asks.len() == 1)
+        Lists::new(mesh, asks, reached, layers).finish(mesh, asks, keep || asks.len() == 1)
     }
 
     /// The query of every row, for a reach that grows layer by layer.
@@ -267,6 +266,10 @@ impl Reach {
     pub fn edges(&self, layer: usize) -> usize {
         self.extents[layer].edges
     }
+}
+
+fn reached(searches: &[Search]) -> Vec<Reached> {
+    searches.par_iter().map(Search::reached).collect()
 }
 
 /// An error unless every query starts at a node of the mesh.
