@@ -4,31 +4,17 @@
 //! [`Adam::store`](super::Adam::store) fill it; other rooms may add their own texts (names of entities, settings).
 //! Files written by other programs can be read too, as long as the matrices are `f32`.
 
-use std::collections::{BTreeMap, HashMap};
-use std::io::Read;
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::{Dtype, SafeTensors};
+use serde_json::{Value, json};
 
 use super::error::{Result, TensorError};
 use super::parameters::{ParameterId, Parameters};
 use crate::aside::write_aside;
-
-/// The same file with the header's texts sorted by key: the library writes them in an order that changes from run to
-/// run, and the same weights should give the same file.
-fn with_ordered_header(data: Vec<u8>) -> Vec<u8> {
-    let Some(length) = data.first_chunk().map(|length| u64::from_le_bytes(*length) as usize) else {
-        return data;
-    };
-    let Some((header, body)) = data[8..].split_at_checked(length) else { return data };
-    let Ok(sorted) = serde_json::from_slice::<BTreeMap<String, serde_json::Value>>(header) else {
-        return data;
-    };
-    let mut text = serde_json::to_vec(&sorted).unwrap_or_else(|_| header.to_vec());
-    // The matrices must begin at a multiple of eight bytes.
-    text.resize(text.len().next_multiple_of(8), b' ');
-    [&(text.len() as u64).to_le_bytes()[..], &text, body].concat()
-}
 
 /// The version of the layout that this code writes.
 const VERSION: &str = "1";
@@ -36,9 +22,48 @@ const VERSION_KEY: &str = "ruleguider.version";
 /// The checksum of everything else in the file. Files written by other programs have none.
 const CHECKSUM_KEY: &str = "ruleguider.checksum";
 
+/// Values that are converted and written at once.
+const WRITTEN_AT_ONCE: usize = 1 << 16;
+
 enum Content {
-    Values { shape: Vec<usize>, values: Vec<f32> },
+    Values { shape: Vec<usize>, values: Arc<Vec<f32>> },
     Indices(Vec<u32>),
+}
+
+impl Content {
+    /// Its entry in the header of a file whose matrices so far take `begin` bytes.
+    fn entry(&self, begin: usize) -> Value {
+        let (kind, shape) = match self {
+            Content::Values { shape, .. } => (Dtype::F32, shape.clone()),
+            Content::Indices(values) => (Dtype::U32, vec![values.len()]),
+        };
+        json!({ "dtype": kind, "shape": shape, "data_offsets": [begin, begin + self.bytes()] })
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Content::Values { values, .. } => 4 * values.len(),
+            Content::Indices(values) => 4 * values.len(),
+        }
+    }
+
+    fn write(&self, out: &mut (dyn Write + Send)) -> io::Result<()> {
+        match self {
+            Content::Values { values, .. } => write_words(out, values, |value| value.to_le_bytes()),
+            Content::Indices(values) => write_words(out, values, |value| value.to_le_bytes()),
+        }
+    }
+}
+
+fn write_words<T>(
+    out: &mut (dyn Write + Send),
+    values: &[T],
+    bytes: impl Fn(&T) -> [u8; 4],
+) -> io::Result<()> {
+    values.chunks(WRITTEN_AT_ONCE).try_for_each(|some| {
+        let some: Vec<[u8; 4]> = some.iter().map(&bytes).collect();
+        out.write_all(some.as_flattened())
+    })
 }
 
 /// Named matrices and texts, to be written to or read from one file.
@@ -54,8 +79,9 @@ impl Archive {
         Archive::default()
     }
 
-    /// Adds a matrix.
-    pub fn insert(&mut self, name: &str, shape: [usize; 2], values: Vec<f32>) -> Result<()> {
+    /// Adds a matrix. Values that are kept elsewhere too can be shared.
+    pub fn insert(&mut self, name: &str, shape: [usize; 2], values: impl Into<Arc<Vec<f32>>>) -> Result<()> {
+        let values = values.into();
         if values.len() != shape[0] * shape[1] {
             let why = format!("{} values do not make a {} × {} matrix", values.len(), shape[0], shape[1]);
             return Err(TensorError::Parameter { name: name.to_string(), why });
@@ -132,38 +158,37 @@ impl Archive {
         }
     }
 
-    /// Writes a temporary file and renames it, so that no reader sees a partial file.
+    /// Writes a temporary file and renames it, so that no reader sees a partial file. Matrices go straight to the
+    /// file: those of a large graph are tens of gigabytes, too many to hold twice.
     pub fn write(&self, path: &Path) -> Result<()> {
-        let bytes: BTreeMap<&str, (Dtype, Vec<usize>, Vec<u8>)> = self
-            .contents
-            .iter()
-            .map(|(name, content)| {
-                let (kind, shape, bytes) = match content {
-                    Content::Values { shape, values } => (
-                        Dtype::F32,
-                        shape.clone(),
-                        values.iter().flat_map(|value| value.to_le_bytes()).collect(),
-                    ),
-                    Content::Indices(values) => (
-                        Dtype::U32,
-                        vec![values.len()],
-                        values.iter().flat_map(|value| value.to_le_bytes()).collect(),
-                    ),
-                };
-                (name.as_str(), (kind, shape, bytes))
-            })
-            .collect();
-        let views = bytes
-            .iter()
-            .map(|(name, (kind, shape, bytes))| Ok((*name, TensorView::new(*kind, shape.clone(), bytes)?)))
-            .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>()
-            .map_err(|error| failed(path, error))?;
-        let mut metadata: HashMap<String, String> = self.metadata.clone().into_iter().collect();
+        // Matrices first, as other programs write them; either in the order of their names.
+        let is_list = |content: &Content| matches!(content, Content::Indices(_));
+        let mut contents: Vec<_> = self.contents.iter().collect();
+        contents.sort_by_key(|(_, content)| is_list(content));
+        let header = self.header(&contents);
+        let written = write_aside(path, |out| {
+            out.write_all(&(header.len() as u64).to_le_bytes())?;
+            out.write_all(&header)?;
+            contents.iter().try_for_each(|(_, content)| content.write(out))
+        });
+        written.map_err(|error| failed(path, error))
+    }
+
+    /// The header of a file with `contents`. Its keys are sorted, so that the same weights give the same file.
+    fn header(&self, contents: &[(&String, &Content)]) -> Vec<u8> {
+        let mut metadata = self.metadata.clone();
         metadata.insert(VERSION_KEY.to_string(), VERSION.to_string());
         metadata.insert(CHECKSUM_KEY.to_string(), self.checksum());
-        let data = safetensors::serialize(views, Some(metadata)).map_err(|error| failed(path, error))?;
-        write_aside(path, |out| out.write_all(&with_ordered_header(data)))
-            .map_err(|error| failed(path, error))
+        let mut entries = BTreeMap::from([("__metadata__", json!(metadata))]);
+        let mut begin = 0;
+        for (name, content) in contents {
+            entries.insert(name, content.entry(begin));
+            begin += content.bytes();
+        }
+        let mut header = serde_json::to_vec(&entries).expect("plain values");
+        // The matrices must begin at a multiple of eight bytes.
+        header.resize(header.len().next_multiple_of(8), b' ');
+        header
     }
 
     /// Reads a file that this or another program wrote.
@@ -197,7 +222,7 @@ impl Archive {
             let content = match view.dtype() {
                 Dtype::F32 => Content::Values {
                     shape: view.shape().to_vec(),
-                    values: words.map(|word| f32::from_le_bytes(*word)).collect(),
+                    values: Arc::new(words.map(|word| f32::from_le_bytes(*word)).collect()),
                 },
                 Dtype::U32 => Content::Indices(words.map(|word| u32::from_le_bytes(*word)).collect()),
                 other => {

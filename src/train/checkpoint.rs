@@ -11,6 +11,7 @@ use crate::tensor::{Adam, Archive, Parameters, TensorError};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The format that this code writes and reads.
 const FORMAT: &str = "1";
@@ -52,12 +53,13 @@ pub(super) struct State {
     pub(super) history: Vec<Metric>,
 }
 
-/// A snapshot of the values of all parameters.
-pub(super) struct Weights(Vec<Vec<f32>>);
+/// A snapshot of the values of all parameters, shared with the checkpoints that contain them.
+pub(super) struct Weights(Vec<Arc<Vec<f32>>>);
 
 impl Weights {
     pub(super) fn of(parameters: &Parameters) -> Result<Self, TensorError> {
-        let values: Result<_, _> = parameters.ids().map(|id| parameters.value(id).to_vec()).collect();
+        let values: Result<_, _> =
+            parameters.ids().map(|id| parameters.value(id).to_vec().map(Arc::new)).collect();
         Ok(Weights(values?))
     }
 
@@ -67,18 +69,15 @@ impl Weights {
 
     fn store(&self, parameters: &Parameters, archive: &mut Archive) -> Result<(), TensorError> {
         parameters.ids().zip(&self.0).try_for_each(|(id, values)| {
-            archive.insert(
-                &format!("{BEST}{}", parameters.name(id)),
-                parameters.value(id).shape(),
-                values.clone(),
-            )
+            let name = format!("{BEST}{}", parameters.name(id));
+            archive.insert(&name, parameters.value(id).shape(), Arc::clone(values))
         })
     }
 
     fn load(parameters: &Parameters, archive: &Archive) -> Result<Self, TensorError> {
         let values = parameters.ids().map(|id| {
             let name = format!("{BEST}{}", parameters.name(id));
-            archive.values(&name, parameters.value(id).shape()).map(<[f32]>::to_vec)
+            archive.values(&name, parameters.value(id).shape()).map(|values| Arc::new(values.to_vec()))
         });
         Ok(Weights(values.collect::<Result<_, _>>()?))
     }
