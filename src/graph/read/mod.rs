@@ -77,22 +77,36 @@ pub fn stamp(path: &Path, options: &ReadOptions) -> Result<String, GraphError> {
         false => (vec![path.to_owned()], options.clone()),
     };
     let mut sum = sum_of(format!("{options:?}").as_bytes(), 0);
+    let mut block = vec![0; SUMMED_AT_ONCE];
     for file in files {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         sum = sum_of(name.as_bytes(), sum);
-        sum = sum_of_file(&file, sum).map_err(GraphError::reading(&file))?;
+        sum = sum_of_file(&file, sum, &mut block).map_err(GraphError::reading(&file))?;
     }
     Ok(format!("{sum:016x}"))
 }
 
-fn sum_of_file(path: &Path, mut sum: u64) -> io::Result<u64> {
+/// How many bytes of a file are read and summed at a time: they are still in the cache when they are summed.
+const SUMMED_AT_ONCE: usize = 1 << 16;
+
+fn sum_of_file(path: &Path, mut sum: u64, block: &mut [u8]) -> io::Result<u64> {
     let mut file = File::open(path)?;
-    let mut block = Vec::new();
-    while (&mut file).take(1 << 20).read_to_end(&mut block)? > 0 {
-        sum = sum_of(&block, sum);
-        block.clear();
+    loop {
+        // Blocks are full up to the last one, however much the system returns at a time.
+        let mut filled = 0;
+        while filled < block.len() {
+            match file.read(&mut block[filled..]) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if filled == 0 {
+            return Ok(sum);
+        }
+        sum = sum_of(&block[..filled], sum);
     }
-    Ok(sum)
 }
 
 /// Reads a whole file of triples without dividing it. Duplicates stay, unless they are so many among millions of
