@@ -3,6 +3,7 @@
 use super::array::Array;
 use super::mapped::{ArrayReader, ArrayWriter};
 use super::{Adjacency, Edge, EntityId, GraphError, Link, Triple};
+use std::sync::OnceLock;
 
 /// The pairs `(source, target)` of one link, grouped by source: a compressed row per distinct source.
 #[derive(Clone, Copy, Debug)]
@@ -67,26 +68,21 @@ struct LinkIndex {
 pub struct Graph {
     relations: usize,
     adjacency: Adjacency,
-    links: LinkIndex,
+    /// Made on first use in a graph from a file.
+    links: OnceLock<LinkIndex>,
 }
 
 impl Graph {
     /// The graph of `facts` over entities `0..entities` and relations `0..relations`.
     pub fn new(entities: usize, relations: usize, facts: &[Triple]) -> Self {
         let adjacency = Adjacency::new(entities, &[facts]);
-        let links = LinkIndex::new(&adjacency, Link::count(relations));
+        let links = LinkIndex::new(&adjacency, Link::count(relations)).into();
         Self { relations, adjacency, links }
     }
 
-    /// Adds its arrays to a file.
+    /// Adds the neighbour lists to a file; everything else follows from them.
     pub fn write<'a>(&'a self, out: &mut ArrayWriter<'a>) {
-        let LinkIndex { rows, pairs, sources, starts, targets } = &self.links;
         self.adjacency.write(out);
-        out.add(rows);
-        out.add(pairs);
-        out.add(sources);
-        out.add(starts);
-        out.add(targets);
     }
 
     /// The graph that was [written](Self::write) with this many relations.
@@ -94,14 +90,7 @@ impl Graph {
     /// # Errors
     /// If the file holds something else.
     pub fn mapped(relations: usize, file: &mut ArrayReader) -> Result<Self, GraphError> {
-        let adjacency = Adjacency::mapped(file)?;
-        let (rows, pairs) = (file.array()?, file.array()?);
-        let links =
-            LinkIndex { rows, pairs, sources: file.array()?, starts: file.array()?, targets: file.array()? };
-        match links.fits(Link::count(relations)) {
-            true => Ok(Self { relations, adjacency, links }),
-            false => Err(file.damaged("links without pairs")),
-        }
+        Ok(Self { relations, adjacency: Adjacency::mapped(file)?, links: OnceLock::new() })
     }
 
     /// How many entities there are, linked or not.
@@ -137,7 +126,8 @@ impl Graph {
 
     /// The pairs of `link`, grouped by source. Reserved links have none.
     pub fn pairs(&self, link: Link) -> LinkPairs<'_> {
-        self.links.pairs(link)
+        let links = || LinkIndex::new(&self.adjacency, self.links());
+        self.links.get_or_init(links).pairs(link)
     }
 
     /// Where `link` leads from `entity`, ascending.
@@ -193,15 +183,6 @@ impl LinkIndex {
             starts: starts.into(),
             targets: targets.into(),
         }
-    }
-
-    /// Whether the arrays have the right lengths for this many links.
-    fn fits(&self, links: usize) -> bool {
-        let Self { rows, pairs, sources, starts, targets } = self;
-        [rows.len(), pairs.len()] == [links + 1; 2]
-            && rows[links] == sources.len() as u64
-            && pairs[links] == targets.len() as u64
-            && starts.len() == sources.len() + links
     }
 
     fn pairs(&self, link: Link) -> LinkPairs<'_> {
