@@ -5,6 +5,7 @@ use oxrdfio::RdfFormat;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
+use zstd::zstd_safe::CParameter;
 
 /// The destination of a file's text.
 pub(super) type Out<'a> = &'a mut (dyn Write + Send);
@@ -152,17 +153,85 @@ impl Compression {
                 packer.finish().map(drop)
             }
             Compression::Zstd => {
-                let mut packer = zstd::stream::write::Encoder::new(out, 0)?;
+                let encoder = zstd::stream::write::Encoder::new(out, 0)?;
+                let mut packer = ZstdPacker { encoder, held: Some(Vec::new()) };
                 fill(&mut packer)?;
-                packer.finish().map(drop)
+                packer.finish()
             }
         }
+    }
+}
+
+/// Up to so many bytes, zstd works with smaller tables.
+const LITTLE: usize = 1 << 18;
+
+/// Compresses by zstd. A little text is held back until its length is known: with it, zstd does not prepare nearly a
+/// megabyte of tables for a few kilobytes.
+struct ZstdPacker<'a> {
+    encoder: zstd::stream::write::Encoder<'static, Out<'a>>,
+    /// The text so far, unless it was too long to be held.
+    held: Option<Vec<u8>>,
+}
+
+impl ZstdPacker<'_> {
+    fn finish(mut self) -> std::io::Result<()> {
+        if let Some(held) = self.held {
+            // Level 1 has the smallest tables; of a few kilobytes it leaves hardly more than the default level.
+            self.encoder.set_parameter(CParameter::CompressionLevel(1))?;
+            self.encoder.set_pledged_src_size(Some(held.len() as u64))?;
+            self.encoder.write_all(&held)?;
+        }
+        self.encoder.finish().map(drop)
+    }
+}
+
+impl Write for ZstdPacker<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self.held.take() {
+            Some(mut held) if held.len() + bytes.len() <= LITTLE => {
+                held.extend_from_slice(bytes);
+                self.held = Some(held);
+                return Ok(bytes.len());
+            }
+            Some(held) => self.encoder.write_all(&held)?,
+            None => {}
+        }
+        self.encoder.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        if let Some(held) = self.held.take() {
+            self.encoder.write_all(&held)?;
+        }
+        self.encoder.flush()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_zstd_packs_is_unpacked_whatever_its_length_and_its_pieces() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text.zst");
+        for length in [0, 1, LITTLE - 1, LITTLE, LITTLE + 1, 3 * LITTLE] {
+            let text: Vec<u8> = (0..length).map(|at| (at / 7) as u8).collect();
+            for (piece, flushed) in [(LITTLE / 3, false), (LITTLE / 3, true), (usize::MAX, false)] {
+                let mut file = File::create(&path).unwrap();
+                let fill = |out: Out<'_>| {
+                    text.chunks(piece).try_for_each(|piece| {
+                        out.write_all(piece)?;
+                        if flushed { out.flush() } else { Ok(()) }
+                    })
+                };
+                Compression::Zstd.pack(&mut file, fill).unwrap();
+                let mut read = Vec::new();
+                Compression::Zstd.open(&path).unwrap().read_to_end(&mut read).unwrap();
+                assert!(read == text, "{length} bytes, {piece} at a time");
+            }
+        }
+    }
 
     #[test]
     fn endings_tell_format_and_compression() {
