@@ -109,13 +109,10 @@ impl<R: Read> Read for Summed<R> {
 
 fn add_triples(sum: &mut Sha256, triples: &[Triple]) {
     sum.update((triples.len() as u64).to_le_bytes());
-    for block in triples.chunks(4096) {
-        let bytes: Vec<u8> = block
-            .iter()
-            .flat_map(|triple| [triple.head.0, triple.relation.0, triple.tail.0])
-            .flat_map(u32::to_le_bytes)
-            .collect();
-        sum.update(bytes);
+    for block in triples.chunks(1024) {
+        let ids = |triple: &Triple| [triple.head.0, triple.relation.0, triple.tail.0].map(u32::to_le);
+        let block: Vec<[u32; 3]> = block.iter().map(ids).collect();
+        sum.update(bytemuck::cast_slice(&block));
     }
 }
 
