@@ -26,8 +26,15 @@ use anyhow::{Context, bail};
 
 /// Runs the requested verb, on the requested number of threads.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    start_threads(arguments.common.threads.map(usize::from))?;
     let common = &arguments.common;
+    let asked = common.threads.map(usize::from);
+    match &arguments.verb {
+        // Mining gives out all its work from this thread, which would only wait for a single other one.
+        Verb::Mine(_) if wanted_threads(asked) == 1 => use_this_thread()?,
+        // Merging is serial.
+        Verb::Merge(_) => use_this_thread()?,
+        _ => start_threads(asked)?,
+    }
     match &arguments.verb {
         Verb::Run(verb) => verb.run(common),
         Verb::Stats(verb) => verb.run(common),
@@ -51,21 +58,33 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Starts the worker threads: as many as requested, else one per core, or fewer if the system does not allow
-/// more.
-fn start_threads(asked: Option<usize>) -> anyhow::Result<()> {
+/// How many worker threads to start: as many as requested, else one per core.
+fn wanted_threads(asked: Option<usize>) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let from_outside =
         || std::env::var("RAYON_NUM_THREADS").ok()?.parse().ok().filter(|&threads| threads > 0);
-    let wanted = asked.or_else(from_outside).unwrap_or_else(cores);
+    asked.or_else(from_outside).unwrap_or_else(cores)
+}
+
+/// Starts as many worker threads as wanted, or fewer if the system does not allow more.
+fn start_threads(asked: Option<usize>) -> anyhow::Result<()> {
+    let wanted = wanted_threads(asked);
     let threads = system::startable_threads(wanted);
     if threads < wanted && asked.is_some() {
         bail!(
             "--threads {wanted}: only {threads} can be started (a limit of memory or processes); give fewer"
         );
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1));
-    // If no other thread can be started, the current one does the work.
-    let pool = if threads == 0 { pool.use_current_thread() } else { pool };
+    if threads == 0 {
+        // No other thread can be started.
+        return use_this_thread();
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
     pool.build_global().context("starting the worker threads")
+}
+
+/// Lets the current thread do all the work.
+fn use_this_thread() -> anyhow::Result<()> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread();
+    pool.build_global().context("preparing to work in one thread")
 }
