@@ -103,10 +103,14 @@ impl Miner<'_> {
         self.options.min_length.max(SHORT + 1)..=self.options.max_length
     }
 
-    /// The tasks for longer bodies, as far as they are known before anything is counted.
+    /// The tasks for bodies of two and more links, as far as they are known before anything is counted.
     pub(super) fn lists(&self) -> Vec<TaskList> {
+        let mut lists = Vec::new();
+        if (self.options.min_length..=self.options.max_length).contains(&SHORT) {
+            lists.push(TaskList::new(SHORT, self.short_tasks()));
+        }
         if self.long().next().is_none() {
-            return Vec::new();
+            return lists;
         }
         let costs = self.costs(PAIRS);
         let at_once = self.long().filter(|&length| self.is_known_at_once(length, costs.as_ref()));
@@ -114,7 +118,8 @@ impl Miner<'_> {
             let mut nominations = Nominations::new(length, self.options.seed);
             TaskList::new(length, self.tasks(&mut nominations, &Map::default(), costs.as_ref()))
         };
-        at_once.map(list).collect()
+        lists.extend(at_once.map(list));
+        lists
     }
 
     fn listed(&self, length: usize) -> Option<&TaskList> {
@@ -172,15 +177,20 @@ impl Miner<'_> {
         ways
     }
 
+    /// All prefixes of one link.
+    fn short_tasks(&self) -> Vec<Task> {
+        let ways = self.ways();
+        self.reach.links().map(|link| Task::new(vec![link], ways[link.index()])).collect()
+    }
+
     /// All rules whose body has one or two links, and the share of them that was counted.
     fn count_short(&self) -> (Vec<ScoredRule>, f64) {
-        let links: Vec<Link> = self.reach.links().collect();
         let mut tasks: Vec<Task> = Vec::new();
-        if self.options.max_length >= 2 {
-            let ways = self.ways();
-            let all = links.iter().map(|&link| Task::new(vec![link], ways[link.index()])).collect();
+        if self.options.max_length >= SHORT {
+            let all = self.listed(SHORT).map_or_else(|| self.short_tasks(), TaskList::tasks);
             tasks = own_tasks(self.shard, all, self.max_groundings).0;
         }
+        let links: Vec<Link> = self.reach.links().collect();
         let (mut rules, share) = self.count_singles(&links);
         let counted = match self.options.budget {
             // If the time may be up before the end, many cheap prefixes yield more than a few costly ones.
@@ -192,7 +202,7 @@ impl Miner<'_> {
 
     /// All rules whose body has one link, and the share of links that was counted.
     fn count_singles(&self, links: &[Link]) -> (Vec<ScoredRule>, f64) {
-        let mut scratch = Scratch::new(self.reach);
+        let mut scratch = self.take_scratch();
         let mut rules = Vec::new();
         let singles: Vec<Link> = links.iter().copied().filter(|&link| link < link.reversed()).collect();
         let singles = self.own(singles, |&link| self.reach.pairs(link) as u64);
@@ -214,6 +224,7 @@ impl Miner<'_> {
                 self.worth.rules(&[], &tally, Part::WHOLE, &mut rules);
             }
         }
+        self.keep_scratch(scratch);
         self.watch.note(RuleType::Cyclic, rules.len());
         (rules, self.share(counted, singles.len()))
     }
@@ -352,7 +363,7 @@ impl Miner<'_> {
         let found: Mutex<Vec<ScoredRule>> = Mutex::default();
         let missed = AtomicUsize::new(tasks.len());
         rayon::broadcast(|_| {
-            let mut scratch = Scratch::new(self.reach);
+            let mut scratch = self.take_scratch();
             let mut mine = Vec::new();
             loop {
                 let place = next.fetch_add(1, Ordering::Relaxed);
@@ -367,10 +378,22 @@ impl Miner<'_> {
                 let done = done.fetch_add(task.weight(), Ordering::Relaxed) + task.weight();
                 self.watch.advance(done as f64 / all as f64);
             }
+            self.keep_scratch(scratch);
             found.lock().unwrap_or_else(PoisonError::into_inner).append(&mut mine);
         });
         let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         (found, missed.into_inner())
+    }
+
+    /// Scratch memory that no thread uses.
+    fn take_scratch(&self) -> Scratch {
+        let unused = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        unused.unwrap_or_else(|| Scratch::new(self.reach))
+    }
+
+    /// Keeps scratch memory for the next stage.
+    fn keep_scratch(&self, scratch: Scratch) {
+        self.scratch.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
     }
 
     /// Counts the bodies of one task; false if the time was up before the end.

@@ -1,7 +1,7 @@
-//! The tasks for longer bodies, listed once for all processes that share the counting.
+//! The tasks for bodies of two and more links, listed once for all processes that share the counting.
 //!
-//! Only what is known before counting starts can be listed: the prefixes that a number of walks nominate, or all
-//! prefixes of two links. With saturation as the budget, every process nominates bodies of four and more links by
+//! Only what is known before counting starts can be listed: all prefixes of one link, and the prefixes that a number of
+//! walks nominate, or all prefixes of two links. With saturation as the budget, every process nominates bodies of four and more links by
 //! itself, round after round.
 
 use super::cyclic::Task;
@@ -38,6 +38,7 @@ impl TaskList {
             shard: Shard::WHOLE,
             lists: &[],
             partial: &Mutex::default(),
+            scratch: &Mutex::default(),
         };
         let lists = match options.types.contains(&RuleType::Cyclic) {
             true => miner.lists(),

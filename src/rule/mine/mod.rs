@@ -24,7 +24,7 @@ pub use shares::PartialTally;
 
 use super::RuleError;
 use super::clause::{RuleType, ScoredRule, UNSEEN, sort_by_confidence};
-use super::count::Worth;
+use super::count::{Scratch, Worth};
 use super::reach::Reach;
 use super::text::LONGEST_BODY;
 use crate::graph::{Direction, Graph, Link, RelationId};
@@ -290,9 +290,17 @@ fn mine_in(
 ) -> MinedShard {
     let worth = options.worth(reach.graph().links());
     let partial = Mutex::default();
-    let max_groundings = options.groundings_in_time();
-    let miner =
-        Miner { reach, options, max_groundings, worth: &worth, watch, shard, lists, partial: &partial };
+    let miner = Miner {
+        reach,
+        options,
+        max_groundings: options.groundings_in_time(),
+        worth: &worth,
+        watch,
+        shard,
+        lists,
+        partial: &partial,
+        scratch: &Mutex::default(),
+    };
     let wants = |of: RuleType| options.types.contains(&of);
     let mut rules = Vec::new();
     let mut saturation = 1.0_f64;
@@ -345,6 +353,8 @@ struct Miner<'a> {
     lists: &'a [TaskList],
     /// Counts of bodies that several shards share.
     partial: &'a Mutex<Vec<PartialTally>>,
+    /// Scratch memory that no thread uses at the moment.
+    scratch: &'a Mutex<Vec<Scratch>>,
 }
 
 impl Miner<'_> {

@@ -287,6 +287,7 @@ fn what_costs_too_much_to_list_is_asked_for_one_by_one() {
             shard,
             lists: &[],
             partial: &partial,
+            scratch: &Mutex::default(),
         });
     };
     check(&Silent, &|miner| {
