@@ -31,7 +31,9 @@ pub use file::{RuleFile, parse_rule, rule_calling, rule_text, write_lines, write
 pub use ground::Grounding;
 pub use index::MiningIndex;
 pub use known::{Confidence, over_known};
-pub use mine::{Keep, MineOptions, Mined, MinedShard, MiningBudget, PartialTally, mine, mine_shard};
+pub use mine::{
+    Keep, MineOptions, Mined, MinedShard, MiningBudget, PartialBody, PartialTally, mine, mine_shard,
+};
 pub use recount::{count_rules, estimate_rules};
 pub use shard::{RuleCounts, RuleShardSettings, merge_rule_shards, write_rule_shard};
 

@@ -7,10 +7,11 @@
 use super::clause::{Counts, Rule, RuleType, ScoredRule, Shape, sort_by_confidence};
 use super::count::{Correct, Part, Tally, Worth};
 use super::file::rule_line;
-use super::mine::{Keep, MineOptions, MinedShard, PartialTally, adds};
+use super::mine::{Keep, MineOptions, MinedShard, PartialBody, PartialTally, adds};
 use super::{Map, RuleError, rule_text};
 use crate::graph::{EntityId, Link, Names, Vocabulary, write_packed};
 use crate::shard::{Header, Merge, Part as PartFile, Parts, ShardError, write_part};
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -52,12 +53,12 @@ impl RuleCounts {
     }
 }
 
-/// A row of a part.
+/// A row of a part. A reader that has no use for one of the two ignores it.
 #[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum Row {
-    Rule(RuleRow),
-    Partial(PartialTally),
+#[serde(rename_all = "lowercase")]
+enum Row<R = RuleRow, P = PartialTally> {
+    Rule(R),
+    Partial(P),
 }
 
 /// A rule by its ids, with its counts and its text.
@@ -116,8 +117,9 @@ pub fn write_rule_shard(
     names: &Names,
 ) -> Result<u64, RuleError> {
     let rows = write_part(path, header, |out| {
-        mined.mined.rules.iter().try_for_each(|scored| out.row(&RuleRow::new(scored, names)))?;
-        mined.partial.iter().try_for_each(|partial| out.row(partial))
+        let rule = |scored| Row::<_, PartialTally>::Rule(RuleRow::new(scored, names));
+        mined.mined.rules.iter().try_for_each(|scored| out.row(&rule(scored)))?;
+        mined.partial.iter().try_for_each(|partial| out.row(&Row::<RuleRow, _>::Partial(partial)))
     });
     Ok(rows?)
 }
@@ -128,12 +130,13 @@ pub fn write_rule_shard(
 /// If a part is damaged, or a file cannot be read or written.
 pub fn merge_rule_shards(parts: Parts, out: &Path) -> Result<RuleCounts, RuleError> {
     let settings: RuleShardSettings = parts.header().settings(parts.path())?;
-    let paths: Vec<PathBuf> = parts.into_parts().iter().map(|part| part.path().to_owned()).collect();
+    let parts = parts.into_parts();
+    let paths: Vec<PathBuf> = parts.iter().map(|part| part.path().to_owned()).collect();
     let options = &settings.options;
-    let (shared, mut kept) = first_look(&paths, &settings)?;
+    let (shared, mut kept) = first_look(parts, &settings)?;
     let mut sources: Vec<Box<dyn Iterator<Item = Result<RuleRow, ShardError>>>> = Vec::new();
     for path in &paths {
-        let rows = PartFile::open(path)?.rows::<Row>();
+        let rows = PartFile::open(path)?.rows::<Row<RuleRow, IgnoredAny>>();
         sources.push(Box::new(rows.filter_map(|row| match row {
             Ok(Row::Rule(row)) => Some(Ok(row)),
             Ok(Row::Partial(_)) => None,
@@ -181,7 +184,7 @@ type About = (Link, Option<EntityId>);
 /// Which rules with constants and longer bodies are kept: a limited number for every link and constant.
 struct Kept {
     counts: Map<About, usize>,
-    /// Unless it is [`Keep::Confident`]: the smallest gain that is kept, and how many rules with exactly that gain are
+    /// Unless it is [`Keep::Confident`] or there are no such rules: the smallest gain that is kept, and how many rules with exactly that gain are
     /// kept.
     least: Option<Map<About, (f64, usize)>>,
 }
@@ -209,69 +212,88 @@ impl Kept {
 }
 
 /// The rules of bodies that several parts share, in the order of rule files, and which longer rules are kept.
-fn first_look(paths: &[PathBuf], settings: &RuleShardSettings) -> Result<(Vec<RuleRow>, Kept), RuleError> {
+fn first_look(parts: Vec<PartFile>, settings: &RuleShardSettings) -> Result<(Vec<RuleRow>, Kept), RuleError> {
     let options = &settings.options;
-    let mut sums: Map<(Vec<u32>, u32), PartialTally> = Map::default();
-    let mut given_up: Map<Vec<u32>, ()> = Map::default();
-    let mut added: Map<(Link, Option<EntityId>), Vec<f64>> = Map::default();
-    for path in paths {
-        for row in PartFile::open(path)?.rows::<Row>() {
-            match row? {
-                Row::Partial(partial) => match partial.last {
-                    Some(last) => sum_up(&mut sums, last, partial),
-                    None => drop(given_up.insert(partial.prefix, ())),
-                },
-                Row::Rule(row) if options.keep != Keep::Confident && is_long(&row.rule()) => {
-                    let rule = row.rule();
-                    let group = added.entry((rule.head, rule.shape.constant())).or_default();
-                    group.push(adds(&row.counts(), options));
-                }
-                Row::Rule(_) => {}
+    let mut sums = Sums::default();
+    let add = |partial| add_up(&mut sums, partial);
+    let mut least = None;
+    if options.keep != Keep::Confident && options.types.contains(&RuleType::Acyclic) {
+        let mut added: Map<About, Vec<f64>> = Map::default();
+        let note = |row: RuleRow| {
+            let rule = row.rule();
+            if is_long(&rule) {
+                let group = added.entry((rule.head, rule.shape.constant())).or_default();
+                group.push(adds(&row.counts(), options));
             }
-        }
+        };
+        each_row(parts, note, add)?;
+        least = Some(least_added(added, options.max_bodies));
+    } else {
+        each_row(parts, |_: IgnoredAny| (), add)?;
     }
-    sums.retain(|(prefix, _), _| !given_up.contains_key(prefix));
-    let least = (options.keep != Keep::Confident).then(|| least_added(added, options.max_bodies));
     Ok((rules_of(sums, settings), Kept { counts: Map::default(), least }))
 }
 
-fn sum_up(sums: &mut Map<(Vec<u32>, u32), PartialTally>, last: u32, partial: PartialTally) {
-    match sums.entry((partial.prefix.clone(), last)) {
-        hashbrown::hash_map::Entry::Vacant(place) => drop(place.insert(partial)),
-        hashbrown::hash_map::Entry::Occupied(mut place) => {
-            let sum = place.get_mut();
-            sum.predicted += partial.predicted;
-            // The counts of equal links are added up when the sum is complete.
-            sum.correct.extend(partial.correct);
+/// Passes every row of `parts` on.
+fn each_row<R: DeserializeOwned>(
+    parts: Vec<PartFile>,
+    mut rule: impl FnMut(R),
+    mut partial: impl FnMut(PartialTally),
+) -> Result<(), RuleError> {
+    for part in parts {
+        for row in part.rows::<Row<R>>() {
+            match row? {
+                Row::Rule(row) => rule(row),
+                Row::Partial(tally) => partial(tally),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// By prefix, the share of its sources that is sampled and the sums of its bodies; none if a part gave it up.
+type Sums = Map<Vec<u32>, (f64, Option<Map<u32, Sum>>)>;
+
+/// How many pairs a body predicts, and by link how many of them are correct.
+type Sum = (u64, Map<Link, u32>);
+
+fn add_up(sums: &mut Sums, partial: PartialTally) {
+    let PartialTally { prefix, share, bodies } = partial;
+    let (_, sum) = sums.entry(prefix).or_insert_with(|| (share, Some(Map::default())));
+    let (Some(sum), Some(bodies)) = (sum.as_mut(), bodies) else {
+        // What is too much for one part is too much for all.
+        *sum = None;
+        return;
+    };
+    for PartialBody(last, predicted, correct) in bodies {
+        let (all, counts) = sum.entry(last).or_default();
+        *all += predicted;
+        for (link, count) in correct {
+            *counts.entry(Link(link)).or_default() += count;
         }
     }
 }
 
 /// The rules of bodies that several parts share.
-fn rules_of(sums: Map<(Vec<u32>, u32), PartialTally>, settings: &RuleShardSettings) -> Vec<RuleRow> {
+fn rules_of(sums: Sums, settings: &RuleShardSettings) -> Vec<RuleRow> {
     let RuleShardSettings { options, relations } = settings;
     let vocabulary: Vocabulary = relations.iter().map(String::as_str).collect();
     let names = Names { relations: vocabulary, ..Names::default() };
     let worth: Worth = options.worth(Link::RESERVED + 2 * relations.len());
     let mut rules = Vec::new();
-    for ((prefix, last), PartialTally { share, predicted, correct, .. }) in sums {
-        let mut counts: Map<Link, u32> = Map::default();
-        for (link, count) in correct {
-            *counts.entry(Link(link)).or_default() += count;
-        }
+    for (prefix, (share, bodies)) in sums {
         let prefix: Vec<Link> = prefix.into_iter().map(Link).collect();
-        let tally = Tally { last: Link(last), predicted, correct: Correct::Sparse(counts) };
-        worth.rules(&prefix, &tally, Part { share, ..Part::WHOLE }, &mut rules);
+        for (last, (predicted, counts)) in bodies.into_iter().flatten() {
+            let tally = Tally { last: Link(last), predicted, correct: Correct::Sparse(counts) };
+            worth.rules(&prefix, &tally, Part { share, ..Part::WHOLE }, &mut rules);
+        }
     }
     sort_by_confidence(&mut rules, options.unseen);
     rules.iter().map(|scored| RuleRow::new(scored, &names)).collect()
 }
 
 /// For every group, the smallest gain that is kept, and how many rules with exactly that gain are kept.
-fn least_added(
-    added: Map<(Link, Option<EntityId>), Vec<f64>>,
-    most: usize,
-) -> Map<(Link, Option<EntityId>), (f64, usize)> {
+fn least_added(added: Map<About, Vec<f64>>, most: usize) -> Map<About, (f64, usize)> {
     let full = added.into_iter().filter(|(_, adds)| adds.len() > most);
     full.map(|(group, mut adds)| {
         adds.sort_by(|a, b| b.total_cmp(a));
@@ -372,14 +394,13 @@ mod tests {
         let options = options(MiningBudget::Saturation, Keep::Confident);
         let settings = RuleShardSettings { options: options.clone(), relations };
         let folder = tempfile::tempdir().unwrap();
-        let body = |first: u32| PartialTally {
+        let counted = |first: u32| PartialTally {
             prefix: vec![first, 5],
-            last: Some(7),
             share: 1.0,
-            predicted: 10,
-            correct: vec![(3, 6)],
+            bodies: Some(vec![PartialBody(7, 10, vec![(3, 6)])]),
         };
-        let rows = [vec![body(3), body(5)], vec![body(3), PartialTally::given_up(&[Link(5), Link(5)])]];
+        let given_up = PartialTally { bodies: None, ..counted(5) };
+        let rows = [vec![counted(3), counted(5)], vec![counted(3), given_up]];
         let paths: Vec<PathBuf> = (1..)
             .zip(&rows)
             .map(|(index, partial)| {
@@ -394,7 +415,8 @@ mod tests {
                 path
             })
             .collect();
-        let (shared, _) = first_look(&paths, &settings).unwrap();
+        let parts = Parts::open(&paths).unwrap().into_parts();
+        let (shared, _) = first_look(parts, &settings).unwrap();
         let found: Vec<(u64, u64)> = shared.iter().map(|row| (row.predicted, row.correct)).collect();
         assert_eq!(found, [(20, 12)], "the sum of the first body, and nothing of the second");
     }

@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 /// The version of the file layout; raised when the meaning of rows changes.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
 
 /// What kind of rows a part has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -212,7 +212,8 @@ impl Part {
     /// Its rows. If the file is not complete, the last one is an error.
     pub fn rows<T: DeserializeOwned>(self) -> Rows<T> {
         let Self { path, input, .. } = self;
-        Rows { path, input, next: None, sum: Sha256::new(), seen: 0, over: false, row: PhantomData }
+        let (line, next, sum) = (Vec::new(), Vec::new(), Sha256::new());
+        Rows { path, input, line, next, sum, seen: 0, over: false, row: PhantomData }
     }
 }
 
@@ -220,8 +221,10 @@ impl Part {
 pub struct Rows<T> {
     path: PathBuf,
     input: BufReader<Box<dyn Read + Send>>,
-    /// The line read ahead: the last line of the file is not a row.
-    next: Option<Vec<u8>>,
+    /// The current line.
+    line: Vec<u8>,
+    /// The line read ahead, empty at first: the last line of the file is not a row.
+    next: Vec<u8>,
     sum: Sha256,
     seen: u64,
     over: bool,
@@ -233,34 +236,33 @@ impl<T: DeserializeOwned> Rows<T> {
         Err(ShardError::Damaged { path: self.path.clone(), what: what.into() })
     }
 
-    fn line(&mut self) -> Result<Vec<u8>, ShardError> {
-        let mut line = Vec::new();
-        let read = self.input.read_until(b'\n', &mut line);
-        read.map_err(|source| ShardError::Unreadable { path: self.path.clone(), source })?;
-        Ok(line)
+    /// Makes the line read ahead the current one, and reads the one after it.
+    fn turn(&mut self) -> Result<(), ShardError> {
+        std::mem::swap(&mut self.line, &mut self.next);
+        self.next.clear();
+        let read = self.input.read_until(b'\n', &mut self.next);
+        read.map(drop).map_err(|source| ShardError::Unreadable { path: self.path.clone(), source })
     }
 
     /// The next row; `None` after the last one, if the file is complete.
     fn advance(&mut self) -> Result<Option<T>, ShardError> {
-        let line = match self.next.take() {
-            Some(line) => line,
-            None => self.line()?,
-        };
-        let after = self.line()?;
-        if after.is_empty() {
-            return self.check_end(&line).map(|()| None);
+        if self.next.is_empty() {
+            self.turn()?;
         }
-        self.next = Some(after);
-        self.sum.update(&line);
+        self.turn()?;
+        if self.next.is_empty() {
+            return self.check_end().map(|()| None);
+        }
+        self.sum.update(&self.line);
         self.seen += 1;
-        match serde_json::from_slice(&line) {
+        match serde_json::from_slice(&self.line) {
             Ok(row) => Ok(Some(row)),
             Err(error) => self.damaged(format!("row {} is not valid ({error})", self.seen)),
         }
     }
 
-    fn check_end(&mut self, line: &[u8]) -> Result<(), ShardError> {
-        let Ok(End { rows, sha256 }) = serde_json::from_slice(line) else {
+    fn check_end(&mut self) -> Result<(), ShardError> {
+        let Ok(End { rows, sha256 }) = serde_json::from_slice(&self.line) else {
             return self.damaged("is incomplete (it ends before its last line)");
         };
         if rows != self.seen || sha256 != hexadecimal(std::mem::take(&mut self.sum)) {

@@ -408,12 +408,9 @@ impl Miner<'_> {
             tallies.iter().for_each(|tally| self.worth.rules(&task.prefix, tally, part, rules));
             return !self.watch.over();
         }
-        let mut partial: Vec<PartialTally> =
-            tallies.iter().map(|tally| PartialTally::of(&task.prefix, tally, share)).collect();
-        if scratch.has_given_up() {
-            partial.push(PartialTally::given_up(&task.prefix));
-        }
-        self.partial.lock().unwrap_or_else(PoisonError::into_inner).append(&mut partial);
+        let counted = (!scratch.has_given_up()).then_some(&tallies[..]);
+        let partial = PartialTally::of(&task.prefix, counted, share);
+        self.partial.lock().unwrap_or_else(PoisonError::into_inner).push(partial);
         !self.watch.over()
     }
 }

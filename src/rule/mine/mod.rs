@@ -20,7 +20,7 @@ mod tests;
 pub(super) use acyclic::adds;
 pub(super) use list::TaskList;
 pub use select::Keep;
-pub use shares::PartialTally;
+pub use shares::{PartialBody, PartialTally};
 
 use super::RuleError;
 use super::clause::{RuleType, ScoredRule, UNSEEN, sort_by_confidence};
@@ -333,9 +333,7 @@ fn mine_in(
     let mined = Mined { rules, saturation, interrupted: watch.progress.interrupted() };
     let mut partial = partial.into_inner().unwrap_or_else(PoisonError::into_inner);
     // A prefix may have been divided into several pieces of the same part; threads finish them in any order.
-    let key =
-        |tally: &PartialTally| (tally.prefix.clone(), tally.last, tally.predicted, tally.correct.clone());
-    partial.sort_by_cached_key(key);
+    partial.sort_unstable_by(|a, b| (&a.prefix, &a.bodies).cmp(&(&b.prefix, &b.bodies)));
     MinedShard { mined, partial }
 }
 

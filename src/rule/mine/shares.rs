@@ -55,50 +55,55 @@ pub(super) fn own_tasks(
     let cost = |task: &Task| task.sampled_steps(max_groundings);
     let all: u128 = tasks.iter().map(|task| u128::from(cost(task))).sum();
     let most = u64::try_from(all / u128::from(shard.count() * CUT)).unwrap_or(u64::MAX).max(1);
-    let mut pieces: Vec<Task> = Vec::with_capacity(tasks.len());
+    // More pieces than shards would not balance the work any better.
+    let pieces = |task: &Task| cost(task).div_ceil(most).clamp(1, shard.count());
     let mut costs: Vec<u64> = Vec::with_capacity(tasks.len());
-    for task in tasks {
-        // More pieces than shards would not balance the work any better.
-        let count = cost(&task).div_ceil(most).clamp(1, shard.count());
-        costs.extend(std::iter::repeat_n(cost(&task) / count, count as usize));
-        pieces.extend((0..count).map(|index| Task { piece: Piece { index, count }, ..task.clone() }));
+    for task in &tasks {
+        let count = pieces(task);
+        costs.extend(std::iter::repeat_n(cost(task) / count, count as usize));
     }
-    let own = own(shard, &costs);
+    let mut own = own(shard, &costs).into_iter();
     let (mut mine, mut others) = (Vec::new(), Vec::new());
-    for (task, own) in pieces.into_iter().zip(own) {
-        if own { mine.push(task) } else { others.push(task.prefix) }
+    for task in tasks {
+        let (before, count) = (mine.len(), pieces(&task));
+        for (index, _) in (0..count).zip(own.by_ref()).filter(|(_, own)| *own) {
+            mine.push(Task { piece: Piece { index, count }, ..task.clone() });
+        }
+        if mine.len() - before < count as usize {
+            others.push(task.prefix);
+        }
     }
-    others.dedup();
     (mine, others)
 }
 
-/// The counts of a body over a piece of its sources.
+/// The counts of all bodies with one prefix, over a piece of their sources.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartialTally {
-    /// The links of the body but the last.
+    /// The links of the bodies but the last.
     pub prefix: Vec<u32>,
-    /// The last link; none if there were too many groundings to count any.
-    pub last: Option<u32>,
     /// The share of the sources that is sampled; 1 for all.
     pub share: f64,
-    /// The number of distinct pairs predicted.
-    pub predicted: u64,
-    /// By link, how many of those pairs it also joins.
-    pub correct: Vec<(u32, u32)>,
+    /// The bodies; none if there were too many groundings to count any.
+    pub bodies: Option<Vec<PartialBody>>,
 }
 
-impl PartialTally {
-    /// A piece of a prefix that was given up.
-    pub fn given_up(prefix: &[Link]) -> Self {
-        let prefix = prefix.iter().map(|link| link.0).collect();
-        Self { prefix, last: None, share: 1.0, predicted: 0, correct: Vec::new() }
-    }
+/// The counts of one of these bodies: its last link, the number of distinct pairs it predicts, and by link how many of
+/// those pairs it also joins. A tuple, because there are many of them in a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PartialBody(pub u32, pub u64, pub Vec<(u32, u32)>);
 
-    /// `tally` of `prefix` over the share of its sources.
-    pub(in crate::rule) fn of(prefix: &[Link], tally: &Tally, share: f64) -> Self {
-        let correct = tally.correct.all().into_iter().map(|(link, count)| (link.0, count)).collect();
+impl PartialTally {
+    /// The `tallies` of `prefix` over the share of its sources; `None` if it was given up.
+    pub(in crate::rule) fn of(prefix: &[Link], tallies: Option<&[Tally]>, share: f64) -> Self {
         let prefix = prefix.iter().map(|link| link.0).collect();
-        Self { prefix, last: Some(tally.last.0), share, predicted: tally.predicted, correct }
+        Self { prefix, share, bodies: tallies.map(|tallies| tallies.iter().map(PartialBody::of).collect()) }
+    }
+}
+
+impl PartialBody {
+    fn of(tally: &Tally) -> Self {
+        let correct = tally.correct.all().into_iter().map(|(link, count)| (link.0, count)).collect();
+        Self(tally.last.0, tally.predicted, correct)
     }
 }
 
