@@ -5,9 +5,9 @@
 //! data is not needed.
 
 use super::clause::{Counts, Rule, RuleType, ScoredRule, Shape, sort_by_confidence};
-use super::count::{Correct, Part, Tally, Worth};
+use super::count::{Part, Worth};
 use super::file::rule_line;
-use super::mine::{Keep, MineOptions, MinedShard, PartialBody, PartialTally, adds};
+use super::mine::{Keep, MineOptions, MinedShard, PartialTally, Sum, adds};
 use super::{Map, RuleError, rule_text};
 use crate::graph::{EntityId, Link, Names, Vocabulary, write_packed};
 use crate::shard::{Header, Merge, Part as PartFile, Parts, ShardError, write_part};
@@ -184,8 +184,8 @@ type About = (Link, Option<EntityId>);
 /// Which rules with constants and longer bodies are kept: a limited number for every link and constant.
 struct Kept {
     counts: Map<About, usize>,
-    /// Unless it is [`Keep::Confident`] or there are no such rules: the smallest gain that is kept, and how many rules with exactly that gain are
-    /// kept.
+    /// Unless it is [`Keep::Confident`] or there are no such rules: the smallest gain that is kept, and how many rules
+    /// with exactly that gain are kept.
     least: Option<Map<About, (f64, usize)>>,
 }
 
@@ -251,27 +251,12 @@ fn each_row<R: DeserializeOwned>(
     Ok(())
 }
 
-/// By prefix, the share of its sources that is sampled and the sums of its bodies; none if a part gave it up.
-type Sums = Map<Vec<u32>, (f64, Option<Map<u32, Sum>>)>;
+/// By prefix, the share of its sources that is sampled, and the sum of its parts.
+type Sums = Map<Vec<u32>, (f64, Sum)>;
 
-/// How many pairs a body predicts, and by link how many of them are correct.
-type Sum = (u64, Map<Link, u32>);
-
-fn add_up(sums: &mut Sums, partial: PartialTally) {
-    let PartialTally { prefix, share, bodies } = partial;
-    let (_, sum) = sums.entry(prefix).or_insert_with(|| (share, Some(Map::default())));
-    let (Some(sum), Some(bodies)) = (sum.as_mut(), bodies) else {
-        // What is too much for one part is too much for all.
-        *sum = None;
-        return;
-    };
-    for PartialBody(last, predicted, correct) in bodies {
-        let (all, counts) = sum.entry(last).or_default();
-        *all += predicted;
-        for (link, count) in correct {
-            *counts.entry(Link(link)).or_default() += count;
-        }
-    }
+fn add_up(sums: &mut Sums, PartialTally { prefix, share, bodies }: PartialTally) {
+    let (_, sum) = sums.entry(prefix).or_insert_with(|| (share, Sum::default()));
+    sum.add(bodies);
 }
 
 /// The rules of bodies that several parts share.
@@ -281,12 +266,10 @@ fn rules_of(sums: Sums, settings: &RuleShardSettings) -> Vec<RuleRow> {
     let names = Names { relations: vocabulary, ..Names::default() };
     let worth: Worth = options.worth(Link::RESERVED + 2 * relations.len());
     let mut rules = Vec::new();
-    for (prefix, (share, bodies)) in sums {
+    for (prefix, (share, sum)) in sums {
         let prefix: Vec<Link> = prefix.into_iter().map(Link).collect();
-        for (last, (predicted, counts)) in bodies.into_iter().flatten() {
-            let tally = Tally { last: Link(last), predicted, correct: Correct::Sparse(counts) };
-            worth.rules(&prefix, &tally, Part { share, ..Part::WHOLE }, &mut rules);
-        }
+        let part = Part { share, ..Part::WHOLE };
+        sum.tallies().for_each(|tally| worth.rules(&prefix, &tally, part, &mut rules));
     }
     sort_by_confidence(&mut rules, options.unseen);
     rules.iter().map(|scored| RuleRow::new(scored, &names)).collect()
@@ -310,6 +293,7 @@ mod tests {
     use super::*;
     use crate::graph::{Dataset, Graph};
     use crate::progress::Silent;
+    use crate::rule::PartialBody;
     use crate::rule::{MiningBudget, mine, mine_shard, write_rules};
     use crate::shard::{Shard, ShardKind};
     use std::sync::Arc;

@@ -3,7 +3,7 @@
 use super::list::TaskList;
 use super::nominate::{Nominations, Promise, typical};
 use super::order::in_order;
-use super::shares::{PartialTally, own_tasks};
+use super::shares::{PartialBody, PartialTally, Sum, own_tasks, portions};
 use super::{Miner, MiningBudget};
 use crate::graph::{EntityId, Link};
 use crate::rule::Map;
@@ -359,6 +359,13 @@ impl Miner<'_> {
     /// Counts the bodies of `tasks` in order until the time is up. Returns the rules, and how many tasks from the
     /// first on were counted without a gap. Adds the weight of counted tasks to `done`; `all` is the total.
     fn count_tasks(&self, tasks: &[Task], done: &AtomicU64, all: u64) -> (Vec<ScoredRule>, usize) {
+        let portions = portions(tasks, rayon::current_num_threads(), self.max_groundings);
+        let divided: Map<usize, Mutex<Divided>> = (portions.iter())
+            .filter(|(number, piece)| piece.index == 0 && *piece != tasks[*number].piece)
+            .map(|&(number, piece)| {
+                (number, Mutex::new(Divided { missing: piece.count, sum: Sum::default() }))
+            })
+            .collect();
         let next = AtomicUsize::new(0);
         let found: Mutex<Vec<ScoredRule>> = Mutex::default();
         let missed = AtomicUsize::new(tasks.len());
@@ -367,15 +374,21 @@ impl Miner<'_> {
             let mut mine = Vec::new();
             loop {
                 let place = next.fetch_add(1, Ordering::Relaxed);
-                let Some(task) = tasks.get(place) else { break };
-                let before = mine.len();
-                if self.watch.over() || !self.count_task(task, &mut scratch, &mut mine) {
+                let Some(&(number, piece)) = portions.get(place) else { break };
+                let (task, before) = (&tasks[number], mine.len());
+                let is_done = match divided.get(&number) {
+                    _ if self.watch.over() => None,
+                    None => self.count_task(task, &mut scratch, &mut mine).then_some(true),
+                    Some(divided) => self.count_piece(task, piece, divided, &mut scratch, &mut mine),
+                };
+                let Some(is_done) = is_done else {
                     mine.truncate(before);
-                    missed.fetch_min(place, Ordering::Relaxed);
+                    missed.fetch_min(number, Ordering::Relaxed);
                     break;
-                }
+                };
                 self.watch.note(RuleType::Cyclic, mine.len() - before);
-                let done = done.fetch_add(task.weight(), Ordering::Relaxed) + task.weight();
+                let weight = if is_done { task.weight() } else { 0 };
+                let done = done.fetch_add(weight, Ordering::Relaxed) + weight;
                 self.watch.advance(done as f64 / all as f64);
             }
             self.keep_scratch(scratch);
@@ -396,12 +409,16 @@ impl Miner<'_> {
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
     }
 
+    /// Which sources of `piece` are walked: all, unless the task has too many groundings.
+    fn part(&self, task: &Task, piece: Piece) -> Part {
+        let share = task.share(self.max_groundings);
+        let seed = if share < 1.0 { self.options.seed } else { Part::WHOLE.seed };
+        Part { share, seed, piece }
+    }
+
     /// Counts the bodies of one task; false if the time was up before the end.
     fn count_task(&self, task: &Task, scratch: &mut Scratch, rules: &mut Vec<ScoredRule>) -> bool {
-        let share = task.share(self.max_groundings);
-        let part =
-            if share < 1.0 { Part { share, seed: self.options.seed, ..Part::WHOLE } } else { Part::WHOLE };
-        let part = Part { piece: task.piece, ..part };
+        let part = self.part(task, task.piece);
         let over = || self.watch.over();
         let tallies = scratch.count(self.reach, &task.prefix, Lasts::All, part, &over);
         if task.piece == Piece::WHOLE {
@@ -409,10 +426,45 @@ impl Miner<'_> {
             return !self.watch.over();
         }
         let counted = (!scratch.has_given_up()).then_some(&tallies[..]);
-        let partial = PartialTally::of(&task.prefix, counted, share);
+        let partial = PartialTally::of(&task.prefix, counted, part.share);
         self.partial.lock().unwrap_or_else(PoisonError::into_inner).push(partial);
         !self.watch.over()
     }
+
+    /// Counts a piece of a task that several threads count. Whether it was the last one, which makes the rules; `None`
+    /// if the time was up before the end.
+    fn count_piece(
+        &self,
+        task: &Task,
+        piece: Piece,
+        divided: &Mutex<Divided>,
+        scratch: &mut Scratch,
+        rules: &mut Vec<ScoredRule>,
+    ) -> Option<bool> {
+        let part = self.part(task, piece);
+        let tallies = scratch.count(self.reach, &task.prefix, Lasts::All, part, &|| self.watch.over());
+        if self.watch.over() {
+            return None;
+        }
+        let counted = (!scratch.has_given_up()).then(|| PartialBody::all(&tallies));
+        let mut divided = divided.lock().unwrap_or_else(PoisonError::into_inner);
+        divided.sum.add(counted);
+        divided.missing -= 1;
+        if divided.missing > 0 {
+            return Some(false);
+        }
+        let part = Part { piece: Piece::WHOLE, ..part };
+        let tallies = std::mem::take(&mut divided.sum).tallies();
+        tallies.for_each(|tally| self.worth.rules(&task.prefix, &tally, part, rules));
+        Some(true)
+    }
+}
+
+/// A task whose pieces several threads count.
+struct Divided {
+    /// The number of pieces that are not yet counted.
+    missing: u64,
+    sum: Sum,
 }
 
 #[cfg(test)]

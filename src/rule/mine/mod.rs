@@ -20,6 +20,7 @@ mod tests;
 pub(super) use acyclic::adds;
 pub(super) use list::TaskList;
 pub use select::Keep;
+pub(super) use shares::Sum;
 pub use shares::{PartialBody, PartialTally};
 
 use super::RuleError;

@@ -1,12 +1,14 @@
-//! How the counting is divided among shards.
+//! How the counting is divided among shards, and among the threads of one.
 //!
 //! Every process lists all of the work, which is little compared with counting it, and takes its own share: costly
 //! items first, each to the shard with the least so far. A prefix too costly for one shard is divided by its sources
 //! into pieces; their counts are added when the shards are merged, because thresholds apply only to the sums.
+//! In the same way a prefix that would keep one thread busy while the others wait is divided among all of them.
 
 use super::cyclic::Task;
 use crate::graph::Link;
-use crate::rule::count::{Piece, Tally};
+use crate::rule::Map;
+use crate::rule::count::{Correct, Piece, Tally};
 use crate::shard::Shard;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -17,6 +19,12 @@ const HEAVY: u64 = 64;
 /// A prefix that costs more than one part in this many of a shard's work is divided. Chosen by hand: costs are
 /// estimates, and the errors of many small items average out.
 const CUT: u64 = 32;
+
+/// A thread's work is at least this many portions, so that all threads end at about the same time.
+const PORTIONS: u64 = 32;
+/// A portion is at least this many steps, some tens of milliseconds: less is not worth adding up. The small graphs of
+/// tests are divided all the same.
+const PORTION_STEPS: u64 = if cfg!(test) { 4 } else { 1 << 22 };
 
 /// For each item, given these costs, whether it belongs to `shard`.
 pub fn own(shard: Shard, costs: &[u64]) -> Vec<bool> {
@@ -76,6 +84,63 @@ pub(super) fn own_tasks(
     (mine, others)
 }
 
+/// What the threads take one after the other: the number of a task, and all of its sources or a piece of them.
+pub(super) fn portions(tasks: &[Task], threads: usize, max_groundings: u64) -> Vec<(usize, Piece)> {
+    let steps = |task: &Task| task.sampled_steps(max_groundings);
+    let all: u128 = tasks.iter().map(|task| u128::from(steps(task))).sum();
+    let most = u64::try_from(all / (threads as u128 * u128::from(PORTIONS))).unwrap_or(u64::MAX);
+    let mut portions = Vec::with_capacity(tasks.len());
+    for (number, task) in tasks.iter().enumerate() {
+        let pieces = match task.piece {
+            Piece::WHOLE if threads > 1 => steps(task) / most.max(PORTION_STEPS),
+            _ => 1,
+        };
+        match pieces {
+            0 | 1 => portions.push((number, task.piece)),
+            count => portions.extend((0..count).map(|index| (number, Piece { index, count }))),
+        }
+    }
+    portions
+}
+
+/// The counts of all bodies with one prefix, added up over pieces of their sources, by the last link of the body: the
+/// number of pairs it predicts, and by link how many of them are correct. None if a piece was given up.
+pub(in crate::rule) struct Sum(Option<Map<u32, (u64, Map<Link, u32>)>>);
+
+impl Default for Sum {
+    fn default() -> Self {
+        Self(Some(Map::default()))
+    }
+}
+
+impl Sum {
+    /// Adds a piece; none if it was given up.
+    pub fn add(&mut self, bodies: Option<Vec<PartialBody>>) {
+        let (Some(sum), Some(bodies)) = (self.0.as_mut(), bodies) else {
+            // What is too much for one piece is too much for all.
+            self.0 = None;
+            return;
+        };
+        for PartialBody(last, predicted, correct) in bodies {
+            let (all, counts) = sum.entry(last).or_default();
+            *all += predicted;
+            for (link, count) in correct {
+                *counts.entry(Link(link)).or_default() += count;
+            }
+        }
+    }
+
+    /// The bodies, once every piece is added.
+    pub fn tallies(self) -> impl Iterator<Item = Tally> {
+        let tally = |(last, (predicted, counts))| Tally {
+            last: Link(last),
+            predicted,
+            correct: Correct::Sparse(counts),
+        };
+        self.0.into_iter().flatten().map(tally)
+    }
+}
+
 /// The counts of all bodies with one prefix, over a piece of their sources.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartialTally {
@@ -96,11 +161,15 @@ impl PartialTally {
     /// The `tallies` of `prefix` over the share of its sources; `None` if it was given up.
     pub(in crate::rule) fn of(prefix: &[Link], tallies: Option<&[Tally]>, share: f64) -> Self {
         let prefix = prefix.iter().map(|link| link.0).collect();
-        Self { prefix, share, bodies: tallies.map(|tallies| tallies.iter().map(PartialBody::of).collect()) }
+        Self { prefix, share, bodies: tallies.map(PartialBody::all) }
     }
 }
 
 impl PartialBody {
+    pub(super) fn all(tallies: &[Tally]) -> Vec<Self> {
+        tallies.iter().map(Self::of).collect()
+    }
+
     fn of(tally: &Tally) -> Self {
         let correct = tally.correct.all().into_iter().map(|(link, count)| (link.0, count)).collect();
         Self(tally.last.0, tally.predicted, correct)
@@ -130,6 +199,29 @@ mod tests {
             let loads: Vec<u64> = owners.iter().map(load).collect();
             let (most, least) = (loads.iter().max().unwrap(), loads.iter().min().unwrap());
             prop_assert!(most - least <= 1001, "{:?}", loads);
+        }
+
+        #[test]
+        fn threads_get_every_task_whole_or_in_all_its_pieces(
+            costs in prop::collection::vec(0u64..5000, 1..30),
+            threads in 1usize..9,
+        ) {
+            let task = |(at, &cost): (usize, &u64)| Task::new(vec![Link(at as u32)], cost);
+            let tasks: Vec<Task> = costs.iter().enumerate().map(task).collect();
+            let portions = portions(&tasks, threads, u64::MAX);
+            let expected: Vec<(usize, Piece)> = (0..tasks.len())
+                .flat_map(|number| {
+                    let count = portions.iter().filter(|portion| portion.0 == number).count() as u64;
+                    (0..count).map(move |index| (number, Piece { index, count }))
+                })
+                .collect();
+            prop_assert_eq!(&portions, &expected);
+            prop_assert!((0..tasks.len()).all(|number| portions.iter().any(|portion| portion.0 == number)));
+            prop_assert!(threads > 1 || portions.len() == tasks.len());
+            let all: u64 = costs.iter().sum();
+            let most = (all / (threads as u64 * PORTIONS)).max(PORTION_STEPS);
+            let cost = |&(number, piece): &(usize, Piece)| costs[number] / piece.count;
+            prop_assert!(threads == 1 || portions.iter().all(|portion| cost(portion) < 2 * most));
         }
 
         #[test]
