@@ -145,7 +145,7 @@ pub enum ShardError {
         there: String,
     },
     /// A part made by another version of the program.
-    #[error("{}: made by version {made}, this is version {}; merge with the version that made it", path.display(), crate::VERSION)]
+    #[error("{}: made by another version of the program ({made}; this is {}); merge with that one, or make the part again", path.display(), crate::VERSION)]
     Version {
         /// The part.
         path: PathBuf,
