@@ -161,6 +161,6 @@ mod tests {
             part(folder.path(), &format!("old{index}"), index, |header| header.version = "0.0.1".into())
         };
         let refused = refusal(&[1, 2, 3].map(old));
-        assert!(refused.contains("made by version 0.0.1, this is version"), "{refused}");
+        assert!(refused.contains("made by another version of the program (0.0.1; this is "), "{refused}");
     }
 }
