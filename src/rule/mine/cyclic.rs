@@ -387,9 +387,10 @@ impl Miner<'_> {
                     break;
                 };
                 self.watch.note(RuleType::Cyclic, mine.len() - before);
-                let weight = if is_done { task.weight() } else { 0 };
-                let done = done.fetch_add(weight, Ordering::Relaxed) + weight;
-                self.watch.advance(done as f64 / all as f64);
+                if is_done {
+                    let done = done.fetch_add(task.weight(), Ordering::Relaxed) + task.weight();
+                    self.watch.advance(done as f64 / all as f64);
+                }
             }
             self.keep_scratch(scratch);
             found.lock().unwrap_or_else(PoisonError::into_inner).append(&mut mine);
