@@ -1,8 +1,8 @@
 //! The tasks for bodies of two and more links, listed once for all processes that share the counting.
 //!
 //! Only what is known before counting starts can be listed: all prefixes of one link, and the prefixes that a number of
-//! walks nominate, or all prefixes of two links. With saturation as the budget, every process nominates bodies of four and more links by
-//! itself, round after round.
+//! walks nominate, or all prefixes of two links. With saturation as the budget, every process nominates bodies of four
+//! and more links by itself, round after round.
 
 use super::cyclic::Task;
 use super::nominate::Promise;
