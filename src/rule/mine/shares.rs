@@ -103,9 +103,12 @@ pub(super) fn portions(tasks: &[Task], threads: usize, max_groundings: u64) -> V
     portions
 }
 
-/// The counts of all bodies with one prefix, added up over pieces of their sources, by the last link of the body: the
-/// number of pairs it predicts, and by link how many of them are correct. None if a piece was given up.
-pub(in crate::rule) struct Sum(Option<Map<u32, (u64, Map<Link, u32>)>>);
+/// The number of pairs that a body predicts, and by link how many of them are correct.
+type BodyCounts = (u64, Map<Link, u32>);
+
+/// The counts of all bodies with one prefix, added up over pieces of their sources, by the last link of the body. None
+/// if a piece was given up.
+pub(in crate::rule) struct Sum(Option<Map<u32, BodyCounts>>);
 
 impl Default for Sum {
     fn default() -> Self {
