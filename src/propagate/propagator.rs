@@ -99,12 +99,28 @@ impl Propagator {
         Ok(self.network.answers(&links, reach)?.to_vec()?[answer.index()])
     }
 
-    /// The scores of all entities for each of `queries`: `[queries, entities]`.
+    /// The scores of all entities for each of `queries`, row after row, on the host. In batches: while the device
+    /// computes one, the host prepares the next.
     ///
     /// # Errors
     /// If the device fails.
-    pub fn scores(&self, queries: &[Query]) -> Result<Tensor, PropagateError> {
-        self.scores_over(queries, self.network.reach(&self.mesh, &asks(queries))?)
+    pub fn scores(&self, queries: &[Query]) -> Result<Vec<f32>, PropagateError> {
+        let entities = self.mesh.nodes();
+        let most = if self.network.parameters.device().is_cuda() { CUDA_BATCH } else { BATCH };
+        let some = (ROWS / entities.max(1)).clamp(1, most);
+        let mut scores = vec![0.0; queries.len() * entities];
+        let mut computed: Option<(Tensor, &mut [f32])> = None;
+        for (queries, place) in queries.chunks(some).zip(scores.chunks_mut((some * entities).max(1))) {
+            let reach = self.network.reach(&self.mesh, &asks(queries))?;
+            if let Some((scores, place)) = computed.take() {
+                scores.read_into(place)?;
+            }
+            computed = Some((self.scores_over(queries, reach)?, place));
+        }
+        if let Some((scores, place)) = computed {
+            scores.read_into(place)?;
+        }
+        Ok(scores)
     }
 
     fn scores_over(&self, queries: &[Query], reach: Reach) -> Result<Tensor, PropagateError> {
@@ -147,35 +163,9 @@ impl Propagator {
     }
 }
 
-impl Propagator {
-    /// The scores of all entities for each of `queries`, row after row, on the host. In batches: while the device
-    /// computes one, the host prepares the next.
-    ///
-    /// # Errors
-    /// If the device fails.
-    pub fn rows_of_scores(&self, queries: &[Query]) -> Result<Vec<f32>, PropagateError> {
-        let entities = self.mesh.nodes();
-        let most = if self.network.parameters.device().is_cuda() { CUDA_BATCH } else { BATCH };
-        let some = (ROWS / entities.max(1)).clamp(1, most);
-        let mut scores = vec![0.0; queries.len() * entities];
-        let mut computed: Option<(Tensor, &mut [f32])> = None;
-        for (queries, place) in queries.chunks(some).zip(scores.chunks_mut((some * entities).max(1))) {
-            let reach = self.network.reach(&self.mesh, &asks(queries))?;
-            if let Some((scores, place)) = computed.take() {
-                scores.read_into(place)?;
-            }
-            computed = Some((self.scores_over(queries, reach)?, place));
-        }
-        if let Some((scores, place)) = computed {
-            scores.read_into(place)?;
-        }
-        Ok(scores)
-    }
-}
-
 impl Reasoner for Propagator {
     fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
-        Ok(Answers::Dense { scores: self.rows_of_scores(queries)?, entities: self.mesh.nodes() })
+        Ok(Answers::Dense { scores: self.scores(queries)?, entities: self.mesh.nodes() })
     }
 
     fn batch(&self) -> usize {

@@ -141,9 +141,9 @@ fn weights_serve_another_graph_and_come_back_from_a_file() {
     assert!(found.mrr() > 0.9, "{}", found.mrr());
 
     let query = Query { subject: EntityId(3), link: Link::forward(RelationId(GRAND)) };
-    let before = there.scores(&[query]).unwrap().to_vec().unwrap();
+    let before = there.scores(&[query]).unwrap();
     let loaded = Propagator::load(&path, &names, &graph, &device).unwrap();
-    assert_eq!(loaded.scores(&[query]).unwrap().to_vec().unwrap(), before);
+    assert_eq!(loaded.scores(&[query]).unwrap(), before);
     // The same relations in another order: the weights follow their names.
     let mut turned = crate::graph::Names::default();
     ["noise", "parent", "grand"].into_iter().for_each(|name| {
@@ -157,7 +157,7 @@ fn weights_serve_another_graph_and_come_back_from_a_file() {
     let other_graph = Graph::new(size.0, size.1, &renamed);
     let loaded = Propagator::load(&path, &turned, &other_graph, &device).unwrap();
     let query = Query { subject: EntityId(3), link: Link::forward(RelationId(2)) };
-    let after = loaded.scores(&[query]).unwrap().to_vec().unwrap();
+    let after = loaded.scores(&[query]).unwrap();
     for (before, after) in before.iter().zip(&after) {
         assert!((before - after).abs() < 1e-4 * (1.0 + before.abs()), "{before} and {after}");
     }
@@ -192,9 +192,9 @@ fn answers_do_not_depend_on_the_other_queries() {
     let queries: Vec<Query> = (0..5)
         .map(|number| Query { subject: EntityId(number * 3), link: Link::forward(RelationId(number % 3)) })
         .collect();
-    let together = propagator.scores(&queries).unwrap().to_vec().unwrap();
+    let together = propagator.scores(&queries).unwrap();
     for (row, query) in queries.iter().enumerate() {
-        let alone = propagator.scores(&[*query]).unwrap().to_vec().unwrap();
+        let alone = propagator.scores(&[*query]).unwrap();
         for (left, right) in alone.iter().zip(&together[row * size.0..]) {
             assert!((left - right).abs() < 1e-4 * (1.0 + left.abs()), "{left} and {right}");
         }

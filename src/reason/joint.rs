@@ -93,7 +93,7 @@ impl PropagatorReward {
             if progress.interrupted() {
                 return Ok(None);
             }
-            let scores = propagator.rows_of_scores(batch)?;
+            let scores = propagator.scores(batch)?;
             let rows: Vec<_> = scores.par_chunks(propagator.mesh().nodes().max(1)).map(plausible).collect();
             likely.extend(batch.iter().copied().zip(rows));
             progress.advance(likely.len() as u64, &"");
@@ -154,7 +154,7 @@ mod tests {
         let reward = PropagatorReward::new(&propagator, asked, &Silent).unwrap().unwrap();
         let ends: Vec<_> = (0..7).map(|end| (query.subject, query.link, EntityId(end))).collect();
         let given = reward.plausibility(&ends).unwrap();
-        let scores = propagator.scores(&[query]).unwrap().to_vec().unwrap();
+        let scores = propagator.scores(&[query]).unwrap();
         let total: f32 = scores.iter().map(|score| score.exp()).sum();
         for (given, score) in given.iter().zip(&scores) {
             assert!((given - score.exp() / total).abs() < 2e-3, "{given} {score}");

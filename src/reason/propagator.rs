@@ -24,8 +24,8 @@ const FACTS: usize = 1_000_000;
 const NO_RULE: f64 = 0.05;
 /// The exponent of the score's loss beside the confidence, chosen when paths could still visit an entity twice. Of the
 /// best paths of right answers on three families of 150 people, 90, 98 and 92 % then followed a true rule, and 94 to 97 %
-/// lowered the score more when removed than a random walk did. With an exponent of 1, 84 and 89 % in two of the families followed a true rule; by gradients alone 88 and 84 %
-/// did, and 85 and 80 % lowered the score more when removed.
+/// lowered the score more when removed than a random walk did. With an exponent of 1, 84 and 89 % in two of the families
+/// followed a true rule; by gradients alone 88 and 84 % did, and 85 and 80 % lowered the score more when removed.
 const LOSS: f64 = 0.25;
 
 /// The propagator and the rules that its paths may follow.
@@ -50,7 +50,7 @@ impl ByPropagator {
         let mut all = Vec::with_capacity(queries.len() * self.graph.entities());
         for batch in queries.chunks(self.propagator.batch()) {
             unless_stopped(progress)?;
-            all.extend(self.propagator.rows_of_scores(batch)?);
+            all.extend(self.propagator.scores(batch)?);
         }
         Ok(all)
     }
