@@ -3,7 +3,7 @@
 //! No weight belongs to an entity, so a file serves every graph whose relations it has. The weights of relations are
 //! found by name.
 
-use super::network::Network;
+use super::networks::Networks;
 use super::settings::PropagateSettings;
 use super::{PropagateError, Propagator};
 use crate::graph::{Graph, Names};
@@ -21,7 +21,7 @@ impl Propagator {
     /// If the file cannot be written.
     pub fn save(&self, path: &Path, names: &Names) -> Result<(), PropagateError> {
         let mut archive = Archive::new();
-        self.network.parameters.store(&mut archive)?;
+        self.networks.parameters.store(&mut archive)?;
         let text = |error: serde_json::Error| PropagateError::Settings { why: error.to_string() };
         let relations: Vec<&str> = names.relations.iter().collect();
         archive.set_metadata(RELATIONS, &serde_json::to_string(&relations).map_err(text)?);
@@ -69,13 +69,13 @@ impl Propagator {
             })?;
             kinds.extend([2 * place, 2 * place + 1]);
         }
-        let mut network = Network::new(&settings, names.relations.len(), device, 0)?;
-        for id in network.parameters.ids() {
-            let name = network.parameters.name(id).to_owned();
-            let [rows, columns] = network.parameters.value(id).shape();
+        let mut networks = Networks::new(&settings, names.relations.len(), device, 0)?;
+        for id in networks.parameters.ids() {
+            let name = networks.parameters.name(id).to_owned();
+            let [rows, columns] = networks.parameters.value(id).shape();
             let values = match () {
                 // One row per link: query embeddings, plain weights and the gates' link weights.
-                () if name == "query"
+                () if Networks::plain(&name) == "query"
                     || name.ends_with(".gate.links")
                     || (name.ends_with(".links") && columns == settings.width) =>
                 {
@@ -97,8 +97,8 @@ impl Propagator {
                 }
                 () => archive.values(&name, [rows, columns])?.to_vec(),
             };
-            network.parameters.set(id, &values)?;
+            networks.parameters.set(id, &values)?;
         }
-        Propagator::of(settings, network, graph)
+        Propagator::of(settings, networks, graph)
     }
 }

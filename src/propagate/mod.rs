@@ -18,6 +18,7 @@
 mod examples;
 mod file;
 mod network;
+mod networks;
 mod paths;
 mod propagator;
 mod settings;

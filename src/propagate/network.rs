@@ -1,10 +1,10 @@
-//! The network: its parameters, and the forward pass from a batch of queries to the scores of all entities.
+//! One network: which parameters it has, and the forward pass from a batch of queries to the scores of all entities.
 
 use super::settings::{MessageAggregate, PropagateSettings};
 use super::{PropagateError, StepPart};
 use crate::tensor::{
     Activation, Device, Gradients, Indices, Initial, Mesh, Messages, ParameterId, Parameters, Reach,
-    ReachQuery, Tape, Tensor, TensorError, UpdateWeights, Var,
+    ReachQuery, Tape, Tensor, UpdateWeights, Var,
 };
 use std::sync::Arc;
 use std::time::Instant;
@@ -35,9 +35,8 @@ struct Layer {
     priority: Option<(ParameterId, ParameterId)>,
 }
 
-/// The parameters of a propagator.
+/// The parameters of one network among those of a propagator.
 pub(super) struct Network {
-    pub(super) parameters: Parameters,
     dropout: f32,
     frontier: usize,
     /// `[links, width]`: what each query starts with.
@@ -51,26 +50,28 @@ pub(super) struct Network {
 }
 
 impl Network {
+    /// Adds the parameters of a network; their names begin with `prefix`.
     pub(super) fn new(
         settings: &PropagateSettings,
         relations: usize,
-        device: &Device,
-        seed: u64,
+        parameters: &mut Parameters,
+        prefix: &str,
     ) -> Result<Self, PropagateError> {
-        settings.check()?;
-        let mut parameters = Parameters::new(device, seed);
         let (width, hidden, links) = (settings.width, settings.hidden, 2 * relations);
         let of = |inputs: usize| Initial::Uniform((inputs as f32).sqrt().recip());
         let (depth, mixed) = match settings.aggregate {
             MessageAggregate::Pna => (AGGREGATES * width, 3 * width),
             MessageAggregate::Gated => (width, width),
         };
-        let query = parameters.dense("query", links, width, Initial::Normal(1.0))?;
+        let mut dense = |name: &str, rows: usize, columns: usize, initial: Initial| {
+            parameters.dense(&format!("{prefix}{name}"), rows, columns, initial)
+        };
+        let query = dense("query", links, width, Initial::Normal(1.0))?;
         let mut layers = Vec::new();
         let kinds = links;
         for layer in 1..=settings.layers {
             let mut dense = |name: &str, rows: usize, columns: usize, initial: Initial| {
-                parameters.dense(&format!("layer.{layer}.{name}"), rows, columns, initial)
+                dense(&format!("layer.{layer}.{name}"), rows, columns, initial)
             };
             let links = match settings.weights_of_query(relations) {
                 true => LinkWeights::OfQuery(
@@ -104,37 +105,12 @@ impl Network {
                 },
             });
         }
-        let of_state = parameters.dense("score.state", width, hidden, of(2 * width))?;
-        let of_query = parameters.dense("score.query", width, hidden, of(2 * width))?;
-        let hidden_bias = parameters.dense("score.bias", 1, hidden, of(2 * width))?;
-        let to_score = parameters.dense("score.weights", 1, hidden, of(hidden))?;
+        let of_state = dense("score.state", width, hidden, of(2 * width))?;
+        let of_query = dense("score.query", width, hidden, of(2 * width))?;
+        let hidden_bias = dense("score.bias", 1, hidden, of(2 * width))?;
+        let to_score = dense("score.weights", 1, hidden, of(hidden))?;
         let (dropout, frontier) = (settings.dropout as f32, settings.frontier);
-        Ok(Network {
-            parameters,
-            dropout,
-            frontier,
-            query,
-            layers,
-            of_state,
-            of_query,
-            hidden_bias,
-            to_score,
-        })
-    }
-
-    /// Copies the weights of `other` that have the same name and shape.
-    ///
-    /// # Errors
-    /// If the device fails.
-    pub(super) fn take_over(&mut self, other: &Network) -> Result<(), TensorError> {
-        for id in other.parameters.ids() {
-            let value = other.parameters.value(id);
-            let own = self.parameters.find(other.parameters.name(id));
-            if let Some(own) = own.filter(|&own| self.parameters.value(own).shape() == value.shape()) {
-                self.parameters.set(own, &value.to_vec()?)?;
-            }
-        }
-        Ok(())
+        Ok(Network { dropout, frontier, query, layers, of_state, of_query, hidden_bias, to_score })
     }
 
     /// The queries' embeddings, `[queries, width]`, which are also the states before the first layer: rows begin with
@@ -194,7 +170,7 @@ impl Network {
         state: Var,
         reach: &mut Arc<Reach>,
     ) -> Result<Var, PropagateError> {
-        let device = self.parameters.device();
+        let device = tape.device();
         let [rows, width] = tape.shape(state);
         let (weights, bias) = (tape.parameter(weights), tape.parameter(bias));
         let priority = tape.linear(&[state], weights, Some(bias), Activation::Identity, 0.0)?; // [rows, 1]
@@ -273,18 +249,23 @@ impl Network {
     }
 
     /// The same without gradients; a layer's buffers are freed once the next layer is done.
-    pub(super) fn answers(&self, links: &Indices, mut reach: Arc<Reach>) -> Result<Tensor, PropagateError> {
-        let mut tape = Tape::inference(&self.parameters);
+    pub(super) fn answers(
+        &self,
+        parameters: &Parameters,
+        links: &Indices,
+        mut reach: Arc<Reach>,
+    ) -> Result<Tensor, PropagateError> {
+        let mut tape = Tape::inference(parameters);
         let start = self.start(&mut tape, links)?;
         let start = tape.value(start);
         let mut state = start.clone();
         for number in 1..=self.layers.len() {
-            let mut tape = Tape::inference(&self.parameters);
+            let mut tape = Tape::inference(parameters);
             let vars = (tape.constant(state)?, tape.constant(start.clone())?);
             let next = self.layer(&mut tape, number, vars, &mut reach)?;
             state = tape.value(next);
         }
-        let mut tape = Tape::inference(&self.parameters);
+        let mut tape = Tape::inference(parameters);
         let vars = (tape.constant(state)?, tape.constant(start)?);
         let scores = self.score(&mut tape, vars, &reach)?;
         Ok(tape.value(scores))
@@ -294,21 +275,22 @@ impl Network {
     /// part again with its backward pass.
     pub(super) fn timed(
         &self,
+        parameters: &Parameters,
         links: &Indices,
         reach: &Arc<Reach>,
         seed: u64,
         parts: &mut Vec<StepPart>,
     ) -> Result<(), PropagateError> {
-        let device = self.parameters.device();
+        let device = parameters.device();
         let mut times = [0.0f64; 8];
-        let mut gradients = Gradients::new(&self.parameters);
-        let mut tape = Tape::inference(&self.parameters);
+        let mut gradients = Gradients::new(parameters);
+        let mut tape = Tape::inference(parameters);
         let start = self.start(&mut tape, links)?;
         let start = tape.value(start);
         let mut state = start.clone();
         for number in 1..=self.layers.len() {
             let mut clock = Clock::new(device)?;
-            let mut tape = Tape::training(&self.parameters, seed);
+            let mut tape = Tape::training(parameters, seed);
             let begin = tape.constant(start.clone())?;
             let weights = self.link_weights(&mut tape, number, begin)?;
             times[0] += clock.lap(device)?;
@@ -320,7 +302,7 @@ impl Network {
             clock.lap(device)?;
             tape.backward(total, &mut gradients)?;
             times[2] += clock.lap(device)?;
-            let mut tape = Tape::training(&self.parameters, seed);
+            let mut tape = Tape::training(parameters, seed);
             let (old, values) = (tape.constant(state.clone())?, tape.constant(values)?);
             let update = self.update_weights(&mut tape, number);
             let next = tape.update(old, values, update, (reach, number), self.dropout)?;
@@ -331,7 +313,7 @@ impl Network {
             times[4] += clock.lap(device)?;
         }
         let mut clock = Clock::new(device)?;
-        let mut tape = Tape::training(&self.parameters, seed);
+        let mut tape = Tape::training(parameters, seed);
         let vars = (tape.constant(state)?, tape.constant(start.clone())?);
         let scores = self.score(&mut tape, vars, reach)?;
         times[5] += clock.lap(device)?;
@@ -340,7 +322,7 @@ impl Network {
         let loss = tape.softmax_loss(scores, &targets, &none)?;
         tape.backward(loss, &mut gradients)?;
         times[6] += clock.lap(device)?;
-        let mut tape = Tape::training(&self.parameters, seed);
+        let mut tape = Tape::training(parameters, seed);
         let scores = self.scores(&mut tape, links, &mut reach.clone())?;
         let loss = tape.softmax_loss(scores, &targets, &none)?;
         tape.backward(loss, &mut gradients)?;

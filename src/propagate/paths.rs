@@ -8,7 +8,7 @@
 use super::examples::{kind_of, link_of};
 use super::{PropagateError, Propagator};
 use crate::graph::{EntityId, Link, Query};
-use crate::tensor::{Indices, Reach, ReachQuery, Tape, Tensor, Without};
+use crate::tensor::{Gradients, Indices, Reach, ReachQuery, Tape, Tensor, Without};
 use std::sync::Arc;
 
 /// Paths kept per entity from one layer to the next.
@@ -41,6 +41,15 @@ struct Partial {
     hop: Option<PathHop>,
 }
 
+/// An edge that carries a message in some layer, and how much the score depends on it.
+#[derive(Clone, Copy)]
+struct Edge {
+    from: u32,
+    kind: u32,
+    to: u32,
+    slope: f32,
+}
+
 impl Partial {
     fn mean(&self) -> f32 {
         self.sum / self.hops.max(1) as f32
@@ -60,28 +69,31 @@ impl Propagator {
         count: usize,
         without: Option<(EntityId, Option<Link>)>,
     ) -> Result<Vec<MessagePath>, PropagateError> {
-        let device = self.network.parameters.device();
+        let device = self.networks.parameters.device();
         let without = without.map(|(entity, link)| Without { node: entity.0, kind: link.map(kind_of) });
         let asks = [ReachQuery { start: query.subject.0, without }];
-        let mut reach = self.network.reach(&self.mesh, &asks)?;
-        let slopes = reach.trace();
-        let mut reach = Arc::new(reach);
         let links = Indices::new(device, &[kind_of(query.link)])?;
-        let mut tape = Tape::training(&self.network.parameters, 0);
-        let scores = self.network.scores(&mut tape, &links, &mut reach)?;
-        let mut one = vec![0.0; self.mesh.nodes()];
-        one[answer.0 as usize] = 1.0;
-        let score = tape.weighted_sum(scores, &Tensor::new(device, &one, 1, one.len())?)?;
-        tape.backward(score, &mut crate::tensor::Gradients::new(&self.network.parameters))?;
-        let slopes = slopes.by_layer()?;
-        Ok(self.search(&reach, &slopes, query.subject, answer, count))
+        let share = (self.settings.networks as f32).recip();
+        let mut layers = Vec::new();
+        for network in self.networks.iter() {
+            let mut reach = self.networks.reach(&self.mesh, &asks)?;
+            let trace = reach.trace();
+            let mut reach = Arc::new(reach);
+            let mut tape = Tape::training(&self.networks.parameters, 0);
+            let scores = network.scores(&mut tape, &links, &mut reach)?;
+            let mut one = vec![0.0; self.mesh.nodes()];
+            one[answer.0 as usize] = share;
+            let score = tape.weighted_sum(scores, &Tensor::new(device, &one, 1, one.len())?)?;
+            tape.backward(score, &mut Gradients::new(&self.networks.parameters))?;
+            add_edges(&mut layers, &reach, &trace.by_layer()?);
+        }
+        Ok(self.search(&layers, query.subject, answer, count))
     }
 
     /// A beam search over the layers.
     fn search(
         &self,
-        reach: &Reach,
-        slopes: &[Vec<f32>],
+        layers: &[Vec<Edge>],
         subject: EntityId,
         answer: EntityId,
         count: usize,
@@ -90,9 +102,9 @@ impl Propagator {
         let ends = (subject, answer);
         let mut beams: Vec<Vec<u32>> = vec![Vec::new(); self.mesh.nodes()];
         beams[subject.index()].push(0);
-        for (layer, slopes) in slopes.iter().enumerate() {
+        for edges in layers {
             let mut next: Vec<Vec<Partial>> = vec![Vec::new(); self.mesh.nodes()];
-            reach.each_edge(layer, slopes, |from, kind, to, slope| {
+            for &Edge { from, kind, to, slope } in edges {
                 let hop = Some(PathHop { link: link_of(kind), entity: EntityId(to) });
                 for &before in &beams[from as usize] {
                     let so_far = all[before as usize];
@@ -104,7 +116,7 @@ impl Propagator {
                         next[to as usize].truncate(BEAM);
                     }
                 }
-            });
+            }
             for (beam, found) in beams.iter_mut().zip(next) {
                 let mut merged: Vec<(f32, u32)> =
                     beam.iter().map(|&place| (all[place as usize].mean(), place)).collect();
@@ -127,6 +139,24 @@ impl Propagator {
         }
         paths.truncate(count);
         paths
+    }
+}
+
+/// Adds what the score of one network depends on to what those before it depend on. Their edges are the same unless
+/// the frontier is bounded.
+fn add_edges(layers: &mut Vec<Vec<Edge>>, reach: &Reach, slopes: &[Vec<f32>]) {
+    let first = layers.is_empty();
+    layers.resize(slopes.len(), Vec::new());
+    for (layer, (edges, slopes)) in layers.iter_mut().zip(slopes).enumerate() {
+        reach.each_edge(layer, slopes, |from, kind, to, slope| edges.push(Edge { from, kind, to, slope }));
+        if !first {
+            edges.sort_by_key(|edge| (edge.from, edge.kind, edge.to));
+            edges.dedup_by(|edge, kept| {
+                let same = (edge.from, edge.kind, edge.to) == (kept.from, kept.kind, kept.to);
+                kept.slope += if same { edge.slope } else { 0.0 };
+                same
+            });
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::PropagateError;
 use super::examples::{kind_of, mesh};
-use super::network::Network;
+use super::networks::Networks;
 use super::settings::PropagateSettings;
 use crate::eval::{Answers, Reasoner, ReasonerError};
 use crate::graph::{EntityId, Graph, Link, Query};
@@ -19,10 +19,10 @@ const CALL: usize = 2 * CUDA_BATCH;
 /// About the most rows per batch; bounds the memory on large graphs.
 const ROWS: usize = 1 << 22;
 
-/// A trained network on a graph. Answers queries about the graph's entities.
+/// A trained network, or several, on a graph. Answers queries about the graph's entities.
 pub struct Propagator {
     pub(super) settings: PropagateSettings,
-    pub(super) network: Network,
+    pub(super) networks: Networks,
     pub(super) mesh: Mesh,
 }
 
@@ -37,18 +37,18 @@ impl Propagator {
         device: &Device,
         seed: u64,
     ) -> Result<Self, PropagateError> {
-        let network = Network::new(settings, graph.relations(), device, seed)?;
-        Propagator::of(settings.clone(), network, graph)
+        let networks = Networks::new(settings, graph.relations(), device, seed)?;
+        Propagator::of(settings.clone(), networks, graph)
     }
 
     /// A network over `graph`.
     pub(super) fn of(
         settings: PropagateSettings,
-        network: Network,
+        networks: Networks,
         graph: &Graph,
     ) -> Result<Self, PropagateError> {
-        let mesh = mesh(network.parameters.device(), graph)?;
-        Ok(Propagator { settings, network, mesh })
+        let mesh = mesh(networks.parameters.device(), graph)?;
+        Ok(Propagator { settings, networks, mesh })
     }
 
     /// The same weights over another graph with the same relations.
@@ -61,7 +61,7 @@ impl Propagator {
             let why = format!("the network was trained for {ours} relations, the graph has {theirs}");
             return Err(PropagateError::Settings { why });
         }
-        let mesh = mesh(self.network.parameters.device(), graph)?;
+        let mesh = mesh(self.networks.parameters.device(), graph)?;
         Ok(Propagator { mesh, ..self })
     }
 
@@ -77,7 +77,7 @@ impl Propagator {
 
     /// The number of parameters.
     pub fn parameters(&self) -> usize {
-        self.network.parameters.len()
+        self.networks.parameters.len()
     }
 
     /// The score of `answer` when some facts, each (entity, link, entity), are taken out of the graph. Tells whether
@@ -94,9 +94,9 @@ impl Propagator {
         let gone: Vec<(u32, u32, u32)> =
             facts.iter().map(|&(from, link, to)| (from.0, kind_of(link), to.0)).collect();
         let asks = [ReachQuery { start: query.subject.0, without: None }];
-        let reach = Arc::new(self.network.reach(&self.mesh.without(&gone)?, &asks)?);
-        let links = Indices::new(self.network.parameters.device(), &[kind_of(query.link)])?;
-        Ok(self.network.answers(&links, reach)?.to_vec()?[answer.index()])
+        let reach = Arc::new(self.networks.reach(&self.mesh.without(&gone)?, &asks)?);
+        let links = Indices::new(self.networks.parameters.device(), &[kind_of(query.link)])?;
+        Ok(self.networks.answers(&links, &reach)?.to_vec()?[answer.index()])
     }
 
     /// The scores of all entities for each of `queries`, row after row, on the host. In batches: while the device
@@ -106,12 +106,12 @@ impl Propagator {
     /// If the device fails.
     pub fn scores(&self, queries: &[Query]) -> Result<Vec<f32>, PropagateError> {
         let entities = self.mesh.nodes();
-        let most = if self.network.parameters.device().is_cuda() { CUDA_BATCH } else { BATCH };
+        let most = if self.networks.parameters.device().is_cuda() { CUDA_BATCH } else { BATCH };
         let some = (ROWS / entities.max(1)).clamp(1, most);
         let mut scores = vec![0.0; queries.len() * entities];
         let mut computed: Option<(Tensor, &mut [f32])> = None;
         for (queries, place) in queries.chunks(some).zip(scores.chunks_mut((some * entities).max(1))) {
-            let reach = self.network.reach(&self.mesh, &asks(queries))?;
+            let reach = self.networks.reach(&self.mesh, &asks(queries))?;
             if let Some((scores, place)) = computed.take() {
                 scores.read_into(place)?;
             }
@@ -125,8 +125,8 @@ impl Propagator {
 
     fn scores_over(&self, queries: &[Query], reach: Reach) -> Result<Tensor, PropagateError> {
         let kinds: Vec<u32> = queries.iter().map(|query| kind_of(query.link)).collect();
-        let links = Indices::new(self.network.parameters.device(), &kinds)?;
-        self.network.answers(&links, Arc::new(reach))
+        let links = Indices::new(self.networks.parameters.device(), &kinds)?;
+        self.networks.answers(&links, &Arc::new(reach))
     }
 }
 
@@ -144,7 +144,7 @@ impl Propagator {
     /// # Errors
     /// If the device fails.
     pub fn step_parts(&self, queries: &[Query]) -> Result<Vec<StepPart>, PropagateError> {
-        let device = self.network.parameters.device();
+        let device = self.networks.parameters.device();
         let asks = asks(queries);
         let kinds: Vec<u32> = queries.iter().map(|query| kind_of(query.link)).collect();
         let links = Indices::new(device, &kinds)?;
@@ -153,11 +153,11 @@ impl Propagator {
             parts.clear();
             device.synchronise()?;
             let begun = Instant::now();
-            let reach = Arc::new(Reach::new(&self.mesh, &asks, self.network.depth())?);
+            let reach = Arc::new(Reach::new(&self.mesh, &asks, self.networks.depth())?);
             parts.push(("rows, on the host", begun.elapsed().as_secs_f64()));
             device.synchronise()?;
             parts.push(("rows, with the copy", begun.elapsed().as_secs_f64()));
-            self.network.timed(&links, &reach, round, &mut parts)?;
+            self.networks.timed(&links, &reach, round, &mut parts)?;
         }
         Ok(parts)
     }

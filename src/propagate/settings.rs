@@ -8,6 +8,8 @@ use std::ops::Bound;
 const WIDEST: usize = 256;
 /// The most layers: an entity's distance from the subject is kept in a byte.
 const DEEPEST: usize = 64;
+/// The most networks that are averaged.
+const MOST_NETWORKS: usize = 64;
 /// Up to this many relations, each layer has plain weights for every link; beyond, they come from the query.
 const FEW_RELATIONS: usize = 20;
 
@@ -58,6 +60,9 @@ pub struct PropagateSettings {
     pub width: usize,
     /// Width of the perceptron that scores, at most 256.
     pub hidden: usize,
+    /// Networks that are trained side by side from different initial weights and whose scores are averaged. Several cost
+    /// that many times as much; they pay where trainings with other seeds differ, on small graphs above all.
+    pub networks: usize,
     /// How messages are aggregated.
     pub aggregate: MessageAggregate,
     /// Where the weights of the links come from.
@@ -101,6 +106,7 @@ impl Default for PropagateSettings {
             layers: 6,
             width: 32,
             hidden: 64,
+            networks: 1,
             aggregate: MessageAggregate::default(),
             weights: RelationWeights::default(),
             frontier: 0,
@@ -130,6 +136,7 @@ impl PropagateSettings {
         whole("layers", self.layers, 1..=DEEPEST)?;
         whole("width", self.width, 1..=WIDEST)?;
         whole("hidden", self.hidden, 1..=WIDEST)?;
+        whole("networks", self.networks, 1..=MOST_NETWORKS)?;
         whole("batch", self.batch, 1..)?;
         whole("epochs", self.epochs, 1..)?;
         whole("validate_every", self.validate_every, 1..)?;

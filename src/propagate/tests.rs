@@ -4,7 +4,7 @@ use super::*;
 use crate::eval::{Answers, Protocol, Reasoner, Side, Truth, evaluate};
 use crate::graph::{Adjacency, Direction, EntityId, Graph, Known, Link, Query, RelationId, Triple};
 use crate::progress::Silent;
-use crate::tensor::Device;
+use crate::tensor::{Device, Indices, ReachQuery};
 use std::sync::Arc;
 
 const PARENT: u32 = 0;
@@ -121,9 +121,37 @@ fn gated_sums_learn_the_rule_too() {
 }
 
 #[test]
+fn several_networks_are_averaged_and_give_one_reason() {
+    let device = Device::cpu(2).unwrap();
+    let three = PropagateSettings { networks: 3, epochs: 4, ..settings() };
+    let (made, known, _) = trained(&device, &three, 24);
+    let (query, target) = Query::of(known.valid[0], Direction::Forward);
+    let networks = &made.propagator.networks;
+    let asks = [ReachQuery { start: query.subject.0, without: None }];
+    let reach = Arc::new(networks.reach(&made.propagator.mesh, &asks).unwrap());
+    let links = Indices::new(&device, &[examples::kind_of(query.link)]).unwrap();
+    let each = networks.iter().map(|network| {
+        network.answers(&networks.parameters, &links, reach.clone()).unwrap().to_vec().unwrap()
+    });
+    let each: Vec<Vec<f32>> = each.collect();
+    assert!(each[0] != each[1] && each[1] != each[2], "they start from different weights");
+    for (entity, score) in made.propagator.scores(&[query]).unwrap().into_iter().enumerate() {
+        let mean = each.iter().map(|scores| scores[entity]).sum::<f32>() / 3.0;
+        assert!((score - mean).abs() < 1e-4 * (1.0 + mean.abs()), "{score}, not {mean}");
+    }
+    let paths = made.propagator.paths(query, target, 1, None).unwrap();
+    let links: Vec<Link> = paths[0].hops.iter().map(|hop| hop.link).collect();
+    assert_eq!(links, [Link::forward(RelationId(PARENT)); 2]);
+    // The networks of a bounded frontier look at different edges.
+    let bounded = PropagateSettings { frontier: 4, networks: 2, epochs: 2, ..settings() };
+    let (made, ..) = trained(&device, &bounded, 24);
+    assert!(!made.propagator.paths(query, target, 1, None).unwrap().is_empty());
+}
+
+#[test]
 fn weights_serve_another_graph_and_come_back_from_a_file() {
     let device = Device::cpu(2).unwrap();
-    let (made, ..) = trained(&device, &settings(), 24);
+    let (made, ..) = trained(&device, &PropagateSettings { networks: 2, ..settings() }, 24);
     let (other, size) = families(9);
     let graph = Graph::new(size.0, size.1, &other.facts);
     let mut names = crate::graph::Names::default();

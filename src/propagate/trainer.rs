@@ -105,7 +105,7 @@ impl<'a> Lessons<'a> {
         let mut propagator = Propagator::new(settings, graph, task.device, task.seed)?;
         let earlier = task.warm.map(|warm| Propagator::load(warm.path, warm.names, graph, task.device));
         if let Some(Ok(earlier)) = earlier {
-            propagator.network.take_over(&earlier.network)?;
+            propagator.networks.take_over(&earlier.networks)?;
         }
         Ok(Lessons {
             task,
@@ -140,6 +140,8 @@ impl<'a> Lessons<'a> {
     fn plan(&self) -> TrainingPlan<'a> {
         let PropagateTask { settings, folder, seed, known, size, .. } = self.task;
         let epoch_steps = self.epoch_queries().div_ceil(settings.batch);
+        // The harness takes one norm of all gradients; the limit is meant for one network.
+        let all_norms = (settings.networks as f64).sqrt();
         TrainingPlan {
             stage: STAGE,
             title: "training the propagator".to_owned(),
@@ -152,7 +154,7 @@ impl<'a> Lessons<'a> {
                 within: Within::Epochs(settings.epochs),
                 warm_up: settings.warm_up,
             },
-            clip: (settings.clip > 0.0).then_some(settings.clip as f32),
+            clip: (settings.clip > 0.0).then_some((settings.clip * all_norms) as f32),
             validate_every: (!self.validation.is_empty()).then_some(settings.validate_every),
             patience: settings.patience,
             folder,
@@ -173,11 +175,11 @@ impl Trainable for Lessons<'_> {
     type Error = PropagateError;
 
     fn parameters(&self) -> &Parameters {
-        &self.propagator.network.parameters
+        &self.propagator.networks.parameters
     }
 
     fn parameters_mut(&mut self) -> &mut Parameters {
-        &mut self.propagator.network.parameters
+        &mut self.propagator.networks.parameters
     }
 
     /// An epoch continues where the previous one ended: in passes over all examples, each shuffled anew.
@@ -202,15 +204,19 @@ impl Trainable for Lessons<'_> {
         let first = place.batch * size;
         let mesh = self.mesh_of(place.epoch * self.epoch_queries() + first)?;
         let numbers = &self.order[first..(first + size).min(self.order.len())];
-        let network = &self.propagator.network;
+        let networks = &self.propagator.networks;
         let batch = self.examples.batch(device, numbers)?;
-        let mut reach = Arc::new(network.reach(&mesh, &batch.asks)?);
+        let reach = Arc::new(networks.reach(&mesh, &batch.asks)?);
         let seed = self.task.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(place.step);
-        let mut tape = Tape::training(&network.parameters, seed);
-        let scores = network.scores(&mut tape, &batch.links, &mut reach)?;
-        let loss = tape.softmax_loss(scores, &batch.targets, &batch.closed)?;
-        sums.add_later(Sums::LOSS, tape.value(loss));
-        tape.backward(loss, gradients)?;
+        // One after the other, so that only one network's states are in memory.
+        for (number, network) in networks.iter().enumerate() {
+            let seed = seed.wrapping_add((number as u64) << 40);
+            let mut tape = Tape::training(&networks.parameters, seed);
+            let scores = network.scores(&mut tape, &batch.links, &mut reach.clone())?;
+            let loss = tape.softmax_loss(scores, &batch.targets, &batch.closed)?;
+            sums.add_later(Sums::LOSS, tape.value(loss));
+            tape.backward(loss, gradients)?;
+        }
         if place.step % WAIT_EVERY == WAIT_EVERY - 1 {
             device.synchronise()?;
         }
@@ -223,7 +229,7 @@ impl Trainable for Lessons<'_> {
     }
 
     fn figures(&self, epoch: &EpochEnd<'_>) -> Map<String, Value> {
-        let loss = epoch.sums.total(Sums::LOSS) / epoch.steps as f64;
+        let loss = epoch.sums.total(Sums::LOSS) / (epoch.steps * self.task.settings.networks) as f64;
         let step = 1e3 * epoch.seconds / epoch.steps as f64;
         Map::from_iter([(Sums::LOSS.to_owned(), loss.into()), ("step_ms".to_owned(), step.into())])
     }

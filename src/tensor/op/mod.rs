@@ -47,6 +47,7 @@ pub(crate) const KERNELS: &[&str] = &[
     normalise::KERNELS,
     pick::KERNELS,
     propagate::KERNELS,
+    propagate::fours::KERNELS,
     propagate::gate::KERNELS,
     propagate::gated::KERNELS,
     query::KERNELS,

@@ -13,6 +13,7 @@
 
 mod cpu;
 mod cuda;
+pub(crate) mod fours;
 pub(crate) mod gate;
 pub(crate) mod gated;
 pub(crate) mod layer;

@@ -253,42 +253,51 @@ fn random_meshes_aggregate_as_the_naive_way_does() {
 #[test]
 fn a_layer_without_a_gradient_is_the_same_as_its_two_parts() {
     let hub = (1..900u32).map(|node| (node, 2 * (node % 2), 0)).chain([(5, 0, 7), (7, 2, 9)]);
-    for (plain, width) in [(Plain::random(3, 40, 6, 90), 37), (Plain::new(1000, 4, hub), 32)] {
-        let (device, layer) = (Device::cpu(2).unwrap(), 2);
-        let first = plain.edges[0];
-        let asks = vec![
-            ask(5),
-            ReachQuery { start: first.0, without: Some(Without { node: first.2, kind: Some(first.1) }) },
-            ask(999 % plain.nodes as u32),
-        ];
-        let reach = Arc::new(Reach::new(&plain.mesh(&device), &asks, layer).unwrap());
-        let mut parameters = Parameters::new(&device, 5);
-        let shapes = [
-            (reach.rows(1), width),
-            (asks.len(), plain.kinds * width),
-            (asks.len(), width),
-            (width, width),
-            (4 * width, 3 * width),
-            (1, width),
-            (1, width),
-            (1, width),
-        ];
-        for (at, (rows, columns)) in shapes.into_iter().enumerate() {
-            parameters.dense(&format!("input {at}"), rows, columns, Initial::Normal(0.3)).unwrap();
-        }
-        let ids: Vec<ParameterId> = parameters.ids().collect();
-        let run = |mut tape: Tape| {
-            let x: Vec<_> = ids.iter().map(|id| tape.parameter(*id)).collect();
-            let messages = Messages { passed: x[0], weights: x[1], start: x[2] };
-            let weights = UpdateWeights { own: x[3], mixed: x[4], bias: x[5], scale: x[6], shift: x[7] };
-            let out = tape.propagate_layer(x[0], messages, weights, (&reach, layer), 0.0).unwrap();
-            tape.value(out).to_vec().unwrap()
-        };
-        let (whole, parts) = (run(Tape::inference(&parameters)), run(Tape::training(&parameters, 1)));
-        assert_eq!(whole.len(), parts.len());
-        for (left, right) in whole.iter().zip(&parts) {
-            assert!((left - right).abs() < 1e-4 * (1.0 + right.abs()), "{left} and {right}");
-        }
+    let hub = || Plain::new(1000, 4, hub.clone());
+    for device in crate::tensor::check::devices() {
+        without_a_gradient(&device, &Plain::random(3, 40, 6, 90), 37);
+        without_a_gradient(&device, &Plain::random(4, 40, 6, 300), 20);
+        without_a_gradient(&device, &hub(), 32);
+        without_a_gradient(&device, &hub(), 64);
+    }
+}
+
+/// Compares a layer on a tape that records nothing with one on a tape that does.
+fn without_a_gradient(device: &Device, plain: &Plain, width: usize) {
+    let layer = 2;
+    let first = plain.edges[0];
+    let asks = vec![
+        ask(5),
+        ReachQuery { start: first.0, without: Some(Without { node: first.2, kind: Some(first.1) }) },
+        ask(999 % plain.nodes as u32),
+    ];
+    let reach = Arc::new(Reach::new(&plain.mesh(device), &asks, layer).unwrap());
+    let mut parameters = Parameters::new(device, 5);
+    let shapes = [
+        (reach.rows(1), width),
+        (asks.len(), plain.kinds * width),
+        (asks.len(), width),
+        (width, width),
+        (4 * width, 3 * width),
+        (1, width),
+        (1, width),
+        (1, width),
+    ];
+    for (at, (rows, columns)) in shapes.into_iter().enumerate() {
+        parameters.dense(&format!("input {at}"), rows, columns, Initial::Normal(0.3)).unwrap();
+    }
+    let ids: Vec<ParameterId> = parameters.ids().collect();
+    let run = |mut tape: Tape| {
+        let x: Vec<_> = ids.iter().map(|id| tape.parameter(*id)).collect();
+        let messages = Messages { passed: x[0], weights: x[1], start: x[2] };
+        let weights = UpdateWeights { own: x[3], mixed: x[4], bias: x[5], scale: x[6], shift: x[7] };
+        let out = tape.propagate_layer(x[0], messages, weights, (&reach, layer), 0.0).unwrap();
+        tape.value(out).to_vec().unwrap()
+    };
+    let (whole, parts) = (run(Tape::inference(&parameters)), run(Tape::training(&parameters, 1)));
+    assert_eq!(whole.len(), parts.len());
+    for (left, right) in whole.iter().zip(&parts) {
+        assert!((left - right).abs() < 1e-4 * (1.0 + right.abs()), "{left} and {right}");
     }
 }
 

@@ -1,0 +1,117 @@
+//! The networks of a propagator: usually one, or several that start from other weights and whose scores are averaged.
+//!
+//! They are trained on the same queries, each by its own loss, so they err in different ways, and their mean errs less
+//! than any of them. On small graphs, where every training ends elsewhere, that is worth more than one wider network.
+
+use super::network::Network;
+use super::settings::PropagateSettings;
+use super::{PropagateError, StepPart};
+use crate::tensor::{Device, Indices, Mesh, Parameters, Reach, ReachQuery, Tape, Tensor, TensorError};
+use std::sync::Arc;
+
+/// What the names of all but the first network's parameters begin with, before a number and a point.
+const PREFIX: &str = "network.";
+
+/// All networks of a propagator, with their parameters.
+pub(super) struct Networks {
+    pub(super) parameters: Parameters,
+    members: Vec<Network>,
+}
+
+impl Networks {
+    /// Networks with initial weights. The parameters of the first have plain names, those of the others are prefixed.
+    pub(super) fn new(
+        settings: &PropagateSettings,
+        relations: usize,
+        device: &Device,
+        seed: u64,
+    ) -> Result<Self, PropagateError> {
+        settings.check()?;
+        let mut parameters = Parameters::new(device, seed);
+        let members = (1..=settings.networks).map(|number| {
+            let prefix = if number == 1 { String::new() } else { format!("{PREFIX}{number}.") };
+            Network::new(settings, relations, &mut parameters, &prefix)
+        });
+        let members = members.collect::<Result<_, _>>()?;
+        Ok(Networks { parameters, members })
+    }
+
+    /// The name of a parameter within its network.
+    pub(super) fn plain(name: &str) -> &str {
+        let rest = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('.'));
+        rest.map_or(name, |(_, plain)| plain)
+    }
+
+    /// Every network.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Network> {
+        self.members.iter()
+    }
+
+    /// Copies the weights of `other` that have the same name and shape.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub(super) fn take_over(&mut self, other: &Networks) -> Result<(), TensorError> {
+        for id in other.parameters.ids() {
+            let value = other.parameters.value(id);
+            let own = self.parameters.find(other.parameters.name(id));
+            if let Some(own) = own.filter(|&own| self.parameters.value(own).shape() == value.shape()) {
+                self.parameters.set(own, &value.to_vec()?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The reach of the queries, from which every network starts.
+    pub(super) fn reach(&self, mesh: &Mesh, asks: &[ReachQuery]) -> Result<Reach, PropagateError> {
+        self.members[0].reach(mesh, asks)
+    }
+
+    /// The mean score of every entity for queries by `links`, without gradients: `[queries, entities]`.
+    pub(super) fn answers(&self, links: &Indices, reach: &Arc<Reach>) -> Result<Tensor, PropagateError> {
+        let mut sum: Option<Tensor> = None;
+        for network in &self.members {
+            let scores = network.answers(&self.parameters, links, reach.clone())?;
+            sum = Some(match sum {
+                None => scores,
+                Some(sum) => self.combined(|tape| {
+                    let (sum, scores) = (tape.constant(sum)?, tape.constant(scores)?);
+                    tape.add(sum, scores)
+                })?,
+            });
+        }
+        let sum = sum.expect("there is at least one network");
+        match self.members.len() {
+            1 => Ok(sum),
+            several => Ok(self.combined(|tape| {
+                let sum = tape.constant(sum)?;
+                tape.scale(sum, (several as f32).recip())
+            })?),
+        }
+    }
+
+    /// The value of a computation without gradients.
+    fn combined(
+        &self,
+        compute: impl FnOnce(&mut Tape) -> Result<crate::tensor::Var, TensorError>,
+    ) -> Result<Tensor, TensorError> {
+        let mut tape = Tape::inference(&self.parameters);
+        let value = compute(&mut tape)?;
+        Ok(tape.value(value))
+    }
+
+    /// Appends the seconds of each part of a step of the first network.
+    pub(super) fn timed(
+        &self,
+        links: &Indices,
+        reach: &Arc<Reach>,
+        seed: u64,
+        parts: &mut Vec<StepPart>,
+    ) -> Result<(), PropagateError> {
+        self.members[0].timed(&self.parameters, links, reach, seed, parts)
+    }
+
+    pub(super) fn depth(&self) -> usize {
+        self.members[0].depth()
+    }
+}
