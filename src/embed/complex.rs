@@ -3,7 +3,7 @@
 
 use super::model::{Model, Size, Space, Tables, bias, initial};
 use super::settings::Settings;
-use crate::tensor::{Indices, Parameters, Result, Tape, Var};
+use crate::tensor::{Indices, ParameterId, Parameters, Result, Tape, Var};
 
 /// The model's tables and dropout rates.
 pub(super) struct ComplEx {
@@ -19,6 +19,11 @@ impl ComplEx {
         let width = 2 * settings.dimension;
         let entities = parameters.table("entities", size.entities, width, initial(settings))?;
         let relations = parameters.table("relations", size.links(), width, initial(settings))?;
+        if settings.initial_imaginary > 0.0 {
+            for table in [entities, relations] {
+                start_imaginary(parameters, table, settings)?;
+            }
+        }
         let bias = bias(settings, size, parameters)?;
         Ok(ComplEx {
             tables: Tables { entities, relations, bias, space: Space::Product, complex: true },
@@ -27,6 +32,21 @@ impl ComplEx {
             dropout_hidden: settings.dropout_hidden as f32,
         })
     }
+}
+
+/// Scales the initial imaginary parts of a table to the deviation that the settings give them.
+fn start_imaginary(parameters: &mut Parameters, table: ParameterId, settings: &Settings) -> Result<()> {
+    let value = parameters.value(table);
+    let deviation = match settings.initial {
+        0.0 => (2.0 / (value.rows() + value.columns()) as f64).sqrt(),
+        deviation => deviation,
+    };
+    let scale = (settings.initial_imaginary / deviation) as f32;
+    let mut values = value.to_vec()?;
+    for row in values.chunks_mut(value.columns()) {
+        row[settings.dimension..].iter_mut().for_each(|part| *part *= scale);
+    }
+    parameters.set(table, &values)
 }
 
 impl Model for ComplEx {
@@ -41,5 +61,33 @@ impl Model for ComplEx {
         let relation = tape.gather(relations, links, self.dropout_relation)?; // [queries, 2 × dimension]
         let product = tape.complex_product(subject, relation)?;
         tape.dropout(product, self.dropout_hidden)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::Device;
+
+    #[test]
+    fn imaginary_parts_start_at_their_own_size_and_real_parts_as_without() {
+        let size = Size { entities: 300, relations: 20 };
+        let tables = |initial, initial_imaginary| -> Vec<Vec<f32>> {
+            let settings = Settings { initial, initial_imaginary, dimension: 50, ..Settings::default() };
+            let mut parameters = Parameters::new(&Device::cpu(1).unwrap(), 3);
+            ComplEx::new(&settings, size, &mut parameters).unwrap();
+            parameters.ids().map(|id| parameters.value(id).to_vec().unwrap()).collect()
+        };
+        for initial in [0.0, 0.3] {
+            for (plain, published) in tables(initial, 0.0).iter().zip(tables(initial, 1.0)) {
+                let half = |values: &[f32], from: usize| -> Vec<f32> {
+                    values.chunks(100).flat_map(|row| row[from..from + 50].to_vec()).collect()
+                };
+                assert_eq!(half(plain, 0), half(&published, 0));
+                let imaginary = half(&published, 50);
+                let square = imaginary.iter().map(|part| part * part).sum::<f32>() / imaginary.len() as f32;
+                assert!((square.sqrt() - 1.0).abs() < 0.05, "{square}");
+            }
+        }
     }
 }

@@ -48,7 +48,9 @@ fn every_model() -> Vec<Settings> {
         assert!(sampled.compared(SIZE.entities) < SIZE.entities);
         all.push(sampled);
     }
-    // ConvE as published by the authors of MultiHop.
+    // ComplEx and ConvE as published by the authors of MultiHop.
+    let complex = all.iter().find(|settings| settings.model == ModelKind::ComplEx).expect("it is there");
+    all.push(Settings { initial_imaginary: 1.0, label_floor: LabelFloor::One, ..complex.clone() });
     let published = all.iter().find(|settings| settings.model == ModelKind::ConvE).expect("it is there");
     all.push(Settings {
         image_dropout: ImageDropout::Before,

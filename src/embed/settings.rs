@@ -141,6 +141,9 @@ pub struct Settings {
     pub entity_bias: bool,
     /// The standard deviation of the initial embeddings; 0 takes √(2 / (rows + columns)).
     pub initial: f64,
+    /// ComplEx: the standard deviation of the initial imaginary parts; 0 takes that of the real parts. 1 in MultiHop's
+    /// published code, which leaves them as PyTorch makes them.
+    pub initial_imaginary: f64,
     /// ConvE: rows of an embedding folded into an image; must divide `dimension`.
     pub image_rows: usize,
     /// ConvE: how many filters.
@@ -194,6 +197,7 @@ impl Default for Settings {
             dropout_feature: 0.2,
             entity_bias: false,
             initial: 0.0,
+            initial_imaginary: 0.0,
             image_rows: 10,
             filters: 32,
             kernel: 3,
@@ -304,6 +308,7 @@ impl Settings {
         ] {
             number(key, value, 0.0..1.0)?;
         }
+        number("initial_imaginary", self.initial_imaginary, 0.0..)?;
         number("learning_rate", self.learning_rate, (Bound::Excluded(0.0), Bound::Unbounded))?;
         let drawn = self.negatives > 0;
         expect(
