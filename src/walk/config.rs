@@ -118,6 +118,9 @@ pub struct WalkConfig {
     pub with_replacement: bool,
     /// Rollouts per training query.
     pub rollouts: usize,
+    /// Whether the walks of a batch that are in the same state share it, and with it its dropout. Otherwise every walk
+    /// draws dropout of its own, as in the published code, which costs several times as much.
+    pub share_states: bool,
     /// Adam's learning rate.
     pub learning_rate: f32,
     /// The fraction of the learning rate left at the last joint epoch; it decays linearly. 1 keeps it constant, as
@@ -197,6 +200,7 @@ impl Default for WalkConfig {
             batch: 256,
             with_replacement: false,
             rollouts: 20,
+            share_states: true,
             learning_rate: 0.001,
             final_rate: 1.0,
             clip: 0.0,

@@ -4,9 +4,9 @@
 //! P^R` over all relations and `log P^E` over all open candidates of the state, regardless of action dropout, minus
 //! `β/T` times the mean entropy of the entity agent. `R − b` may be normalised over the batch.
 //!
-//! Walks share states (see [`layer`](super::layer)): each distinct state goes through the networks once. After every
-//! hop the sampled actions are copied to the host, which finds the distinct states of the next hop; nothing else leaves
-//! the device before the rewards are known.
+//! Walks share states (see [`layer`](super::layer)), unless the settings keep them apart: each distinct state goes
+//! through the networks once. After every hop the sampled actions are copied to the host, which finds the distinct
+//! states of the next hop; nothing else leaves the device before the rewards are known.
 
 use super::WalkError;
 use super::config::{Baseline, MOST_HOPS, WalkConfig};
@@ -132,9 +132,14 @@ impl Lesson<'_> {
         watch: &mut Watch,
     ) -> Result<Walks, WalkError> {
         let (rollouts, hops) = (self.config.rollouts, self.config.hops);
-        let (layer, first) = Layer::first(asks);
-        let stands: Vec<Stand> =
-            first.iter().flat_map(|&stand| std::iter::repeat_n(stand, rollouts)).collect();
+        let (layer, stands) = match self.config.share_states {
+            true => {
+                let (layer, first) = Layer::first(asks);
+                let stands = first.iter().flat_map(|&stand| std::iter::repeat_n(stand, rollouts));
+                (layer, stands.collect::<Vec<Stand>>())
+            }
+            false => Layer::first_apart(asks, rollouts),
+        };
         let mut walks = Walks {
             hops: Vec::with_capacity(hops),
             ends: Vec::new(),
@@ -150,7 +155,10 @@ impl Lesson<'_> {
             if last {
                 walks.ends = moves.iter().map(|step| step.target).collect();
             } else {
-                (scene.layer, scene.stands) = scene.layer.after(self.config.agents, asks, &moves);
+                (scene.layer, scene.stands) = match self.config.share_states {
+                    true => scene.layer.after(self.config.agents, asks, &moves),
+                    false => scene.layer.after_apart(asks, &moves),
+                };
             }
             watch.lap(BatchPart::Sharing)?;
         }

@@ -111,6 +111,43 @@ impl Layer {
         (layer, stands)
     }
 
+    /// As [`first`](Self::first), but `rollouts` walks of every query have a state each.
+    pub(super) fn first_apart(asks: &[Ask], rollouts: usize) -> (Layer, Vec<Stand>) {
+        let walks = asks.iter().enumerate().flat_map(|walk| std::iter::repeat_n(walk, rollouts));
+        let mut layer = Layer::default();
+        let stands = walks.map(|(item, ask)| {
+            layer.history_links.push(Link::START.0);
+            layer.alone(item as u32, ask, Link::START.0, ask.query.subject.0)
+        });
+        let stands = stands.collect();
+        (layer, stands)
+    }
+
+    /// As [`after`](Self::after), but every walk has a state of its own.
+    pub(super) fn after_apart(&self, asks: &[Ask], moves: &[Move]) -> (Layer, Vec<Stand>) {
+        let mut layer = Layer::default();
+        let stands = moves.iter().map(|step| {
+            layer.parents.push(step.from.state);
+            layer.history_links.push(step.link);
+            layer.history_parents.push(step.from.history);
+            let item = self.items[step.from.state as usize];
+            layer.alone(item, &asks[item as usize], step.link, step.target)
+        });
+        let stands = stands.collect();
+        (layer, stands)
+    }
+
+    /// Adds a state and a head that no other walk has, for the last history.
+    fn alone(&mut self, item: u32, ask: &Ask, link: u32, entity: u32) -> Stand {
+        let number = self.items.len() as u32;
+        self.items.push(item);
+        self.entities.push(entity);
+        self.links.push(link);
+        self.head_histories.push(number);
+        self.head_queries.push(ask.query.link.0);
+        Stand { state: number, history: number, head: number }
+    }
+
     fn head(&mut self, heads: &mut Map<(u32, u32)>, history: u32, query: u32) -> u32 {
         *heads.entry((history, query)).or_insert_with(|| {
             self.head_histories.push(history);

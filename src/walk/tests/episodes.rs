@@ -211,10 +211,15 @@ pub(super) fn gradient(
 
 #[test]
 fn shared_states_give_the_gradient_of_unshared_ones() {
-    for (agents, phase) in
-        [(Agents::Two, Phase::Joint), (Agents::Two, Phase::Pretrain), (Agents::Single, Phase::Joint)]
-    {
-        let config = WalkConfig { rollouts: 12, entropy: 0.05, ..plain(agents) };
+    for (agents, phase, share_states) in [
+        (Agents::Two, Phase::Joint, true),
+        (Agents::Two, Phase::Pretrain, true),
+        (Agents::Single, Phase::Joint, true),
+        (Agents::Two, Phase::Joint, false),
+        (Agents::Two, Phase::Pretrain, false),
+        (Agents::Single, Phase::Joint, false),
+    ] {
+        let config = WalkConfig { rollouts: 12, entropy: 0.05, share_states, ..plain(agents) };
         let small = small(6, 16, 3);
         let shared = walker(&config, &small);
         let asks = asks(&small.known.queries);
@@ -268,4 +273,40 @@ fn sharing_leaves_few_states() {
         let item = next.items[end.state as usize];
         assert_eq!(next.head_queries[end.head as usize], asks[item as usize].query.link.0);
     }
+}
+
+#[test]
+fn walks_that_are_kept_apart_have_states_and_dropout_of_their_own() {
+    let small = small(6, 16, 3);
+    let asks = asks(&small.known.queries);
+    let (layer, stands) = crate::walk::layer::Layer::first_apart(&asks, 3);
+    assert_eq!((layer.states(), stands.len()), (3 * asks.len(), 3 * asks.len()));
+    for (walk, stand) in stands.iter().enumerate() {
+        let (ask, state) = (&asks[walk / 3], stand.state as usize);
+        assert_eq!(state, walk);
+        assert_eq!((layer.items[state], layer.entities[state]), (walk as u32 / 3, ask.query.subject.0));
+        assert_eq!(layer.history_links[stand.history as usize], Link::START.0);
+        assert_eq!(layer.head_queries[layer.head_histories[stand.head as usize] as usize], ask.query.link.0);
+    }
+    // One query whose walks all do the same: with dropout of their own the loss is a mean over 64 masks, not that of one,
+    // and its variance a 64th. (A relation agent is compared with one dropped-out table a batch in both cases.)
+    let variance = |share_states| -> f64 {
+        let dropout = WalkConfig { embedding_dropout: 0.3, hidden_dropout: 0.1, ..plain(Agents::Single) };
+        let config = WalkConfig { rollouts: 64, share_states, ..dropout };
+        let walker = walker(&config, &small);
+        let (script, _) = random_walks(&small, &asks[..1], &WalkConfig { rollouts: 1, ..config.clone() }, 4);
+        let same: Script = script.iter().map(|hop| vec![hop[0]; 64]).collect();
+        let table = rules(config.hops);
+        let lesson = lesson(&walker, Teacher { rules: &table, soft: Some(&soft) }, Phase::Joint);
+        let loss = |seed| -> f64 {
+            let mut tape = Tape::training(&walker.parameters, seed);
+            let episode = lesson.episode(&mut tape, &asks[..1], Some(&same), &mut Watch::off()).unwrap();
+            f64::from(tape.value(episode.loss).to_vec().unwrap()[0])
+        };
+        let losses: Vec<f64> = (0..200).map(loss).collect();
+        let mean = losses.iter().sum::<f64>() / 200.0;
+        losses.iter().map(|loss| (loss - mean).powi(2)).sum::<f64>() / 200.0
+    };
+    let times = variance(true) / variance(false);
+    assert!((40.0..100.0).contains(&times), "{times}");
 }
