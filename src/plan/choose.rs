@@ -190,6 +190,9 @@ impl fmt::Display for Plan {
         }
         if stages.contains(&Stage::Propagation) {
             write!(f, " propagator of {} layers of width {},", propagate.layers, propagate.width)?;
+            if propagate.networks > 1 {
+                write!(f, " the mean of {} networks,", propagate.networks)?;
+            }
             if propagate.frontier > 0 {
                 write!(f, " at most {} entities send messages per layer,", propagate.frontier)?;
             }

@@ -61,7 +61,8 @@ fn within_memory(
     resources: &Resources,
     settings: PropagateSettings,
 ) -> Option<PropagateSettings> {
-    let numbers = (MEMORY[usize::from(resources.cuda)] - A_WEIGHT * weights(shape, &settings))
+    let numbers = (MEMORY[usize::from(resources.cuda)]
+        - A_WEIGHT * settings.networks as f64 * weights(shape, &settings))
         / (BYTES * (settings.batch * settings.width) as f64);
     if reached(shape, &settings).iter().sum::<f64>() <= numbers {
         return Some(settings);
@@ -105,7 +106,7 @@ fn rate(resources: &Resources) -> f64 {
     if resources.cuda { resources.rate() } else { 1e9 * A_CORE * resources.threads as f64 }
 }
 
-/// The number of link weights in all layers; each is used once per query.
+/// The number of link weights in all layers of a network; each is used once per query.
 fn weights(shape: &GraphSize, settings: &PropagateSettings) -> f64 {
     let width = settings.width as f64;
     let each = if settings.weights_of_query(shape.relations) { width * width } else { width };
@@ -121,7 +122,7 @@ fn forward(shape: &GraphSize, resources: &Resources, settings: &PropagateSetting
     let messages = passing * shape.degree().max(1.0) * width * A_MESSAGE[usize::from(resources.cuda)];
     let scores = shape.entities as f64 * A_SCORE;
     let updates = rows.iter().sum::<f64>() * AN_UPDATE * width * width;
-    messages + scores + updates + weights(shape, settings)
+    settings.networks as f64 * (messages + scores + updates + weights(shape, settings))
 }
 
 /// Entities that messages have reached after each layer.
