@@ -77,9 +77,8 @@ impl MappedBytes {
     /// Maps all of `file`. The file must not change while it is mapped: such files are written aside and renamed,
     /// never modified in place.
     pub fn of(file: &File) -> io::Result<Self> {
-        // All pages at once: nearly all are read, and faulting them in one by one takes longer.
         // SAFETY: see above. If the file is truncated nevertheless, a signal ends the process.
-        let bytes = unsafe { MmapOptions::new().populate().map(file) }?;
+        let bytes = unsafe { MmapOptions::new().map(file) }?;
         Ok(Self(Arc::new(bytes)))
     }
 

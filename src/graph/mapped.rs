@@ -17,7 +17,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// The first number of a file. It reads differently on a machine with the other byte order.
-const MAGIC: u64 = u64::from_le_bytes(*b"rgarray1");
+const MAGIC: u64 = u64::from_le_bytes(*b"rgarray2");
 /// The alignment of arrays.
 const ALIGNED: usize = 64;
 
@@ -140,21 +140,18 @@ pub(super) fn sum_of(bytes: &[u8], sum: u64) -> u64 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let mixed = |lane: u64, word: u64| (lane ^ word).wrapping_mul(ODD).rotate_left(29);
     let (words, rest) = bytes.as_chunks::<8>();
-    let (blocks, after) = words.as_chunks::<4>();
-    // Four independent lanes, because each multiplication has to wait for the previous one of its lane.
-    let [mut a, mut b, mut c, mut d] = [sum, 1, 2, 3];
+    let (blocks, after) = words.as_chunks::<8>();
+    // Eight independent lanes, because each multiplication has to wait for the previous one of its lane.
+    let mut lanes = [sum, 1, 2, 3, 4, 5, 6, 7];
     for block in blocks {
-        a = mixed(a, u64::from_le_bytes(block[0]));
-        b = mixed(b, u64::from_le_bytes(block[1]));
-        c = mixed(c, u64::from_le_bytes(block[2]));
-        d = mixed(d, u64::from_le_bytes(block[3]));
-    }
-    for &word in after {
-        a = mixed(a, u64::from_le_bytes(word));
+        for (lane, &word) in lanes.iter_mut().zip(block) {
+            *lane = mixed(*lane, u64::from_le_bytes(word));
+        }
     }
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
-    [u64::from_le_bytes(last), b, c, d, bytes.len() as u64].into_iter().fold(a, mixed)
+    let words = after.iter().chain([&last]).map(|&word| u64::from_le_bytes(word));
+    words.chain(lanes).chain([bytes.len() as u64]).fold(0, mixed)
 }
 
 #[cfg(test)]
