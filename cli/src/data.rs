@@ -5,7 +5,9 @@ use crate::awaited::Awaited;
 use crate::console::Console;
 use anyhow::{Context, bail, ensure};
 use ruleguider::ask::{Model, OpenOptions};
-use ruleguider::graph::{Dataset, FileKind, Findings, GraphError, ReadOptions, SplitShares, read, stamp};
+use ruleguider::graph::{
+    Dataset, FileKind, Findings, GraphError, ReadOptions, SplitShares, glance, read, stamp,
+};
 use ruleguider::progress::Progress;
 use ruleguider::run::Source;
 use std::path::{Path, PathBuf};
@@ -98,7 +100,12 @@ impl Data {
         self.read_with(&self.options.options(common), common)
     }
 
-    /// A stamp that identifies this data without reading it. Data from stdin has none.
+    /// A glance at the files of this data, if one can be trusted.
+    pub fn glance(&self, common: &Common) -> Option<String> {
+        glance(&self.path, &self.options.options(common))
+    }
+
+    /// A stamp that identifies this data without parsing it. Data from stdin has none.
     pub fn stamp(&self, common: &Common) -> anyhow::Result<String> {
         ensure!(self.path != Path::new(STDIN), "--index: expected data in files, found stdin");
         Ok(stamp(&self.path, &self.options.options(common))?)

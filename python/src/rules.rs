@@ -241,13 +241,17 @@ impl MiningIndex {
         bars: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let (options, dataset) = (mining.options(&graph.dataset.names)?, mining.dataset(graph));
-        work(py, bars.as_ref(), move |progress| write_mining_index(&out, "", &dataset, &options, progress))
+        // The graph is in memory, and may never have been in files.
+        let source = rule::IndexSource::default();
+        work(py, bars.as_ref(), move |progress| {
+            write_mining_index(&out, &source, &dataset, &options, progress)
+        })
     }
 
     /// The index in a file.
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let index = work(py, None, move |_| Ok(rule::MiningIndex::open(&path, None)?))?;
+        let index = work(py, None, move |_| Ok(rule::MiningIndex::open(&path)?))?;
         Ok(Self { index: Arc::new(index) })
     }
 

@@ -40,7 +40,7 @@ pub use memory::{Division, MemoryTriples, triple_columns};
 pub use pagerank::pagerank;
 pub use predicted::{PredictedFact, check_predicted, write_predicted};
 pub use profile::{RelatedRelation, RelationProfile};
-pub use read::{ReadOptions, panic_is_caught, read, read_file, read_known, stamp};
+pub use read::{ReadOptions, glance, panic_is_caught, read, read_file, read_known, stamp};
 pub use relations::OtherRelations;
 pub use renumber::Renumbering;
 pub use split::{SplitShares, evenly};

@@ -14,12 +14,20 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// What identifies the files that an index was made from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexSource {
+    /// Their fingerprint, as [`stamp`](crate::graph::stamp) computes it.
+    pub stamp: String,
+    /// A [`glance`](crate::graph::glance) at them, if it did not change while they were read.
+    pub glance: Option<String>,
+}
+
 /// What an index was made from.
 #[derive(Serialize, Deserialize)]
 struct About {
     version: String,
-    /// The fingerprint of the data files, as [`stamp`](crate::graph::stamp) computes it.
-    source: String,
+    source: IndexSource,
     /// The checksum of the data.
     data: String,
     relations: Vec<String>,
@@ -45,7 +53,8 @@ impl MiningIndex {
     /// If the options are not valid or depend on the clock, or the file cannot be written.
     pub fn write(
         path: &Path,
-        [source, data]: [&str; 2],
+        source: &IndexSource,
+        data: &str,
         names: &Names,
         graph: &Arc<Graph>,
         options: &MineOptions,
@@ -64,7 +73,7 @@ impl MiningIndex {
         lists.iter().for_each(|list| list.write(&mut arrays));
         let about = About {
             version: crate::VERSION.to_owned(),
-            source: source.to_owned(),
+            source: source.clone(),
             data: data.to_owned(),
             relations: names.relations.iter().map(str::to_owned).collect(),
             options: options.clone(),
@@ -74,25 +83,16 @@ impl MiningIndex {
         Ok(true)
     }
 
-    /// Maps the index at `path` and checks that it belongs to the data `source`; to any data if `source` is `None`.
+    /// Maps the index at `path`, of whatever data.
     ///
     /// # Errors
-    /// If it cannot be read, is damaged, or belongs to another version or other data.
-    pub fn open(path: &Path, source: Option<&str>) -> Result<Self, RuleError> {
+    /// If it cannot be read, is damaged, or belongs to another version.
+    pub fn open(path: &Path) -> Result<Self, RuleError> {
         let mut file = ArrayReader::open(path)?;
         let about: About = file.about()?;
-        let differs = |what: String| RuleError::Index { path: path.to_owned(), what };
         if about.version != crate::VERSION {
-            return Err(differs(format!(
-                "made by version {}, this is version {}",
-                about.version,
-                crate::VERSION
-            )));
-        }
-        if source.is_some_and(|source| source != about.source) {
-            return Err(differs(
-                "made from other data, or from data that was read with other options".to_owned(),
-            ));
+            let what = format!("made by version {}, this is version {}", about.version, crate::VERSION);
+            return Err(RuleError::Index { path: path.to_owned(), what });
         }
         let (text, ends) = (file.array::<u8>()?, file.array::<u64>()?);
         let entities = vocabulary(&text, &ends).ok_or_else(|| file.damaged("invalid names"))?;
@@ -102,6 +102,24 @@ impl MiningIndex {
         let lists = lists.collect::<Result<_, _>>()?;
         let names = Names { entities, relations, ..Names::default() };
         Ok(Self { path: path.to_owned(), about, names, reach, lists })
+    }
+
+    /// Whether a [`glance`](crate::graph::glance) at the data shows that it was made from it. If not, its
+    /// [stamp](Self::expect_stamp) tells.
+    pub fn is_of(&self, glance: Option<&str>) -> bool {
+        glance.is_some() && self.about.source.glance.as_deref() == glance
+    }
+
+    /// Checks that it was made from the data with this stamp.
+    ///
+    /// # Errors
+    /// If it was not.
+    pub fn expect_stamp(&self, stamp: &str) -> Result<(), RuleError> {
+        if self.about.source.stamp == stamp {
+            return Ok(());
+        }
+        let what = "made from other data, or from data that was read with other options".to_owned();
+        Err(RuleError::Index { path: self.path.clone(), what })
     }
 
     /// Checks that it was made for these options.

@@ -29,7 +29,7 @@ pub use carry::{CarriedRules, MovedRule, carry_over};
 pub use clause::{Counts, Rule, RuleType, ScoredRule, Shape, UNSEEN, reversed_path, sort_by_confidence};
 pub use file::{RuleFile, parse_rule, rule_calling, rule_text, write_lines, write_rules};
 pub use ground::Grounding;
-pub use index::MiningIndex;
+pub use index::{IndexSource, MiningIndex};
 pub use known::{Confidence, over_known};
 pub use mine::{
     Keep, MineOptions, Mined, MinedShard, MiningBudget, PartialBody, PartialTally, mine, mine_shard,

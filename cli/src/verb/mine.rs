@@ -7,7 +7,7 @@ use crate::{Outcome, part, usage};
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use ruleguider::ask::{AskError, mine_indexed_shard, mine_shard, mining_index};
+use ruleguider::ask::{AskError, IndexedData, mine_indexed_shard, mine_shard, mining_index};
 use ruleguider::graph::{Dataset, Names, RelationId, check_writable};
 use ruleguider::rule::{self, ApplyOptions, Confidence, Keep, MineOptions, Mined, MiningBudget, RuleType};
 use ruleguider::run::Mining;
@@ -209,9 +209,7 @@ impl Mine {
     fn part_by_index(&self, shard: Shard, index: &Path, common: &Common) -> anyhow::Result<Outcome> {
         check_name(&self.out)?;
         let console = Console::with_interrupt(common);
-        let learnt = if self.learn_valid { "+valid" } else { "" };
-        let source = self.data.stamp(common)? + learnt;
-        let index = match mining_index(index, &source, &console, || self.read(common)) {
+        let index = match mining_index(index, &ToIndex { mine: self, common }, &console) {
             Err(error) if is_interrupted(&error) => return Ok(Outcome::Interrupted),
             index => index?,
         };
@@ -244,6 +242,35 @@ impl Mine {
             keep: self.keep.into(),
             max_groundings: self.max_groundings,
         })
+    }
+}
+
+/// The data that all parts mine.
+struct ToIndex<'a> {
+    mine: &'a Mine,
+    common: &'a Common,
+}
+
+impl ToIndex<'_> {
+    /// What is learnt from the files, for their stamp.
+    fn learnt(&self) -> &'static str {
+        if self.mine.learn_valid { "+valid" } else { "" }
+    }
+}
+
+impl IndexedData for ToIndex<'_> {
+    type Error = anyhow::Error;
+
+    fn glance(&self) -> Option<String> {
+        Some(self.mine.data.glance(self.common)? + self.learnt())
+    }
+
+    fn stamp(&self) -> anyhow::Result<String> {
+        Ok(self.mine.data.stamp(self.common)? + self.learnt())
+    }
+
+    fn read(&self) -> anyhow::Result<(Dataset, MineOptions)> {
+        self.mine.read(self.common)
     }
 }
 

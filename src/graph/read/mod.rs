@@ -11,23 +11,23 @@ mod layout;
 mod parquet;
 mod rdf;
 mod records;
+mod stamp;
 mod tabs;
 mod thrift;
 
 pub use parquet::panic_is_caught;
 pub(super) use rdf::{named_node, node, term};
+pub use stamp::{glance, stamp};
 pub(super) use tabs::named_columns;
 
 use super::format::{FileKind, Format};
-use super::mapped::sum_of;
 use super::memory::divided;
 use super::split::{self, SplitShares};
 use super::{Dataset, EntityId, Findings, GraphError, Known, Names, RelationId, Triple, Vocabulary};
 use bounded::{LONGEST, LONGEST_IN_WORDS};
 use facts::Facts;
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -59,53 +59,6 @@ pub fn read_known(path: &Path, options: &ReadOptions) -> Result<Dataset, GraphEr
     match path.is_dir() {
         true => read_folder(path, options, &PARTS.map(|part| if is_test(part) { "" } else { part })),
         false => Ok(read_single(path, options)?.without_test()),
-    }
-}
-
-/// A fingerprint of the files at `path` and of the options they are read with. It tells whether something derived
-/// from this data is still up to date, at the cost of reading all bytes.
-///
-/// # Errors
-/// If a file cannot be read.
-pub fn stamp(path: &Path, options: &ReadOptions) -> Result<String, GraphError> {
-    let (files, options) = match path.is_dir() {
-        // A folder is not divided, so these options do not matter.
-        true => (
-            files_of(path)?.into_iter().filter(|path| part_called(path).is_some()).collect(),
-            ReadOptions { shares: SplitShares::default(), seed: 0, ..options.clone() },
-        ),
-        false => (vec![path.to_owned()], options.clone()),
-    };
-    let mut sum = sum_of(format!("{options:?}").as_bytes(), 0);
-    let mut block = vec![0; SUMMED_AT_ONCE];
-    for file in files {
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        sum = sum_of(name.as_bytes(), sum);
-        sum = sum_of_file(&file, sum, &mut block).map_err(GraphError::reading(&file))?;
-    }
-    Ok(format!("{sum:016x}"))
-}
-
-/// How many bytes of a file are read and summed at a time: they are still in the cache when they are summed.
-const SUMMED_AT_ONCE: usize = 1 << 16;
-
-fn sum_of_file(path: &Path, mut sum: u64, block: &mut [u8]) -> io::Result<u64> {
-    let mut file = File::open(path)?;
-    loop {
-        // Blocks are full up to the last one, however much the system returns at a time.
-        let mut filled = 0;
-        while filled < block.len() {
-            match file.read(&mut block[filled..]) {
-                Ok(0) => break,
-                Ok(read) => filled += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        if filled == 0 {
-            return Ok(sum);
-        }
-        sum = sum_of(&block[..filled], sum);
     }
 }
 
