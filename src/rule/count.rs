@@ -17,7 +17,7 @@ use std::ops::Range;
 
 /// The number of steps after which one source has too many groundings. Only bodies of four or more links reach it;
 /// they are then not counted at all. Chosen by hand.
-const STEPS_FROM_ONE_SOURCE: u64 = 10_000_000;
+pub(super) const STEPS_FROM_ONE_SOURCE: u64 = 10_000_000;
 
 /// With more links than this, those correct for a body are few among them and are kept in a hash table.
 const DENSE_LINKS: usize = 1 << 12;

@@ -13,8 +13,8 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-/// The version of the file layout; raised when the meaning of rows changes.
-const LAYOUT: u32 = 2;
+/// The version of the file layout; raised when the meaning of rows changes, or which of them belong to which part.
+const LAYOUT: u32 = 3;
 
 /// What kind of rows a part has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,7 +18,8 @@ pub(in crate::rule) struct Task {
     pub prefix: Vec<Link>,
     /// The approximate number of groundings of its bodies; of longer bodies, of their last three links.
     pub cost: u64,
-    /// The approximate number of steps that counting takes: what shards are balanced by.
+    /// The approximate number of steps that counting takes: what shards are balanced by. Those of a longer prefix follow
+    /// from its pairs of links or, if the work is shared and known at once, from a [trial](super::trial).
     pub steps: u64,
     /// Which sources are counted.
     pub piece: Piece,
@@ -116,7 +117,9 @@ impl Miner<'_> {
         let at_once = self.long().filter(|&length| self.is_known_at_once(length, costs.as_ref()));
         let list = |length| {
             let mut nominations = Nominations::new(length, self.options.seed);
-            TaskList::new(length, self.tasks(&mut nominations, &Map::default(), costs.as_ref()))
+            let mut tasks = self.tasks(&mut nominations, &Map::default(), costs.as_ref());
+            self.try_out(&mut tasks);
+            TaskList::new(length, tasks)
         };
         lists.extend(at_once.map(list));
         lists
@@ -237,10 +240,14 @@ impl Miner<'_> {
         let listed = self.listed(length);
         let once = listed.is_some() || self.is_known_at_once(length, costs);
         loop {
-            let tasks = match listed {
+            let mut tasks = match listed {
                 Some(list) => list.tasks(),
                 None => self.tasks(&mut nominations, &done, costs),
             };
+            // As for the list. What is nominated round after round is not listed, and there would be much to try out.
+            if listed.is_none() && once && self.shard.count() > 1 {
+                self.try_out(&mut tasks);
+            }
             let typical = match listed {
                 Some(_) => typical(tasks.iter().map(|task| task.promise)),
                 None => nominations.typical(),

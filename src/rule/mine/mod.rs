@@ -16,6 +16,7 @@ mod select;
 mod shares;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 pub(super) use acyclic::adds;
 pub(super) use list::TaskList;
