@@ -1,8 +1,8 @@
 //! The parts of a mining job as files, and how they are merged into a rule file.
 //!
 //! A row is either a rule as it will stand in the rule file, with the ids by which rules are ordered, or the counts
-//! of a body that several parts share. Merging holds one row of each part at a time, in the order of rule files; the
-//! data is not needed.
+//! of a body that several parts share. Merging holds one row of each part at a time, in the order of rule files, or all of
+//! them if they are few; the data is not needed.
 
 use super::clause::{Counts, Rule, RuleType, ScoredRule, Shape, sort_by_confidence};
 use super::count::{Part, Worth};
@@ -133,17 +133,12 @@ pub fn merge_rule_shards(parts: Parts, out: &Path) -> Result<RuleCounts, RuleErr
     let parts = parts.into_parts();
     let paths: Vec<PathBuf> = parts.iter().map(|part| part.path().to_owned()).collect();
     let options = &settings.options;
-    let (shared, mut kept) = first_look(parts, &settings)?;
-    let mut sources: Vec<Box<dyn Iterator<Item = Result<RuleRow, ShardError>>>> = Vec::new();
-    for path in &paths {
-        let rows = PartFile::open(path)?.rows::<Row<RuleRow, IgnoredAny>>();
-        sources.push(Box::new(rows.filter_map(|row| match row {
-            Ok(Row::Rule(row)) => Some(Ok(row)),
-            Ok(Row::Partial(_)) => None,
-            Err(error) => Some(Err(error)),
-        })));
-    }
-    sources.push(Box::new(shared.into_iter().map(Ok)));
+    let FirstLook { shared, mut kept, held } = first_look(parts, &settings)?;
+    let mut sources: Vec<RuleRows> = match held.parts {
+        Some(parts) => parts.into_iter().map(in_memory).collect(),
+        None => paths.iter().map(|path| in_file(path)).collect::<Result<_, _>>()?,
+    };
+    sources.push(in_memory(shared));
     let mut counts = RuleCounts::default();
     let failed = RefCell::new(None);
     let written = write_packed(out, |file| {
@@ -171,6 +166,22 @@ pub fn merge_rule_shards(parts: Parts, out: &Path) -> Result<RuleCounts, RuleErr
         (None, Err(source)) => Err(RuleError::Unwritable { path: out.to_owned(), source }),
         (None, Ok(())) => Ok(counts),
     }
+}
+
+/// Rules in the order of rule files.
+type RuleRows = Box<dyn Iterator<Item = Result<RuleRow, ShardError>>>;
+
+fn in_memory(rows: Vec<RuleRow>) -> RuleRows {
+    Box::new(rows.into_iter().map(Ok))
+}
+
+fn in_file(path: &Path) -> Result<RuleRows, ShardError> {
+    let rows = PartFile::open(path)?.rows::<Row<RuleRow, IgnoredAny>>();
+    Ok(Box::new(rows.filter_map(|row| match row {
+        Ok(Row::Rule(row)) => Some(Ok(row)),
+        Ok(Row::Partial(_)) => None,
+        Err(error) => Some(Err(error)),
+    })))
 }
 
 /// Whether a rule has constants and a longer body; only the best of these are kept.
@@ -211,41 +222,90 @@ impl Kept {
     }
 }
 
-/// The rules of bodies that several parts share, in the order of rule files, and which longer rules are kept.
-fn first_look(parts: Vec<PartFile>, settings: &RuleShardSettings) -> Result<(Vec<RuleRow>, Kept), RuleError> {
-    let options = &settings.options;
-    let mut sums = Sums::default();
-    let add = |partial| add_up(&mut sums, partial);
-    let mut least = None;
-    if options.keep != Keep::Confident && options.types.contains(&RuleType::Acyclic) {
-        let mut added: Map<About, Vec<f64>> = Map::default();
-        let note = |row: RuleRow| {
-            let rule = row.rule();
-            if is_long(&rule) {
-                let group = added.entry((rule.head, rule.shape.constant())).or_default();
-                group.push(adds(&row.counts(), options));
-            }
-        };
-        each_row(parts, note, add)?;
-        least = Some(least_added(added, options.max_bodies));
-    } else {
-        each_row(parts, |_: IgnoredAny| (), add)?;
-    }
-    Ok((rules_of(sums, settings), Kept { counts: Map::default(), least }))
+/// Up to this many rules stay in memory between the two looks at all parts, some ten megabytes. Small parts are read
+/// once then. In tests, some are not small.
+const HELD: usize = if cfg!(test) { 1500 } else { 1 << 16 };
+
+/// The rules of each part, unless there are too many.
+struct Held {
+    parts: Option<Vec<Vec<RuleRow>>>,
+    rules: usize,
 }
 
-/// Passes every row of `parts` on.
+impl Held {
+    /// The rules that follow are of another part.
+    fn next_part(&mut self) {
+        if let Some(parts) = &mut self.parts {
+            parts.push(Vec::new());
+        }
+    }
+
+    fn hold(&mut self, row: RuleRow) {
+        self.rules += 1;
+        if self.rules > HELD {
+            self.parts = None;
+        }
+        if let Some(part) = self.parts.as_mut().and_then(|parts| parts.last_mut()) {
+            part.push(row);
+        }
+    }
+}
+
+/// What has to be known of all parts before the first rule can be written.
+struct FirstLook {
+    /// The rules of bodies that several parts share, in the order of rule files.
+    shared: Vec<RuleRow>,
+    /// Which longer rules are kept.
+    kept: Kept,
+    held: Held,
+}
+
+fn first_look(parts: Vec<PartFile>, settings: &RuleShardSettings) -> Result<FirstLook, RuleError> {
+    let options = &settings.options;
+    let mut sums = Sums::default();
+    let mut held = Held { parts: Some(Vec::new()), rules: 0 };
+    let limited = options.keep != Keep::Confident && options.types.contains(&RuleType::Acyclic);
+    let mut added: Option<Map<About, Vec<f64>>> = limited.then(Map::default);
+    for part in parts {
+        held.next_part();
+        let add = |partial| add_up(&mut sums, partial);
+        if held.parts.is_none() && added.is_none() {
+            // Rules that nobody looks at yet need not be parsed.
+            each_row(part, |_: IgnoredAny| (), add)?;
+            continue;
+        }
+        let note = |row: RuleRow| {
+            if let Some(added) = &mut added {
+                note_added(added, &row, options);
+            }
+            held.hold(row);
+        };
+        each_row(part, note, add)?;
+    }
+    let least = added.map(|added| least_added(added, options.max_bodies));
+    let kept = Kept { counts: Map::default(), least };
+    Ok(FirstLook { shared: rules_of(sums, settings), kept, held })
+}
+
+/// Notes what a longer rule adds to the others of its group.
+fn note_added(added: &mut Map<About, Vec<f64>>, row: &RuleRow, options: &MineOptions) {
+    let rule = row.rule();
+    if is_long(&rule) {
+        let group = added.entry((rule.head, rule.shape.constant())).or_default();
+        group.push(adds(&row.counts(), options));
+    }
+}
+
+/// Passes every row of `part` on.
 fn each_row<R: DeserializeOwned>(
-    parts: Vec<PartFile>,
+    part: PartFile,
     mut rule: impl FnMut(R),
     mut partial: impl FnMut(PartialTally),
 ) -> Result<(), RuleError> {
-    for part in parts {
-        for row in part.rows::<Row<R>>() {
-            match row? {
-                Row::Rule(row) => rule(row),
-                Row::Partial(tally) => partial(tally),
-            }
+    for row in part.rows::<Row<R>>() {
+        match row? {
+            Row::Rule(row) => rule(row),
+            Row::Partial(tally) => partial(tally),
         }
     }
     Ok(())
@@ -400,7 +460,7 @@ mod tests {
             })
             .collect();
         let parts = Parts::open(&paths).unwrap().into_parts();
-        let (shared, _) = first_look(parts, &settings).unwrap();
+        let FirstLook { shared, .. } = first_look(parts, &settings).unwrap();
         let found: Vec<(u64, u64)> = shared.iter().map(|row| (row.predicted, row.correct)).collect();
         assert_eq!(found, [(20, 12)], "the sum of the first body, and nothing of the second");
     }
