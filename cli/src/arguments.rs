@@ -1,8 +1,10 @@
 //! The arguments as typed: options that mean the same for every verb, and the verbs.
 
 use crate::verb;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::builder::Resettable;
+use clap::{ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand, ValueEnum};
 use ruleguider::tensor::{self, Device, TensorError};
+use std::ops::Deref;
 
 /// Answers over knowledge graphs, with their reasons.
 #[derive(Parser)]
@@ -88,43 +90,85 @@ pub enum DeviceChoice {
 #[derive(Subcommand)]
 pub enum Verb {
     /// Learn from a graph: all stages, then the figures and a few explained answers
-    Run(verb::run::Run),
+    Run(Later<verb::run::Run>),
     /// Count the entities, facts, splits and degrees of a data set
-    Stats(verb::stats::Stats),
+    Stats(Later<verb::stats::Stats>),
     /// Generate a graph with known rules
     Generate(verb::generate::Generate),
     /// Convert triples between formats
-    Convert(verb::convert::Convert),
+    Convert(Later<verb::convert::Convert>),
     /// Mine rules; Ctrl-C keeps the rules found so far
-    Mine(verb::mine::Mine),
+    Mine(Later<verb::mine::Mine>),
     /// Rank by rules alone, and evaluate
-    Apply(verb::apply::Apply),
+    Apply(Later<verb::apply::Apply>),
     /// Train and evaluate an embedding model
-    Embed(verb::embed::Embed),
+    Embed(Later<verb::embed::Embed>),
     /// Rank the true answers of a run's test split and print the figures
-    Evaluate(verb::evaluate::Evaluate),
+    Evaluate(Later<verb::evaluate::Evaluate>),
     /// Answer a query, or a file of them, each answer with its reason
-    Predict(verb::predict::Predict),
+    Predict(Later<verb::predict::Predict>),
     /// Explain why a fact is predicted, or why not
-    Explain(verb::explain::Explain),
+    Explain(Later<verb::explain::Explain>),
     /// Write the missing facts, best first, each with its probability and reason
-    Complete(verb::complete::Complete),
+    Complete(Later<verb::complete::Complete>),
     /// Merge the parts that mine, predict, evaluate and complete write with --shard
-    Merge(verb::merge::Merge),
+    Merge(Later<verb::merge::Merge>),
     /// Run rows of the paper's tables and compare with the published figures
-    Reproduce(verb::reproduce::Reproduce),
+    Reproduce(Later<verb::reproduce::Reproduce>),
     /// Tune settings on the validation split and write the best configuration
-    Sweep(verb::sweep::Sweep),
+    Sweep(Later<verb::sweep::Sweep>),
     /// Write an HTML page about runs: tables, curves, answers with their paths
-    Report(verb::report::Report),
+    Report(Later<verb::report::Report>),
     /// Serve runs over HTTP: an API and a web page
-    Serve(verb::serve::Serve),
+    Serve(Later<verb::serve::Serve>),
     /// Run a blind study in which people compare the paths of two systems
     Judge(verb::judge::Judge),
     /// Print completions for a shell
     #[command(hide = true)]
-    Completions(verb::manual::Completions),
+    Completions(Later<verb::manual::Completions>),
     /// Write manual pages
     #[command(hide = true)]
-    Manual(verb::manual::Manual),
+    Manual(Later<verb::manual::Manual>),
+}
+
+/// The arguments of a verb, described to clap only once the verb is asked for: a process needs one verb out of many.
+/// Not for a verb with verbs below it, which completions of `help` have to know.
+pub struct Later<T>(T);
+
+impl<T: Args> Later<T> {
+    /// Adds the arguments to a command that is already named and described.
+    fn added(command: Command) -> Command {
+        let [about, in_full] =
+            [command.get_about(), command.get_long_about()].map(|about| Resettable::from(about.cloned()));
+        // What the type says about itself is for readers of the code.
+        T::augment_args(command).about(about).long_about(in_full)
+    }
+}
+
+impl<T: Args> Args for Later<T> {
+    fn augment_args(command: Command) -> Command {
+        command.defer(Self::added)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        T::augment_args_for_update(command)
+    }
+}
+
+impl<T: Args> FromArgMatches for Later<T> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        T::from_arg_matches(matches).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+}
+
+impl<T> Deref for Later<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
 }
