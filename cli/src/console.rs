@@ -8,15 +8,11 @@ use ruleguider::shown::{Shown, shortened_to};
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How often progress is printed without a terminal.
 const PLAIN_LINE_EVERY: Duration = Duration::from_secs(5);
-
-/// Set by Ctrl-C or SIGTERM; every [`Console`] of the process sees it.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// The longest error message, in bytes: names and arguments may be arbitrarily long.
 const LONGEST_COMPLAINT: usize = 2000;
@@ -76,18 +72,7 @@ impl Console {
     /// The same; from now on Ctrl-C asks the job to stop instead of killing it. A second Ctrl-C kills.
     pub fn with_interrupt(common: &Common) -> Self {
         static HANDLER: OnceLock<()> = OnceLock::new();
-        let quiet = common.quiet;
-        HANDLER.get_or_init(|| {
-            // Without a handler Ctrl-C still kills, so there is nothing to do if it cannot be set.
-            let _ = ctrlc::set_handler(move || {
-                if INTERRUPTED.swap(true, Ordering::SeqCst) {
-                    std::process::exit(130);
-                }
-                if !quiet {
-                    write_line(&"stopping after this step; Ctrl-C again stops at once");
-                }
-            });
-        });
+        HANDLER.get_or_init(|| system::heed_interrupts(!common.quiet));
         Self::new(common)
     }
 
@@ -162,7 +147,7 @@ impl Progress for Console {
     }
 
     fn interrupted(&self) -> bool {
-        INTERRUPTED.load(Ordering::SeqCst)
+        system::is_interrupted()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Setup of the process before anything begins, and the message when memory runs out.
+//! Setup of the process before anything begins, requests to stop, and the message when memory runs out.
 //!
 //! A failed allocation would end the process by a signal, without a useful message. Here it ends with one line and exit
 //! code 2, like any other missing resource. The files of a run stay complete, as after a kill.
@@ -132,6 +132,56 @@ pub fn give_back_memory() {
     unsafe {
         libc::malloc_trim(0)
     };
+}
+
+/// Set by the first request to stop: Ctrl-C, `kill`, or a terminal that is closed.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// Whether that request is answered on stderr.
+static ANSWERS: AtomicBool = AtomicBool::new(false);
+const ANSWER: &str = "stopping after this step; Ctrl-C again stops at once\n";
+
+/// Whether the process was asked to stop.
+pub fn is_interrupted() -> bool {
+    INTERRUPTED.load(Ordering::SeqCst)
+}
+
+/// From now on the first request to stop is only noted, and answered on stderr if `answers`; the second one ends the
+/// process. Without this, and where it fails, the first one does.
+pub fn heed_interrupts(answers: bool) {
+    ANSWERS.store(answers, Ordering::SeqCst);
+    #[cfg(unix)]
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: all zeros is a valid value: no flags, no signals blocked.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = interrupted as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        // Reading and writing go on after the signal.
+        action.sa_flags = libc::SA_RESTART;
+        // SAFETY: the handler does only what a signal handler may do.
+        unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) };
+    }
+    #[cfg(not(unix))]
+    let _ = ctrlc::set_handler(|| {
+        if INTERRUPTED.swap(true, Ordering::SeqCst) {
+            std::process::exit(130);
+        }
+        if ANSWERS.load(Ordering::SeqCst) {
+            // A closed stderr must not end the work.
+            let _ = std::io::stderr().write_all(ANSWER.as_bytes());
+        }
+    });
+}
+
+/// May run between any two instructions of a thread: it takes no lock and allocates nothing.
+#[cfg(unix)]
+extern "C" fn interrupted(_: libc::c_int) {
+    if INTERRUPTED.swap(true, Ordering::SeqCst) {
+        // SAFETY: ends the process without running anything else.
+        unsafe { libc::_exit(130) }
+    }
+    if ANSWERS.load(Ordering::SeqCst) {
+        // SAFETY: writes bytes that live as long as the process. A closed stderr must not end the work.
+        unsafe { libc::write(libc::STDERR_FILENO, ANSWER.as_ptr().cast(), ANSWER.len()) };
+    }
 }
 
 /// The stack of a thread, as the standard library has it.
