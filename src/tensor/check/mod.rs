@@ -106,10 +106,11 @@ impl Case {
     }
 }
 
-/// `x` with the columns alternately shifted up and down by `far`, so that a ReLU stays clear of its kink.
+/// `x` with its elements shifted up and down by `far` like the squares of a chessboard, so that a ReLU stays clear of its
+/// kink and no two neighbouring rows pass the same columns.
 fn apart(tape: &mut Tape, x: Var, far: f32) -> Result<Var> {
     let [rows, columns] = tape.shape(x);
-    let offset = |at: usize| if (at % columns).is_multiple_of(2) { far } else { -far };
+    let offset = |at: usize| if (at / columns + at % columns).is_multiple_of(2) { far } else { -far };
     let offsets: Vec<f32> = (0..rows * columns).map(offset).collect();
     let offsets = tape.constant(Tensor::new(tape.device(), &offsets, rows, columns)?)?;
     tape.add(x, offsets)

@@ -131,8 +131,9 @@ pub(super) const PROPAGATION: &[Case] = &[
         },
         build: |tape, x, n| {
             let reach = crossing(tape.device(), n)?;
-            let asked = apart(tape, x[1], 3.0)?;
-            let scores = tape.judge(x[0], asked, x[2], &reach)?;
+            // Rows that all pass the same columns would leave no derivative of what is asked: a softmax does not see it.
+            let (hidden, asked) = (apart(tape, x[0], 4.0)?, apart(tape, x[1], 2.0)?);
+            let scores = tape.judge(hidden, asked, x[2], &reach)?;
             let all = tape.spread(scores, &reach)?;
             let [rows, columns] = tape.shape(all);
             let targets = indices(tape.device(), rows, columns)?;
