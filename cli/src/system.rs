@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -136,8 +136,11 @@ pub fn give_back_memory() {
 
 /// Set by the first request to stop: Ctrl-C, `kill`, or a terminal that is closed.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// Whether that request is answered on stderr.
+/// Whether that request is answered on stderr, and whether the line there may hold a progress bar, which the answer
+/// replaces.
 static ANSWERS: AtomicBool = AtomicBool::new(false);
+static HAS_BAR: AtomicBool = AtomicBool::new(false);
+const CLEAR_LINE: &str = "\r\x1b[2K";
 const ANSWER: &str = "stopping after this step; Ctrl-C again stops at once\n";
 
 /// Whether the process was asked to stop.
@@ -149,6 +152,7 @@ pub fn is_interrupted() -> bool {
 /// process. Without this, and where it fails, the first one does.
 pub fn heed_interrupts(answers: bool) {
     ANSWERS.store(answers, Ordering::SeqCst);
+    HAS_BAR.store(std::io::stderr().is_terminal(), Ordering::SeqCst);
     #[cfg(unix)]
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: all zeros is a valid value: no flags, no signals blocked.
@@ -178,9 +182,12 @@ extern "C" fn interrupted(_: libc::c_int) {
         // SAFETY: ends the process without running anything else.
         unsafe { libc::_exit(130) }
     }
+    let clear = if HAS_BAR.load(Ordering::SeqCst) { CLEAR_LINE } else { "" };
     if ANSWERS.load(Ordering::SeqCst) {
-        // SAFETY: writes bytes that live as long as the process. A closed stderr must not end the work.
-        unsafe { libc::write(libc::STDERR_FILENO, ANSWER.as_ptr().cast(), ANSWER.len()) };
+        for text in [clear, ANSWER] {
+            // SAFETY: writes bytes that live as long as the process. A closed stderr must not end the work.
+            unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
+        }
     }
 }
 
