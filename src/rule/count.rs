@@ -311,6 +311,9 @@ impl Scratch {
             }
             previous = Link::PAD;
         }
+        if touched.is_empty() {
+            return;
+        }
         self.neighbours.turn_to(source, reach);
         let edges = reach.neighbours(source);
         for last in touched {
