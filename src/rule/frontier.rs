@@ -14,10 +14,10 @@ const NOBODY: EntityId = EntityId(u32::MAX);
 /// Steps of a walk between two looks at the clock.
 const STEPS_BETWEEN_LOOKS: u64 = 1 << 20;
 
-/// Marks over all entities that are cleared by changing the epoch.
+/// Marks over all entities that are cleared by changing the epoch. Epochs are short, so that marks stay in the cache.
 pub(super) struct Marks {
-    epoch: u32,
-    marks: Vec<u32>,
+    epoch: u16,
+    marks: Vec<u16>,
 }
 
 impl Marks {
@@ -28,7 +28,7 @@ impl Marks {
 
     /// Unmarks all.
     pub fn clear(&mut self) {
-        if self.epoch == u32::MAX {
+        if self.epoch == u16::MAX {
             self.marks.fill(0);
             self.epoch = 0;
         }
