@@ -6,7 +6,7 @@
 use super::network::Network;
 use super::settings::PropagateSettings;
 use super::{PropagateError, StepPart};
-use crate::tensor::{Device, Indices, Mesh, Parameters, Reach, ReachQuery, Tape, Tensor, TensorError};
+use crate::tensor::{Device, Indices, Mesh, Parameters, Reach, ReachQuery, Tape, Tensor, TensorError, Var};
 use std::sync::Arc;
 
 /// What the names of all but the first network's parameters begin with, before a number and a point.
@@ -93,7 +93,7 @@ impl Networks {
     /// The value of a computation without gradients.
     fn combined(
         &self,
-        compute: impl FnOnce(&mut Tape) -> Result<crate::tensor::Var, TensorError>,
+        compute: impl FnOnce(&mut Tape) -> Result<Var, TensorError>,
     ) -> Result<Tensor, TensorError> {
         let mut tape = Tape::inference(&self.parameters);
         let value = compute(&mut tape)?;
