@@ -136,12 +136,12 @@ pub fn give_back_memory() {
 
 /// Set by the first request to stop: Ctrl-C, `kill`, or a terminal that is closed.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// Whether that request is answered on stderr, and whether the line there may hold a progress bar, which the answer
-/// replaces.
+/// Whether that request is answered on stderr, and whether a progress bar may be there.
 static ANSWERS: AtomicBool = AtomicBool::new(false);
 static HAS_BAR: AtomicBool = AtomicBool::new(false);
-const CLEAR_LINE: &str = "\r\x1b[2K";
 const ANSWER: &str = "stopping after this step; Ctrl-C again stops at once\n";
+/// Replaces the bar. When it is drawn again, it first clears as many lines as it had, which are these empty ones.
+const ANSWER_FOR_BAR: &str = "\r\x1b[2Kstopping after this step; Ctrl-C again stops at once\n\n";
 
 /// Whether the process was asked to stop.
 pub fn is_interrupted() -> bool {
@@ -182,12 +182,10 @@ extern "C" fn interrupted(_: libc::c_int) {
         // SAFETY: ends the process without running anything else.
         unsafe { libc::_exit(130) }
     }
-    let clear = if HAS_BAR.load(Ordering::SeqCst) { CLEAR_LINE } else { "" };
     if ANSWERS.load(Ordering::SeqCst) {
-        for text in [clear, ANSWER] {
-            // SAFETY: writes bytes that live as long as the process. A closed stderr must not end the work.
-            unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
-        }
+        let text = if HAS_BAR.load(Ordering::SeqCst) { ANSWER_FOR_BAR } else { ANSWER };
+        // SAFETY: writes bytes that live as long as the process. A closed stderr must not end the work.
+        unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
     }
 }
 
