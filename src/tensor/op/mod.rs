@@ -47,7 +47,6 @@ pub(crate) const KERNELS: &[&str] = &[
     normalise::KERNELS,
     pick::KERNELS,
     propagate::KERNELS,
-    propagate::fours::KERNELS,
     propagate::gate::KERNELS,
     propagate::gated::KERNELS,
     query::KERNELS,

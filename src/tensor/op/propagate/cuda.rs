@@ -1,6 +1,6 @@
 //! The aggregation on CUDA: one warp per item of the mesh and group of 32 columns, one lane per column.
 
-use super::{Derivatives, Masks, Sizes, fours};
+use super::{Derivatives, Masks, Sizes};
 use crate::tensor::cuda::Cuda;
 use crate::tensor::cuda::launch::{BLOCK, arguments};
 use crate::tensor::error::Result;
@@ -361,26 +361,22 @@ pub(super) fn forward(
     let mut places = device.allocate::<u32>(after.slots * 2 * width)?;
     let (edges, starts) = masks.as_mut().map(|masks| (&mut masks.edges, &mut masks.starts)).unzip();
     let (edges, starts) = (edges.as_deref(), starts.as_deref());
-    if edges.is_none() && fours::fit(width) {
-        fours::forward(cuda, reach, sizes, [state, weights, start], out, &mut parts)?;
-    } else {
-        let arguments = arguments![
-            net,
-            state,
-            weights,
-            weight_step,
-            start,
-            before.rows,
-            after.items,
-            width,
-            &mut *out,
-            edges,
-            starts,
-            &mut parts,
-            &mut places
-        ];
-        cuda.blocks("propagate", grid(after.items, sizes), BLOCK, arguments)?;
-    }
+    let arguments = arguments![
+        net,
+        state,
+        weights,
+        weight_step,
+        start,
+        before.rows,
+        after.items,
+        width,
+        &mut *out,
+        edges,
+        starts,
+        &mut parts,
+        &mut places
+    ];
+    cuda.blocks("propagate", grid(after.items, sizes), BLOCK, arguments)?;
     if after.bigs > 0 {
         let arguments = arguments![net, after.bigs, width, &parts, &mut places, out, starts];
         cuda.blocks("propagate_big", grid(after.bigs, sizes), BLOCK, arguments)?;

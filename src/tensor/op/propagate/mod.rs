@@ -13,7 +13,6 @@
 
 mod cpu;
 mod cuda;
-pub(crate) mod fours;
 pub(crate) mod gate;
 pub(crate) mod gated;
 pub(crate) mod layer;
