@@ -139,9 +139,14 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// Whether that request is answered on stderr, and whether a progress bar may be there.
 static ANSWERS: AtomicBool = AtomicBool::new(false);
 static HAS_BAR: AtomicBool = AtomicBool::new(false);
-const ANSWER: &str = "stopping after this step; Ctrl-C again stops at once\n";
-/// Replaces the bar. When it is drawn again, it first clears as many lines as it had, which are these empty ones.
-const ANSWER_FOR_BAR: &str = "\r\x1b[2Kstopping after this step; Ctrl-C again stops at once\n\n";
+macro_rules! answer {
+    () => {
+        "stopping after this step; Ctrl-C again stops at once\n"
+    };
+}
+const ANSWER: &str = answer!();
+/// Replaces the bar. When it is drawn again, it first clears as many lines as it had: the empty one here, not the answer.
+const ANSWER_FOR_BAR: &str = concat!("\r\x1b[2K", answer!(), "\n");
 
 /// Whether the process was asked to stop.
 pub fn is_interrupted() -> bool {

@@ -1,12 +1,12 @@
 //! The networks of a propagator: usually one, or several that start from other weights and whose scores are averaged.
 //!
-//! They are trained on the same queries, each by its own loss, so they err in different ways, and their mean errs less
-//! than any of them. On small graphs, where every training ends elsewhere, that is worth more than one wider network.
+//! They are trained on the same queries, each by its own loss. Where they err in different ways, their mean errs less;
+//! validation tells whether they do.
 
 use super::network::Network;
 use super::settings::PropagateSettings;
 use super::{PropagateError, StepPart};
-use crate::tensor::{Device, Indices, Mesh, Parameters, Reach, ReachQuery, Tape, Tensor, TensorError, Var};
+use crate::tensor::{Device, Indices, Mesh, Parameters, Reach, ReachQuery, Tape, Tensor, TensorError};
 use std::sync::Arc;
 
 /// What the names of all but the first network's parameters begin with, before a number and a point.
@@ -69,35 +69,21 @@ impl Networks {
 
     /// The mean score of every entity for queries by `links`, without gradients: `[queries, entities]`.
     pub(super) fn answers(&self, links: &Indices, reach: &Arc<Reach>) -> Result<Tensor, PropagateError> {
-        let mut sum: Option<Tensor> = None;
+        let mut tape = Tape::inference(&self.parameters);
+        let mut sum = None;
         for network in &self.members {
-            let scores = network.answers(&self.parameters, links, reach.clone())?;
+            let scores = tape.constant(network.answers(&self.parameters, links, reach.clone())?)?;
             sum = Some(match sum {
                 None => scores,
-                Some(sum) => self.combined(|tape| {
-                    let (sum, scores) = (tape.constant(sum)?, tape.constant(scores)?);
-                    tape.add(sum, scores)
-                })?,
+                Some(sum) => tape.add(sum, scores)?,
             });
         }
         let sum = sum.expect("there is at least one network");
-        match self.members.len() {
-            1 => Ok(sum),
-            several => Ok(self.combined(|tape| {
-                let sum = tape.constant(sum)?;
-                tape.scale(sum, (several as f32).recip())
-            })?),
-        }
-    }
-
-    /// The value of a computation without gradients.
-    fn combined(
-        &self,
-        compute: impl FnOnce(&mut Tape) -> Result<Var, TensorError>,
-    ) -> Result<Tensor, TensorError> {
-        let mut tape = Tape::inference(&self.parameters);
-        let value = compute(&mut tape)?;
-        Ok(tape.value(value))
+        let mean = match self.members.len() {
+            1 => sum,
+            several => tape.scale(sum, (several as f32).recip())?,
+        };
+        Ok(tape.value(mean))
     }
 
     /// Appends the seconds of each part of a step of the first network.

@@ -73,7 +73,10 @@ impl Propagator {
         let without = without.map(|(entity, link)| Without { node: entity.0, kind: link.map(kind_of) });
         let asks = [ReachQuery { start: query.subject.0, without }];
         let links = Indices::new(device, &[kind_of(query.link)])?;
-        let share = (self.settings.networks as f32).recip();
+        // What is traced is the mean score of the answer.
+        let mut share = vec![0.0; self.mesh.nodes()];
+        share[answer.index()] = (self.settings.networks as f32).recip();
+        let share = Tensor::new(device, &share, 1, share.len())?;
         let mut layers = Vec::new();
         for network in self.networks.iter() {
             let mut reach = self.networks.reach(&self.mesh, &asks)?;
@@ -81,9 +84,7 @@ impl Propagator {
             let mut reach = Arc::new(reach);
             let mut tape = Tape::training(&self.networks.parameters, 0);
             let scores = network.scores(&mut tape, &links, &mut reach)?;
-            let mut one = vec![0.0; self.mesh.nodes()];
-            one[answer.0 as usize] = share;
-            let score = tape.weighted_sum(scores, &Tensor::new(device, &one, 1, one.len())?)?;
+            let score = tape.weighted_sum(scores, &share)?;
             tape.backward(score, &mut Gradients::new(&self.networks.parameters))?;
             add_edges(&mut layers, &reach, &trace.by_layer()?);
         }

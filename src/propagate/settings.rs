@@ -61,7 +61,8 @@ pub struct PropagateSettings {
     /// Width of the perceptron that scores, at most 256.
     pub hidden: usize,
     /// Networks that are trained side by side from different initial weights and whose scores are averaged. Several cost
-    /// that many times as much; they pay where trainings with other seeds differ, on small graphs above all.
+    /// that many times as much, and only validation tells whether they pay: on some small graphs by a point, on others
+    /// not at all.
     pub networks: usize,
     /// How messages are aggregated.
     pub aggregate: MessageAggregate,
