@@ -6,15 +6,18 @@ use super::networks::Networks;
 use super::settings::PropagateSettings;
 use crate::eval::{Answers, Reasoner, ReasonerError};
 use crate::graph::{EntityId, Graph, Link, Query};
-use crate::tensor::{Device, Indices, Mesh, Reach, ReachQuery, Tensor};
+use crate::tensor::{Device, Download, Indices, Mesh, Reach, ReachQuery, Tensor};
 use std::sync::Arc;
 use std::time::Instant;
 
 /// Queries that are answered at once on a CPU. A card takes more: its host lists their rows on many threads.
 const BATCH: usize = 16;
 const CUDA_BATCH: usize = 64;
-/// Queries of one call, the same on every device. Nothing overlaps a call's last batch, so a call has at least two;
-/// with more, the scores of WN18RR would not fit into the blocks that the allocator reuses.
+/// Queries of a call's first batch on a card, which has nothing to do while the host lists their rows. Each further batch
+/// is half as large again: its rows are listed in less time than the one before it takes.
+const CUDA_FIRST: usize = 16;
+/// Queries of one call, the same on every device. With more, the scores of WN18RR would not fit into the blocks that the
+/// allocator reuses.
 const CALL: usize = 2 * CUDA_BATCH;
 /// About the most rows per batch; bounds the memory on large graphs.
 const ROWS: usize = 1 << 22;
@@ -100,27 +103,42 @@ impl Propagator {
     }
 
     /// The scores of all entities for each of `queries`, row after row, on the host. In batches: while the device
-    /// computes one, the host prepares the next.
+    /// computes one, the host prepares the next and puts it in line.
     ///
     /// # Errors
     /// If the device fails.
     pub fn scores(&self, queries: &[Query]) -> Result<Vec<f32>, PropagateError> {
         let entities = self.mesh.nodes();
-        let most = if self.networks.parameters.device().is_cuda() { CUDA_BATCH } else { BATCH };
-        let some = (ROWS / entities.max(1)).clamp(1, most);
         let mut scores = vec![0.0; queries.len() * entities];
-        let mut computed: Option<(Tensor, &mut [f32])> = None;
-        for (queries, place) in queries.chunks(some).zip(scores.chunks_mut((some * entities).max(1))) {
+        let mut places = scores.as_mut_slice();
+        let mut before: Option<(Download, &mut [f32])> = None;
+        for queries in self.batches(queries) {
+            let place = places.split_off_mut(..queries.len() * entities).expect("a place for every score");
             let reach = self.networks.reach(&self.mesh, &asks(queries))?;
-            if let Some((scores, place)) = computed.take() {
+            let next = self.scores_over(queries, reach)?.download()?;
+            if let Some((scores, place)) = before.replace((next, place)) {
                 scores.read_into(place)?;
             }
-            computed = Some((self.scores_over(queries, reach)?, place));
         }
-        if let Some((scores, place)) = computed {
+        if let Some((scores, place)) = before {
             scores.read_into(place)?;
         }
         Ok(scores)
+    }
+
+    /// `queries` in batches that suit the device and the size of the graph.
+    fn batches<'a>(&self, queries: &'a [Query]) -> impl Iterator<Item = &'a [Query]> {
+        let (first, most) = match self.networks.parameters.device().is_cuda() {
+            true => (CUDA_FIRST, CUDA_BATCH),
+            false => (BATCH, BATCH),
+        };
+        let most = (ROWS / self.mesh.nodes().max(1)).clamp(1, most);
+        let (mut rest, mut size) = (queries, first.min(most));
+        std::iter::from_fn(move || {
+            let batch = rest.split_off(..size.min(rest.len()))?;
+            size = (size + size.div_ceil(2)).min(most);
+            (!batch.is_empty()).then_some(batch)
+        })
     }
 
     fn scores_over(&self, queries: &[Query], reach: Reach) -> Result<Tensor, PropagateError> {

@@ -66,6 +66,7 @@ mod check;
 mod cpu;
 mod cuda;
 mod device;
+mod download;
 mod draft;
 mod error;
 mod file;
@@ -83,6 +84,7 @@ mod value;
 
 pub use adam::{Adam, AdamOptions};
 pub use device::{Device, DeviceChoice};
+pub(crate) use download::Download;
 pub use draft::Draft;
 pub use error::{Result, TensorError};
 pub use file::Archive;

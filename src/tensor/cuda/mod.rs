@@ -21,7 +21,7 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DriverError, result,
 use super::error::{Result, TensorError};
 use arena::Arena;
 pub(crate) use arena::Block;
-pub(crate) use pinned::Pinned;
+pub(crate) use pinned::{Mark, Pinned};
 
 /// The size of cuBLAS's workspace in bytes; provided once, so that it never allocates.
 const WORKSPACE: usize = 32 << 20;

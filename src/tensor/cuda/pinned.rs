@@ -1,13 +1,13 @@
-//! A pool of pinned host memory, which the device copies from while the host continues.
+//! A pool of pinned host memory, which the device copies from and to while the host continues.
 //!
-//! Invariant: a block is reused only when the copies from it are done. Copies are numbered; synchronising the stream
-//! finishes all earlier ones.
+//! Invariant: a block is reused only when the copies from and to it are done. Copies are numbered; waiting for a point
+//! in the stream finishes all earlier ones.
 
 use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cudarc::driver::result;
+use cudarc::driver::{CudaEvent, result};
 
 use super::{Cuda, Result, failed};
 
@@ -18,7 +18,7 @@ const LEAST: usize = 16 * 1024;
 pub(crate) struct Pinned {
     address: NonNull<u32>,
     capacity: usize,
-    /// The number of the last copy from this block; 0 if there was none.
+    /// The number of the last copy from or to this block; 0 if there was none.
     copies: AtomicU64,
 }
 
@@ -26,6 +26,13 @@ pub(crate) struct Pinned {
 unsafe impl Send for Pinned {}
 // SAFETY: as above; a shared reference only allows reading.
 unsafe impl Sync for Pinned {}
+
+/// A point in the stream.
+pub(crate) struct Mark {
+    event: CudaEvent,
+    /// The number of copies requested before it.
+    copies: u64,
+}
 
 /// The free blocks of a device.
 #[derive(Default)]
@@ -67,7 +74,7 @@ impl Pinned {
         unsafe { std::slice::from_raw_parts(self.address.as_ptr(), len) }
     }
 
-    /// The first `len` elements, to be set before they are copied to the device.
+    /// The first `len` elements, to be set before they are copied to the device, or by a copy from it.
     pub(crate) fn values_mut(&mut self, len: usize) -> &mut [u32] {
         assert!(len <= self.capacity, "a list is longer than its memory");
         assert_eq!(*self.copies.get_mut(), 0, "a list is finished before it goes to the device");
@@ -107,8 +114,32 @@ impl Cuda {
     /// Copies the first `len` elements of a block to the device asynchronously.
     pub(crate) fn write_pinned(&self, target: u64, block: &Pinned, len: usize) -> Result<()> {
         self.write(target, block.values(len))?;
-        // Counted after the request: any later synchronisation of the stream includes this copy.
-        block.copies.fetch_max(self.stock.asked.fetch_add(1, Ordering::AcqRel) + 1, Ordering::AcqRel);
+        self.count(block);
         Ok(())
+    }
+
+    /// Copies `len` elements from the device to a block asynchronously. They are there at the mark.
+    pub(crate) fn read_pinned(&self, source: u64, block: &mut Pinned, len: usize) -> Result<Mark> {
+        let stream = self.bind()?;
+        // SAFETY: the source holds this many elements, and nobody looks at the block before the mark.
+        unsafe { result::memcpy_dtoh_async(block.values_mut(len), source, stream) }
+            .map_err(|error| failed("copy from device", error))?;
+        self.count(block);
+        let event = self.context.new_event(None).map_err(|error| failed("mark", error))?;
+        let copies = self.stock.asked();
+        event.record(&self.stream).map_err(|error| failed("mark", error))?;
+        Ok(Mark { event, copies })
+    }
+
+    /// Waits until the stream has come to a mark.
+    pub(crate) fn wait(&self, mark: &Mark) -> Result<()> {
+        mark.event.synchronize().map_err(|error| failed("wait", error))?;
+        self.stock.finish(mark.copies);
+        Ok(())
+    }
+
+    /// Numbers a copy from or to a block, after it was requested: any later mark of the stream includes it.
+    fn count(&self, block: &Pinned) {
+        block.copies.fetch_max(self.stock.asked.fetch_add(1, Ordering::AcqRel) + 1, Ordering::AcqRel);
     }
 }
