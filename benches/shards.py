@@ -52,7 +52,8 @@ class Work:
         for old in [index, *parts]:
             old.unlink(missing_ok=True)
         made = [self.program, *self.command, "--threads", "1", "--quiet"]
-        made += ["--index", index] if self.index and self.verb == "mine" else []
+        if self.verb == "mine":
+            made += ["--index", index] if self.index else ["--no-index"]
         seconds = [
             cpu_seconds([*made, "--shard", f"{number}/{count}", "--out", part]) for number, part in enumerate(parts, 1)
         ]

@@ -105,6 +105,13 @@ impl Data {
         glance(&self.path, &self.options.options(common))
     }
 
+    /// What tells this data from other data without a look at it: its place and how it is read. Data from stdin has none.
+    pub fn identity(&self, common: &Common) -> Option<String> {
+        let options = self.options.options(common);
+        let place = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        (self.path != Path::new(STDIN)).then(|| format!("{place:?} {options:?}"))
+    }
+
     /// A stamp that identifies this data without parsing it. Data from stdin has none.
     pub fn stamp(&self, common: &Common) -> anyhow::Result<String> {
         ensure!(self.path != Path::new(STDIN), "--index: expected data in files, found stdin");

@@ -43,5 +43,6 @@ pub use names::{Completion, NameIndex, Naming};
 pub use predict::{HeldOutAnswer, Prediction};
 pub use results::RunReport;
 pub use shards::{
-    IndexedData, Merged, ShardReport, merge, mine_indexed_shard, mine_shard, mining_index, write_mining_index,
+    IndexedData, Merged, ShardReport, Unfit, merge, mine_indexed_shard, mine_shard, mining_index,
+    write_mining_index,
 };

@@ -7,13 +7,14 @@ use crate::{Outcome, part, usage};
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use ruleguider::ask::{AskError, IndexedData, mine_indexed_shard, mine_shard, mining_index};
+use ruleguider::ask::{AskError, IndexedData, Unfit, mine_indexed_shard, mine_shard, mining_index};
 use ruleguider::graph::{Dataset, Names, RelationId, check_writable};
 use ruleguider::rule::{self, ApplyOptions, Confidence, Keep, MineOptions, Mined, MiningBudget, RuleType};
 use ruleguider::run::Mining;
 use ruleguider::shard::{Shard, check_name};
 use serde::Serialize;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -25,12 +26,13 @@ use std::time::Instant;
     confidence with an exponent (1.5e-1) marks counts that were estimated from a sample; all others are exact. \
     Ctrl-C keeps the rules found so far.\n\n\
     With --shard, several processes or machines share the counting: each writes a part (FILE ends in .shard), and `merge` \
-    combines them. A complete part is not computed again. With --index, the data is read and indexed once for all parts: \
-    the first part writes the index, and the others map it into memory.\n\n\
+    combines them. A complete part is not computed again. The data is read and indexed once for all parts in a folder: the \
+    first part writes the index beside it (mine-….index, or FILE of --index), the others map it into memory. Delete it \
+    after merging.\n\n\
     Examples:\n  ruleguider mine data/wn18rr --seconds 10 --out rules.tsv\n  \
     ruleguider mine data/fb15k-237 --seconds 100 --types cyclic,acyclic,zero --out rules.tsv --json\n  \
     ruleguider mine data/nell-995 --samples 100000 --heads concept:athleteplaysforteam --out rules.tsv\n  \
-    ruleguider mine data/fb15k-237 --saturate --shard 3/16 --index work.index --out rules-3.shard"
+    ruleguider mine data/fb15k-237 --saturate --shard 3/16 --out parts/rules-3.shard"
 )]
 pub struct Mine {
     #[command(flatten)]
@@ -50,9 +52,12 @@ pub struct Mine {
     /// Count part I of N; needs --samples or --saturate, since a time limit is not repeatable
     #[arg(long, value_name = "I/N", conflicts_with = "seconds")]
     shard: Option<Shard>,
-    /// The index file that all parts share; the first part writes it
+    /// The index file that all parts share; the first part writes it [default: a file beside --out]
     #[arg(long, value_name = "FILE", requires = "shard")]
     index: Option<PathBuf>,
+    /// Read the data in every part instead of sharing an index
+    #[arg(long, requires = "shard", conflicts_with = "index")]
+    no_index: bool,
     /// The types of rules to look for
     #[arg(long, value_name = "TYPES", value_parser = rule_types(), value_delimiter = ',', default_value = "cyclic")]
     types: Vec<RuleType>,
@@ -166,8 +171,10 @@ impl Mine {
             self.confidence != Counted::Validation || !self.learn_valid,
             "--confidence validation: cannot be used if the validation split is learnt; give standard or pca"
         );
-        if let (Some(shard), Some(index)) = (self.shard, &self.index) {
-            return self.part_by_index(shard, index, common);
+        if let Some(shard) = self.shard
+            && let Some((index, unfit)) = self.shared_index(common)?
+        {
+            return self.part_by_index(shard, &index, unfit, common);
         }
         let (dataset, options) = self.read(common)?;
         if let Some(shard) = self.shard {
@@ -205,15 +212,46 @@ impl Mine {
         Ok((dataset, options))
     }
 
-    /// Mines a part from a shared index; only the process that builds the index reads the data.
-    fn part_by_index(&self, shard: Shard, index: &Path, common: &Common) -> anyhow::Result<Outcome> {
+    /// Where the index for all parts is, and what becomes of another file there; `None` if every part reads the data.
+    fn shared_index(&self, common: &Common) -> anyhow::Result<Option<(PathBuf, Unfit)>> {
         check_name(&self.out)?;
+        if let Some(index) = &self.index {
+            return Ok(Some((index.clone(), Unfit::Refused)));
+        }
+        let Some(data) = self.data.identity(common).filter(|_| !self.no_index) else { return Ok(None) };
+        if let Some(folder) = self.out.parent() {
+            std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        }
+        // Parts of other work in the same folder have another index.
+        let mut job = DefaultHasher::new();
+        let options = self.options_for(common, Vec::new());
+        (ruleguider::VERSION, data, self.learn_valid, &self.heads).hash(&mut job);
+        serde_json::to_string(&options).expect("options are plain data").hash(&mut job);
+        let index = self.out.with_file_name(format!("mine-{:016x}.index", job.finish()));
+        Ok(Some((index, Unfit::Replaced)))
+    }
+
+    /// Mines a part from a shared index; only the process that builds the index reads the data.
+    fn part_by_index(
+        &self,
+        shard: Shard,
+        path: &Path,
+        unfit: Unfit,
+        common: &Common,
+    ) -> anyhow::Result<Outcome> {
         let console = Console::with_interrupt(common);
-        let index = match mining_index(index, &ToIndex { mine: self, common }, &console) {
+        let is_new = unfit == Unfit::Replaced && !path.exists();
+        let index = match mining_index(path, &ToIndex { mine: self, common }, unfit, &console) {
             Err(error) if is_interrupted(&error) => return Ok(Outcome::Interrupted),
             index => index?,
         };
         index.expect(&self.options(common, index.names())?)?;
+        if is_new {
+            console.note(&format_args!(
+                "{}: the data, indexed for all parts; delete it after merging",
+                path.display()
+            ));
+        }
         part::made(mine_indexed_shard(&index, shard, &self.out, &console), common)
     }
 
@@ -222,7 +260,11 @@ impl Mine {
             let id = names.relations.get(name);
             id.map(RelationId).with_context(|| format!("--heads: the data has no relation `{name}`"))
         };
-        Ok(MineOptions {
+        Ok(self.options_for(common, self.heads.iter().map(relation).collect::<anyhow::Result<_>>()?))
+    }
+
+    fn options_for(&self, common: &Common, heads: Vec<RelationId>) -> MineOptions {
+        MineOptions {
             types: self.types.clone(),
             max_length: self.max_length.unwrap_or(MineOptions::default().max_length),
             min_length: 1,
@@ -237,11 +279,11 @@ impl Mine {
             min_confidence: self.min_confidence,
             unseen: self.unseen,
             distinct: !self.no_object_identity,
-            heads: self.heads.iter().map(relation).collect::<anyhow::Result<_>>()?,
+            heads,
             max_bodies: self.max_bodies,
             keep: self.keep.into(),
             max_groundings: self.max_groundings,
-        })
+        }
     }
 }
 

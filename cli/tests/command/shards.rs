@@ -4,6 +4,9 @@
 
 use crate::tool::Tool;
 use serde_json::Value;
+use std::io::Write;
+use std::path::Path;
+use std::process::Stdio;
 
 /// The parts that `verb` makes, and their names, the last first.
 fn parts(tool: &Tool, verb: &[&str], name: &str, count: usize) -> Vec<String> {
@@ -24,6 +27,13 @@ fn same(tool: &Tool, one: &str, other: &str) -> bool {
     std::fs::read(tool.path(one)).unwrap() == std::fs::read(tool.path(other)).unwrap()
 }
 
+/// The indexes that parts have left in a folder.
+fn indexes(folder: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let names = names.map(|name| name.into_string().unwrap());
+    names.filter(|name| name.starts_with("mine-") && name.ends_with(".index")).collect()
+}
+
 #[test]
 fn rules_mined_in_parts_are_those_of_one_process() {
     let tool = Tool::new();
@@ -39,6 +49,8 @@ fn rules_mined_in_parts_are_those_of_one_process() {
             assert!(same(&tool, "whole.tsv.gz", "merged.tsv.gz"), "{budget:?}, {count} parts");
             parts.iter().for_each(|part| std::fs::remove_file(tool.path(part)).unwrap());
         }
+        // All parts of a job have shared one index; each of the two jobs has its own.
+        assert_eq!(indexes(tool.folder.path()).len(), if types == "cyclic" { 2 } else { 1 });
     }
     let indexed = ["mine", "family", "--samples", "2000", "--types", "cyclic,zero"];
     tool.done(&[&indexed[..], &["--out", "whole.tsv", "--quiet"]].concat());
@@ -58,6 +70,42 @@ fn rules_mined_in_parts_are_those_of_one_process() {
     assert!(refused.contains("give --samples N or --saturate"), "{refused}");
     let refused = tool.refused(&["mine", "family", "--samples", "9", "--shard", "1/2", "--out", "rules.tsv"]);
     assert!(refused.contains("ends in .shard"), "{refused}");
+}
+
+#[test]
+fn parts_in_a_folder_share_an_index_without_being_told() {
+    let tool = Tool::new();
+    tool.done(&["generate", "family", "--people", "60", "--out", "family", "--quiet"]);
+    let verb = ["mine", "family", "--samples", "70", "--shard", "1/1"];
+    let said = tool.run(&[&verb[..], &["--out", "deep/er/one.shard"]].concat()).stderr;
+    let said = String::from_utf8(said).unwrap();
+    let made = indexes(&tool.path("deep/er"));
+    assert!(
+        made.len() == 1 && said.contains(&format!("{}: the data, indexed for all parts", made[0])),
+        "{said}"
+    );
+    tool.done(&[&verb[..], &["--no-index", "--out", "alone/one.shard"]].concat());
+    assert!(same(&tool, "deep/er/one.shard", "alone/one.shard") && indexes(&tool.path("alone")).is_empty());
+
+    // Other data in the same place, or a damaged index: it is made again.
+    let text = std::fs::read_to_string(tool.path("family/train.tsv")).unwrap();
+    let fewer: Vec<&str> = text.lines().take(400).collect();
+    tool.write("family/train.tsv", &fewer.join("\n"));
+    tool.done(&[&verb[..], &["--no-index", "--out", "alone/two.shard"]].concat());
+    assert!(!same(&tool, "alone/one.shard", "alone/two.shard"));
+    for name in ["two", "three"] {
+        let out = format!("deep/er/{name}.shard");
+        tool.done(&[&verb[..], &["--out", &out]].concat());
+        assert!(same(&tool, &out, "alone/two.shard"), "{name}");
+        assert_eq!(indexes(&tool.path("deep/er")), made);
+        tool.write(&format!("deep/er/{}", made[0]), "damaged");
+    }
+    let piped =
+        ["mine", "-", "--format", "tsv", "--samples", "70", "--shard", "1/1", "--out", "piped/one.shard"];
+    let mut piped = tool.command(&piped);
+    let mut child = piped.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success() && indexes(&tool.path("piped")).is_empty());
 }
 
 #[test]
@@ -112,7 +160,7 @@ fn a_run_is_asked_in_parts() {
 fn the_tasks_of_the_slurm_example_give_what_one_process_gives() {
     let tool = Tool::new();
     tool.done(&["generate", "family", "--people", "60", "--out", "family", "--quiet"]);
-    let program = std::path::Path::new(env!("CARGO_BIN_EXE_ruleguider")).parent().unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_ruleguider")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/slurm/here.sh");
     let run = || {

@@ -35,24 +35,43 @@ pub trait IndexedData {
     fn read(&self) -> Result<(Dataset, MineOptions), Self::Error>;
 }
 
+/// What becomes of a file that is not the index that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// It is an error: the user named the file, which may be of use elsewhere.
+    Refused,
+    /// It is made again: the program named the file.
+    Replaced,
+}
+
 /// The index at `path` of `data`. If there is none, it is built. Of several processes that need it, one builds it and
 /// the others wait.
 ///
 /// # Errors
-/// If the data cannot be read, the index cannot be read or written or is of other data, or the user interrupts.
+/// If the data cannot be read, the index cannot be read or written or is of other data and not to be replaced, or the
+/// user interrupts.
 pub fn mining_index<D: IndexedData>(
     path: &Path,
     data: &D,
+    unfit: Unfit,
     progress: &dyn Progress,
 ) -> Result<MiningIndex, D::Error> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let lock = path.with_file_name(format!(".{name}.lock"));
+    let found = || {
+        let index = path.exists().then(|| open(path, data))?;
+        (index.is_ok() || unfit == Unfit::Refused).then_some(index)
+    };
     loop {
-        if path.exists() {
-            return open(path, data);
+        if let Some(index) = found() {
+            return index;
         }
         let held = try_lock(&lock).map_err(|error| cannot_lock(&lock, error))?;
-        if held.is_some() && !path.exists() {
+        if held.is_some() {
+            // Another process may have made it before the lock was free.
+            if let Some(index) = found() {
+                return index;
+            }
             make(path, data, progress)?;
             // Waiting processes check for the index first, so the lock file is no longer needed.
             let _ = std::fs::remove_file(&lock);
@@ -239,7 +258,7 @@ mod tests {
             let in_files = InFiles { path: data.clone(), options: options.clone() };
             for &count in counts {
                 let parts = (1..=count).map(|part| {
-                    let index = mining_index(&path, &in_files, &Silent).unwrap();
+                    let index = mining_index(&path, &in_files, Unfit::Refused, &Silent).unwrap();
                     index.expect(&options).unwrap();
                     let out = folder.path().join(format!("{number}-{part}-{count}.shard"));
                     let shard = Shard::new(part, count).unwrap();
@@ -270,7 +289,7 @@ mod tests {
         let asked = options(MiningBudget::Samples(500), &[RuleType::Cyclic], 3, true);
         let made = AtomicUsize::new(0);
         let named = |stamp, options: &MineOptions| Named { stamp, options: options.clone(), read: &made };
-        let open = || mining_index(&path, &named("this data", &asked), &Silent);
+        let open = || mining_index(&path, &named("this data", &asked), Unfit::Refused, &Silent);
         std::thread::scope(|scope| {
             let all: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
             all.into_iter().for_each(|one| drop(one.join().unwrap().unwrap()));
@@ -283,11 +302,20 @@ mod tests {
         let other = MineOptions { seed: 2, ..asked.clone() };
         let said = index.expect(&other).err().unwrap().to_string();
         assert!(said.contains("work.index: made with seed = 1, but now seed = 2; remove it"), "{said}");
-        let said = mining_index(&path, &named("other data", &asked), &Silent).err().unwrap().to_string();
+        let open = |stamp, unfit| mining_index(&path, &named(stamp, &asked), unfit, &Silent).map(drop);
+        let said = open("other data", Unfit::Refused).err().unwrap().to_string();
         assert!(said.contains("made from other data"), "{said}");
+        open("this data", Unfit::Replaced).unwrap();
+        assert_eq!(made.load(Ordering::Relaxed), 1, "it fits");
+        open("other data", Unfit::Replaced).unwrap();
+        std::fs::write(&path, "damaged").unwrap();
+        assert!(open("other data", Unfit::Refused).is_err());
+        open("other data", Unfit::Replaced).unwrap();
+        assert_eq!(made.load(Ordering::Relaxed), 3);
+        open("other data", Unfit::Refused).unwrap();
         let clock = MineOptions { budget: MiningBudget::Seconds(1.0), ..asked };
         let again = folder.path().join("clock.index");
-        let refused = mining_index(&again, &named("", &clock), &Silent);
+        let refused = mining_index(&again, &named("", &clock), Unfit::Refused, &Silent);
         assert!(refused.err().unwrap().to_string().contains("not repeatable"));
     }
 
@@ -297,7 +325,7 @@ mod tests {
         let path = folder.path().join("work.index");
         let open = |glances: &[&str], stamp| {
             let data = Glanced { glances: Cell::new(glances), stamp };
-            mining_index(&path, &data, &Silent).map(drop).map_err(|error| error.to_string())
+            mining_index(&path, &data, Unfit::Refused, &Silent).map(drop).map_err(|error| error.to_string())
         };
         open(&["seen", "seen"], Some("stamp")).unwrap();
         open(&["seen"], None).unwrap();

@@ -9,7 +9,7 @@ mod ranks;
 #[cfg(test)]
 mod tests;
 
-pub use index::{IndexedData, mine_indexed_shard, mining_index, write_mining_index};
+pub use index::{IndexedData, Unfit, mine_indexed_shard, mining_index, write_mining_index};
 pub use merge::{Merged, merge};
 
 use super::complete::{CompleteOptions, breaking_name};
