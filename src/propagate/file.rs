@@ -74,8 +74,8 @@ impl Propagator {
             let name = networks.parameters.name(id).to_owned();
             let [rows, columns] = networks.parameters.value(id).shape();
             let values = match () {
-                // One row per link: query embeddings, plain weights and the gates' link weights.
-                () if Networks::plain(&name) == "query"
+                // One row per link: query embeddings, plain weights, the gates' link weights and the priors.
+                () if ["query", "score.prior"].contains(&Networks::plain(&name))
                     || name.ends_with(".gate.links")
                     || (name.ends_with(".links") && columns == settings.width) =>
                 {

@@ -47,6 +47,8 @@ pub(super) struct Network {
     of_query: ParameterId,
     hidden_bias: ParameterId,
     to_score: ParameterId,
+    /// `[links, 1]`: what a known fact of the relation is worth, if that counts.
+    prior: Option<ParameterId>,
 }
 
 impl Network {
@@ -109,8 +111,12 @@ impl Network {
         let of_query = dense("score.query", width, hidden, of(2 * width))?;
         let hidden_bias = dense("score.bias", 1, hidden, of(2 * width))?;
         let to_score = dense("score.weights", 1, hidden, of(hidden))?;
+        let prior = match settings.prior {
+            true => Some(dense("score.prior", links, 1, Initial::Zeros)?),
+            false => None,
+        };
         let (dropout, frontier) = (settings.dropout as f32, settings.frontier);
-        Ok(Network { dropout, frontier, query, layers, of_state, of_query, hidden_bias, to_score })
+        Ok(Network { dropout, frontier, query, layers, of_state, of_query, hidden_bias, to_score, prior })
     }
 
     /// The queries' embeddings, `[queries, width]`, which are also the states before the first layer: rows begin with
@@ -223,6 +229,7 @@ impl Network {
         &self,
         tape: &mut Tape,
         (state, start): (Var, Var),
+        links: &Indices,
         reach: &Arc<Reach>,
     ) -> Result<Var, PropagateError> {
         let [of_state, of_query, bias, to_score] =
@@ -230,7 +237,11 @@ impl Network {
         let hidden = tape.linear(&[state], of_state, None, Activation::Identity, 0.0)?; // [rows, hidden]
         let asked = tape.linear(&[start], of_query, Some(bias), Activation::Identity, 0.0)?; // [queries, hidden]
         let scores = tape.judge(hidden, asked, to_score, reach)?; // [rows + queries]
-        Ok(tape.spread(scores, reach)?)
+        let scores = tape.spread(scores, reach)?;
+        let Some(prior) = self.prior else { return Ok(scores) };
+        let prior = tape.parameter(prior);
+        let weights = tape.gather(prior, links, 0.0)?; // [queries, 1]
+        Ok(tape.tally(scores, weights, links, reach)?)
     }
 
     /// The scores of all entities for queries by `links`, on a tape that may train: `[queries, entities]`.
@@ -245,7 +256,7 @@ impl Network {
         for number in 1..=self.layers.len() {
             state = self.layer(tape, number, (state, start), reach)?;
         }
-        self.score(tape, (state, start), reach)
+        self.score(tape, (state, start), links, reach)
     }
 
     /// The same without gradients; a layer's buffers are freed once the next layer is done.
@@ -267,7 +278,7 @@ impl Network {
         }
         let mut tape = Tape::inference(parameters);
         let vars = (tape.constant(state)?, tape.constant(start)?);
-        let scores = self.score(&mut tape, vars, &reach)?;
+        let scores = self.score(&mut tape, vars, links, &reach)?;
         Ok(tape.value(scores))
     }
 
@@ -315,7 +326,7 @@ impl Network {
         let mut clock = Clock::new(device)?;
         let mut tape = Tape::training(parameters, seed);
         let vars = (tape.constant(state)?, tape.constant(start.clone())?);
-        let scores = self.score(&mut tape, vars, reach)?;
+        let scores = self.score(&mut tape, vars, links, reach)?;
         times[5] += clock.lap(device)?;
         let none = Indices::new(device, &[])?;
         let targets = Indices::new(device, &vec![0; links.len()])?;

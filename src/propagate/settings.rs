@@ -71,6 +71,9 @@ pub struct PropagateSettings {
     /// The most entities per query that pass messages on in a layer, chosen by a learnt priority; 0 for all. For
     /// graphs that are too large to reach as a whole.
     pub frontier: usize,
+    /// Whether scores also depend on how many facts of the relation an entity already is an answer of: all that tells
+    /// entities apart that no path reaches.
+    pub prior: bool,
     /// Share of each new state that is dropped in training.
     pub dropout: f64,
     /// What is taken out of the graph for a training query.
@@ -111,6 +114,7 @@ impl Default for PropagateSettings {
             aggregate: MessageAggregate::default(),
             weights: RelationWeights::default(),
             frontier: 0,
+            prior: false,
             dropout: 0.0,
             removal: Removal::default(),
             hold_out: 0.1,

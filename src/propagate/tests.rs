@@ -4,7 +4,7 @@ use super::*;
 use crate::eval::{Answers, Protocol, Reasoner, Side, Truth, evaluate};
 use crate::graph::{Adjacency, Direction, EntityId, Graph, Known, Link, Query, RelationId, Triple};
 use crate::progress::Silent;
-use crate::tensor::{Device, Indices, ReachQuery};
+use crate::tensor::{Device, Indices, Reach, ReachQuery};
 use std::sync::Arc;
 
 const PARENT: u32 = 0;
@@ -149,9 +149,32 @@ fn several_networks_are_averaged_and_give_one_reason() {
 }
 
 #[test]
+fn a_prior_tells_entities_apart_that_nothing_reaches() {
+    let device = Device::cpu(2).unwrap();
+    let query = Query { subject: EntityId(3), link: Link::forward(RelationId(GRAND)) };
+    for prior in [false, true] {
+        let (made, known, size) = trained(&device, &PropagateSettings { prior, ..settings() }, 24);
+        assert!(made.valid.unwrap().mrr > 0.9, "{prior}");
+        let scores = made.propagator.scores(&[query]).unwrap();
+        let asks = [ReachQuery { start: query.subject.0, without: None }];
+        let reach = Reach::new(&made.propagator.mesh, &asks, 3).unwrap();
+        let places = reach.places.to_vec().unwrap();
+        let unreached: Vec<usize> = (0..size.0).filter(|&entity| places[entity] == u32::MAX).collect();
+        let answered = |entity: usize| {
+            let of = |fact: &&Triple| fact.relation.0 == GRAND && fact.tail.index() == entity;
+            known.facts.iter().filter(of).count()
+        };
+        let never = unreached.iter().find(|&&entity| answered(entity) == 0).unwrap();
+        let often = unreached.iter().find(|&&entity| answered(entity) > 1).unwrap();
+        assert_eq!(scores[*often] > scores[*never], prior);
+        assert!(unreached.iter().all(|&entity| answered(entity) > 0 || scores[entity] == scores[*never]));
+    }
+}
+
+#[test]
 fn weights_serve_another_graph_and_come_back_from_a_file() {
     let device = Device::cpu(2).unwrap();
-    let (made, ..) = trained(&device, &PropagateSettings { networks: 2, ..settings() }, 24);
+    let (made, ..) = trained(&device, &PropagateSettings { networks: 2, prior: true, ..settings() }, 24);
     let (other, size) = families(9);
     let graph = Graph::new(size.0, size.1, &other.facts);
     let mut names = crate::graph::Names::default();
@@ -197,8 +220,14 @@ fn weights_serve_another_graph_and_come_back_from_a_file() {
 
 #[test]
 fn the_same_seed_gives_the_same_bits_on_one_thread_and_on_two() {
-    let few =
-        PropagateSettings { epochs: 1, epoch_queries: 64, validation_queries: 4, dropout: 0.1, ..settings() };
+    let few = PropagateSettings {
+        epochs: 1,
+        epoch_queries: 64,
+        validation_queries: 4,
+        dropout: 0.1,
+        prior: true,
+        ..settings()
+    };
     let scores = |threads: usize, weights: RelationWeights| {
         let device = Device::cpu(threads).unwrap();
         let (made, ..) = trained(&device, &PropagateSettings { weights, ..few.clone() }, 12);

@@ -145,6 +145,19 @@ pub(super) const PROPAGATION: &[Case] = &[
             tape.scale(loss, 20.0)
         },
     },
+    Case {
+        name: "tally",
+        inputs: |n| {
+            let nodes = crossing(&Device::cpu(1).expect("a CPU"), n).expect("a mesh").mesh.nodes();
+            vec![(ASKED, nodes), (ASKED, 1)]
+        },
+        build: |tape, x, n| {
+            let reach = crossing(tape.device(), n)?;
+            let kinds = indices(tape.device(), ASKED, 4)?;
+            let scores = tape.tally(x[0], x[1], &kinds, &reach)?;
+            tape.multiply(scores, scores)
+        },
+    },
 ];
 
 /// The number of queries of [`crossing`].

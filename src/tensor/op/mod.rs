@@ -24,6 +24,7 @@ pub(crate) mod segment;
 pub(crate) mod softmax;
 pub(crate) mod softmax_loss;
 pub(crate) mod spread;
+pub(crate) mod tally;
 pub(crate) mod update;
 
 /// The CUDA sources of all operations, compiled together when a device is opened.
@@ -56,5 +57,6 @@ pub(crate) const KERNELS: &[&str] = &[
     softmax::KERNELS,
     softmax_loss::KERNELS,
     spread::KERNELS,
+    tally::KERNELS,
     update::KERNELS,
 ];
