@@ -143,12 +143,9 @@ impl Reach {
             let mut count = 0;
             for number in numbers.by_ref().take(same.len()) {
                 let piece = (edges.piece_starts.host[node as usize] + number) as usize;
-                let span =
-                    edges.piece_edges.host[piece] as usize..edges.piece_edges.host[piece + 1] as usize;
+                let span = edges.piece_edges.host[piece] as usize..edges.piece_edges.host[piece + 1] as usize;
                 count += match ask.concerns(node) {
-                    true => {
-                        span.filter(|&edge| !ask.misses(node, link, edges.others.host[edge])).count()
-                    }
+                    true => span.filter(|&edge| !ask.misses(node, link, edges.others.host[edge])).count(),
                     false => span.len(),
                 };
             }
