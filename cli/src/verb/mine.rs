@@ -240,18 +240,11 @@ impl Mine {
         common: &Common,
     ) -> anyhow::Result<Outcome> {
         let console = Console::with_interrupt(common);
-        let is_new = unfit == Unfit::Replaced && !path.exists();
         let index = match mining_index(path, &ToIndex { mine: self, common }, unfit, &console) {
             Err(error) if is_interrupted(&error) => return Ok(Outcome::Interrupted),
             index => index?,
         };
         index.expect(&self.options(common, index.names())?)?;
-        if is_new {
-            console.note(&format_args!(
-                "{}: the data, indexed for all parts; delete it after merging",
-                path.display()
-            ));
-        }
         part::made(mine_indexed_shard(&index, shard, &self.out, &console), common)
     }
 

@@ -73,6 +73,11 @@ pub fn mining_index<D: IndexedData>(
                 return index;
             }
             make(path, data, progress)?;
+            if unfit == Unfit::Replaced {
+                let path = path.display();
+                progress
+                    .note(&format_args!("{path}: the data, indexed for all parts; delete it after merging"));
+            }
             // Waiting processes check for the index first, so the lock file is no longer needed.
             let _ = std::fs::remove_file(&lock);
             return MiningIndex::open(path).map_err(|error| AskError::from(error).into());
