@@ -16,7 +16,7 @@ pub(crate) struct Download {
 impl Tensor {
     /// Copies the values to the host as soon as they are computed, and returns at once.
     pub(crate) fn download(self) -> Result<Download> {
-        let len = self.rows() * self.columns();
+        let len = self.buffer().len();
         let ahead = match self.device().backend() {
             Backend::Cuda(cuda) if len > 0 => match cuda.pinned(len) {
                 Ok(mut block) => {
@@ -36,9 +36,9 @@ impl Download {
     pub(crate) fn read_into(self, target: &mut [f32]) -> Result<()> {
         match (&self.ahead, self.tensor.device().backend()) {
             (Some((block, mark)), Backend::Cuda(cuda)) => {
+                assert_eq!(target.len(), self.tensor.buffer().len(), "a tensor is read as a whole");
                 cuda.wait(mark)?;
-                let values = block.values(target.len());
-                target.iter_mut().zip(values).for_each(|(to, bits)| *to = f32::from_bits(*bits));
+                target.copy_from_slice(bytemuck::cast_slice(block.values(target.len())));
                 Ok(())
             }
             _ => self.tensor.read_into(target),
