@@ -110,7 +110,7 @@ pub(super) enum Lasts<'a> {
 }
 
 /// How many neighbouring sources stay together, if there are enough: walks from them share caches.
-const TOGETHER: usize = 16;
+const TOGETHER: usize = 256;
 /// Every piece has at least this many blocks, if there are enough sources: the costs of sources differ.
 const BLOCKS: usize = 32;
 

@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 /// The version of the file layout; raised when the meaning of rows changes, or which of them belong to which part.
-const LAYOUT: u32 = 3;
+const LAYOUT: u32 = 4;
 
 /// What kind of rows a part has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -151,7 +151,14 @@ impl Cuda {
     }
 
     /// `out = left · right` (or `+=`), all row-major.
-    pub(crate) fn product(&self, out: u64, left: Factor, right: Factor, accumulate: bool) -> Result<()> {
+    pub(crate) fn product(
+        &self,
+        out: u64,
+        left: Factor,
+        right: Factor,
+        accumulate: bool,
+        precision: Precision,
+    ) -> Result<()> {
         let (rows, columns, inner) = (left.rows(), right.columns(), left.columns());
         if rows == 0 || columns == 0 {
             return Ok(());
@@ -166,7 +173,7 @@ impl Cuda {
             true => blas::cublasOperation_t::CUBLAS_OP_T,
             false => blas::cublasOperation_t::CUBLAS_OP_N,
         };
-        let compute = match self.exact {
+        let compute = match self.exact || precision == Precision::Full {
             true => blas::cublasComputeType_t::CUBLAS_COMPUTE_32F,
             false => blas::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
         };
@@ -200,6 +207,15 @@ impl Cuda {
         };
         expect_blas("product", status)
     }
+}
+
+/// How precise the factors of a product are on CUDA. On a CPU, and on a device opened as exact, they always are `f32`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Precision {
+    /// TF32: 10 bits.
+    Rounded,
+    /// `f32`: 23 bits.
+    Full,
 }
 
 /// One factor of a product: its address, the rows and columns it is stored with, and whether it is transposed.

@@ -99,7 +99,7 @@ impl Tape<'_> {
             let (value, weight) = (self.at(*input), self.at(weight));
             let width = value.columns();
             let right = Side::within(weight.buffer(), start * columns, width, columns);
-            product(&mut out, 0, Side::new(value.buffer(), rows, width), right, index > 0)?;
+            self.forward_product(&mut out, Side::new(value.buffer(), rows, width), right, index > 0)?;
             start += width;
         }
         if bias.is_some() || activation != Activation::Identity || !dropout.is_none() {

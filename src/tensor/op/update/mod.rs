@@ -196,10 +196,12 @@ impl Tape<'_> {
         let device = self.device().clone();
         let mut mixed = device.allocate::<f32>(rows * parts * width)?;
         let (left, right) = (self.at(aggregates).buffer(), self.at(weights.mixed).buffer());
-        product(&mut mixed, 0, Side::new(left, rows, depth), Side::new(right, depth, parts * width), false)?;
+        let right = Side::new(right, depth, parts * width);
+        self.forward_product(&mut mixed, Side::new(left, rows, depth), right, false)?;
         let mut sum = device.allocate::<f32>(rows * width)?;
         let (old, own) = (self.at(state).buffer(), self.at(weights.own).buffer());
-        product(&mut sum, 0, Side::new(old, before, width), Side::new(own, width, width), false)?;
+        let old_side = Side::new(old, before, width);
+        self.forward_product(&mut sum, old_side, Side::new(own, width, width), false)?;
         let mut out = device.allocate::<f32>(rows * width)?;
         let [bias, scale, shift] =
             [weights.bias, weights.scale, weights.shift].map(|weight| self.at(weight).buffer());
