@@ -16,10 +16,12 @@ use std::collections::BinaryHeap;
 
 /// Items that cost more than one part in this many of a shard's work are dealt first. Chosen by hand.
 const HEAVY: u64 = 64;
-/// A prefix that costs more than one part in this many of a shard's work is divided. Costs are estimates, and the errors
-/// of many small items average out; but a divided prefix is walked from scattered sources, with colder caches. Of 4, 8, 16
-/// and 32 on WN18RR, 8 is the fastest whose largest part is below 1.2 times the mean.
-const CUT: u64 = 8;
+/// A prefix that costs more than one part in this many of a shard's work is divided. Chosen by hand: costs are
+/// estimates, and the errors of many small items average out.
+const CUT: u64 = 32;
+/// A piece is about this many steps or more, one or two milliseconds, because each begins with cold caches. The small
+/// graphs of tests are divided all the same.
+const PIECE_STEPS: u64 = if cfg!(test) { 1 } else { 1 << 17 };
 
 /// A thread's work is at least this many portions, so that all threads end at about the same time.
 const PORTIONS: u64 = 32;
@@ -63,7 +65,7 @@ pub(super) fn own_tasks(
     tasks.sort_unstable_by(|a, b| a.prefix.cmp(&b.prefix));
     let cost = |task: &Task| task.sampled_steps(max_groundings);
     let all: u128 = tasks.iter().map(|task| u128::from(cost(task))).sum();
-    let most = u64::try_from(all / u128::from(shard.count() * CUT)).unwrap_or(u64::MAX).max(1);
+    let most = u64::try_from(all / u128::from(shard.count() * CUT)).unwrap_or(u64::MAX).max(PIECE_STEPS);
     // More pieces than shards would not balance the work any better.
     let pieces = |task: &Task| cost(task).div_ceil(most).clamp(1, shard.count());
     let mut costs: Vec<u64> = Vec::with_capacity(tasks.len());
