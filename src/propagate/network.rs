@@ -13,6 +13,12 @@ use std::time::Instant;
 const AGGREGATES: usize = 4;
 /// Width of a gate's hidden layer.
 const GATE: usize = 5;
+/// Queries that a GPU answers at once.
+pub(super) const CUDA_BATCH: usize = 64;
+/// The most multiplications of a layer over all entities for that many queries that are done in full precision: rounding
+/// would save a GPU a tenth of a millisecond. What counts is the graph, not how many are asked at once: answers must not
+/// depend on other queries.
+const EXACT: usize = 1 << 31;
 
 /// The weights of a link in one layer.
 enum LinkWeights {
@@ -266,20 +272,30 @@ impl Network {
         links: &Indices,
         mut reach: Arc<Reach>,
     ) -> Result<Tensor, PropagateError> {
-        let mut tape = Tape::inference(parameters);
+        let exact = self.is_exact(parameters, &reach);
+        let new_tape = || Tape::inference(parameters).exact(exact);
+        let mut tape = new_tape();
         let start = self.start(&mut tape, links)?;
         let start = tape.value(start);
         let mut state = start.clone();
         for number in 1..=self.layers.len() {
-            let mut tape = Tape::inference(parameters);
+            let mut tape = new_tape();
             let vars = (tape.constant(state)?, tape.constant(start.clone())?);
             let next = self.layer(&mut tape, number, vars, &mut reach)?;
             state = tape.value(next);
         }
-        let mut tape = Tape::inference(parameters);
+        let mut tape = new_tape();
         let vars = (tape.constant(state)?, tape.constant(start)?);
         let scores = self.score(&mut tape, vars, links, &reach)?;
         Ok(tape.value(scores))
+    }
+
+    /// Whether answers over the graph of `reach` are computed in full precision. Training does not mind rounded factors,
+    /// but in a small graph many entities have nearly the same score.
+    fn is_exact(&self, parameters: &Parameters, reach: &Reach) -> bool {
+        let sizes = self.layers.iter().map(|layer| parameters.value(layer.mixed).shape());
+        let largest = sizes.map(|[rows, columns]| rows * columns).max().unwrap_or(0);
+        CUDA_BATCH * reach.mesh.nodes() * largest <= EXACT
     }
 
     /// Appends the seconds of each part of a step: messages and updates of all layers in the forward pass, then each

@@ -2,6 +2,7 @@
 
 use super::PropagateError;
 use super::examples::{kind_of, mesh};
+use super::network::CUDA_BATCH;
 use super::networks::Networks;
 use super::settings::PropagateSettings;
 use crate::eval::{Answers, Reasoner, ReasonerError};
@@ -12,7 +13,6 @@ use std::time::Instant;
 
 /// Queries that are answered at once on a CPU. A card takes more: its host lists their rows on many threads.
 const BATCH: usize = 16;
-const CUDA_BATCH: usize = 64;
 /// Queries of a call's first batch on a card, which has nothing to do while the host lists their rows. Each further batch
 /// is half as large again: its rows are listed in less time than the one before it takes.
 const CUDA_FIRST: usize = 16;

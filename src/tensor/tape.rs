@@ -6,6 +6,7 @@
 //!
 //! Invariant: only an operation's own file knows its gradient, and only through [`Flow`].
 
+use super::cuda::Precision;
 use super::device::Device;
 use super::error::{Result, TensorError, expect_shape};
 use super::gradients::{Gradients, Target};
@@ -45,6 +46,7 @@ pub struct Tape<'a> {
     training: bool,
     seed: u64,
     drawn: u64,
+    precision: Precision,
     pub(super) statistics: Vec<(ParameterId, Tensor)>,
 }
 
@@ -63,7 +65,21 @@ impl<'a> Tape<'a> {
     fn new(parameters: &'a Parameters, training: bool, seed: u64) -> Self {
         let parameter_vars = vec![None; parameters.entries.len()];
         let (nodes, records, statistics) = (Vec::new(), Vec::new(), Vec::new());
-        Tape { parameters, nodes, records, parameter_vars, training, seed, drawn: 0, statistics }
+        let precision = Precision::Rounded;
+        Tape { parameters, nodes, records, parameter_vars, training, seed, drawn: 0, precision, statistics }
+    }
+
+    /// The same tape; if `exact`, layers multiply in full `f32` on CUDA too instead of TF32. For ranking: where many
+    /// scores are nearly the same, rounding decides which is first.
+    #[must_use]
+    pub fn exact(mut self, exact: bool) -> Self {
+        self.precision = if exact { Precision::Full } else { Precision::Rounded };
+        self
+    }
+
+    /// The precision of its products.
+    pub(crate) fn precision(&self) -> Precision {
+        self.precision
     }
 
     /// Whether this tape is for training.

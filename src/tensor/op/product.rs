@@ -7,10 +7,6 @@ use crate::tensor::error::Result;
 use crate::tensor::memory::Buffer;
 use crate::tensor::tape::Tape;
 
-/// The most multiplications of a product that is done in full `f32` on CUDA where answers depend on it: TF32 would save
-/// less than a tenth of a millisecond.
-const SMALL: usize = 1 << 31;
-
 /// One factor of a product: a row-major matrix that begins at element `start` of a buffer.
 #[derive(Clone, Copy)]
 pub(crate) struct Side<'a> {
@@ -64,9 +60,7 @@ pub(crate) fn product(
 }
 
 impl Tape<'_> {
-    /// As [`product`]; if nothing is learnt from it and it is small, in full precision. Training does not mind rounded
-    /// factors, but in a small graph many entities have nearly the same score, and rounding decides which is ranked
-    /// first.
+    /// As [`product`], with the precision of the tape.
     pub(crate) fn forward_product(
         &self,
         out: &mut Buffer<f32>,
@@ -74,12 +68,7 @@ impl Tape<'_> {
         right: Side,
         accumulate: bool,
     ) -> Result<()> {
-        let ((rows, inner), (_, columns)) = (left.shape(), right.shape());
-        let precision = match !self.is_training() && rows * inner * columns <= SMALL {
-            true => Precision::Full,
-            false => Precision::Rounded,
-        };
-        product_of(precision, out, 0, (left, right), accumulate)
+        product_of(self.precision(), out, 0, (left, right), accumulate)
     }
 }
 
@@ -116,12 +105,12 @@ mod tests {
     use crate::tensor::{Activation, Device, Initial, Parameters, Tape, Tensor};
 
     #[test]
-    fn small_products_that_only_answer_are_as_exact_as_on_the_cpu() {
+    fn products_of_an_exact_tape_are_those_of_the_cpu() {
         let made = |device: &Device| {
             let mut parameters = Parameters::new(device, 7);
             let weight = parameters.dense("weight", 96, 64, Initial::Normal(1.0)).unwrap();
             let values: Vec<f32> = (0..200 * 96).map(|at| (at as f32 * 0.37).sin()).collect();
-            let mut tape = Tape::inference(&parameters);
+            let mut tape = Tape::inference(&parameters).exact(true);
             let input = tape.constant(Tensor::new(device, &values, 200, 96).unwrap()).unwrap();
             let weight = tape.parameter(weight);
             let out = tape.linear(&[input], weight, None, Activation::Identity, 0.0).unwrap();
