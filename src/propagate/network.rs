@@ -293,9 +293,9 @@ impl Network {
     /// Whether answers over the graph of `reach` are computed in full precision. Training does not mind rounded factors,
     /// but in a small graph many entities have nearly the same score.
     fn is_exact(&self, parameters: &Parameters, reach: &Reach) -> bool {
-        let sizes = self.layers.iter().map(|layer| parameters.value(layer.mixed).shape());
-        let largest = sizes.map(|[rows, columns]| rows * columns).max().unwrap_or(0);
-        CUDA_BATCH * reach.mesh.nodes() * largest <= EXACT
+        // The weights of all layers have the same shape.
+        let [rows, columns] = parameters.value(self.layers[0].mixed).shape();
+        CUDA_BATCH * reach.mesh.nodes() * rows * columns <= EXACT
     }
 
     /// Appends the seconds of each part of a step: messages and updates of all layers in the forward pass, then each

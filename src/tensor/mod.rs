@@ -17,10 +17,10 @@
 //! compiler and a stable sort. Decisions that users notice:
 //!
 //! - *Memory* of dropped tensors is pooled on both devices, so after the first few training steps nothing is allocated.
-//! - *CUDA* does matrix products in TF32 unless the device was opened by [`Device::cuda_exact`], or the tape is
-//!   [exact](Tape::exact). Everything goes to one stream; only reading values back waits. Sums over rows of a table
-//!   go by a sorted order, never by atomic addition, so results repeat bit for bit. Kernels are compiled when a
-//!   device is first opened (about a second) and kept in `$XDG_CACHE_HOME/ruleguider`.
+//! - *CUDA* does matrix products in TF32 unless the device was opened by [`Device::cuda_exact`], or it is the
+//!   forward pass of a layer on an [exact](Tape::exact) tape. Everything goes to one stream; only reading values back
+//!   waits. Sums over rows of a table go by a sorted order, never by atomic addition, so results repeat bit for bit.
+//!   Kernels are compiled when a device is first opened (about a second) and kept in `$XDG_CACHE_HOME/ruleguider`.
 //! - *Adam* visits only the touched rows of a table; [`Adam`]'s module says how untouched rows differ from dense Adam.
 //! - *Losses against all entities* compute their gradients in the forward pass, while the scores are in cache.
 //!

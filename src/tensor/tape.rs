@@ -69,8 +69,8 @@ impl<'a> Tape<'a> {
         Tape { parameters, nodes, records, parameter_vars, training, seed, drawn: 0, precision, statistics }
     }
 
-    /// The same tape; if `exact`, layers multiply in full `f32` on CUDA too instead of TF32. For ranking: where many
-    /// scores are nearly the same, rounding decides which is first.
+    /// The same tape; if `exact`, [`linear`](Self::linear) and [`update`](Self::update) multiply in full `f32` on CUDA
+    /// too instead of TF32. For ranking: where many scores are nearly the same, rounding decides which is first.
     #[must_use]
     pub fn exact(mut self, exact: bool) -> Self {
         self.precision = if exact { Precision::Full } else { Precision::Rounded };
