@@ -4,16 +4,18 @@
 //! panicking, every target checks what must hold of any input: an error names the file and fits on a line; what
 //! was read can be written and reads back as the same facts.
 
-use ruleguider::ask::NameIndex;
+use ruleguider::ask::{NameIndex, merge};
 use ruleguider::config::{Config, Layer};
 use ruleguider::embed::{Embedding, ModelKind};
 use ruleguider::graph::{
     EntityId, Graph, GraphError, Known, Names, ReadOptions, Triple, read_file, write_file,
 };
-use ruleguider::rule::{RuleFile, write_lines};
+use ruleguider::rule::{MineOptions, MiningIndex, RuleFile, RuleShardSettings, write_lines};
 use ruleguider::run::{Manifest, RunDirectory, Stages};
+use ruleguider::shard::{Header, ShardKind, write_part};
 use ruleguider::tensor::{Archive, Device};
 use ruleguider::walk::Walker;
+use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -22,7 +24,7 @@ use std::sync::{Arc, LazyLock};
 type Target = (&'static str, fn(&[u8]));
 
 /// Every target; each has a folder in `fuzz/corpus` and a file in `fuzz/fuzz_targets`.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     ("tabs", tabs),
     ("commas", commas),
     ("rdf", rdf),
@@ -32,6 +34,7 @@ pub const TARGETS: [Target; 9] = [
     ("manifest", manifest),
     ("config", config),
     ("queries", queries),
+    ("parts", parts),
 ];
 
 /// Runs the target called `name` on `data`.
@@ -239,6 +242,56 @@ fn queries(data: &[u8]) {
             Err(said) => assert!(!said.is_empty() && said.len() < 4000, "{said}"),
         }
     }
+}
+
+/// Parts of a work, to be merged, and the index of mining. The first byte chooses: a whole file as it is, or the rows of
+/// a part of some kind, which get a header and a checksum that fit, because files with a wrong one are refused at once.
+fn parts(data: &[u8]) {
+    let Some((&choice, bytes)) = data.split_first() else { return };
+    let path = match choice % 6 {
+        0 => sealed(ShardKind::Rules, bytes),
+        1 => sealed(ShardKind::Answers, bytes),
+        2 => sealed(ShardKind::Ranks, bytes),
+        3 => sealed(ShardKind::Facts, bytes),
+        4 => put("1.shard", bytes),
+        _ => {
+            let said = MiningIndex::open(&put("work.index", bytes)).err().expect("a checksum").to_string();
+            assert!(said.contains("work.index"), "{said}");
+            return;
+        }
+    };
+    let out = path.with_file_name("merged.tsv");
+    if let Err(error) = merge(std::slice::from_ref(&path), Some(&out)) {
+        let said = error.to_string();
+        assert!(!said.is_empty() && !said.contains('\n'), "{said}");
+    }
+}
+
+/// A part of this kind with the lines of `bytes` that are JSON for rows.
+fn sealed(kind: ShardKind, bytes: &[u8]) -> PathBuf {
+    let settings = match kind {
+        ShardKind::Rules => {
+            let relations = ["r", "s"].map(str::to_owned).to_vec();
+            json!(RuleShardSettings { options: MineOptions::default(), relations })
+        }
+        ShardKind::Answers => json!({}),
+        ShardKind::Ranks => json!({
+            "about": { "on": null, "only": [], "seed": 1, "split": "test", "version": "0" },
+            "labels": [],
+            "no_probability": null,
+            "protocol": { "all": false, "side": "both", "ties": "realistic", "unseen": "keep" },
+            "calibrated": true,
+            "relations": ["r", "s"],
+        }),
+        ShardKind::Facts => json!({ "links": [3], "queries": 1, "top": 2, "beam": 1 }),
+    };
+    let header = Header::new(kind, "1/1".parse().expect("a part"), 1, "sum".to_owned(), &settings);
+    let path = FOLDER.with(|folder| folder.path().join("1.shard"));
+    let rows =
+        bytes.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    write_part(&path, &header, |out| rows.into_iter().try_for_each(|row| out.row(&row)))
+        .expect("a temporary file");
+    path
 }
 
 thread_local! {

@@ -6,7 +6,7 @@
 //! members. Relations get the ids that they have in the run; facts of other relations are left out and counted.
 
 use super::AskError;
-use crate::config::{Config, System};
+use crate::config::{Config, LearnValid, System};
 use crate::graph::{Dataset, OtherRelations, Vocabulary};
 use crate::run::{Manifest, Source};
 use serde::{Deserialize, Serialize};
@@ -56,13 +56,15 @@ impl OtherGraph {
     }
 }
 
-/// `config` without the members that cannot answer on another graph, and their names.
+/// `config` without the members that cannot answer on another graph, and their names. Whether the run has learnt its
+/// validation facts says nothing about those of the other graph: they stay held out.
 ///
 /// # Errors
 /// If no member is left to answer.
 pub(super) fn without_entities(mut config: Config) -> Result<(Config, Vec<&'static str>), AskError> {
     const EMBEDDING: &str = "the embedding model";
     const WALKER: &str = "the walker with entity embeddings";
+    config.data.learn_valid = LearnValid::Auto;
     let by_name = config.walk.entity_embeddings;
     let mut left_out = Vec::new();
     let alone = match config.system {

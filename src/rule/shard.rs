@@ -268,7 +268,8 @@ fn first_look(parts: Vec<PartFile>, settings: &RuleShardSettings) -> Result<Firs
     let mut added: Option<Map<About, Vec<f64>>> = limited.then(Map::default);
     for part in parts {
         held.next_part();
-        let add = |partial| add_up(&mut sums, partial);
+        let path = part.path().to_owned();
+        let add = |partial| add_up(&mut sums, partial, settings, &path);
         if held.parts.is_none() && added.is_none() {
             // Rules that nobody looks at yet need not be parsed.
             each_row(part, |_: IgnoredAny| (), add)?;
@@ -300,12 +301,12 @@ fn note_added(added: &mut Map<About, Vec<f64>>, row: &RuleRow, options: &MineOpt
 fn each_row<R: DeserializeOwned>(
     part: PartFile,
     mut rule: impl FnMut(R),
-    mut partial: impl FnMut(PartialTally),
+    mut partial: impl FnMut(PartialTally) -> Result<(), ShardError>,
 ) -> Result<(), RuleError> {
     for row in part.rows::<Row<R>>() {
         match row? {
             Row::Rule(row) => rule(row),
-            Row::Partial(tally) => partial(tally),
+            Row::Partial(tally) => partial(tally)?,
         }
     }
     Ok(())
@@ -314,9 +315,22 @@ fn each_row<R: DeserializeOwned>(
 /// By prefix, the share of its sources that is sampled, and the sum of its parts.
 type Sums = Map<Vec<u32>, (f64, Sum)>;
 
-fn add_up(sums: &mut Sums, PartialTally { prefix, share, bodies }: PartialTally) {
+/// Adds a row of the part at `path`.
+fn add_up(
+    sums: &mut Sums,
+    tally: PartialTally,
+    settings: &RuleShardSettings,
+    path: &Path,
+) -> Result<(), ShardError> {
+    let links = Link::RESERVED as u32..(Link::RESERVED + 2 * settings.relations.len()) as u32;
+    if let Some(link) = tally.links().find(|link| !links.contains(link)) {
+        let what = format!("counts a body with link {link}, which is of no relation that it lists");
+        return Err(ShardError::Damaged { path: path.to_owned(), what });
+    }
+    let PartialTally { prefix, share, bodies } = tally;
     let (_, sum) = sums.entry(prefix).or_insert_with(|| (share, Sum::default()));
     sum.add(bodies);
+    Ok(())
 }
 
 /// The rules of bodies that several parts share.

@@ -17,6 +17,7 @@ pub use merge::Merge;
 pub use parts::Parts;
 pub(crate) use parts::difference;
 
+use crate::shown::Shown;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
@@ -120,7 +121,7 @@ pub enum ShardError {
         path: PathBuf,
     },
     /// A file that is not a part, or not a complete one.
-    #[error("{}: {what}; make the part again", path.display())]
+    #[error("{}: {}; make the part again", path.display(), Shown(what))]
     Damaged {
         /// Which file.
         path: PathBuf,
@@ -145,7 +146,7 @@ pub enum ShardError {
         there: String,
     },
     /// A part made by another version of the program.
-    #[error("{}: made by another version of the program ({made}; this is {}); merge with that one, or make the part again", path.display(), crate::VERSION)]
+    #[error("{}: made by another version of the program ({}; this is {}); merge with that one, or make the part again", path.display(), Shown(made), crate::VERSION)]
     Version {
         /// The part.
         path: PathBuf,

@@ -121,6 +121,11 @@ fn queries() {
 }
 
 #[test]
+fn parts() {
+    run_over_corpus("parts");
+}
+
+#[test]
 fn every_target_has_a_corpus_and_a_fuzz_target() {
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz");
     let manifest = std::fs::read_to_string(fuzz.join("Cargo.toml")).expect("fuzz/Cargo.toml");

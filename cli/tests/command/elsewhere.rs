@@ -74,6 +74,21 @@ fn rules_answer_on_another_family_and_those_about_other_people_are_counted() {
 }
 
 #[test]
+fn a_run_that_learnt_its_validation_facts_does_not_know_those_of_another_family() {
+    let rules = ["system=rules", "rules.types=[\"cyclic\"]", "rules.min_support=2"];
+    let learnt = |learn_valid| learnt(&[&rules[..], &[learn_valid]].concat());
+    let (never, always) = (learnt("data.learn_valid=never"), learnt("data.learn_valid=always"));
+    assert!(
+        always.refused(&["evaluate", "run", "--split", "valid"]).contains("has learnt its validation facts")
+    );
+    let both = |tool: &Tool| tool.json(&["evaluate", "run", "--on", "other", "--split", "valid"]);
+    let (never, always) = (both(&never), both(&always));
+    // The rules differ by what a tenth more facts tells; facts that are walked on would be answers no more.
+    assert_eq!(never["queries"], always["queries"]);
+    assert!((mrr(&never) - mrr(&always)).abs() < 0.05, "{never} {always}");
+}
+
+#[test]
 fn a_blend_goes_on_without_its_embedding_model_and_says_so() {
     let tool = learnt(&[
         "system=blend",

@@ -6,7 +6,7 @@ use crate::eval::calibration::{Reliability, TOP, Verdict};
 use crate::eval::{Protocol, RankRow, Report, Split, Totals, rank_relations};
 use crate::graph::RelationId;
 use crate::progress::Progress;
-use crate::shard::{Parts, Shard};
+use crate::shard::{Parts, Shard, ShardError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -83,8 +83,13 @@ pub(super) fn merge_ranks(parts: Parts) -> Result<Evaluated, AskError> {
     let (mut ranks, mut verdicts) = (Vec::new(), BTreeMap::new());
     let mut totals = Totals::default();
     for part in parts.into_parts() {
+        let path = part.path().to_owned();
         for row in part.rows::<RankPart>() {
             match row? {
+                RankPart::Rank(row) if row.relation.index() >= settings.relations.len() => {
+                    let what = format!("query {} is of a relation that it does not list", row.at);
+                    return Err(ShardError::Damaged { path, what }.into());
+                }
                 RankPart::Rank(row) => ranks.push(row),
                 RankPart::Verdicts(query, said) => drop(verdicts.insert(query, said)),
                 RankPart::Done(part) => totals = Totals { seconds: totals.seconds + part.seconds, ..part },

@@ -129,9 +129,10 @@ impl Sum {
         };
         for PartialBody(last, predicted, correct) in bodies {
             let (all, counts) = sum.entry(last).or_default();
-            *all += predicted;
+            *all = all.saturating_add(predicted);
             for (link, count) in correct {
-                *counts.entry(Link(link)).or_default() += count;
+                let sum: &mut u32 = counts.entry(Link(link)).or_default();
+                *sum = sum.saturating_add(count);
             }
         }
     }
@@ -168,6 +169,15 @@ impl PartialTally {
     pub(in crate::rule) fn of(prefix: &[Link], tallies: Option<&[Tally]>, share: f64) -> Self {
         let prefix = prefix.iter().map(|link| link.0).collect();
         Self { prefix, share, bodies: tallies.map(PartialBody::all) }
+    }
+
+    /// The ids of all links in it.
+    pub(in crate::rule) fn links(&self) -> impl Iterator<Item = u32> {
+        let of_body = |PartialBody(last, _, correct): &PartialBody| {
+            let heads: Vec<u32> = correct.iter().map(|&(link, _)| link).collect();
+            heads.into_iter().chain([*last])
+        };
+        self.prefix.iter().copied().chain(self.bodies.iter().flatten().flat_map(of_body))
     }
 }
 
