@@ -5,7 +5,6 @@ use crate::ask::{AskError, Model};
 use crate::graph::{Query, sensible_queries};
 use crate::progress::Progress;
 use serde::Serialize;
-use std::collections::BinaryHeap;
 
 /// Queries between two checks of the time.
 const BLOCK: usize = 512;
@@ -36,8 +35,7 @@ impl Model {
         let batch = self.reasoner.reasoner().batch().clamp(1, super::BATCH);
         let cut = Cut { batch, block: batch * BLOCK.div_ceil(batch) };
         let queries: Vec<Query> = sensible_queries(self.graph(), &self.links_of(options)).collect();
-        let most = options.top.unwrap_or(usize::MAX);
-        let mut best = Best { most, kept: BinaryHeap::new() };
+        let best = Best::new(options.top);
         let (mut rows, mut asked) = (Vec::new(), 0);
         progress.begin("completing", "queries", Some(queries.len() as u64));
         for block in queries.chunks(cut.block) {
@@ -45,12 +43,11 @@ impl Model {
                 break;
             }
             let found = self.block(block, cut.batch, options, &best, asked as u64, progress)?;
-            best.extend(found.iter().map(|row| row.0));
             rows.extend(found);
             asked += block.len();
         }
         rows.sort_by_key(|row| row.0);
-        rows.truncate(most);
+        rows.truncate(best.most);
         progress.end(&format_args!("{} missing facts", rows.len()));
         let facts = rows.into_iter().map(|row| row.1).collect();
         Ok(MissingFacts { facts, asked, subjects: queries.len() })

@@ -34,6 +34,7 @@ use std::collections::BinaryHeap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 /// About how many queries make a block.
@@ -227,7 +228,7 @@ impl Model {
         progress: &dyn Progress,
     ) -> Result<(Vec<u64>, u64), AskError> {
         let mut queries = sensible_queries(self.graph(), links);
-        let mut best = Best { most: options.top.unwrap_or(usize::MAX), kept: BinaryHeap::new() };
+        let best = Best::new(options.top);
         let (mut numbers, mut asked, mut seen) = (Vec::new(), 0, 0);
         for number in 0.. {
             let block: Vec<Query> = queries.by_ref().take(cut.block).collect();
@@ -236,11 +237,10 @@ impl Model {
             }
             if shard.has(number) {
                 if blocks.has(number) {
-                    best.extend(blocks.ranks(number)?);
+                    blocks.ranks(number)?.into_iter().for_each(|rank| best.add(rank));
                 } else {
                     let rows = self.block(&block, cut.batch, options, &best, seen, progress)?;
                     blocks.write(number, &rows)?;
-                    best.extend(rows.into_iter().map(|row| row.0));
                     progress.advance(seen + block.len() as u64, &"");
                 }
                 numbers.push(number);
@@ -251,7 +251,7 @@ impl Model {
         Ok((numbers, asked))
     }
 
-    /// The rows of a block, sorted.
+    /// The rows of a block, sorted. They are among the `best` from then on.
     fn block(
         &self,
         queries: &[Query],
@@ -261,8 +261,7 @@ impl Model {
         before: u64,
         progress: &dyn Progress,
     ) -> Result<Vec<RankedFact>, AskError> {
-        let least = best.least();
-        let needed = self.needed(queries, batch, options, least, progress)?;
+        let needed = self.needed(queries, batch, options, best.least(), progress)?;
         let before = before + (queries.len() - needed.len()) as u64;
         let answer = |batch: &[Query]| {
             if progress.interrupted() {
@@ -270,7 +269,7 @@ impl Model {
             }
             let found = self.reasoner.search(batch, TOP, progress)?;
             let rows: Result<Vec<Vec<RankedFact>>, AskError> =
-                found.par_iter().map(|found| self.missing(found, options, least)).collect();
+                found.par_iter().map(|found| self.missing(found, options, best)).collect();
             Ok(rows?.into_iter().flatten().collect())
         };
         let batches: Vec<&[Query]> = needed.chunks(batch).collect();
@@ -306,12 +305,13 @@ impl Model {
         by_workers(&batches, options.workers, 0, answer, &Silent).map(Cow::Owned)
     }
 
-    /// The best answers to a query that have a reason, are likely enough, and do not come after `least`.
+    /// The best answers to a query that have a reason, are likely enough, and do not come after all of the `best`,
+    /// which they join. A reason may take longer to find than all scores of a query, so it is looked for last.
     fn missing(
         &self,
         found: &Found,
         options: &CompleteOptions,
-        least: Option<Rank>,
+        best: &Best,
     ) -> Result<Vec<RankedFact>, AskError> {
         let query = found.query;
         let probabilities = self.open_probabilities(found);
@@ -323,10 +323,11 @@ impl Model {
             let unlikely =
                 options.min_probability.is_some_and(|least| probability.0.is_none_or(|p| p < least));
             // Later candidates are no more likely.
-            if rows.len() == TOP || unlikely || least.is_some_and(|least| rank > least) {
+            if rows.len() == TOP || unlikely || best.least().is_some_and(|least| rank > least) {
                 break;
             }
             if let Some(reasoned) = self.reasoner.reasons(query, candidate, 1)?.into_iter().next() {
+                best.add(rank);
                 let answer = self.named(query, &reasoned, probability);
                 let fact = MissingFact::new(query, candidate.entity, answer, self.names(), self.naming());
                 rows.push(RankedFact(rank, fact));
@@ -384,27 +385,41 @@ fn is_json_lines(path: &Path) -> bool {
     stem.ends_with(".jsonl")
 }
 
-/// The ranks of the best facts so far: facts after the last of them can be skipped.
+/// The ranks of the best facts so far, of all threads: facts after the last of them can be skipped. When a fact is
+/// skipped depends on which thread is faster; which facts are left in the end does not.
 struct Best {
     most: usize,
-    kept: BinaryHeap<Rank>,
+    kept: Mutex<BinaryHeap<Rank>>,
 }
 
 impl Best {
-    fn extend(&mut self, ranks: impl IntoIterator<Item = Rank>) {
+    /// The best `top`, or all.
+    fn new(top: Option<usize>) -> Self {
+        Self { most: top.unwrap_or(usize::MAX), kept: Mutex::default() }
+    }
+
+    fn add(&self, rank: Rank) {
         // If all facts are wanted, no rank has to be kept.
         if self.most == usize::MAX {
             return;
         }
-        for rank in ranks {
-            self.kept.push(rank);
-            if self.kept.len() > self.most {
-                self.kept.pop();
-            }
+        let mut kept = self.kept();
+        kept.push(rank);
+        if kept.len() > self.most {
+            kept.pop();
         }
     }
 
+    /// The last of them, once there are enough.
     fn least(&self) -> Option<Rank> {
-        if self.kept.len() < self.most { None } else { self.kept.peek().copied() }
+        if self.most == usize::MAX {
+            return None;
+        }
+        let kept = self.kept();
+        if kept.len() < self.most { None } else { kept.peek().copied() }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, BinaryHeap<Rank>> {
+        self.kept.lock().expect("no code panics while it holds the ranks")
     }
 }
