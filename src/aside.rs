@@ -1,4 +1,4 @@
-//! Atomic files (written to a temporary sibling, synced unless they can be made again, then renamed) and locks between processes.
+//! Atomic files (written to a temporary sibling, synced, then renamed) and locks between processes.
 //!
 //! Every room may use this module; it knows none of them.
 
@@ -18,26 +18,6 @@ pub fn write_aside(
     path: &Path,
     fill: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
 ) -> io::Result<()> {
-    write_beside(path, fill, true)
-}
-
-/// As [`write_aside`], without waiting for the disk: for files that carry a checksum and can be made again. If the
-/// machine loses power, such a file may be damaged, which its checksum tells.
-///
-/// # Errors
-/// As [`write_aside`].
-pub fn write_aside_unsynced(
-    path: &Path,
-    fill: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
-) -> io::Result<()> {
-    write_beside(path, fill, false)
-}
-
-fn write_beside(
-    path: &Path,
-    fill: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
-    synced: bool,
-) -> io::Result<()> {
     if is_special(path) {
         let mut out = BufWriter::new(File::options().append(true).open(path)?);
         return fill(&mut out).and_then(|()| out.flush());
@@ -52,14 +32,11 @@ fn write_beside(
             // Keep the permissions of the previous file, where the system allows it.
             let _ = file.set_permissions(before.permissions());
         }
-        if synced {
-            file.sync_all()?;
-        }
+        file.sync_all()?;
         fs::rename(&aside, path)
     });
     match written {
-        Ok(()) if synced => sync_folder(path),
-        Ok(()) => {}
+        Ok(()) => sync_folder(path),
         // The partial file is useless. If removing it fails too, the first error is still the one to report.
         Err(_) => drop(fs::remove_file(&aside)),
     }

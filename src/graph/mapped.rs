@@ -7,7 +7,7 @@
 
 use super::GraphError;
 use super::array::{Array, MappedBytes};
-use crate::aside::write_aside_unsynced;
+use crate::aside::write_aside;
 use bytemuck::Pod;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ impl<'a> ArrayWriter<'a> {
         let sum = self.0.iter().fold(0, |sum, bytes| sum_of(bytes, sum));
         let lengths = self.0.iter().map(|bytes| bytes.len()).collect();
         let header = serde_json::to_vec(&Header { about, lengths, sum }).expect("plain data");
-        let written = write_aside_unsynced(path, |out| {
+        let written = write_aside(path, |out| {
             let mut place = 0;
             let numbers = [MAGIC, header.len() as u64];
             let start: [&[u8]; 2] = [bytemuck::cast_slice(&numbers), &header];

@@ -7,7 +7,7 @@ use super::read::{
     named_node, node, part_of, term,
 };
 use super::{Dataset, GraphError, Names, Triple};
-use crate::aside::{self, write_aside, write_aside_unsynced};
+use crate::aside::{self, write_aside};
 use oxrdf::{GraphName, QuadRef};
 use oxrdfio::{RdfFormat, RdfSerializer};
 use parquet::basic::ZstdLevel;
@@ -175,14 +175,6 @@ fn write_parquet(out: Out<'_>, names: &Names, facts: &[Triple]) -> Result<(), Pa
 /// If that fails. Nothing partial remains then, and the previous file at `path` is untouched.
 pub fn write_packed(path: &Path, fill: impl FnOnce(Out<'_>) -> io::Result<()>) -> io::Result<()> {
     write_aside(path, |out| Compression::of(path).pack(out, fill))
-}
-
-/// As [`write_packed`], without waiting for the disk: for a file that carries a checksum and can be made again.
-///
-/// # Errors
-/// As [`write_packed`].
-pub fn write_packed_unsynced(path: &Path, fill: impl FnOnce(Out<'_>) -> io::Result<()>) -> io::Result<()> {
-    write_aside_unsynced(path, |out| Compression::of(path).pack(out, fill))
 }
 
 /// Checks that a file can be written at `path` before the work whose result it will hold, and creates missing parent

@@ -1,10 +1,9 @@
 //! A part as a file: a header, rows of JSON, and a last line with the number of rows and their SHA-256 checksum.
 //!
-//! Files are written aside and renamed. The last line tells whether a file survived copying, or a crash of the machine,
-//! intact; so nobody waits for the disk.
+//! Files are written aside and renamed. The last line tells whether a file survived copying intact.
 
 use super::{Shard, ShardError};
-use crate::graph::{Compression, write_packed_unsynced};
+use crate::graph::{Compression, write_packed};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -140,7 +139,7 @@ pub fn write_part(
     fill: impl FnOnce(&mut RowWriter<'_>) -> io::Result<()>,
 ) -> Result<u64, ShardError> {
     let mut rows = 0;
-    let written = write_packed_unsynced(path, |out| {
+    let written = write_packed(path, |out| {
         serde_json::to_writer(&mut *out, header)?;
         out.write_all(b"\n")?;
         let mut writer = RowWriter { out, line: Vec::new(), sum: Sha256::new(), rows: 0 };
