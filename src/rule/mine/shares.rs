@@ -129,6 +129,7 @@ impl Sum {
         };
         for PartialBody(last, predicted, correct) in bodies {
             let (all, counts) = sum.entry(last).or_default();
+            // The counts of a part that comes from elsewhere may be anything.
             *all = all.saturating_add(predicted);
             for (link, count) in correct {
                 let sum: &mut u32 = counts.entry(Link(link)).or_default();
@@ -173,11 +174,11 @@ impl PartialTally {
 
     /// The ids of all links in it.
     pub(in crate::rule) fn links(&self) -> impl Iterator<Item = u32> {
-        let of_body = |PartialBody(last, _, correct): &PartialBody| {
-            let heads: Vec<u32> = correct.iter().map(|&(link, _)| link).collect();
-            heads.into_iter().chain([*last])
-        };
-        self.prefix.iter().copied().chain(self.bodies.iter().flatten().flat_map(of_body))
+        let bodies = self.bodies.iter().flatten();
+        let of_bodies = bodies.flat_map(|PartialBody(last, _, correct)| {
+            correct.iter().map(|&(link, _)| link).chain([*last])
+        });
+        self.prefix.iter().copied().chain(of_bodies)
     }
 }
 
