@@ -175,9 +175,8 @@ impl PartialTally {
     /// The ids of all links in it.
     pub(in crate::rule) fn links(&self) -> impl Iterator<Item = u32> {
         let bodies = self.bodies.iter().flatten();
-        let of_bodies = bodies.flat_map(|PartialBody(last, _, correct)| {
-            correct.iter().map(|&(link, _)| link).chain([*last])
-        });
+        let of_bodies = bodies
+            .flat_map(|PartialBody(last, _, correct)| correct.iter().map(|&(link, _)| link).chain([*last]));
         self.prefix.iter().copied().chain(of_bodies)
     }
 }
