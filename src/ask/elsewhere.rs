@@ -61,7 +61,7 @@ impl OtherGraph {
 ///
 /// # Errors
 /// If no member is left to answer.
-pub(super) fn without_entities(mut config: Config) -> Result<(Config, Vec<&'static str>), AskError> {
+pub(super) fn for_another_graph(mut config: Config) -> Result<(Config, Vec<&'static str>), AskError> {
     const EMBEDDING: &str = "the embedding model";
     const WALKER: &str = "the walker with entity embeddings";
     config.data.learn_valid = LearnValid::Auto;

@@ -1,7 +1,7 @@
 //! [`Model`]: a finished run that answers queries.
 
 use super::browse::RulesByHead;
-use super::elsewhere::{OtherGraph, other_data, without_entities};
+use super::elsewhere::{OtherGraph, for_another_graph, other_data};
 use super::{AskError, HeldOut, NameIndex, Naming, RunReport};
 use crate::config::{Config, Layer, System};
 use crate::embed::Embedding;
@@ -99,7 +99,7 @@ impl OpenOptions {
         let mut config = Config::from_toml(&text, &directory.file(CONFIG).display().to_string())?;
         let mut members_left_out = Vec::new();
         if self.on.is_some() {
-            (config, members_left_out) = without_entities(config)?;
+            (config, members_left_out) = for_another_graph(config)?;
         }
         if let Some(beam) = self.beam {
             if !Stage::of(&config).contains(&Stage::Training) {

@@ -322,7 +322,7 @@ fn add_up(
     settings: &RuleShardSettings,
     path: &Path,
 ) -> Result<(), ShardError> {
-    let links = Link::RESERVED as u32..(Link::RESERVED + 2 * settings.relations.len()) as u32;
+    let links = Link::RESERVED as u32..Link::count(settings.relations.len()) as u32;
     if let Some(link) = tally.links().find(|link| !links.contains(link)) {
         let what = format!("counts a body with link {link}, which is of no relation that it lists");
         return Err(ShardError::Damaged { path: path.to_owned(), what });
@@ -338,7 +338,7 @@ fn rules_of(sums: Sums, settings: &RuleShardSettings) -> Vec<RuleRow> {
     let RuleShardSettings { options, relations } = settings;
     let vocabulary: Vocabulary = relations.iter().map(String::as_str).collect();
     let names = Names { relations: vocabulary, ..Names::default() };
-    let worth: Worth = options.worth(Link::RESERVED + 2 * relations.len());
+    let worth: Worth = options.worth(Link::count(relations.len()));
     let mut rules = Vec::new();
     for (prefix, (share, sum)) in sums {
         let prefix: Vec<Link> = prefix.into_iter().map(Link).collect();

@@ -132,7 +132,7 @@ pub enum ShardError {
     #[error("expected at least one part to merge")]
     None,
     /// Parts that do not belong together.
-    #[error("{}: {what} {here}, but {there} in {}; merge parts of the same job", path.display(), other.display())]
+    #[error("{}: {} {}, but {} in {}; merge parts of the same job", path.display(), Shown(what), Shown(here), Shown(there), other.display())]
     Differs {
         /// The part that differs.
         path: PathBuf,

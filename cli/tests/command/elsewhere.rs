@@ -81,8 +81,8 @@ fn a_run_that_learnt_its_validation_facts_does_not_know_those_of_another_family(
     assert!(
         always.refused(&["evaluate", "run", "--split", "valid"]).contains("has learnt its validation facts")
     );
-    let both = |tool: &Tool| tool.json(&["evaluate", "run", "--on", "other", "--split", "valid"]);
-    let (never, always) = (both(&never), both(&always));
+    let there = |tool: &Tool| tool.json(&["evaluate", "run", "--on", "other", "--split", "valid"]);
+    let (never, always) = (there(&never), there(&always));
     // The rules differ by what a tenth more facts tells; facts that are walked on would be answers no more.
     assert_eq!(never["queries"], always["queries"]);
     assert!((mrr(&never) - mrr(&always)).abs() < 0.05, "{never} {always}");
