@@ -74,8 +74,16 @@ impl Propagator {
             let name = networks.parameters.name(id).to_owned();
             let [rows, columns] = networks.parameters.value(id).shape();
             let values = match () {
-                // One row per link: query embeddings, plain weights, the gates' link weights and the priors.
-                () if ["query", "score.prior"].contains(&Networks::plain(&name))
+                // A row and a column per link, and columns of no link.
+                () if Networks::plain(&name) == "score.prior" => {
+                    let wide = 2 * stored.len() + columns - kinds.len();
+                    let all = archive.values(&name, [2 * stored.len(), wide])?;
+                    let places: Vec<usize> = kinds.iter().copied().chain(2 * stored.len()..wide).collect();
+                    let row = |kind: &usize| &all[kind * wide..(kind + 1) * wide];
+                    kinds.iter().flat_map(|kind| places.iter().map(move |&place| row(kind)[place])).collect()
+                }
+                // One row per link: query embeddings, plain weights and the gates' link weights.
+                () if Networks::plain(&name) == "query"
                     || name.ends_with(".gate.links")
                     || (name.ends_with(".links") && columns == settings.width) =>
                 {

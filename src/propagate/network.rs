@@ -53,7 +53,7 @@ pub(super) struct Network {
     of_query: ParameterId,
     hidden_bias: ParameterId,
     to_score: ParameterId,
-    /// `[links, 1]`: what a known fact of the relation is worth, if that counts.
+    /// `[links, links + 2]`: what the links of an entity that no path reaches are worth, if that counts.
     prior: Option<ParameterId>,
 }
 
@@ -118,9 +118,12 @@ impl Network {
         let hidden_bias = dense("score.bias", 1, hidden, of(2 * width))?;
         let to_score = dense("score.weights", 1, hidden, of(hidden))?;
         let prior = match settings.prior {
-            true => Some(dense("score.prior", links, 1, Initial::Zeros)?),
+            true => Some(dense("score.prior", links, links + 2, Initial::Zeros)?),
             false => None,
         };
+        if let Some(prior) = prior {
+            parameters.set(prior, &first_prior(links))?;
+        }
         let (dropout, frontier) = (settings.dropout as f32, settings.frontier);
         Ok(Network { dropout, frontier, query, layers, of_state, of_query, hidden_bias, to_score, prior })
     }
@@ -246,8 +249,8 @@ impl Network {
         let scores = tape.spread(scores, reach)?;
         let Some(prior) = self.prior else { return Ok(scores) };
         let prior = tape.parameter(prior);
-        let weights = tape.gather(prior, links, 0.0)?; // [queries, 1]
-        Ok(tape.tally(scores, weights, links, reach)?)
+        let weights = tape.gather(prior, links, 0.0)?; // [queries, links + 2]
+        Ok(tape.tally(scores, weights, reach)?)
     }
 
     /// The scores of all entities for queries by `links`, on a tape that may train: `[queries, entities]`.
@@ -371,6 +374,14 @@ impl Network {
     pub(super) fn depth(&self) -> usize {
         self.layers.len()
     }
+}
+
+/// The prior before training: an answer to as many facts of the relation as possible. Of relations whose answers are
+/// always reached, nothing else is ever learnt.
+fn first_prior(links: usize) -> Vec<f32> {
+    let mut weights = vec![0.0; links * (links + 2)];
+    (0..links).for_each(|link| weights[link * (links + 2) + (link ^ 1)] = 1.0);
+    weights
 }
 
 /// Which rows pass messages on: for each query the `most` of highest priority, ties to the earlier row.

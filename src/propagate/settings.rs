@@ -71,8 +71,8 @@ pub struct PropagateSettings {
     /// The most entities per query that pass messages on in a layer, chosen by a learnt priority; 0 for all. For
     /// graphs that are too large to reach as a whole.
     pub frontier: usize,
-    /// Whether scores also depend on how many facts of the relation an entity already is an answer of: all that tells
-    /// entities apart that no path reaches.
+    /// Whether entities that no path reaches are told apart by their links: how many they have of each relation, whether
+    /// they belong to a small part of the graph, or have none. Those that a path reaches are judged by paths alone.
     pub prior: bool,
     /// Share of each new state that is dropped in training.
     pub dropout: f64,

@@ -9,7 +9,7 @@
 //! item; a hub has many, and their results are combined in order. For sums that belong to a kind, all pieces are
 //! sorted by kind and divided into chunks.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::device::Device;
 use super::error::{Result, TensorError};
@@ -65,6 +65,8 @@ pub(crate) struct Edges {
     pub(crate) kind_chunks: List,
     /// The mean over all nodes of log(1 + degree).
     pub(crate) mean_log: f32,
+    /// What [`Edges::shares`] gives, once it was asked for.
+    shares: OnceLock<Buffer<f32>>,
 }
 
 impl Mesh {
@@ -123,6 +125,7 @@ impl Mesh {
             chunk_starts: list(by_kind.chunk_starts)?,
             kind_chunks: list(by_kind.kind_chunks)?,
             mean_log,
+            shares: OnceLock::new(),
         })))
     }
 
@@ -176,6 +179,17 @@ impl Edges {
         self.starts.host[node] as usize..self.starts.host[node + 1] as usize
     }
 
+    /// For every node, one over the number of nodes that edges link it with, directly or through others, itself
+    /// included.
+    pub(crate) fn shares(&self) -> Result<&Buffer<f32>> {
+        if self.shares.get().is_none() {
+            let shares = self.device.upload(&component_shares(&self.starts.host, &self.others.host))?;
+            // If another thread was faster, its shares are the same.
+            let _ = self.shares.set(shares);
+        }
+        Ok(self.shares.get().expect("the shares are set"))
+    }
+
     /// How many chunks the pieces of all kinds are cut into.
     pub(crate) fn chunks(&self) -> usize {
         self.chunk_kinds.host.len()
@@ -215,6 +229,30 @@ fn backs(kinds: usize, starts: &[u32], links: &[u32], others: &[u32]) -> Result<
         }
     }
     Ok(backs)
+}
+
+/// One over the size of every node's component.
+fn component_shares(starts: &[u32], others: &[u32]) -> Vec<f32> {
+    let mut shares = vec![0.0; starts.len() - 1];
+    for first in 0..shares.len() {
+        if shares[first] > 0.0 {
+            continue;
+        }
+        shares[first] = 1.0;
+        let (mut component, mut next) = (vec![first], 0);
+        while let Some(&node) = component.get(next) {
+            next += 1;
+            for &other in &others[starts[node] as usize..starts[node + 1] as usize] {
+                if shares[other as usize] == 0.0 {
+                    shares[other as usize] = 1.0;
+                    component.push(other as usize);
+                }
+            }
+        }
+        let share = (component.len() as f32).recip();
+        component.into_iter().for_each(|node| shares[node] = share);
+    }
+    shares
 }
 
 /// Cuts the edges of every node into runs of one kind, none longer than a chunk.

@@ -149,12 +149,11 @@ pub(super) const PROPAGATION: &[Case] = &[
         name: "tally",
         inputs: |n| {
             let nodes = crossing(&Device::cpu(1).expect("a CPU"), n).expect("a mesh").mesh.nodes();
-            vec![(ASKED, nodes), (ASKED, 1)]
+            vec![(ASKED, nodes), (ASKED, 6)]
         },
         build: |tape, x, n| {
             let reach = crossing(tape.device(), n)?;
-            let kinds = indices(tape.device(), ASKED, 4)?;
-            let scores = tape.tally(x[0], x[1], &kinds, &reach)?;
+            let scores = tape.tally(x[0], x[1], &reach)?;
             tape.multiply(scores, scores)
         },
     },

@@ -1,57 +1,99 @@
-//! What a node's edges alone say for it: each query adds `weight × log(1 + edges)` to the score of every node, where the
-//! edges are those that lead to the node by the kind that the query asks for. It is the only part of a score that
-//! differs between nodes that nothing reaches.
+//! What the edges of a node say for it where nothing reaches it: every query has a weighted sum of the logarithms of how many
+//! edges of each kind such a node has, of its share of the nodes that it is linked with, and of whether it has no edges.
+//!
+//! The sums are levelled before they are added to the scores, so that a softmax gives these nodes together what it gave
+//! them before, and only divides it among them. Nodes that are reached keep their scores and their probabilities.
 
 use std::sync::Arc;
 
 use crate::tensor::cuda::launch::{BLOCK, arguments};
 use crate::tensor::device::Backend;
 use crate::tensor::error::{Result, expect_shape};
+use crate::tensor::memory::Buffer;
 use crate::tensor::reach::Reach;
 use crate::tensor::tape::{Flow, Operation, Tape, Var};
-use crate::tensor::value::{Indices, Tensor};
+use crate::tensor::value::Tensor;
 
-/// Blocks of threads for each query.
-const BLOCKS: usize = 16;
+/// Weights of a query beside those of the kinds: of the share, and of having no edges.
+const BESIDE: usize = 2;
 
-// The pieces of a kind are sorted by node: the first piece of a node counts for all of them.
 pub(crate) const KERNELS: &str = r#"
-struct Tally { u32 link, from, end; };
-__device__ __forceinline__ Tally tally_of(const Net& net, u32 kind) {
-    u32 link = kind ^ 1u;
-    Tally tally = { link, net.chunk_starts[net.kind_chunks[link]], net.chunk_starts[net.kind_chunks[link + 1]] };
-    return tally;
+// How many edges of a piece are left.
+__device__ __forceinline__ u32 edges_left(const Net& net, const Gap& gap, u32 piece) {
+    u32 from = net.piece_edges[piece], end = net.piece_edges[piece + 1], count = end - from;
+    if (gap.to != NONE) for (u32 e = from; e < end; e++) count -= is_gone(gap, net.links[from], net.others[e]);
+    return count;
 }
-__device__ float tallied(const Net& net, const Tally& tally, u32 query, u32 at) {
-    u32 node = net.kind_nodes[at], count = 0;
-    if (at > tally.from && net.kind_nodes[at - 1] == node) return 0.0f;
-    Gap gap = gap_of(net, query, node);
-    for (; at < tally.end && net.kind_nodes[at] == node; at++) {
-        u32 piece = net.piece_starts[node] + net.kind_pieces[at], from = net.piece_edges[piece], end = net.piece_edges[piece + 1];
-        if (gap.to == NONE) count += end - from;
-        else for (u32 e = from; e < end; e++) count += !is_gone(gap, tally.link, net.others[e]);
-    }
-    return logf(1.0f + (float)count);
-}
-extern "C" __global__ void tally(const Net* nets, const float* weights, const u32* kinds, float* out) {
-    const Net& net = *nets;
-    u32 query = blockIdx.y;
-    Tally tally = tally_of(net, kinds[query]);
-    for (u32 at = tally.from + THREAD; at < tally.end; at += gridDim.x * blockDim.x) {
-        float value = tallied(net, tally, query, at);
-        if (value > 0.0f) out[(u64)query * net.nodes + net.kind_nodes[at]] += weights[query] * value;
-    }
-}
-// A block for each query.
-extern "C" __global__ void tally_back(const Net* nets, const float* gradient, const u32* kinds, float* derivative) {
+// A block for each query. `told` becomes what is added to the nodes that nothing reaches.
+extern "C" __global__ void tally(const Net* nets, const float* weights, const float* shares, u32 rows, float* told, float* out) {
     const Net& net = *nets;
     u32 query = blockIdx.x;
-    Tally tally = tally_of(net, kinds[query]);
-    float sum = 0.0f;
-    for (u32 at = tally.from + threadIdx.x; at < tally.end; at += blockDim.x)
-        sum += gradient[(u64)query * net.nodes + net.kind_nodes[at]] * tallied(net, tally, query, at);
+    u64 first = (u64)query * net.nodes;
+    const float* weight = weights + (u64)query * (net.kinds + 2);
+    float largest = NEGATIVE_INFINITY, sum = 0.0f, count = 0.0f;
+    for (u32 node = threadIdx.x; node < net.nodes; node += blockDim.x) {
+        if (net.places[first + node] < rows) continue;
+        Gap gap = gap_of(net, query, node);
+        float value = 0.0f;
+        bool alone = true;
+        for (u32 piece = net.piece_starts[node], end = net.piece_starts[node + 1]; piece < end;) {
+            u32 kind = net.links[net.piece_edges[piece]], edges = 0;
+            for (; piece < end && net.links[net.piece_edges[piece]] == kind; piece++) edges += edges_left(net, gap, piece);
+            if (edges > 0) { value += weight[kind] * logf(1.0f + (float)edges); alone = false; }
+        }
+        value += alone ? weight[net.kinds + 1] : weight[net.kinds] * shares[node];
+        told[first + node] = value;
+        largest = fmaxf(largest, value);
+        count += 1.0f;
+    }
+    largest = block_max(largest);
+    count = block_sum(count);
+    for (u32 node = threadIdx.x; node < net.nodes; node += blockDim.x)
+        if (net.places[first + node] >= rows) sum += expf(told[first + node] - largest);
+    float level = largest + logf(block_sum(sum) / count);
+    for (u32 node = threadIdx.x; node < net.nodes; node += blockDim.x)
+        if (net.places[first + node] >= rows) out[first + node] += told[first + node] -= level;
+}
+// A block for each query: the derivatives of what is told, from those of the scores.
+extern "C" __global__ void tally_slopes(const Net* nets, const float* gradients, u32 rows, float* told) {
+    const Net& net = *nets;
+    u64 first = (u64)blockIdx.x * net.nodes;
+    float sum = 0.0f, count = 0.0f;
+    for (u32 node = threadIdx.x; node < net.nodes; node += blockDim.x)
+        if (net.places[first + node] >= rows) { sum += gradients[first + node]; count += 1.0f; }
     sum = block_sum(sum);
-    if (threadIdx.x == 0) derivative[query] = sum;
+    count = block_sum(count);
+    for (u32 node = threadIdx.x; node < net.nodes; node += blockDim.x)
+        if (net.places[first + node] >= rows) told[first + node] = gradients[first + node] - expf(told[first + node]) / count * sum;
+}
+// A block for each weight of a query.
+extern "C" __global__ void tally_back(const Net* nets, const float* gradients, const float* shares, u32 rows, float* derivative) {
+    const Net& net = *nets;
+    u32 weight = blockIdx.x, query = blockIdx.y;
+    const float* gradient = gradients + (u64)query * net.nodes;
+    const u32* places = net.places + (u64)query * net.nodes;
+    float sum = 0.0f;
+    if (weight < net.kinds) {
+        u32 from = net.chunk_starts[net.kind_chunks[weight]], end = net.chunk_starts[net.kind_chunks[weight + 1]];
+        for (u32 at = from + threadIdx.x; at < end; at += blockDim.x) {
+            u32 node = net.kind_nodes[at], count = 0;
+            // The pieces of a kind are sorted by node: the first one of a node counts for all of them.
+            if (places[node] < rows || (at > from && net.kind_nodes[at - 1] == node)) continue;
+            Gap gap = gap_of(net, query, node);
+            for (u32 next = at; next < end && net.kind_nodes[next] == node; next++)
+                count += edges_left(net, gap, net.piece_starts[node] + net.kind_pieces[next]);
+            sum += gradient[node] * logf(1.0f + (float)count);
+        }
+    } else for (u32 node = threadIdx.x; node < net.nodes; node += blockDim.x) {
+        if (places[node] < rows) continue;
+        Gap gap = gap_of(net, query, node);
+        bool alone = true;
+        for (u32 piece = net.piece_starts[node]; alone && piece < net.piece_starts[node + 1]; piece++)
+            alone = edges_left(net, gap, piece) == 0;
+        if (alone == (weight > net.kinds)) sum += gradient[node] * (alone ? 1.0f : shares[node]);
+    }
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) derivative[(u64)query * (net.kinds + 2) + weight] = sum;
 }
 "#;
 
@@ -59,67 +101,87 @@ struct Tally {
     scores: Var,
     weights: Var,
     output: Var,
-    kinds: Indices,
+    /// What was added to the scores.
+    told: Buffer<f32>,
     reach: Arc<Reach>,
 }
 
 impl Tape<'_> {
-    /// `scores`, a matrix of queries × nodes, plus what the edges of every node say for it: `weights` has a number for
-    /// each query, `kinds` the kind that it asks for.
-    pub fn tally(&mut self, scores: Var, weights: Var, kinds: &Indices, reach: &Arc<Reach>) -> Result<Var> {
+    /// `scores`, a matrix of queries × nodes, plus what the edges of every node say for it that nothing reaches.
+    /// `weights` has a row for each query: a number for each kind of edges, one for the share, one for no edges.
+    pub fn tally(&mut self, scores: Var, weights: Var, reach: &Arc<Reach>) -> Result<Var> {
         const NAME: &str = "tally";
-        let (count, nodes) = (reach.queries(), reach.mesh.nodes());
+        let (count, nodes, columns) = (reach.queries(), reach.mesh.nodes(), reach.mesh.kinds() + BESIDE);
         let shape = self.input(NAME, scores)?.shape();
         expect_shape(shape == [count, nodes], NAME, "scores and nodes", &shape, &[count, nodes])?;
         let shape = self.input(NAME, weights)?.shape();
-        expect_shape(shape == [count, 1], NAME, "weights and queries", &shape, &[count, 1])?;
-        expect_shape(kinds.len() == count, NAME, "kinds and queries", &[kinds.len()], &[count])?;
-        kinds.expect_below(reach.mesh.kinds(), NAME)?;
+        expect_shape(shape == [count, columns], NAME, "weights and kinds", &shape, &[count, columns])?;
         let mut out = self.at(scores).buffer().duplicate()?;
+        let mut told = self.device().allocate::<f32>(count * nodes)?;
         let values = self.at(weights).buffer();
+        let shares = reach.mesh.0.shares()?;
         match self.device().backend() {
             Backend::Cpu(cpu) => {
-                let (values, kinds) = (values.host(), kinds.buffer().host());
-                cpu.rows(out.host_mut(), nodes.max(1), |first, out| {
-                    for (query, out) in (first..).zip(out.chunks_exact_mut(nodes.max(1))) {
-                        let each = |node: usize, tally: f32| out[node] += values[query] * tally;
-                        reach.each_tally(query, kinds[query], each);
+                let (values, shares) = (values.host(), shares.host());
+                cpu.zip([(out.host_mut(), nodes), (told.host_mut(), nodes)], 1, |query, [out, told]| {
+                    let weights = &values[query * columns..(query + 1) * columns];
+                    told.fill(0.0);
+                    reach.each_tally(query, shares, |node, at, value| told[node] += weights[at] * value);
+                    let unreached = || reach.unreached(query);
+                    let largest = unreached().map(|node| told[node]).fold(f32::NEG_INFINITY, f32::max);
+                    let sum: f32 = unreached().map(|node| (told[node] - largest).exp()).sum();
+                    let level = largest + (sum / unreached().count() as f32).ln();
+                    for node in unreached() {
+                        told[node] -= level;
+                        out[node] += told[node];
                     }
                 });
             }
             Backend::Cuda(cuda) => {
-                let arguments = arguments![reach.descriptor.as_ref(), values, kinds.buffer(), &mut out];
-                cuda.blocks("tally", (BLOCKS, count), BLOCK, arguments)?;
+                let rows = reach.rows(reach.layers());
+                let arguments =
+                    arguments![reach.descriptor.as_ref(), values, shares, rows, &mut told, &mut out];
+                cuda.blocks("tally", (count, 1), 1024, arguments)?;
             }
         }
         let output = Tensor::of(out, count, nodes);
-        let (kinds, reach) = (kinds.clone(), reach.clone());
-        Ok(self.record(output, &[scores, weights], |output| Tally { scores, weights, output, kinds, reach }))
+        let reach = reach.clone();
+        Ok(self.record(output, &[scores, weights], |output| Tally { scores, weights, output, told, reach }))
     }
 }
 
 impl Operation for Tally {
     fn backward(&self, flow: &mut Flow) -> Result<()> {
         let gradient = flow.output(self.output)?;
-        let (reach, kinds) = (&self.reach, self.kinds.buffer());
+        let reach = &self.reach;
         if flow.wants(self.weights) {
-            let mut part = flow.device().allocate::<f32>(reach.queries())?;
+            let columns = reach.mesh.kinds() + BESIDE;
+            let mut part = flow.device().allocate::<f32>(reach.queries() * columns)?;
+            let shares = reach.mesh.0.shares()?;
             match flow.device().backend() {
                 Backend::Cpu(cpu) => {
-                    let (gradient, kinds, nodes) = (gradient.host(), kinds.host(), reach.mesh.nodes());
-                    cpu.rows(part.host_mut(), 1, |first, part| {
-                        for (query, part) in (first..).zip(part) {
-                            let gradient = &gradient[query * nodes..(query + 1) * nodes];
-                            *part = 0.0;
-                            reach.each_tally(query, kinds[query], |node, tally| {
-                                *part += gradient[node] * tally
+                    let (gradient, told) = (gradient.host(), self.told.host());
+                    let (shares, nodes) = (shares.host(), reach.mesh.nodes());
+                    cpu.rows(part.host_mut(), columns, |first, part| {
+                        for (query, part) in (first..).zip(part.chunks_exact_mut(columns)) {
+                            let row = query * nodes..(query + 1) * nodes;
+                            let (gradient, told) = (&gradient[row.clone()], &told[row]);
+                            let sum: f32 = reach.unreached(query).map(|node| gradient[node]).sum();
+                            let mean = sum / reach.unreached(query).count() as f32;
+                            part.fill(0.0);
+                            reach.each_tally(query, shares, |node, at, value| {
+                                part[at] += (gradient[node] - told[node].exp() * mean) * value;
                             });
                         }
                     });
                 }
                 Backend::Cuda(cuda) => {
-                    let arguments = arguments![reach.descriptor.as_ref(), &gradient, kinds, &mut part];
-                    cuda.blocks("tally_back", (reach.queries(), 1), 1024, arguments)?;
+                    let (rows, net) = (reach.rows(reach.layers()), reach.descriptor.as_ref());
+                    let mut slopes = self.told.duplicate()?;
+                    let arguments = arguments![net, &gradient, rows, &mut slopes];
+                    cuda.blocks("tally_slopes", (reach.queries(), 1), 1024, arguments)?;
+                    let arguments = arguments![net, &slopes, shares, rows, &mut part];
+                    cuda.blocks("tally_back", (columns, reach.queries()), BLOCK, arguments)?;
                 }
             }
             flow.add(self.weights, part)?;
@@ -129,27 +191,35 @@ impl Operation for Tally {
 }
 
 impl Reach {
-    /// Visits the nodes that edges of `kind` lead to, each with the logarithm of one more than there are, without those
-    /// that are removed for the query.
-    fn each_tally(&self, query: usize, kind: u32, mut visit: impl FnMut(usize, f32)) {
-        let (edges, ask, link) = (&*self.mesh.0, &self.asks[query], kind ^ 1);
-        let chunk =
-            |kind: u32| edges.chunk_starts.host[edges.kind_chunks.host[kind as usize] as usize] as usize;
-        let pieces = chunk(link)..chunk(link + 1);
-        let nodes = &edges.kind_nodes.host[pieces.clone()];
-        let mut numbers = edges.kind_pieces.host[pieces].iter();
-        for same in nodes.chunk_by(|one, next| one == next) {
-            let node = same[0];
-            let mut count = 0;
-            for number in numbers.by_ref().take(same.len()) {
-                let piece = (edges.piece_starts.host[node as usize] + number) as usize;
-                let span = edges.piece_edges.host[piece] as usize..edges.piece_edges.host[piece + 1] as usize;
-                count += match ask.concerns(node) {
-                    true => span.filter(|&edge| !ask.misses(node, link, edges.others.host[edge])).count(),
-                    false => span.len(),
+    /// The nodes that a query does not reach.
+    fn unreached(&self, query: usize) -> impl Iterator<Item = usize> {
+        let (nodes, rows) = (self.mesh.nodes(), self.rows(self.layers()));
+        let places = &self.places.buffer().host()[query * nodes..(query + 1) * nodes];
+        (0..nodes).filter(move |&node| places[node] as usize >= rows)
+    }
+
+    /// Visits every node that a query does not reach with what its edges say: the place of the weight, and by what it
+    /// is multiplied. Edges that are removed for the query do not count.
+    fn each_tally(&self, query: usize, shares: &[f32], mut visit: impl FnMut(usize, usize, f32)) {
+        let (edges, ask) = (&*self.mesh.0, &self.asks[query]);
+        for node in self.unreached(query) {
+            let (mut edge, mut alone) = (edges.edges_of(node).start, true);
+            for same in edges.links.host[edges.edges_of(node)].chunk_by(|one, next| one == next) {
+                let left = |&edge: &usize| !ask.misses(node as u32, same[0], edges.others.host[edge]);
+                let count = match ask.concerns(node as u32) {
+                    true => (edge..edge + same.len()).filter(left).count(),
+                    false => same.len(),
                 };
+                edge += same.len();
+                if count > 0 {
+                    visit(node, same[0] as usize, (1.0 + count as f32).ln());
+                    alone = false;
+                }
             }
-            visit(node as usize, (1.0 + count as f32).ln());
+            match alone {
+                true => visit(node, edges.kinds + 1, 1.0),
+                false => visit(node, edges.kinds, shares[node]),
+            }
         }
     }
 }
@@ -161,47 +231,59 @@ mod tests {
     use crate::tensor::{Mesh, Parameters, ReachQuery, Without};
 
     #[test]
-    fn edges_are_counted_by_kind_and_without_what_is_removed() {
+    fn edges_count_where_nothing_reaches() {
         for device in devices() {
-            // Node 0 leads to nodes 1 to 300 by kind 0, node 1 to node 2 by kinds 0 and 2; node 301 has no edges.
+            // Node 0 leads to nodes 1 to 300 by kind 0, node 1 to node 2 by kinds 0 and 2; nodes 301 and 302 have each other,
+            // node 303 has no edges.
             let mut facts: Vec<(u32, u32, u32)> = (1..=300).map(|node| (0, 0, node)).collect();
-            facts.extend([(1, 0, 2), (1, 2, 2)]);
+            facts.extend([(1, 0, 2), (1, 2, 2), (301, 2, 302)]);
             let mut edges: Vec<_> =
                 facts.iter().flat_map(|&(from, kind, to)| [(from, kind, to), (to, kind ^ 1, from)]).collect();
             edges.sort_unstable();
-            let starts = (0..=302).map(|node| edges.partition_point(|edge| edge.0 < node) as u32).collect();
+            let starts = (0..=304).map(|node| edges.partition_point(|edge| edge.0 < node) as u32).collect();
             let (links, others) = edges.iter().map(|&(_, kind, to)| (kind, to)).unzip();
             let mesh = Mesh::new(&device, 4, starts, links, others).unwrap();
             let asks = [
-                ReachQuery { start: 0, without: None },
-                ReachQuery { start: 1, without: Some(Without { node: 2, kind: Some(0) }) },
-                ReachQuery { start: 2, without: Some(Without { node: 0, kind: None }) },
                 ReachQuery { start: 301, without: None },
+                ReachQuery { start: 1, without: Some(Without { node: 2, kind: Some(0) }) },
+                ReachQuery { start: 7, without: Some(Without { node: 0, kind: None }) },
+                ReachQuery { start: 302, without: Some(Without { node: 301, kind: None }) },
+                ReachQuery { start: 303, without: None },
             ];
             let reach = Arc::new(Reach::new(&mesh, &asks, 1).unwrap());
-            let kinds = [0, 0, 1, 3];
+            let places = reach.places.to_vec().unwrap();
             let parameters = Parameters::new(&device, 1);
             let mut tape = Tape::inference(&parameters);
-            let scores = tape.constant(Tensor::new(&device, &[5.0; 4 * 302], 4, 302).unwrap()).unwrap();
-            let weights = [1.0, 2.0, -1.0, 0.5];
-            let given = tape.constant(Tensor::vector(&device, &weights).unwrap()).unwrap();
-            let kinds_there = Indices::new(&device, &kinds).unwrap();
-            let out = tape.tally(scores, given, &kinds_there, &reach).unwrap();
+            let scores = tape.constant(Tensor::new(&device, &[5.0; 5 * 304], 5, 304).unwrap()).unwrap();
+            let weights: Vec<f32> = (0..5 * 6).map(|at| (at as f32 * 0.7).sin()).collect();
+            let given = tape.constant(Tensor::new(&device, &weights, 5, 6).unwrap()).unwrap();
+            let out = tape.tally(scores, given, &reach).unwrap();
             let found = tape.value(out).to_vec().unwrap();
             for (query, ask) in asks.iter().enumerate() {
-                for node in 0..302 {
-                    let leads = |&&(from, kind, to): &&(u32, u32, u32)| {
-                        to == node && kind == kinds[query] && !ask.misses(from, kind, to)
-                    };
-                    let count = edges.iter().filter(leads).count();
-                    let expected = 5.0 + weights[query] * (1.0 + count as f32).ln();
-                    let found = found[query * 302 + node as usize];
-                    assert!((found - expected).abs() < 1e-5, "{query}, {node}: {found}, not {expected}");
+                let weights = &weights[query * 6..][..6];
+                let told = |node: u32| {
+                    let here =
+                        |&&(from, kind, to): &&(u32, u32, u32)| from == node && !ask.misses(from, kind, to);
+                    let mut counts = [0.0f32; 4];
+                    edges.iter().filter(here).for_each(|edge| counts[edge.1 as usize] += 1.0);
+                    let of_kinds: f32 = (0..4).map(|kind| weights[kind] * (1.0 + counts[kind]).ln()).sum();
+                    let share = if node > 300 { 0.5 } else { 1.0 / 301.0 };
+                    of_kinds + if counts == [0.0; 4] { weights[5] } else { weights[4] * share }
+                };
+                let is_reached = |node: u32| places[query * 304 + node as usize] != u32::MAX;
+                let told: Vec<(u32, f32)> =
+                    (0..304).filter(|&node| !is_reached(node)).map(|node| (node, told(node))).collect();
+                let sum: f32 = told.iter().map(|(_, told)| told.exp()).sum();
+                let mut expected = vec![5.0; 304];
+                for &(node, value) in &told {
+                    expected[node as usize] += value - (sum / told.len() as f32).ln();
+                }
+                for (node, (found, expected)) in found[query * 304..].iter().zip(expected).enumerate() {
+                    assert!((found - expected).abs() < 1e-4, "{query}, {node}: {found}, not {expected}");
                 }
             }
-            let wrong = Indices::new(&device, &[0, 0, 0, 4]).unwrap();
-            assert!(tape.tally(scores, given, &wrong, &reach).is_err());
-            assert!(tape.tally(given, given, &kinds_there, &reach).is_err());
+            assert!(tape.tally(given, given, &reach).is_err());
+            assert!(tape.tally(scores, scores, &reach).is_err());
         }
     }
 }
