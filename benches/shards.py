@@ -2,27 +2,20 @@
 """What work in parts costs: the CPU seconds of all parts against those of one process, the largest part against the mean.
 
     benches/shards.py --work "NAME: mine DATA --saturate" --work "NAME: complete RUN --top 3" … [--parts 1,2,16]
-        [--rounds 3] [--no-index] [--library] [--program target/release/ruleguider]
+        [--rounds 3] [--no-index] [--at-once 1] [--program target/release/ruleguider]
 
 A work is what follows `ruleguider`, of `mine`, `complete`, `evaluate` or `predict`. Every process has one thread. CPU
 seconds are user and system time of the process itself, as the kernel has them when it ends (wait4), so other work on the
 machine disturbs them less than it disturbs a clock; they still grow by it (caches, sibling threads), so of several rounds
 the best counts, for one process and for every part. The index of `mine` is made by the first part, which pays for it.
+With `--at-once 4` every process makes four parts, and what is said of parts is said of these processes.
 Parts are merged, which is counted too, and what comes out is compared with what one process gave, byte for byte (of an
 evaluation all but the seconds).
-
-With `--library` the parts of `mine` are made one after another by one process through the Python package, as a worker of
-Ray makes them, so that no program is started for each; every part opens the index anew. It needs the package, compiled as
-the program is:
-
-    cargo build --release --workspace && cp target/release/lib_ruleguider.so python/ruleguider/_ruleguider.abi3.so
-    python/environment.sh && PYTHONPATH=python target/venv/bin/python benches/shards.py --library --work …
 """
 
 import argparse
 import json
 import os
-import resource
 import shlex
 import subprocess
 import sys
@@ -44,8 +37,8 @@ def cpu_seconds(command, printed=subprocess.DEVNULL):
 class Work:
     """One work, by one process or in parts, in a folder of its own."""
 
-    def __init__(self, program, command, index, folder):
-        self.program, self.command, self.index, self.folder = program, command, index, folder
+    def __init__(self, program, command, index, at_once, folder):
+        self.program, self.command, self.index, self.at_once, self.folder = program, command, index, at_once, folder
         self.verb = command[0]
         self.ending = "tsv" if self.verb in ("mine", "complete") else "json"
 
@@ -62,9 +55,9 @@ class Work:
         made = [self.program, *self.command, "--threads", "1", "--quiet"]
         if self.verb == "mine":
             made += ["--index", index] if self.index else ["--no-index"]
-        seconds = [
-            cpu_seconds([*made, "--shard", f"{number}/{count}", "--out", part]) for number, part in enumerate(parts, 1)
-        ]
+        out = self.folder / f"{{}}-{count}.shard.zst"
+        shares = [(first, min(first + self.at_once - 1, count)) for first in range(1, count + 1, self.at_once)]
+        seconds = [cpu_seconds([*made, "--shard", f"{first}-{last}/{count}", "--out", out]) for first, last in shares]
         merging, merged = self._into("merged", [self.program, "merge", *parts, "--quiet"], False)
         return [*seconds, merging], merged
 
@@ -82,68 +75,6 @@ class Work:
             with out.open("wb") as file:
                 return cpu_seconds(command, file), out.read_bytes()
         return cpu_seconds([*command, "--out", out]), out.read_bytes()
-
-
-class Library(Work):
-    """The same with the parts of mining made in this process, by the library."""
-
-    def __init__(self, *given):
-        super().__init__(*given)
-        if self.verb != "mine":
-            sys.exit("--library is for `mine`")
-        # Must be set before the package is loaded.
-        os.environ["RAYON_NUM_THREADS"] = "1"
-        _, self.data, *options = self.command
-        self.options = {}
-        for option in shlex.join(options).split("--")[1:]:
-            name, _, value = option.strip().partition(" ")
-            self.options[name.replace("-", "_")] = _value(value)
-
-    def parts(self, count):
-        import ruleguider as rg
-        from ruleguider import _ruleguider
-        from ruleguider.rules import _mining
-
-        index, merged = self.folder / "library.index", self.folder / "library.tsv"
-        parts = [self.folder / f"{part}-{count}.shard.zst" for part in range(1, count + 1)]
-        for old in [index, merged, *parts]:
-            old.unlink(missing_ok=True)
-
-        def write():
-            graph = rg.Graph(self.data)
-            _ruleguider.MiningIndex.write(graph._graph, _mining(**self.options), os.fspath(index), None)
-
-        def mine(number, part):
-            opened = _ruleguider.MiningIndex.open(os.fspath(index))
-            opened.mine_shard(f"{number}/{count}", os.fspath(part), None)
-
-        seconds = [own_cpu_seconds(write)]
-        seconds += [own_cpu_seconds(mine, number, part) for number, part in enumerate(parts, 1)]
-        seconds.append(own_cpu_seconds(_ruleguider.merge, [os.fspath(part) for part in parts], os.fspath(merged)))
-        # As with programs, the first part makes the index.
-        seconds[:2] = [seconds[0] + seconds[1]]
-        return seconds, merged.read_bytes()
-
-
-def own_cpu_seconds(work, *given):
-    """User and system seconds of this process during some work."""
-
-    def now():
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        return usage.ru_utime + usage.ru_stime
-
-    began = now()
-    work(*given)
-    return now() - began
-
-
-def _value(text):
-    """The value of an option of the program, as the package takes it."""
-    if not text:
-        return True
-    if "," in text or not text.replace(".", "", 1).isdigit():
-        return text.split(",")
-    return float(text) if "." in text else int(text)
 
 
 def best(rounds):
@@ -171,7 +102,7 @@ def main():
     parser.add_argument("--parts", default="16", help="how many parts, such as 2,16")
     parser.add_argument("--rounds", type=int, default=1, help="the best of so many counts")
     parser.add_argument("--no-index", action="store_true", help="every part of mining reads the data itself")
-    parser.add_argument("--library", action="store_true", help="parts of mining by the Python package, in one process")
+    parser.add_argument("--at-once", type=int, default=1, help="parts that a process makes")
     parser.add_argument("--program", default="target/release/ruleguider")
     asked = parser.parse_args()
     print("| work | parts | one process | parts and merge | ratio | largest / mean | first part | mean of the others | merge |")
@@ -179,8 +110,7 @@ def main():
     for given in asked.work:
         name, _, command = given.partition(":")
         with tempfile.TemporaryDirectory(prefix="shards-") as folder:
-            kind = Library if asked.library else Work
-            work = kind(asked.program, shlex.split(command), not asked.no_index, Path(folder))
+            work = Work(asked.program, shlex.split(command), not asked.no_index, asked.at_once, Path(folder))
             one, shared = measured(work, [int(count) for count in asked.parts.split(",")], asked.rounds)
         for count, (first, *others, merging) in shared.items():
             together = first + sum(others) + merging

@@ -5,11 +5,10 @@ use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::data::DataOfRun;
-use crate::part;
+use crate::part::Share;
 use ruleguider::ask::{CompleteOptions, OpenOptions};
 use ruleguider::graph::{Link, SplitShares};
-use ruleguider::shard::Shard;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `complete`.
 #[derive(clap::Args)]
@@ -37,9 +36,10 @@ pub struct Complete {
     /// Only facts with at least this probability [default: 0.1, without --top]
     #[arg(long, value_name = "P", value_parser = share)]
     min_probability: Option<f64>,
-    /// Compute part I of N; FILE ends in .shard, and `merge` combines all N parts
+    /// Compute part I of N, or parts I to J (I-J/N) with {} for their numbers in FILE; FILE ends in .shard, and `merge`
+    /// combines all N parts
     #[arg(long, value_name = "I/N")]
-    shard: Option<Shard>,
+    shard: Option<Share>,
     /// The file to write the facts to
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
@@ -66,8 +66,9 @@ impl Complete {
         let usual = model.usual_probability(top)?;
         let options =
             CompleteOptions { links: links?, top, min_probability: self.min_probability.or(usual), workers };
-        if let Some(shard) = self.shard {
-            return part::made(model.complete_shard(&options, shard, &self.out, &console), common);
+        if let Some(share) = self.shard {
+            let make = |shard, out: &Path| model.complete_shard(&options, shard, out, &console);
+            return share.each(&self.out, common, make);
         }
         let completed = match model.complete(&options, &self.out, &console) {
             Err(error) if error.is_interrupted() => return Ok(Outcome::Interrupted),

@@ -4,14 +4,13 @@ use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::data::DataOfRun;
-use crate::part;
+use crate::part::Share;
 use crate::protocol::{self, Extent, Ranking};
 use anyhow::ensure;
 use ruleguider::ask::{Model, OpenOptions};
 use ruleguider::eval::Split;
 use ruleguider::graph::{Direction, RelationId, SplitShares};
-use ruleguider::shard::Shard;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `evaluate`.
 #[derive(clap::Args)]
@@ -37,10 +36,10 @@ pub struct Evaluate {
     /// Only facts of this relation; may be given several times [default: all relations]
     #[arg(long, value_name = "RELATION")]
     relation: Vec<String>,
-    /// Rank part I of N of the queries and write it to --out; `merge` combines all N parts
+    /// Rank part I of N of the queries, or parts I to J (I-J/N), and write it to --out; `merge` combines all N parts
     #[arg(long, value_name = "I/N", requires = "out")]
-    shard: Option<Shard>,
-    /// The file for the part; its name ends in .shard
+    shard: Option<Share>,
+    /// The file for the part; its name ends in .shard, and {} in it is the number of the part
     #[arg(long, value_name = "FILE", requires = "shard")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -70,9 +69,10 @@ impl Evaluate {
         let model = self.data.open(&self.run, options, SplitShares::default(), common)?;
         let (split, relations) = (Split::from(self.split), self.relations(&model)?);
         let protocol = self.extent.of(self.ranking.protocol());
-        if let (Some(shard), Some(out)) = (self.shard, &self.out) {
-            let made = model.evaluate_shard(split, &relations, protocol, shard, out, &console);
-            return part::made(made, common);
+        if let (Some(share), Some(out)) = (self.shard, &self.out) {
+            let make =
+                |shard, out: &Path| model.evaluate_shard(split, &relations, protocol, shard, out, &console);
+            return share.each(out, common, make);
         }
         let evaluated = match model.evaluated(split, &relations, protocol, &console) {
             Err(error) if error.is_interrupted() => return Ok(Outcome::Interrupted),

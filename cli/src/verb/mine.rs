@@ -3,7 +3,8 @@
 use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::data::Data;
-use crate::{Outcome, part, usage};
+use crate::part::Share;
+use crate::{Outcome, usage};
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -11,7 +12,7 @@ use ruleguider::ask::{AskError, IndexedData, Unfit, mine_indexed_shard, mine_sha
 use ruleguider::graph::{Dataset, Names, RelationId, check_writable};
 use ruleguider::rule::{self, ApplyOptions, Confidence, Keep, MineOptions, Mined, MiningBudget, RuleType};
 use ruleguider::run::Mining;
-use ruleguider::shard::{Shard, check_name};
+use ruleguider::shard::check_name;
 use serde::Serialize;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -49,9 +50,10 @@ pub struct Mine {
     /// Mine until everything has been counted, without a time limit: same seed, same rules
     #[arg(long, conflicts_with_all = ["samples", "seconds"])]
     saturate: bool,
-    /// Count part I of N; needs --samples or --saturate, since a time limit is not repeatable
+    /// Count part I of N, or parts I to J (I-J/N) with {} for their numbers in FILE; needs --samples or --saturate, since
+    /// a time limit is not repeatable
     #[arg(long, value_name = "I/N", conflicts_with = "seconds")]
-    shard: Option<Shard>,
+    shard: Option<Share>,
     /// The index file that all parts share; the first part writes it [default: a file beside --out]
     #[arg(long, value_name = "FILE", requires = "shard")]
     index: Option<PathBuf>,
@@ -171,15 +173,19 @@ impl Mine {
             self.confidence != Counted::Validation || !self.learn_valid,
             "--confidence validation: cannot be used if the validation split is learnt; give standard or pca"
         );
-        if let Some(shard) = self.shard
+        if let Some(share) = self.shard {
+            share.check(&self.out)?;
+        }
+        if let Some(share) = self.shard
             && let Some((index, unfit)) = self.shared_index(common)?
         {
-            return self.part_by_index(shard, &index, unfit, common);
+            return self.parts_by_index(share, &index, unfit, common);
         }
         let (dataset, options) = self.read(common)?;
-        if let Some(shard) = self.shard {
+        if let Some(share) = self.shard {
             let console = Console::with_interrupt(common);
-            return part::made(mine_shard(&dataset, &options, shard, &self.out, &console), common);
+            return share
+                .each(&self.out, common, |shard, out| mine_shard(&dataset, &options, shard, out, &console));
         }
         check_writable(&self.out)?;
         let graph = dataset.graph();
@@ -231,10 +237,10 @@ impl Mine {
         Ok(Some((index, Unfit::Replaced)))
     }
 
-    /// Mines a part from a shared index; only the process that builds the index reads the data.
-    fn part_by_index(
+    /// Mines parts from a shared index; only the process that builds the index reads the data.
+    fn parts_by_index(
         &self,
-        shard: Shard,
+        share: Share,
         path: &Path,
         unfit: Unfit,
         common: &Common,
@@ -245,7 +251,7 @@ impl Mine {
             index => index?,
         };
         index.expect(&self.options(common, index.names())?)?;
-        part::made(mine_indexed_shard(&index, shard, &self.out, &console), common)
+        share.each(&self.out, common, |shard, out| mine_indexed_shard(&index, shard, out, &console))
     }
 
     fn options(&self, common: &Common, names: &Names) -> anyhow::Result<MineOptions> {

@@ -5,12 +5,11 @@ use crate::arguments::Common;
 use crate::awaited::Awaited;
 use crate::console::{self, Console};
 use crate::data::DataOfRun;
-use crate::part;
+use crate::part::Share;
 use anyhow::{bail, ensure};
 use ruleguider::ask::{HeldOut, HeldOutAnswer, Model, Naming, OpenOptions, Prediction, QueryLines};
 use ruleguider::graph::{Query, SplitShares};
 use ruleguider::progress::Progress;
-use ruleguider::shard::Shard;
 use ruleguider::shown::Shown;
 use ruleguider::walk::WIDEST_BEAM;
 use std::fmt;
@@ -49,10 +48,10 @@ pub struct Predict {
     /// A file of queries, one per line, subject, tab, relation; - for stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "relation"])]
     file: Option<PathBuf>,
-    /// Answer part I of N of the file and write it to --out; `merge` combines all N parts
+    /// Answer part I of N of the file, or parts I to J (I-J/N), and write it to --out; `merge` combines all N parts
     #[arg(long, value_name = "I/N", requires_all = ["file", "out"])]
-    shard: Option<Shard>,
-    /// The file for the part; its name ends in .shard
+    shard: Option<Share>,
+    /// The file for the part; its name ends in .shard, and {} in it is the number of the part
     #[arg(long, value_name = "FILE", requires = "shard")]
     out: Option<PathBuf>,
     /// The beam width of the walker: a narrower beam is faster and finds less [default: as in the run]
@@ -106,10 +105,11 @@ impl Predict {
         // A GPU is one worker, for any number of threads.
         let card = model.device().is_cuda();
         let workers = if card { 1 } else { rayon::current_num_threads() };
-        if let (Some(shard), Some(out)) = (self.shard, &self.out) {
+        if let (Some(share), Some(out)) = (self.shard, &self.out) {
             ensure!(file != Path::new("-"), "--shard: expected a file that every part can read, found stdin");
-            let made = model.predict_shard(file, self.top as usize, shard, workers, out, &console);
-            return part::made(made, common);
+            let top = self.top as usize;
+            let make = |shard, out: &Path| model.predict_shard(file, top, shard, workers, out, &console);
+            return share.each(out, common, make);
         }
         let mut input = match file == Path::new("-") {
             true => QueryLines::of(file, Box::new(Awaited::stdin(&console)), true),

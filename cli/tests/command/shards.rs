@@ -18,6 +18,15 @@ fn parts(tool: &Tool, verb: &[&str], name: &str, count: usize) -> Vec<String> {
     (1..=count).rev().map(one).collect()
 }
 
+/// The same by two processes, the first of which makes all but the last part.
+fn parts_by_two(tool: &Tool, verb: &[&str], name: &str, count: usize) -> Vec<String> {
+    let out = format!("{name}-{{}}-of-{count}.shard");
+    for shard in [format!("1-{}/{count}", count - 1), format!("{count}/{count}")] {
+        tool.done(&[verb, &["--quiet", "--shard", &shard, "--out", &out]].concat());
+    }
+    (1..=count).map(|index| out.replace("{}", &index.to_string())).collect()
+}
+
 fn merge(tool: &Tool, parts: &[String], more: &[&str]) -> String {
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     tool.done(&[&["merge"], &parts[..], more].concat())
@@ -49,6 +58,12 @@ fn rules_mined_in_parts_are_those_of_one_process() {
             assert!(same(&tool, "whole.tsv.gz", "merged.tsv.gz"), "{budget:?}, {count} parts");
             parts.iter().for_each(|part| std::fs::remove_file(tool.path(part)).unwrap());
         }
+        for more in [&[][..], &["--no-index"]] {
+            let parts = parts_by_two(&tool, &[&verb[..], more].concat(), "several", 4);
+            merge(&tool, &parts, &["--out", "merged.tsv.gz"]);
+            assert!(same(&tool, "whole.tsv.gz", "merged.tsv.gz"), "{budget:?} {more:?}");
+            parts.iter().for_each(|part| std::fs::remove_file(tool.path(part)).unwrap());
+        }
         // All parts of a job have shared one index; each of the two jobs has its own.
         assert_eq!(indexes(tool.folder.path()).len(), if types == "cyclic" { 2 } else { 1 });
     }
@@ -70,6 +85,10 @@ fn rules_mined_in_parts_are_those_of_one_process() {
     assert!(refused.contains("give --samples N or --saturate"), "{refused}");
     let refused = tool.refused(&["mine", "family", "--samples", "9", "--shard", "1/2", "--out", "rules.tsv"]);
     assert!(refused.contains("ends in .shard"), "{refused}");
+    let refused =
+        tool.refused(&["mine", "family", "--samples", "9", "--shard", "1-2/2", "--out", "rules.shard"]);
+    assert!(refused.contains("--out: expected a name with {} for the number of each part"), "{refused}");
+    assert!(!tool.path("rules.shard").exists());
 }
 
 #[test]
@@ -118,6 +137,8 @@ fn a_run_is_asked_in_parts() {
     let answers = parts(&tool, &verb, "answers", 2);
     merge(&tool, &answers, &["--out", "answers.jsonl"]);
     assert_eq!(std::fs::read_to_string(tool.path("answers.jsonl")).unwrap(), whole);
+    merge(&tool, &parts_by_two(&tool, &verb, "answers", 3), &["--out", "answers.jsonl"]);
+    assert_eq!(std::fs::read_to_string(tool.path("answers.jsonl")).unwrap(), whole);
 
     let verb = ["evaluate", "run", "--direction", "both"];
     let without_seconds = |text: &str| {
@@ -129,6 +150,8 @@ fn a_run_is_asked_in_parts() {
     let ranks = parts(&tool, &verb, "ranks", 3);
     let merged = merge(&tool, &ranks, &["--json"]);
     assert_eq!(without_seconds(&merged), without_seconds(&whole));
+    let merged = merge(&tool, &parts_by_two(&tool, &verb, "ranks", 4), &["--json"]);
+    assert_eq!(without_seconds(&merged), without_seconds(&whole));
     let table = merge(&tool, &ranks, &[]);
     assert!(table.starts_with("Test split, filtered, seed 1, version"), "{table}");
 
@@ -136,6 +159,8 @@ fn a_run_is_asked_in_parts() {
     tool.done(&[&verb[..], &["--out", "whole.parquet", "--quiet"]].concat());
     let facts = parts(&tool, &verb, "facts", 2);
     merge(&tool, &facts, &["--out", "merged.parquet"]);
+    assert!(same(&tool, "whole.parquet", "merged.parquet"));
+    merge(&tool, &parts_by_two(&tool, &verb, "facts", 3), &["--out", "merged.parquet"]);
     assert!(same(&tool, "whole.parquet", "merged.parquet"));
 
     // What is there is not made again; what does not fit is named.
