@@ -168,6 +168,8 @@ def sweep(
         return task.remote(shared, configs[run[0]], run[1], minutes, cpus_per_run, gpus_per_run > 0)
 
     def keep(run: tuple[str, int], files: Any) -> None:
+        # What an earlier call left unfinished, or learnt with other settings.
+        shutil.rmtree(place[run], ignore_errors=True)
         _untar(memoryview(files), place[run])
         _write(place[run] / "sweep.json", key[run].encode())
 
@@ -431,7 +433,7 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
 
 
 def _untar(data: memoryview | bytes, folder: Path) -> None:
-    """Unpacks files into a folder, which appears only once it is complete."""
+    """Unpacks files into a folder, which appears only once it is complete. One that is there stays: somebody may be reading it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
@@ -443,7 +445,6 @@ def _untar(data: memoryview | bytes, folder: Path) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content.read())
     try:
-        shutil.rmtree(folder, ignore_errors=True)
         aside.rename(folder)
     except OSError:
         # Another worker of this node was faster.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
+import tarfile
 import threading
 import time
 from collections.abc import Iterator
@@ -81,6 +83,18 @@ def test_a_run_is_asked_on_all_nodes(cluster: Cluster, model: rg.Model, tmp_path
     expected = model.predict_many(queries[:20], top=2, progress=False)
     for line, prediction in zip(lines, expected):
         assert [answer["entity"] for answer in line["answers"]] == [answer.entity for answer in prediction]
+
+
+def test_a_run_that_is_being_read_is_not_unpacked_over(tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        many._add(archive, "run.json", b"{}")
+    run = tmp_path / "run"
+    many._untar(packed.getvalue(), run)
+    with (run / "run.json").open("rb") as read:
+        many._untar(packed.getvalue(), run)
+        assert os.fstat(read.fileno()).st_ino == (run / "run.json").stat().st_ino
+    assert [file.name for file in tmp_path.iterdir()] == ["run"]
 
 
 def test_what_is_done_is_not_done_again(
