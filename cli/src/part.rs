@@ -47,7 +47,8 @@ impl Share {
     /// # Errors
     /// If it does not.
     pub fn check(self, out: &Path) -> anyhow::Result<()> {
-        let numbered = out.file_name().is_some_and(|name| name.to_string_lossy().contains(NUMBER));
+        let numbered =
+            out.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.contains(NUMBER));
         ensure!(
             numbered || self.first == self.last,
             "--out: expected a name with {NUMBER} for the number of each part, such as part-{NUMBER}.shard, found {}",
