@@ -175,11 +175,9 @@ impl Mine {
         );
         if let Some(share) = self.shard {
             share.check(&self.out)?;
-        }
-        if let Some(share) = self.shard
-            && let Some((index, unfit)) = self.shared_index(common)?
-        {
-            return self.parts_by_index(share, &index, unfit, common);
+            if let Some((index, unfit)) = self.shared_index(common)? {
+                return self.parts_by_index(share, &index, unfit, common);
+            }
         }
         let (dataset, options) = self.read(common)?;
         if let Some(share) = self.shard {
