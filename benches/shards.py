@@ -119,8 +119,8 @@ def main():
             mean = sum(alike) / len(alike)
             largest = max(alike) if work.index and work.verb == "mine" else max(first, *alike)
             print(
-                f"| {name} | {count} | {one:.2f} s | {together:.2f} s | {together / one:.2f} | {largest / mean:.2f} "
-                f"| {first:.2f} s | {mean:.3f} s | {merging:.2f} s |",
+                f"| {name} | {count} | {one:.3g} s | {together:.3g} s | {together / one:.2f} | {largest / mean:.2f} "
+                f"| {first:.3g} s | {mean:.3g} s | {merging:.3g} s |",
                 flush=True,
             )
 
