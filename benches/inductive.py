@@ -97,8 +97,7 @@ def main():
         part = grown(rest, size, draw)
         facts = [fact for fact in rest if fact[0] in part and fact[2] in part]
         rest = [fact for fact in rest if fact[0] not in part and fact[2] not in part]
-        shares = shares_of(facts) if facts else {}
-        common = sum(min(share, mixed.get(relation, 0)) for relation, share in shares.items())
+        common = sum(min(share, mixed.get(relation, 0)) for relation, share in shares_of(facts).items())
         if len(part) < size or common < 0.5:
             continue
         made += 1
