@@ -7,7 +7,7 @@
 
 use super::GraphError;
 use super::array::{Array, MappedBytes};
-use crate::aside::write_aside;
+use crate::aside::write_checked;
 use bytemuck::Pod;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use serde_json::Value;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The first number of a file. It reads differently on a machine with the other byte order.
 const MAGIC: u64 = u64::from_le_bytes(*b"rgarray2");
@@ -39,16 +40,16 @@ impl<'a> ArrayWriter<'a> {
         self.0.push(bytemuck::cast_slice(values));
     }
 
-    /// Writes the file; `about` is whatever the reader needs to know besides the arrays.
+    /// Writes the file; `about` is whatever the reader needs to know besides the arrays, which `took` this long to make.
     ///
     /// # Errors
     /// If it cannot be written. Nothing partial remains then.
-    pub fn write(self, path: &Path, about: &impl Serialize) -> Result<(), GraphError> {
+    pub fn write(self, path: &Path, about: &impl Serialize, took: Duration) -> Result<(), GraphError> {
         let about = serde_json::to_value(about).expect("plain data");
         let sum = self.0.iter().fold(0, |sum, bytes| sum_of(bytes, sum));
         let lengths = self.0.iter().map(|bytes| bytes.len()).collect();
         let header = serde_json::to_vec(&Header { about, lengths, sum }).expect("plain data");
-        let written = write_aside(path, |out| {
+        let written = write_checked(path, took, |out| {
             let mut place = 0;
             let numbers = [MAGIC, header.len() as u64];
             let start: [&[u8]; 2] = [bytemuck::cast_slice(&numbers), &header];
@@ -163,7 +164,7 @@ mod tests {
         arrays.add(&[1u64, 2, 3]);
         arrays.add::<u32>(&[]);
         arrays.add(&[7u32, 8, 9, 10, 11]);
-        arrays.write(path, &"three arrays").unwrap();
+        arrays.write(path, &"three arrays", Duration::ZERO).unwrap();
         std::fs::read(path).unwrap()
     }
 

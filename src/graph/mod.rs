@@ -47,4 +47,4 @@ pub use split::{SplitShares, evenly};
 pub use stats::{Spread, Statistics};
 pub use subjects::{count_queries, sensible_queries, subjects};
 pub use vocabulary::Vocabulary;
-pub use write::{check_writable, write_dataset, write_file, write_packed};
+pub use write::{check_writable, write_dataset, write_file, write_packed, write_packed_checked};

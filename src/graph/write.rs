@@ -7,7 +7,7 @@ use super::read::{
     named_node, node, part_of, term,
 };
 use super::{Dataset, GraphError, Names, Triple};
-use crate::aside::{self, write_aside};
+use crate::aside::{self, write_aside, write_checked};
 use oxrdf::{GraphName, QuadRef};
 use oxrdfio::{RdfFormat, RdfSerializer};
 use parquet::basic::ZstdLevel;
@@ -19,6 +19,7 @@ use parquet::schema::parser::parse_message_type;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Facts per row group of a Parquet file.
 const ROW_GROUP: usize = 1 << 18;
@@ -175,6 +176,19 @@ fn write_parquet(out: Out<'_>, names: &Names, facts: &[Triple]) -> Result<(), Pa
 /// If that fails. Nothing partial remains then, and the previous file at `path` is untouched.
 pub fn write_packed(path: &Path, fill: impl FnOnce(Out<'_>) -> io::Result<()>) -> io::Result<()> {
     write_aside(path, |out| Compression::of(path).pack(out, fill))
+}
+
+/// As [`write_packed`], for a file with a checksum, whose content `took` this long to make: what is quickly made again
+/// is not waited for until it is on the disk.
+///
+/// # Errors
+/// As [`write_packed`].
+pub fn write_packed_checked(
+    path: &Path,
+    took: Duration,
+    fill: impl FnOnce(Out<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    write_checked(path, took, |out| Compression::of(path).pack(out, fill))
 }
 
 /// Checks that a file can be written at `path` before the work whose result it will hold, and creates missing parent

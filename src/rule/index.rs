@@ -13,6 +13,7 @@ use crate::shard::{Shard, difference};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// What identifies the files that an index was made from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +61,7 @@ impl MiningIndex {
         options: &MineOptions,
         progress: &dyn Progress,
     ) -> Result<bool, RuleError> {
+        let began = Instant::now();
         options.check_repeatable()?;
         options.check_with(graph)?;
         let reach = Reach::unless(graph, options.distinct, &|| progress.interrupted());
@@ -79,7 +81,7 @@ impl MiningIndex {
             options: options.clone(),
             lengths: lists.iter().map(|list| list.length).collect(),
         };
-        arrays.write(path, &about)?;
+        arrays.write(path, &about, began.elapsed())?;
         Ok(true)
     }
 

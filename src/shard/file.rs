@@ -1,9 +1,10 @@
 //! A part as a file: a header, rows of JSON, and a last line with the number of rows and their SHA-256 checksum.
 //!
-//! Files are written aside and renamed. The last line tells whether a file survived copying intact.
+//! Files are written aside and renamed. The last line tells whether a file survived copying intact, or a power failure if
+//! it was too quickly made to be worth waiting for the disk.
 
 use super::{Shard, ShardError};
-use crate::graph::{Compression, write_packed};
+use crate::graph::{Compression, write_packed_checked};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,6 +13,7 @@ use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The version of the file layout; raised when the meaning of rows changes, or which of them belong to which part.
 const LAYOUT: u32 = 4;
@@ -128,18 +130,19 @@ pub fn check_name(path: &Path) -> Result<(), ShardError> {
     }
 }
 
-/// Writes the part at `path` with the rows that `fill` adds, compressed if its ending says so. Returns the number of
-/// rows.
+/// Writes the part at `path` with the rows that `fill` adds, which `took` this long to make; compressed if its ending says
+/// so. Returns the number of rows.
 ///
 /// # Errors
 /// If it cannot be written. Nothing partial remains then.
 pub fn write_part(
     path: &Path,
     header: &Header,
+    took: Duration,
     fill: impl FnOnce(&mut RowWriter<'_>) -> io::Result<()>,
 ) -> Result<u64, ShardError> {
     let mut rows = 0;
-    let written = write_packed(path, |out| {
+    let written = write_packed_checked(path, took, |out| {
         serde_json::to_writer(&mut *out, header)?;
         out.write_all(b"\n")?;
         let mut writer = RowWriter { out, line: Vec::new(), sum: Sha256::new(), rows: 0 };
@@ -306,8 +309,9 @@ mod tests {
             for rows in [vec![], vec!["one".to_owned()], vec!["line\nbreak".to_owned(), String::new()]] {
                 let path = folder.path().join(name);
                 check_name(&path).unwrap();
-                let written =
-                    write_part(&path, &header(1), |out| rows.iter().try_for_each(|row| out.row(row)));
+                let written = write_part(&path, &header(1), Duration::ZERO, |out| {
+                    rows.iter().try_for_each(|row| out.row(row))
+                });
                 assert_eq!(written.unwrap(), rows.len() as u64);
                 let part = Part::open(&path).unwrap();
                 assert_eq!((part.header(), part.path()), (&header(1), path.as_path()));
@@ -322,7 +326,7 @@ mod tests {
     fn a_file_that_was_cut_off_or_changed_is_not_whole() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.shard");
-        write_part(&path, &header(1), |out| (0..9).try_for_each(|row| out.row(&row))).unwrap();
+        write_part(&path, &header(1), Duration::ZERO, |out| (0..9).try_for_each(|row| out.row(&row))).unwrap();
         let whole = std::fs::read(&path).unwrap();
         for length in 0..whole.len() - 1 {
             std::fs::write(&path, &whole[..length]).unwrap();

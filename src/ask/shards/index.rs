@@ -144,12 +144,12 @@ pub fn mine_indexed_shard(
     progress: &dyn Progress,
 ) -> Result<ShardReport, AskError> {
     let header = rules_header(index.names(), index.data().to_owned(), index.options(), shard);
-    unless_there(&header, out, || {
+    unless_there(&header, out, |began| {
         let mined = index.mine_shard(shard, progress)?;
         if mined.mined.interrupted {
             return Err(RunError::Interrupted.into());
         }
-        Ok(write_rule_shard(out, &header, &mined, index.names())?)
+        Ok(write_rule_shard(out, &header, &mined, index.names(), began.elapsed())?)
     })
 }
 

@@ -19,7 +19,7 @@ use crate::graph::{Dataset, Names, RelationId, check_writable, count_queries};
 use crate::progress::Progress;
 use crate::rule::{self, MineOptions, RuleShardSettings, write_rule_shard};
 use crate::run::{Checksum, RunError, Stages};
-use crate::shard::{Header, Shard, ShardKind, check_name, is_complete, write_part};
+use crate::shard::{Header, RowWriter, Shard, ShardKind, check_name, is_complete, write_part};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -71,11 +71,12 @@ struct FactSettings {
     breaking: Option<String>,
 }
 
-/// Makes the part that `header` describes unless it exists; `make` returns how many rows it wrote.
+/// Makes the part that `header` describes unless it exists; `make` gets the time at which the work began, and returns how
+/// many rows it wrote.
 fn unless_there(
     header: &Header,
     out: &Path,
-    make: impl FnOnce() -> Result<u64, AskError>,
+    make: impl FnOnce(Instant) -> Result<u64, AskError>,
 ) -> Result<ShardReport, AskError> {
     let began = Instant::now();
     check_name(out)?;
@@ -83,7 +84,7 @@ fn unless_there(
         true => None,
         false => {
             check_writable(out)?;
-            Some(make()?)
+            Some(make(began)?)
         }
     };
     let seconds = began.elapsed().as_secs_f64();
@@ -111,12 +112,12 @@ pub fn mine_shard(
     let names = &dataset.names;
     let data = Checksum::of_known(names, &dataset.known).to_string();
     let header = rules_header(names, data, options, shard);
-    unless_there(&header, out, || {
+    unless_there(&header, out, |began| {
         let mined = rule::mine_shard(&dataset.graph(), options, shard, progress)?;
         if mined.mined.interrupted {
             return Err(RunError::Interrupted.into());
         }
-        Ok(write_rule_shard(out, &header, &mined, names)?)
+        Ok(write_rule_shard(out, &header, &mined, names, began.elapsed())?)
     })
 }
 
@@ -153,7 +154,7 @@ impl Model {
         let settings =
             AnswerSettings { queries: Checksum::of_file(queries)?, top, beam: self.config().walk.beam };
         let header = self.shard_header(ShardKind::Answers, shard, &settings)?;
-        unless_there(&header, out, || {
+        unless_there(&header, out, |began| {
             let mut input = QueryLines::open(queries)?;
             let mut answered = Vec::new();
             progress.begin("predicting", "queries", None);
@@ -168,7 +169,8 @@ impl Model {
                 }
             }
             progress.end(&format_args!("{} queries", answered.len()));
-            Ok(write_part(out, &header, |out| answered.iter().try_for_each(|line| out.row(line)))?)
+            let write = |out: &mut RowWriter<'_>| answered.iter().try_for_each(|line| out.row(line));
+            Ok(write_part(out, &header, began.elapsed(), write)?)
         })
     }
 
@@ -191,9 +193,10 @@ impl Model {
         }
         let settings = self.rank_settings(split, relations, protocol)?;
         let header = self.shard_header(ShardKind::Ranks, shard, &settings)?;
-        unless_there(&header, out, || {
+        unless_there(&header, out, |began| {
             let rows = self.rank_rows(split, relations, protocol, shard, progress)?;
-            Ok(write_part(out, &header, |out| rows.iter().try_for_each(|row| out.row(row)))?)
+            let write = |out: &mut RowWriter<'_>| rows.iter().try_for_each(|row| out.row(row));
+            Ok(write_part(out, &header, began.elapsed(), write)?)
         })
     }
 
@@ -223,6 +226,6 @@ impl Model {
         progress: &dyn Progress,
     ) -> Result<ShardReport, AskError> {
         let header = self.facts_header(options, shard)?;
-        unless_there(&header, out, || self.complete_part(options, shard, &header, out, progress))
+        unless_there(&header, out, |_| self.complete_part(options, shard, &header, out, progress))
     }
 }
