@@ -164,6 +164,8 @@ impl Compression {
 
 /// Up to so many bytes, zstd works with smaller tables.
 const LITTLE: usize = 1 << 18;
+/// The logarithm of their entries. With more, clearing them takes longer than compressing a few kilobytes.
+const LITTLE_TABLE: u32 = 12;
 
 /// Compresses by zstd. A little text is held back until its length is known: with it, zstd does not prepare nearly a
 /// megabyte of tables for a few kilobytes.
@@ -178,6 +180,7 @@ impl ZstdPacker<'_> {
         if let Some(held) = self.held {
             // Level 1 has the smallest tables; of a few kilobytes it leaves hardly more than the default level.
             self.encoder.set_parameter(CParameter::CompressionLevel(1))?;
+            self.encoder.set_parameter(CParameter::HashLog(LITTLE_TABLE))?;
             self.encoder.set_pledged_src_size(Some(held.len() as u64))?;
             self.encoder.write_all(&held)?;
         }
