@@ -90,8 +90,7 @@ impl MiningIndex {
     /// # Errors
     /// If it cannot be read, is damaged, or belongs to another version.
     pub fn open(path: &Path) -> Result<Self, RuleError> {
-        let mut file = ArrayReader::open(path)?;
-        let about: About = file.about()?;
+        let (mut file, about): (_, About) = ArrayReader::open(path)?;
         if about.version != crate::VERSION {
             let what = format!("made by version {}, this is version {}", about.version, crate::VERSION);
             return Err(RuleError::Index { path: path.to_owned(), what });
