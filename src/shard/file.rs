@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The version of the file layout; raised when the meaning of rows changes, or which of them belong to which part.
-const LAYOUT: u32 = 4;
+const LAYOUT: u32 = 5;
 
 /// What kind of rows a part has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -326,7 +326,8 @@ mod tests {
     fn a_file_that_was_cut_off_or_changed_is_not_whole() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.shard");
-        write_part(&path, &header(1), Duration::ZERO, |out| (0..9).try_for_each(|row| out.row(&row))).unwrap();
+        write_part(&path, &header(1), Duration::ZERO, |out| (0..9).try_for_each(|row| out.row(&row)))
+            .unwrap();
         let whole = std::fs::read(&path).unwrap();
         for length in 0..whole.len() - 1 {
             std::fs::write(&path, &whole[..length]).unwrap();

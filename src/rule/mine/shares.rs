@@ -19,9 +19,9 @@ const HEAVY: u64 = 64;
 /// A prefix that costs more than one part in this many of a shard's work is divided. Chosen by hand: costs are
 /// estimates, and the errors of many small items average out.
 const CUT: u64 = 32;
-/// A piece is about this many steps or more, one or two milliseconds, because each begins with cold caches. The small
-/// graphs of tests are divided all the same.
-const PIECE_STEPS: u64 = if cfg!(test) { 1 } else { 1 << 17 };
+/// A piece is about this many steps or more, one to three milliseconds, because each begins with cold caches and its counts
+/// have to be written. The small graphs of tests are divided all the same.
+const PIECE_STEPS: u64 = if cfg!(test) { 1 } else { 160 << 10 };
 
 /// A thread's work is at least this many portions, so that all threads end at about the same time.
 const PORTIONS: u64 = 32;
