@@ -144,12 +144,14 @@ pub(super) fn sum_of(bytes: &[u8], sum: u64) -> u64 {
     lanes.iter().fold(ends, |sum, lane| mixed(sum, &u128::from(*lane).to_le_bytes()))
 }
 
-/// Mixes two words into a lane by a single multiplication, of whose result every bit depends on both of them.
+/// Mixes two words into a lane by a single multiplication. A factor of 0 would hide the other word, so both are made
+/// from constants that no data has by itself: a lane begins with a small number, and so do many arrays.
 #[inline]
 fn mixed(lane: u64, pair: &[u8; 16]) -> u64 {
-    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    const FIRST: u64 = 0x9e37_79b9_7f4a_7c15;
+    const SECOND: u64 = 0xbf58_476d_1ce4_e5b9;
     let pair = u128::from_le_bytes(*pair);
-    let product = u128::from(lane ^ pair as u64) * u128::from(ODD ^ (pair >> 64) as u64);
+    let product = u128::from(lane ^ FIRST ^ pair as u64) * u128::from(SECOND ^ (pair >> 64) as u64);
     product as u64 ^ (product >> 64) as u64
 }
 
@@ -212,6 +214,16 @@ mod tests {
         }
         assert_ne!(sum_of(&bytes[..bytes.len() - 1], 0), sum);
         assert_ne!(sum_of(&[0; 3], 0), sum_of(&[0; 4], 0));
+        // A first word that a lane, or the length, equals must not hide the second.
+        for (first, words) in [(0, 2 * LANES), (1, 2 * LANES), (16, 2)] {
+            let mut plain = vec![first; words];
+            let sum = sum_of(bytemuck::cast_slice::<u64, u8>(&plain), 0);
+            for at in 0..words {
+                plain[at] ^= 1 << 40;
+                assert_ne!(sum_of(bytemuck::cast_slice(&plain), 0), sum, "{first}, {at} of {words}");
+                plain[at] ^= 1 << 40;
+            }
+        }
         assert_ne!(sum_of(&bytes, 1), sum);
     }
 }
