@@ -9,7 +9,7 @@
 
 use rayon::prelude::*;
 use ruleguider::Model;
-use ruleguider::ask::{CompleteOptions, OpenOptions};
+use ruleguider::ask::{CompleteOptions, HeldOutFacts, OpenOptions};
 use ruleguider::eval::calibration::TOP;
 use ruleguider::graph::{Link, Query, RelationId, sensible_queries};
 use ruleguider::progress::Silent;
@@ -75,7 +75,9 @@ fn rank(model: &Model, queries: &[Query]) -> Outcome<f64> {
 }
 
 fn options() -> Outcome<Options> {
-    let complete = CompleteOptions { links: Vec::new(), top: None, min_probability: None, workers: 1 };
+    let held_out = HeldOutFacts::Show;
+    let complete =
+        CompleteOptions { links: Vec::new(), top: None, min_probability: None, held_out, workers: 1 };
     let mut options = Options { runs: Vec::new(), complete, rounds: 3, threads: 2 };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {

@@ -9,7 +9,7 @@
 
 use rand::{Rng, SeedableRng};
 use ruleguider::embed::{Settings, Size, Stop, Task, train};
-use ruleguider::graph::{Graph, Known, Link, Triple};
+use ruleguider::graph::{Array, Graph, Known, Link, Triple};
 use ruleguider::progress::Silent;
 use ruleguider::tensor::Device;
 use std::io::Write;
@@ -28,8 +28,9 @@ fn main() {
     let facts = &facts[..TIMED_FACTS];
     let steps = queries(facts).div_ceil(512);
     let settings = Settings { epochs: EPOCHS, dropout_table: 0.0, ..Settings::default() };
-    let facts: Arc<[Triple]> = facts.into();
-    let known = Known { facts: facts.clone(), queries: facts.clone(), valid: Arc::default() };
+    let facts: Array<Triple> = facts.into();
+    let known =
+        Known { facts: facts.clone(), queries: facts.clone(), valid: Array::default(), ..Known::default() };
     let device = Device::cpu(threads).expect("threads can be started");
     let task = Task {
         known: &known,

@@ -127,10 +127,18 @@ fn steps_alone(
     };
     let settings =
         PropagateSettings { removal, epochs: 3, epoch_queries: steps * settings.batch, ..settings.clone() };
-    let known = Known { valid: std::sync::Arc::default(), ..dataset.known.clone() };
+    let known = Known { valid: Default::default(), ..dataset.known.clone() };
     let size = (dataset.names.entities.len(), dataset.names.relations.len());
-    let task =
-        PropagateTask { known: &known, size, settings: &settings, seed: 1, device, folder: None, warm: None };
+    let task = PropagateTask {
+        known: &known,
+        size,
+        settings: &settings,
+        seed: 1,
+        device,
+        folder: None,
+        warm: None,
+        initial: None,
+    };
     let made = train(task, &Silent)?;
     let times = made.summary.history[1..].iter().filter_map(|metric| metric.figures["step_ms"].as_f64());
     let best = times.fold(f64::INFINITY, f64::min);
@@ -198,7 +206,7 @@ impl Work {
         let layers = propagator.settings().layers;
         let asks: Vec<ReachQuery> =
             queries.iter().map(|query| ReachQuery { start: query.subject.0, without: None }).collect();
-        let reach = Reach::new(propagator.mesh(), &asks, layers)?;
+        let reach = Reach::new(propagator.edge_index(), &asks, layers)?;
         let rows: Vec<usize> = (0..=layers).map(|layer| reach.rows(layer)).collect();
         let edges: Vec<usize> = (0..=layers).map(|layer| reach.edges(layer)).collect();
         let row = (4 * width) as f64;
@@ -271,7 +279,7 @@ fn learn(
     // A data set with a graph of its own hands its validation split over to be learnt from: nothing is chosen by it.
     let mut known = dataset.known.for_test();
     if dataset.known.has_own_graph() {
-        known.valid = std::sync::Arc::default();
+        known.valid = Default::default();
     }
     let task = PropagateTask {
         known: &known,
@@ -281,6 +289,7 @@ fn learn(
         device,
         folder: None,
         warm: None,
+        initial: None,
     };
     let begun = Instant::now();
     let made = train(task, &Printing)?;

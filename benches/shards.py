@@ -2,7 +2,7 @@
 """What work in parts costs: the CPU seconds of all parts against those of one process, the largest part against the mean.
 
     benches/shards.py --work "NAME: mine DATA --saturate" --work "NAME: complete RUN --top 3" … [--parts 1,2,16]
-        [--rounds 3] [--no-index] [--at-once 1] [--program target/release/ruleguider]
+        [--rounds 3] [--at-once 1] [--program target/release/ruleguider]
 
 A work is what follows `ruleguider`, of `mine`, `complete`, `evaluate` or `predict`. Every process has one thread. CPU
 seconds are user and system time of the process itself, as the kernel has them when it ends (wait4), so other work on the
@@ -37,8 +37,8 @@ def cpu_seconds(command, printed=subprocess.DEVNULL):
 class Work:
     """One work, by one process or in parts, in a folder of its own."""
 
-    def __init__(self, program, command, index, at_once, folder):
-        self.program, self.command, self.index, self.at_once, self.folder = program, command, index, at_once, folder
+    def __init__(self, program, command, at_once, folder):
+        self.program, self.command, self.at_once, self.folder = program, command, at_once, folder
         self.verb = command[0]
         self.ending = "tsv" if self.verb in ("mine", "complete") else "json"
 
@@ -49,12 +49,9 @@ class Work:
     def parts(self, count):
         """The seconds of every part and, last, of merging them; and what came out."""
         parts = [self.folder / f"{part}-{count}.shard.zst" for part in range(1, count + 1)]
-        index = self.folder / f"{count}.index"
-        for old in [index, *parts]:
+        for old in parts:
             old.unlink(missing_ok=True)
         made = [self.program, *self.command, "--threads", "1", "--quiet"]
-        if self.verb == "mine":
-            made += ["--index", index] if self.index else ["--no-index"]
         out = self.folder / f"{{}}-{count}.shard.zst"
         shares = [(first, min(first + self.at_once - 1, count)) for first in range(1, count + 1, self.at_once)]
         seconds = [cpu_seconds([*made, "--shard", f"{first}-{last}/{count}", "--out", out]) for first, last in shares]
@@ -101,7 +98,6 @@ def main():
     parser.add_argument("--work", action="append", required=True, metavar="NAME: COMMAND")
     parser.add_argument("--parts", default="16", help="how many parts, such as 2,16")
     parser.add_argument("--rounds", type=int, default=1, help="the best of so many counts")
-    parser.add_argument("--no-index", action="store_true", help="every part of mining reads the data itself")
     parser.add_argument("--at-once", type=int, default=1, help="parts that a process makes")
     parser.add_argument("--program", default="target/release/ruleguider")
     asked = parser.parse_args()
@@ -110,14 +106,13 @@ def main():
     for given in asked.work:
         name, _, command = given.partition(":")
         with tempfile.TemporaryDirectory(prefix="shards-") as folder:
-            work = Work(asked.program, shlex.split(command), not asked.no_index, asked.at_once, Path(folder))
+            work = Work(asked.program, shlex.split(command), asked.at_once, Path(folder))
             one, shared = measured(work, [int(count) for count in asked.parts.split(",")], asked.rounds)
         for count, (first, *others, merging) in shared.items():
             together = first + sum(others) + merging
-            # What the index takes falls to the first part, and is no matter of how the counting is shared.
             alike = others or [first]
             mean = sum(alike) / len(alike)
-            largest = max(alike) if work.index and work.verb == "mine" else max(first, *alike)
+            largest = max(first, *alike)
             print(
                 f"| {name} | {count} | {one:.3g} s | {together:.3g} s | {together / one:.2f} | {largest / mean:.2f} "
                 f"| {first:.3g} s | {mean:.3g} s | {merging:.3g} s |",

@@ -1,4 +1,4 @@
-//! The two workloads that the tensor room was made for, in milliseconds a step.
+//! The two workloads that the crate `tensor` was made for, in milliseconds a step.
 //!
 //! W1 is one training step of the two-agent policy (5,120 rows × 3 hops, two 3-layer LSTMs of 200, both heads,
 //! 40 candidates a row, backward, Adam). W2 is one step of ComplEx (512 queries against 40,000 entities of
@@ -186,12 +186,12 @@ fn policy(device: &Device, steps: usize) -> Result<Figures> {
             let wish = by_relation.query(&mut tape, &[history, query])?;
             let scores = tape.against(wish, relation, None, 0.0)?;
             let log_probs = tape.log_softmax(scores, 2)?;
-            let chosen_relation = tape.pick_pairs(log_probs, &rows, link)?;
+            let chosen_relation = tape.gather_pairs(log_probs, &rows, link)?;
             let history = by_entity.walk(&mut tape, here, &mut second)?;
             let wish = by_entity.query(&mut tape, &[here, history, source, query])?;
             let scores = tape.gather_dot(wish, entity, candidates, &segments, 0.0)?;
             let log_probs = tape.segment_log_softmax(scores, &segments, None)?;
-            let chosen_entity = tape.pick(log_probs, picked)?;
+            let chosen_entity = tape.gather_elements(log_probs, picked)?;
             for chosen in [chosen_relation, chosen_entity] {
                 let part = tape.weighted_sum(chosen, &rewards)?;
                 loss = Some(match loss {

@@ -50,18 +50,17 @@ class Alone:
     """The pieces of the work in this process, one thread."""
 
     def __init__(self, graph: rg.Graph, options: dict[str, Any], parts: int, folder: Path) -> None:
-        index = folder / "work.index"
-        index.unlink(missing_ok=True)
-        self.index = seconds(lambda: _ruleguider.MiningIndex.write(graph._graph, options, os.fspath(index), None))
-        self.bytes = index.stat().st_size
+        data = folder / "data.rg"
+        self.index = seconds(lambda: data.write_bytes(graph._graph.pack()))
+        self.bytes = data.stat().st_size
         began = time.perf_counter()
-        opened = _ruleguider.MiningIndex.open(os.fspath(index))
+        opened = _ruleguider.Graph.read(os.fspath(data), None, 0, None)
         self.opening = time.perf_counter() - began
         made = [folder / f"{part}.shard.zst" for part in range(1, parts + 1)]
         for file in made:
             file.unlink(missing_ok=True)
         self.parts = [
-            seconds(lambda: opened.mine_shard(f"{part}/{parts}", os.fspath(file), None))
+            seconds(lambda: _ruleguider.mine_shard(opened, options, f"{part}/{parts}", os.fspath(file), None))
             for part, file in enumerate(made, 1)
         ]
         out = folder / "merged.tsv"
@@ -89,7 +88,7 @@ class Memory(threading.Thread):
             self.mapped = max(self.mapped, sum(mapped for _, mapped in mapping))
 
     def _of(self, pid: str) -> tuple[int, int] | None:
-        """kB of a process that has mapped the index: all that it is charged with but the index, and the index."""
+        """kB of a process that has mapped the data: all that it is charged with but the data, and the data."""
         try:
             lines = Path(f"/proc/{pid}/smaps").read_text().splitlines()
         except OSError:
@@ -132,12 +131,12 @@ def scheduling(count: int = 200) -> float:
 
 
 def transfer(packed: Any, key: str) -> float:
-    """Seconds in which the index comes from the driver to the file of a node."""
+    """Seconds in which the data comes from the driver to the file of a node."""
 
     def fetch(shared: Any) -> tuple[str, Any]:
-        many._on_this_node(f"{shared[0]}.index").unlink(missing_ok=True)
+        many._on_this_node(f"{shared[0]}.rg").unlink(missing_ok=True)
         many._opened.clear()
-        many._index(shared)
+        many._mapped(shared)
         return "", b""
 
     fresh = many._Packed(packed.data, key)
@@ -166,12 +165,12 @@ def main() -> None:
             f"one process, one thread: I {index:.3f} s ({rounds[0].bytes / 1e6:.1f} MB), F {opening:.3f} s, "
             f"W {counting:.2f} s in {asked.parts} parts, i {imbalance:.2f}, merge {merge:.3f} s"
         )
-        print("| workers | s | b/B | predicted | measured | mapped by | a worker's own memory | the index in all of them |")
+        print("| workers | s | b/B | predicted | measured | mapped by | a worker's own memory | the data in all of them |")
         print("|---|---|---|---|---|---|---|---|")
         for workers in [int(count) for count in asked.workers.split(",")]:
             with cluster(workers):
                 empty_task = scheduling()
-                packed = many._Packed.index(graph, options)
+                packed = many._Packed.graph(graph)
                 moved = transfer(packed, packed.key)
                 out = folder / "rules.tsv"
 
@@ -181,7 +180,7 @@ def main() -> None:
 
                 best = min(seconds(work) for _ in range(asked.rounds))
                 assert out.read_bytes() == rounds[0].rules, "the workers gave something else than one process"
-                memory = Memory(f"{packed.key}.index")
+                memory = Memory(f"{packed.key}.rg")
                 memory.start()
                 work()
                 memory.done.set()

@@ -8,9 +8,9 @@ use ruleguider::ask::{NameIndex, merge};
 use ruleguider::config::{Config, Layer};
 use ruleguider::embed::{Embedding, ModelKind};
 use ruleguider::graph::{
-    EntityId, Graph, GraphError, Known, Names, ReadOptions, Triple, read_file, write_file,
+    DataFile, EntityId, Graph, GraphError, Known, Names, ReadOptions, Triple, read_file, write_file,
 };
-use ruleguider::rule::{MineOptions, MiningIndex, RuleFile, RuleShardSettings, write_lines};
+use ruleguider::rule::{MineOptions, RuleFile, RuleShardSettings, write_lines};
 use ruleguider::run::{Manifest, RunDirectory, Stages};
 use ruleguider::shard::{Header, ShardKind, write_part};
 use ruleguider::tensor::{Archive, Device};
@@ -65,8 +65,15 @@ pub fn fuzz(name: &str, data: &[u8]) {
 /// Files of tabs. The first byte chooses the ending; `packed` means that the rest is packed properly, otherwise the rest is
 /// the file as it is.
 fn tabs(data: &[u8]) {
-    const ENDINGS: [(&str, bool); 5] =
-        [("tsv", false), ("txt.gz", false), ("tsv.zst", false), ("txt.gz", true), ("tsv.zst", true)];
+    const ENDINGS: [(&str, bool); 7] = [
+        ("tsv", false),
+        ("txt.gz", false),
+        ("tsv.zst", false),
+        ("txt.gz", true),
+        ("tsv.zst", true),
+        ("tsv.bz2", false),
+        ("sif", false),
+    ];
     read_and_write_back(data, &ENDINGS, "csv");
 }
 
@@ -155,7 +162,12 @@ fn weights(data: &[u8]) {
         _ => {
             let facts: Vec<Triple> = (0..4).map(|i| Triple::new(i, 0, (i + 1) % 4)).collect();
             let graph = Arc::new(Graph::new(4, 1, &facts));
-            let known = Known { facts: facts.clone().into(), queries: facts.into(), valid: [].into() };
+            let known = Known {
+                facts: facts.clone().into(),
+                queries: facts.into(),
+                valid: [].into(),
+                ..Known::default()
+            };
             Walker::read(&path, &graph, &known, device()).err().map(|error| error.to_string())
         }
     };
@@ -245,7 +257,7 @@ fn queries(data: &[u8]) {
     }
 }
 
-/// Parts of a work, to be merged, and the index of mining. The first byte chooses: a whole file as it is, or the rows of
+/// Parts of a work, to be merged, and data files. The first byte chooses: a whole file as it is, or the rows of
 /// a part of some kind, which get a header and a checksum that fit, because files with a wrong one are refused at once.
 fn parts(data: &[u8]) {
     let Some((&choice, bytes)) = data.split_first() else { return };
@@ -256,8 +268,8 @@ fn parts(data: &[u8]) {
         3 => sealed(ShardKind::Facts, bytes),
         4 => put("1.shard", bytes),
         _ => {
-            let said = MiningIndex::open(&put("work.index", bytes)).err().expect("a checksum").to_string();
-            assert!(said.contains("work.index"), "{said}");
+            let said = DataFile::open(&put("data.rg", bytes)).err().expect("a checksum").to_string();
+            assert!(said.contains("data.rg"), "{said}");
             return;
         }
     };
@@ -275,7 +287,7 @@ fn sealed(kind: ShardKind, bytes: &[u8]) -> PathBuf {
             let relations = ["r", "s"].map(str::to_owned).to_vec();
             json!(RuleShardSettings { options: MineOptions::default(), relations })
         }
-        ShardKind::Answers => json!({}),
+        ShardKind::Answers | ShardKind::Scores => json!({}),
         ShardKind::Ranks => json!({
             "about": { "on": null, "only": [], "seed": 1, "split": "test", "version": "0" },
             "labels": [],

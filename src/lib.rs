@@ -1,5 +1,9 @@
-//! RuleGuider answers queries `(subject, relation, ?)` over an incomplete knowledge graph. Every answer comes with its
-//! reason: the path that led to it, and the rule that the path follows.
+//! RuleGuider answers queries `(subject, relation, ?)` over an incomplete knowledge graph (link prediction, knowledge graph
+//! completion). Every answer comes with its reason: the path that led to it, and the rule that the path follows.
+//!
+//! Answers are a blend of rules in AnyBURL's language, embeddings (ComplEx, DistMult, RotatE, ConvE), a walker of two
+//! agents with rule guidance (RuleGuider; by its settings also MINERVA and MultiHop) and a propagator (NBFNet); one with
+//! weights from other graphs (ULTRA) answers with no training at all. `CITATION.cff` names the papers.
 //!
 //! ```
 //! use ruleguider::{Learn, Model};
@@ -28,39 +32,35 @@
 //! [`Learn`] has everything that can be chosen; [`Model`] answers, explains and ranks, from many threads at a time.
 //! Long work takes a [`Progress`](progress::Progress), which receives reports and may stop it.
 //!
-//! The modules are the rooms of the house; `ARCHITECTURE.md` says what each may know of the others, and a test keeps
-//! that law. The library never prints, never exits and parses no arguments.
+//! Graphs, rules and tensors are crates of their own, which this one hands on as [`graph`], [`rule`] and [`tensor`].
+//! Features leave out what a program does without, see `Cargo.toml`: `parquet` and `rdf` (file formats), `cuda`, `study`.
+//! `ARCHITECTURE.md` says which module may use which others, and a test enforces it. The library never prints, never
+//! exits and parses no arguments.
+#![warn(unreachable_pub)]
 
-mod aside;
 pub mod ask;
 pub mod config;
+pub mod cost;
 pub mod embed;
 pub mod eval;
-mod fnv;
-pub mod generate;
-pub mod graph;
+#[cfg(feature = "study")]
 pub mod judge;
-pub mod memory;
 pub mod plan;
-pub mod progress;
 pub mod propagate;
 pub mod reason;
 pub mod report;
-pub mod rule;
 pub mod run;
-pub mod settings;
-pub mod shard;
-pub mod shown;
 #[cfg(test)]
 #[path = "../tests/skip/mod.rs"]
 mod skip;
-mod suggest;
 pub mod sweep;
-pub mod tensor;
 pub mod train;
+pub mod universal;
 pub mod walk;
 
 pub use ask::{AskError as Error, Learn, Model};
-
-/// The version of the library and of the program that comes with it.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub use ruleguider_graph::{self as graph, generate, shard};
+pub use ruleguider_rule as rule;
+pub use ruleguider_support::{VERSION, memory, progress, settings, shown};
+use ruleguider_support::{aside, fnv, suggest};
+pub use ruleguider_tensor as tensor;

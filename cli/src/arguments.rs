@@ -1,10 +1,8 @@
 //! The arguments as typed: options that mean the same for every verb, and the verbs.
 
 use crate::verb;
-use clap::builder::Resettable;
-use clap::{ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use ruleguider::tensor::{self, Device, TensorError};
-use std::ops::Deref;
 
 /// Answers over knowledge graphs, with their reasons.
 #[derive(Parser)]
@@ -86,89 +84,98 @@ pub enum DeviceChoice {
     Auto,
 }
 
-/// One variant per verb; each verb's own arguments are in its file.
+/// One variant per verb; each verb's own arguments are in its file. Its help begins with an example that works once
+/// `ruleguider run` has learnt the demonstration; a test runs them.
 #[derive(Subcommand)]
 pub enum Verb {
     /// Learn from a graph: all stages, then the figures and a few explained answers
-    Run(Later<verb::run::Run>),
+    #[command(before_help = "Example: ruleguider run")]
+    Run(verb::run::Run),
+    /// Answer a query straight from a graph, with nothing trained
+    #[command(before_help = "Example: ruleguider ask runs/demonstration/data.rg Ilse_Hagenthal cousin_of")]
+    Ask(verb::ask::Ask),
     /// Count the entities, facts, splits and degrees of a data set
-    Stats(Later<verb::stats::Stats>),
+    #[command(before_help = "Example: ruleguider stats runs/demonstration/data.rg")]
+    Stats(verb::stats::Stats),
     /// Generate a graph with known rules
+    #[command(before_help = "Example: ruleguider generate family --people 60 --out family")]
     Generate(verb::generate::Generate),
     /// Convert triples between formats
-    Convert(Later<verb::convert::Convert>),
+    #[command(before_help = "Example: ruleguider convert runs/demonstration/data.rg demonstration.csv")]
+    Convert(verb::convert::Convert),
     /// Mine rules; Ctrl-C keeps the rules found so far
-    Mine(Later<verb::mine::Mine>),
+    #[command(
+        before_help = "Example: ruleguider mine runs/demonstration/data.rg --seconds 2 --out rules.tsv"
+    )]
+    Mine(verb::mine::Mine),
     /// Rank by rules alone, and evaluate
-    Apply(Later<verb::apply::Apply>),
+    #[command(before_help = "Example: ruleguider apply runs/demonstration/data.rg --rules rules.tsv")]
+    Apply(verb::apply::Apply),
     /// Train and evaluate an embedding model
-    Embed(Later<verb::embed::Embed>),
+    #[command(
+        before_help = "Example: ruleguider embed runs/demonstration/data.rg --model distmult --set epochs=2 --out distmult.safetensors"
+    )]
+    Embed(verb::embed::Embed),
     /// Rank the true answers of a run's test split and print the figures
-    Evaluate(Later<verb::evaluate::Evaluate>),
+    #[command(before_help = "Example: ruleguider evaluate runs/demonstration")]
+    Evaluate(verb::evaluate::Evaluate),
     /// Answer a query, or a file of them, each answer with its reason
-    Predict(Later<verb::predict::Predict>),
+    #[command(before_help = "Example: ruleguider predict runs/demonstration Ilse_Hagenthal cousin_of")]
+    Predict(verb::predict::Predict),
     /// Explain why a fact is predicted, or why not
-    Explain(Later<verb::explain::Explain>),
+    #[command(
+        before_help = "Example: ruleguider explain runs/demonstration Ilse_Hagenthal cousin_of Vera_Hagenthal"
+    )]
+    Explain(verb::explain::Explain),
     /// Write the missing facts, best first, each with its probability and reason
-    Complete(Later<verb::complete::Complete>),
-    /// Merge the parts that mine, predict, evaluate and complete write with --shard
-    Merge(Later<verb::merge::Merge>),
+    #[command(
+        before_help = "Example: ruleguider complete runs/demonstration --relation cousin_of --top 10 --out missing.tsv"
+    )]
+    Complete(verb::complete::Complete),
+    /// Score given facts: probability, ranks, best reason, and whether they are true
+    #[command(
+        before_help = "Example: ruleguider convert runs/demonstration/data.rg held && ruleguider score runs/demonstration --file held/test.tsv"
+    )]
+    Score(verb::score::Score),
+    /// Find facts of the graph that the rest speaks against
+    #[command(before_help = "Example: ruleguider doubt runs/demonstration --top 5")]
+    Doubt(verb::doubt::Doubt),
+    /// Export answers with their reasons: RDF, Neo4j, KGX, GraphML
+    #[command(
+        before_help = "Example: ruleguider complete runs/demonstration --top 10 --out facts.jsonl && ruleguider export facts.jsonl --to rdf --out facts.ttl"
+    )]
+    Export(verb::export::Export),
+    /// Merge the parts that mine, predict, evaluate, complete and score write with --shard
+    #[command(
+        before_help = "Example: ruleguider mine runs/demonstration/data.rg --shard 1-2/2 --samples 1000 --out {}.shard && ruleguider merge 1.shard 2.shard --out rules.tsv"
+    )]
+    Merge(verb::merge::Merge),
     /// Run rows of the paper's tables and compare with the published figures
-    Reproduce(Later<verb::reproduce::Reproduce>),
+    #[command(before_help = "Example: ruleguider reproduce --list")]
+    Reproduce(verb::reproduce::Reproduce),
     /// Tune settings on the validation split and write the best configuration
-    Sweep(Later<verb::sweep::Sweep>),
+    #[command(
+        before_help = "Example: ruleguider sweep runs/demonstration/data.rg complex --trials 2 --minutes 0.1 --out sweeps/demonstration"
+    )]
+    Sweep(verb::sweep::Sweep),
+    /// Train the universal propagator on several graphs, or rank graphs that it never saw
+    #[command(before_help = "Example: ruleguider pretrain configs/universal.toml --data data --minutes 0")]
+    Pretrain(verb::pretrain::Pretrain),
     /// Write an HTML page about runs: tables, curves, answers with their paths
-    Report(Later<verb::report::Report>),
+    #[command(before_help = "Example: ruleguider report runs/demonstration --out page")]
+    Report(verb::report::Report),
+    #[cfg(feature = "serve")]
     /// Serve runs over HTTP: an API and a web page
-    Serve(Later<verb::serve::Serve>),
+    #[command(before_help = "Example: ruleguider serve runs/demonstration")]
+    Serve(verb::serve::Serve),
+    #[cfg(feature = "study")]
     /// Run a blind study in which people compare the paths of two systems
+    #[command(before_help = "Example: ruleguider judge measure runs/demonstration --triples 50")]
     Judge(verb::judge::Judge),
     /// Print completions for a shell
     #[command(hide = true)]
-    Completions(Later<verb::manual::Completions>),
+    Completions(verb::manual::Completions),
     /// Write manual pages
     #[command(hide = true)]
-    Manual(Later<verb::manual::Manual>),
-}
-
-/// The arguments of a verb, described to clap only once the verb is asked for: a process needs one verb out of many.
-/// Not for a verb with verbs below it, which completions of `help` have to know.
-pub struct Later<T>(T);
-
-impl<T: Args> Later<T> {
-    /// Adds the arguments to a command that is already named and described.
-    fn added(command: Command) -> Command {
-        let [about, in_full] =
-            [command.get_about(), command.get_long_about()].map(|about| Resettable::from(about.cloned()));
-        // What the type says about itself is for readers of the code.
-        T::augment_args(command).about(about).long_about(in_full)
-    }
-}
-
-impl<T: Args> Args for Later<T> {
-    fn augment_args(command: Command) -> Command {
-        command.defer(Self::added)
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        T::augment_args_for_update(command)
-    }
-}
-
-impl<T: Args> FromArgMatches for Later<T> {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        T::from_arg_matches(matches).map(Self)
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        self.0.update_from_arg_matches(matches)
-    }
-}
-
-impl<T> Deref for Later<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.0
-    }
+    Manual(verb::manual::Manual),
 }

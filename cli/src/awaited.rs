@@ -1,10 +1,12 @@
-//! Stdin for a job that can be interrupted while it waits for the next line.
+//! Stdin, or a pipe, for a job that can be interrupted while it waits for the next line.
 //!
 //! A separate thread reads, and the job checks at short intervals whether it should stop. A blocking read cannot be
 //! cancelled, so the thread stays until the process ends.
 
 use ruleguider::progress::Progress;
+use std::fs::File;
 use std::io::{self, Read};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
@@ -22,12 +24,27 @@ pub struct Awaited<'a> {
 impl<'a> Awaited<'a> {
     /// Stdin, which reads as ended once the user interrupts.
     pub fn stdin(progress: &'a dyn Progress) -> Self {
+        Self::opened(|| Ok(io::stdin()), progress)
+    }
+
+    /// What comes through the pipe at `path`. Opening it already waits for someone who writes.
+    pub fn pipe(path: PathBuf, progress: &'a dyn Progress) -> Self {
+        Self::opened(move || File::open(path), progress)
+    }
+
+    fn opened<R: Read>(
+        open: impl FnOnce() -> io::Result<R> + Send + 'static,
+        progress: &'a dyn Progress,
+    ) -> Self {
         let (send, pieces) = sync_channel(4);
         let read = move || {
-            let mut stdin = io::stdin().lock();
+            let mut input = match open() {
+                Ok(input) => input,
+                Err(error) => return drop(send.send(Err(error))),
+            };
             loop {
                 let mut piece = vec![0; 1 << 16];
-                let read = stdin.read(&mut piece).map(|length| {
+                let read = input.read(&mut piece).map(|length| {
                     piece.truncate(length);
                     piece
                 });
@@ -37,7 +54,7 @@ impl<'a> Awaited<'a> {
                 }
             }
         };
-        // If no thread can be started, the sender is dropped with the closure, and stdin reads as ended.
+        // If no thread can be started, the sender is dropped with the closure, and the input reads as ended.
         let _ = std::thread::Builder::new().spawn(read);
         Self { pieces, piece: Vec::new(), taken: 0, progress }
     }

@@ -2,7 +2,7 @@
 
 use crate::arguments::Common;
 use crate::system;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use ruleguider::progress::Progress;
 use ruleguider::shown::{Shown, shortened_to};
 use serde::Serialize;
@@ -17,9 +17,42 @@ const PLAIN_LINE_EVERY: Duration = Duration::from_secs(5);
 /// The longest error message, in bytes: names and arguments may be arbitrarily long.
 const LONGEST_COMPLAINT: usize = 2000;
 
-/// Prints a line of results, or several. Names in it are [`Shown`].
+/// Prints a line of results, or several. Names in it are [`Shown`]. On a terminal, longer lines are continued below their
+/// beginning, and words stay whole; elsewhere a line is a line.
 pub fn print(text: &dyn Display) -> anyhow::Result<()> {
-    writeln!(std::io::stdout().lock(), "{text}").map_err(stdout_fails)
+    let mut out = std::io::stdout().lock();
+    match system::columns() {
+        Some(columns) => writeln!(out, "{}", folded(&text.to_string(), columns)),
+        None => writeln!(out, "{text}"),
+    }
+    .map_err(stdout_fails)
+}
+
+/// `text` in lines of at most `columns`, as far as its words allow.
+fn folded(text: &str, columns: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.lines() {
+        if line.chars().count() <= columns {
+            lines.push(line.to_owned());
+            continue;
+        }
+        let indent: String = line.chars().take_while(|&letter| letter == ' ').take(columns / 2).collect();
+        let (mut now, mut written) = (String::new(), false);
+        // A split keeps the spaces that align columns.
+        for word in line.split_inclusive(' ') {
+            let width = now.chars().count() + word.trim_end().chars().count();
+            if width > columns && written {
+                lines.push(now.trim_end().to_owned());
+                (now, written) = (format!("{indent}  "), false);
+            }
+            if written || !word.trim().is_empty() || lines.is_empty() || now.trim().is_empty() {
+                now.push_str(word);
+            }
+            written |= !word.trim().is_empty();
+        }
+        lines.push(now.trim_end().to_owned());
+    }
+    lines.join("\n")
 }
 
 /// Prints a result as one JSON document.
@@ -49,6 +82,8 @@ pub fn complain(error: &anyhow::Error) {
 pub struct Console {
     quiet: bool,
     terminal: bool,
+    /// When the time for all stages is up, if it is limited.
+    until: Option<Instant>,
     stage: Mutex<Option<Stage>>,
 }
 
@@ -61,12 +96,14 @@ struct Stage {
     /// Count and time of the first report: a job that resumes from a checkpoint does not begin at 0.
     first: Option<(u64, Instant)>,
     bar: Option<ProgressBar>,
+    until: Option<Instant>,
 }
 
 impl Console {
     /// Progress as `common` asks for it.
     pub fn new(common: &Common) -> Self {
-        Self { quiet: common.quiet, terminal: std::io::stderr().is_terminal(), stage: Mutex::new(None) }
+        let terminal = std::io::stderr().is_terminal();
+        Self { quiet: common.quiet, terminal, until: None, stage: Mutex::new(None) }
     }
 
     /// The same; from now on Ctrl-C asks the job to stop instead of killing it. A second Ctrl-C kills.
@@ -74,6 +111,11 @@ impl Console {
         static HANDLER: OnceLock<()> = OnceLock::new();
         HANDLER.get_or_init(|| system::heed_interrupts(!common.quiet));
         Self::new(common)
+    }
+
+    /// The same; from now on no stage is said to need longer than is left of `budget`.
+    pub fn within(self, budget: Option<Duration>) -> Self {
+        Self { until: budget.and_then(|budget| Instant::now().checked_add(budget)), ..self }
     }
 
     /// A line for the user, on stderr.
@@ -99,7 +141,7 @@ impl Progress for Console {
             return;
         }
         let now = Instant::now();
-        let bar = self.terminal.then(|| new_bar(stage, unit, total));
+        let bar = self.terminal.then(|| new_bar(stage, unit, total, self.until));
         *self.lock() = Some(Stage {
             name: stage.to_owned(),
             unit: unit.to_owned(),
@@ -108,6 +150,7 @@ impl Progress for Console {
             last_line: now,
             first: None,
             bar,
+            until: self.until,
         });
     }
 
@@ -168,26 +211,55 @@ impl Stage {
         let place = match self.total {
             Some(total) => {
                 let left = (total.saturating_sub(done)) as f64 / rate;
-                let time =
-                    if rate > 0.0 { format!(", {rate:.1}/s, {left:.0} s left") } else { String::new() };
+                let left = self.until.map_or(left, |until| left.min(seconds_until(until)));
+                let time = match rate > 0.0 {
+                    true => format!(", {}/s, {left:.0} s left", sane(rate)),
+                    false => String::new(),
+                };
                 format!("{done} of {total} {}{time}", self.unit)
             }
-            None => format!("{done} {}, {rate:.1}/s, {seconds:.0} s", self.unit),
+            None => format!("{done} {}, {}/s, {seconds:.0} s", self.unit, sane(rate)),
         };
         format!("{}: {place}  {figures}", self.name)
     }
 }
 
-fn new_bar(stage: &str, unit: &str, total: Option<u64>) -> ProgressBar {
+/// A rate as people say it: three digits, no more.
+fn sane(rate: f64) -> String {
+    match rate {
+        large if large >= 100.0 => format!("{large:.0}"),
+        middle if middle >= 10.0 => format!("{middle:.1}"),
+        small => format!("{small:.2}"),
+    }
+}
+
+fn seconds_until(until: Instant) -> f64 {
+    until.saturating_duration_since(Instant::now()).as_secs_f64()
+}
+
+/// Nothing is left for longer than until `until`, if there is such a time.
+fn new_bar(stage: &str, unit: &str, total: Option<u64>, until: Option<Instant>) -> ProgressBar {
     let template = match total {
         Some(_) => format!(
-            "{{prefix}} {{wide_bar}} {{human_pos}}/{{human_len}} {unit} {{per_sec}} {{eta}} left  {{msg}}"
+            "{{prefix}} {{wide_bar}} {{human_pos}}/{{human_len}} {unit} {{rate}} {{left}} left  {{msg}}"
         ),
-        None => format!("{{prefix}} {{spinner}} {{human_pos}} {unit} {{per_sec}} {{elapsed}}  {{msg}}"),
+        None => format!("{{prefix}} {{spinner}} {{human_pos}} {unit} {{rate}} {{elapsed}}  {{msg}}"),
     };
     let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
     if let Ok(style) = ProgressStyle::with_template(&template) {
-        bar.set_style(style);
+        // Writing to a line cannot fail.
+        let rate = |state: &ProgressState, line: &mut dyn std::fmt::Write| {
+            let _ = write!(line, "{}/s", sane(state.per_sec()));
+        };
+        let left = move |state: &ProgressState, line: &mut dyn std::fmt::Write| {
+            let most = until.map_or(f64::INFINITY, seconds_until);
+            let left = state.eta().as_secs_f64().min(most);
+            let _ = match left {
+                long if long >= 100.0 => write!(line, "{:.0} min", long / 60.0),
+                short => write!(line, "{short:.0} s"),
+            };
+        };
+        bar.set_style(style.with_key("rate", rate).with_key("left", left));
     }
     bar.set_prefix(stage.to_owned());
     bar
@@ -196,4 +268,46 @@ fn new_bar(stage: &str, unit: &str, total: Option<u64>) -> ProgressBar {
 fn write_line(text: &dyn Display) {
     // A closed stderr must not end the work.
     let _ = writeln!(std::io::stderr().lock(), "{}", Shown(text));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_folded_between_words() {
+        let text =
+            "short\n     Paula is an aunt of Ilse and a sibling of Olga; this held in 3 of 4 cases\n1  2";
+        assert_eq!(
+            folded(text, 40),
+            "short\n     Paula is an aunt of Ilse and a\n       sibling of Olga; this held in 3\n       of 4 cases\n1  2"
+        );
+        // Nothing is lost, and what has no spaces stays whole.
+        let long = "x".repeat(50);
+        assert_eq!(folded(&long, 40), long);
+        assert_eq!(folded("  1  name   0.5", 80), "  1  name   0.5");
+    }
+
+    #[test]
+    fn rates_have_three_digits() {
+        assert_eq!([357.8061, 35.78061, 3.578061].map(sane), ["358", "35.8", "3.58"]);
+    }
+
+    #[test]
+    fn no_stage_needs_longer_than_the_budget() {
+        let stage = |until| Stage {
+            name: "training".to_owned(),
+            unit: "epochs".to_owned(),
+            total: Some(1000),
+            began: Instant::now() - Duration::from_secs(10),
+            last_line: Instant::now(),
+            first: None,
+            bar: None,
+            until,
+        };
+        assert!(stage(None).plain_line(1, &"").contains(", 9990 s left"));
+        let soon = Some(Instant::now() + Duration::from_secs(60));
+        let line = stage(soon).plain_line(1, &"");
+        assert!(line.contains(", 60 s left"), "{line}");
+    }
 }

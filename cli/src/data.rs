@@ -4,12 +4,13 @@ use crate::arguments::Common;
 use crate::awaited::Awaited;
 use crate::console::Console;
 use anyhow::{Context, bail, ensure};
-use ruleguider::ask::{Model, OpenOptions};
+use ruleguider::ask::{Model, OpenOptions, instant};
 use ruleguider::graph::{
-    Dataset, FileKind, Findings, GraphError, ReadOptions, SplitShares, glance, read, stamp,
+    ColumnChoice, Dataset, FileKind, Findings, GraphError, Literals, ReadOptions, SplitShares, Time, read,
 };
 use ruleguider::progress::Progress;
 use ruleguider::run::Source;
+use ruleguider::shown::Shown;
 use std::path::{Path, PathBuf};
 
 /// The argument that stands for stdin.
@@ -32,27 +33,45 @@ pub struct Reading {
     /// How to divide a single file into train, valid and test [default: 0.8,0.1,0.1]
     #[arg(long = "split", value_name = "TRAIN,VALID,TEST")]
     pub shares: Option<SplitShares>,
+    /// Hold out the facts of this day and later, by the time that a column gives; the facts before it are learnt from
+    #[arg(long, value_name = "DATE", conflicts_with = "shares")]
+    pub split_time: Option<Time>,
+    #[command(flatten)]
+    pub form: Form,
+}
+
+/// What the files are.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Form {
     /// Whether a TSV or CSV file begins with a header [default: if its first line names the columns]
     #[arg(long, value_name = "true|false")]
     pub header: Option<bool>,
+    /// Which columns of a table are what, by name or number: subject=drug,relation=effect,object=disease; also
+    /// confidence, source, negative, time, subject_type, object_label … [default: by the names of the columns]
+    #[arg(long, value_name = "PART=COLUMN,…")]
+    pub columns: Option<ColumnChoice>,
+    /// What literals of RDF are: apart, as labels and attributes of entities, or keep, as entities [default: apart; keep
+    /// for convert, which loses nothing]
+    #[arg(long, value_name = "apart|keep")]
+    pub literals: Option<Literals>,
+    /// Read only this named graph of RDF data
+    #[arg(long = "graph", value_name = "IRI")]
+    pub named_graph: Option<String>,
     #[command(flatten)]
     pub format: FormatChoice,
 }
 
 /// The format, where the ending of a file does not tell it.
-#[derive(clap::Args, Clone, Copy, Debug)]
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct FormatChoice {
     /// The format, as a file extension: tsv, csv.gz, nt, parquet [default: from the file name; tsv for stdin]
     #[arg(long = "format", value_name = "EXTENSION", value_parser = FileKind::named)]
     pub kind: Option<FileKind>,
 }
 
-/// Where the data of a run is, and whether it answers on other data.
+/// Whether a run answers on other data than its own.
 #[derive(clap::Args, Clone, Debug)]
 pub struct DataOfRun {
-    /// The path of the run's data, if it has moved
-    #[arg(long, value_name = "DATA")]
-    data: Option<PathBuf>,
     /// Answer on another graph with the same relations, or on a new version of the graph; models that are tied to the
     /// run's own entities are left out
     #[arg(long, value_name = "DATA")]
@@ -71,24 +90,87 @@ impl DataOfRun {
     ) -> anyhow::Result<Model> {
         let reading = ReadOptions { shares, seed: common.seed, ..ReadOptions::default() };
         let on = self.on.as_ref().map(|path| Source::of(path, &reading)).transpose()?;
-        let model = OpenOptions { data: self.data.clone(), on, ..options }.open(run)?;
+        let model = OpenOptions { on, ..options }.open(run)?;
         if let (Some(on), Some(path)) = (model.on(), &self.on) {
             note_odd(path, &model.dataset().findings, common);
             let console = Console::new(common);
             on.notes().iter().for_each(|note| console.note(note));
         }
+        if let Some(change) = model.source_change() {
+            Console::new(common).note(&change);
+        }
         Ok(model)
     }
 }
 
+/// Whether a data set is answered at once, without a run.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Instant {
+    /// Take a data set instead of a run and answer by weights that were trained on other graphs; there are
+    /// no verdicts
+    #[arg(long, conflicts_with = "on")]
+    instant: bool,
+}
+
+impl Instant {
+    /// Whether it was asked for.
+    pub fn is_wanted(&self) -> bool {
+        self.instant
+    }
+
+    /// A model of the data set at `path` and the folder it works in; `None` if a run is wanted, or the user interrupts.
+    pub fn open(
+        &self,
+        path: &Path,
+        common: &Common,
+        console: &Console,
+    ) -> anyhow::Result<Option<(tempfile::TempDir, Model)>> {
+        if !self.instant {
+            return Ok(None);
+        }
+        let options = Reading { shares: Some(SplitShares::WHOLE), split_time: None, form: Form::default() };
+        instant_model(&Data { path: path.to_owned(), options }, common, console)
+    }
+}
+
+/// A model that answers over all facts of `data` at once, and the folder it works in; `None` if the user interrupts.
+pub fn instant_model(
+    data: &Data,
+    common: &Common,
+    console: &Console,
+) -> anyhow::Result<Option<(tempfile::TempDir, Model)>> {
+    let dataset = data.read_incomplete(common)?.everything();
+    let name = data.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let folder = tempfile::tempdir().context("creating a temporary folder")?;
+    let quiet = ruleguider::progress::Quiet(console as &dyn Progress);
+    let source = Source::Memory { name };
+    match instant(source, dataset, folder.path(), &common.device()?, common.seed, &quiet) {
+        Err(error) if error.is_interrupted() => Ok(None),
+        model => Ok(Some((folder, model?))),
+    }
+}
+
 impl Reading {
+    /// How a single file is divided.
+    pub fn shares(&self) -> SplitShares {
+        SplitShares { since: self.split_time, ..self.shares.unwrap_or_default() }
+    }
+
+    /// Whether the user said how to divide it.
+    pub fn divides(&self) -> bool {
+        self.shares.is_some() || self.split_time.is_some()
+    }
+
     /// These arguments as the library's options.
     pub fn options(&self, common: &Common) -> ReadOptions {
         ReadOptions {
-            shares: self.shares.unwrap_or_default(),
+            shares: self.shares(),
             seed: common.seed,
-            header: self.header,
-            format: self.format.kind,
+            header: self.form.header,
+            format: self.form.format.kind,
+            columns: self.form.columns.clone(),
+            literals: self.form.literals.unwrap_or_default(),
+            named_graph: self.form.named_graph.clone(),
             incomplete: false,
         }
     }
@@ -100,31 +182,13 @@ impl Data {
         self.read_with(&self.options.options(common), common)
     }
 
-    /// A glance at the files of this data, if one can be trusted.
-    pub fn glance(&self, common: &Common) -> Option<String> {
-        glance(&self.path, &self.options.options(common))
-    }
-
-    /// What tells this data from other data without a look at it: its place and how it is read. Data from stdin has none.
-    pub fn identity(&self, common: &Common) -> Option<String> {
-        let options = self.options.options(common);
-        let place = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
-        (self.path != Path::new(STDIN)).then(|| format!("{place:?} {options:?}"))
-    }
-
-    /// A stamp that identifies this data without parsing it. Data from stdin has none.
-    pub fn stamp(&self, common: &Common) -> anyhow::Result<String> {
-        ensure!(self.path != Path::new(STDIN), "--index: expected data in files, found stdin");
-        Ok(stamp(&self.path, &self.options.options(common))?)
-    }
-
     /// The same for data that may lack some splits.
     pub fn read_incomplete(&self, common: &Common) -> anyhow::Result<Dataset> {
         self.read_with(&ReadOptions { incomplete: true, ..self.options.options(common) }, common)
     }
 
     fn read_with(&self, options: &ReadOptions, common: &Common) -> anyhow::Result<Dataset> {
-        let place = Place::of(&self.path, self.options.format, common)?;
+        let place = Place::of(&self.path, self.options.form.format, common)?;
         let dataset = read(place.path(), options).map_err(|error| place.named(error))?;
         note_odd(&self.path, &dataset.findings, common);
         Ok(dataset)
@@ -135,36 +199,44 @@ impl Data {
 pub enum Place {
     /// As the user named it.
     Named(PathBuf),
-    /// What came from stdin; removed at the end.
+    /// What came from stdin or another pipe; removed at the end.
     Spooled {
         /// The folder of the file, which goes with it.
         _folder: tempfile::TempDir,
         /// The file.
         file: PathBuf,
+        /// Where it came from, as the user knows it.
+        origin: PathBuf,
     },
 }
 
 impl Place {
-    /// The place that a user calls `path`. Stdin is spooled to a file first: some formats need seeking, and a run reads
-    /// its data more than once.
+    /// The place that a user calls `path`. Stdin and other pipes are spooled to a file first: some formats need seeking,
+    /// data is read more than once, and a pipe gives it once.
     pub fn of(path: &Path, format: FormatChoice, common: &Common) -> anyhow::Result<Self> {
-        if path != Path::new(STDIN) {
+        let stdin = path == Path::new(STDIN);
+        if !stdin && !is_pipe(path) {
             return Ok(Place::Named(path.to_owned()));
         }
+        let origin = if stdin { PathBuf::from("stdin") } else { path.to_owned() };
+        let name = origin.display().to_string();
         let console = Console::with_interrupt(common);
-        let ending = format.kind.map_or_else(|| "tsv".to_owned(), FileKind::ending);
+        let kind = format.kind.or_else(|| FileKind::of(path));
+        let ending = kind.map_or_else(|| "tsv".to_owned(), FileKind::ending);
         let folder = tempfile::Builder::new()
             .prefix("ruleguider-")
             .tempdir()
-            .context("creating a temporary folder for stdin")?;
+            .with_context(|| format!("creating a temporary folder for {name}"))?;
         let file = folder.path().join(format!("stdin.{ending}"));
         let mut out = std::fs::File::create(&file).with_context(|| file.display().to_string())?;
-        let read = std::io::copy(&mut Awaited::stdin(&console), &mut out).context("stdin: cannot be read")?;
+        let mut input =
+            if stdin { Awaited::stdin(&console) } else { Awaited::pipe(path.to_owned(), &console) };
+        let read = std::io::copy(&mut input, &mut out).with_context(|| format!("{name}: cannot be read"))?;
         ensure!(!console.interrupted(), "interrupted");
         if read == 0 {
-            bail!("stdin: expected triples, found nothing");
+            bail!("{name}: expected triples, found nothing");
         }
-        Ok(Place::Spooled { _folder: folder, file })
+        Ok(Place::Spooled { _folder: folder, file, origin })
     }
 
     /// The path to read from.
@@ -175,7 +247,7 @@ impl Place {
         }
     }
 
-    /// Whether it came from stdin.
+    /// Whether it came through a pipe.
     pub fn is_spooled(&self) -> bool {
         matches!(self, Place::Spooled { .. })
     }
@@ -188,10 +260,26 @@ impl Place {
             }
             GraphError::Data(_) => return error,
         };
-        if self.is_spooled() && about == self.path() {
-            *about = PathBuf::from("stdin");
+        if let Place::Spooled { file, origin, .. } = self
+            && about == file
+        {
+            about.clone_from(origin);
         }
         error
+    }
+}
+
+/// Whether `path` is a named pipe, or what a shell gives for `<(command)`.
+fn is_pipe(path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        std::fs::metadata(path).is_ok_and(|about| about.file_type().is_fifo())
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        false
     }
 }
 
@@ -202,9 +290,16 @@ pub fn note_odd(path: &Path, findings: &Findings, common: &Common) {
     }
 }
 
+/// Prints on stderr what was understood of the data beyond plain triples, if anything.
+pub fn note_understood(dataset: &Dataset, common: &Common) {
+    if !dataset.understood.is_empty() {
+        Console::new(common).note(&Shown(dataset.understood.join(" ")));
+    }
+}
+
 /// What was odd, in words; `None` if nothing was.
 fn describe(findings: &Findings) -> Option<String> {
-    let said: Vec<String> = [
+    let notes: Vec<String> = [
         (findings.headers, "header lines left out (they name the columns)"),
         (findings.duplicates, "duplicate lines left out"),
         (findings.valid_in_train, "validation facts that are also training facts"),
@@ -218,5 +313,5 @@ fn describe(findings: &Findings) -> Option<String> {
     .filter(|(count, _)| *count > 0)
     .map(|(count, what)| format!("{count} {what}"))
     .collect();
-    (!said.is_empty()).then(|| said.join("; "))
+    (!notes.is_empty()).then(|| notes.join("; "))
 }

@@ -8,10 +8,13 @@ mod arguments;
 mod awaited;
 mod console;
 mod data;
+#[cfg(feature = "serve")]
 mod http;
+#[cfg(feature = "study")]
 mod judge;
 mod part;
 mod protocol;
+#[cfg(feature = "serve")]
 mod serve;
 mod system;
 mod usage;
@@ -20,6 +23,7 @@ mod verb;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
+use std::io::{self, Write};
 
 pub use system::Allocator;
 
@@ -35,6 +39,17 @@ enum Outcome {
     Negative,
     /// The user stopped it; finished work is kept.
     Interrupted,
+}
+
+/// As [`run`], also where the system gives the program very little stack.
+pub fn run_with_enough_stack(arguments: &[OsString]) -> u8 {
+    let ended = system::with_enough_stack(|| run(arguments));
+    ended.unwrap_or_else(|| {
+        // A closed stderr is no reason for another exit code.
+        let _ =
+            writeln!(io::stderr(), "ruleguider: the stack is too small; raise the limit with `ulimit -s`");
+        2
+    })
 }
 
 /// Does what `arguments` say and returns the exit code. The first argument is the name of the program.
@@ -80,9 +95,9 @@ fn help(asked: &clap::Error) -> u8 {
 
 /// clap's error message in one line, without the usage that it adds.
 fn in_one_line(mistake: &clap::Error, arguments: &[OsString]) -> String {
-    let said = mistake.render().to_string();
+    let message = mistake.render().to_string();
     let before_usage = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more information");
-    let lines = said.lines().map(str::trim).take_while(before_usage);
+    let lines = message.lines().map(str::trim).take_while(before_usage);
     // clap takes a negative number for an option; its tip on escaping it does not help here.
     let helpful = lines.filter(|line| !line.is_empty() && !line.starts_with("tip: to pass"));
     let words: Vec<&str> = helpful.map(|line| line.trim_start_matches("error: ")).collect();
@@ -97,6 +112,6 @@ fn in_one_line(mistake: &clap::Error, arguments: &[OsString]) -> String {
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
-        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
-        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }

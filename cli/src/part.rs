@@ -101,8 +101,8 @@ mod tests {
         assert_eq!(parts("2-2/2"), Ok(("2/2".to_owned(), "2/2".to_owned())));
         for wrong in ["0/4", "5/4", "3-2/4", "0-2/4", "1-5/4", "1-/4", "-2/4", "1-2", "1-2-3/4", "", "1–2/4"]
         {
-            let said = parts(wrong).unwrap_err();
-            assert!(said.contains("3-6/8") && said.ends_with(wrong), "{said}");
+            let message = parts(wrong).unwrap_err();
+            assert!(message.contains("3-6/8") && message.ends_with(wrong), "{message}");
         }
     }
 

@@ -6,9 +6,10 @@ use ruleguider::eval::{self, Protocol, Side, Ties, Unseen};
 /// How to ask and how to rank.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct Ranking {
-    /// Which end of the triples is asked for
-    #[arg(long, value_enum, default_value_t = DirectionChoice::Tail)]
-    direction: DirectionChoice,
+    /// Which end of the triples is asked for [default: as the run was ranked, both for a graph of one's own; tail without
+    /// a run]
+    #[arg(long, value_enum)]
+    direction: Option<DirectionChoice>,
     /// How a target is ranked among entities of the same score
     #[arg(long, value_enum, default_value_t = TiesChoice::Realistic)]
     ties: TiesChoice,
@@ -76,13 +77,14 @@ impl From<Split> for eval::Split {
 }
 
 impl Ranking {
-    /// These options as the library's protocol, which ranks all of a split.
-    pub fn protocol(self) -> Protocol {
+    /// These options as the library's protocol, which ranks all of a split; without a direction, `side` is asked for.
+    pub fn protocol(self, side: Side) -> Protocol {
         Protocol {
             side: match self.direction {
-                DirectionChoice::Tail => Side::Tail,
-                DirectionChoice::Head => Side::Head,
-                DirectionChoice::Both => Side::Both,
+                None => side,
+                Some(DirectionChoice::Tail) => Side::Tail,
+                Some(DirectionChoice::Head) => Side::Head,
+                Some(DirectionChoice::Both) => Side::Both,
             },
             ties: match self.ties {
                 TiesChoice::Realistic => Ties::Realistic,
@@ -92,6 +94,7 @@ impl Ranking {
             },
             unseen: if self.leave_out_unseen { Unseen::LeaveOut } else { Unseen::Keep },
             all: true,
+            most: None,
         }
     }
 }

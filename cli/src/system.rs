@@ -108,6 +108,23 @@ fn memory_limit() -> Option<u64> {
     (known && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
+/// The columns of the terminal that stdout is; `None` if it is none.
+#[cfg(unix)]
+pub fn columns() -> Option<usize> {
+    // SAFETY: a structure of numbers, for which zeros are a value.
+    let mut size: libc::winsize = unsafe { std::mem::zeroed() };
+    // SAFETY: the system fills the structure that it is given.
+    let known = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) } == 0;
+    (known && size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
+
+/// The columns of the terminal that stdout is; `None` if it is none.
+#[cfg(not(unix))]
+pub fn columns() -> Option<usize> {
+    use std::io::IsTerminal;
+    std::io::stdout().is_terminal().then_some(80)
+}
+
 /// Must be called before any other thread is started.
 pub fn prepare() {
     // Reaching the file size limit (ulimit -f) should be a write error, not the end of the process.
@@ -125,6 +142,7 @@ pub fn prepare() {
     }
 }
 
+#[cfg(feature = "serve")]
 /// Returns freed memory that the allocator would otherwise keep to the system.
 pub fn give_back_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -192,6 +210,36 @@ extern "C" fn interrupted(_: libc::c_int) {
         // SAFETY: writes bytes that live as long as the process. A closed stderr must not end the work.
         unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
     }
+}
+
+/// The stack with which the program runs if the main thread has less than [`STACK`].
+const ENOUGH_STACK: usize = 8 << 20;
+
+/// Whether the main thread's stack is limited to less than the program needs.
+#[cfg(not(unix))]
+fn has_little_stack() -> bool {
+    false
+}
+
+/// Whether the main thread's stack is limited to less than the program needs.
+#[cfg(unix)]
+fn has_little_stack() -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the limit is a plain struct that the call fills.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_STACK, &raw mut limit) } == 0;
+    known && limit.rlim_cur != libc::RLIM_INFINITY && limit.rlim_cur < STACK as libc::rlim_t
+}
+
+/// The result of `main`, which runs on a thread of its own if the main thread's stack is too small; `None` if that cannot
+/// be started.
+pub fn with_enough_stack<T: Send>(main: impl FnOnce() -> T + Send) -> Option<T> {
+    if !has_little_stack() {
+        return Some(main());
+    }
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(ENOUGH_STACK).spawn_scoped(scope, main).ok()?;
+        thread.join().ok()
+    })
 }
 
 /// The stack of a thread, as the standard library has it.

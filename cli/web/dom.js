@@ -1,6 +1,6 @@
 // Making elements. Data goes into text nodes and attributes only, never into markup; `draw.js` begins with how.
 
-import { called, drawing, drawnDown, el, pathInWords, percent, short, svg } from "./draw.js";
+import { called, drawn, el, pathInWords, percent, short, svg } from "./draw.js";
 export { called, el, pathInWords, percent, short, svg };
 
 /** An address within this page. Parameters without a value are left out. */
@@ -25,26 +25,58 @@ export const entityLink = (run, id, label) => link({ run, view: "entity", id }, 
 /** A link to a relation's own page. */
 export const relationLink = (run, id) => link({ run, view: "relation", id }, id);
 
+/** How many answers of each probability were true when the run was checked, by run. */
+const checked = new Map();
+export const learnReliability = (runs) => runs.forEach((run) => checked.set(run.name, run.reliability ?? []));
+
+/** What a probability has been worth, if enough answers like that were checked. */
+function worth(probability) {
+  const run = new URLSearchParams(location.search).get("run") ?? checked.keys().next().value;
+  const bin = (checked.get(run) ?? []).find(({ from, to }) => probability >= from && (probability < to || to === 1));
+  return bin?.answers > 0 ? `; of answers this sure, ${percent(bin.observed)} were true (${bin.answers.toLocaleString("en")} checked)` : "";
+}
+
 /** How sure an answer is: its probability where there is one, else its score. */
 export function sure(answer) {
   if (answer.probability === null || answer.probability === undefined) {
-    return el("span", { class: "sure", title: "score; this run has no probabilities" }, "score " + answer.score.toPrecision(3));
+    return el("span", { class: "sure", title: "A score; this run has no probabilities" }, "score " + answer.score.toPrecision(3));
   }
-  const said = percent(answer.probability);
-  return el("span", { class: "sure", title: "probability; score " + answer.score.toPrecision(4) },
+  const rough = answer.probability_rough, said = rough ? `~${10 * Math.round(10 * answer.probability)} %` : percent(answer.probability);
+  const meaning = `Of 100 answers as sure as this one, about ${Math.round(100 * answer.probability)} turn out to be true`;
+  return el("span", { class: "sure", title: `${meaning}${rough ? "; rough, since there was little to measure it on" : ""}${worth(answer.probability)} (score ${answer.score.toPrecision(4)})` },
     el("meter", { min: 0, max: 1, value: answer.probability, "aria-hidden": "true" }), el("span", { class: "share" }, said));
 }
 
-/** A mark for what is in the data and was put aside. */
-export const aside = (fact) => fact.held_out && el("span", { class: "badge", title: "This fact is in your data, held out" },
+/** A mark for what is in the data and was held out. */
+export const aside = (fact) => fact.held_out && el("span", { class: "badge", title: "This fact is in your data; it was hidden from the answers to check them" },
   "held out: " + { train: "training", valid: "validation", test: "test" }[fact.held_out]);
 
-/** Paths as a drawing whose entities are links. On a narrow screen one path is drawn downwards, several can be scrolled. */
+const redraws = new WeakMap();
+const watching = new ResizeObserver((changed) => {
+  for (const { target, contentRect } of changed) redraws.get(target)?.(Math.floor(contentRect.width));
+});
+
+/** An element that `draw(room)` fills once its width is known, and again when that changes. */
+export function measured(draw, attributes) {
+  const place = el("div", { class: "wide", ...attributes });
+  let drawnFor = 0;
+  redraws.set(place, (room) => {
+    if (room === 0 || room === drawnFor) return;
+    drawnFor = room;
+    place.replaceChildren(draw(room));
+  });
+  watching.observe(place);
+  return place;
+}
+
+/** Paths as a drawing whose entities are links, as the place has room for it. */
 export function picture(run, paths, goals) {
   if (paths.length === 0) return false;
-  const down = paths.length === 1 && matchMedia("(max-width: 40rem)").matches, address = entityAddress(run);
-  return el("div", { class: "wide" }, down ? drawnDown(paths[0], address) : drawing(paths, new Set(goals), address));
+  return measured((room) => drawn(paths, new Set(goals), entityAddress(run), room));
 }
+
+/** `1 fact`, `2 facts`. */
+export const counted = (count, one, several = one + "s") => `${count.toLocaleString("en")} ${count === 1 ? one : several}`;
 
 /** A message instead of an empty page. */
 export const notice = (...children) => el("div", { class: "notice", role: "note" }, ...children);

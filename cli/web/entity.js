@@ -1,13 +1,32 @@
-// An entity's own page: its facts by relation, and what is predicted of it.
+// An entity's own page: questions about it, its facts by relation, and what is predicted of it.
 
 import { ask } from "./api.js";
-import { aside, el, entityLink, link, notice, pathInWords, relationLink, short, sure } from "./dom.js";
+import { combobox } from "./combobox.js";
+import { aside, counted, el, entityLink, href, link, notice, pathInWords, relationLink, short, sure } from "./dom.js";
 
-const PAGE = 50;
+const PAGE = 50, QUESTIONS = 8;
+
+/** `this uses ?`, as a link to its answers. */
+const questionLink = (run, id, { relation, inverse }) =>
+  link({ run, view: "ask", subject: id, relation, inverse }, inverse ? `? —${short(relation, 60)}→ this` : `this —${short(relation, 60)}→ ?`, { class: "question" });
+
+/** Asking: its own relations one click away, any other by its name. */
+function questions(run, entity, go) {
+  const input = el("input", { id: "relation", type: "text", placeholder: "another relation", "aria-label": "Another relation", spellcheck: "false", required: true });
+  const direction = el("select", { id: "direction", "aria-label": "Direction" }, el("option", { value: "" }, "this → ?"), el("option", { value: "1" }, "? → this"));
+  const form = el("form", { id: "ask", autocomplete: "off", onsubmit: (event) => {
+    event.preventDefault();
+    go({ run, view: "ask", subject: entity.id, relation: relation.value(), inverse: direction.value === "1" });
+  } }, el("div", { class: "field" }, input), direction, el("button", { type: "submit" }, "Ask"));
+  const relation = combobox(input, async (q, signal) => (await ask(run, "suggest", { q, kind: "relation", limit: 10 }, signal)).items);
+  const links = [...entity.links].sort((a, b) => b.facts - a.facts).slice(0, QUESTIONS);
+  return el("section", { class: "questions", "aria-label": "Questions" }, el("h2", {}, "Ask"),
+    el("p", {}, links.map((one) => [questionLink(run, entity.id, one), " "])), form);
+}
 
 /** One relation of the entity: its facts when it is opened, more on demand, and what is predicted. */
 function relationSection(run, id, { relation, inverse, facts }, open) {
-  const list = el("ul", {}), foot = el("p", {}), predicted = el("div", {});
+  const list = el("ul", { class: "columns" }), foot = el("p", {}), predicted = el("div", {});
   const asked = { run, view: "ask", subject: id, relation, inverse };
   async function load(after) {
     const page = await ask(run, "entity", { id, relation, inverse: inverse ? "true" : undefined, after, limit: PAGE });
@@ -18,11 +37,12 @@ function relationSection(run, id, { relation, inverse, facts }, open) {
   }
   const failed = (problem) => foot.replaceChildren(notice(problem.message));
   async function predict() {
+    predicted.replaceChildren(el("p", { class: "note", role: "status" }, "Looking …"));
     try {
       const { answers } = await ask(run, "predict", { subject: id, relation, inverse: inverse ? "true" : undefined, top: 5 });
-      predicted.replaceChildren(answers.length === 0 ? el("p", { class: "note" }, "Nothing more is predicted.") : el("ul", {}, answers.map((answer) =>
+      predicted.replaceChildren(answers.length === 0 ? el("p", { class: "note" }, "Nothing more is predicted.") : el("ol", { class: "predicted" }, answers.map((answer) =>
         el("li", {}, entityLink(run, answer.entity, answer.label), " ", sure(answer), aside(answer), " ",
-          link({ ...asked, view: "why", object: answer.entity }, "why?"), el("div", { class: "said" }, pathInWords(answer.from, answer.path))))));
+          link({ ...asked, view: "why", object: answer.entity }, "why?"), el("div", { class: "said" }, answer.sentence || pathInWords(answer.from, answer.path))))));
     } catch (problem) {
       predicted.replaceChildren(notice(problem.message));
     }
@@ -38,15 +58,17 @@ function relationSection(run, id, { relation, inverse, facts }, open) {
 }
 
 /** Shows the entity `question.id` in `view`. */
-export async function entityView(view, question, { signal, status }) {
-  const { run, id } = question;
+export async function entityView(view, { run, id }, { go, signal, status }) {
   const entity = await ask(run, "entity", { id, limit: 1 }, signal);
   const total = entity.facts.total;
   view.replaceChildren(
     el("h1", {}, entity.label),
     entity.label !== entity.id ? el("p", { class: "note name" }, "id " + short(entity.id, 300)) : "",
-    total === 0 ? notice("The graph has no fact about this entity, so nothing can be predicted for it.") : el("p", { class: "note" }, `${total.toLocaleString("en")} facts in ${entity.links.length} relations and directions`),
+    total === 0 ? notice("The graph has no fact about this entity, so nothing can be predicted for it.")
+      : el("p", {}, el("a", { id: "around-link", href: href({ run, view: "around", id: entity.id }) }, "Neighbourhood, drawn")),
+    questions(run, entity, go),
+    el("h2", {}, "Facts"),
     ...entity.links.map((one, i) => relationSection(run, entity.id, one, i < 3)));
-  status(`${total} facts`);
-  return { subject: [entity.id, entity.label], title: entity.label };
+  status(counted(total, "fact"));
+  return { title: entity.label };
 }

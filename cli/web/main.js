@@ -2,87 +2,162 @@
 
 import { ask, runs } from "./api.js";
 import { answersView } from "./answers.js";
+import { aroundView } from "./around.js";
 import { combobox } from "./combobox.js";
-import { el, href, link, notice } from "./dom.js";
+import { el, href, learnReliability, link, notice } from "./dom.js";
 import { entityView } from "./entity.js";
-import { judgedView } from "./judged.js";
+import { homeView } from "./home.js";
 import { relationView } from "./relation.js";
+import { refresh, reviewedView } from "./review.js";
 import { whyView } from "./why.js";
 
-const VIEWS = { ask: answersView, why: whyView, entity: entityView, relation: relationView, judged: judgedView, home: homeView };
-const [view, statusLine, runBox, direction] = ["view", "status", "run", "direction"].map((id) => document.getElementById(id));
-let served = [], showing = new AbortController();
+const VIEWS = { ask: answersView, why: whyView, entity: entityView, around: aroundView, relation: relationView, reviewed: reviewedView, home: homeView };
+// What an address has to say for its view, and how that is called in a message.
+const NEEDED = { ask: ["subject", "relation"], why: ["subject", "relation", "object"], entity: ["id"], around: ["id"], relation: ["id"] };
+const CALLED = { subject: "which entity is asked about", relation: "which relation is asked for", object: "which answer is to be explained", id: "which one is meant" };
+const KEPT = 30; // views that Back shows again as they were
+
+const [view, statusLine, runBox] = ["view", "status", "run"].map((id) => document.getElementById(id));
+const kept = new Map();
+let served = [], showing = new AbortController(), settled = null, here = history.state?.key ?? newKey();
+
+function newKey() {
+  return `${Date.now().toString(36)}${Math.random().toString(36).slice(2)}`;
+}
 
 const status = (text) => { statusLine.textContent = text; };
+
+/** A number of the address; what is none is as if it were not there. */
+const number = (text, most) => (text && Number(text) > 0 && Number(text) <= most ? Number(text) : undefined);
 
 /** The question that the address holds. */
 function question() {
   const given = Object.fromEntries(new URLSearchParams(location.search));
-  const run = given.run ?? served[0]?.name;
-  return { ...given, run, inverse: given.inverse === "1" || given.inverse === "true", min: given.min ? Number(given.min) : undefined };
+  const whole = (text, most) => (Number.isInteger(number(text, most)) ? number(text, most) : undefined);
+  return { ...given, run: given.run ?? served[0]?.name, inverse: given.inverse === "1" || given.inverse === "true",
+    min: number(given.min, 1), top: whole(given.top, 1000), missing: whole(given.missing, 5000) };
 }
 
-/** Goes to a question: the address changes, and so does the view. */
-function go(parameters) {
-  history.pushState(null, "", href(parameters));
-  return show();
+/** Keeps the view as it is for the way back; one that is still being made is made again instead. */
+function leave() {
+  if (settled !== here) return;
+  kept.delete(here);
+  kept.set(here, { nodes: [...view.childNodes], y: scrollY, focus: view.contains(document.activeElement) ? document.activeElement : null,
+    status: statusLine.textContent, title: document.title, address: location.search });
+  if (kept.size > KEPT) kept.delete(kept.keys().next().value);
 }
 
-const completing = (kind) => async (q, signal) => (await ask(question().run, "complete", { q, kind, limit: 10 }, signal)).items;
-const subject = combobox(document.getElementById("subject"), completing("entity"));
-const relation = combobox(document.getElementById("relation"), completing("relation"));
+/** Goes to an address: there is a new entry in the history, and its view. */
+async function follow(address) {
+  leave();
+  here = newKey();
+  history.pushState({ key: here }, "", address);
+  window.scrollTo(0, 0);
+  // What has the focus will be gone.
+  if (view.contains(document.activeElement)) view.focus({ preventScroll: true });
+  await show();
+}
+
+/** The same view with other parameters: the focus stays on the control that changed them. */
+async function go(parameters) {
+  const focused = view.contains(document.activeElement) && document.activeElement.id;
+  await follow(href(parameters));
+  if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+}
+
+/** Writes what the entry `own` of the history shows into its address, without going anywhere. */
+function remember(own, parameters) {
+  if (here === own) history.replaceState({ key: here }, "", href(parameters));
+  else if (kept.has(own)) kept.get(own).address = href(parameters);
+}
+
+/** Shows an entry of the history again: as it was, with its lists, if it is kept. */
+function again(key) {
+  here = key;
+  const entry = kept.get(here);
+  if (!entry) return show();
+  showing.abort();
+  document.body.classList.remove("busy");
+  view.replaceChildren(...entry.nodes);
+  settled = here;
+  if (entry.address !== location.search) history.replaceState({ key: here }, "", entry.address);
+  frame(question());
+  document.title = entry.title;
+  status(entry.status);
+  refresh();
+  window.scrollTo(0, entry.y);
+  (entry.focus?.isConnected ? entry.focus : view).focus({ preventScroll: true });
+}
+
+/** What is around the view. */
+function frame({ run }) {
+  runBox.value = run;
+  document.getElementById("reviewed-link").href = href({ run, view: "reviewed" });
+  document.getElementById("brand").href = href({ run });
+}
 
 /** Shows the view of the address; whatever was on its way before is taken back. */
 async function show() {
   showing.abort();
   showing = new AbortController();
-  const { signal } = showing, asked = question();
-  const kind = Object.hasOwn(VIEWS, asked.view) ? asked.view : "home";
+  const { signal } = showing, asked = question(), own = here;
   document.body.classList.add("busy");
-  status("…");
+  status("Working …");
+  search.set();
+  settled = null;
   try {
-    runBox.value = asked.run;
-    document.getElementById("judged-link").href = href({ run: asked.run, view: "judged" });
-    const shown = await VIEWS[kind](view, asked, { go, signal, status });
+    frame(asked);
+    const shown = incomplete(asked) ?? await VIEWS[asked.view ?? "home"](view, asked, {
+      go, signal, remember: (parameters) => remember(own, parameters), status: (text) => { if (here === own) status(text); },
+    });
     if (signal.aborted) return;
-    if (shown.subject) subject.set(...shown.subject);
-    if (shown.relation) relation.set(...shown.relation);
-    if (shown.inverse !== undefined) direction.value = shown.inverse ? "1" : "";
     document.title = shown.title ? `${shown.title.slice(0, 80)} · RuleGuider` : "RuleGuider";
   } catch (problem) {
     if (problem.name === "AbortError" || signal.aborted) return;
-    if (asked.subject) subject.set(asked.subject);
-    if (asked.relation) relation.set(asked.relation);
     failed(asked, problem);
   }
   document.body.classList.remove("busy");
+  settled = own;
+}
+
+/** A message where the address does not say enough. */
+function incomplete(asked) {
+  const { run, subject } = asked;
+  if (asked.view && !Object.hasOwn(VIEWS, asked.view)) {
+    view.replaceChildren(el("h1", {}, "No such page"), notice(`There is no page called “${asked.view.slice(0, 100)}”. `, link({ run }, "To the start")));
+  } else {
+    const missing = (NEEDED[asked.view] ?? []).filter((name) => !asked[name]);
+    if (missing.length === 0) return undefined;
+    view.replaceChildren(el("h1", {}, "Not a whole question"), notice(`This address does not say ${missing.map((name) => CALLED[name]).join(", nor ")}. `,
+      subject ? link({ run, view: "entity", id: subject }, `All about ${subject.slice(0, 100)}`) : link({ run }, "To the start")));
+  }
+  status("");
+  return { title: "Not found" };
 }
 
 /** A message with names that may be meant, each a link to the question as it would be with it. */
-function failed(asked, problem) {
-  const meant = ["subject", "relation", "object", "id", "run"].find((name) => asked[name] && problem.message.includes("`" + asked[name]) && (name !== "subject" || !problem.message.includes("a relation `")));
+function failed(asked, { message, status: code, suggestions = [], request_id }) {
+  const meant = ["subject", "relation", "object", "id", "run"].find((name) => asked[name] && message.includes("`" + asked[name]) && (name !== "subject" || !message.includes("a relation `")));
   const instead = (name) => el("li", {}, meant ? link({ ...asked, [meant]: name }, name) : name);
-  view.replaceChildren(notice(problem.message, problem.suggestions.length > 0 && el("ul", {}, problem.suggestions.map(instead)),
-    problem.request_id && problem.status >= 500 ? el("p", { class: "note" }, `request ${problem.request_id}`) : ""));
-  status(problem.message.slice(0, 300));
+  const sentence = message.charAt(0).toUpperCase() + message.slice(1) + (/[.?!]$/.test(message) ? "" : ".");
+  view.replaceChildren(el("h1", {}, code === 404 ? "Not found" : "That did not work"),
+    notice(sentence, suggestions.length > 0 && el("ul", {}, suggestions.map(instead)),
+      request_id && code >= 500 ? el("p", { class: "note" }, `request ${request_id}`) : "",
+      el("p", {}, el("button", { type: "button", class: "small", onclick: () => show() }, "Try again"), " ", link({ run: served[0]?.name }, "To the start"))));
+  status(sentence.slice(0, 300));
 }
 
-/** The first page: the run, and its relations to begin with. */
-async function homeView(view, { run }, { signal, status }) {
-  const about = served.find((one) => one.name === run);
-  const { items } = await ask(run, "complete", { q: "", kind: "relation", limit: 60 }, signal);
-  const figure = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
-  view.replaceChildren(
-    el("h1", {}, "Ask the graph"),
-    el("p", {}, "Name an entity and a relation: the answers come with the rules and paths that lead to them."),
-    about ? el("dl", { class: "figures" }, ["entities", "relations", "facts", "rules"].map((name) => figure(name, about[name].toLocaleString("en"))),
-      about.figures ? figure("MRR", about.figures.mrr.toFixed(3)) : "") : "",
-    el("h2", {}, "Relations"),
-    el("ul", { class: "cards" }, items.map(({ id, label, degree }) =>
-      el("li", {}, el("a", { href: href({ run, view: "relation", id }) }, el("span", {}, label), el("span", { class: "degree" }, degree.toLocaleString("en")))))));
-  status("");
-  return {};
+/** Shows the clauses of rules beside their sentences, or hides them. */
+function clauses(shown) {
+  document.documentElement.classList.toggle("clauses", shown);
+  document.getElementById("clauses").setAttribute("aria-pressed", String(shown));
+  for (const clause of document.querySelectorAll(".clause")) clause.hidden = !shown;
+  try {
+    localStorage.setItem("ruleguider:clauses", shown ? "1" : "");
+  } catch { /* a browser that keeps nothing forgets it */ }
 }
+
+const turnClauses = () => clauses(!document.documentElement.classList.contains("clauses"));
 
 /** Moves among the answers. */
 function step(by) {
@@ -90,22 +165,22 @@ function step(by) {
   all[Math.min(Math.max(at + by, 0), all.length - 1)]?.focus();
 }
 
+const press = (verdict) => (document.activeElement.closest(".answer") ?? view.querySelector(".fact"))?.querySelector("button." + verdict)?.click();
+
+const search = combobox(document.getElementById("search"),
+  async (q, signal) => (await ask(question().run, "suggest", { q, kind: "any", limit: 12 }, signal)).items,
+  ({ kind, id }) => { view.focus({ preventScroll: true }); follow(href({ run: question().run, view: kind, id })); });
+
 const KEYS = {
-  "/": () => document.getElementById("subject").select(),
+  "/": () => document.getElementById("search").select(),
   j: () => step(1),
   k: () => step(-1),
   e: () => { const answer = document.activeElement.closest(".answer") ?? document.querySelector(".answer"); if (answer) follow(answer.dataset.why); },
-  a: () => document.activeElement.closest(".answer")?.querySelector("button.accept")?.click(),
-  r: () => document.activeElement.closest(".answer")?.querySelector("button.reject")?.click(),
+  a: () => press("accept"),
+  r: () => press("reject"),
+  c: turnClauses,
   "?": () => document.getElementById("help").showModal(),
 };
-
-function follow(address) {
-  history.pushState(null, "", address);
-  window.scrollTo(0, 0);
-  view.focus({ preventScroll: true });
-  show();
-}
 
 function theme(next) {
   if (next) document.documentElement.dataset.theme = next;
@@ -115,18 +190,22 @@ function theme(next) {
   } catch { /* a browser that keeps nothing forgets the theme */ }
 }
 
-document.getElementById("ask").addEventListener("submit", (event) => {
-  event.preventDefault();
-  const { run, top } = question();
-  view.focus({ preventScroll: true });
-  go({ run, view: "ask", subject: subject.value(), relation: relation.value(), inverse: direction.value === "1", top });
-});
+document.getElementById("find").addEventListener("submit", (event) => event.preventDefault());
+document.getElementById("clauses").addEventListener("click", turnClauses);
+try {
+  if (localStorage.getItem("ruleguider:clauses")) clauses(true);
+} catch { /* a browser that keeps nothing shows sentences */ }
 document.addEventListener("click", (event) => {
   const anchor = event.target.closest("a");
   const address = anchor?.getAttribute("href");
-  if (!address?.startsWith("?") || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey) return;
-  event.preventDefault();
-  follow(address);
+  if (event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (address === "#view") {
+    event.preventDefault();
+    view.focus();
+  } else if (address?.startsWith("?")) {
+    event.preventDefault();
+    follow(address);
+  }
 });
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, select, textarea, dialog");
@@ -134,20 +213,31 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   KEYS[event.key]();
 });
-runBox.addEventListener("change", () => go({ run: runBox.value }));
+runBox.addEventListener("change", () => follow(href({ run: runBox.value })));
 document.getElementById("help-button").addEventListener("click", KEYS["?"]);
 document.getElementById("theme").addEventListener("click", () => {
-  const dark = getComputedStyle(document.documentElement).colorScheme === "dark"
-    || (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
+  const forced = document.documentElement.dataset.theme;
+  const dark = forced ? forced === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   theme(dark ? "light" : "dark");
 });
-window.addEventListener("popstate", show);
+history.scrollRestoration = "manual";
+window.addEventListener("popstate", (event) => {
+  leave();
+  again(event.state?.key ?? newKey());
+});
+// A page that is loaded again begins where it was left; its lists are in its address.
+window.addEventListener("pagehide", () => {
+  try { sessionStorage.setItem("ruleguider:at:" + here, String(scrollY)); } catch { /* then it begins at its top */ }
+});
 
 theme();
 try {
   served = (await runs()).runs;
+  learnReliability(served);
   runBox.replaceChildren(...served.map(({ name }) => el("option", { value: name }, name)));
+  history.replaceState({ key: here }, "");
   await show();
+  try { window.scrollTo(0, Number(sessionStorage.getItem("ruleguider:at:" + here) ?? 0)); } catch { /* at its top */ }
 } catch (problem) {
-  view.replaceChildren(notice(problem.message));
+  view.replaceChildren(el("h1", {}, "RuleGuider"), notice(problem.message));
 }

@@ -1,14 +1,15 @@
 // A relation's own page: how it is used, its rules, and its missing facts, best first, to accept or reject.
 
 import { ask } from "./api.js";
-import { aside, el, entityLink, href, link, notice, pathInWords, percent, short, sure } from "./dom.js";
-import { judge, verdictOf } from "./judged.js";
+import { aside, counted, el, entityLink, href, link, notice, pathInWords, short, sure } from "./dom.js";
+import { clause, ruleBesidePath, ruleHeading } from "./draw.js";
+import { verdictButtons } from "./review.js";
 
 const PAGE = 25;
 
 function ruleRow(rule) {
-  return el("tr", {}, el("td", { class: "rule-text" }, short(rule.label, 300)),
-    el("td", {}, rule.confidence.toFixed(3)), el("td", {}, rule.correct.toLocaleString("en")), el("td", {}, rule.predicted.toLocaleString("en")));
+  return el("tr", {}, el("td", rule.sentence ? { title: rule.label } : { class: "rule-text" }, short(rule.sentence || rule.label, 300), clause(rule)),
+    el("td", {}, rule.correct.toLocaleString("en")), el("td", {}, rule.predicted.toLocaleString("en")), el("td", {}, rule.confidence.toFixed(3)));
 }
 
 /** The rules, page by page. */
@@ -27,61 +28,63 @@ function ruleTable(run, id, first) {
     }
   }
   offer(first.next, first.total);
-  const head = ["Rule", "Confidence", "True", "Predicted"].map((name) => el("th", { scope: "col" }, name));
+  const head = ["Rule", "True", "Predicted", "Confidence"].map((name) => el("th", { scope: "col", title: name === "Confidence" && "true / (predicted + 5)" }, name));
   return [el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Rules" }, el("table", {}, el("thead", {}, el("tr", {}, head)), body)), foot];
 }
 
-/** A missing fact with its two buttons. */
+/** A missing fact with its buttons. */
 function factItem(run, fact, place) {
-  const button = (verdict, text) => el("button", { type: "button", class: "small " + verdict, "aria-pressed": String(verdictOf(run, fact) === verdict) }, text);
-  const accept = button("accept", "accept"), reject = button("reject", "reject");
-  function choose(verdict) {
-    const now = judge(run, fact, verdict);
-    accept.setAttribute("aria-pressed", String(now === "accept"));
-    reject.setAttribute("aria-pressed", String(now === "reject"));
-  }
-  accept.addEventListener("click", () => choose("accept"));
-  reject.addEventListener("click", () => choose("reject"));
   const why = { run, view: "why", subject: fact.head, relation: fact.relation, object: fact.tail };
-  return el("li", { tabindex: "-1", class: fact.held_out ? "answer put-aside" : "answer", "data-why": href(why) },
+  return el("li", { tabindex: "-1", class: "answer", "data-why": href(why) },
     el("span", { class: "place" }, place),
     el("span", { class: "name" }, entityLink(run, fact.head, fact.head_label), " → ", entityLink(run, fact.tail, fact.tail_label), aside(fact)),
-    sure(fact), el("span", { class: "acts" }, accept, " ", reject, " ", link(why, "why?")),
-    el("span", { class: "said" }, pathInWords(fact.from, fact.path), fact.rule ? `  [${percent(fact.rule.confidence)}: ${short(fact.rule.label, 160)}]` : ""));
+    sure(fact), el("span", { class: "acts" }, verdictButtons(run, fact), " ", link(why, "why?")),
+    el("span", { class: "said" }, fact.sentence || [fact.rule ? [fact.path.length > 0 ? ruleBesidePath(fact.rule, fact.relation) : ruleHeading(fact.rule), el("br")] : "", pathInWords(fact.from, fact.path)]));
 }
 
-/** The missing facts, looked for when they are asked for: that can take a while. */
-function missing(run, id) {
-  const list = el("ol", { class: "list" }), foot = el("p", { role: "status" });
-  async function load(after) {
-    foot.replaceChildren("Looking for missing facts …");
+/** The missing facts, looked for when they are asked for: that can take a while. How many are shown is in the address. */
+function missing(question, id, { go, remember }) {
+  const { run } = question, wanted = ["hide", "show", "only"].includes(question.held) ? question.held : "hide";
+  const list = el("ol", { class: "list" }), foot = el("p", { role: "status" }), proof = el("p", { class: "note" });
+  async function load(after, most) {
+    foot.replaceChildren(el("progress", { "aria-label": "Looking for missing facts" }), " Looking for missing facts …");
     try {
-      const page = await ask(run, "facts", { relation: id, after, limit: PAGE });
+      const page = await ask(run, "facts", { relation: id, after, limit: Math.min(most, 1000), held_out: wanted });
+      proof.replaceChildren(page.hidden > 0 ? `As proof, it recovered ${page.recovered.toLocaleString("en")} of the ${counted(page.hidden, "fact")} hidden from it.` : "");
       list.append(...page.items.map((fact, i) => factItem(run, fact, after + i + 1)));
+      remember({ ...question, view: "relation", missing: list.children.length });
+      const left = most - page.items.length;
+      if (page.next !== null && left > 0) return load(page.next, left);
       const partly = page.asked < page.subjects && `Only ${page.asked.toLocaleString("en")} of ${page.subjects.toLocaleString("en")} entities could be asked in time; \`ruleguider complete\` asks all of them. `;
-      foot.replaceChildren(partly || "", page.total === 0 ? "No missing fact is predicted." : "",
-        page.next === null ? "" : el("button", { type: "button", class: "small", onclick: () => load(page.next) }, `more (${(page.total - page.next).toLocaleString("en")} left)`));
+      foot.replaceChildren(partly || "", page.total === 0 ? NONE[wanted] : "",
+        page.next === null ? "" : el("button", { type: "button", class: "small", id: "more-missing", onclick: () => load(page.next, PAGE) }, `more (${(page.total - page.next).toLocaleString("en")} left)`));
     } catch (problem) {
       foot.replaceChildren(notice(problem.message));
     }
   }
-  foot.append(el("button", { type: "button", id: "find-missing", onclick: () => load(0) }, "Find missing facts"));
-  const hide = el("input", { type: "checkbox", onchange: () => list.classList.toggle("new-only", hide.checked) });
-  return [el("p", { class: "tools" }, el("label", {}, hide, "hide held-out facts")), list, foot];
+  if (question.missing) load(0, question.missing);
+  else foot.append(el("button", { type: "button", id: "find-missing", onclick: () => load(0, PAGE) }, "Find missing facts"));
+  const held = el("select", { id: "held", onchange: () => go({ ...question, view: "relation", held: held.value, missing: list.children.length > 0 ? PAGE : undefined }) },
+    Object.entries(HELD).map(([value, text]) => el("option", { value, selected: value === wanted }, text)));
+  return [el("p", { class: "tools" }, el("label", {}, "Show", held)), proof, list, foot];
 }
 
+const HELD = { hide: "new facts only", show: "new and held-out facts", only: "held-out facts only, as a check" };
+const NONE = { hide: "No missing fact is predicted.", show: "No missing fact is predicted.", only: "No held-out fact of this relation is found again." };
+
 /** Shows the relation `question.id` in `view`. */
-export async function relationView(view, question, { signal, status }) {
+export async function relationView(view, question, { go, remember, signal, status }) {
   const { run, id } = question;
   const { relation, rules } = await ask(run, "rules", { head: id, limit: PAGE }, signal);
-  const figure = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value.toLocaleString("en")));
+  const name = short(relation.label, 60);
   view.replaceChildren(
     el("h1", {}, relation.label),
     relation.label !== relation.relation ? el("p", { class: "note name" }, relation.relation) : "",
-    el("dl", { class: "figures" }, figure("facts", relation.facts), figure("heads", relation.heads), figure("tails", relation.tails), figure("rules", relation.rules)),
-    el("h2", {}, "Missing facts, best first"), el("p", { class: "note" }, "What you accept or reject is kept in this browser: ", link({ run, view: "judged" }, "the list"), "."),
-    ...missing(run, relation.relation),
+    el("p", { class: "lead" }, `${counted(relation.facts, "fact")}: ${counted(relation.heads, "entity stands", "entities stand")} before “${name}”, ${relation.tails.toLocaleString("en")} after it. `,
+      relation.rules > 0 ? `${counted(relation.rules, "rule predicts", "rules predict")} more.` : "No rule predicts more."),
+    el("h2", {}, "Missing facts, best first"), el("p", { class: "note" }, "What you accept or reject is kept in this browser: ", link({ run, view: "reviewed" }, "reviewed facts"), "."),
+    ...missing(question, relation.relation, { go, remember }),
     el("h2", {}, "Rules"), ...(rules.total > 0 ? ruleTable(run, relation.relation, rules) : [el("p", {}, "No rule predicts this relation.")]));
-  status(`${relation.facts} facts, ${relation.rules} rules`);
-  return { relation: [relation.relation], title: relation.label };
+  status(`${counted(relation.facts, "fact")}, ${counted(relation.rules, "rule")}`);
+  return { title: relation.label };
 }

@@ -2,7 +2,8 @@
 
 import { ask } from "./api.js";
 import { aside, called, el, entityLink, link, notice, pathInWords, percent, picture, relationLink, short, sure } from "./dom.js";
-import { otherWays, pathOf, ruleHeading, verdict } from "./draw.js";
+import { factOf, verdictButtons } from "./review.js";
+import { otherWays, pathOf, ruleBesidePath, ruleHeading, verdict } from "./draw.js";
 
 const PAGE = 20, PATHS = 40;
 
@@ -12,6 +13,8 @@ const drawn = (run, reason, object) => reason.path.length > 0 && picture(run, [p
 function without({ without: left }, now) {
   if (!left) return "";
   if (left.score === null) return "Without it, this would not be predicted.";
+  const same = left.probability === null ? left.score === now.score : percent(left.probability) === percent(now.probability);
+  if (left.rank === now.rank && same) return "Without it, rank and probability would be the same.";
   const place = left.rank === now.rank ? `still rank ${left.rank}` : `rank ${left.rank} instead of ${now.rank}`;
   const sure = left.probability === null ? `score ${left.score.toPrecision(4)} instead of ${now.score.toPrecision(4)}`
     : `${percent(left.probability)} instead of ${percent(now.probability)}`;
@@ -32,7 +35,7 @@ function ruleSection(question, now, rule, object) {
     try {
       const found = await ask(run, "groundings", { rule: rule.text, subject, object, inverse: inverse ? "true" : undefined, after, limit: PATHS });
       const paths = found.paths.filter((path) => path.length > 0).map((path) => pathOf({ ...found, path }));
-      list.append(el("p", { class: "note", role: "status" }, counted(after, found)),
+      list.append(el("p", { class: "note", role: "status" }, pathsCounted(after, found)),
         picture(run, paths, [object]) || "The rule has no body: it holds for every entity.");
       after = found.next;
       all.replaceChildren("More paths of this rule");
@@ -43,14 +46,15 @@ function ruleSection(question, now, rule, object) {
     all.hidden = after === null;
   });
   return el("section", { class: "group" },
-    el("h2", {}, ruleHeading(rule)),
+    el("h2", {}, rule.path.length > 0 ? ruleBesidePath(rule, relation) : ruleHeading(rule)),
     drawn(run, rule, object),
     scoreWithout(rule),
-    el("div", { class: "wide" }, el("p", { class: "note" }, without(rule, now)), list, all));
+    el("div", { class: "wide" }, el("p", { class: "note" }, without(rule, now)), list, el("p", {}, all),
+      el("details", {}, el("summary", {}, "As a rule"), el("span", { class: "rule-text" }, short(rule.label, 300)))));
 }
 
 /** How many paths there are, or which of them these are. */
-function counted(after, { paths, next, more }) {
+function pathsCounted(after, { paths, next, more }) {
   const last = after + paths.length, unseen = more && next === null ? ", and perhaps more: the search was stopped early" : "";
   if (after > 0) return `Paths ${(after + 1).toLocaleString("en")} to ${last.toLocaleString("en")}${next === null ? ", the last" + unseen : ""}.`;
   return next === null ? `${last} path${last === 1 ? "" : "s"}${unseen}.` : `The first ${last} paths.`;
@@ -83,7 +87,31 @@ function wayItem(run, way) {
   return el("section", { class: "group" }, el("h2", {}, short(pathInWords(way.from, way.path), 300) || "No path", " ", sure(way)),
     drawn(run, way, way.entity),
     scoreWithout(way),
-    agents.length > 0 && el("p", { class: "wide note" }, "The agents chose: " + agents.join("; ")));
+    agents.length > 0 && el("p", { class: "wide note" }, "How likely the walker found each step: " + agents.join("; ")));
+}
+
+/** A member's cases: what they share with the subject or the answer, and their shares. */
+function cases(run, { evidence = [] }) {
+  const item = ({ share, case: one }) => el("li", {}, entityLink(run, one.entity, one.label), " ", el("span", { class: "counts" }, signed(share)), " ",
+    one.shared.length > 0 ? `shares ${one.shared.map((step) => `${step.inverse ? "~" : ""}${called(step)} ${short(step.label, 40)}`).join(", ")}` : "has no facts in common",
+    one.shared_total > one.shared.length && ` and ${one.shared_total - one.shared.length} more`);
+  const all = evidence.filter((part) => part.case), rest = evidence.find((part) => part.rest === 0);
+  return all.length > 0 && el("ul", {}, all.map(item), rest && el("li", {}, "the rest ", el("span", { class: "counts" }, signed(rest.share))));
+}
+
+const signed = (share) => (share < 0 ? "−" : "+") + Math.abs(share).toFixed(2);
+
+/** What the score came from: a bar for each member, as long as its share. */
+function because(run, { because: members = [], typical, answers }) {
+  if (members.length === 0) return false;
+  const longest = Math.max(...members.map((member) => Math.abs(member.share)));
+  const bar = ({ share }) => el("meter", { class: share < 0 ? "against" : "for", min: 0, max: longest || 1, value: Math.abs(share), "aria-hidden": "true" });
+  const row = (member) => el("div", { class: "share" }, el("dt", {}, member.member),
+    el("dd", {}, el("span", { class: "amount" }, signed(member.share)), bar(member),
+      el("span", { class: "counts" }, member.words ?? ""), cases(run, member)));
+  return el("section", { id: "because", class: "group" }, el("h2", {}, "What the score came from ",
+    el("span", { class: "counts" }, `${answers[0].score.toFixed(2)}; a typical candidate has ${typical.toFixed(2)}`)),
+    el("dl", { class: "shares wide" }, members.map(row)));
 }
 
 /** Shows why `question.object` is an answer in `view`. */
@@ -96,11 +124,12 @@ export async function whyView(view, question, { signal, status }) {
   const names = [entityLink(run, subject.id, subject.label), entityLink(run, goal.id, goal.label)];
   const [head, tail] = why.inverse ? names.toReversed() : names;
   const said = verdict(why), now = { rank: why.rank, score: why.answers[0]?.score, probability: why.answers[0]?.probability };
-  const ways = otherWays(why);
+  const ways = otherWays(why), fact = factOf(why, subject, { entity: goal.id, label: goal.label, ...now });
   const all = { run, view: "ask", subject: why.subject, relation: why.relation, inverse: why.inverse };
   view.replaceChildren(...[
     el("h1", {}, head, " —", relationLink(run, why.relation), "→ ", tail),
-    el("p", { id: "verdict" }, said, aside(why), " ", link(all, "All answers")),
+    el("p", { id: "verdict", class: "fact" }, said, aside(why), " ", !why.known && verdictButtons(run, fact), " ", link(all, "All answers")),
+    because(run, why),
     why.rules_total > 0 && el("h2", {}, "Rules that predict it", " ", el("span", { class: "degree" }, why.rules_total.toLocaleString("en"))),
     why.rules.map((rule) => ruleSection(asked, now, rule, why.object)),
     moreRules(asked, now, why),
@@ -113,5 +142,5 @@ export async function whyView(view, question, { signal, status }) {
       drawn(run, why.instead, why.instead.entity)),
   ].flat().filter(Boolean));
   status(`${why.rules_total} rule${why.rules_total === 1 ? "" : "s"} and ${ways.length} other path${ways.length === 1 ? "" : "s"}`);
-  return { subject: [subject.id, subject.label], relation: [why.relation], inverse: why.inverse, title: `why ${goal.label}` };
+  return { title: `why ${goal.label}` };
 }

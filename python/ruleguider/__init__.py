@@ -17,17 +17,24 @@ import atexit as _atexit
 from . import _ruleguider
 from ._ruleguider import Error
 from .graph import Graph
-from .model import Model, learn, open
+from .model import Model, ask, learn, open
 from .results import (
     Answer,
+    Case,
+    Contribution,
     Completed,
+    Doubts,
     Evaluation,
+    Evidence,
     Explanation,
     Fact,
     Facts,
     Prediction,
     Predictions,
+    Reasons,
+    Relations,
     Rule,
+    Scores,
     Step,
 )
 from .rules import Rules, apply, mine
@@ -36,9 +43,13 @@ __version__ = _ruleguider.VERSION
 
 __all__ = [
     "Answer",
+    "Case",
+    "Contribution",
     "Completed",
+    "Doubts",
     "Error",
     "Evaluation",
+    "Evidence",
     "Explanation",
     "Fact",
     "Facts",
@@ -46,10 +57,14 @@ __all__ = [
     "Model",
     "Prediction",
     "Predictions",
+    "Reasons",
+    "Relations",
     "Rule",
     "Rules",
+    "Scores",
     "Step",
     "apply",
+    "ask",
     "learn",
     "mine",
     "open",

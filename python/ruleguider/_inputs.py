@@ -4,7 +4,7 @@ attributes."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import _ruleguider
@@ -27,6 +27,7 @@ class Triples:
     columns: Columns | None = None
     entities: list[str] | None = None
     relations: list[str] | None = None
+    labels: dict[str, str] = field(default_factory=dict)
 
     def named(self) -> Columns:
         """The columns of names."""
@@ -49,6 +50,10 @@ def triples(data: Any) -> Triples:
     """The triples in any supported kind of data."""
     if hasattr(data, "mapped_triples"):
         return _factory(data)
+    if hasattr(data, "namespace_manager") and hasattr(data, "triples"):
+        return _rdf(data)
+    if hasattr(data, "is_multigraph") and hasattr(data, "edges"):
+        return _networkx(data)
     columns = _columns(data)
     if columns is not None:
         names, column = columns
@@ -71,6 +76,22 @@ def pairs(data: Any) -> list[tuple[str, str]]:
             raise ValueError(f"query {place}: expected a subject and a relation, found {query!r}")
         queries.append((str(query[0]), str(query[1])))
     return queries
+
+
+def facts(data: Any) -> list[list[str]]:
+    """Given facts: names of subject, relation and object. Whole numbers are names too."""
+    columns = _columns(data)
+    if columns is not None:
+        names, column = columns
+        rows: Iterable[Any] = zip(*(_list(column(at)) for at in _ruleguider.triple_columns(names)))
+    else:
+        rows = data.tolist() if hasattr(data, "tolist") else data
+    given = []
+    for place, row in enumerate(rows):
+        if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != 3:
+            raise ValueError(f"fact {place}: expected a subject, a relation and an object, found {row!r}")
+        given.append([str(name) for name in row])
+    return given
 
 
 def _columns(data: Any) -> tuple[list[str], Any] | None:
@@ -137,6 +158,59 @@ def _from_rows(data: Any) -> Triples:
         heads, relations, tails = (data[:, at].tolist() for at in range(3))
         return Triples(columns=(heads, relations, tails))
     raise ValueError(f"expected an array of ids or names, found one of {data.dtype}")
+
+
+# What a label is in RDF, by IRI.
+LABELS = ("http://www.w3.org/2000/01/rdf-schema#label", "http://www.w3.org/2004/02/skos/core#prefLabel")
+# The attributes of a NetworkX edge that may name its relation.
+RELATIONS = ("relation", "predicate", "label", "type")
+
+
+def _rdf(graph: Any) -> Triples:
+    """The triples of an rdflib graph, by IRI. Labels become labels, else an entity is shown by its prefixed name; other
+    literals are no entities and are left out."""
+    columns: Columns = ([], [], [])
+    labels: dict[str, str] = {}
+    shown: dict[str, str] = {}
+    for subject, predicate, value in sorted(graph):
+        if hasattr(value, "datatype"):
+            if str(predicate) in LABELS:
+                labels.setdefault(str(subject), str(value))
+            continue
+        for column, node in zip(columns, (subject, predicate, value)):
+            column.append(str(node))  # type: ignore[attr-defined]
+        shown.update((str(node), _prefixed(node, graph.namespace_manager)) for node in (subject, value))
+    if not columns[0]:
+        raise ValueError("expected at least one triple between resources, found none")
+    shown.update((name, label) for name, label in labels.items() if name in shown)
+    return Triples(columns=columns, labels={name: label for name, label in shown.items() if label != name})
+
+
+def _prefixed(node: Any, names: Any) -> str:
+    """`ex:ada` for an IRI whose namespace has a prefix, else the IRI."""
+    text = node.n3(names)
+    return str(node) if text.startswith("<") else text
+
+
+def _networkx(graph: Any) -> Triples:
+    """The edges of a NetworkX graph. The relation is an attribute of the edge or the key of a multigraph's edge; edges of
+    an undirected graph have the direction in which they are listed. An attribute `label` of a node is its label."""
+    columns: Columns = ([], [], [])
+    edges = graph.edges(keys=True, data=True) if graph.is_multigraph() else graph.edges(data=True)
+    for head, tail, *key, about in edges:
+        named = [str(about[name]) for name in RELATIONS if name in about]
+        named += [name for name in key if isinstance(name, str)]
+        if not named:
+            raise ValueError(
+                f"the edge from {head!r} to {tail!r} names no relation; expected an attribute {', '.join(RELATIONS)}, "
+                "or a text as the key of a multigraph's edge"
+            )
+        for column, name in zip(columns, (str(head), named[0], str(tail))):
+            column.append(name)  # type: ignore[attr-defined]
+    if not columns[0]:
+        raise ValueError("expected at least one edge, found none")
+    labels = {str(node): str(about["label"]) for node, about in graph.nodes(data=True) if "label" in about}
+    return Triples(columns=columns, labels=labels)
 
 
 def _factory(factory: Any) -> Triples:

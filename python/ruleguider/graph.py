@@ -24,9 +24,9 @@ class Graph:
     """A knowledge graph with its splits.
 
     `data` is a path (a folder with train, valid and test, or one file of triples in any format that the command line
-    reads), rows of triples, an array of shape (n, 3), a pandas, polars or Arrow table, a PyKEEN `TriplesFactory` or a
-    PyKEEN data set. Text values are names. Integers are ids, from 0 without gaps, and keep their values; `entities` and
-    `relations` name them.
+    reads), rows of triples, an array of shape (n, 3), a pandas, polars or Arrow table, a PyKEEN `TriplesFactory`, a
+    PyKEEN data set, an rdflib or a NetworkX graph. Text values are names. Integers from 0 without gaps are ids and keep
+    their values; `entities` and `relations` name them. Other integers, such as customer numbers, are names.
 
     Triples without splits are divided by `split` and `seed`; with `split=None` all of them are training facts. `valid` and
     `test` give the splits instead. `labels` are readable names of entities.
@@ -58,6 +58,8 @@ class Graph:
         shares = _shares(split)
         if isinstance(data, Graph):
             raise ValueError("data: is already a Graph")
+        if data is None or isinstance(data, (int, float)):
+            raise ValueError(f"data: expected a path, triples, a frame or a graph, found {data!r}")
         if isinstance(data, (str, os.PathLike)):
             _refuse("a path", valid=valid, test=test, entities=entities, relations=relations, name=name)
             graph = _ruleguider.Graph.read(os.fspath(data), shares, seed, header)
@@ -67,6 +69,8 @@ class Graph:
                 valid = getattr(data, "validation", None) if valid is None else valid
                 data, test = data.training, data.testing if test is None else test
             splits = [None if part is None else triples(part) for part in (data, valid, test)]
+            found = {entity: label for part in splits if part is not None for entity, label in part.labels.items()}
+            labels = {**found, **(labels or {})}
             graph = _numbered(name or "triples", splits, entities, relations, shares, seed)
         if labels:
             graph, _ = graph.with_labels([(str(entity), str(label)) for entity, label in labels.items()])
@@ -152,6 +156,18 @@ class Graph:
     def __len__(self) -> int:
         return self._graph.sizes[2]
 
+    def __eq__(self, other: object) -> bool:
+        """Graphs with the same names, labels and splits are equal."""
+        if not isinstance(other, Graph):
+            return False
+        return self is other or (self._graph.sizes == other._graph.sizes and self._graph.pack() == other._graph.pack())
+
+    def __hash__(self) -> int:
+        return hash(self._graph.sizes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (self.name, self._graph.pack())
+
     def __repr__(self) -> str:
         names = ("entities", "relations", "facts", "valid", "test")
         sizes = ", ".join(f"{size:,} {what}" for what, size in zip(names, self._graph.sizes))
@@ -159,6 +175,10 @@ class Graph:
 
     def _repr_html_(self) -> str:
         return self._graph.html(repr(self))
+
+
+def _unpickled(name: str, packed: bytes) -> Graph:
+    return Graph._wrap(_ruleguider.Graph.unpack(name, packed))
 
 
 def _shares(split: Sequence[float] | None) -> tuple[float, float, float] | None:
@@ -176,6 +196,20 @@ def _refuse(what: str, **given: Any) -> None:
             raise ValueError(f"{name}: cannot be used with {what}")
 
 
+def _dense(given: list[Triples]) -> bool:
+    """Whether the ids of entities, and those of relations, are all the numbers from 0 on."""
+    import numpy
+
+    ids = [part.ids for part in given if part.ids is not None]
+    if len(ids) < len(given):
+        return False
+    for columns in ([0, 2], [1]):
+        used = numpy.unique(numpy.concatenate([part[:, columns].ravel() for part in ids]))
+        if len(used) and (used[0] != 0 or used[-1] != len(used) - 1):
+            return False
+    return True
+
+
 def _numbered(
     name: str,
     splits: list[Triples | None],
@@ -190,6 +224,9 @@ def _numbered(
     given = [part for part in splits if part is not None]
     first = given[0]
     alike = all(part.entities == first.entities and part.relations == first.relations for part in given)
+    if entities is None and relations is None and first.entities is None and not _dense(given):
+        # Numbers with gaps are names: as ids, each gap would be an entity.
+        alike = False
     if all(part.ids is not None for part in given) and alike:
         ids = [None if part is None else numpy.ascontiguousarray(part.ids, dtype=numpy.int64) for part in splits]
         assert ids[0] is not None

@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _ruleguider
+from ._inputs import facts as given_facts
 from ._inputs import pairs, plain
-from ._progress import shown
+from ._progress import Progress, shown
 from .graph import SPLIT, Data, Graph
-from .results import Completed, Evaluation, Explanation, Facts, Prediction, Predictions
+from .results import (
+    Completed,
+    Direction,
+    Doubts,
+    Evaluation,
+    Explanation,
+    Facts,
+    Prediction,
+    Predictions,
+    Ranks,
+    Reasons,
+    Relations,
+    Scores,
+    Ties,
+)
 from .rules import Rules
 
 if TYPE_CHECKING:
@@ -37,7 +53,8 @@ def learn(
     header: bool | None = None,
     update: PathName | None = None,
     learn_all: bool = False,
-    progress: bool = True,
+    instant: bool = False,
+    progress: Progress = True,
 ) -> Model:
     """Learns from `data` (a `Graph`, or anything that makes one; by default the demonstration graph) and ranks its test
     split.
@@ -63,6 +80,16 @@ def learn(
     >>> now = rg.learn(more, update=before.path, learn_all=True, progress=False)
     >>> now.results["update"]["facts_added"], now.results["learnt_everything"]["facts"]
     (2, 62)
+
+    With `instant` nothing is trained: weights that were trained on other graphs answer, and calibration and ranking take
+    seconds. `progress` shows bars, nothing (`False`), or is a function that is called with the stage, a step and figures;
+    if it returns something true, the current stage ends early with the best it has.
+
+    >>> seen = []
+    >>> told = lambda stage, step, figures: seen.append(stage)
+    >>> model = rg.learn(graph, out=folder / "instant", instant=True, progress=told)
+    >>> model.results["system"], "ranking" in seen
+    ('universal', True)
     """
     if update is not None and data is None:
         raise ValueError("update: expected `data` too, the new version of the run's data")
@@ -90,26 +117,41 @@ def learn(
             None if update is None else os.fspath(update),
             split,
             learn_all,
+            instant,
             bars,
         )
     return Model(model)
 
 
+def ask(
+    data: Any, subject: Name, relation: Name, *, top: int = 10, device: str = "auto", threads: int | None = None
+) -> Prediction:
+    """The `top` best answers to (subject, relation, ?) straight from `data` (a `Graph`, or anything that makes one): nothing
+    is learnt, weights that were trained on other graphs answer, with reasons. Probabilities are rough: they are fitted to a
+    few facts that are taken away and asked for.
+
+    >>> rg.ask(graph, "Ilse_Hagenthal", "cousin_of", top=3)[0].to_dict()["probability_rough"]
+    True
+    """
+    graph = Graph.of(data, split=None)
+    with tempfile.TemporaryDirectory(prefix="ruleguider-") as folder:
+        model = Model(_ruleguider.Model.instant(graph._graph, os.path.join(folder, "run"), device, threads))
+        return model.predict(subject, relation, top=top)
+
+
 def open(
     path: PathName,
     *,
-    data: PathName | None = None,
     device: str = "auto",
     threads: int | None = None,
     beam: int | None = None,
 ) -> Model:
-    """Opens the run at `path`. `data` is the path of its data, if that has moved; `beam` is the walker's beam width.
+    """Opens the run at `path`, which has its own copy of its data; `beam` is the walker's beam width.
 
     >>> rg.open(model.path).path == model.path
     True
     """
-    moved = None if data is None else os.fspath(data)
-    return Model(_ruleguider.Model.open(os.fspath(path), moved, device, threads, beam))
+    return Model(_ruleguider.Model.open(os.fspath(path), device, threads, beam))
 
 
 class Model:
@@ -131,16 +173,25 @@ class Model:
         return Prediction(json.loads(self._model.predict(str(subject), str(relation), _at_least_one(top))))
 
     def predict_many(
-        self, queries: Iterable[tuple[Name, Name]] | Any, *, top: int = 10, progress: bool = True
+        self,
+        queries: Iterable[tuple[Name, Name]] | Any,
+        *,
+        top: int = 10,
+        reasons: bool = True,
+        progress: Progress = True,
     ) -> Predictions:
         """The answers to many queries: pairs of subject and relation, or a frame or an array with two columns.
+
+        Looking for reasons takes most of the time, and answers without one are left out, so there may be fewer than `top`.
+        With `reasons=False` there are scores and probabilities only, for all candidates, at little more than the cost of
+        ranking.
 
         >>> many = model.predict_many([("Ilse_Hagenthal", "cousin_of"), ("Ilse_Hagenthal", "sibling_of")], progress=False)
         >>> sorted(many.to_polars()["query"].unique().to_list())
         [0, 1]
         """
         with shown(progress) as bars:
-            return Predictions(self._model.predict_many(pairs(queries), _at_least_one(top), bars))
+            return Predictions(self._model.predict_many(pairs(queries), _at_least_one(top), reasons, bars))
 
     def explain(self, subject: Name, relation: Name, object: Name) -> Explanation:
         """Why `object` is, or is not, an answer to (subject, relation, ?).
@@ -151,6 +202,62 @@ class Model:
         """
         return Explanation(json.loads(self._model.explain(str(subject), str(relation), str(object))))
 
+    def explain_many(self, facts: Iterable[Sequence[Name]] | Any, *, reasons: int = 5, progress: bool = True) -> Reasons:
+        """The best reasons for each of many facts, a row a reason: triples of subject, relation and object, or a frame or
+        an array. A fact of the graph is asked with itself taken out; an unknown name gives a row with an error.
+
+        >>> facts = model.graph.to_pandas("test").head(3)
+        >>> sorted(set(model.explain_many(facts, progress=False).columns()["line"]))
+        [1, 2, 3]
+        """
+        with shown(progress) as bars:
+            rows = self._model.explain_many(given_facts(facts), _at_least_one(reasons), bars)
+        return Reasons({"facts": json.loads(rows)})
+
+    def score(
+        self,
+        facts: Iterable[Sequence[Name]] | Any,
+        *,
+        threshold: float | Literal["auto"] | None = None,
+        progress: bool = True,
+    ) -> Scores:
+        """The probability, the ranks and the best reason of many facts: triples of subject, relation and object, or a frame
+        or an array. A fact of the graph is asked with itself taken out; an unknown name gives a row with an error.
+
+        With `threshold="auto"` the key `true` says whether a fact is taken to be true, by a threshold for each relation
+        that is fitted on the validation facts; a number is a probability.
+
+        >>> facts = model.graph.to_pandas("test")
+        >>> scores = model.score(facts, threshold="auto", progress=False)
+        >>> len(scores) == len(facts), sum(scores.columns()["true"]) > len(facts) / 2
+        (True, True)
+        """
+        limit = None if threshold is None else str(threshold)
+        with shown(progress) as bars:
+            return Scores({"facts": json.loads(self._model.score(given_facts(facts), limit, bars))})
+
+    def relations(self, subject: Name, object: Name, *, top: int = 10) -> Relations:
+        """The `top` best relations from `subject` to `object` that the graph does not have, each with its reason.
+
+        >>> first = model.predict("Ilse_Hagenthal", "cousin_of")[0]
+        >>> "cousin_of" in model.relations("Ilse_Hagenthal", first.entity).columns()["relation"]
+        True
+        """
+        return Relations(json.loads(self._model.relations(str(subject), str(object), _at_least_one(top))))
+
+    def doubt(
+        self, relation: str | Sequence[str] | None = None, *, top: int = 100, progress: bool = True
+    ) -> Doubts:
+        """The `top` facts of the graph that the rest speaks against, worst first: each is asked with itself taken out.
+
+        >>> doubts = model.doubt("sibling_of", top=3, progress=False)
+        >>> len(doubts), set(doubts.columns()["relation"])
+        (3, {'sibling_of'})
+        """
+        relations = [relation] if isinstance(relation, str) else list(relation or [])
+        with shown(progress) as bars:
+            return Doubts(json.loads(self._model.doubt(relations, _at_least_one(top), bars)))
+
     @overload
     def complete(
         self,
@@ -158,8 +265,9 @@ class Model:
         *,
         top: int | None = None,
         min_probability: float | None = None,
+        held_out: Literal["hide", "show", "only"] = "hide",
         out: None = None,
-        progress: bool = True,
+        progress: Progress = True,
     ) -> Facts: ...
     @overload
     def complete(
@@ -168,8 +276,9 @@ class Model:
         *,
         top: int | None = None,
         min_probability: float | None = None,
+        held_out: Literal["hide", "show", "only"] = "hide",
         out: PathName,
-        progress: bool = True,
+        progress: Progress = True,
     ) -> Completed: ...
     def complete(
         self,
@@ -177,11 +286,13 @@ class Model:
         *,
         top: int | None = None,
         min_probability: float | None = None,
+        held_out: Literal["hide", "show", "only"] = "hide",
         out: PathName | None = None,
-        progress: bool = True,
+        progress: Progress = True,
     ) -> Facts | Completed:
         """The missing facts of a relation, of several, or of all, best first. Without `top`, those with a probability of
-        at least 0.1. With `out` they are written there as by `ruleguider complete`: in the format given by the file
+        at least 0.1. Facts of the data that were held out are counted (`recovered` of `hidden`) and not listed, unless
+        `held_out` is `show` or `only`. With `out` they are written there as by `ruleguider complete`: in the format given by the file
         extension, in bounded memory, resumed if interrupted.
 
         >>> facts = model.complete("cousin_of", top=5, progress=False)
@@ -192,20 +303,21 @@ class Model:
         most = None if top is None else _at_least_one(top)
         file = None if out is None else os.fspath(out)
         with shown(progress) as bars:
-            said = json.loads(self._model.complete(relations, most, min_probability, file, bars))
+            said = json.loads(self._model.complete(relations, most, min_probability, held_out, file, bars))
         return Facts(said) if out is None else Completed(said)
 
     def evaluate(
         self,
         split: Literal["test", "valid"] = "test",
         *,
-        direction: str = "tail",
-        ties: str = "realistic",
+        direction: Direction | None = None,
+        ties: Ties = "realistic",
         leave_out_unseen: bool = False,
         all_queries: bool = False,
-        progress: bool = True,
+        progress: Progress = True,
     ) -> Evaluation:
-        """Ranks the true answers of a split, filtered. `direction` is `tail`, `head` or `both`.
+        """Ranks the true answers of a split, filtered. `direction` is `tail`, `head` or `both`; by default that of the run: both
+        for a graph of one's own.
 
         A split that would need more than 10**11 scores is represented by an even sample, unless `all_queries` is true.
 
@@ -213,8 +325,8 @@ class Model:
         True
         """
         with shown(progress) as bars:
-            said = self._model.evaluate(split, direction, ties, leave_out_unseen, all_queries, bars)
-            return Evaluation(json.loads(said))
+            said, ranks = self._model.evaluate(split, direction, ties, leave_out_unseen, all_queries, bars)
+            return Evaluation(json.loads(said), Ranks(json.loads(ranks)))
 
     def rules(self, head: str | None = None, *, min_confidence: float = 0.0) -> Rules:
         """Its rules; only those for the relation `head`, if given."""
@@ -260,12 +372,29 @@ class Model:
         """The device of its tensors."""
         return self._model.device
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A model is pickled as the path of its run, which has to be there where it is opened again."""
+        return _opened, (str(self.path),)
+
+    def __eq__(self, other: object) -> bool:
+        """Models of the same run are equal."""
+        return isinstance(other, Model) and other.path.resolve() == self.path.resolve()
+
+    def __hash__(self) -> int:
+        return hash(self.path.resolve())
+
     def __repr__(self) -> str:
         results = self.results
         return f"Model({self.path}: {results['dataset']}, {results['system']}, mrr={results['mrr']:.4f})"
 
 
+def _opened(path: str) -> Model:
+    return open(path)
+
+
 def _at_least_one(top: int) -> int:
+    if isinstance(top, bool) or not hasattr(top, "__index__"):
+        raise ValueError(f"top: expected a whole number, found {top!r}")
     if top < 1:
         raise ValueError(f"top: expected at least 1, found {top}")
     return top

@@ -65,9 +65,11 @@ def mine(
     options = _mining(**mining)
     if options["confidence"] not in (None, "standard"):
         raise ValueError("confidence: parts are counted by the standard confidence; use ruleguider.mine for the others")
-    packed = _Packed.index(read, options)
+    if options["samples"] is None and not options["saturate"]:
+        raise ValueError("give samples or saturate=True: a time limit is not repeatable")
+    packed = _Packed.graph(read)
     work = _Work("mining", out, (packed.key, options), parts, cpus_per_part, 0, retries, progress)
-    work.merged(_mine_part, packed.put())
+    work.merged(_mine_part, packed.put(), options)
     return Rules.read(out, read)
 
 
@@ -78,6 +80,7 @@ def complete(
     out: PathName,
     top: int | None = None,
     min_probability: float | None = None,
+    held_out: Literal["hide", "show", "only"] = "hide",
     parts: int | None = None,
     cpus_per_part: int = 1,
     gpus_per_part: float = 0,
@@ -86,7 +89,7 @@ def complete(
 ) -> Completed:
     """The missing facts, as `Model.complete` writes them to `out`."""
     relations = [relation] if isinstance(relation, str) else list(relation or [])
-    asked = (relations, top, min_probability)
+    asked = (relations, top, min_probability, held_out)
     packed = _Packed.run(model)
     work = _Work("completing", out, (packed.key, asked), parts, cpus_per_part, gpus_per_part, retries, progress)
     return Completed(json.loads(work.merged(_complete_part, packed.put(), gpus_per_part > 0, *asked)))
@@ -97,7 +100,7 @@ def evaluate(
     split: Literal["test", "valid"] = "test",
     *,
     out: PathName,
-    direction: str = "tail",
+    direction: str | None = None,
     ties: str = "realistic",
     leave_out_unseen: bool = False,
     all_queries: bool = False,
@@ -378,34 +381,23 @@ class _Packed:
         self.data, self.key = data, key
 
     @staticmethod
-    def index(graph: Graph, mining: dict[str, Any]) -> _Packed:
-        """The graph as the miner walks it, with the list of what to count: built once, for all workers."""
-        with tempfile.TemporaryDirectory(prefix="ruleguider-") as folder:
-            file = Path(folder) / "work.index"
-            _ruleguider.MiningIndex.write(graph._graph, mining, os.fspath(file), None)
-            data = file.read_bytes()
-        return _Packed(data, hashlib.sha256(data).hexdigest())
-
-    @staticmethod
     def graph(graph: Graph) -> _Packed:
         data = graph._graph.pack()
         return _Packed(data, hashlib.sha256(data).hexdigest())
 
     @staticmethod
     def run(model: Model | PathName) -> _Packed:
-        """The files of a run, and the data it was learnt from: other nodes need not have it."""
-        opened = model if isinstance(model, Model) else Model(_ruleguider.Model.open(os.fspath(model), None, "cpu", 1, None))
-        data = opened.graph._graph.pack()
+        """The files of a run, its data among them: other nodes need not have any."""
+        run = model.path if isinstance(model, Model) else Path(model)
         packed, sums = io.BytesIO(), []
         with tarfile.open(fileobj=packed, mode="w") as archive:
-            files = {str(path.relative_to(opened.path)): path for path in sorted(opened.path.rglob("*")) if path.is_file()}
-            for name, path in files.items():
-                if not name.startswith(_LEFT_OUT) and not name.startswith(".") and name != "facts.zst":
+            for path in sorted(path for path in run.rglob("*") if path.is_file()):
+                name = str(path.relative_to(run))
+                if not name.startswith(_LEFT_OUT) and not name.startswith("."):
                     content = path.read_bytes()
                     sums.append((name, hashlib.sha256(content).hexdigest()))
                     _add(archive, name, content)
-            _add(archive, "facts.zst", data)
-        return _Packed(packed.getvalue(), _sum((sums, hashlib.sha256(data).hexdigest())))
+        return _Packed(packed.getvalue(), _sum(sums))
 
     def put(self) -> tuple[str, list[Any]]:
         # As an array, which workers of a node read in place. Ray does not resolve a reference inside a list.
@@ -478,14 +470,14 @@ def _graph(shared: tuple[str, list[Any]]) -> _ruleguider.Graph:
     return _once(shared, lambda _, data: _ruleguider.Graph.unpack("graph", data.tobytes()))
 
 
-def _index(shared: tuple[str, list[Any]]) -> _ruleguider.MiningIndex:
-    def opening(key: str, data: Any) -> _ruleguider.MiningIndex:
+def _mapped(shared: tuple[str, list[Any]]) -> _ruleguider.Graph:
+    def opening(key: str, data: Any) -> _ruleguider.Graph:
         # One file per node, which all its workers map, so that none has its own copy of the graph.
-        file = _on_this_node(f"{key}.index")
+        file = _on_this_node(f"{key}.rg")
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
             _write(file, memoryview(data))
-        return _ruleguider.MiningIndex.open(os.fspath(file))
+        return _ruleguider.Graph.read(os.fspath(file), None, 0, None)
 
     return _once(shared, opening)
 
@@ -499,7 +491,7 @@ def _model(shared: tuple[str, list[Any]], cuda: bool, cpus: int) -> _ruleguider.
         run = _on_this_node(key)
         if not run.exists():
             _untar(memoryview(data), run)
-        return _ruleguider.Model.open(os.fspath(run), None, "cuda" if cuda else "cpu", cpus, None, True)
+        return _ruleguider.Model.open(os.fspath(run), "cuda" if cuda else "cpu", cpus, None)
 
     return _once(shared, opening)
 
@@ -518,18 +510,26 @@ def _here() -> str:
     return str(ray.get_runtime_context().get_node_id())
 
 
-def _mine_part(shard: str, cpus: int, shared: Any) -> tuple[str, Any]:
-    return _part(cpus, lambda out: _index(shared).mine_shard(shard, out, None))
+def _mine_part(shard: str, cpus: int, shared: Any, options: dict[str, Any]) -> tuple[str, Any]:
+    return _part(cpus, lambda out: _ruleguider.mine_shard(_mapped(shared), options, shard, out, None))
 
 
 def _complete_part(
-    shard: str, cpus: int, shared: Any, cuda: bool, relations: list[str], top: int | None, least: float | None
+    shard: str,
+    cpus: int,
+    shared: Any,
+    cuda: bool,
+    relations: list[str],
+    top: int | None,
+    least: float | None,
+    held_out: str,
 ) -> tuple[str, Any]:
-    return _part(cpus, lambda out: _model(shared, cuda, cpus).complete_shard(relations, top, least, shard, out))
+    asked = (relations, top, least, held_out)
+    return _part(cpus, lambda out: _model(shared, cuda, cpus).complete_shard(*asked, shard, out))
 
 
 def _evaluate_part(
-    shard: str, cpus: int, shared: Any, cuda: bool, split: str, direction: str, ties: str, unseen: bool, whole: bool
+    shard: str, cpus: int, shared: Any, cuda: bool, split: str, direction: str | None, ties: str, unseen: bool, whole: bool
 ) -> tuple[str, Any]:
     asked = (split, direction, ties, unseen, whole)
     return _part(cpus, lambda out: _model(shared, cuda, cpus).evaluate_shard(*asked, shard, out))

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import copy
+import html
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 from . import _ruleguider
 from ._tables import Table, rows
+
+# Which end of the facts is asked for, and how ties are ranked. Unions, because mypy's stubtest takes a literal of several
+# values for one.
+Direction = Literal["tail"] | Literal["head"] | Literal["both"]
+Ties = Literal["realistic"] | Literal["optimistic"] | Literal["pessimistic"]
 
 _SHOWN = 10
 
@@ -109,7 +115,127 @@ class Rule(Result):
         return f"Rule({self.label!r}, confidence={self.confidence:.3f}, {self.correct} of {self.predicted} true)"
 
 
-class Supported(Result):
+class Case(Result):
+    """A known fact that is similar to an answer."""
+
+    __slots__ = ()
+
+    @property
+    def entity(self) -> str:
+        """The similar entity, by id."""
+        return self._data["entity"]
+
+    @property
+    def label(self) -> str:
+        """Its label, or its id if it has none."""
+        return self._data["label"]
+
+    @property
+    def like(self) -> str:
+        """What it is similar to: the `subject`, and it has the same answer; or the `answer`, and the subject has it too."""
+        return self._data["like"]
+
+    @property
+    def shared_total(self) -> int:
+        """How many facts both have."""
+        return int(self._data["shared_total"])
+
+    @property
+    def shared(self) -> tuple[Step, ...]:
+        """The rarest of the facts that both have."""
+        return tuple(Step(step) for step in self._data["shared"])
+
+    def __repr__(self) -> str:
+        return f"Case({self.label!r}, shares {self.shared_total} facts with the {self.like})"
+
+
+class Evidence(Result):
+    """A part of a member's share: a rule, a path, a case, a signal or the rest."""
+
+    __slots__ = ()
+
+    @property
+    def share(self) -> float:
+        """How much of the score it gives."""
+        return self._data["share"]
+
+    @property
+    def rule(self) -> Rule | None:
+        """The rule that predicts the answer, or that the path follows."""
+        return Rule(self._data["rule"]) if self._data.get("rule") else None
+
+    @property
+    def path(self) -> tuple[Step, ...]:
+        """The path."""
+        return tuple(Step(step) for step in self._data.get("path", ()))
+
+    @property
+    def case(self) -> Case | None:
+        """The similar case."""
+        return Case(self._data["case"]) if self._data.get("case") else None
+
+    @property
+    def signal(self) -> str | None:
+        """What the graph says about the candidate: `linked`, `linked_back`, `taken` or `frequency`."""
+        return self._data.get("signal")
+
+    @property
+    def rest(self) -> bool:
+        """Whether it is what no other part explains."""
+        return "rest" in self._data
+
+    def __repr__(self) -> str:
+        source = self.rule or self.case or self.signal or " ".join(map(repr, self.path)) or "the rest"
+        return f"Evidence({self.share:+.3f}, {source})"
+
+
+class Contribution(Result):
+    """A member's share of a score, above that of a typical candidate."""
+
+    __slots__ = ()
+
+    @property
+    def member(self) -> str:
+        """The member, or `graph` for signals about the candidate."""
+        return self._data["member"]
+
+    @property
+    def share(self) -> float:
+        """Its share; negative if it speaks against the answer."""
+        return self._data["share"]
+
+    @property
+    def words(self) -> str:
+        """The evidence in words."""
+        return self._data.get("words", "")
+
+    @property
+    def evidence(self) -> list[Evidence]:
+        """What the share consists of; empty if that was not looked for."""
+        return [Evidence(part) for part in self._data.get("evidence", ())]
+
+    def __repr__(self) -> str:
+        words = f", {self.words!r}" if self.words else ""
+        return f"Contribution({self.member!r}, {self.share:+.3f}{words})"
+
+
+class Decomposed(Result):
+    """A result whose score is decomposed."""
+
+    __slots__ = ()
+
+    @property
+    def typical(self) -> float | None:
+        """The score of a typical candidate of the query; `None` if there is no score."""
+        return self._data.get("typical")
+
+    @property
+    def because(self) -> list[Contribution]:
+        """What the score came from, the largest share first; `typical` and the shares add up to the score."""
+        return [Contribution(part) for part in self._data.get("because", ())]
+
+
+class Supported(Decomposed):
     """A prediction with its score, its probability and the evidence for it."""
 
     __slots__ = ()
@@ -123,6 +249,11 @@ class Supported(Result):
     def probability(self) -> float | None:
         """The calibrated probability: the share of such answers that turn out to be held-out facts."""
         return self._data["probability"]
+
+    @property
+    def probability_rough(self) -> bool:
+        """Whether the probability is rough: calibrated on too little."""
+        return bool(self._data.get("probability_rough", False))
 
     @property
     def path(self) -> tuple[Step, ...]:
@@ -141,7 +272,9 @@ class Supported(Result):
 
     @property
     def _sure(self) -> str:
-        return f"score={self.score:.3f}" if self.probability is None else f"probability={self.probability:.3f}"
+        if self.probability is None:
+            return f"score={self.score:.3f}"
+        return f"probability=~{self.probability:.1f}" if self.probability_rough else f"probability={self.probability:.3f}"
 
 
 class Answer(Supported):
@@ -206,8 +339,28 @@ class Prediction(Asked, Table, Sequence[Answer]):
 
     @property
     def known(self) -> list[str]:
-        """Answers that the graph already has, by id."""
+        """Answers that the graph already has, by id: the first 100 of `known_total`."""
         return list(self._data["known_ids"])
+
+    @property
+    def known_total(self) -> int:
+        """How many answers the graph already has."""
+        return int(self._data["known_total"])
+
+    @property
+    def held_out(self) -> list[str]:
+        """Answers that are in the data but were held out, by id: the first 100 of `held_out_total`."""
+        return [answer["entity"] for answer in self._data["held_out"]]
+
+    @property
+    def held_out_total(self) -> int:
+        """How many answers were held out."""
+        return int(self._data["held_out_total"])
+
+    @property
+    def hint(self) -> str | None:
+        """Why the other direction of the relation may have been meant; `None` if this one makes sense."""
+        return self._data.get("hint")
 
     def __len__(self) -> int:
         return len(self._data["answers"])
@@ -254,7 +407,7 @@ class Predictions(Table, Sequence[Prediction]):
 
     __slots__ = ("_all",)
 
-    def __init__(self, every: _ruleguider.Predictions) -> None:
+    def __init__(self, every: _ruleguider.Predictions | _Plain) -> None:
         self._all = every
 
     def __len__(self) -> int:
@@ -277,6 +430,15 @@ class Predictions(Table, Sequence[Prediction]):
         """All predictions as plain data."""
         return {"predictions": [prediction.to_dict() for prediction in self]}
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Predictions) and len(self) == len(other) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((len(self), self[0] if len(self) else None))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, ([self._all.get(at) for at in range(len(self))], self.columns())
+
     def __repr__(self) -> str:
         return f"Predictions({len(self):,} queries)\n" + "\n\n".join(map(repr, self[:2]))
 
@@ -285,7 +447,29 @@ class Predictions(Table, Sequence[Prediction]):
         return "".join(prediction._repr_html_() for prediction in self[:2]) + more
 
 
-class Explanation(Asked, Table):
+class _Plain:
+    """Predictions that were pickled: what the compiled ones give, as plain data."""
+
+    __slots__ = ("_columns", "_texts")
+
+    def __init__(self, texts: list[str], columns: dict[str, list[Any]]) -> None:
+        self._texts, self._columns = texts, columns
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def get(self, index: int) -> str:
+        return self._texts[index]
+
+    def columns(self) -> dict[str, list[Any]]:
+        return {name: list(column) for name, column in self._columns.items()}
+
+
+def _unpickled(texts: list[str], columns: dict[str, list[Any]]) -> Predictions:
+    return Predictions(_Plain(texts, columns))
+
+
+class Explanation(Asked, Decomposed, Table):
     """Why a fact is predicted, or why not."""
 
     __slots__ = ()
@@ -311,6 +495,16 @@ class Explanation(Asked, Table):
         return self._data["rank"]
 
     @property
+    def score(self) -> float | None:
+        """Its score; `None` if it is not predicted."""
+        return self._data["score"]
+
+    @property
+    def probability(self) -> float | None:
+        """Its calibrated probability; `None` if it is not predicted, or nothing is calibrated."""
+        return self._data["probability"]
+
+    @property
     def instead(self) -> Answer | None:
         """The top answer, if it is another one."""
         return Answer(self._data["instead"]) if self._data["instead"] else None
@@ -324,6 +518,11 @@ class Explanation(Asked, Table):
     def rules(self) -> list[Rule]:
         """The rules that predict it, most confident first, each with a path that grounds it."""
         return [Rule(rule) for rule in self._data["rules"]]
+
+    @property
+    def rules_total(self) -> int:
+        """How many rules predict it altogether."""
+        return int(self._data["rules_total"])
 
     @property
     def plausibility(self) -> float | None:
@@ -350,6 +549,8 @@ class Explanation(Asked, Table):
             verdict = "a fact of the graph"
         else:
             verdict = f"predicted at rank {self.rank}" if self.rank else "not predicted"
+            if self.probability is not None:
+                verdict += f", probability {self.probability:.3f}"
         columns = self.columns()
         kept = {name: columns[name] for name in ("kind", "path", "rule", "confidence")}
         table = f"\n{rows(kept, _SHOWN)}" if columns["kind"] else ""
@@ -396,6 +597,16 @@ class Facts(Result, Table, Sequence[Fact]):
     __slots__ = ()
 
     @property
+    def recovered(self) -> int:
+        """How many of the `hidden` facts are at least as probable as those asked for."""
+        return self._data["recovered"]
+
+    @property
+    def hidden(self) -> int:
+        """How many facts of these relations were kept back for the test."""
+        return self._data["hidden"]
+
+    @property
     def asked(self) -> int:
         """How many queries were asked for them."""
         return self._data["asked"]
@@ -430,6 +641,102 @@ class Facts(Result, Table, Sequence[Fact]):
         return _ruleguider.facts_html(json.dumps(self._data["facts"][:100]), len(self), repr(self))
 
 
+class Listed(Result, Table, Sequence[dict[str, Any]]):
+    """Rows with the keys of the command line's JSON: a sequence of dicts, and a table."""
+
+    __slots__ = ()
+
+    # Where the rows are in the data, and the columns of the table.
+    _rows = "facts"
+    _columns: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self._data[self._rows])
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, index: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        return copy.deepcopy(self._data[self._rows][index])
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The rows as columns; what is nested is in the rows alone."""
+        return {name: [row.get(name) for row in self._data[self._rows]] for name in self._columns}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self):,} rows)\n{rows(self.columns(), _SHOWN)}"
+
+
+class Scores(Listed):
+    """Given facts with their scores, in the order in which they were given."""
+
+    __slots__ = ()
+    _columns = (
+        "subject",
+        "relation",
+        "object",
+        "probability",
+        "score",
+        "rank_tail",
+        "rank_head",
+        "plausibility",
+        "true",
+        "known",
+        "held_out",
+        "words",
+        "error",
+    )
+
+
+class Reasons(Listed):
+    """The reasons for given facts, a row a reason."""
+
+    __slots__ = ()
+    _columns = (
+        "line",
+        "subject",
+        "relation",
+        "object",
+        "probability",
+        "rank",
+        "known",
+        "place",
+        "words",
+        "error",
+    )
+
+
+class Relations(Listed):
+    """The relations between two entities, best first; those of the graph are in `known`."""
+
+    __slots__ = ()
+    _rows = "answers"
+    _columns = ("relation", "probability", "plausibility", "rank_tail", "rank_head", "held_out", "words")
+
+    @property
+    def known(self) -> list[str]:
+        """The relations that the graph has already."""
+        return list(self._data["known"])
+
+
+class Doubts(Listed):
+    """Facts of the graph that the rest speaks against, worst first."""
+
+    __slots__ = ()
+    _columns = ("subject", "relation", "object", "plausibility", "rank_tail", "rank_head", "support")
+
+    @property
+    def asked(self) -> int:
+        """How many facts were asked."""
+        return self._data["asked"]
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The facts as columns, with what speaks against them in words."""
+        against = [[one["words"] for one in fact["counter_evidence"]] for fact in self._data["facts"]]
+        return {**super().columns(), "counter_evidence": ["; ".join(words) for words in against]}
+
+
 class Completed(Result):
     """The summary of a completion that was written to a file."""
 
@@ -439,6 +746,16 @@ class Completed(Result):
     def facts(self) -> int:
         """How many facts were written."""
         return self._data["facts"]
+
+    @property
+    def recovered(self) -> int:
+        """How many of the `hidden` facts are at least as probable as those asked for."""
+        return self._data["recovered"]
+
+    @property
+    def hidden(self) -> int:
+        """How many facts of these relations were kept back for the test."""
+        return self._data["hidden"]
 
     @property
     def queries(self) -> int:
@@ -459,10 +776,57 @@ class Completed(Result):
         return f"Completed({self.facts:,} missing facts from {self.queries:,} queries: {self.out})"
 
 
+class Ranks(Result, Table):
+    """The rank of every query of an evaluation, in the order of the split (tail before head)."""
+
+    __slots__ = ()
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Subject, relation, whether the head was asked for, the true answer, its rank, among how many candidates, and
+        whether the link leads to many."""
+        return {name: list(column) for name, column in self._data.items()}
+
+    def __len__(self) -> int:
+        return len(self._data["rank"])
+
+    def __repr__(self) -> str:
+        return f"Ranks({len(self):,} queries)\n{rows(self.columns(), _SHOWN)}"
+
+
 class Evaluation(Result, Table):
     """The ranking figures of a split; fractions, not per cent."""
 
-    __slots__ = ()
+    __slots__ = ("_ranks",)
+
+    def __init__(self, data: dict[str, Any], ranks: Ranks | None = None) -> None:
+        super().__init__(data)
+        self._ranks = ranks
+
+    @property
+    def ranks(self) -> Ranks:
+        """The rank of every query; only where a model was evaluated in this process."""
+        if self._ranks is None:
+            raise ValueError("ranks: this evaluation has only figures; `Model.evaluate` keeps the ranks")
+        return self._ranks
+
+    def _adjusted(self) -> tuple[float, float]:
+        """The mean rank, and that of a random order."""
+        columns = self.ranks.columns()
+        expected = [(candidates + 1) / 2 for candidates in columns["candidates"]]
+        count = max(len(expected), 1)
+        return sum(columns["rank"]) / count, sum(expected) / count
+
+    @property
+    def amr(self) -> float:
+        """The adjusted mean rank: the mean rank over that of a random order; 1 is random, less is better."""
+        mean, expected = self._adjusted()
+        return mean / expected if expected else 0.0
+
+    @property
+    def amri(self) -> float:
+        """The adjusted mean rank index, as PyKEEN has it: 1 is perfect, 0 is random."""
+        mean, expected = self._adjusted()
+        return 1 - (mean - 1) / (expected - 1) if expected > 1 else 1.0
 
     @property
     def mrr(self) -> float:
@@ -490,15 +854,53 @@ class Evaluation(Result, Table):
         return self._data["direction"]
 
     @property
+    def tails(self) -> dict[str, float] | None:
+        """The figures of the queries for tails, if both ends were asked for."""
+        return self._data.get("tails")
+
+    @property
+    def heads(self) -> dict[str, float] | None:
+        """The figures of the queries for heads, if both ends were asked for."""
+        return self._data.get("heads")
+
+    @property
+    def baseline(self) -> dict[str, Evaluation]:
+        """The same queries without a model: by `popularity`, and by the answers of `similar` subjects."""
+        return {name: Evaluation(figures) for name, figures in self._data.get("baseline", {}).items()}
+
+    @property
     def seconds(self) -> float:
         """How long asking and ranking took."""
         return self._data["seconds"]
 
     def hits(self, k: int) -> float:
-        """The share of targets with a rank of at most `k`: 1, 3, 5 or 10."""
-        if f"hits@{k}" not in self._data:
-            raise ValueError(f"hits: expected 1, 3, 5 or 10, found {k}")
-        return self._data[f"hits@{k}"]
+        """The share of targets with a rank of at most `k`; without ranks, `k` is 1, 3, 5 or 10."""
+        if f"hits@{k}" in self._data:
+            return self._data[f"hits@{k}"]
+        if self._ranks is None or isinstance(k, bool) or k < 1:
+            wanted = "at least 1" if self._ranks is not None else "1, 3, 5 or 10"
+            raise ValueError(f"hits: expected {wanted}, found {k}")
+        ranked = self._ranks.columns()["rank"]
+        return sum(rank <= k for rank in ranked) / max(len(ranked), 1)
+
+    def plot(self, most: int = 100) -> Any:
+        """Hits@k over k from 1 to `most`, drawn by matplotlib; the axes."""
+        from matplotlib import pyplot
+
+        places = list(range(1, most + 1))
+        _, axes = pyplot.subplots()
+        axes.plot(places, [self.hits(k) for k in places])
+        axes.set(xlabel="k", ylabel="hits@k", ylim=(0, 1), title=f"MRR {self.mrr:.3f}, {self.queries:,} queries")
+        return axes
+
+    def _repr_html_(self) -> str:
+        columns = self.columns()
+        kept = {name: column[: 1 + _SHOWN] for name, column in columns.items()}
+        more = len(columns["relation"]) - len(kept["relation"])
+        head = "".join(f"<th>{name}</th>" for name in kept)
+        body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in zip(*kept.values()))
+        note = f"<p>and {more:,} more relations</p>" if more > 0 else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
 
     def columns(self) -> dict[str, list[Any]]:
         """The figures as columns: of all queries, and of each relation."""
@@ -509,3 +911,8 @@ class Evaluation(Result, Table):
     def __repr__(self) -> str:
         hits = ", ".join(f"hits@{k}={self.hits(k):.4f}" for k in (1, 3, 10))
         return f"Evaluation(mrr={self.mrr:.4f}, {hits}, queries={self.queries:,}, direction={self.direction!r})"
+
+
+def _cell(value: Any) -> str:
+    text = f"{value:.4f}" if isinstance(value, float) else html.escape(str(value))
+    return f"<td>{text}</td>"

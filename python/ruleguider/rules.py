@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
 from . import _ruleguider
-from ._progress import shown
+from ._progress import Progress, shown
 from ._tables import Table, rows
 from .graph import Data, Graph
-from .results import Evaluation, Rule
+from .results import Direction, Evaluation, Rule, Ties
 
 
 class Rules(Table, Sequence[Rule]):
@@ -68,6 +69,23 @@ class Rules(Table, Sequence[Rule]):
         """The rules as plain data."""
         return {"rules": [rule.to_dict() for rule in self]}
 
+    def _over(self, graph: Graph) -> Rules:
+        """The same rules over another graph's names, without those about what that graph lacks."""
+        with tempfile.TemporaryDirectory(prefix="ruleguider-") as folder:
+            path = os.path.join(folder, "rules.tsv")
+            self.save(path)
+            return Rules.read(path, graph)
+
+    def __eq__(self, other: object) -> bool:
+        """Rules are equal if they are the same rules with the same counts, in the same order."""
+        return isinstance(other, Rules) and len(self) == len(other) and self.columns() == other.columns()
+
+    def __hash__(self) -> int:
+        return hash((len(self), self[0].text if len(self) else ""))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (self._rules.pack(),)
+
     def __repr__(self) -> str:
         columns = Rules(self._rules.slice(0, 10, 1)).columns()
         kept = {name: columns[name] for name in ("rule", "confidence", "correct", "predicted")}
@@ -76,6 +94,10 @@ class Rules(Table, Sequence[Rule]):
 
     def _repr_html_(self) -> str:
         return self._rules.html(repr(self))
+
+
+def _unpickled(packed: tuple[bytes, bytes]) -> Rules:
+    return Rules(_ruleguider.Rules.unpack(*packed))
 
 
 def mine(
@@ -97,7 +119,7 @@ def mine(
     confidence: Literal["standard", "pca", "validation"] | None = None,
     learn_valid: bool = False,
     seed: int = 1,
-    progress: bool = True,
+    progress: Progress = True,
 ) -> Rules:
     """Finds rules, the most confident first. Defaults are those of the command line (`ruleguider mine --help`).
 
@@ -168,12 +190,12 @@ def _mining(**given: Any) -> dict[str, Any]:
 
 
 def apply(
-    graph: Graph,
+    graph: Data,
     rules: Rules | str | os.PathLike[str],
     *,
-    split: str = "test",
-    direction: str = "tail",
-    ties: str = "realistic",
+    split: Literal["test", "valid"] = "test",
+    direction: Direction = "tail",
+    ties: Ties = "realistic",
     leave_out_unseen: bool = False,
     aggregate: str | None = None,
     noisy_or_rules: int | None = None,
@@ -186,7 +208,7 @@ def apply(
     by_frequency: bool = True,
     learn_valid: bool = False,
     predictions: str | os.PathLike[str] | None = None,
-    progress: bool = True,
+    progress: Progress = True,
 ) -> Evaluation:
     """Ranks a split by rules alone. `rules` may be the path of a file in AnyBURL's format.
 
@@ -196,10 +218,14 @@ def apply(
     >>> rg.apply(graph, rules, progress=False).mrr > 0.5
     True
     """
-    given = rules if isinstance(rules, Rules) else Rules.read(rules, graph)
+    read = Graph.of(graph)
+    given = rules if isinstance(rules, Rules) else Rules.read(rules, read)
+    if read is not graph and isinstance(rules, Rules):
+        # Rules belong to the graph that they were mined from; from the same data, they mean the same.
+        given = rules._over(read)
     with shown(progress) as bars:
         report = _ruleguider.apply(
-            graph._graph,
+            read._graph,
             given._rules,
             split,
             direction,

@@ -7,10 +7,9 @@ use crate::view::View;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyInt, PySequence, PyString};
-use ruleguider::ask::AskError;
 use ruleguider::graph::{
-    Dataset, Division, EntityId, GraphError, MemoryTriples, ReadOptions, SplitShares, Triple, Vocabulary,
-    read, read_file,
+    DataFile, Dataset, Division, EntityId, GraphError, MemoryTriples, ReadOptions, SplitShares, Triple,
+    Vocabulary, read, read_file,
 };
 use ruleguider::report::figure;
 use ruleguider::run::Source;
@@ -38,7 +37,7 @@ pub fn division(split: Option<[f64; 3]>, seed: u64) -> PyResult<Option<Division>
 
 fn made(py: Python<'_>, name: String, triples: MemoryTriples, division: Option<Division>) -> PyResult<Graph> {
     let dataset = work(py, None, move |_| Ok(triples.into_dataset(division)?))?;
-    Ok(Graph { source: Source::Kept { name }, dataset })
+    Ok(Graph { source: Source::Memory { name }, dataset })
 }
 
 #[pymethods]
@@ -58,12 +57,12 @@ impl Graph {
             let shares = division.map_or_else(SplitShares::default, |division| division.shares);
             let options = ReadOptions { shares, seed, header, ..ReadOptions::default() };
             let source = Source::of(&path, &options)?;
-            if division.is_some() || path.is_dir() {
+            if division.is_some() || path.is_dir() || DataFile::is_one(&path) {
                 return Ok((source, read(&path, &options)?));
             }
             let (names, train, _) = read_file(&path, &options)?;
             let triples = MemoryTriples { names, train, ..MemoryTriples::default() };
-            Ok((Source::Kept { name: source.name() }, triples.into_dataset(None)?))
+            Ok((Source::Memory { name: source.name() }, triples.into_dataset(None)?))
         })?;
         Ok(Self { source, dataset })
     }
@@ -77,20 +76,14 @@ impl Graph {
     /// The graph that was packed, called `name`.
     #[staticmethod]
     fn unpack(py: Python<'_>, name: String, bytes: PyBackedBytes) -> PyResult<Self> {
-        let dataset = work(py, None, move |_| {
-            let damaged = |error| AskError::Cannot(format!("a packed graph is damaged: {error}"));
-            ruleguider::run::unpack(&bytes).map_err(damaged)
-        })?;
-        Ok(Self { source: Source::Kept { name }, dataset })
+        let dataset = work(py, None, move |_| Ok(DataFile::of_bytes("a packed graph", &bytes)?.dataset))?;
+        Ok(Self { source: Source::Memory { name }, dataset })
     }
 
     /// All of it as bytes, to be sent to other processes.
     fn pack<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let dataset = self.dataset.clone();
-        let bytes = work(py, None, move |_| {
-            let failed = |error| AskError::Cannot(format!("the graph cannot be packed: {error}"));
-            ruleguider::run::pack(&dataset).map_err(failed)
-        })?;
+        let bytes = work(py, None, move |_| Ok(DataFile::to_bytes(&dataset)))?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -148,12 +141,12 @@ impl Graph {
         let mut unused = 0;
         for (name, label) in labels {
             match names.entities.get(&name) {
-                Some(id) => drop(names.labels.insert(EntityId(id), label)),
+                Some(id) => names.labels.insert(EntityId(id), label),
                 None => unused += 1,
             }
         }
         // Reading the file again would lose the labels.
-        (Self { source: Source::Kept { name: self.source.name() }, dataset }, unused)
+        (Self { source: Source::Memory { name: self.source.name() }, dataset }, unused)
     }
 
     /// What it is called.

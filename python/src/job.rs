@@ -8,11 +8,11 @@
 use crate::error::{Error, raised};
 use pyo3::prelude::*;
 use ruleguider::ask::AskError;
-use ruleguider::progress::Progress;
+use ruleguider::progress::{Metric, Progress};
 use std::any::Any;
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -152,19 +152,24 @@ pub fn panic_for_tests(py: Python<'_>) -> PyResult<()> {
 struct Reported {
     shown: bool,
     stop: AtomicBool,
-    news: Mutex<Vec<News>>,
+    /// How many stages have begun, and of which of them the caller has enough.
+    begun: AtomicU64,
+    enough: AtomicU64,
+    /// What is to be told, with the number of its stage.
+    news: Mutex<Vec<(u64, News)>>,
 }
 
 enum News {
     Begin(String, String, Option<u64>),
     Advance(u64, String),
+    Record(Metric),
     End(String),
 }
 
 impl Reported {
     fn tell(&self, news: News) {
         if self.shown {
-            lock(&self.news).push(news);
+            lock(&self.news).push((self.begun.load(Ordering::SeqCst), news));
         }
     }
 
@@ -172,12 +177,19 @@ impl Reported {
     fn show(&self, py: Python<'_>, bars: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let Some(bars) = bars else { return Ok(()) };
         let news = std::mem::take(&mut *lock(&self.news));
-        for one in news {
-            match one {
+        for (stage_number, one) in news {
+            let answer = match one {
                 News::Begin(stage, unit, total) => bars.call_method1("begin", (stage, unit, total))?,
                 News::Advance(done, figures) => bars.call_method1("advance", (done, figures))?,
+                News::Record(Metric { stage, step, seconds, figures }) => {
+                    let figures = serde_json::to_string(&figures).expect("figures are plain data");
+                    bars.call_method1("record", (stage, step, seconds, figures))?
+                }
                 News::End(summary) => bars.call_method1("end", (summary,))?,
             };
+            if answer.is_truthy()? {
+                self.enough.store(stage_number, Ordering::SeqCst);
+            }
         }
         py.check_signals()
     }
@@ -185,6 +197,7 @@ impl Reported {
 
 impl Progress for Reported {
     fn begin(&self, stage: &str, unit: &str, total: Option<u64>) {
+        self.begun.fetch_add(1, Ordering::SeqCst);
         self.tell(News::Begin(stage.to_owned(), unit.to_owned(), total));
     }
 
@@ -194,18 +207,27 @@ impl Progress for Reported {
         }
         let mut news = lock(&self.news);
         // Only the last one is shown.
-        if matches!(news.last(), Some(News::Advance(..))) {
+        if matches!(news.last(), Some((_, News::Advance(..)))) {
             news.pop();
         }
-        news.push(News::Advance(done, figures.to_string()));
+        news.push((self.begun.load(Ordering::SeqCst), News::Advance(done, figures.to_string())));
     }
 
     fn end(&self, summary: &dyn Display) {
         self.tell(News::End(summary.to_string()));
     }
 
+    fn record(&self, metric: &Metric) {
+        self.tell(News::Record(metric.clone()));
+    }
+
     fn interrupted(&self) -> bool {
         self.stop.load(Ordering::SeqCst)
+    }
+
+    fn time_is_up(&self) -> bool {
+        let begun = self.begun.load(Ordering::SeqCst);
+        begun > 0 && self.enough.load(Ordering::SeqCst) == begun
     }
 }
 

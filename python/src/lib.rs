@@ -30,7 +30,7 @@ mod _ruleguider {
     #[pymodule_export]
     use predictions::Predictions;
     #[pymodule_export]
-    use rules::{MiningIndex, Rules, apply, is_whole, merge, mine};
+    use rules::{Rules, apply, is_whole, merge, mine, mine_shard};
     #[pymodule_export]
     use view::View;
 

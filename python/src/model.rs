@@ -3,24 +3,24 @@
 use crate::error::{chosen, raised, wrong};
 use crate::graph::{Graph, division};
 use crate::job::{wait_for_ending, work};
-use crate::predictions::{Predictions, Worded, json};
-use crate::rules::{Rules, protocol};
+use crate::predictions::{Predictions, json};
+use crate::rules::{Rules, protocol, split_of};
 use crate::view::View;
 use pyo3::prelude::*;
 use ruleguider::ask::{
-    AskError, CompleteOptions, EmbeddingOpinion, Explanation, GroundedRule, HeldOut, MissingFact,
-    OpenOptions, Prediction,
+    AskError, CompleteOptions, DoubtOptions, Explanation, HeldOutFacts, INSTANT, MissingFact, OpenOptions,
+    Prediction, ScoreOptions, Threshold,
 };
 use ruleguider::config::Layer;
-use ruleguider::eval::Split;
+use ruleguider::eval::Protocol;
 use ruleguider::graph::{Link, Query};
 use ruleguider::report::figure;
-use ruleguider::run::Source;
+use ruleguider::run::{Manifest, RunDirectory, Source};
 use ruleguider::shard::Shard;
 use ruleguider::tensor::{Device, DeviceChoice};
 use ruleguider::{Learn, Model as Learnt};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A trained model, ready to answer, from many threads at once.
@@ -45,13 +45,28 @@ fn text(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("results are plain data")
 }
 
+impl Model {
+    /// How queries are asked and ranked; without a direction, as the run was.
+    fn protocol(
+        &self,
+        direction: Option<&str>,
+        ties: &str,
+        leave_out_unseen: bool,
+        all_queries: bool,
+    ) -> PyResult<Protocol> {
+        let given = protocol(direction.unwrap_or("both"), ties, leave_out_unseen, all_queries)?;
+        let side = if direction.is_some() { given.side } else { self.model.config().eval.direction };
+        Ok(Protocol { side, ..given })
+    }
+}
+
 #[pymethods]
 impl Model {
     /// Learns from `graph`, or resumes the run at `out`. A graph without splits is divided by `split` where it is to go on
     /// from the run `update`.
     #[staticmethod]
     #[pyo3(signature = (graph, minutes, out, seed, config, settings, device, threads, tensorboard, update, split,
-        learn_all, bars))]
+        learn_all, instant, bars))]
     #[allow(clippy::too_many_arguments)]
     fn learn(
         py: Python<'_>,
@@ -67,8 +82,10 @@ impl Model {
         update: Option<PathBuf>,
         split: Option<[f64; 3]>,
         learn_all: bool,
+        instant: bool,
         bars: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
+        expect_seed(out.as_deref(), seed)?;
         if minutes.is_some_and(|minutes| !(minutes > 0.0 && minutes.is_finite())) {
             return Err(wrong("minutes: expected a number of minutes above 0"));
         }
@@ -81,6 +98,9 @@ impl Model {
         learn = minutes.into_iter().fold(learn, Learn::minutes);
         learn = out.into_iter().fold(learn, Learn::out);
         learn = config.into_iter().fold(learn, Learn::config);
+        if instant {
+            learn = INSTANT.into_iter().fold(learn, Learn::set);
+        }
         if let Some(settings) = settings {
             let settings =
                 serde_json::from_str(settings).map_err(|error| wrong(format!("config: {error}")))?;
@@ -93,21 +113,36 @@ impl Model {
         Ok(Self { model: Arc::new(model) })
     }
 
+    /// A model of `graph` that answers at once, by weights trained on other graphs; its files are in `out`.
+    #[staticmethod]
+    fn instant(
+        py: Python<'_>,
+        graph: &Graph,
+        out: PathBuf,
+        device: &str,
+        threads: Option<usize>,
+    ) -> PyResult<Self> {
+        let device = self::device(device, threads)?;
+        let (source, dataset) = (graph.source.clone(), graph.dataset.everything());
+        let model = work(py, None, move |progress| {
+            ruleguider::ask::instant(source, dataset, &out, &device()?, 1, progress)
+        })?;
+        Ok(Self { model: Arc::new(model) })
+    }
+
     /// Opens the run at `path`.
     #[staticmethod]
-    #[pyo3(signature = (path, data, device, threads, beam, kept=false))]
+    #[pyo3(signature = (path, device, threads, beam))]
     fn open(
         py: Python<'_>,
         path: PathBuf,
-        data: Option<PathBuf>,
         device: &str,
         threads: Option<usize>,
         beam: Option<usize>,
-        kept: bool,
     ) -> PyResult<Self> {
         let device = self::device(device, threads)?;
         let model = work(py, None, move |_| {
-            OpenOptions { data, device: Some(device()?), beam, kept, ..OpenOptions::DEFAULT }.open(path)
+            OpenOptions { device: Some(device()?), beam, ..OpenOptions::DEFAULT }.open(path)
         })?;
         Ok(Self { model: Arc::new(model) })
     }
@@ -115,7 +150,10 @@ impl Model {
     /// The answers to a query, as JSON.
     fn predict(&self, py: Python<'_>, subject: String, relation: String, top: usize) -> PyResult<String> {
         let model = Arc::clone(&self.model);
-        work(py, None, move |_| Ok(json(&model.predict(&subject, &relation, top)?, &model)))
+        work(py, None, move |_| {
+            let found = model.predict(&subject, &relation, top)?;
+            Ok(json(&found, &found.answers, None, &model))
+        })
     }
 
     /// The answers to many queries.
@@ -124,6 +162,7 @@ impl Model {
         py: Python<'_>,
         queries: Vec<(String, String)>,
         top: usize,
+        reasons: bool,
         bars: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Predictions> {
         let model = Arc::clone(&self.model);
@@ -133,7 +172,10 @@ impl Model {
             });
             let queries: Vec<Query> = asked.collect::<Result<_, _>>()?;
             progress.begin("predicting", "queries", Some(queries.len() as u64));
-            let all = model.predict_many(&queries, top, workers(&model), 0, progress)?;
+            let all = match reasons {
+                true => model.predict_many(&queries, top, workers(&model), 0, progress)?,
+                false => model.rank_many(&queries, top, workers(&model), progress)?,
+            };
             progress.end(&format_args!("{} queries", all.len()));
             Ok(all)
         })?;
@@ -143,27 +185,33 @@ impl Model {
     /// Why, or why not, as JSON.
     fn explain(&self, py: Python<'_>, subject: String, relation: String, object: String) -> PyResult<String> {
         let model = Arc::clone(&self.model);
-        work(py, None, move |_| Ok(explanation(&model.explain(&subject, &relation, &object)?, &model)))
+        work(py, None, move |_| {
+            let why = model.explain(&subject, &relation, &object)?;
+            Ok(json(&why, &why.answers, why.instead.as_ref(), &model))
+        })
     }
 
     /// The missing facts, as JSON; with `out` they are written there, and the JSON says how many.
-    #[pyo3(signature = (relations, top, min_probability, out, bars))]
+    #[pyo3(signature = (relations, top, min_probability, held_out, out, bars))]
+    #[allow(clippy::too_many_arguments)]
     fn complete(
         &self,
         py: Python<'_>,
         relations: Vec<String>,
         top: Option<usize>,
         min_probability: Option<f64>,
+        held_out: &str,
         out: Option<PathBuf>,
         bars: Option<Bound<'_, PyAny>>,
     ) -> PyResult<String> {
         if min_probability.is_some_and(|least| !(0.0..=1.0).contains(&least)) {
             return Err(wrong("min_probability: expected a number from 0 to 1"));
         }
+        let held_out = chosen("held_out", held_out)?;
         wait_for_ending(py)?;
         let model = Arc::clone(&self.model);
         work(py, bars.as_ref(), move |progress| {
-            let options = complete_options(&model, &relations, top, min_probability)?;
+            let options = complete_options(&model, &relations, top, min_probability, held_out)?;
             Ok(match out {
                 Some(out) => text(&model.complete(&options, &out, progress)?),
                 None => text(&model.missing_facts(&options, progress)?),
@@ -171,25 +219,90 @@ impl Model {
         })
     }
 
-    /// The ranking figures of a split, as JSON.
+    /// Given facts with their scores, as JSON. `threshold` is `auto`, a probability, or none.
+    #[pyo3(signature = (facts, threshold, bars))]
+    fn score(
+        &self,
+        py: Python<'_>,
+        facts: Vec<[String; 3]>,
+        threshold: Option<&str>,
+        bars: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<String> {
+        let threshold = match threshold {
+            None => Threshold::Never,
+            Some("auto") => Threshold::Auto,
+            Some(share) => match share.parse() {
+                Ok(share) if (0.0..=1.0).contains(&share) => Threshold::Probability(share),
+                _ => return Err(wrong("threshold: expected \"auto\" or a number from 0 to 1")),
+            },
+        };
+        let model = Arc::clone(&self.model);
+        work(py, bars.as_ref(), move |progress| {
+            let options = ScoreOptions { threshold, negatives: None, workers: workers(&model) };
+            Ok(text(&model.score(&facts, &options, progress)?))
+        })
+    }
+
+    /// The reasons for given facts, as JSON: a row a reason.
+    #[pyo3(signature = (facts, reasons, bars))]
+    fn explain_many(
+        &self,
+        py: Python<'_>,
+        facts: Vec<[String; 3]>,
+        reasons: usize,
+        bars: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<String> {
+        let model = Arc::clone(&self.model);
+        work(py, bars.as_ref(), move |progress| {
+            Ok(text(&model.explain_many(&facts, reasons, workers(&model), progress)?))
+        })
+    }
+
+    /// The relations between two entities, as JSON.
+    fn relations(&self, py: Python<'_>, subject: String, object: String, top: usize) -> PyResult<String> {
+        let model = Arc::clone(&self.model);
+        work(py, None, move |_| Ok(text(&model.relations(&subject, &object, top)?)))
+    }
+
+    /// The facts that the rest of the graph speaks against, as JSON.
+    #[pyo3(signature = (relations, top, bars))]
+    fn doubt(
+        &self,
+        py: Python<'_>,
+        relations: Vec<String>,
+        top: usize,
+        bars: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<String> {
+        let model = Arc::clone(&self.model);
+        work(py, bars.as_ref(), move |progress| {
+            let relations = relations.iter().map(|name| model.relation(name)).collect::<Result<_, _>>()?;
+            let options = DoubtOptions { relations, top, workers: workers(&model), errors: None };
+            Ok(text(&model.doubt(&options, progress)?))
+        })
+    }
+
+    /// The ranking figures of a split, and the ranks as columns, as JSON.
     #[pyo3(signature = (split, direction, ties, leave_out_unseen, all_queries, bars))]
     #[allow(clippy::too_many_arguments)]
     fn evaluate(
         &self,
         py: Python<'_>,
         split: &str,
-        direction: &str,
+        direction: Option<&str>,
         ties: &str,
         leave_out_unseen: bool,
         all_queries: bool,
         bars: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<String> {
-        let (split, protocol): (Split, _) =
-            (chosen("split", split)?, protocol(direction, ties, leave_out_unseen, all_queries)?);
+    ) -> PyResult<(String, String)> {
+        let split = split_of(split)?;
+        let protocol = self.protocol(direction, ties, leave_out_unseen, all_queries)?;
         let model = Arc::clone(&self.model);
         work(py, bars.as_ref(), move |progress| {
             let device = model.device().clone();
-            device.inside(|| Ok(text(&model.evaluate(split, protocol, progress)?)))
+            device.inside(|| {
+                let (report, ranks) = model.evaluate_each(split, protocol, progress)?;
+                Ok((text(&report), text(&ranks)))
+            })
         })
     }
 
@@ -215,15 +328,15 @@ impl Model {
         &self,
         py: Python<'_>,
         split: &str,
-        direction: &str,
+        direction: Option<&str>,
         ties: &str,
         leave_out_unseen: bool,
         all_queries: bool,
         shard: &str,
         out: PathBuf,
     ) -> PyResult<String> {
-        let (split, protocol): (Split, _) =
-            (chosen("split", split)?, protocol(direction, ties, leave_out_unseen, all_queries)?);
+        let split = split_of(split)?;
+        let protocol = self.protocol(direction, ties, leave_out_unseen, all_queries)?;
         let (model, shard) = (Arc::clone(&self.model), part(shard)?);
         work(py, None, move |progress| {
             let device = model.device().clone();
@@ -232,19 +345,22 @@ impl Model {
     }
 
     /// Completes a part of the graph, into the file `out`; what became of it, as JSON.
-    #[pyo3(signature = (relations, top, min_probability, shard, out))]
+    #[pyo3(signature = (relations, top, min_probability, held_out, shard, out))]
+    #[allow(clippy::too_many_arguments)]
     fn complete_shard(
         &self,
         py: Python<'_>,
         relations: Vec<String>,
         top: Option<usize>,
         min_probability: Option<f64>,
+        held_out: &str,
         shard: &str,
         out: PathBuf,
     ) -> PyResult<String> {
+        let held_out = chosen("held_out", held_out)?;
         let (model, shard) = (Arc::clone(&self.model), part(shard)?);
         work(py, None, move |progress| {
-            let options = complete_options(&model, &relations, top, min_probability)?;
+            let options = complete_options(&model, &relations, top, min_probability, held_out)?;
             Ok(text(&model.complete_shard(&options, shard, &out, progress)?))
         })
     }
@@ -271,7 +387,7 @@ impl Model {
     #[getter]
     fn graph(&self) -> PyResult<Graph> {
         let name = self.model.results().map_err(raised)?.dataset.clone();
-        Ok(Graph { source: Source::Kept { name }, dataset: self.model.dataset().clone() })
+        Ok(Graph { source: Source::Memory { name }, dataset: self.model.dataset().clone() })
     }
 
     /// The run directory.
@@ -316,9 +432,25 @@ impl Model {
         let model = Arc::clone(&self.model);
         work(py, None, move |_| {
             let none = || AskError::Cannot("this run has trained no embedding model".to_owned());
-            let (matrix, first, step) = rows(model.embedding()?.ok_or_else(none)?);
+            let embedding = model.embedding()?.ok_or_else(none)?;
+            let (matrix, first, step) = rows(&embedding);
             Ok(View::rows(matrix, first, step)?)
         })
+    }
+}
+
+/// A finished run is not replaced by one with another seed without a word.
+fn expect_seed(out: Option<&Path>, seed: u64) -> PyResult<()> {
+    let earlier = out.filter(|out| out.is_dir()).and_then(|out| {
+        let directory = RunDirectory::look_at(out).ok()?;
+        Some((out, Manifest::read(&directory).ok()?.seed))
+    });
+    match earlier {
+        Some((out, other)) if other != seed => Err(wrong(format!(
+            "out: {} has the run of seed {other}; choose another folder for seed {seed}, or remove it",
+            out.display()
+        ))),
+        _ => Ok(()),
     }
 }
 
@@ -332,13 +464,14 @@ fn complete_options(
     relations: &[String],
     top: Option<usize>,
     min_probability: Option<f64>,
+    held_out: HeldOutFacts,
 ) -> Result<CompleteOptions, AskError> {
     let links: Vec<Link> = relations.iter().map(|name| model.index().link(name)).collect::<Result<_, _>>()?;
     let min_probability = match min_probability {
         None => model.usual_probability(top)?,
         given => given,
     };
-    Ok(CompleteOptions { links, top, min_probability, workers: workers(model) })
+    Ok(CompleteOptions { links, top, min_probability, held_out, workers: workers(model) })
 }
 
 /// A GPU is one worker; on the CPU every thread is one.
@@ -354,38 +487,6 @@ fn at(place: usize, error: AskError) -> AskError {
         }
         other => other,
     }
-}
-
-/// An explanation as JSON, with every answer's reason in words.
-fn explanation(why: &Explanation, model: &Learnt) -> String {
-    #[derive(Serialize)]
-    struct Said<'a> {
-        subject: &'a str,
-        relation: &'a str,
-        inverse: bool,
-        object: &'a str,
-        known: bool,
-        held_out: Option<HeldOut>,
-        rank: Option<usize>,
-        instead: Option<Worded<'a>>,
-        answers: Vec<Worded<'a>>,
-        rules: &'a [GroundedRule],
-        embedding: &'a Option<EmbeddingOpinion>,
-    }
-    let Explanation { subject, relation, inverse, object, known, held_out, rank, .. } = why;
-    text(&Said {
-        subject,
-        relation,
-        inverse: *inverse,
-        object,
-        known: *known,
-        held_out: *held_out,
-        rank: *rank,
-        instead: why.instead.as_ref().map(|answer| Worded::new(answer, model)),
-        answers: why.answers.iter().map(|answer| Worded::new(answer, model)).collect(),
-        rules: &why.rules,
-        embedding: &why.embedding,
-    })
 }
 
 fn parsed<T: serde::de::DeserializeOwned>(json: &str) -> PyResult<T> {

@@ -6,38 +6,25 @@ use pyo3::types::{PyDict, PyList};
 use ruleguider::Model;
 use ruleguider::ask::{Answer, HeldOut, Prediction};
 use serde::Serialize;
+use serde_json::Value;
 use std::sync::Arc;
 
-/// An answer with its reason in one line.
-#[derive(Serialize)]
-pub struct Worded<'a> {
-    #[serde(flatten)]
-    answer: &'a Answer,
-    reason: String,
+/// Adds the reason in one line to the JSON of an answer.
+fn add_reason(data: &mut Value, answer: &Answer, _model: &Model) {
+    data["reason"] = answer.reason_in_words().into();
 }
 
-impl<'a> Worded<'a> {
-    /// `answer`, with the model's display names.
-    pub fn new(answer: &'a Answer, model: &Model) -> Self {
-        Self { answer, reason: answer.reason_in_words(model.naming()) }
+/// A result as JSON, with the reason of each of its answers in one line. The library's own type is written as a whole: a
+/// key that it gets cannot be missing here.
+pub fn json(result: &impl Serialize, answers: &[Answer], instead: Option<&Answer>, model: &Model) -> String {
+    let mut data = serde_json::to_value(result).expect("results are plain data");
+    for (at, answer) in answers.iter().enumerate() {
+        add_reason(&mut data["answers"][at], answer, model);
     }
-}
-
-/// A prediction as JSON, with every answer's reason in words.
-pub fn json(prediction: &Prediction, model: &Model) -> String {
-    #[derive(Serialize)]
-    struct Said<'a> {
-        subject: &'a str,
-        relation: &'a str,
-        inverse: bool,
-        answers: Vec<Worded<'a>>,
-        known: &'a [String],
-        known_ids: &'a [String],
+    if let Some(answer) = instead {
+        add_reason(&mut data["instead"], answer, model);
     }
-    let Prediction { subject, relation, inverse, answers, known, known_ids, .. } = prediction;
-    let answers = answers.iter().map(|answer| Worded::new(answer, model)).collect();
-    let said = Said { subject, relation, inverse: *inverse, answers, known, known_ids };
-    serde_json::to_string(&said).expect("a prediction is plain data")
+    data.to_string()
 }
 
 /// The answers to many queries, in their order.
@@ -56,7 +43,7 @@ impl Predictions {
     /// The answers to the query of this number, as JSON.
     fn get(&self, index: usize) -> PyResult<String> {
         let prediction = self.all.get(index).ok_or_else(|| PyIndexError::new_err("no such prediction"))?;
-        Ok(json(prediction, &self.model))
+        Ok(json(&**prediction, &prediction.answers, None, &self.model))
     }
 
     /// All answers as the columns of one table, a row each.
@@ -71,7 +58,7 @@ impl Predictions {
             })
         };
         let columns = PyDict::new(py);
-        let naming = self.model.naming();
+        let _naming = self.model.naming();
         columns.set_item("query", PyList::new(py, rows().map(|row| row.0))?)?;
         columns.set_item("subject", PyList::new(py, rows().map(|row| &*row.1.subject))?)?;
         columns.set_item("relation", PyList::new(py, rows().map(|row| &*row.1.relation))?)?;
@@ -88,7 +75,7 @@ impl Predictions {
         columns.set_item("confidence", PyList::new(py, rows().map(|row| rule(row).map(|rule| rule.1)))?)?;
         let held = |answer: &Answer| answer.held_out.map(HeldOut::split);
         columns.set_item("held_out", PyList::new(py, rows().map(|row| held(row.3)))?)?;
-        columns.set_item("reason", PyList::new(py, rows().map(|row| row.3.reason_in_words(naming)))?)?;
+        columns.set_item("reason", PyList::new(py, rows().map(|row| row.3.reason_in_words()))?)?;
         Ok(columns)
     }
 }

@@ -5,18 +5,17 @@ use crate::graph::Graph;
 use crate::job::work;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
-use ruleguider::ask::{
-    AppliedRules, AskError, DrawnRule, NameIndex, Naming, mine_indexed_shard, write_mining_index,
-};
-use ruleguider::eval::{Protocol, Unseen};
-use ruleguider::graph::{Dataset, Link, Names, RelationId};
+use pyo3::types::{PyBytes, PyDict, PyList};
+use ruleguider::ask::{AppliedRules, AskError, DrawnRule, NameIndex, Naming};
+use ruleguider::eval::{Protocol, Split, Unseen};
+use ruleguider::graph::{DataFile, Dataset, Link, Names, RelationId};
 use ruleguider::report::figure;
 use ruleguider::rule::{
-    self, ApplyOptions, Confidence, MineOptions, MiningBudget, RuleFile, ScoredRule, UNSEEN, write_rules,
+    ApplyOptions, Confidence, MineOptions, MiningBudget, RuleFile, ScoredRule, UNSEEN, write_lines,
+    write_rules,
 };
 use ruleguider::shard::Shard;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 /// The most rules that a picture shows.
@@ -109,6 +108,25 @@ impl Rules {
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let (rules, names) = (Arc::clone(&self.rules), Arc::clone(&self.names));
         work(py, None, move |_| Ok(write_rules(&path, &rules, &names)?))
+    }
+
+    /// The rules as the lines of a rule file, and the names that they are written with, to be sent to other processes.
+    fn pack<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+        let mut lines = Vec::new();
+        write_lines(&mut lines, &self.rules, &self.names)?;
+        let names = DataFile::to_bytes(&Dataset { names: Arc::clone(&self.names), ..Dataset::default() });
+        Ok((PyBytes::new(py, &lines), PyBytes::new(py, &names)))
+    }
+
+    /// The rules that were packed.
+    #[staticmethod]
+    fn unpack(py: Python<'_>, rules: Vec<u8>, names: Vec<u8>) -> PyResult<Self> {
+        let (rules, names) = work(py, None, move |_| {
+            let names = DataFile::of_bytes("packed rules", &names)?.dataset.names;
+            let read = RuleFile::read_from(&mut rules.as_slice(), Path::new("packed rules"), &names)?;
+            Ok((read.rules, names))
+        })?;
+        Ok(Self::new(rules.into(), &names))
     }
 
     /// A picture for a notebook.
@@ -222,55 +240,23 @@ pub fn mine(
     Ok(Rules { saturation: Some(mined.saturation), ..Rules::new(mined.rules.into(), names) })
 }
 
-/// A graph, indexed for mining it in parts: a file that all processes of a machine map.
-#[pyclass(frozen, module = "ruleguider._ruleguider")]
-pub struct MiningIndex {
-    index: Arc<rule::MiningIndex>,
-}
-
-#[pymethods]
-impl MiningIndex {
-    /// Makes the file `out`.
-    #[staticmethod]
-    #[pyo3(signature = (graph, mining, out, bars))]
-    fn write(
-        py: Python<'_>,
-        graph: &Graph,
-        mining: Mining,
-        out: PathBuf,
-        bars: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        let (options, dataset) = (mining.options(&graph.dataset.names)?, mining.dataset(graph));
-        // The graph is in memory, and may never have been in files.
-        let source = rule::IndexSource::default();
-        work(py, bars.as_ref(), move |progress| {
-            write_mining_index(&out, &source, &dataset, &options, progress)
-        })
-    }
-
-    /// The index in a file.
-    #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let index = work(py, None, move |_| Ok(rule::MiningIndex::open(&path)?))?;
-        Ok(Self { index: Arc::new(index) })
-    }
-
-    /// Finds the rules of a part, into the file `out`; what became of it, as JSON.
-    #[pyo3(signature = (shard, out, bars))]
-    fn mine_shard(
-        &self,
-        py: Python<'_>,
-        shard: &str,
-        out: PathBuf,
-        bars: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<String> {
-        let shard: Shard = shard.parse().map_err(|error: String| wrong(error))?;
-        let index = Arc::clone(&self.index);
-        work(py, bars.as_ref(), move |progress| {
-            let made = mine_indexed_shard(&index, shard, &out, progress)?;
-            Ok(serde_json::to_string(&made).expect("a report is plain data"))
-        })
-    }
+/// Finds the rules of a part, into the file `out`; what became of it, as JSON.
+#[pyfunction]
+#[pyo3(signature = (graph, mining, shard, out, bars))]
+pub fn mine_shard(
+    py: Python<'_>,
+    graph: &Graph,
+    mining: Mining,
+    shard: &str,
+    out: PathBuf,
+    bars: Option<Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let shard: Shard = shard.parse().map_err(|error: String| wrong(error))?;
+    let (options, dataset) = (mining.options(&graph.dataset.names)?, mining.dataset(graph));
+    work(py, bars.as_ref(), move |progress| {
+        let made = ruleguider::ask::mine_shard(&dataset, &options, shard, &out, progress)?;
+        Ok(serde_json::to_string(&made).expect("a report is plain data"))
+    })
 }
 
 /// Whether a file is a whole part.
@@ -326,7 +312,7 @@ pub fn apply(
         distinct: object_identity,
         by_frequency,
     };
-    let (split, protocol) = (chosen("split", split)?, protocol(direction, ties, leave_out_unseen, true)?);
+    let (split, protocol) = (split_of(split)?, protocol(direction, ties, leave_out_unseen, true)?);
     if !Arc::ptr_eq(&rules.names, &graph.dataset.names) {
         return Err(wrong("these rules belong to another graph; save them and read them with this one"));
     }
@@ -341,6 +327,15 @@ pub fn apply(
     })
 }
 
+/// The split that users name; the third kind of ranking is for published figures alone.
+pub fn split_of(word: &str) -> PyResult<Split> {
+    match word {
+        "test" => Ok(Split::Test),
+        "valid" => Ok(Split::Valid),
+        _ => Err(wrong(format!("split: expected `test` or `valid`, found `{word}`"))),
+    }
+}
+
 /// How queries are asked and ranked.
 pub fn protocol(direction: &str, ties: &str, leave_out_unseen: bool, all: bool) -> PyResult<Protocol> {
     Ok(Protocol {
@@ -348,5 +343,6 @@ pub fn protocol(direction: &str, ties: &str, leave_out_unseen: bool, all: bool) 
         ties: chosen("ties", ties)?,
         unseen: if leave_out_unseen { Unseen::LeaveOut } else { Unseen::Keep },
         all,
+        most: None,
     })
 }

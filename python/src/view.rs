@@ -2,13 +2,12 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use ruleguider::graph::Triple;
+use ruleguider::graph::{Array, Triple};
 use ruleguider::tensor::Tensor;
-use std::sync::Arc;
 
 /// What holds the memory.
 enum Owner {
-    Triples(Arc<[Triple]>),
+    Triples(Array<Triple>),
     Matrix(Tensor),
     /// A copy from a device whose memory the host cannot see.
     Copied(Vec<f32>),
@@ -27,7 +26,7 @@ pub struct View {
 
 impl View {
     /// The ids of triples, a row each.
-    pub fn triples(triples: Arc<[Triple]>) -> Self {
+    pub fn triples(triples: Array<Triple>) -> Self {
         let shape = (triples.len(), 3);
         Self { owner: Owner::Triples(triples), skipped: 0, shape, stride: 3 }
     }

@@ -52,7 +52,7 @@ def test_numbers_of_numpy_are_numbers(graph: rg.Graph, tmp_path: Path) -> None:
         (lambda model: model.predict("Ilse_Hagenthal", "cousin_of", top=0), "top: expected at least 1, found 0"),
         (lambda model: model.predict_many([("Ilse_Hagenthal", "cousin_of"), ("x", "y")], progress=False), "query 1: "),
         (lambda model: model.predict_many(["ab"], progress=False), "query 0: expected a subject and a relation"),
-        (lambda model: model.evaluate("tests", progress=False), "split: unknown variant `tests`"),
+        (lambda model: model.evaluate("tests", progress=False), "split: expected `test` or `valid`, found `tests`"),
         (lambda model: model.evaluate(direction="up", progress=False), "direction: unknown variant `up`"),
         (lambda model: model.complete("cousin", progress=False, top=1), "cousin_of"),
         (lambda model: model.complete(min_probability=2, progress=False), "min_probability: expected a number from 0 to 1"),

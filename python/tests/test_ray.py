@@ -158,7 +158,7 @@ def test_a_worker_that_is_killed_is_replaced_or_named(cluster: Cluster, tmp_path
 
 
 def test_a_sweep_of_four_runs(cluster: Cluster, graph: rg.Graph, tmp_path: Path) -> None:
-    configs = {"few": {"system": "rules", "rules.samples": 300}, "more": {"system": "rules", "rules.samples": 2000}}
+    configs = {name: {"system": "rules", "rules.samples": n, "eval.direction": "tail"} for name, n in (("few", 300), ("more", 2000))}
     results = many.sweep(graph, configs, seeds=[1, 2], out=tmp_path / "runs", progress=False)
     assert [(result["config"], result["seed"]) for result in results] == [("few", 1), ("few", 2), ("more", 1), ("more", 2)]
     alone = rg.learn(graph, out=tmp_path / "alone", seed=2, config=configs["more"], progress=False)

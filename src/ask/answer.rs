@@ -1,7 +1,8 @@
 //! An answer with its reason: the path that leads to it and the rule that the path follows, as JSON with names, and in
 //! plain words.
 
-use super::Naming;
+use super::sentence::{fact_sentence, reason_sentence, rule_sentence};
+use super::{Contribution, Naming, StepNote};
 use crate::graph::{Direction, Names, Query};
 use crate::reason::{Hop, Reasoned, ScoreWithout};
 use crate::rule::{ScoredRule, Shape, UNSEEN, rule_calling, rule_text};
@@ -20,9 +21,18 @@ pub struct Answer {
     /// The calibrated probability: the share of such answers that turn out to be held-out facts.
     #[serde(default)]
     pub probability: Probability,
+    /// Whether the probability is rough: calibrated on too little.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub probability_rough: bool,
     /// Why it was given.
     #[serde(flatten)]
     pub reason: Reason,
+    /// The score of a typical candidate of the same query; absent where the score was not decomposed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typical: Option<f64>,
+    /// What the score came from: with `typical`, the shares add up to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub because: Vec<Contribution>,
     /// The split that has this fact, if it is one of the data that was held out.
     #[serde(default)]
     pub held_out: Option<HeldOut>,
@@ -36,6 +46,9 @@ pub struct Reason {
     /// The id of that entity.
     #[serde(default)]
     pub from_id: String,
+    /// The reason in a sentence: the path, and how often the rule was right. Empty if there is neither.
+    #[serde(default)]
+    pub sentence: String,
     /// The path that supports the answer.
     pub path: Vec<PathStep>,
     /// The rule that the path follows.
@@ -78,6 +91,18 @@ impl fmt::Display for Probability {
             None => f.pad("–"),
         }
     }
+}
+
+impl Probability {
+    /// For people: `0.412`, or `~0.4` if it is rough; `None` where there is none.
+    pub fn in_words(self, rough: bool) -> Option<String> {
+        self.0.map(|share| if rough { format!("~{share:.1}") } else { format!("{share:.3}") })
+    }
+}
+
+/// For fields that are left out unless they are true.
+pub(super) fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// A held-out split: its facts are in the data but not in the graph.
@@ -132,6 +157,9 @@ pub struct PathStep {
     /// The entity agent's log-probability of the entity, where agents walked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entity_score: Option<f64>,
+    /// What the data say about this fact, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<StepNote>,
 }
 
 impl PathStep {
@@ -146,12 +174,18 @@ impl PathStep {
 pub struct RuleSummary {
     /// `head <= body`, in AnyBURL's notation.
     pub text: String,
-    /// `correct / (predicted + 5)`.
+    /// `correct / predicted`.
     pub confidence: f64,
+    /// `correct / (predicted + 5)`, by which rules are compared: a rule with few predictions is less sure.
+    #[serde(default)]
+    pub smoothed: f64,
     /// How many of its predictions are facts of the graph.
     pub correct: u64,
     /// How many predictions it makes in the graph.
     pub predicted: u64,
+    /// The rule in a sentence.
+    #[serde(default)]
+    pub sentence: String,
     /// The same as `text`, with entities and relations by their labels.
     #[serde(default)]
     pub label: String,
@@ -167,7 +201,9 @@ impl RuleSummary {
         let label = rule_calling(rule, names, |entity| naming.of(entity, names));
         Self {
             text: rule_text(rule, names),
-            confidence: scored.counts.confidence(UNSEEN),
+            confidence: scored.counts.confidence(0.0),
+            smoothed: scored.counts.confidence(UNSEEN),
+            sentence: rule_sentence(rule, names, naming),
             correct: scored.counts.correct,
             predicted: scored.counts.predicted,
             label: match rule.body.is_empty() {
@@ -182,7 +218,7 @@ impl RuleSummary {
     pub fn in_words(&self) -> String {
         let Self { confidence, correct, predicted, label, constants, .. } = self;
         let text = if *constants { format!("{label}; ") } else { String::new() };
-        format!("[rule: {text}confidence {confidence:.2}, {correct} of {predicted} true]")
+        format!("[rule: {text}confidence {confidence:.3}, {correct} of {predicted} true]")
     }
 }
 
@@ -194,15 +230,29 @@ impl Answer {
             label: names.label(reasoned.entity).to_owned(),
             score: reasoned.score,
             probability: Probability::default(),
+            probability_rough: false,
             reason: Reason {
                 from: names.label(reasoned.start).to_owned(),
                 from_id: names.entity(reasoned.start).to_owned(),
+                sentence: reason_sentence(reasoned, names, naming),
                 path: steps(&reasoned.path, names),
                 rule: reasoned.rule.as_ref().map(|rule| RuleSummary::new(rule, names, naming)),
                 propagator: None,
             },
+            typical: None,
+            because: Vec::new(),
             held_out,
         }
+    }
+
+    /// The same with what its score came from: a typical candidate's score, and the members' shares.
+    pub(super) fn because(self, (typical, because): (f64, Vec<Contribution>)) -> Self {
+        Self { typical: Some(typical), because, ..self }
+    }
+
+    /// Its probability for people, where there is one.
+    pub fn probability_in_words(&self) -> Option<String> {
+        self.probability.in_words(self.probability_rough)
     }
 
     /// The display name of the answer.
@@ -219,13 +269,20 @@ impl Answer {
         }
     }
 
-    /// Its reason in one line, with unambiguous names for entities.
-    pub fn reason_in_words(&self, naming: &Naming) -> String {
+    /// Its reason in a sentence.
+    pub fn reason_in_words(&self) -> String {
+        self.about_itself().unwrap_or_else(|| self.reason.sentence.clone())
+    }
+
+    /// Its reason as a path and a clause in one line, with unambiguous names for entities.
+    pub fn reason_in_clauses(&self, naming: &Naming) -> String {
+        self.about_itself().unwrap_or_else(|| self.reason.line(&|label, id| naming.name(label, id)))
+    }
+
+    fn about_itself(&self) -> Option<String> {
         let Reason { from_id, path, rule, .. } = &self.reason;
-        if path.is_empty() && rule.is_none() && self.entity == *from_id {
-            return "itself: many facts of this relation lead from an entity to itself".to_owned();
-        }
-        self.reason.line(&|label, id| naming.name(label, id))
+        (path.is_empty() && rule.is_none() && self.entity == *from_id)
+            .then(|| "itself: many facts of this relation lead from an entity to itself".to_owned())
     }
 }
 
@@ -236,12 +293,13 @@ pub fn steps(path: &[Hop], names: &Names) -> Vec<PathStep> {
             let relation = hop.link.relation()?;
             Some(PathStep {
                 relation: names.relation(relation).to_owned(),
-                relation_label: names.relation_labels.get(&relation).cloned(),
+                relation_label: names.relation_labels.get(relation).map(str::to_owned),
                 inverse: hop.link.direction() == Direction::Inverse,
                 entity: names.entity(hop.target).to_owned(),
                 label: names.label(hop.target).to_owned(),
                 relation_score: hop.scores.map(|scores| scores[0]),
                 entity_score: hop.scores.map(|scores| scores[1]),
+                note: None,
             })
         })
         .collect()
@@ -261,31 +319,23 @@ fn path_line(from: &str, path: &[PathStep], name: &dyn Fn(&str, &str) -> String)
             false => write!(line, " —{relation}→ {name}"),
             true => write!(line, " ←{relation}— {name}"),
         };
+        if let Some(note) = &step.note {
+            let _ = write!(line, " {note}");
+        }
     }
     line
 }
 
-/// `Ada —parent_of→ Ben —sibling_of→ Cleo ⇒ Ada parent_of Cleo is likely, rule confidence 0.93`.
+/// The answer and its reason: `Ada is a parent of Cleo, likely: Ada is …; this held in 93 of 95 such cases (0.979)`.
 pub fn in_words(query: Query, answer: &Answer, names: &Names, naming: &Naming) -> String {
-    let subject = naming.of(query.subject, names);
-    let object = answer.name(naming);
-    let mut sentence = match answer.reason.path.is_empty() {
-        true => format!("{subject} ⇒ "),
-        false => format!("{} ⇒ ", answer.path_in_words(naming)),
-    };
-    let relation = query.link.relation().map_or("?", |relation| names.relation_label(relation));
-    let _ = match query.link.direction() {
-        Direction::Forward => write!(sentence, "{subject} {relation} {object}"),
-        Direction::Inverse => write!(sentence, "{object} {relation} {subject}"),
-    };
+    let fact = fact_sentence(query, &answer.name(naming), names, naming);
     // Below even odds, the answer is called a guess.
     let doubtful = answer.reason.rule.as_ref().is_some_and(|rule| rule.confidence < 0.5);
-    sentence.push_str(if doubtful { " is the best guess" } else { " is likely" });
-    if let Some(RuleSummary { label, confidence, constants, .. }) = &answer.reason.rule {
-        let by = if *constants { format!(", by the rule {label}") } else { String::new() };
-        let _ = write!(sentence, "{by}, rule confidence {confidence:.2}");
+    let how = if doubtful { "the best guess" } else { "likely" };
+    match answer.reason_in_words() {
+        reason if reason.is_empty() => format!("{fact}, {how}"),
+        reason => format!("{fact}, {how}: {reason}"),
     }
-    sentence
 }
 
 #[cfg(test)]
@@ -326,21 +376,27 @@ mod tests {
         let naming = Naming::new(&names);
         let answer = Answer::new(&reasoned, None, &names, &naming);
         let query = Query { subject: EntityId(0), link: Link::forward(parent) };
-        let said =
-            "Ada —parent_of→ Ben ←sibling_of— Cleo ⇒ Ada parent_of Cleo is likely, rule confidence 0.93";
-        assert_eq!(in_words(query, &answer, &names, &naming), said);
+        let message = "Ada is a parent of Cleo, likely: Ada is a parent of Ben, and Cleo is a sibling of Ben; \
+             this held in 93 of 95 such cases (0.979)";
+        assert_eq!(
+            answer.reason_in_clauses(&naming),
+            "Ada —parent_of→ Ben ←sibling_of— Cleo   [rule: confidence 0.979, 93 of 95 true]"
+        );
+        assert_eq!(in_words(query, &answer, &names, &naming), message);
         let rule = answer.reason.rule.as_ref().unwrap();
         assert_eq!(rule.text, "parent_of(X,Y) <= parent_of(X,A), sibling_of(Y,A)");
         let doubted = RuleSummary { confidence: 0.3, ..rule.clone() };
         let reason = Reason { rule: Some(doubted), ..answer.reason.clone() };
         let doubted = Answer { reason, ..answer.clone() };
         assert!(
-            in_words(query, &doubted, &names, &naming).ends_with("is the best guess, rule confidence 0.30")
+            in_words(query, &doubted, &names, &naming)
+                .starts_with("Ada is a parent of Cleo, the best guess: Ada ")
         );
         let head_query = Query { subject: EntityId(0), link: Link::inverse_of(parent) };
-        let reason = Reason { path: Vec::new(), rule: None, ..answer.reason.clone() };
+        let reason =
+            Reason { path: Vec::new(), rule: None, sentence: String::new(), ..answer.reason.clone() };
         let bare = Answer { reason, ..answer };
-        assert_eq!(in_words(head_query, &bare, &names, &naming), "Ada ⇒ Cleo parent_of Ada is likely");
+        assert_eq!(in_words(head_query, &bare, &names, &naming), "Cleo is a parent of Ada, likely");
     }
 
     #[test]
@@ -365,9 +421,11 @@ mod tests {
         let json = serde_json::to_value(&answer).unwrap();
         let expected = serde_json::json!({
             "entity": "ben", "label": "Ben", "score": 0.5, "probability": null, "from": "Cleo", "from_id": "cleo",
+            "sentence": "Ben is linked to Cleo; this held in 5 of 5 such cases (1.000)",
             "path": [{"relation": "parent_of", "inverse": true, "entity": "ben", "label": "Ben"}],
             "rule": {
-                "text": "parent_of(X,Y) <= sibling_of(X,Y)", "confidence": 0.5, "correct": 5, "predicted": 5,
+                "text": "parent_of(X,Y) <= sibling_of(X,Y)", "confidence": 1.0, "smoothed": 0.5, "correct": 5, "predicted": 5,
+                "sentence": "if X is linked to Y, then X is linked to Y",
                 "label": "parent_of(X,Y) <= sibling_of(X,Y)", "constants": false,
             },
             "held_out": "test",
@@ -398,7 +456,8 @@ mod tests {
         let path = "Ada ←is parent of— Ben —sibling_of→ Cleo";
         assert_eq!(
             in_words(query, &answer, &names, &naming),
-            format!("{path} ⇒ Ada is parent of Cleo is likely, rule confidence 0.50")
+            "Ada is parent of Cleo, likely: Ben is parent of Ada and is a sibling of Cleo; \
+             this held in 10 of 15 such cases (0.667)"
         );
         assert!(answer.reason.to_string().starts_with(path), "{}", answer.reason);
         let rule = answer.reason.rule.as_ref().unwrap();
@@ -414,17 +473,17 @@ mod tests {
     fn a_rule_with_constants_is_said_itself_with_labels() {
         let names = names();
         let [parent, sibling] = [0, 1].map(RelationId);
-        let said = |body: &[Link], end: Option<u32>| {
+        let message = |body: &[Link], end: Option<u32>| {
             let shape = Shape::Constant { answer: EntityId(2), end: end.map(EntityId) };
             let rule = Rule { head: Link::forward(parent), body: body.into(), shape };
             let scored = ScoredRule { rule, counts: Counts::exact(3, 2) };
             RuleSummary::new(&scored, &names, &Naming::new(&names))
         };
-        let rule = said(&[Link::forward(sibling)], Some(1));
+        let rule = message(&[Link::forward(sibling)], Some(1));
         assert_eq!(rule.text, "parent_of(X,cleo) <= sibling_of(X,ben)");
-        let words = "[rule: parent_of(X,Cleo) <= sibling_of(X,Ben); confidence 0.25, 2 of 3 true]";
+        let words = "[rule: parent_of(X,Cleo) <= sibling_of(X,Ben); confidence 0.667, 2 of 3 true]";
         assert_eq!(rule.in_words(), words);
-        let zero = said(&[], None);
+        let zero = message(&[], None);
         assert_eq!((&*zero.label, &*zero.text), ("parent_of(X,Cleo) for every X", "parent_of(X,cleo) <= "));
     }
 

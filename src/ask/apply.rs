@@ -114,12 +114,13 @@ impl DrawnRule {
             let (entity, label) = if at == last { end.clone() } else { inner(at) };
             Some(PathStep {
                 relation: names.relation(relation).to_owned(),
-                relation_label: names.relation_labels.get(&relation).cloned(),
+                relation_label: names.relation_labels.get(relation).map(str::to_owned),
                 inverse: link.direction() == Direction::Inverse,
                 entity,
                 label,
                 relation_score: None,
                 entity_score: None,
+                note: None,
             })
         });
         Self {
@@ -154,17 +155,17 @@ mod tests {
             let scored = ScoredRule { rule, counts: Counts::exact(3, 2) };
             DrawnRule::new(&scored, &names, &Naming::new(&names))
         };
-        let said = |rule: &DrawnRule| {
+        let reported = |rule: &DrawnRule| {
             let steps = rule.path.iter().map(|step| format!("{} {}", step.relation, step.entity));
             format!("{} {} -> {}", rule.from, steps.collect::<Vec<_>>().join(" "), rule.goal)
         };
         let cyclic = drawn(Rule::cyclic(knows, &[likes, knows.reversed()]));
         assert_eq!(cyclic.rule.text, "knows(X,Y) <= likes(X,A), knows(Y,A)");
-        assert_eq!(said(&cyclic), "X likes A knows Y -> Y");
+        assert_eq!(reported(&cyclic), "X likes A knows Y -> Y");
         let shape = Shape::Constant { answer: EntityId(1), end: None };
         let open = drawn(Rule { head: knows.reversed(), body: [likes].into(), shape });
         assert_eq!(open.rule.text, "knows(bob,Y) <= likes(Y,A)");
-        assert_eq!(said(&open), "Y likes A -> bob");
+        assert_eq!(reported(&open), "Y likes A -> bob");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::graph::{Direction, EntityId, Link, RelationId};
 use crate::rule::UNSEEN;
 use crate::run::{Checksum, Stages};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 
 /// A part of a list.
@@ -138,7 +139,7 @@ impl Model {
         }
     }
 
-    /// The rules that predict `head` with at least `min_confidence`, the most confident first: the page after the first
+    /// The rules that predict `head` with a smoothed confidence of at least `min_confidence`, the highest first: the page after the first
     /// `after`, with at most `limit`.
     pub fn rules_of(
         &self,
@@ -162,7 +163,15 @@ impl Model {
     pub fn fingerprint(&self) -> Result<Checksum, AskError> {
         let stages = Stages::of(self.directory())?;
         let made: Vec<_> = stages.records().values().map(|record| (&record.inputs, &record.files)).collect();
-        Ok(Checksum::of(&(crate::VERSION, self.checksum(), made, self.config().walk.beam)))
+        // Answers show labels, which are not part of what is learnt from.
+        let names = self.names();
+        let labels: BTreeMap<u32, &str> = names.labels.iter().map(|(id, label)| (id.0, label)).collect();
+        let relations: BTreeMap<u32, &str> =
+            names.relation_labels.iter().map(|(id, label)| (id.0, label)).collect();
+        let phrases: BTreeMap<u32, &str> =
+            names.relation_phrases.iter().map(|(id, phrase)| (id.0, phrase)).collect();
+        let shown = (labels, relations, phrases);
+        Ok(Checksum::of(&(crate::VERSION, self.checksum(), made, self.config().walk.beam, shown)))
     }
 
     /// The relation that `text` names; its direction is ignored.

@@ -7,10 +7,10 @@
 
 use super::AskError;
 use crate::config::{Config, LearnValid, System};
-use crate::graph::{Dataset, OtherRelations, Vocabulary};
-use crate::run::{Manifest, Source};
+use crate::graph::{Dataset, OtherRelations};
+use crate::run::Source;
+use crate::run::member::{self, UNIVERSAL};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// The most names that a note lists.
 const LISTED: usize = 3;
@@ -62,27 +62,19 @@ impl OtherGraph {
 /// # Errors
 /// If no member is left to answer.
 pub(super) fn for_another_graph(mut config: Config) -> Result<(Config, Vec<&'static str>), AskError> {
-    const EMBEDDING: &str = "the embedding model";
-    const WALKER: &str = "the walker with entity embeddings";
     config.data.learn_valid = LearnValid::Auto;
-    let by_name = config.walk.entity_embeddings;
     let mut left_out = Vec::new();
-    let alone = match config.system {
-        System::Embedding => Some(EMBEDDING),
-        System::Walker if by_name => Some(WALKER),
-        System::Walker | System::Rules | System::Propagator => None,
-        System::Blend => {
-            let blend = &mut config.blend;
-            if std::mem::take(&mut blend.with_embedding) {
-                left_out.push(EMBEDDING);
-            }
-            if by_name && std::mem::take(&mut blend.with_walker) {
-                left_out.push(WALKER);
-            }
-            let somebody = blend.with_rules || blend.with_walker || blend.with_propagator;
-            (!somebody).then_some(WALKER)
+    for member in member::all() {
+        let (Some(system), Some(called)) = (member.system(), member.knows_entities(&config)) else {
+            continue;
+        };
+        if config.includes(system) {
+            config.exclude(system);
+            left_out.push(called);
         }
-    };
+    }
+    let answers = config.system == System::Blend && config.gives_answers();
+    let alone = left_out.last().filter(|_| !answers);
     match alone {
         Some(member) => Err(AskError::Cannot(format!(
             "this run answers with {member}, which only knows the entities of its own graph; \
@@ -92,23 +84,22 @@ pub(super) fn for_another_graph(mut config: Config) -> Result<(Config, Vec<&'sta
     }
 }
 
-/// The data at `source`, with the relation ids of the run with this manifest.
+/// The data at `source`, with the relation ids of the run that learnt from `own`.
 ///
 /// # Errors
 /// If it cannot be read, or has no relation of the run.
 pub(super) fn other_data(
     source: &Source,
-    manifest: &Manifest,
-    run: &Path,
-    data: Option<&Path>,
+    own: &Dataset,
+    config: &Config,
 ) -> Result<(Dataset, OtherRelations), AskError> {
-    let relations: Vocabulary = match &manifest.relations {
-        Some(names) => names.iter().map(String::as_str).collect(),
-        // The manifest of an older run has no relations, so they are read from its data.
-        None => manifest.dataset(run, data)?.0.names.relations.clone(),
-    };
     let given = source.read()?;
-    let (dataset, other) = given.with_relations(&relations);
+    // The universal propagator alone needs no relation to be known.
+    if config.system == System::Further(UNIVERSAL) {
+        return Ok((given, OtherRelations::default()));
+    }
+    let relations = &own.names.relations;
+    let (dataset, other) = given.with_relations(relations);
     if dataset.known.facts.is_empty() {
         let (theirs, ours) = (listed(given.names.relations.iter()), listed(relations.iter()));
         return Err(AskError::Cannot(format!(

@@ -63,7 +63,7 @@ impl AskError {
     }
 }
 
-/// Errors of the rooms below are wrapped as errors of the run.
+/// Errors of the modules below are wrapped as errors of the run.
 macro_rules! through_run {
     ($($error:ty),* $(,)?) => {$(
         impl From<$error> for AskError {
@@ -76,13 +76,12 @@ macro_rules! through_run {
 
 through_run!(
     crate::config::ConfigError,
-    crate::embed::EmbedError,
     crate::eval::EvalError,
     crate::graph::GraphError,
     crate::rule::RuleError,
     crate::settings::SettingsError,
     crate::tensor::TensorError,
-    crate::walk::WalkError,
+    crate::train::NetworkError,
 );
 
 impl From<crate::eval::ReasonerError> for AskError {

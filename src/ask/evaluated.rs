@@ -1,10 +1,11 @@
 //! The figures of a run as `evaluate` reports them: ranks, the reliability of probabilities, and what was evaluated.
 
-use super::{AskError, Model, OtherGraph};
+use super::{AskError, Faithfulness, Model, OtherGraph};
 use crate::eval::calibration::Reliability;
-use crate::eval::{Protocol, Report, Split};
-use crate::graph::RelationId;
+use crate::eval::{Protocol, Report, Split, rank_relations};
+use crate::graph::{Direction, RelationId};
 use crate::progress::Progress;
+use crate::shard::Shard;
 use crate::shown::Shown;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -17,6 +18,9 @@ pub struct Evaluated {
     pub report: Report,
     /// The reliability of the probabilities, if there are any.
     pub calibration: Option<Reliability>,
+    /// Whether the reasons shown are the cause of the answers, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub faithfulness: Option<Faithfulness>,
     /// What was evaluated.
     #[serde(flatten)]
     pub about: AboutEvaluation,
@@ -44,7 +48,58 @@ pub struct AboutEvaluation {
     pub no_probability: Option<String>,
 }
 
+/// The rank of every query of an evaluation, as the columns of a table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RankColumns {
+    /// The subjects, by id.
+    pub subject: Vec<String>,
+    /// The relations.
+    pub relation: Vec<String>,
+    /// Whether the head was asked for.
+    pub inverse: Vec<bool>,
+    /// The true answers that were ranked, by id.
+    pub answer: Vec<String>,
+    /// Their filtered ranks, from 1; ties can put them between two places.
+    pub rank: Vec<f64>,
+    /// Among how many entities they were ranked: all but the query's other true answers.
+    pub candidates: Vec<usize>,
+    /// Whether the link leads to many.
+    pub to_many: Vec<bool>,
+}
+
 impl Model {
+    /// Ranks the true answers of a split; also returns the rank of every query, in the order of the split.
+    ///
+    /// # Errors
+    /// Those of [`evaluate`](Self::evaluate).
+    pub fn evaluate_each(
+        &self,
+        split: Split,
+        protocol: Protocol,
+        progress: &dyn Progress,
+    ) -> Result<(Report, RankColumns), AskError> {
+        self.expect_rankable(split)?;
+        let (reasoner, dataset, graph) = (self.reasoner().reasoner(), self.dataset(), self.graph());
+        let (rows, evaluation) =
+            rank_relations(reasoner, dataset, split, &[], graph, protocol, Shard::WHOLE, progress)?;
+        let (names, answers) = (self.names(), split.answers(dataset));
+        let mut columns = RankColumns::default();
+        for row in &rows {
+            let ranked = evaluation.ranks[row.at];
+            let query = ranked.query;
+            columns.subject.push(names.entity(query.subject).to_owned());
+            columns.relation.push(names.relation(row.relation).to_owned());
+            columns.inverse.push(query.link.direction() == Direction::Inverse);
+            columns.answer.push(names.entity(ranked.target).to_owned());
+            columns.rank.push(row.rank);
+            let others = answers.edges_by(query.subject, query.link).len().saturating_sub(1);
+            columns.candidates.push(answers.entities() - others);
+            columns.to_many.push(row.to_many);
+        }
+        let name = |relation| names.relation(relation).to_owned();
+        Ok((Report::of(&rows, protocol, evaluation.totals, name), columns))
+    }
+
     /// Ranks the true answers of a split, only those of `relations` unless that is empty, and checks probabilities.
     ///
     /// # Errors
@@ -58,7 +113,7 @@ impl Model {
     ) -> Result<Evaluated, AskError> {
         let report = self.evaluate_relations(split, relations, protocol, progress)?;
         let calibration = self.reliability_of(split, relations, progress)?;
-        Ok(Evaluated { report, calibration, about: self.about(split, relations)? })
+        Ok(Evaluated { report, calibration, faithfulness: None, about: self.about(split, relations)? })
     }
 
     pub(super) fn about(&self, split: Split, relations: &[RelationId]) -> Result<AboutEvaluation, AskError> {
@@ -97,6 +152,7 @@ impl fmt::Display for Evaluated {
             }
             (None, Some(why)) => write!(f, "\n\n{why}"),
             (None, None) => Ok(()),
-        }
+        }?;
+        self.faithfulness.iter().try_for_each(|faithfulness| write!(f, "\n\n{faithfulness}"))
     }
 }

@@ -1,15 +1,18 @@
 //! A few example answers: queries of the test split with their reasons.
 
 use super::answer::{Answer, HeldOut, Probability, in_words};
-use super::{AskError, Model};
+use super::{AskError, Contribution, Model};
 use crate::eval::calibration::TOP;
 use crate::graph::{Direction, EntityId, Link, Query};
 use crate::progress::Silent;
-use crate::reason::{Found, Reasoned, supported};
+use crate::reason::{Detail, Found, Reasoned, supported};
 use crate::rule::UNSEEN;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+
+/// What is known of an example beside its reason: its probability, and what its score came from.
+type Said = (Probability, Option<(f64, Vec<Contribution>)>);
 
 /// A query of the test split with the top answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,18 +66,18 @@ impl Model {
             let found = self.reasoner.search(batch, TOP, &Silent)?;
             let first = |found: &Found| -> Result<_, AskError> {
                 let answer = supported(&*self.reasoner, found, 1)?.pop();
-                Ok(answer.map(|answer| {
-                    let probability = self.probabilities(found).of(answer.score);
-                    (answer, probability)
-                }))
+                let Some(answer) = answer else { return Ok(None) };
+                let probability = self.probabilities(found).of(answer.score);
+                let because = self.because(found, &[answer.entity], Detail::Brief)?.pop();
+                Ok(Some((answer, (probability, because))))
             };
             let some: Result<Vec<_>, AskError> = found.par_iter().map(first).collect();
             reasoned.extend(some?);
         }
-        let mut found: Vec<(Query, Reasoned, Probability)> = queries
+        let mut found: Vec<(Query, Reasoned, Said)> = queries
             .into_iter()
             .zip(reasoned)
-            .filter_map(|(query, first)| first.map(|(answer, probability)| (query, answer, probability)))
+            .filter_map(|(query, first)| first.map(|(answer, said)| (query, answer, said)))
             .collect();
         // The most informative first: by a confident rule, on a path without repetition, with more hops. Stable, so
         // that among equals the order of the split decides.
@@ -90,23 +93,26 @@ impl Model {
             visited.dedup();
             std::cmp::Reverse((trusted(answer), visited.len() == hops, hops))
         });
-        let mut chosen: Vec<(Query, Reasoned, Probability)> = Vec::new();
+        let mut chosen: Vec<(Query, Reasoned, Said)> = Vec::new();
         let mut shown: HashMap<Link, usize> = HashMap::new();
         while chosen.len() < count && !found.is_empty() {
             // Relations take turns: the next example is of a relation that has been shown least often.
-            let times =
-                |(query, ..): &(Query, Reasoned, Probability)| shown.get(&query.link).copied().unwrap_or(0);
+            let times = |(query, ..): &(Query, Reasoned, Said)| shown.get(&query.link).copied().unwrap_or(0);
             let fewest = found.iter().map(times).min().unwrap_or(0);
             let next = found.iter().position(|one| times(one) == fewest).unwrap_or(0);
             *shown.entry(found[next].0.link).or_default() += 1;
             chosen.push(found.remove(next));
         }
-        let example = |(query, reasoned, probability): (Query, Reasoned, Probability)| {
+        let example = |(query, reasoned, (probability, because)): (Query, Reasoned, Said)| {
             let answer = self.named(query, &reasoned, probability);
+            let answer = because.into_iter().fold(answer, Answer::because);
             ExampleAnswer {
                 subject: names.label(query.subject).to_owned(),
                 relation: self.relation_name(query),
-                relation_label: query.link.relation().and_then(|id| names.relation_labels.get(&id).cloned()),
+                relation_label: query
+                    .link
+                    .relation()
+                    .and_then(|id| names.relation_labels.get(id).map(str::to_owned)),
                 words: in_words(query, &answer, names, self.naming()),
                 true_in_test: answer.held_out == Some(HeldOut::Test),
                 answer,

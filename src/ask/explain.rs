@@ -1,16 +1,16 @@
 //! Why a fact is predicted, or why not.
 
-use super::answer::{Answer, HeldOut, Reason};
+use super::answer::{Answer, HeldOut, Probability, Reason};
 use super::firing::GroundedRule;
-use super::{AskError, Model, Page};
+use super::{AskError, Contribution, Model, Page};
 use crate::graph::{Direction, EntityId, Query};
 use crate::progress::{Progress, Silent};
-use crate::reason::{EmbeddingReward, Found, Reasoned, ScoreWithout, supported};
+use crate::reason::{Detail, EmbeddingReward, Found, Reasoned, ScoreWithout, supported};
 use crate::walk::SoftReward;
 use serde::{Deserialize, Serialize};
 
 /// How many paths an explanation shows, and how many rules unless told otherwise.
-pub const WAYS: usize = 5;
+pub const MAX_PATHS: usize = 5;
 
 /// Why, or why not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,8 +30,20 @@ pub struct Explanation {
     pub held_out: Option<HeldOut>,
     /// Its rank among the predicted answers, from 1; absent if it is not predicted.
     pub rank: Option<usize>,
+    /// Its score; absent if it is not predicted.
+    #[serde(default)]
+    pub score: Option<f64>,
+    /// Its calibrated probability; absent if it is not predicted, or nothing is calibrated.
+    #[serde(default)]
+    pub probability: Probability,
     /// The top answer, if it is another one.
     pub instead: Option<Answer>,
+    /// The score of a typical candidate of the query; absent if the object is not predicted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typical: Option<f64>,
+    /// What the object's score came from: with `typical`, the shares add up to it; empty if it is not predicted.
+    #[serde(default)]
+    pub because: Vec<Contribution>,
     /// The paths to the object, those by rules first; empty if it is not predicted.
     pub answers: Vec<Answer>,
     /// The rules that predict it, most confident first, each with a path that grounds it; at most as many as requested.
@@ -59,7 +71,7 @@ impl Model {
     /// If a name is not known or the reasoner fails.
     pub fn explain(&self, subject: &str, relation: &str, object: &str) -> Result<Explanation, AskError> {
         let query = self.query(subject, relation)?;
-        self.explain_query(query, self.index().entity(object)?, WAYS, &Silent)
+        self.explain_query(query, self.index().entity(object)?, MAX_PATHS, &Silent)
     }
 
     /// Why `object` is, or is not, an answer to `query`, with at most `rules` rules. One search finds everything.
@@ -80,6 +92,14 @@ impl Model {
         let (rank, ways) = self.placed(&found, object)?;
         let probabilities = self.probabilities(&found);
         let named = |way: &Reasoned| self.named(query, way, probabilities.of(way.score));
+        let own = found.candidates.iter().find(|candidate| rank.is_some() && candidate.entity == object);
+        let score = own.map(|candidate| candidate.score);
+        let decomposed = match rank {
+            Some(_) => self.because(&found, &[object], Detail::Full)?.pop(),
+            None => None,
+        };
+        let (typical, because) =
+            decomposed.map_or((None, Vec::new()), |(typical, because)| (Some(typical), because));
         let without = self.reasoner.without(query, object, &ways)?;
         let way = |(way, propagator): (&Reasoned, Option<ScoreWithout>)| {
             let answer = named(way);
@@ -94,7 +114,11 @@ impl Model {
             known: self.graph().contains(query.subject, query.link, object),
             held_out: self.held_out(query, object),
             rank,
+            score,
+            probability: score.map_or_else(Probability::default, |score| probabilities.of(score)),
             instead: instead.as_ref().map(named),
+            typical,
+            because,
             answers: ways.iter().zip(without).map(way).collect(),
             rules: items,
             rules_total: total,
@@ -108,7 +132,7 @@ impl Model {
         let Some(place) = candidates.iter().position(|candidate| candidate.entity == object) else {
             return Ok((None, Vec::new()));
         };
-        let ways = self.reasoner.reasons(*query, &candidates[place], WAYS)?;
+        let ways = self.reasoner.reasons(*query, &candidates[place], MAX_PATHS)?;
         if ways.is_empty() {
             return Ok((None, ways));
         }
@@ -126,7 +150,7 @@ impl Model {
     ) -> Result<Option<EmbeddingOpinion>, AskError> {
         let Some(embedding) = self.embedding()? else { return Ok(None) };
         let fact = [(query.subject, query.link, object)];
-        let plausible = EmbeddingReward::new(embedding, [query])?.plausibility(&fact)?;
+        let plausible = EmbeddingReward::new(&embedding, [query])?.plausibility(&fact)?;
         let scores = embedding.scores(&[query])?;
         let scores = scores.on_host()?;
         let known = self.graph().targets(query.subject, query.link);

@@ -1,6 +1,8 @@
 //! The rules that predict an answer, each with a path that grounds it and the answer's score without the rule.
 
+use super::answer::is_false;
 use super::answer::{PathStep, Probability, RuleSummary};
+use super::sentence::path_of_reason;
 use super::{AskError, Model, Page};
 use crate::eval::calibration::RankedScores;
 use crate::graph::{EntityId, Query};
@@ -24,6 +26,9 @@ pub struct GroundedRule {
     pub from_id: String,
     /// The path.
     pub path: Vec<PathStep>,
+    /// The path in a sentence.
+    #[serde(default)]
+    pub path_sentence: String,
     /// The answer without this rule, if its score depends on rules at all.
     #[serde(default)]
     pub without: Option<WithoutRule>,
@@ -41,6 +46,9 @@ pub struct WithoutRule {
     pub rank: Option<usize>,
     /// Its probability, where there are any.
     pub probability: Probability,
+    /// Whether the probability is rough.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub probability_rough: bool,
 }
 
 impl Model {
@@ -73,7 +81,8 @@ impl Model {
         if self.rules().is_empty() {
             return Ok(Page { items: Vec::new(), total: 0, next: None });
         }
-        let rules = self.artifacts.applied()?.rules();
+        let applied = self.artifacts.applied()?;
+        let rules = applied.rules();
         let firings = rules.firings(found.query, object, &|| progress.interrupted());
         let firings = firings.ok_or(RunError::Interrupted)?;
         let left = Left::new(self, found, object, rules, &firings);
@@ -103,8 +112,9 @@ impl Model {
         let way = by_rule(&reason, object, reason.confidence);
         let answer = self.named(query, &way, Probability::default());
         let super::Reason { from, from_id, path, .. } = answer.reason;
+        let path_sentence = path_of_reason(&way, self.names(), self.naming());
         let rule = RuleSummary::new(reason.rule, self.names(), self.naming());
-        Some((GroundedRule { rule, from, from_id, path, without, propagator: None }, way))
+        Some((GroundedRule { rule, from, from_id, path, path_sentence, without, propagator: None }, way))
     }
 }
 
@@ -142,12 +152,14 @@ impl<'a> Left<'a> {
         match self.model.reasoner.rescored(self.found.query, candidate, before, after) {
             Rescored::Same => None,
             Rescored::Unsupported => {
-                Some(WithoutRule { score: None, rank: None, probability: Probability::default() })
+                let probability = Probability::default();
+                Some(WithoutRule { score: None, rank: None, probability, probability_rough: false })
             }
             Rescored::Score(score) => Some(WithoutRule {
                 score: Some(score),
                 rank: Some(self.rank(score, candidate.entity)),
                 probability: self.probability(score, candidate.entity),
+                probability_rough: self.model.why_rough().is_some(),
             }),
         }
     }

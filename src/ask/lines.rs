@@ -111,32 +111,33 @@ impl Model {
         let unknown = (lines.len() - queries.len()) as u64;
         let answered = answers.iter().any(|prediction| !prediction.answers.is_empty());
         let mut answers = answers.into_iter();
-        let said: Vec<Result<Arc<Prediction>, String>> =
+        let message: Vec<Result<Arc<Prediction>, String>> =
             asked.into_iter().map(|query| query.map(|_| answers.next().expect("one a query"))).collect();
-        let lines = lines.par_iter().zip(said).map(|(line, said)| (line.number, json_line(line, said)));
+        let lines =
+            lines.par_iter().zip(message).map(|(line, message)| (line.number, json_line(line, message)));
         Ok(AnsweredLines { lines: lines.collect(), unknown, answered })
     }
 }
 
 /// The JSON for a line of the file: its answers, or why there are none.
-fn json_line(line: &QueryLine, said: Result<Arc<Prediction>, String>) -> String {
+fn json_line(line: &QueryLine, message: Result<Arc<Prediction>, String>) -> String {
     #[derive(Serialize)]
     struct Row<'a> {
         line: u64,
         #[serde(flatten)]
         prediction: &'a Prediction,
     }
-    let text = match said {
+    let text = match message {
         Ok(prediction) => serde_json::to_string(&Row { line: line.number, prediction: &prediction }),
         Err(error) => {
             let text = String::from_utf8_lossy(&line.text);
             let (subject, relation) = text.split_once('\t').unwrap_or((&text, ""));
             // As typed: for an unknown name it is not clear whether a mark means the inverse.
-            let said = json!({
+            let message = json!({
                 "line": line.number, "subject": subject, "relation": relation, "inverse": false, "error": error,
-                "answers": [], "known": [], "known_ids": [],
+                "answers": [], "known": [], "known_ids": [], "known_total": 0,
             });
-            serde_json::to_string(&said)
+            serde_json::to_string(&message)
         }
     };
     text.expect("plain data") + "\n"

@@ -31,6 +31,31 @@ impl Model {
         before: u64,
         progress: &dyn Progress,
     ) -> Result<Vec<Arc<Prediction>>, AskError> {
+        self.predict_each((queries, top, true), workers, before, progress)
+    }
+
+    /// The same without reasons, which costs little more than ranking: answers have scores and probabilities, no path
+    /// and no rule, and those that nothing supports are among them.
+    ///
+    /// # Errors
+    /// If the reasoner fails or the user interrupts.
+    pub fn rank_many(
+        &self,
+        queries: &[Query],
+        top: usize,
+        workers: usize,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Arc<Prediction>>, AskError> {
+        self.predict_each((queries, top, false), workers, 0, progress)
+    }
+
+    fn predict_each(
+        &self,
+        (queries, top, reasons): (&[Query], usize, bool),
+        workers: usize,
+        before: u64,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Arc<Prediction>>, AskError> {
         let mut order: Vec<u32> = (0..queries.len() as u32).collect();
         let key = |&at: &u32| (queries[at as usize].link, queries[at as usize].subject);
         order.sort_unstable_by_key(key);
@@ -40,7 +65,7 @@ impl Model {
             if progress.interrupted() {
                 return Err(RunError::Interrupted.into());
             }
-            self.predict_batch(batch, top, progress)
+            self.predict_batch(batch, top, reasons, progress)
         };
         // The batch size does not depend on the number of threads, since it affects the last digits of scores.
         let batches: Vec<&[Query]> = distinct.chunks(self.batch()).collect();

@@ -2,22 +2,26 @@
 
 use super::browse::RulesByHead;
 use super::elsewhere::{OtherGraph, for_another_graph, other_data};
+use super::given::FittedVerdicts;
 use super::{AskError, HeldOut, NameIndex, Naming, RunReport};
 use crate::config::{Config, Layer, System};
 use crate::embed::Embedding;
 use crate::eval::calibration::{Calibration, Calibrator};
 use crate::eval::{Protocol, Report, Split, evaluate_relations, evaluate_split};
-use crate::graph::{Adjacency, Dataset, Direction, EntityId, Graph, Known, Names, Query, RelationId, Triple};
-use crate::plan::Stage;
-use crate::progress::{Metric, Progress};
+use crate::graph::{
+    Adjacency, Dataset, Direction, EntityId, FactCounts, Graph, Known, Names, Query, RelationId, Triple,
+};
+use crate::progress::{Metric, Progress, Silent};
 use crate::reason::{Explains, path_table};
 use crate::rule::ScoredRule;
 use crate::run::directory::{CONFIG, RESULTS};
+use crate::run::member::{self, EMBEDDINGS, TRAINING, UNIVERSAL};
 use crate::run::{
-    Artifacts, Checksum, Learnable, Manifest, RunDirectory, RunError, Source, Stages, everything_of, recorded,
+    Artifacts, Checksum, Learnable, Manifest, RunDirectory, RunError, Source, Stages, everything_of,
+    recorded, unsealed,
 };
 use crate::tensor::{Device, DeviceChoice};
-use crate::walk::{AsTaught, Noting};
+use crate::walk::{Noting, WithTrainingMasks};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -32,25 +36,27 @@ pub struct Model {
     pub(super) dataset: Dataset,
     pub(super) artifacts: Artifacts,
     pub(super) reasoner: Arc<dyn Explains>,
+    rules: Arc<[ScoredRule]>,
     pub(super) calibrator: Option<Calibrator>,
-    pub(super) open_calibrator: Option<Calibrator>,
+    pub(super) why_rough: Option<String>,
     seed: u64,
     /// The graph it answers on, if that is not the graph it was learnt from.
     on: Option<OtherGraph>,
+    source_change: Option<String>,
     results: OnceLock<RunReport>,
     // Computed on first use.
     held_out: OnceLock<HashMap<Triple, HeldOut>>,
     held_out_answers: OnceLock<Adjacency>,
+    counts: OnceLock<FactCounts>,
     naming: OnceLock<Naming>,
     index: OnceLock<NameIndex>,
     pub(super) rules_by_head: OnceLock<RulesByHead>,
+    pub(super) fitted: FittedVerdicts,
 }
 
 /// Options for opening a run.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    /// Where its data is now, if it has moved.
-    pub data: Option<PathBuf>,
     /// The device; by default CUDA if there is a GPU, else the CPU with all threads.
     pub device: Option<Device>,
     /// The walker's beam width, if it differs from the run's.
@@ -61,19 +67,16 @@ pub struct OpenOptions {
     pub on: Option<Source>,
     /// Whether to open the first model, on which figures were measured, even if a second one has learnt all facts.
     pub first: bool,
-    /// Whether to use the run's own copy of data that was read from a path, for example on a machine without that data.
-    pub kept: bool,
 }
 
 impl OpenOptions {
     /// The defaults.
-    pub const DEFAULT: OpenOptions =
-        OpenOptions { data: None, device: None, beam: None, on: None, first: false, kept: false };
+    pub const DEFAULT: OpenOptions = OpenOptions { device: None, beam: None, on: None, first: false };
 
     /// Opens the run at `path`.
     ///
     /// # Errors
-    /// If there is no run, it is unfinished, its files are damaged, or its data has changed.
+    /// If there is no run, it is unfinished, or its files are damaged.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Model, AskError> {
         let path = path.as_ref();
         if !self.first
@@ -102,24 +105,19 @@ impl OpenOptions {
             (config, members_left_out) = for_another_graph(config)?;
         }
         if let Some(beam) = self.beam {
-            if !Stage::of(&config).contains(&Stage::Training) {
+            if !member::has(&config, TRAINING) {
                 let message = "this run has no walker, so there is no beam to set";
                 return Err(AskError::Cannot(message.to_owned()));
             }
             config = config.with(&Layer::from_pairs([format!("walk.beam={beam}").as_str()])?)?;
         }
         let (dataset, sum, on) = match &self.on {
-            None if self.kept && matches!(manifest.data, Source::Path { .. }) => {
-                let dataset = manifest.kept(path)?;
-                let sum = Checksum::of_known(&dataset.names, &dataset.known);
-                (dataset, sum, None)
-            }
             None => {
-                let (dataset, sum) = manifest.dataset(path, self.data.as_deref())?;
+                let (dataset, sum) = manifest.dataset(&directory)?;
                 (dataset, sum, None)
             }
             Some(source) => {
-                let (dataset, other) = other_data(source, &manifest, path, self.data.as_deref())?;
+                let (dataset, other) = other_data(source, &manifest.dataset(&directory)?.0, &config)?;
                 let sum = Checksum::of_known(&dataset.names, &dataset.known);
                 let (relations_left_out, facts_left_out) = (other.names, other.facts);
                 let data = source.name();
@@ -139,22 +137,16 @@ impl OpenOptions {
             None => Device::choose(DeviceChoice::Auto, rayon::current_num_threads())?,
         };
         let stages = Stages::of(&directory)?;
-        // A run that finished before the calibration stage existed can still answer.
-        let older = directory.file(RESULTS).exists() && stages.record(Stage::Calibration.name()).is_none();
         let mut files = BTreeMap::new();
-        for stage in Stage::of(&config) {
-            if !(older && stage == Stage::Calibration) {
-                files.extend(stages.expect_finished(stage.name())?.files.clone());
-            }
+        for name in member::of(&config).into_iter().map(|member| member.name()) {
+            files.extend(stages.expect_finished(name)?.files.clone());
         }
         drop(stages);
-        let mut artifacts = Artifacts::new(path, learnable, config, device).expecting(files);
-        if older {
-            artifacts.put_calibration(None);
-        }
+        let artifacts = Artifacts::new(path, learnable, config, device).expecting(files);
         let mut model = Model::new(directory, dataset, artifacts, manifest.seed)?;
-        if let Some(on) = on {
-            model.answer_on(on)?;
+        match on {
+            Some(on) => model.answer_on(on)?,
+            None => model.source_change = manifest.source_change(),
         }
         Ok(model)
     }
@@ -164,7 +156,7 @@ impl Model {
     /// Opens the run at `path` with default [`OpenOptions`].
     ///
     /// # Errors
-    /// If there is no run, it is unfinished, its files are damaged, or its data has changed.
+    /// If there is no run, it is unfinished, or its files are damaged.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, AskError> {
         OpenOptions::DEFAULT.open(path)
     }
@@ -178,28 +170,38 @@ impl Model {
     ) -> Result<Self, AskError> {
         let reasoner = artifacts.reasoner()?;
         // Rules are shown beside paths, whichever reasoner answers.
-        artifacts.rules()?;
+        let rules = artifacts.rules()?;
         let calibration = artifacts.calibration()?;
-        let calibrator = |of: &Calibration| Calibrator::new(of, &dataset.names);
-        let open_calibrator = calibration.and_then(Calibration::open).map(calibrator);
-        let calibrator = calibration.map(calibrator);
+        let calibration = calibration.as_ref().as_ref();
+        let why_rough = calibration.and_then(Calibration::why_rough);
+        let calibrator = calibration.map(|of| Calibrator::new(of, &dataset.names));
         Ok(Self {
             directory,
             first: None,
             dataset,
             artifacts,
+            rules,
             reasoner,
             calibrator,
-            open_calibrator,
+            why_rough,
             seed,
             on: None,
+            source_change: None,
             results: OnceLock::new(),
             held_out: OnceLock::new(),
             held_out_answers: OnceLock::new(),
+            counts: OnceLock::new(),
             naming: OnceLock::new(),
             index: OnceLock::new(),
             rules_by_head: OnceLock::new(),
+            fitted: FittedVerdicts::default(),
         })
+    }
+
+    /// Replaces its probabilities by rough ones, and why they are, or by none.
+    pub(super) fn set_rough(&mut self, rough: Option<(&Calibration, String)>) {
+        self.calibrator = rough.as_ref().map(|(calibration, _)| Calibrator::new(calibration, self.names()));
+        self.why_rough = rough.map(|(_, why)| why);
     }
 
     /// Records the graph it was opened on.
@@ -210,12 +212,21 @@ impl Model {
             self.calibrator = None;
         }
         self.on = Some(on);
+        // Probabilities that were fitted to other relations say little about these.
+        if self.config().system == System::Further(UNIVERSAL) {
+            self.calibrate_roughly(&Silent)?;
+        }
         Ok(())
     }
 
     /// The graph it answers on and what is left out there; `None` on the graph it was learnt from.
     pub fn on(&self) -> Option<&OtherGraph> {
         self.on.as_ref()
+    }
+
+    /// What to tell the user if the source of its data has changed since; it answers from its own copy all the same.
+    pub fn source_change(&self) -> Option<&str> {
+        self.source_change.as_deref()
     }
 
     /// The same without the lock on its directory.
@@ -250,6 +261,11 @@ impl Model {
         &self.dataset
     }
 
+    /// How many facts the user gave, and how many of them it has learnt from.
+    pub fn counts(&self) -> FactCounts {
+        *self.counts.get_or_init(|| self.dataset.counts(self.graph()))
+    }
+
     /// The names of entities and relations.
     pub fn names(&self) -> &Arc<Names> {
         &self.dataset.names
@@ -277,15 +293,15 @@ impl Model {
 
     /// Its rules; none if it has mined none.
     pub fn rules(&self) -> &[ScoredRule] {
-        self.artifacts.rules().map_or(&[], |rules| rules)
+        &self.rules
     }
 
     /// The embedding model, if it has one and answers on the graph it was learnt from.
     ///
     /// # Errors
     /// If it cannot be loaded.
-    pub fn embedding(&self) -> Result<Option<&Arc<Embedding>>, AskError> {
-        match self.artifacts.has(Stage::Embeddings) && self.on.is_none() {
+    pub fn embedding(&self) -> Result<Option<Arc<Embedding>>, AskError> {
+        match self.artifacts.has(EMBEDDINGS) && self.on.is_none() {
             true => Ok(Some(self.artifacts.embedding()?)),
             false => Ok(None),
         }
@@ -331,10 +347,9 @@ impl Model {
             what: "results".to_owned(),
             remedy: "run the same `ruleguider run` again to finish it".to_owned(),
         })?;
-        let results = serde_json::from_str(&text).map_err(|error| RunError::Broken {
-            path: directory.file(RESULTS),
-            what: format!("is damaged ({error})"),
-        })?;
+        let broken = |what| RunError::Broken { path: directory.file(RESULTS), what };
+        let text = unsealed(&text).ok_or_else(|| broken("does not match its checksum".to_owned()))?;
+        let results = serde_json::from_str(&text).map_err(|error| broken(format!("is damaged ({error})")))?;
         Ok(self.results.get_or_init(|| results))
     }
 
@@ -370,7 +385,7 @@ impl Model {
     ///
     /// # Errors
     /// If the walker fails or the user interrupts.
-    pub fn taught(
+    pub fn evaluate_trained_valid(
         &self,
         protocol: Protocol,
         progress: &dyn Progress,
@@ -378,11 +393,11 @@ impl Model {
         let walker = self.reasoner.walker().filter(|_| self.config().system == System::Walker);
         let Some(walker) = walker.filter(|_| self.valid_is_learnt()) else { return Ok(None) };
         let tuning = &self.artifacts.learnable.tuning;
-        let taught = AsTaught::new(walker, protocol.side.asked(&tuning.valid))?;
+        let masked = WithTrainingMasks::new(walker, protocol.side.asked(&tuning.valid))?;
         // The evaluation asks for each fact of the graph individually; a fact that was only a training query counts as
         // one here.
         let graph = self.dataset.graph_of(&tuning.with_valid_learnt());
-        let figures = |split| evaluate_split(&taught, &self.dataset, split, &graph, protocol, progress);
+        let figures = |split| evaluate_split(&masked, &self.dataset, split, &graph, protocol, progress);
         Ok(Some([figures(Split::Valid)?, figures(Split::ValidAsPublished)?]))
     }
 
@@ -410,16 +425,25 @@ impl Model {
         protocol: Protocol,
         progress: &dyn Progress,
     ) -> Result<Report, AskError> {
+        self.expect_rankable(split)?;
+        let reasoner = self.reasoner.reasoner();
+        let graph = self.graph();
+        Ok(evaluate_relations(reasoner, &self.dataset, split, relations, graph, protocol, progress)?)
+    }
+
+    /// Checks that nothing was learnt from `split`.
+    ///
+    /// # Errors
+    /// If it has been learnt.
+    pub(super) fn expect_rankable(&self, split: Split) -> Result<(), AskError> {
         if self.has_learnt_everything() {
             let message = "this model has learnt the facts of all splits, so ranking them is meaningless; evaluate the first model instead";
             return Err(AskError::Cannot(message.to_owned()));
         }
-        if split != Split::Test {
-            self.expect_valid_unlearnt()?;
+        match split {
+            Split::Test => Ok(()),
+            _ => self.expect_valid_unlearnt(),
         }
-        let reasoner = self.reasoner.reasoner();
-        let graph = self.graph();
-        Ok(evaluate_relations(reasoner, &self.dataset, split, relations, graph, protocol, progress)?)
     }
 
     /// Ranks the test split. Also returns the share of its queries for which the path of the top answer is a rule;

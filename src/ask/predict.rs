@@ -1,13 +1,17 @@
 //! Answers to queries, each with its reason.
 
 use super::answer::{Answer, HeldOut, Probability};
-use super::{AskError, Model};
+use super::{AnswersAmong, AskError, Model};
 use crate::eval::calibration::TOP;
-use crate::graph::{Direction, Query};
+use crate::graph::{Direction, EntityId, Query};
 use crate::progress::{Progress, Silent};
-use crate::reason::{Found, Reasoned, supported};
+use crate::reason::{Detail, Found, Reasoned, supported};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+
+/// The most known and held-out answers that a [`Prediction`] names; it counts all. A hub may have millions, and
+/// [`Model::facts_of`] gives them page by page.
+pub const MOST_KNOWN: usize = 100;
 
 /// The answers to a query.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,14 +24,20 @@ pub struct Prediction {
     pub inverse: bool,
     /// Answers that are not facts of the graph, best first.
     pub answers: Vec<Answer>,
-    /// Answers that the graph has already, by label.
+    /// Answers that the graph has already, by label: the first [`MOST_KNOWN`].
     pub known: Vec<String>,
     /// The same by id.
     #[serde(default)]
     pub known_ids: Vec<String>,
-    /// Answers that are in the data but not in the graph: they were held out.
+    /// How many answers the graph has already.
+    #[serde(default)]
+    pub known_total: usize,
+    /// Answers that are in the data but not in the graph: they were held out. The first [`MOST_KNOWN`].
     #[serde(default)]
     pub held_out: Vec<HeldOutAnswer>,
+    /// How many were held out.
+    #[serde(default)]
+    pub held_out_total: usize,
     /// Why the user may have meant the other direction of the relation; absent if the direction makes sense.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
@@ -69,27 +79,63 @@ impl Model {
     /// # Errors
     /// If the reasoner fails.
     pub fn predict_query(&self, query: Query, top: usize) -> Result<Prediction, AskError> {
-        let mut found = self.predict_batch(&[query], top, &Silent)?;
-        Ok(found.pop().expect("one query has one prediction"))
+        self.predict_among(query, top, &AnswersAmong::default())
     }
 
-    /// The answers to a batch of queries, at most as many as the reasoner's batch.
+    /// The same with answers among some entities only.
+    ///
+    /// # Errors
+    /// If the reasoner fails.
+    pub fn predict_among(
+        &self,
+        query: Query,
+        top: usize,
+        among: &AnswersAmong,
+    ) -> Result<Prediction, AskError> {
+        // The best of all may be none of those.
+        let at_least = if among.is_all() { top.max(TOP) } else { self.graph().entities() };
+        let found = self.reasoner.search(&[query], at_least, &Silent)?;
+        self.prediction(found.first().expect("one query has one result"), (top, true), among)
+    }
+
+    /// The answers to a batch of queries, at most as many as the reasoner's batch. Without `reasons` nothing is looked
+    /// for but scores: answers have no path and no rule, and those that nothing supports are among them.
     pub(super) fn predict_batch(
         &self,
         queries: &[Query],
         top: usize,
+        reasons: bool,
         progress: &dyn Progress,
     ) -> Result<Vec<Prediction>, AskError> {
         let found = self.reasoner.search(queries, top.max(TOP), progress)?;
-        found.par_iter().map(|found| self.prediction(found, top)).collect()
+        let all = AnswersAmong::default();
+        found.par_iter().map(|found| self.prediction(found, (top, reasons), &all)).collect()
     }
 
-    fn prediction(&self, found: &Found, top: usize) -> Result<Prediction, AskError> {
+    fn prediction(
+        &self,
+        found: &Found,
+        (top, reasons): (usize, bool),
+        among: &AnswersAmong,
+    ) -> Result<Prediction, AskError> {
         let (query, names) = (found.query, self.names());
         let known = self.graph().targets(query.subject, query.link);
-        let answers = supported(&*self.reasoner, found, top)?;
+        let named_ones = &known[..known.len().min(MOST_KNOWN)];
+        let aside = self.held_out_answers(query);
         let probabilities = self.probabilities(found);
+        let is_answer = |entity| among.has(entity) && !self.is_denied(query, entity);
+        let admitted = found.candidates.iter().filter(|one| is_answer(one.entity));
         let named = |answer: &Reasoned| self.named(query, answer, probabilities.of(answer.score));
+        let answers: Vec<Answer> = match reasons {
+            true => {
+                let admitted = Found { query, candidates: admitted.cloned().collect() };
+                let answers = supported(&*self.reasoner, &admitted, top)?;
+                let entities: Vec<EntityId> = answers.iter().map(|answer| answer.entity).collect();
+                let because = self.because(found, &entities, Detail::Brief)?;
+                answers.iter().zip(because).map(|(answer, because)| named(answer).because(because)).collect()
+            }
+            false => admitted.take(top).map(|candidate| named(&Reasoned::bare(query, candidate))).collect(),
+        };
         let held_out = |(entity, held_out)| HeldOutAnswer {
             entity: names.entity(entity).to_owned(),
             label: names.label(entity).to_owned(),
@@ -99,10 +145,12 @@ impl Model {
             subject: names.entity(query.subject).to_owned(),
             relation: self.relation_name(query),
             inverse: query.link.direction() == Direction::Inverse,
-            answers: answers.iter().map(named).collect(),
-            known: known.iter().map(|&entity| names.label(entity).to_owned()).collect(),
-            known_ids: known.iter().map(|&entity| names.entity(entity).to_owned()).collect(),
-            held_out: self.held_out_answers(query).into_iter().map(held_out).collect(),
+            answers,
+            known: named_ones.iter().map(|&entity| names.label(entity).to_owned()).collect(),
+            known_ids: named_ones.iter().map(|&entity| names.entity(entity).to_owned()).collect(),
+            known_total: known.len(),
+            held_out_total: aside.len(),
+            held_out: aside.into_iter().take(MOST_KNOWN).map(held_out).collect(),
             hint: self.other_direction(query),
         })
     }
@@ -110,6 +158,11 @@ impl Model {
     /// An answer to `query` with its names.
     pub(super) fn named(&self, query: Query, reasoned: &Reasoned, probability: Probability) -> Answer {
         let held_out = self.held_out(query, reasoned.entity);
-        Answer { probability, ..Answer::new(reasoned, held_out, self.names(), self.naming()) }
+        let probability_rough = probability.0.is_some() && self.why_rough().is_some();
+        self.noted(Answer {
+            probability,
+            probability_rough,
+            ..Answer::new(reasoned, held_out, self.names(), self.naming())
+        })
     }
 }

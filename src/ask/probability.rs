@@ -1,15 +1,15 @@
 //! The probabilities of answers, and their reliability.
 
 use super::{AskError, Model, Probability};
+use crate::config::System;
 use crate::eval::calibration::{
     Calibrator, Outcome, RankedScores, Reliability, TOP, outcomes_on_test, outcomes_on_valid,
 };
 use crate::eval::{Split, of_relations};
-use crate::graph::{RelationId, evenly};
-use crate::plan::Stage;
+use crate::graph::{Graph, RelationId, evenly};
 use crate::progress::Progress;
 use crate::reason::{Found, ScoreBounds};
-use crate::run::Stages;
+use crate::run::member::UNIVERSAL;
 use crate::shard::Shard;
 
 /// The probabilities of the answers to one query.
@@ -20,7 +20,7 @@ pub(super) struct Probabilities<'a> {
 
 impl Probabilities<'_> {
     /// The probability of an answer with this score.
-    pub fn of(&self, score: f64) -> Probability {
+    pub(crate) fn of(&self, score: f64) -> Probability {
         Probability(self.calibrator.map(|calibrator| calibrator.within(&self.list)(score)))
     }
 }
@@ -28,23 +28,26 @@ impl Probabilities<'_> {
 impl Model {
     /// The probabilities of the candidates of `found`, which has at least 10 of them if that many exist.
     pub(super) fn probabilities(&self, found: &Found) -> Probabilities<'_> {
+        self.probabilities_on(found, self.graph())
+    }
+
+    /// The same if the candidates were found on `graph`, which lacks some facts of the model's own.
+    pub(super) fn probabilities_on(&self, found: &Found, graph: &Graph) -> Probabilities<'_> {
         let scores = found.candidates.iter().map(|candidate| candidate.score);
-        let list = RankedScores::new(found.query, self.graph(), scores);
+        let list = RankedScores::new(found.query, graph, scores);
         Probabilities { calibrator: self.calibrator.as_ref(), list }
     }
 
-    /// The same for a query that may have no answer, as when a graph is completed.
-    pub(super) fn open_probabilities(&self, found: &Found) -> Probabilities<'_> {
-        let calibrator = self.open_calibrator.as_ref().or(self.calibrator.as_ref());
-        Probabilities { calibrator, ..self.probabilities(found) }
-    }
-
-    /// A bound on the [open](Self::open_probabilities) probabilities of answers with such scores; `None` if there are
-    /// no probabilities.
-    pub(super) fn open_probability_at_most(&self, bounds: &ScoreBounds) -> Option<f64> {
-        let calibrator = self.open_calibrator.as_ref().or(self.calibrator.as_ref())?;
+    /// A bound on the probabilities of answers with such scores; `None` if there are no probabilities.
+    pub(super) fn probability_at_most(&self, bounds: &ScoreBounds) -> Option<f64> {
+        let calibrator = self.calibrator.as_ref()?;
         let list = |scores: &[f64]| RankedScores::new(bounds.query, self.graph(), scores.iter().copied());
         Some(calibrator.at_most([&list(&bounds.lowest), &list(&bounds.highest)]))
+    }
+
+    /// Why probabilities are rough; `None` if they are not, or if there are none.
+    pub fn why_rough(&self) -> Option<&str> {
+        self.calibrator.as_ref().and(self.why_rough.as_deref())
     }
 
     /// Why answers have no probability, and the remedy; `None` if they have one.
@@ -61,16 +64,16 @@ impl Model {
                 "no probabilities: they were calibrated with {left_out}, left out on this graph"
             )));
         }
-        let calibrated = Stages::of(self.directory())?.record(Stage::Calibration.name()).is_some();
-        let why = match (calibrated, self.valid_is_learnt()) {
-            (false, _) => {
-                "this run was made by a version without probabilities; run the same `ruleguider run` again to add them"
-            }
-            (true, true) => {
+        if self.on().is_some() && self.config().system == System::Further(UNIVERSAL) {
+            let why = "too few or too many facts on this graph to calibrate on";
+            return Ok(Some(format!("no probabilities: {why}")));
+        }
+        let why = match self.valid_is_learnt() {
+            true => {
                 "this run has learnt its validation facts, so nothing is left to calibrate on; \
                  learn with `data.learn_valid = \"never\"` to keep them apart"
             }
-            (true, false) => "no query of the validation split has an answer, so nothing can be calibrated",
+            false => "no query of the validation split has an answer, so nothing can be calibrated",
         };
         Ok(Some(format!("no probabilities: {why}")))
     }
@@ -98,30 +101,49 @@ impl Model {
         relations: &[RelationId],
         progress: &dyn Progress,
     ) -> Result<Option<Reliability>, AskError> {
+        self.reliability_on(split, relations, None, progress)
+    }
+
+    /// The same on at most this many facts.
+    pub(super) fn reliability_on(
+        &self,
+        split: Split,
+        relations: &[RelationId],
+        most: Option<usize>,
+        progress: &dyn Progress,
+    ) -> Result<Option<Reliability>, AskError> {
         let Some(calibrator) = &self.calibrator else { return Ok(None) };
-        let outcomes = self.outcomes(split, relations, Shard::WHOLE, progress)?;
-        let reliability = calibrator.reliability(&outcomes, TOP);
-        progress.end(&format_args!("expected calibration error {:.4}", reliability.ece));
+        let outcomes = self.outcomes(split, relations, most, Shard::WHOLE, progress)?;
+        let reliability = calibrator.reliability(&outcomes, TOP, |id| self.names().relation(id).to_owned());
+        let Reliability { ece, error_above, .. } = reliability;
+        progress.end(&format_args!("expected calibration error {ece:.4}, above 0.2 {error_above:.4}"));
         Ok(Some(reliability))
     }
 
-    /// The outcomes that probabilities are checked against, for the queries of `shard`.
+    /// The outcomes that probabilities are checked against, for the queries of `shard`; `most` bounds the facts further
+    /// than the settings do.
     pub(super) fn outcomes(
         &self,
         split: Split,
         relations: &[RelationId],
+        most: Option<usize>,
         shard: Shard,
         progress: &dyn Progress,
     ) -> Result<Vec<Outcome>, AskError> {
-        let asked = evenly(
-            &of_relations(split.triples(&self.dataset), relations),
-            self.config().eval.calibration_queries,
-        );
+        // 0 stands for all.
+        let settings = Some(self.config().eval.calibration_queries).filter(|&queries| queries > 0);
+        let most = settings.into_iter().chain(most).min().unwrap_or(0);
+        let asked = evenly(&of_relations(split.triples(&self.dataset), relations), most);
         let (reasoner, graph) = (self.reasoner.reasoner(), self.graph());
         progress.begin("checking probabilities", "queries", None);
         Ok(match split {
-            Split::Test => outcomes_on_test(reasoner, &asked, &self.dataset, graph, shard, progress)?,
-            _ => outcomes_on_valid(reasoner, &asked, &self.dataset.known, graph, shard, progress)?,
+            Split::Test => {
+                outcomes_on_test(reasoner, (&asked, relations), &self.dataset, graph, shard, progress)?
+            }
+            _ => {
+                let known = &self.dataset.known;
+                outcomes_on_valid(reasoner, (&asked, relations), known, graph, shard, progress)?
+            }
         })
     }
 }

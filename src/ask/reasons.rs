@@ -8,7 +8,7 @@ use crate::reason::{Found, Reasoned};
 use crate::run::RunError;
 
 /// How many reasons are examined: the first may not be a path from the subject.
-const WAYS: usize = 5;
+const MAX_PATHS: usize = 5;
 
 impl Model {
     /// Why each of `asked` (a query and its answer) is predicted, best reason first, by `workers` threads; nothing for
@@ -54,6 +54,6 @@ impl Model {
     ) -> Result<Vec<Reasoned>, AskError> {
         let mut looked_at = found.candidates.iter().take(within.unwrap_or(usize::MAX));
         let candidate = looked_at.find(|candidate| candidate.entity == answer);
-        candidate.map_or(Ok(Vec::new()), |one| Ok(self.reasoner.reasons(found.query, one, WAYS)?))
+        candidate.map_or(Ok(Vec::new()), |one| Ok(self.reasoner.reasons(found.query, one, MAX_PATHS)?))
     }
 }

@@ -1,14 +1,18 @@
 //! Everything that can be chosen about a run: plain structs with documented defaults, TOML in and out.
 //!
-//! A room declares the settings of its own stage. Here they are joined into one [`Config`], layered ([`Layer`]) and
+//! A module declares the settings of its own stage. Here they are joined into one [`Config`], layered ([`Layer`]) and
 //! named ([`named`]).
 
 mod error;
+mod further;
 mod named;
+mod system;
 
 pub use crate::settings::{Layer, SettingsError, WrongValue};
 pub use error::ConfigError;
+pub use further::{FurtherMember, declare, further};
 pub use named::{Named, named, names};
+pub use system::System;
 
 use crate::embed::{ModelKind, Settings};
 use crate::eval::{Side, Ties};
@@ -18,27 +22,16 @@ use crate::settings::{expect, number, whole};
 use crate::walk::WalkConfig;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Which reasoner answers. Decides which stages a run has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum System {
-    /// The walker: RuleGuider, or, depending on its settings, MultiHop or MINERVA.
-    #[default]
-    Walker,
-    /// The rules alone.
-    Rules,
-    /// The embedding model alone.
-    Embedding,
-    /// The propagator alone.
-    Propagator,
-    /// Rules, walker, embedding model and propagator together, or those of them that the blend's settings enable.
-    Blend,
-}
+/// The most further members that a blend has room for.
+pub const MOST_FURTHER: usize = 3;
+/// The most random walks to mine by: more would take days, and saturation counts everything.
+pub const MOST_SAMPLES: u64 = 1_000_000_000_000;
 
 /// All settings of a run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Which reasoner answers.
@@ -57,6 +50,26 @@ pub struct Config {
     pub blend: BlendConfig,
     /// The ranking at the end.
     pub eval: EvalConfig,
+    /// The settings of further members, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub members: BTreeMap<String, toml::Table>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let members = further().into_iter().map(|member| (member.name.to_owned(), member.defaults)).collect();
+        Self {
+            system: System::default(),
+            data: DataConfig::default(),
+            rules: RulesConfig::default(),
+            embed: Settings::default(),
+            walk: WalkConfig::default(),
+            propagate: propagate::PropagateSettings::default(),
+            blend: BlendConfig::default(),
+            eval: EvalConfig::default(),
+            members,
+        }
+    }
 }
 
 /// Whether the validation split is learnt as well, once all choices that depend on it have been made.
@@ -105,7 +118,7 @@ pub struct RulesConfig {
     pub min_support: u64,
     /// The lowest confidence of a rule that is kept.
     pub min_confidence: f64,
-    /// The most rules with constants that are kept for each relation, direction and constant; of both kinds, of each.
+    /// The most rules with constants that are kept for each relation, direction and constant (per kind, with `keep = "both"`).
     pub max_bodies: usize,
     /// Which of them: `adding`, those that add most to what the others explain; `confident`, the most confident; `both`,
     /// as many of each.
@@ -121,10 +134,10 @@ pub struct RulesConfig {
     pub aggregate: Aggregate,
     /// How many answers of a query rules give.
     pub top: usize,
-    /// Whether rules that answer alone also use signals about a candidate (whether it is linked to the subject, whether
+    /// Whether rules that answer alone also use features of a candidate (whether it is linked to the subject, whether
     /// and how often it answers the same relation elsewhere), with weights fitted per relation and direction on the
     /// validation split.
-    pub signals: bool,
+    pub features: bool,
 }
 
 impl Default for RulesConfig {
@@ -146,7 +159,7 @@ impl Default for RulesConfig {
             threshold: 0.15,
             aggregate: Aggregate::default(),
             top: 100,
-            signals: false,
+            features: false,
         }
     }
 }
@@ -160,6 +173,8 @@ impl RulesConfig {
         number("seconds", self.seconds, (Bound::Excluded(0.0), Bound::Unbounded))?;
         number("min_confidence", self.min_confidence, 0.0..=1.0)?;
         number("threshold", self.threshold, 0.0..=1.0)?;
+        let most = format!("at most {MOST_SAMPLES}");
+        expect(self.samples <= MOST_SAMPLES, "samples", &most, self.samples)?;
         whole("max_length", self.max_length, 1..=5)?;
         whole("max_acyclic_length", self.max_acyclic_length, 1..=5)?;
         whole("max_bodies", self.max_bodies, 1..)?;
@@ -194,9 +209,9 @@ impl RulesConfig {
         if !self.file.is_empty() {
             return Self { file: self.file.clone(), ..Self::default() };
         }
-        let Self { threshold, aggregate, top, signals, seconds, .. } = Self::default();
+        let Self { threshold, aggregate, top, features, seconds, .. } = Self::default();
         let seconds = if self.samples > 0 { seconds } else { self.seconds };
-        Self { threshold, aggregate, top, signals, seconds, ..self.clone() }
+        Self { threshold, aggregate, top, features, seconds, ..self.clone() }
     }
 
     /// These settings as options for applying rules.
@@ -206,7 +221,7 @@ impl RulesConfig {
 }
 
 /// The weights of the reasoners in the blend.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BlendConfig {
     /// Whether the weights are fitted on the validation split. Where that split is learnt from, the weights below are
@@ -214,6 +229,9 @@ pub struct BlendConfig {
     pub fit: bool,
     /// The most validation triples used for that, evenly spread; 0 for all.
     pub validation_queries: usize,
+    /// Whether answers are ranked only by members whose reasons are exact: rules, paths and signals of the graph. The
+    /// embedding model then has no weight; fitting says what that costs.
+    pub explained: bool,
     /// Whether rules answer too. Without them the blend is the walker's answers in the order that walker and
     /// embedding model together give them.
     pub with_rules: bool,
@@ -231,6 +249,8 @@ pub struct BlendConfig {
     pub embedding: f64,
     /// The weight of the propagator.
     pub propagator: f64,
+    /// The names of further members that answer too.
+    pub also: Vec<String>,
 }
 
 impl Default for BlendConfig {
@@ -238,6 +258,7 @@ impl Default for BlendConfig {
         Self {
             fit: true,
             validation_queries: 0,
+            explained: false,
             with_rules: true,
             with_walker: true,
             with_embedding: true,
@@ -246,6 +267,7 @@ impl Default for BlendConfig {
             walker: 0.3,
             embedding: 0.3,
             propagator: 0.8,
+            also: Vec::new(),
         }
     }
 }
@@ -268,7 +290,7 @@ impl BlendConfig {
         BlendWeights {
             rules: given(self.with_rules, self.rules),
             walker: given(self.with_walker, self.walker),
-            embedding: given(self.with_embedding, self.embedding),
+            embedding: given(self.with_embedding && !self.explained, self.embedding),
             propagator: given(self.with_propagator, self.propagator),
         }
     }
@@ -303,6 +325,9 @@ pub struct EvalConfig {
     /// The most validation facts that probabilities are calibrated on, and the most test facts they are checked on; 0
     /// for all.
     pub calibration_queries: usize,
+    /// On how many queries it is measured at the end whether the reasons shown are the cause of the best answers; 0 for
+    /// none.
+    pub faithfulness: usize,
 }
 
 impl Default for EvalConfig {
@@ -313,12 +338,13 @@ impl Default for EvalConfig {
             all: false,
             examples: 3,
             calibration_queries: 4000,
+            faithfulness: 0,
         }
     }
 }
 
 impl Config {
-    /// The members that answer together: those of the blend, or rules with signals about each candidate.
+    /// The members that answer together: those of the blend, or rules with features of each candidate.
     pub fn blended(&self) -> BlendConfig {
         match self.system {
             System::Rules => BlendConfig {
@@ -327,9 +353,45 @@ impl Config {
                 with_embedding: false,
                 with_propagator: false,
                 rules: 1.0,
+                also: Vec::new(),
                 ..self.blend
             },
-            _ => self.blend,
+            _ => self.blend.clone(),
+        }
+    }
+
+    /// Leaves the member that answers as `system` out of the blend.
+    pub fn exclude(&mut self, system: System) {
+        let blend = &mut self.blend;
+        match system {
+            System::Rules => blend.with_rules = false,
+            System::Walker => blend.with_walker = false,
+            System::Embedding => blend.with_embedding = false,
+            System::Propagator => blend.with_propagator = false,
+            System::Further(name) => blend.also.retain(|also| also != name),
+            System::Blend => {}
+        }
+    }
+
+    /// Whether somebody gives candidates: the embedding model only orders those of others.
+    pub fn gives_answers(&self) -> bool {
+        let BlendConfig { with_rules, with_walker, with_propagator, also, .. } = &self.blend;
+        let blended = *with_rules || *with_walker || *with_propagator || !also.is_empty();
+        self.system != System::Blend || blended
+    }
+
+    /// Whether the member that answers as `system` answers here: alone or in the blend.
+    pub fn includes(&self, system: System) -> bool {
+        let blend = self.blended();
+        match system {
+            _ if self.system == system => true,
+            _ if self.system != System::Blend => false,
+            System::Rules => blend.with_rules,
+            System::Walker => blend.with_walker,
+            System::Embedding => blend.with_embedding,
+            System::Propagator => blend.with_propagator,
+            System::Further(name) => blend.also.iter().any(|also| also == name),
+            System::Blend => false,
         }
     }
 
@@ -341,9 +403,17 @@ impl Config {
         let in_group = |group: &'static str| move |error: WrongValue| error.in_group(group);
         self.rules.check().map_err(in_group("rules"))?;
         self.blend.check().map_err(in_group("blend"))?;
-        let BlendConfig { with_rules, with_walker, with_propagator, .. } = self.blend;
-        let gives_answers = self.system != System::Blend || with_rules || with_walker || with_propagator;
-        expect(gives_answers, "blend.with_walker", "true where `blend.with_rules` is false", false)?;
+        let also = &self.blend.also;
+        expect(self.gives_answers(), "blend.with_walker", "true where `blend.with_rules` is false", false)?;
+        let is_known = |name: &&String| further().iter().any(|member| member.name == name.as_str());
+        let stranger = also.iter().find(|name| !is_known(name));
+        expect(
+            stranger.is_none(),
+            "blend.also",
+            "names of further members",
+            stranger.map_or("", String::as_str),
+        )?;
+        expect(also.len() <= MOST_FURTHER, "blend.also", "at most 3 names", also.len())?;
         self.embed.check().map_err(in_group("embed"))?;
         self.propagate.check().map_err(in_group("propagate"))?;
         self.walk.check().map_err(in_group("walk"))
@@ -414,8 +484,10 @@ mod tests {
         let layer = Layer::from_pairs(["walk.epochs=7", "system=rules"]).unwrap();
         let changed = Config::default().with(&layer).unwrap();
         let epochs = Config::default().walk.epochs.to_string();
-        let said = |key: &str, ours: &str, theirs: &str| (key.to_owned(), ours.to_owned(), theirs.to_owned());
-        let expected = [said("system", "\"rules\"", "\"walker\""), said("walk.epochs", "7", epochs.as_str())];
+        let message =
+            |key: &str, ours: &str, theirs: &str| (key.to_owned(), ours.to_owned(), theirs.to_owned());
+        let expected =
+            [message("system", "\"rules\"", "\"walker\""), message("walk.epochs", "7", epochs.as_str())];
         assert_eq!(changed.differences(&Config::default()), expected);
         assert!(changed.differences(&changed).is_empty());
     }
@@ -432,13 +504,13 @@ mod tests {
         ] {
             assert!(!with(&order).unwrap().walk.entity_embeddings);
         }
-        let said = with(&["walk.epochs=3", "rules.threshold=2", "rules.top=5"]).unwrap_err().to_string();
-        assert!(said.starts_with("rules.threshold=2"), "{said}");
+        let message = with(&["walk.epochs=3", "rules.threshold=2", "rules.top=5"]).unwrap_err().to_string();
+        assert!(message.starts_with("rules.threshold=2"), "{message}");
     }
 
     #[test]
     fn what_cannot_be_is_refused_with_its_key() {
-        for (set, said) in [
+        for (set, message) in [
             ("rules.threshold=2", "`rules.threshold`: expected a number from 0 to 1, found 2"),
             ("rules.types=[]", "`rules.types`: expected at least one of cyclic, acyclic, zero, found none"),
             ("rules.max_length=0", "`rules.max_length`: expected a whole number from 1 to 5, found 0"),
@@ -447,7 +519,7 @@ mod tests {
             ("eval.tie=realistic", "unknown setting `eval.tie`; did you mean `eval.ties`?"),
         ] {
             let error = Config::default().with(&Layer::from_pairs([set]).unwrap()).unwrap_err();
-            assert_eq!(error.to_string(), format!("{set}: {said}"));
+            assert_eq!(error.to_string(), format!("{set}: {message}"));
         }
     }
 }

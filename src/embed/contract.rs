@@ -6,9 +6,11 @@ use super::model::{self, Size};
 use super::sample::Sampler;
 use super::settings::{ImageDropout, LabelFloor, Loss, ModelKind, Settings, TrainingExample};
 use super::trainer::epochs_wanted;
-use super::{EmbedError, Embedding, Stop, Task, TrainedEmbedding, train};
+use super::{Embedding, NetworkError, Stop, Task, TrainedEmbedding, train};
 use crate::eval::{Answers, Protocol, Reasoner, Truth, evaluate};
-use crate::graph::{Adjacency, Direction, EntityId, Graph, Known, Link, Names, Query, RelationId, Triple};
+use crate::graph::{
+    Adjacency, Array, Direction, EntityId, Graph, Known, Link, Names, Query, RelationId, Triple,
+};
 use crate::progress::{Metric, Progress, Silent};
 use crate::tensor::{Device, Gradients, Indices, Labels, Segments, Tape};
 use crate::train::{Recording, TrainError, forget, read_curves};
@@ -73,8 +75,8 @@ fn known() -> Known {
         .flat_map(|e| [Triple::new(e, 0, (e + 1) % entities), Triple::new(e, 1, (e + 2) % entities)])
         .collect();
     let valid = vec![facts.remove(9), facts.remove(4)];
-    let facts: std::sync::Arc<[Triple]> = facts.into();
-    Known { facts: facts.clone(), queries: facts, valid: valid.into() }
+    let facts: Array<Triple> = facts.into();
+    Known { facts: facts.clone(), queries: facts, valid: valid.into(), ..Known::default() }
 }
 
 #[test]
@@ -125,7 +127,7 @@ fn scores_of_triples_of_all_tails_and_of_all_heads_agree() {
 #[test]
 fn gradients_are_those_of_finite_differences() {
     for mut settings in every_model() {
-        // The same masks on both sides of a difference. Normalisation has its own check in the tensor room.
+        // The same masks on both sides of a difference. Normalisation has its own check in the crate `tensor`.
         settings.dropout_entity = 0.2;
         settings.dropout_hidden = 0.2;
         let mut embedding = embedding(&settings, 1);
@@ -331,7 +333,7 @@ fn an_interrupted_training_goes_on_to_the_same_numbers() {
             let stops_soon = StopsAfter(AtomicUsize::new(5));
             match train(piece, &Recording::new(&curves(&folder), &stops_soon)) {
                 Ok(trained) => break trained,
-                Err(EmbedError::Train(TrainError::Interrupted { .. })) => stops += 1,
+                Err(NetworkError::Train(TrainError::Interrupted { .. })) => stops += 1,
                 Err(error) => panic!("{error}"),
             }
         };
@@ -362,7 +364,7 @@ fn the_number_of_epochs_is_looked_for_once() {
     let stopped = || StopsAfter(AtomicUsize::new(0));
     assert_eq!(epochs_wanted(task, &stopped()).unwrap(), wanted);
     let other = epochs_wanted(Task { seed: task.seed + 1, ..task }, &stopped());
-    assert!(matches!(other, Err(EmbedError::Train(TrainError::Interrupted { .. }))));
+    assert!(matches!(other, Err(NetworkError::Train(TrainError::Interrupted { .. }))));
 }
 
 #[test]
@@ -373,7 +375,7 @@ fn a_checkpoint_of_another_training_is_refused_by_name() {
     let first = Task { folder: Some(folder.path()), ..task(settings, &known, &device) };
     assert!(matches!(
         train(first, &StopsAfter(AtomicUsize::new(3))),
-        Err(EmbedError::Train(TrainError::Interrupted { epoch: 1 }))
+        Err(NetworkError::Train(TrainError::Interrupted { epoch: 1 }))
     ));
     let other = train(Task { seed: 6, ..first }, &Silent).err().unwrap().to_string();
     assert!(other.contains("checkpoint.safetensors: belongs to a training with another seed"), "{other}");
@@ -391,7 +393,7 @@ fn training_stops_when_validation_no_longer_gets_better() {
     assert_eq!((summary.best_epoch, summary.epochs), (2, 8));
     assert!(summary.valid.is_some_and(|figures| figures.queries == 2));
     let none = Known::default();
-    assert!(matches!(train(task(&settings, &none, &device), &Silent), Err(EmbedError::NoFacts)));
+    assert!(matches!(train(task(&settings, &none, &device), &Silent), Err(NetworkError::NoFacts)));
 }
 
 #[test]

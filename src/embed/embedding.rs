@@ -1,8 +1,8 @@
 //! A model with its weights: scores, ranked answers, and the soft reward.
 
-use super::EmbedError;
+use super::NetworkError;
 use super::examples::Batch;
-use super::model::{self, Model, Size, scores_of, scores_of_all, scores_of_some};
+use super::model::{self, Model, Size, Space, scores_of, scores_of_all, scores_of_some};
 use super::settings::{Loss, Settings};
 use crate::eval::{Answers, Reasoner, ReasonerError};
 use crate::graph::{EntityId, Query};
@@ -40,7 +40,7 @@ impl Embedding {
     ///
     /// # Errors
     /// If the device has no memory for it.
-    pub fn new(settings: &Settings, size: Size, device: &Device, seed: u64) -> Result<Self, EmbedError> {
+    pub fn new(settings: &Settings, size: Size, device: &Device, seed: u64) -> Result<Self, NetworkError> {
         let mut parameters = Parameters::new(device, seed);
         let model = model::build(settings, size, &mut parameters)?;
         Ok(Embedding {
@@ -72,6 +72,22 @@ impl Embedding {
         self.parameters.value(self.model.tables().entities)
     }
 
+    /// The vector of each query, `[queries, width]`: its product with an entity's vector is the score of the entity, up to
+    /// terms that depend on the query or the entity alone.
+    ///
+    /// # Errors
+    /// If the device fails, or a query has an entity or link that the model does not know.
+    pub fn query_vectors(&self, queries: &[Query]) -> Result<Tensor, NetworkError> {
+        let mut tape = Tape::inference(&self.parameters);
+        let query = self.query_on(&mut tape, queries)?;
+        let factor = match self.model.tables().space {
+            Space::Product => 1.0,
+            Space::Distance => 2.0,
+        };
+        let query = tape.scale(query, factor)?;
+        Ok(tape.value(query))
+    }
+
     /// The vectors of all links, one per row, including the reserved ones.
     pub fn link_vectors(&self) -> Tensor {
         self.parameters.value(self.model.tables().relations)
@@ -81,7 +97,7 @@ impl Embedding {
     ///
     /// # Errors
     /// If the device fails, or a query has an entity or link that the model does not know.
-    pub fn scores(&self, queries: &[Query]) -> Result<Tensor, EmbedError> {
+    pub fn scores(&self, queries: &[Query]) -> Result<Tensor, NetworkError> {
         let mut tape = Tape::inference(&self.parameters);
         let scores = self.scores_on(&mut tape, queries)?;
         Ok(tape.value(scores))
@@ -92,7 +108,7 @@ impl Embedding {
     ///
     /// # Errors
     /// If the device fails, or there is an entity or link that the model does not know.
-    pub fn scores_among(&self, queries: &[Query], entities: &[EntityId]) -> Result<Tensor, EmbedError> {
+    pub fn scores_among(&self, queries: &[Query], entities: &[EntityId]) -> Result<Tensor, NetworkError> {
         let rows: Vec<u32> = entities.iter().map(|entity| entity.0).collect();
         let rows = Indices::new(self.device(), &rows)?;
         let mut tape = Tape::inference(&self.parameters);
@@ -138,7 +154,7 @@ impl Embedding {
     ///
     /// # Errors
     /// If the device fails.
-    pub fn logsumexp(&self, queries: &[Query]) -> Result<Vec<f32>, EmbedError> {
+    pub fn logsumexp(&self, queries: &[Query]) -> Result<Vec<f32>, NetworkError> {
         if self.settings.loss == Loss::Binary {
             return Ok(vec![0.0; queries.len()]);
         }
@@ -181,7 +197,7 @@ impl Embedding {
     }
 
     /// Fits the calibration to `batch`, whose queries have all their known answers as labels.
-    pub(super) fn calibrate(&mut self, batch: &Batch) -> Result<(), EmbedError> {
+    pub(super) fn calibrate(&mut self, batch: &Batch) -> Result<(), NetworkError> {
         self.calibration = Calibration::default();
         if self.settings.loss == Loss::Binary {
             return Ok(());

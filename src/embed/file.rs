@@ -6,7 +6,7 @@
 //! relations it contains. Files made by other programs may omit all metadata if their rows are in the order of the
 //! data set, and may have `relations` as `[2 × relations, width]`: all relations, then all inverses.
 
-use super::EmbedError;
+use super::NetworkError;
 use super::embedding::{Calibration, Embedding};
 use super::model::Size;
 use super::settings::{ModelKind, Settings};
@@ -31,7 +31,7 @@ impl Embedding {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn save(&self, path: &Path, names: &Names, notes: &[(&str, String)]) -> Result<(), EmbedError> {
+    pub fn save(&self, path: &Path, names: &Names, notes: &[(&str, String)]) -> Result<(), NetworkError> {
         let mut archive = Archive::new();
         self.parameters.store(&mut archive)?;
         let list = |names: &Vocabulary| {
@@ -55,7 +55,7 @@ impl Embedding {
     ///
     /// # Errors
     /// If the device fails.
-    pub fn settle(&mut self) -> Result<(), EmbedError> {
+    pub fn settle(&mut self) -> Result<(), NetworkError> {
         let table = self.model.tables().relations;
         let [_, width] = self.parameters.value(table).shape();
         let mut values = self.parameters.value(table).to_vec()?;
@@ -74,7 +74,7 @@ impl Embedding {
         names: &Names,
         otherwise: ModelKind,
         device: &Device,
-    ) -> Result<Self, EmbedError> {
+    ) -> Result<Self, NetworkError> {
         Self::from_archive(&Archive::read(path)?, path, names, otherwise, device)
     }
 
@@ -88,8 +88,8 @@ impl Embedding {
         names: &Names,
         otherwise: ModelKind,
         device: &Device,
-    ) -> Result<Self, EmbedError> {
-        let wrong = |why: String| EmbedError::Weights { path: path.to_owned(), why };
+    ) -> Result<Self, NetworkError> {
+        let wrong = |why: String| NetworkError::Weights { path: path.to_owned(), why };
         let settings = match archive.metadata(SETTINGS) {
             Some(text) => Settings::from_toml(text, &path.display().to_string())?,
             None => guessed(archive, otherwise).map_err(wrong)?,
@@ -122,10 +122,10 @@ impl Embedding {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn take_over(&mut self, path: &Path, names: &Names) -> Result<usize, EmbedError> {
+    pub fn take_over(&mut self, path: &Path, names: &Names) -> Result<usize, NetworkError> {
         let archive = Archive::read(path)?;
-        let wrong = |why: String| EmbedError::Weights { path: path.to_owned(), why };
-        let known = |key: &str| -> Result<HashMap<String, u32>, EmbedError> {
+        let wrong = |why: String| NetworkError::Weights { path: path.to_owned(), why };
+        let known = |key: &str| -> Result<HashMap<String, u32>, NetworkError> {
             let text = text(&archive, key).map_err(wrong)?;
             let text = text.ok_or_else(|| wrong(format!("does not have the names of {key}")))?;
             let list: Vec<String> = serde_json::from_str(&text)
@@ -159,7 +159,7 @@ pub fn note(path: &Path, key: &str) -> Option<String> {
 
 /// Stores a text in the metadata. A text too long for a header is stored as a tensor instead, four bytes to a number,
 /// under the same name with `.text` appended; the metadata then has its length.
-fn put_text(archive: &mut Archive, key: &str, text: &str) -> Result<(), EmbedError> {
+fn put_text(archive: &mut Archive, key: &str, text: &str) -> Result<(), NetworkError> {
     if text.len() <= LONGEST_TEXT {
         archive.set_metadata(key, text);
         return Ok(());

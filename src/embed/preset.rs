@@ -1,7 +1,7 @@
 //! Settings that reach the published figures, one file for each model and benchmark graph, compiled into the program;
 //! and settings for graphs without tuned ones.
 
-use super::EmbedError;
+use super::NetworkError;
 use super::settings::{Loss, ModelKind, Settings, TrainingExample};
 use crate::settings::Layer;
 
@@ -88,7 +88,7 @@ pub fn chosen(
     entities: usize,
     own: Option<Layer>,
     changes: Layer,
-) -> Result<Settings, EmbedError> {
+) -> Result<Settings, NetworkError> {
     let named = format!("model=\"{}\"", model.name());
     let changes = Layer::from_pairs([named.as_str()])?.followed_by(changes);
     let base = match (own, preset(dataset, model)) {

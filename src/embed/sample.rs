@@ -131,8 +131,8 @@ mod tests {
         }
         for entity in [0, 1, 17, 38] {
             let share = f64::from(met[entity as usize]) / f64::from(steps);
-            let said = f64::from(sampler.log_probability(entity, batch).exp());
-            assert!((share - said).abs() < 0.02, "{entity}: {share} instead of {said}");
+            let expected = f64::from(sampler.log_probability(entity, batch).exp());
+            assert!((share - expected).abs() < 0.02, "{entity}: {share} instead of {expected}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The settings of an embedding model and its training: plain values with documented defaults, read from TOML;
 //! unknown keys are refused.
 
-use super::EmbedError;
+use super::NetworkError;
 use crate::settings::{Layer, WrongValue, expect, number, whole};
 use serde::{Deserialize, Serialize};
 use std::ops::Bound;
@@ -243,7 +243,7 @@ impl Settings {
     ///
     /// # Errors
     /// If a key is unknown, a value has the wrong type, or the values do not fit together.
-    pub fn from_toml(text: &str, name: &str) -> Result<Self, EmbedError> {
+    pub fn from_toml(text: &str, name: &str) -> Result<Self, NetworkError> {
         Self::from_layer(&Layer::parse(text, name)?)
     }
 
@@ -251,7 +251,7 @@ impl Settings {
     ///
     /// # Errors
     /// If a key is unknown, a value has the wrong type, or the values do not fit together.
-    pub fn from_layer(layer: &Layer) -> Result<Self, EmbedError> {
+    pub fn from_layer(layer: &Layer) -> Result<Self, NetworkError> {
         // The layer itself refuses an unknown model and reports its position.
         let model = layer.text("model").and_then(|name| name.parse().ok()).unwrap_or_default();
         Ok(layer.over(&Settings::of(model), Settings::check)?)
@@ -309,6 +309,8 @@ impl Settings {
             number(key, value, 0.0..1.0)?;
         }
         number("initial_imaginary", self.initial_imaginary, 0.0..)?;
+        number("epsilon", self.epsilon, (Bound::Excluded(0.0), Bound::Unbounded))?;
+        number("decay", self.decay, (Bound::Excluded(0.0), Bound::Included(1.0)))?;
         number("learning_rate", self.learning_rate, (Bound::Excluded(0.0), Bound::Unbounded))?;
         let drawn = self.negatives > 0;
         expect(
@@ -359,7 +361,7 @@ mod tests {
 
     #[test]
     fn a_wrong_setting_names_itself_and_the_remedy() {
-        for (text, said) in [
+        for (text, message) in [
             ("learningrate = 0.1", "a.toml:1: unknown setting `learningrate`; did you mean `learning_rate`?"),
             ("\nbatch = 0", "a.toml:2: `batch`: expected a whole number from 1 to 65536, found 0"),
             ("kernel = 0", "a.toml:1: `kernel`: expected a whole number, 1 or more, found 0"),
@@ -382,7 +384,7 @@ mod tests {
                 "a.toml:2: `kernel`: expected a number within the image, 20 × 20, found 30",
             ),
         ] {
-            assert_eq!(complaint(text), said);
+            assert_eq!(complaint(text), message);
         }
         assert!(complaint("epochs = = 3").starts_with("a.toml:1: "));
     }

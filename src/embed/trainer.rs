@@ -8,7 +8,7 @@ use super::examples::Examples;
 use super::model::{self, Size};
 use super::sample::Sampler;
 use super::settings::{Schedule, Settings, TrainingExample};
-use super::{EmbedError, Embedding};
+use super::{Embedding, NetworkError};
 use crate::aside::write_aside;
 use crate::eval::{Figures, Protocol, Unseen};
 use crate::graph::{Graph, Known, Names};
@@ -102,14 +102,14 @@ const STAGE: &str = "embeddings";
 ///
 /// # Errors
 /// If there is nothing to learn from, or as [`train::train`].
-pub fn train(task: Task<'_>, progress: &dyn Progress) -> Result<TrainedEmbedding, EmbedError> {
+pub fn train(task: Task<'_>, progress: &dyn Progress) -> Result<TrainedEmbedding, NetworkError> {
     task.device.inside(|| train_here(task, progress))
 }
 
-fn train_here(task: Task<'_>, progress: &dyn Progress) -> Result<TrainedEmbedding, EmbedError> {
+fn train_here(task: Task<'_>, progress: &dyn Progress) -> Result<TrainedEmbedding, NetworkError> {
     let graph = Graph::new(task.size.entities, task.size.relations, &task.known.facts);
     if graph.facts() == 0 {
-        return Err(EmbedError::NoFacts);
+        return Err(NetworkError::NoFacts);
     }
     let mut lessons = Lessons::new(task, &graph)?;
     let plan = lessons.plan();
@@ -139,7 +139,7 @@ struct Lessons<'a> {
 }
 
 impl<'a> Lessons<'a> {
-    fn new(task: Task<'a>, graph: &'a Graph) -> Result<Self, EmbedError> {
+    fn new(task: Task<'a>, graph: &'a Graph) -> Result<Self, NetworkError> {
         let unseen = if task.known.has_own_graph() { Unseen::LeaveOut } else { Unseen::Keep };
         let protocol = Protocol { unseen, ..Protocol::default() };
         let Settings { example, negatives, validation_queries, .. } = *task.settings;
@@ -197,7 +197,7 @@ impl<'a> Lessons<'a> {
     }
 
     /// The current model, with its soft reward calibrated on the facts.
-    fn calibrated(mut self, graph: &Graph) -> Result<Embedding, EmbedError> {
+    fn calibrated(mut self, graph: &Graph) -> Result<Embedding, NetworkError> {
         let queries = Examples::new(graph, TrainingExample::Query);
         let [most, fewest] = CALIBRATION_QUERIES;
         let count = (SCORES_AT_ONCE / self.task.size.entities.max(1)).clamp(fewest, most);
@@ -208,7 +208,7 @@ impl<'a> Lessons<'a> {
 }
 
 impl Trainable for Lessons<'_> {
-    type Error = EmbedError;
+    type Error = NetworkError;
 
     fn parameters(&self) -> &Parameters {
         &self.embedding.parameters
@@ -222,7 +222,7 @@ impl Trainable for Lessons<'_> {
         self.steps = self.examples.shuffled(self.task.settings.batch, self.task.seed, epoch as u64);
     }
 
-    fn step(&mut self, place: Place, gradients: &mut Gradients, sums: &mut Sums) -> Result<(), EmbedError> {
+    fn step(&mut self, place: Place, gradients: &mut Gradients, sums: &mut Sums) -> Result<(), NetworkError> {
         let Embedding { model, parameters, .. } = &self.embedding;
         let numbers = &self.steps[place.batch];
         let sampler = self.sampler.as_ref();
@@ -234,7 +234,7 @@ impl Trainable for Lessons<'_> {
         Ok(tape.backward(loss, gradients)?)
     }
 
-    fn validate(&self, progress: &dyn Progress) -> Result<Option<Look>, EmbedError> {
+    fn validate(&self, progress: &dyn Progress) -> Result<Option<Look>, NetworkError> {
         let figures = self.validation.figures(&self.embedding, progress)?;
         Ok(figures.map(|figures| Look { figures, more: Map::new() }))
     }
@@ -261,7 +261,7 @@ pub fn learn(
     task: Task<'_>,
     whole: Option<&Known>,
     progress: &dyn Progress,
-) -> Result<TrainedEmbedding, EmbedError> {
+) -> Result<TrainedEmbedding, NetworkError> {
     let Some(known) = whole else { return train(task, progress) };
     let epochs = match task.settings.final_epochs {
         0 => {
@@ -291,7 +291,7 @@ fn checkpoint_key(task: &Task<'_>) -> CheckpointKey {
 ///
 /// # Errors
 /// As [`train`].
-pub(super) fn epochs_wanted(task: Task<'_>, progress: &dyn Progress) -> Result<usize, EmbedError> {
+pub(super) fn epochs_wanted(task: Task<'_>, progress: &dyn Progress) -> Result<usize, NetworkError> {
     let key = checkpoint_key(&task);
     let path = task.folder.map(|folder| folder.join("wanted.json"));
     let kept = path.as_ref().and_then(|path| std::fs::read(path).ok());
@@ -304,7 +304,8 @@ pub(super) fn epochs_wanted(task: Task<'_>, progress: &dyn Progress) -> Result<u
     let epochs = train(task, progress)?.summary.best_epoch;
     if let Some(path) = path {
         let text = serde_json::to_vec(&(key, epochs)).expect("plain values");
-        write_aside(&path, |out| out.write_all(&text)).map_err(|source| EmbedError::File { path, source })?;
+        write_aside(&path, |out| out.write_all(&text))
+            .map_err(|source| NetworkError::File { path, source })?;
     }
     task.folder.inspect(|folder| train::forget(folder));
     Ok(epochs)

@@ -66,6 +66,9 @@ pub struct Protocol {
     /// [`Protocol::SCORES`] scores is represented by an even sample.
     #[serde(default)]
     pub all: bool,
+    /// At most this many triples of a split, an even sample, unless `all` of it is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<usize>,
 }
 
 impl Protocol {
@@ -75,7 +78,8 @@ impl Protocol {
     /// The triples of `split` that are ranked among this many entities: all of them, or an even sample.
     pub fn sample<'a>(&self, split: Cow<'a, [Triple]>, entities: usize) -> Cow<'a, [Triple]> {
         let of_triple = (entities as u64).saturating_mul(self.side.directions().len() as u64).max(1);
-        let most = usize::try_from(Self::SCORES / of_triple).unwrap_or(usize::MAX).max(1);
+        let most = usize::try_from(Self::SCORES / of_triple).unwrap_or(usize::MAX);
+        let most = most.min(self.most.unwrap_or(usize::MAX)).max(1);
         match self.all || split.len() <= most {
             true => split,
             false => evenly(&split, most).into(),
@@ -133,6 +137,9 @@ pub struct Totals {
     pub sampled_from: Option<usize>,
     /// How long asking and ranking took.
     pub seconds: f64,
+    /// How long both baselines took.
+    #[serde(default)]
+    pub baseline_seconds: f64,
 }
 
 /// Ranks the true answers of `split`. A query that several triples share is asked once.
@@ -196,6 +203,7 @@ pub fn evaluate_shard(
         left_out: (split.len() - kept.len()) * directions.len(),
         sampled_from: None,
         seconds: began.elapsed().as_secs_f64(),
+        baseline_seconds: 0.0,
     };
     let evaluation = Evaluation { ranks, protocol, totals };
     let figures = evaluation.figures();

@@ -1,21 +1,22 @@
 //! How good are the answers? Filtered ranking, its figures, and the report that a person or a script reads.
 //!
-//! This room knows no reasoner, only the trait that all of them share: [`Reasoner`]. A [`Protocol`] says what
+//! This module knows no reasoner, only the trait that all of them share: [`Reasoner`]. A [`Protocol`] says what
 //! is asked and how ties are ranked, [`Truth`] says which answers are true and what was learnt from, and
 //! [`evaluate`] asks every distinct query once, in batches, so that no more than one batch of scores exists at
 //! a time. Ranks do not depend on the number of threads or on the size of the batch.
 
+mod baseline;
 pub mod calibration;
 mod evaluation;
 mod ranking;
-mod reasoner;
 mod report;
 mod split;
 
+pub use crate::graph::{Answers, Reasoner, ReasonerError, Scored};
+pub use baseline::Baselines;
 pub use evaluation::{Evaluation, Protocol, Ranked, Side, Totals, Truth, Unseen, evaluate, evaluate_shard};
-pub use ranking::Ties;
-pub use reasoner::{Answers, Reasoner, ReasonerError, Scored};
-pub use report::{Figures, RankRow, RelationFigures, Report};
+pub use ranking::{Ties, filtered_rank};
+pub use report::{BaselineFigures, Figures, RankRow, RelationFigures, Report};
 pub use split::{Split, evaluate_relations, evaluate_split, of_relations, rank_relations};
 
 /// What can go wrong while ranking.

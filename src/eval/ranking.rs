@@ -125,6 +125,37 @@ pub(super) fn rank_listed(
     Some(standing.rank(ties))
 }
 
+/// The filtered rank of `target` among `entities` entities, of which only those in `listed` have a score, as a
+/// [`Reasoner`](super::Reasoner) lists them; ties share their mean rank. `None` if a score is NaN. `truth` holds the other
+/// true answers of the query, sorted; the target may be among them.
+pub fn filtered_rank(listed: &[Scored], entities: usize, truth: &[Edge], target: EntityId) -> Option<f64> {
+    rank_listed(listed, entities, truth, target, Ties::Realistic)
+}
+
+/// The rank of `target` among `entities` entities, whose scores are counts: `counts` are those above 0 of all entities,
+/// largest first, and `count` is that of one. Not for [`Ties::Published`], which goes by ids.
+pub(super) fn rank_among_counts(
+    counts: &[u32],
+    entities: usize,
+    count: impl Fn(EntityId) -> u32,
+    truth: &[Edge],
+    target: EntityId,
+    ties: Ties,
+) -> f64 {
+    let own = count(target);
+    let above = counts.partition_point(|&other| other > own);
+    let as_many = match own {
+        0 => entities - counts.len(),
+        _ => counts.partition_point(|&other| other >= own) - above,
+    };
+    let (mut above, mut beside) = (above as u64, as_many as u64 - 1);
+    for other in truth.iter().map(|edge| edge.target).filter(|&entity| entity != target).map(count) {
+        above -= u64::from(other > own);
+        beside -= u64::from(other == own);
+    }
+    Standing { above, beside, beside_with_lower_id: 0 }.rank(ties)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,8 @@
 //! The figures of an evaluation: over all queries, by relation, and for links that lead to one or to many.
 
-use super::{Evaluation, Protocol, Ranked, Side, Ties, Totals, Truth};
-use crate::graph::{Link, Names, RelationId};
+use super::baseline::BaselineRanks;
+use super::{Baselines, Evaluation, Protocol, Ranked, Side, Ties, Totals, Truth};
+use crate::graph::{Direction, Link, RelationId};
 use crate::shown::Shown;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -87,12 +88,30 @@ pub struct Report {
     pub ties: Ties,
     /// How long asking and ranking took.
     pub seconds: f64,
+    /// Queries for tails, if both ends were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tails: Option<Figures>,
+    /// Queries for heads, if both ends were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heads: Option<Figures>,
     /// Queries over links that lead to one: at most 1.5 answers per query on average over the graph.
     pub to_one: Figures,
     /// Queries over links that lead to many: more than 1.5 answers per query on average over the graph.
     pub to_many: Figures,
     /// By relation, most queries first.
     pub relations: Vec<RelationFigures>,
+    /// The same queries without a model; absent in the figures of a baseline itself, and in those of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<BaselineFigures>,
+}
+
+/// The figures of the [baselines](Baselines) on the queries of an evaluation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BaselineFigures {
+    /// By popularity: how many known facts of the relation have a candidate as an answer.
+    pub popularity: Box<Report>,
+    /// By the answers of the subjects that share most facts with the one asked about.
+    pub similar: Box<Report>,
 }
 
 /// A rank, with the keys that the report groups it by.
@@ -102,10 +121,16 @@ pub struct RankRow {
     pub at: usize,
     /// The relation that was asked about.
     pub relation: RelationId,
+    /// Whether the head was asked for.
+    pub head: bool,
     /// Whether the link leads to many.
     pub to_many: bool,
     /// The rank.
     pub rank: f64,
+    /// The rank by popularity.
+    pub popularity: f64,
+    /// The rank by the answers of similar subjects.
+    pub similar: f64,
 }
 
 impl Report {
@@ -113,21 +138,39 @@ impl Report {
     pub fn of(
         rows: &[RankRow],
         protocol: Protocol,
-        Totals { left_out, sampled_from, seconds }: Totals,
+        totals: Totals,
         name: impl Fn(RelationId) -> String,
     ) -> Self {
-        let part =
-            |many: bool| Figures::of(rows.iter().filter(|row| row.to_many == many).map(|row| row.rank));
+        let without = Totals { seconds: totals.baseline_seconds, ..totals };
+        let baseline = |rank: fn(&RankRow) -> f64| Box::new(Self::by(rank, rows, protocol, without, &name));
+        let [popularity, similar] = [baseline(|row| row.popularity), baseline(|row| row.similar)];
+        let baseline = Some(BaselineFigures { popularity, similar });
+        Self { baseline, ..Self::by(|row| row.rank, rows, protocol, totals, &name) }
+    }
+
+    /// The report of the ranks that `rank` takes from the rows.
+    fn by(
+        rank: fn(&RankRow) -> f64,
+        rows: &[RankRow],
+        protocol: Protocol,
+        Totals { left_out, sampled_from, seconds, .. }: Totals,
+        name: impl Fn(RelationId) -> String,
+    ) -> Self {
+        let those = |of: &dyn Fn(&RankRow) -> bool| Figures::of(rows.iter().filter(|row| of(row)).map(rank));
+        let end = |head| (protocol.side == Side::Both).then(|| those(&|row| row.head == head));
         Self {
-            figures: Figures::of(rows.iter().map(|row| row.rank)),
+            figures: those(&|_| true),
+            tails: end(false),
+            heads: end(true),
             left_out,
             sampled_from,
             direction: protocol.side,
             ties: protocol.ties,
             seconds,
-            to_one: part(false),
-            to_many: part(true),
-            relations: by_relation(rows, name),
+            to_one: those(&|row| !row.to_many),
+            to_many: those(&|row| row.to_many),
+            relations: by_relation(rows, rank, name),
+            baseline: None,
         }
     }
 }
@@ -143,33 +186,34 @@ impl Evaluation {
         Figures::of(self.ranks.iter().map(|ranked| ranked.rank).filter(|rank| !rank.is_nan()))
     }
 
-    /// The queries that were ranked.
-    pub fn rows(&self, truth: Truth<'_>) -> Vec<RankRow> {
+    /// The queries that were ranked, with their ranks by the baselines.
+    pub fn rows(&self, truth: Truth<'_>, baselines: &Baselines<'_>) -> Vec<RankRow> {
         let mut leads_to_many: BTreeMap<Link, bool> = BTreeMap::new();
-        let ranked = self.ranks.iter().enumerate().filter(|(_, ranked)| !ranked.rank.is_nan());
+        let beside = baselines.ranks(&self.ranks, truth, self.protocol.ties);
+        let ranked = self.ranks.iter().zip(beside).enumerate();
         ranked
-            .map(|(at, &Ranked { query, rank, .. })| {
+            .filter_map(|(at, (&Ranked { query, rank, .. }, beside))| {
+                let BaselineRanks { popularity, similar } = beside?;
                 let to_many = *leads_to_many.entry(query.link).or_insert_with(|| {
                     let pairs = truth.graph.pairs(query.link);
                     pairs.len() as f64 > MANY * pairs.sources.len() as f64
                 });
                 let relation = query.link.relation().expect("a query asks about a relation");
-                RankRow { at, relation, to_many, rank }
+                let head = query.link.direction() == Direction::Inverse;
+                Some(RankRow { at, relation, head, to_many, rank, popularity, similar })
             })
             .collect()
     }
-
-    /// The full report. A link without a fact in the graph counts as leading to one.
-    pub fn report(&self, truth: Truth<'_>, names: &Names) -> Report {
-        let name = |relation| names.relation(relation).to_owned();
-        Report::of(&self.rows(truth), self.protocol, self.totals, name)
-    }
 }
 
-fn by_relation(rows: &[RankRow], name: impl Fn(RelationId) -> String) -> Vec<RelationFigures> {
+fn by_relation(
+    rows: &[RankRow],
+    rank: fn(&RankRow) -> f64,
+    name: impl Fn(RelationId) -> String,
+) -> Vec<RelationFigures> {
     let mut groups: BTreeMap<RelationId, Vec<f64>> = BTreeMap::new();
     for row in rows {
-        groups.entry(row.relation).or_default().push(row.rank);
+        groups.entry(row.relation).or_default().push(rank(row));
     }
     let mut relations: Vec<RelationFigures> = groups
         .into_iter()
@@ -199,9 +243,16 @@ impl fmt::Display for Report {
         }
         let shown = &self.relations[..self.relations.len().min(SHOWN)];
         let names: Vec<String> = shown.iter().map(|relation| Shown(&relation.relation).to_string()).collect();
-        let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).clamp(12, 44);
+        let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).clamp(13, 44);
         writeln!(f, "{:width$}  queries   hits@1   hits@3   hits@5  hits@10      MRR  mean rank", "")?;
         write_row(f, width, "all", &self.figures)?;
+        for (name, figures) in [("tails", &self.tails), ("heads", &self.heads)] {
+            figures.iter().try_for_each(|figures| write_row(f, width, name, figures))?;
+        }
+        if let Some(BaselineFigures { popularity, similar }) = &self.baseline {
+            write_row(f, width, "by popularity", &popularity.figures)?;
+            write_row(f, width, "as similar", &similar.figures)?;
+        }
         write_row(f, width, "to one", &self.to_one)?;
         write_row(f, width, "to many", &self.to_many)?;
         for (relation, name) in shown.iter().zip(&names) {
@@ -235,7 +286,7 @@ fn shortened(name: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{Adjacency, Direction, EntityId, Graph, Query, Triple};
+    use crate::graph::{Adjacency, Direction, EntityId, Graph, Names, Query, Triple};
 
     fn example() -> Report {
         let mut names = Names::default();
@@ -258,11 +309,14 @@ mod tests {
                 ranked((2, 0, 0), Direction::Inverse, 10.0),
             ],
             protocol: Protocol { side: Side::Both, ..Protocol::default() },
-            totals: Totals { left_out: 2, sampled_from: None, seconds: 0.25 },
+            totals: Totals { left_out: 2, seconds: 0.25, ..Totals::default() },
         };
         let answers = Adjacency::new(4, &[&facts]);
         assert!(answers.contains(EntityId(0), Link::forward(RelationId(0)), EntityId(1)));
-        evaluation.report(Truth { graph: &graph, answers: &answers }, &names)
+        let truth = Truth { graph: &graph, answers: &answers };
+        let rows = evaluation.rows(truth, &Baselines::new(&graph, &facts));
+        let name = |relation| names.relation(relation).to_owned();
+        Report::of(&rows, evaluation.protocol, evaluation.totals, name)
     }
 
     #[test]
@@ -283,6 +337,19 @@ mod tests {
         assert_eq!((report.to_one.queries, report.to_many.queries), (3, 3));
         assert_eq!(report.to_many.mean_rank, (1.0 + 20.0 + 5.0) / 3.0);
         assert_eq!(report.relations.iter().map(|r| r.figures.queries).sum::<usize>(), report.figures.queries);
+    }
+
+    #[test]
+    fn the_ends_and_the_baselines_stand_beside_the_whole() {
+        let report = example();
+        let (tails, heads) = (report.tails.unwrap(), report.heads.unwrap());
+        assert_eq!((tails.queries, heads.queries), (3, 3));
+        assert_eq!((tails.mean_rank, heads.mean_rank), (10.0 / 3.0, 32.5 / 3.0));
+        let BaselineFigures { popularity, similar } = report.baseline.unwrap();
+        assert_eq!((popularity.figures.queries, similar.figures.queries), (6, 6));
+        // `knows` has 1 and 2 as answers once each, and 2 is asked for first: it shares its place with 1.
+        assert!(popularity.figures.mrr > 0.0 && popularity.baseline.is_none());
+        assert_eq!(popularity.relations.len(), report.relations.len());
     }
 
     #[test]
@@ -312,12 +379,16 @@ mod tests {
     fn the_table_is_for_people() {
         insta::assert_snapshot!(example().to_string(), @r"
         6 queries (2 left out), direction both, ties realistic, 0.2 s; per cent except the mean rank
-                      queries   hits@1   hits@3   hits@5  hits@10      MRR  mean rank
-        all                 6    16.67    33.33    66.67    83.33    33.33        7.1
-        to one              3     0.00    33.33    66.67   100.00    25.00        5.5
-        to many             3    33.33    33.33    66.67    66.67    41.67        8.7
-        knows               4    25.00    50.00    75.00   100.00    42.50        4.6
-        born_in             2     0.00     0.00    50.00    50.00    15.00       12.0
+                       queries   hits@1   hits@3   hits@5  hits@10      MRR  mean rank
+        all                  6    16.67    33.33    66.67    83.33    33.33        7.1
+        tails                3    33.33    33.33   100.00   100.00    48.33        3.3
+        heads                3     0.00    33.33    33.33    66.67    18.33       10.8
+        by popularity        6    16.67    83.33   100.00   100.00    57.54        2.1
+        as similar           6    16.67   100.00   100.00   100.00    59.44        1.9
+        to one               3     0.00    33.33    66.67   100.00    25.00        5.5
+        to many              3    33.33    33.33    66.67    66.67    41.67        8.7
+        knows                4    25.00    50.00    75.00   100.00    42.50        4.6
+        born_in              2     0.00     0.00    50.00    50.00    15.00       12.0
         ");
     }
 

@@ -1,11 +1,12 @@
 //! Which triples of a data set are evaluated, and which answers count as true.
 
-use super::{EvalError, Evaluation, Protocol, RankRow, Reasoner, Report, Truth, evaluate_shard};
+use super::{Baselines, EvalError, Evaluation, Protocol, RankRow, Reasoner, Report, Truth, evaluate_shard};
 use crate::graph::{Adjacency, Dataset, Graph, RelationId, Triple};
 use crate::progress::Progress;
 use crate::shard::Shard;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::time::Instant;
 
 /// A split that can be ranked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,7 +108,11 @@ pub fn rank_relations(
     evaluation.totals.sampled_from = (asked.len() < facts).then_some(facts * directions);
     let left_out = of_relations(split.left_out_before(dataset), relations).len();
     evaluation.totals.left_out += left_out * directions;
-    Ok((evaluation.rows(truth), evaluation))
+    let began = Instant::now();
+    let baselines = Baselines::new(graph, &dataset.known.queries);
+    let rows = evaluation.rows(truth, &baselines);
+    evaluation.totals.baseline_seconds = began.elapsed().as_secs_f64();
+    Ok((rows, evaluation))
 }
 
 /// The facts of these relations; all facts if `relations` is empty.
@@ -122,7 +127,7 @@ pub fn of_relations<'a>(facts: &'a [Triple], relations: &[RelationId]) -> Cow<'a
 mod tests {
     use super::super::{Answers, ReasonerError, Side};
     use super::*;
-    use crate::graph::{Known, Names, Query};
+    use crate::graph::{Array, Known, Names, Query};
     use crate::progress::Silent;
     use std::sync::Arc;
 
@@ -139,7 +144,7 @@ mod tests {
         }
     }
 
-    fn split(triples: &[(u32, u32, u32)]) -> Arc<[Triple]> {
+    fn split(triples: &[(u32, u32, u32)]) -> Array<Triple> {
         triples.iter().map(|&(head, relation, tail)| Triple::new(head, relation, tail)).collect()
     }
 
@@ -152,7 +157,7 @@ mod tests {
                 relations: ["r"].into_iter().collect(),
                 ..Names::default()
             }),
-            known: Known { queries: facts.clone(), facts, valid: split(&[(0, 0, 3)]) },
+            known: Known { queries: facts.clone(), facts, valid: split(&[(0, 0, 3)]), ..Known::default() },
             test: split(&[(0, 0, 2)]),
             test_left_out: split(&[(0, 0, 4)]),
             ..Dataset::default()

@@ -1,10 +1,10 @@
 //! Which system's paths do people find better? The paper's human evaluation, blind and with its statistics.
 //!
 //! A [`Study`] is drawn from the validation split: facts for which several [`Contender`]s have a path, as pairs of
-//! paths. Every judge sees the pairs in an order of their own, left and right by hash ([`screens`]), and leaves
+//! paths. Every judge sees the pairs in an order of their own, left and right by a random secret ([`screens`]), and leaves
 //! [`Vote`]s; [`Judgement`] is the result of the votes, and [`measure()`] has the measures that need no judges.
 //!
-//! The room decides what is shown and what is counted. Storing votes and serving pages to judges is left to `cli`:
+//! This module decides what is shown and what is counted. Storing votes and serving pages to judges is left to `cli`:
 //! only that needs a database and a server, and users of the library should not have to build them.
 
 mod blind;
@@ -14,7 +14,7 @@ mod measure;
 mod statistics;
 mod study;
 
-pub use blind::{Screen, screens};
+pub use blind::{Screen, Secret, screens};
 pub use contender::Contender;
 pub use judgement::{
     Agreement, Choice, Favoured, JudgeSummary, Judgement, PairJudgement, Ratio, Seconds, Vote,

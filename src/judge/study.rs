@@ -219,7 +219,7 @@ pub(super) mod tests {
     use super::*;
 
     /// A study of two systems with `items` facts, all the same and without paths.
-    pub fn study(items: usize, seed: u64) -> Study {
+    pub(crate) fn study(items: usize, seed: u64) -> Study {
         let named = |id: &str| LabelledEntity { id: id.to_owned(), label: id.to_owned() };
         let item = StudyItem {
             pair: 0,

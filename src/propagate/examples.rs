@@ -2,7 +2,7 @@
 
 use super::settings::{PropagateSettings, Removal};
 use crate::graph::{Adjacency, Direction, EntityId, Graph, Known, Link, Query, Triple};
-use crate::tensor::{Device, Indices, Mesh, ReachQuery, Result, Without};
+use crate::tensor::{Device, EdgeIndex, Indices, ReachQuery, Result, Without};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::ops::Range;
@@ -16,18 +16,18 @@ pub fn linked_share(graph: &Graph, valid: &[Triple]) -> Option<f64> {
     (!valid.is_empty()).then(|| valid.iter().filter(linked).count() as f64 / valid.len() as f64)
 }
 
-/// The number of a link among the kinds of a mesh.
+/// The number of a link among the kinds of an edge index.
 pub(super) fn kind_of(link: Link) -> u32 {
     link.0 - Link::RESERVED as u32
 }
 
-/// The link behind a kind of a mesh.
+/// The link behind a kind of an edge index.
 pub(super) fn link_of(kind: u32) -> Link {
     Link(kind + Link::RESERVED as u32)
 }
 
 /// The edges of `graph` on a device.
-pub(super) fn mesh(device: &Device, graph: &Graph) -> Result<Mesh> {
+pub(super) fn edge_index(device: &Device, graph: &Graph) -> Result<EdgeIndex> {
     let adjacency = graph.adjacency();
     let (mut starts, mut links, mut others) = (vec![0], Vec::new(), Vec::new());
     for entity in (0..graph.entities() as u32).map(EntityId) {
@@ -37,7 +37,7 @@ pub(super) fn mesh(device: &Device, graph: &Graph) -> Result<Mesh> {
         }
         starts.push(links.len() as u32);
     }
-    Mesh::new(device, 2 * graph.relations(), starts, links, others)
+    EdgeIndex::new(device, 2 * graph.relations(), starts, links, others)
 }
 
 fn shuffle(list: &mut [u32], random: &mut ChaCha8Rng) {
@@ -191,9 +191,10 @@ mod tests {
 
     #[test]
     fn the_facts_of_a_round_are_missing_while_they_are_asked_for() {
-        let facts: std::sync::Arc<[Triple]> =
+        let facts: crate::graph::Array<Triple> =
             (0..103).map(|at| Triple::new(at, at % 3, (at + 1) % 103)).collect();
-        let known = Known { facts: facts.clone(), queries: facts.clone(), valid: [].into() };
+        let known =
+            Known { facts: facts.clone(), queries: facts.clone(), valid: [].into(), ..Known::default() };
         let graph = Graph::new(103, 3, &facts);
         for (hold_out, hold_out_most, rounds) in [(0.1, 3000, 10), (0.1, 5, 21), (0.0, 3000, 0)] {
             let settings = PropagateSettings { hold_out, hold_out_most, ..PropagateSettings::default() };

@@ -5,7 +5,7 @@
 
 use super::networks::Networks;
 use super::settings::PropagateSettings;
-use super::{PropagateError, Propagator};
+use super::{NetworkError, Propagator};
 use crate::graph::{Graph, Names};
 use crate::tensor::{Archive, Device};
 use std::path::Path;
@@ -19,10 +19,10 @@ impl Propagator {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn save(&self, path: &Path, names: &Names) -> Result<(), PropagateError> {
+    pub fn save(&self, path: &Path, names: &Names) -> Result<(), NetworkError> {
         let mut archive = Archive::new();
         self.networks.parameters.store(&mut archive)?;
-        let text = |error: serde_json::Error| PropagateError::Settings { why: error.to_string() };
+        let text = |error: serde_json::Error| NetworkError::Unsuitable { why: error.to_string() };
         let relations: Vec<&str> = names.relations.iter().collect();
         archive.set_metadata(RELATIONS, &serde_json::to_string(&relations).map_err(text)?);
         archive.set_metadata(SETTINGS, &serde_json::to_string(&self.settings).map_err(text)?);
@@ -34,7 +34,7 @@ impl Propagator {
     ///
     /// # Errors
     /// If the file cannot be read, was not made by [`Propagator::save`], or lacks a relation of `names`.
-    pub fn load(path: &Path, names: &Names, graph: &Graph, device: &Device) -> Result<Self, PropagateError> {
+    pub fn load(path: &Path, names: &Names, graph: &Graph, device: &Device) -> Result<Self, NetworkError> {
         Self::from_archive(&Archive::read(path)?, path, names, graph, device)
     }
 
@@ -48,8 +48,8 @@ impl Propagator {
         names: &Names,
         graph: &Graph,
         device: &Device,
-    ) -> Result<Self, PropagateError> {
-        let wrong = |why: String| PropagateError::Weights { path: path.to_owned(), why };
+    ) -> Result<Self, NetworkError> {
+        let wrong = |why: String| NetworkError::Weights { path: path.to_owned(), why };
         let note = |key: &str| {
             archive
                 .metadata(key)

@@ -13,7 +13,7 @@
 //! - A training query must not see its own answer: its edge is taken out for that query alone, and with it every other
 //!   link between the two where validation pairs are (almost) never linked ([`Removal`]).
 //!
-//! Gradients, devices and the mesh of edges are left to `tensor`, the training loop to `train`, ranking to `eval`.
+//! Gradients, devices and the edge index are left to `tensor`, the training loop to `train`, ranking to `eval`.
 
 mod examples;
 mod file;
@@ -27,42 +27,10 @@ mod tests;
 mod trainer;
 
 pub use examples::linked_share;
-pub use paths::{MessagePath, PathHop};
+pub(crate) use paths::{MessageEdge, add_edges, best_paths};
+pub use paths::{MessagePath, PathHop, PathNetwork};
 pub use propagator::{Propagator, StepPart};
-pub use settings::{MessageAggregate, PropagateSettings, RelationWeights, Removal};
+pub use settings::{InitialWeights, MessageAggregate, PropagateSettings, RelationWeights, Removal};
 pub use trainer::{PropagateTask, TrainedPropagator, WarmPropagator, train};
 
-use crate::tensor::TensorError;
-use crate::train::TrainError;
-use std::path::PathBuf;
-
-/// What can go wrong with a propagator.
-#[derive(Debug, thiserror::Error)]
-pub enum PropagateError {
-    /// A setting is out of range.
-    #[error(transparent)]
-    Value(#[from] crate::settings::WrongValue),
-    /// The settings are wrong.
-    #[error("settings: {why}")]
-    Settings {
-        /// Which setting, and what is wrong with it.
-        why: String,
-    },
-    /// A computation failed.
-    #[error(transparent)]
-    Tensor(#[from] TensorError),
-    /// The training failed or was interrupted.
-    #[error(transparent)]
-    Train(#[from] TrainError),
-    /// A weight file does not fit the graph or the settings it is used with.
-    #[error("{}: {why}", path.display())]
-    Weights {
-        /// The file.
-        path: PathBuf,
-        /// What does not fit, and the remedy.
-        why: String,
-    },
-    /// There is nothing to learn from.
-    #[error("the graph has no facts to learn from")]
-    NoFacts,
-}
+use crate::train::NetworkError;

@@ -1,9 +1,21 @@
 //! One network: which parameters it has, and the forward pass from a batch of queries to the scores of all entities.
+//!
+//! This is NBFNet (Zhu et al., 2021); a bounded frontier makes it a variant of A*Net (Zhu et al., 2023). States exist only
+//! for the entities where messages have arrived.
+//!
+//! ```text
+//! start   h⁰[subject] = embedding of the query's link; every other entity has no state yet
+//! layer   hᵗ[e] = update(hᵗ⁻¹[e], aggregate over edges (s, k, e) of hᵗ⁻¹[s] ⊙ weights[k])
+//! score   perceptron(h[e], query), for each e that was reached; all others share one score
+//! ```
+//!
+//! Weights belong to relations, never to entities, which is why a network answers over entities it has not seen. The
+//! update adds to the old state, so a layer that finds nothing leaves an entity as it is.
 
-use super::settings::{MessageAggregate, PropagateSettings};
-use super::{PropagateError, StepPart};
+use super::settings::{InitialWeights, MessageAggregate, PropagateSettings};
+use super::{NetworkError, StepPart};
 use crate::tensor::{
-    Activation, Device, Gradients, Indices, Initial, Mesh, Messages, ParameterId, Parameters, Reach,
+    Activation, Device, EdgeIndex, Gradients, Indices, Initial, Messages, ParameterId, Parameters, Reach,
     ReachQuery, Tape, Tensor, UpdateWeights, Var,
 };
 use std::sync::Arc;
@@ -45,6 +57,8 @@ struct Layer {
 pub(super) struct Network {
     dropout: f32,
     frontier: usize,
+    /// Whether entities that no path has reached have states too.
+    whole: bool,
     /// `[links, width]`: what each query starts with.
     query: ParameterId,
     layers: Vec<Layer>,
@@ -64,7 +78,7 @@ impl Network {
         relations: usize,
         parameters: &mut Parameters,
         prefix: &str,
-    ) -> Result<Self, PropagateError> {
+    ) -> Result<Self, NetworkError> {
         let (width, hidden, links) = (settings.width, settings.hidden, 2 * relations);
         let of = |inputs: usize| Initial::Uniform((inputs as f32).sqrt().recip());
         let (depth, mixed) = match settings.aggregate {
@@ -125,12 +139,24 @@ impl Network {
             parameters.set(prior, &first_prior(links))?;
         }
         let (dropout, frontier) = (settings.dropout as f32, settings.frontier);
-        Ok(Network { dropout, frontier, query, layers, of_state, of_query, hidden_bias, to_score, prior })
+        let whole = settings.start == InitialWeights::Universal;
+        Ok(Network {
+            dropout,
+            frontier,
+            whole,
+            query,
+            layers,
+            of_state,
+            of_query,
+            hidden_bias,
+            to_score,
+            prior,
+        })
     }
 
     /// The queries' embeddings, `[queries, width]`, which are also the states before the first layer: rows begin with
     /// the queries' subjects.
-    fn start(&self, tape: &mut Tape, links: &Indices) -> Result<Var, PropagateError> {
+    fn start(&self, tape: &mut Tape, links: &Indices) -> Result<Var, NetworkError> {
         let table = tape.parameter(self.query);
         Ok(tape.gather(table, links, 0.0)?)
     }
@@ -142,14 +168,17 @@ impl Network {
         number: usize,
         (state, start): (Var, Var),
         reach: &mut Arc<Reach>,
-    ) -> Result<Var, PropagateError> {
+    ) -> Result<Var, NetworkError> {
         let links = self.link_weights(tape, number, start)?;
+        // What a row sends may differ from what it is: with a bounded frontier most rows send nothing and stay.
         let passed = match self.layers[number - 1].priority {
             Some(priority) => self.pass_on(tape, priority, state, reach)?,
             None => state,
         };
         let reach = &*reach;
         let weights = self.update_weights(tape, number);
+        // As one operation, because the aggregates of a row are four times as wide as its state: without a gradient the
+        // CPU takes them through block by block, and they never exist for all rows at once.
         if self.layers[number - 1].gate.is_none() {
             let messages = Messages { passed, weights: links, start };
             return Ok(tape.propagate_layer(state, messages, weights, (reach, number), self.dropout)?);
@@ -165,11 +194,13 @@ impl Network {
         number: usize,
         (state, links, start): (Var, Var, Var),
         reach: &Arc<Reach>,
-    ) -> Result<Var, PropagateError> {
+    ) -> Result<Var, NetworkError> {
         let Some(gate) = self.layers[number - 1].gate else {
             return Ok(tape.propagate(state, links, start, reach, number)?);
         };
         let [of_state, of_query, of_links, weights] = gate.map(|id| tape.parameter(id));
+        // A gate is a small perceptron over (sender, query, link). Its first layer is a sum of three products, so each
+        // is made once per row, query and link, and not once per message.
         let of_state = tape.linear(&[state], of_state, None, Activation::Identity, 0.0)?; // [rows, 5]
         let of_query = tape.linear(&[start], of_query, None, Activation::Identity, 0.0)?; // [queries, 5]
         let gates = tape.gate(of_state, of_links, of_query, weights, (reach, number))?; // [pieces, 1]
@@ -184,13 +215,15 @@ impl Network {
         (weights, bias): (ParameterId, ParameterId),
         state: Var,
         reach: &mut Arc<Reach>,
-    ) -> Result<Var, PropagateError> {
+    ) -> Result<Var, NetworkError> {
         let device = tape.device();
         let [rows, width] = tape.shape(state);
         let (weights, bias) = (tape.parameter(weights), tape.parameter(bias));
         let priority = tape.linear(&[state], weights, Some(bias), Activation::Identity, 0.0)?; // [rows, 1]
         let priority = tape.sigmoid(priority)?;
+        // Which rows pass is no differentiable choice. The priority learns because it also scales what is passed.
         let passing = most_promising(&tape.value(priority).to_vec()?, reach.row_queries(), self.frontier);
+        // The priority repeated in every column, by a product with ones.
         let ones = tape.constant(Tensor::new(device, &vec![1.0; width], 1, width)?)?;
         let factors = tape.linear(&[priority], ones, None, Activation::Identity, 0.0)?; // [rows, width]
         let mut passed = tape.multiply(state, factors)?;
@@ -208,15 +241,16 @@ impl Network {
 
     /// The reach of the queries: all layers at once, or with a bounded frontier the subjects only, to be grown layer
     /// by layer.
-    pub(super) fn reach(&self, mesh: &Mesh, asks: &[ReachQuery]) -> Result<Reach, PropagateError> {
+    pub(super) fn reach(&self, edge_index: &EdgeIndex, asks: &[ReachQuery]) -> Result<Reach, NetworkError> {
         Ok(match self.frontier {
-            0 => Reach::new(mesh, asks, self.depth())?,
-            _ => Reach::start(mesh, asks)?,
+            0 if self.whole => Reach::whole(edge_index, asks, self.depth())?,
+            0 => Reach::new(edge_index, asks, self.depth())?,
+            _ => Reach::start(edge_index, asks)?,
         })
     }
 
     /// The weights of all links in a layer: `[links, width]`, or `[queries, links × width]`.
-    fn link_weights(&self, tape: &mut Tape, number: usize, start: Var) -> Result<Var, PropagateError> {
+    fn link_weights(&self, tape: &mut Tape, number: usize, start: Var) -> Result<Var, NetworkError> {
         Ok(match self.layers[number - 1].links {
             LinkWeights::Plain(weights) => tape.parameter(weights),
             LinkWeights::OfQuery(weights, bias) => {
@@ -240,13 +274,14 @@ impl Network {
         (state, start): (Var, Var),
         links: &Indices,
         reach: &Arc<Reach>,
-    ) -> Result<Var, PropagateError> {
+    ) -> Result<Var, NetworkError> {
         let [of_state, of_query, bias, to_score] =
             [self.of_state, self.of_query, self.hidden_bias, self.to_score].map(|id| tape.parameter(id));
+        // The perceptron over [state | query], with its first layer split: a product per row and one per query.
         let hidden = tape.linear(&[state], of_state, None, Activation::Identity, 0.0)?; // [rows, hidden]
         let asked = tape.linear(&[start], of_query, Some(bias), Activation::Identity, 0.0)?; // [queries, hidden]
-        let scores = tape.judge(hidden, asked, to_score, reach)?; // [rows + queries]
-        let scores = tape.spread(scores, reach)?;
+        let scores = tape.mlp_score(hidden, asked, to_score, reach)?; // [rows + queries]
+        let scores = tape.scatter_nodes(scores, reach)?; // [queries, entities]
         let Some(prior) = self.prior else { return Ok(scores) };
         let prior = tape.parameter(prior);
         let weights = tape.gather(prior, links, 0.0)?; // [queries, links + 2]
@@ -259,7 +294,7 @@ impl Network {
         tape: &mut Tape,
         links: &Indices,
         reach: &mut Arc<Reach>,
-    ) -> Result<Var, PropagateError> {
+    ) -> Result<Var, NetworkError> {
         let start = self.start(tape, links)?;
         let mut state = start;
         for number in 1..=self.layers.len() {
@@ -274,13 +309,14 @@ impl Network {
         parameters: &Parameters,
         links: &Indices,
         mut reach: Arc<Reach>,
-    ) -> Result<Tensor, PropagateError> {
+    ) -> Result<Tensor, NetworkError> {
         let exact = self.is_exact(parameters, &reach);
         let new_tape = || Tape::inference(parameters).exact(exact);
         let mut tape = new_tape();
         let start = self.start(&mut tape, links)?;
         let start = tape.value(start);
         let mut state = start.clone();
+        // A tape keeps what it computed until it is dropped: with one per layer, memory is that of the widest layer.
         for number in 1..=self.layers.len() {
             let mut tape = new_tape();
             let vars = (tape.constant(state)?, tape.constant(start.clone())?);
@@ -298,7 +334,7 @@ impl Network {
     fn is_exact(&self, parameters: &Parameters, reach: &Reach) -> bool {
         // The weights of all layers have the same shape.
         let [rows, columns] = parameters.value(self.layers[0].mixed).shape();
-        CUDA_BATCH * reach.mesh.nodes() * rows * columns <= EXACT
+        CUDA_BATCH * reach.nodes() * rows * columns <= EXACT
     }
 
     /// Appends the seconds of each part of a step: messages and updates of all layers in the forward pass, then each
@@ -310,7 +346,7 @@ impl Network {
         reach: &Arc<Reach>,
         seed: u64,
         parts: &mut Vec<StepPart>,
-    ) -> Result<(), PropagateError> {
+    ) -> Result<(), NetworkError> {
         let device = parameters.device();
         let mut times = [0.0f64; 8];
         let mut gradients = Gradients::new(parameters);
@@ -409,12 +445,12 @@ fn most_promising(priorities: &[f32], queries: &[u32], most: usize) -> Vec<bool>
 struct Clock(Instant);
 
 impl Clock {
-    fn new(device: &Device) -> Result<Clock, PropagateError> {
+    fn new(device: &Device) -> Result<Clock, NetworkError> {
         device.synchronise()?;
         Ok(Clock(Instant::now()))
     }
 
-    fn lap(&mut self, device: &Device) -> Result<f64, PropagateError> {
+    fn lap(&mut self, device: &Device) -> Result<f64, NetworkError> {
         device.synchronise()?;
         let seconds = self.0.elapsed().as_secs_f64();
         self.0 = Instant::now();

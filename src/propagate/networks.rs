@@ -5,8 +5,9 @@
 
 use super::network::Network;
 use super::settings::PropagateSettings;
-use super::{PropagateError, StepPart};
-use crate::tensor::{Device, Indices, Mesh, Parameters, Reach, ReachQuery, Tape, Tensor, TensorError};
+use super::{NetworkError, StepPart};
+use crate::tensor::{Device, EdgeIndex, Indices, Parameters, Reach, ReachQuery, Tape, Tensor, TensorError};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What the names of all but the first network's parameters begin with, before a number and a point.
@@ -25,7 +26,7 @@ impl Networks {
         relations: usize,
         device: &Device,
         seed: u64,
-    ) -> Result<Self, PropagateError> {
+    ) -> Result<Self, NetworkError> {
         settings.check()?;
         let mut parameters = Parameters::new(device, seed);
         let members = (1..=settings.networks).map(|number| {
@@ -62,13 +63,26 @@ impl Networks {
         Ok(())
     }
 
+    /// Sets the parameters of every network that `values` names.
+    ///
+    /// # Errors
+    /// If a value has another shape, or the device fails.
+    pub(super) fn begin_with(&mut self, values: &BTreeMap<String, Vec<f32>>) -> Result<(), TensorError> {
+        for id in self.parameters.ids() {
+            if let Some(value) = values.get(Self::plain(self.parameters.name(id))) {
+                self.parameters.set(id, value)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The reach of the queries, from which every network starts.
-    pub(super) fn reach(&self, mesh: &Mesh, asks: &[ReachQuery]) -> Result<Reach, PropagateError> {
-        self.members[0].reach(mesh, asks)
+    pub(super) fn reach(&self, edge_index: &EdgeIndex, asks: &[ReachQuery]) -> Result<Reach, NetworkError> {
+        self.members[0].reach(edge_index, asks)
     }
 
     /// The mean score of every entity for queries by `links`, without gradients: `[queries, entities]`.
-    pub(super) fn answers(&self, links: &Indices, reach: &Arc<Reach>) -> Result<Tensor, PropagateError> {
+    pub(super) fn answers(&self, links: &Indices, reach: &Arc<Reach>) -> Result<Tensor, NetworkError> {
         let mut tape = Tape::inference(&self.parameters);
         let mut sum = None;
         for network in &self.members {
@@ -93,11 +107,7 @@ impl Networks {
         reach: &Arc<Reach>,
         seed: u64,
         parts: &mut Vec<StepPart>,
-    ) -> Result<(), PropagateError> {
+    ) -> Result<(), NetworkError> {
         self.members[0].timed(&self.parameters, links, reach, seed, parts)
-    }
-
-    pub(super) fn depth(&self) -> usize {
-        self.members[0].depth()
     }
 }

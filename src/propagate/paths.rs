@@ -6,7 +6,8 @@
 //! comes back explains nothing. A path's weight is the mean gradient of its hops.
 
 use super::examples::{kind_of, link_of};
-use super::{PropagateError, Propagator};
+use super::{NetworkError, Propagator};
+use crate::eval::{Reasoner, ReasonerError};
 use crate::graph::{EntityId, Link, Query};
 use crate::tensor::{Gradients, Indices, Reach, ReachQuery, Tape, Tensor, Without};
 use std::sync::Arc;
@@ -32,6 +33,41 @@ pub struct MessagePath {
     pub weight: f64,
 }
 
+/// A network that answers by messages along paths, and can say along which.
+pub trait PathNetwork: Reasoner + Send {
+    /// The `count` most important paths from the query's subject to `answer`, the best first.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn paths(&self, query: Query, answer: EntityId, count: usize) -> Result<Vec<MessagePath>, ReasonerError>;
+
+    /// The score of `answer` when some facts, each (entity, link, entity), are taken out of the graph.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn score_without(
+        &self,
+        query: Query,
+        answer: EntityId,
+        facts: &[(EntityId, Link, EntityId)],
+    ) -> Result<f32, ReasonerError>;
+}
+
+impl PathNetwork for Propagator {
+    fn paths(&self, query: Query, answer: EntityId, count: usize) -> Result<Vec<MessagePath>, ReasonerError> {
+        Ok(self.paths(query, answer, count, None)?)
+    }
+
+    fn score_without(
+        &self,
+        query: Query,
+        answer: EntityId,
+        facts: &[(EntityId, Link, EntityId)],
+    ) -> Result<f32, ReasonerError> {
+        Ok(self.score_without(query, answer, facts)?)
+    }
+}
+
 /// A partial path; `before` is the index of its predecessor, which several paths may share.
 #[derive(Clone, Copy)]
 struct Partial {
@@ -43,7 +79,7 @@ struct Partial {
 
 /// An edge that carries a message in some layer, and how much the score depends on it.
 #[derive(Clone, Copy)]
-struct Edge {
+pub(crate) struct MessageEdge {
     from: u32,
     kind: u32,
     to: u32,
@@ -68,18 +104,18 @@ impl Propagator {
         answer: EntityId,
         count: usize,
         without: Option<(EntityId, Option<Link>)>,
-    ) -> Result<Vec<MessagePath>, PropagateError> {
+    ) -> Result<Vec<MessagePath>, NetworkError> {
         let device = self.networks.parameters.device();
         let without = without.map(|(entity, link)| Without { node: entity.0, kind: link.map(kind_of) });
         let asks = [ReachQuery { start: query.subject.0, without }];
         let links = Indices::new(device, &[kind_of(query.link)])?;
         // What is traced is the mean score of the answer.
-        let mut share = vec![0.0; self.mesh.nodes()];
+        let mut share = vec![0.0; self.edge_index.nodes()];
         share[answer.index()] = (self.settings.networks as f32).recip();
         let share = Tensor::new(device, &share, 1, share.len())?;
         let mut layers = Vec::new();
         for network in self.networks.iter() {
-            let mut reach = self.networks.reach(&self.mesh, &asks)?;
+            let mut reach = self.networks.reach(&self.edge_index, &asks)?;
             let trace = reach.trace();
             let mut reach = Arc::new(reach);
             let mut tape = Tape::training(&self.networks.parameters, 0);
@@ -88,68 +124,69 @@ impl Propagator {
             tape.backward(score, &mut Gradients::new(&self.networks.parameters))?;
             add_edges(&mut layers, &reach, &trace.by_layer()?);
         }
-        Ok(self.search(&layers, query.subject, answer, count))
+        Ok(best_paths(&layers, self.edge_index.nodes(), (query.subject, answer), count))
     }
+}
 
-    /// A beam search over the layers.
-    fn search(
-        &self,
-        layers: &[Vec<Edge>],
-        subject: EntityId,
-        answer: EntityId,
-        count: usize,
-    ) -> Vec<MessagePath> {
-        let mut all = vec![Partial { sum: 0.0, hops: 0, before: u32::MAX, hop: None }];
-        let ends = (subject, answer);
-        let mut beams: Vec<Vec<u32>> = vec![Vec::new(); self.mesh.nodes()];
-        beams[subject.index()].push(0);
-        for edges in layers {
-            let mut next: Vec<Vec<Partial>> = vec![Vec::new(); self.mesh.nodes()];
-            for &Edge { from, kind, to, slope } in edges {
-                let hop = Some(PathHop { link: link_of(kind), entity: EntityId(to) });
-                for &before in &beams[from as usize] {
-                    let so_far = all[before as usize];
-                    let ended = so_far.hops > 0 && from == answer.0;
-                    let partial = Partial { sum: so_far.sum + slope, hops: so_far.hops + 1, before, hop };
-                    let place = place_in(&next[to as usize], &partial);
-                    if place < BEAM && !ended && !visits(&all, before, EntityId(to), ends) {
-                        next[to as usize].insert(place, partial);
-                        next[to as usize].truncate(BEAM);
-                    }
+/// The `count` best paths between two of so many entities, by a beam search over the layers.
+pub(crate) fn best_paths(
+    layers: &[Vec<MessageEdge>],
+    entities: usize,
+    (subject, answer): (EntityId, EntityId),
+    count: usize,
+) -> Vec<MessagePath> {
+    let mut all = vec![Partial { sum: 0.0, hops: 0, before: u32::MAX, hop: None }];
+    let ends = (subject, answer);
+    let mut beams: Vec<Vec<u32>> = vec![Vec::new(); entities];
+    beams[subject.index()].push(0);
+    for edges in layers {
+        let mut next: Vec<Vec<Partial>> = vec![Vec::new(); entities];
+        for &MessageEdge { from, kind, to, slope } in edges {
+            let hop = Some(PathHop { link: link_of(kind), entity: EntityId(to) });
+            for &before in &beams[from as usize] {
+                let so_far = all[before as usize];
+                let ended = so_far.hops > 0 && from == answer.0;
+                let partial = Partial { sum: so_far.sum + slope, hops: so_far.hops + 1, before, hop };
+                let place = place_in(&next[to as usize], &partial);
+                if place < BEAM && !ended && !visits(&all, before, EntityId(to), ends) {
+                    next[to as usize].insert(place, partial);
+                    next[to as usize].truncate(BEAM);
                 }
             }
-            for (beam, found) in beams.iter_mut().zip(next) {
-                let mut merged: Vec<(f32, u32)> =
-                    beam.iter().map(|&place| (all[place as usize].mean(), place)).collect();
-                for partial in found {
-                    merged.push((partial.mean(), all.len() as u32));
-                    all.push(partial);
-                }
-                merged.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(&right.1)));
-                merged.truncate(2 * BEAM);
-                *beam = merged.into_iter().map(|(_, place)| place).collect();
-            }
         }
-        let mut paths: Vec<MessagePath> = Vec::new();
-        for &place in &beams[answer.index()] {
-            let weight = f64::from(all[place as usize].mean());
-            let hops = hops(&all, place);
-            if !hops.is_empty() && !paths.iter().any(|path| path.hops == hops) {
-                paths.push(MessagePath { hops, weight });
+        for (beam, found) in beams.iter_mut().zip(next) {
+            let mut merged: Vec<(f32, u32)> =
+                beam.iter().map(|&place| (all[place as usize].mean(), place)).collect();
+            for partial in found {
+                merged.push((partial.mean(), all.len() as u32));
+                all.push(partial);
             }
+            merged.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(&right.1)));
+            merged.truncate(2 * BEAM);
+            *beam = merged.into_iter().map(|(_, place)| place).collect();
         }
-        paths.truncate(count);
-        paths
     }
+    let mut paths: Vec<MessagePath> = Vec::new();
+    for &place in &beams[answer.index()] {
+        let weight = f64::from(all[place as usize].mean());
+        let hops = hops(&all, place);
+        if !hops.is_empty() && !paths.iter().any(|path| path.hops == hops) {
+            paths.push(MessagePath { hops, weight });
+        }
+    }
+    paths.truncate(count);
+    paths
 }
 
 /// Adds what the score of one network depends on to what those before it depend on. Their edges are the same unless
 /// the frontier is bounded.
-fn add_edges(layers: &mut Vec<Vec<Edge>>, reach: &Reach, slopes: &[Vec<f32>]) {
+pub(crate) fn add_edges(layers: &mut Vec<Vec<MessageEdge>>, reach: &Reach, slopes: &[Vec<f32>]) {
     let first = layers.is_empty();
     layers.resize(slopes.len(), Vec::new());
     for (layer, (edges, slopes)) in layers.iter_mut().zip(slopes).enumerate() {
-        reach.each_edge(layer, slopes, |from, kind, to, slope| edges.push(Edge { from, kind, to, slope }));
+        reach.each_edge(layer, slopes, |from, kind, to, slope| {
+            edges.push(MessageEdge { from, kind, to, slope })
+        });
         if !first {
             edges.sort_by_key(|edge| (edge.from, edge.kind, edge.to));
             edges.dedup_by(|edge, kept| {

@@ -1,13 +1,13 @@
 //! A propagator over a graph: weights and the edges they are used on.
 
-use super::PropagateError;
-use super::examples::{kind_of, mesh};
+use super::NetworkError;
+use super::examples::{edge_index, kind_of};
 use super::network::CUDA_BATCH;
 use super::networks::Networks;
 use super::settings::PropagateSettings;
 use crate::eval::{Answers, Reasoner, ReasonerError};
 use crate::graph::{EntityId, Graph, Link, Query};
-use crate::tensor::{Device, Download, Indices, Mesh, Reach, ReachQuery, Tensor};
+use crate::tensor::{Device, Download, EdgeIndex, Indices, Reach, ReachQuery, Tensor};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -26,7 +26,7 @@ const ROWS: usize = 1 << 22;
 pub struct Propagator {
     pub(super) settings: PropagateSettings,
     pub(super) networks: Networks,
-    pub(super) mesh: Mesh,
+    pub(super) edge_index: EdgeIndex,
 }
 
 impl Propagator {
@@ -39,7 +39,7 @@ impl Propagator {
         graph: &Graph,
         device: &Device,
         seed: u64,
-    ) -> Result<Self, PropagateError> {
+    ) -> Result<Self, NetworkError> {
         let networks = Networks::new(settings, graph.relations(), device, seed)?;
         Propagator::of(settings.clone(), networks, graph)
     }
@@ -49,23 +49,23 @@ impl Propagator {
         settings: PropagateSettings,
         networks: Networks,
         graph: &Graph,
-    ) -> Result<Self, PropagateError> {
-        let mesh = mesh(networks.parameters.device(), graph)?;
-        Ok(Propagator { settings, networks, mesh })
+    ) -> Result<Self, NetworkError> {
+        let edge_index = edge_index(networks.parameters.device(), graph)?;
+        Ok(Propagator { settings, networks, edge_index })
     }
 
     /// The same weights over another graph with the same relations.
     ///
     /// # Errors
     /// If the other graph has another number of relations, or the device fails.
-    pub fn on(self, graph: &Graph) -> Result<Self, PropagateError> {
-        if self.mesh.kinds() != 2 * graph.relations() {
-            let (ours, theirs) = (self.mesh.kinds() / 2, graph.relations());
+    pub fn on(self, graph: &Graph) -> Result<Self, NetworkError> {
+        if self.edge_index.kinds() != 2 * graph.relations() {
+            let (ours, theirs) = (self.edge_index.kinds() / 2, graph.relations());
             let why = format!("the network was trained for {ours} relations, the graph has {theirs}");
-            return Err(PropagateError::Settings { why });
+            return Err(NetworkError::Unsuitable { why });
         }
-        let mesh = mesh(self.networks.parameters.device(), graph)?;
-        Ok(Propagator { mesh, ..self })
+        let edge_index = edge_index(self.networks.parameters.device(), graph)?;
+        Ok(Propagator { edge_index, ..self })
     }
 
     /// Its settings.
@@ -74,8 +74,8 @@ impl Propagator {
     }
 
     /// The edges it runs on.
-    pub fn mesh(&self) -> &Mesh {
-        &self.mesh
+    pub fn edge_index(&self) -> &EdgeIndex {
+        &self.edge_index
     }
 
     /// The number of parameters.
@@ -93,11 +93,11 @@ impl Propagator {
         query: Query,
         answer: EntityId,
         facts: &[(EntityId, Link, EntityId)],
-    ) -> Result<f32, PropagateError> {
+    ) -> Result<f32, NetworkError> {
         let gone: Vec<(u32, u32, u32)> =
             facts.iter().map(|&(from, link, to)| (from.0, kind_of(link), to.0)).collect();
         let asks = [ReachQuery { start: query.subject.0, without: None }];
-        let reach = Arc::new(self.networks.reach(&self.mesh.without(&gone)?, &asks)?);
+        let reach = Arc::new(self.networks.reach(&self.edge_index.without(&gone)?, &asks)?);
         let links = Indices::new(self.networks.parameters.device(), &[kind_of(query.link)])?;
         Ok(self.networks.answers(&links, &reach)?.to_vec()?[answer.index()])
     }
@@ -107,14 +107,14 @@ impl Propagator {
     ///
     /// # Errors
     /// If the device fails.
-    pub fn scores(&self, queries: &[Query]) -> Result<Vec<f32>, PropagateError> {
-        let entities = self.mesh.nodes();
+    pub fn scores(&self, queries: &[Query]) -> Result<Vec<f32>, NetworkError> {
+        let entities = self.edge_index.nodes();
         let mut scores = vec![0.0; queries.len() * entities];
         let mut places = scores.as_mut_slice();
         let mut before: Option<(Download, &mut [f32])> = None;
         for queries in self.batches(queries) {
             let place = places.split_off_mut(..queries.len() * entities).expect("a place for every score");
-            let reach = self.networks.reach(&self.mesh, &asks(queries))?;
+            let reach = self.networks.reach(&self.edge_index, &asks(queries))?;
             let next = self.scores_over(queries, reach)?.download()?;
             if let Some((scores, place)) = before.replace((next, place)) {
                 scores.read_into(place)?;
@@ -132,7 +132,7 @@ impl Propagator {
             true => (CUDA_FIRST, CUDA_BATCH),
             false => (BATCH, BATCH),
         };
-        let most = (ROWS / self.mesh.nodes().max(1)).clamp(1, most);
+        let most = (ROWS / self.edge_index.nodes().max(1)).clamp(1, most);
         let (mut rest, mut size) = (queries, first.min(most));
         std::iter::from_fn(move || {
             let batch = rest.split_off(..size.min(rest.len()))?;
@@ -141,7 +141,7 @@ impl Propagator {
         })
     }
 
-    fn scores_over(&self, queries: &[Query], reach: Reach) -> Result<Tensor, PropagateError> {
+    fn scores_over(&self, queries: &[Query], reach: Reach) -> Result<Tensor, NetworkError> {
         let kinds: Vec<u32> = queries.iter().map(|query| kind_of(query.link)).collect();
         let links = Indices::new(self.networks.parameters.device(), &kinds)?;
         self.networks.answers(&links, &Arc::new(reach))
@@ -161,7 +161,7 @@ impl Propagator {
     ///
     /// # Errors
     /// If the device fails.
-    pub fn step_parts(&self, queries: &[Query]) -> Result<Vec<StepPart>, PropagateError> {
+    pub fn step_parts(&self, queries: &[Query]) -> Result<Vec<StepPart>, NetworkError> {
         let device = self.networks.parameters.device();
         let asks = asks(queries);
         let kinds: Vec<u32> = queries.iter().map(|query| kind_of(query.link)).collect();
@@ -171,7 +171,7 @@ impl Propagator {
             parts.clear();
             device.synchronise()?;
             let begun = Instant::now();
-            let reach = Arc::new(Reach::new(&self.mesh, &asks, self.networks.depth())?);
+            let reach = Arc::new(self.networks.reach(&self.edge_index, &asks)?);
             parts.push(("rows, on the host", begun.elapsed().as_secs_f64()));
             device.synchronise()?;
             parts.push(("rows, with the copy", begun.elapsed().as_secs_f64()));
@@ -183,10 +183,10 @@ impl Propagator {
 
 impl Reasoner for Propagator {
     fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
-        Ok(Answers::Dense { scores: self.scores(queries)?, entities: self.mesh.nodes() })
+        Ok(Answers::Dense { scores: self.scores(queries)?, entities: self.edge_index.nodes() })
     }
 
     fn batch(&self) -> usize {
-        (4 * ROWS / self.mesh.nodes().max(1)).clamp(1, CALL)
+        (4 * ROWS / self.edge_index.nodes().max(1)).clamp(1, CALL)
     }
 }

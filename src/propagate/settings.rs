@@ -1,6 +1,6 @@
 //! Settings of a propagator and its training: plain values with documented defaults; unknown keys are refused.
 
-use crate::settings::{WrongValue, number, whole};
+use crate::settings::{WrongValue, expect, number, whole};
 use serde::{Deserialize, Serialize};
 use std::ops::Bound;
 
@@ -50,6 +50,18 @@ pub enum Removal {
     Pair,
 }
 
+/// Which weights a training starts from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InitialWeights {
+    /// Random ones.
+    #[default]
+    Random,
+    /// Those of the universal propagator, fitted to the relations of the graph. The network has their size and gives
+    /// every entity a state, and the weights of the links come from the query.
+    Universal,
+}
+
 /// Everything that can be chosen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -68,6 +80,8 @@ pub struct PropagateSettings {
     pub aggregate: MessageAggregate,
     /// Where the weights of the links come from.
     pub weights: RelationWeights,
+    /// Which weights training starts from.
+    pub start: InitialWeights,
     /// The most entities per query that pass messages on in a layer, chosen by a learnt priority; 0 for all. For
     /// graphs that are too large to reach as a whole.
     pub frontier: usize,
@@ -113,6 +127,7 @@ impl Default for PropagateSettings {
             networks: 1,
             aggregate: MessageAggregate::default(),
             weights: RelationWeights::default(),
+            start: InitialWeights::default(),
             frontier: 0,
             prior: false,
             dropout: 0.0,
@@ -142,6 +157,12 @@ impl PropagateSettings {
         whole("width", self.width, 1..=WIDEST)?;
         whole("hidden", self.hidden, 1..=WIDEST)?;
         whole("networks", self.networks, 1..=MOST_NETWORKS)?;
+        let fits = self.aggregate == MessageAggregate::Pna
+            && self.weights != RelationWeights::Plain
+            && self.frontier == 0
+            && !self.prior;
+        let expected = "`random` with another aggregate than pna, plain weights, a frontier or a prior";
+        expect(fits || self.start == InitialWeights::Random, "start", expected, "universal")?;
         whole("batch", self.batch, 1..)?;
         whole("epochs", self.epochs, 1..)?;
         whole("validate_every", self.validate_every, 1..)?;
@@ -165,7 +186,7 @@ impl PropagateSettings {
     /// Whether the weights of the links come from the query, for this many relations.
     pub fn weights_of_query(&self, relations: usize) -> bool {
         match self.weights {
-            RelationWeights::Auto => relations > FEW_RELATIONS,
+            RelationWeights::Auto => relations > FEW_RELATIONS || self.start == InitialWeights::Universal,
             RelationWeights::Query => true,
             RelationWeights::Plain => false,
         }

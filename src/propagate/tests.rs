@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::eval::{Answers, Protocol, Reasoner, Side, Truth, evaluate};
-use crate::graph::{Adjacency, Direction, EntityId, Graph, Known, Link, Query, RelationId, Triple};
+use crate::graph::{Adjacency, Array, Direction, EntityId, Graph, Known, Link, Query, RelationId, Triple};
 use crate::progress::Silent;
 use crate::tensor::{Device, Indices, Reach, ReachQuery};
 use std::sync::Arc;
@@ -27,8 +27,11 @@ fn families(count: u32) -> (Known, (usize, usize)) {
         }
         facts.push(Triple::new(person(6), NOISE, (person(6) * 5 + 1) % (7 * count)));
     }
-    let facts: Arc<[Triple]> = facts.into();
-    (Known { facts: facts.clone(), queries: facts, valid: valid.into() }, (7 * count as usize, 3))
+    let facts: Array<Triple> = facts.into();
+    (
+        Known { facts: facts.clone(), queries: facts, valid: valid.into(), ..Known::default() },
+        (7 * count as usize, 3),
+    )
 }
 
 fn settings() -> PropagateSettings {
@@ -49,7 +52,16 @@ fn trained(
     count: u32,
 ) -> (TrainedPropagator, Known, (usize, usize)) {
     let (known, size) = families(count);
-    let task = PropagateTask { known: &known, size, settings, seed: 3, device, folder: None, warm: None };
+    let task = PropagateTask {
+        known: &known,
+        size,
+        settings,
+        seed: 3,
+        device,
+        folder: None,
+        warm: None,
+        initial: None,
+    };
     (train(task, &Silent).unwrap(), known, size)
 }
 
@@ -128,7 +140,7 @@ fn several_networks_are_averaged_and_give_one_reason() {
     let (query, target) = Query::of(known.valid[0], Direction::Forward);
     let networks = &made.propagator.networks;
     let asks = [ReachQuery { start: query.subject.0, without: None }];
-    let reach = Arc::new(networks.reach(&made.propagator.mesh, &asks).unwrap());
+    let reach = Arc::new(networks.reach(&made.propagator.edge_index, &asks).unwrap());
     let links = Indices::new(&device, &[examples::kind_of(query.link)]).unwrap();
     let each = networks.iter().map(|network| {
         network.answers(&networks.parameters, &links, reach.clone()).unwrap().to_vec().unwrap()
@@ -157,9 +169,9 @@ fn a_prior_tells_entities_apart_that_nothing_reaches() {
         assert!(made.valid.unwrap().mrr > 0.9, "{prior}");
         let scores = made.propagator.scores(&[query]).unwrap();
         let asks = [ReachQuery { start: query.subject.0, without: None }];
-        let reach = Reach::new(&made.propagator.mesh, &asks, 3).unwrap();
-        let places = reach.places.to_vec().unwrap();
-        let unreached: Vec<usize> = (0..size.0).filter(|&entity| places[entity] == u32::MAX).collect();
+        let reach = Reach::new(&made.propagator.edge_index, &asks, 3).unwrap();
+        let reached = reach.reached().unwrap();
+        let unreached: Vec<usize> = (0..size.0).filter(|&entity| !reached[entity]).collect();
         let answered = |entity: usize| {
             let of = |fact: &&Triple| fact.relation.0 == GRAND && fact.tail.index() == entity;
             known.facts.iter().filter(of).count()
@@ -290,6 +302,7 @@ fn settings_that_cannot_be_used_are_named() {
         device: &device,
         folder: None,
         warm: None,
+        initial: None,
     };
-    assert!(matches!(train(task, &Silent), Err(PropagateError::NoFacts)));
+    assert!(matches!(train(task, &Silent), Err(NetworkError::NoFacts)));
 }

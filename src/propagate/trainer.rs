@@ -5,21 +5,22 @@
 
 use super::examples::Examples;
 use super::settings::PropagateSettings;
-use super::{PropagateError, Propagator};
+use super::{NetworkError, Propagator};
 use crate::eval::{Figures, Protocol, Side, Unseen};
 use crate::graph::{Graph, Known, Names};
 use crate::progress::{Metric, Progress};
-use crate::tensor::{AdamOptions, Device, Gradients, Mesh, Parameters, Tape};
+use crate::tensor::{AdamOptions, Device, EdgeIndex, Gradients, Parameters, Tape};
 use crate::train::{
     self, CheckpointKey, Decay, EpochEnd, LearningRate, Look, Place, Sums, Trainable, TrainingPlan,
     Validation, Within,
 };
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 /// The name of these trainings in records.
-const STAGE: &str = "propagator";
+const STAGE: &str = "propagation";
 /// The final learning rate, as a fraction of the peak.
 const LAST_RATE: f64 = 0.02;
 /// Steps after which the host waits for the device, so that the memory of its lists can be reused.
@@ -42,6 +43,8 @@ pub struct PropagateTask<'a> {
     pub folder: Option<&'a Path>,
     /// The earlier propagator to start from, if any.
     pub warm: Option<WarmPropagator<'a>>,
+    /// Other initial weights than random ones, by the names of parameters. An earlier propagator comes first.
+    pub initial: Option<&'a BTreeMap<String, Vec<f32>>>,
 }
 
 /// A propagator of an earlier version of the graph, whose weights a training starts from. If the graph has a relation
@@ -72,10 +75,10 @@ pub struct TrainedPropagator {
 ///
 /// # Errors
 /// If there is nothing to learn from, the settings are wrong, or as [`train::train`].
-pub fn train(task: PropagateTask<'_>, progress: &dyn Progress) -> Result<TrainedPropagator, PropagateError> {
+pub fn train(task: PropagateTask<'_>, progress: &dyn Progress) -> Result<TrainedPropagator, NetworkError> {
     let graph = Graph::new(task.size.0, task.size.1, &task.known.facts);
     if graph.facts() == 0 || task.known.queries.is_empty() {
-        return Err(PropagateError::NoFacts);
+        return Err(NetworkError::NoFacts);
     }
     let mut lessons = Lessons::new(task, &graph)?;
     let plan = lessons.plan();
@@ -93,19 +96,21 @@ struct Lessons<'a> {
     /// The examples of the current epoch, in order.
     order: Vec<u32>,
     /// The graph without the facts of a (pass, round): a function of the two.
-    held_out: Option<((u64, usize), Mesh)>,
+    held_out: Option<((u64, usize), EdgeIndex)>,
     validation: Validation<'a>,
 }
 
 impl<'a> Lessons<'a> {
-    fn new(task: PropagateTask<'a>, graph: &'a Graph) -> Result<Self, PropagateError> {
+    fn new(task: PropagateTask<'a>, graph: &'a Graph) -> Result<Self, NetworkError> {
         let unseen = if task.known.has_own_graph() { Unseen::LeaveOut } else { Unseen::Keep };
         let protocol = Protocol { side: Side::Both, unseen, ..Protocol::default() };
         let settings = task.settings;
         let mut propagator = Propagator::new(settings, graph, task.device, task.seed)?;
         let earlier = task.warm.map(|warm| Propagator::load(warm.path, warm.names, graph, task.device));
-        if let Some(Ok(earlier)) = earlier {
-            propagator.networks.take_over(&earlier.networks)?;
+        match (earlier, task.initial) {
+            (Some(Ok(earlier)), _) => propagator.networks.take_over(&earlier.networks)?,
+            (_, Some(initial)) => propagator.networks.begin_with(initial)?,
+            _ => {}
         }
         Ok(Lessons {
             task,
@@ -126,15 +131,17 @@ impl<'a> Lessons<'a> {
     }
 
     /// The graph for the example at `place` of the training: without the facts of its round.
-    fn mesh_of(&mut self, place: usize) -> Result<Mesh, PropagateError> {
+    fn mesh_of(&mut self, place: usize) -> Result<EdgeIndex, NetworkError> {
         let (pass, place) = ((place / self.examples.len()) as u64, place % self.examples.len());
-        let Some(round) = self.examples.round_of(place) else { return Ok(self.propagator.mesh.clone()) };
-        if let Some((_, mesh)) = self.held_out.as_ref().filter(|(made, _)| *made == (pass, round)) {
-            return Ok(mesh.clone());
+        let Some(round) = self.examples.round_of(place) else {
+            return Ok(self.propagator.edge_index.clone());
+        };
+        if let Some((_, edge_index)) = self.held_out.as_ref().filter(|(made, _)| *made == (pass, round)) {
+            return Ok(edge_index.clone());
         }
-        let mesh = self.propagator.mesh.without(&self.examples.held_out(pass, round))?;
-        self.held_out = Some(((pass, round), mesh.clone()));
-        Ok(mesh)
+        let edge_index = self.propagator.edge_index.without(&self.examples.held_out(pass, round))?;
+        self.held_out = Some(((pass, round), edge_index.clone()));
+        Ok(edge_index)
     }
 
     fn plan(&self) -> TrainingPlan<'a> {
@@ -172,7 +179,7 @@ impl<'a> Lessons<'a> {
 }
 
 impl Trainable for Lessons<'_> {
-    type Error = PropagateError;
+    type Error = NetworkError;
 
     fn parameters(&self) -> &Parameters {
         &self.propagator.networks.parameters
@@ -194,19 +201,14 @@ impl Trainable for Lessons<'_> {
         }
     }
 
-    fn step(
-        &mut self,
-        place: Place,
-        gradients: &mut Gradients,
-        sums: &mut Sums,
-    ) -> Result<(), PropagateError> {
+    fn step(&mut self, place: Place, gradients: &mut Gradients, sums: &mut Sums) -> Result<(), NetworkError> {
         let (device, size) = (self.task.device, self.task.settings.batch);
         let first = place.batch * size;
-        let mesh = self.mesh_of(place.epoch * self.epoch_queries() + first)?;
+        let edge_index = self.mesh_of(place.epoch * self.epoch_queries() + first)?;
         let numbers = &self.order[first..(first + size).min(self.order.len())];
         let networks = &self.propagator.networks;
         let batch = self.examples.batch(device, numbers)?;
-        let reach = Arc::new(networks.reach(&mesh, &batch.asks)?);
+        let reach = Arc::new(networks.reach(&edge_index, &batch.asks)?);
         let seed = self.task.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(place.step);
         // One after the other, so that only one network's states are in memory.
         for (number, network) in networks.iter().enumerate() {
@@ -223,7 +225,7 @@ impl Trainable for Lessons<'_> {
         Ok(())
     }
 
-    fn validate(&self, progress: &dyn Progress) -> Result<Option<Look>, PropagateError> {
+    fn validate(&self, progress: &dyn Progress) -> Result<Option<Look>, NetworkError> {
         let figures = self.validation.figures(&self.propagator, progress)?;
         Ok(figures.map(|figures| Look { figures, more: Map::new() }))
     }

@@ -1,8 +1,10 @@
-//! The embedding model as a reasoner. It gives scores but no paths: its answers are the only ones without a reason. An
+//! The embedding model as a reasoner. It gives scores but no paths: its reasons are similar cases. An
 //! entity is its own answer only for relations that often link entities to themselves.
 
+use super::because::{EMBEDDING, middle};
+use super::cases::{Asked, cases};
 use super::reflexive::Reflexive;
-use super::{Candidate, Explains, Found, Reasoned, found_among_all};
+use super::{Because, Candidate, Detail, Explains, Found, Reasoned, found_among_all};
 use crate::embed::Embedding;
 use crate::eval::{Reasoner, ReasonerError};
 use crate::graph::{Graph, Query};
@@ -44,17 +46,31 @@ impl Explains for ByEmbedding {
         candidate: &Candidate,
         _most: usize,
     ) -> Result<Vec<Reasoned>, ReasonerError> {
-        let &Candidate { entity, score, .. } = candidate;
-        Ok(match entity == query.subject {
+        Ok(match candidate.entity == query.subject {
             true if !self.reflexive.is(query.link) => Vec::new(),
-            _ => vec![Reasoned {
-                entity,
-                score,
-                start: query.subject,
-                path: Vec::new(),
-                rule: None,
-                without: None,
-            }],
+            _ => vec![Reasoned::bare(query, candidate)],
         })
+    }
+
+    fn because(
+        &self,
+        found: &Found,
+        chosen: &[&Candidate],
+        detail: Detail,
+    ) -> Result<Vec<Because>, ReasonerError> {
+        let scores: Vec<f64> = found.candidates.iter().map(|candidate| candidate.score).collect();
+        let middle = middle(&scores);
+        let typical = middle.map_or(0.0, |place| scores[place]);
+        let against = middle.map(|place| found.candidates[place].entity);
+        let one = |candidate: &&Candidate| {
+            let &Candidate { entity: answer, score, .. } = *candidate;
+            let asked = Asked { query: found.query, answer, against, weight: 1.0, share: score - typical };
+            let parts = match detail {
+                Detail::Brief => Vec::new(),
+                Detail::Full => cases(&self.embedding, &self.graph, asked)?,
+            };
+            Ok::<_, ReasonerError>(Because::alone(EMBEDDING, score, typical, parts))
+        };
+        chosen.iter().map(one).collect()
     }
 }

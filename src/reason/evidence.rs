@@ -1,5 +1,6 @@
 //! What a search found for a query: candidates with their evidence, and the reasons made from it. All in ids.
 
+use super::fit::WIDTH;
 use crate::graph::{EntityId, Link, Query};
 use crate::rule::ScoredRule;
 use crate::walk;
@@ -33,6 +34,21 @@ pub struct Reasoned {
     pub without: Option<ScoreWithout>,
 }
 
+impl Reasoned {
+    /// The facts of its path, each (entity, link, entity).
+    pub fn facts(&self) -> Vec<(EntityId, Link, EntityId)> {
+        let starts = std::iter::once(self.start).chain(self.path.iter().map(|hop| hop.target));
+        let walked = starts.zip(&self.path).filter(|(_, hop)| hop.link != Link::NO_OP);
+        walked.map(|(from, hop)| (from, hop.link, hop.target)).collect()
+    }
+
+    /// `entity` without a path or a rule.
+    pub fn bare(query: Query, candidate: &Candidate) -> Self {
+        let &Candidate { entity, score, .. } = candidate;
+        Self { entity, score, start: query.subject, path: Vec::new(), rule: None, without: None }
+    }
+}
+
 /// The propagator's score of an answer, with and without the facts of one path: shows whether the answer depends on
 /// it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,10 +62,19 @@ pub struct ScoreWithout {
 /// What the search that ranked a candidate found in support of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
-    /// The most confident rule that predicts it, by its place among the rules.
-    pub rule: Option<u32>,
+    /// The rules that its score by rules is made of, by their places, the most confident first.
+    pub rules: Box<[u32]>,
     /// The walk that led to it.
     pub walk: Option<walk::WalkedAnswer>,
+    /// Its features, if a blend scored it.
+    pub(super) features: Option<[f32; WIDTH]>,
+}
+
+impl Evidence {
+    /// The most confident rule that predicts it.
+    pub fn rule(&self) -> Option<u32> {
+        self.rules.first().copied()
+    }
 }
 
 /// A scored entity with its evidence.

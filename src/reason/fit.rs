@@ -5,14 +5,17 @@
 //! tail queries and one for head queries. A relation has its own, shrunk towards the common one by a prior worth `κ`
 //! queries; `κ` is chosen by cross-fitting: weights are judged by queries that they were not fitted to.
 
+use crate::config::MOST_FURTHER;
 use crate::graph::Link;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
-/// How many features a candidate has.
-pub const WIDTH: usize = 11;
+/// How many features a candidate has: those of the project's members and of the graph, and one for each further member.
+pub(crate) const WIDTH: usize = OWN_FEATURES + MOST_FURTHER;
+/// How many of them are always there.
+const OWN_FEATURES: usize = 11;
 /// The features of a candidate, or their weights.
-pub type Features = [f64; WIDTH];
+pub(crate) type Features = [f64; WIDTH];
 
 /// The most Newton steps; a handful is enough.
 const STEPS: usize = 30;
@@ -27,7 +30,7 @@ const FOLDS: usize = 3;
 
 /// A query whose right answer is among its candidates.
 #[derive(Clone, Debug)]
-pub struct FitQuery {
+pub(crate) struct FitQuery {
     /// What was asked.
     pub link: Link,
     /// The features of each candidate.
@@ -189,7 +192,7 @@ fn solve(matrix: [Features; WIDTH], right: Features) -> Option<Features> {
 
 /// Weights for queries of one direction: the common ones, and those of the links that have their own.
 #[derive(Clone, Debug, PartialEq)]
-pub struct FittedWeights {
+pub(crate) struct FittedWeights {
     /// For links without weights of their own.
     pub common: Features,
     /// By link.
@@ -197,7 +200,7 @@ pub struct FittedWeights {
 }
 
 /// Fits weights to `queries`, all of one direction, beginning from `given`.
-pub fn fit(queries: &[FitQuery], given: &Features) -> FittedWeights {
+pub(crate) fn fit(queries: &[FitQuery], given: &Features) -> FittedWeights {
     let all: Vec<&FitQuery> = queries.iter().collect();
     let common = fit_common(&all, given);
     let mut links: BTreeMap<Link, Vec<&FitQuery>> = BTreeMap::new();
@@ -250,7 +253,7 @@ fn best_pull(all: &[&FitQuery], links: &BTreeMap<Link, Vec<&FitQuery>>, given: &
 
 /// How much MRR some features add to the others, measured on queries that the weights were not fitted to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Added {
+pub(crate) struct Added {
     /// The mean over all queries.
     pub mrr: f64,
     /// Its standard error.
@@ -267,13 +270,13 @@ impl Added {
     }
 
     /// Whether the others rank better without these features, by more than the standard error.
-    pub fn harms(&self) -> bool {
+    pub(crate) fn harms(&self) -> bool {
         self.mrr < -self.error
     }
 }
 
 /// What the features at `places` add, over the queries of all `directions`, each with the weights given for it.
-pub fn added_by(directions: &[(&[FitQuery], &Features)], places: &[usize]) -> Added {
+pub(crate) fn added_by(directions: &[(&[FitQuery], &Features)], places: &[usize]) -> Added {
     let mut gains = Vec::new();
     for &(queries, given) in directions {
         let without = leaving_out(queries, places);
@@ -284,7 +287,7 @@ pub fn added_by(directions: &[(&[FitQuery], &Features)], places: &[usize]) -> Ad
 }
 
 /// The same queries without the features at `places`.
-pub fn leaving_out(queries: &[FitQuery], places: &[usize]) -> Vec<FitQuery> {
+pub(crate) fn leaving_out(queries: &[FitQuery], places: &[usize]) -> Vec<FitQuery> {
     let mut all = queries.to_vec();
     for row in all.iter_mut().flat_map(|query| &mut query.candidates) {
         places.iter().for_each(|&at| row[at] = 0.0);

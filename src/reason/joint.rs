@@ -1,12 +1,13 @@
-//! The adapters between rooms: embedding model or propagator as the walker's soft reward, the rules as its path table.
+//! The adapters between modules: embedding model or propagator as the walker's soft reward, the rules as its path table.
 
-use crate::embed::{EmbedError, Embedding};
+use crate::embed::Embedding;
 use crate::eval::{Reasoner, ReasonerError};
 use crate::graph::{EntityId, Link, Query};
 use crate::progress::Progress;
 use crate::propagate::Propagator;
 use crate::rule::{ScoredRule, Shape, UNSEEN};
 use crate::tensor::Indices;
+use crate::train::NetworkError;
 use crate::walk::{PathTable, SoftReward, SoftRewardError};
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -31,7 +32,7 @@ impl EmbeddingReward {
     pub fn new(
         embedding: &Arc<Embedding>,
         queries: impl IntoIterator<Item = Query>,
-    ) -> Result<Self, EmbedError> {
+    ) -> Result<Self, NetworkError> {
         let mut queries: Vec<Query> = queries.into_iter().collect();
         queries.sort_unstable();
         queries.dedup();
@@ -94,7 +95,8 @@ impl PropagatorReward {
                 return Ok(None);
             }
             let scores = propagator.scores(batch)?;
-            let rows: Vec<_> = scores.par_chunks(propagator.mesh().nodes().max(1)).map(plausible).collect();
+            let rows: Vec<_> =
+                scores.par_chunks(propagator.edge_index().nodes().max(1)).map(plausible).collect();
             likely.extend(batch.iter().copied().zip(rows));
             progress.advance(likely.len() as u64, &"");
         }

@@ -3,7 +3,9 @@
 //! A reasoner [searches](Explains::search) once per query. The search returns candidates with their
 //! [evidence](Evidence), and [reasons](Explains::reasons) are made from that without another search.
 
+mod because;
 mod blend;
+mod cases;
 mod embedding;
 mod evidence;
 mod fit;
@@ -15,7 +17,9 @@ mod reflexive;
 mod rules;
 mod walker;
 
-pub use blend::{Blend, Members};
+pub use because::{Because, Detail, MemberShare, SharePart, ShareSource, Signal};
+pub use blend::{Blend, Further, Members};
+pub use cases::{Case, CaseSide};
 pub use embedding::ByEmbedding;
 pub use evidence::{Candidate, Evidence, Found, Hop, Reasoned, ScoreWithout};
 pub use joint::{EmbeddingReward, PropagatorReward, path_table};
@@ -77,6 +81,37 @@ pub trait Explains: Send + Sync {
         candidate: &Candidate,
         most: usize,
     ) -> Result<Vec<Reasoned>, ReasonerError>;
+
+    /// What the scores of the `chosen` candidates of `found` came from.
+    ///
+    /// # Errors
+    /// Whatever makes a member fail.
+    fn because(
+        &self,
+        found: &Found,
+        chosen: &[&Candidate],
+        _detail: Detail,
+    ) -> Result<Vec<Because>, ReasonerError> {
+        let typical = because::typical_score(found);
+        let one =
+            |candidate: &&Candidate| Because::alone(because::REASONER, candidate.score, typical, Vec::new());
+        Ok(chosen.iter().map(one).collect())
+    }
+
+    /// What a `share` that this reasoner has in the score of a candidate of a blend consists of, where its own score counts
+    /// `weight` times; empty if it cannot say.
+    ///
+    /// # Errors
+    /// Whatever makes the reasoner fail.
+    fn shared_out(
+        &self,
+        _query: Query,
+        _candidate: &Candidate,
+        _share: f64,
+        _weight: f64,
+    ) -> Result<Vec<SharePart>, ReasonerError> {
+        Ok(Vec::new())
+    }
 
     /// The propagator's score of an answer without each of some paths; empty if there is no propagator. Costs one
     /// propagation per path.

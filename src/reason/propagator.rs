@@ -1,4 +1,4 @@
-//! The propagator as a reasoner that explains: the paths that contribute most to an answer's score.
+//! A propagator, trained or universal, as a reasoner that explains: the paths that contribute most to an answer's score.
 //!
 //! Scores come from one propagation per query. Paths cost a backward pass per answer, so they are computed only for
 //! explanations. A path is shown with the mined rule whose body it is, if its entities are all different.
@@ -7,17 +7,23 @@
 //! by itself, and the answer must depend on it. So, where there are rules, paths are ordered by the confidence of the
 //! rule that they follow and by how far the score falls without them.
 
+use super::because::{PROPAGATOR, typical_score, with_rest};
 use super::path_rules::PathRuleIndex;
-use super::{Candidate, Explains, Found, Hop, Reasoned, ScoreWithout, found_among_all, unless_stopped};
-use crate::eval::{Reasoner, ReasonerError};
+use super::{
+    Because, Candidate, Detail, Explains, Found, Hop, Reasoned, ScoreWithout, SharePart, ShareSource,
+    found_among_all, unless_stopped,
+};
+use crate::eval::{Answers, Reasoner, ReasonerError};
 use crate::graph::{EntityId, Graph, Link, Query};
 use crate::progress::Progress;
-use crate::propagate::{MessagePath, PathHop, Propagator};
+use crate::propagate::{MessagePath, PathHop, PathNetwork};
 use crate::rule::{ScoredRule, UNSEEN};
 use std::sync::Arc;
 
 /// The fewest and the most paths whose removal is tried; fewer on large graphs, where a pass takes long.
 const TRIED: [usize; 2] = [2, 16];
+/// The paths that have a share of their own in a decomposition.
+const SHOWN: usize = 5;
 /// The most facts that these passes may visit in total.
 const FACTS: usize = 1_000_000;
 /// The confidence assumed for a path that follows no mined rule.
@@ -30,14 +36,14 @@ const LOSS: f64 = 0.25;
 
 /// The propagator and the rules that its paths may follow.
 pub struct ByPropagator {
-    propagator: Arc<Propagator>,
+    propagator: Arc<dyn PathNetwork>,
     graph: Arc<Graph>,
     rules: PathRuleIndex,
 }
 
 impl ByPropagator {
     /// `propagator` on `graph`, whose paths may follow `rules`.
-    pub fn new(propagator: Arc<Propagator>, graph: &Arc<Graph>, rules: &[ScoredRule]) -> Self {
+    pub fn new(propagator: Arc<dyn PathNetwork>, graph: &Arc<Graph>, rules: &[ScoredRule]) -> Self {
         Self { propagator, graph: Arc::clone(graph), rules: PathRuleIndex::new(rules) }
     }
 
@@ -50,7 +56,10 @@ impl ByPropagator {
         let mut all = Vec::with_capacity(queries.len() * self.graph.entities());
         for batch in queries.chunks(self.propagator.batch()) {
             unless_stopped(progress)?;
-            all.extend(self.propagator.scores(batch)?);
+            match self.propagator.answer(batch)? {
+                Answers::Dense { scores, .. } => all.extend(scores),
+                Answers::Listed(_) => unreachable!("networks score all entities"),
+            }
         }
         Ok(all)
     }
@@ -63,10 +72,10 @@ impl ByPropagator {
         most: usize,
     ) -> Result<Vec<Reasoned>, ReasonerError> {
         if self.rules.is_empty() {
-            let paths = self.propagator.paths(query, candidate.entity, most, None)?;
+            let paths = self.propagator.paths(query, candidate.entity, most)?;
             return Ok(paths.iter().map(|path| self.reasoned(query, candidate, path)).collect());
         }
-        let paths = self.propagator.paths(query, candidate.entity, TRIED[1].max(most), None)?;
+        let paths = self.propagator.paths(query, candidate.entity, TRIED[1].max(most))?;
         let by_slope = |path: &MessagePath| {
             let way = self.reasoned(query, candidate, path);
             (path.weight * confidence(&way), way)
@@ -104,11 +113,29 @@ fn best_first(mut ways: Vec<(f64, Reasoned)>) -> Vec<Reasoned> {
     ways.into_iter().map(|(_, way)| way).collect()
 }
 
-/// The facts of a path, each (entity, link, entity).
-fn facts(way: &Reasoned) -> Vec<(EntityId, Link, EntityId)> {
-    let starts = std::iter::once(way.start).chain(way.path.iter().map(|hop| hop.target));
-    let walked = starts.zip(&way.path).filter(|(_, hop)| hop.link != Link::NO_OP);
-    walked.map(|(from, hop)| (from, hop.link, hop.target)).collect()
+impl ByPropagator {
+    /// What each path has of the `share` that the propagator has in a candidate's score: the score that is lost without
+    /// it, times `weight`. Paths may replace each other, so that these are more than the share; they are then scaled.
+    pub(super) fn parts(
+        &self,
+        query: Query,
+        candidate: &Candidate,
+        share: f64,
+        weight: f64,
+    ) -> Result<Vec<SharePart>, ReasonerError> {
+        let ways = self.ways(query, candidate, SHOWN)?;
+        let lost = self.without(query, candidate.entity, &ways)?;
+        let loss = |lost: &Option<ScoreWithout>| lost.map_or(0.0, |one| weight * (one.score - one.without));
+        let losses: Vec<f64> = lost.iter().map(|lost| loss(lost).max(0.0)).collect();
+        let total: f64 = losses.iter().sum();
+        let scale = if total > share.max(0.0) { share.max(0.0) / total } else { 1.0 };
+        let part = |((way, without), loss): ((Reasoned, Option<ScoreWithout>), f64)| SharePart {
+            share: scale * loss,
+            source: ShareSource::Path(Reasoned { without, ..way }),
+        };
+        let parts = ways.into_iter().zip(lost).zip(losses).map(part).collect();
+        Ok(with_rest(share, parts, 0))
+    }
 }
 
 impl Explains for ByPropagator {
@@ -135,6 +162,33 @@ impl Explains for ByPropagator {
         self.ways(query, candidate, most)
     }
 
+    fn because(
+        &self,
+        found: &Found,
+        chosen: &[&Candidate],
+        detail: Detail,
+    ) -> Result<Vec<Because>, ReasonerError> {
+        let typical = typical_score(found);
+        let one = |candidate: &&Candidate| {
+            let parts = match detail {
+                Detail::Brief => Vec::new(),
+                Detail::Full => self.parts(found.query, candidate, candidate.score - typical, 1.0)?,
+            };
+            Ok::<_, ReasonerError>(Because::alone(PROPAGATOR, candidate.score, typical, parts))
+        };
+        chosen.iter().map(one).collect()
+    }
+
+    fn shared_out(
+        &self,
+        query: Query,
+        candidate: &Candidate,
+        share: f64,
+        weight: f64,
+    ) -> Result<Vec<SharePart>, ReasonerError> {
+        self.parts(query, candidate, share, weight)
+    }
+
     fn without(
         &self,
         query: Query,
@@ -147,7 +201,7 @@ impl Explains for ByPropagator {
         let mut whole = ways.iter().find_map(|way| way.without).map(|scores| scores.score);
         let mut all = Vec::with_capacity(ways.len());
         for way in ways {
-            let facts = facts(way);
+            let facts = way.facts();
             // An answer by a rule without a body has no path to take out; some paths were already measured.
             if facts.is_empty() || way.without.is_some() {
                 all.push(way.without);

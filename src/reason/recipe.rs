@@ -1,7 +1,7 @@
 //! The weights of a blend and their file format.
 
 use super::fit::{Features, FittedWeights, WIDTH};
-use crate::config::BlendWeights;
+use crate::config::{BlendWeights, MOST_FURTHER};
 use crate::graph::{Direction, Link, Names, RelationId};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -22,9 +22,13 @@ pub(super) const LINKED: usize = 7;
 pub(super) const LINKED_BACK: usize = 8;
 pub(super) const TAKEN: usize = 9;
 pub(super) const FREQUENCY: usize = 10;
+/// The feature of the first further member.
+pub(super) const FURTHER: usize = 11;
+/// The weight of a further member if none is fitted.
+const FURTHER_WEIGHT: f64 = 0.5;
 
 /// The weight of each feature of a candidate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Written")]
 pub struct FeatureWeights {
     /// The logarithm of the rules' score.
@@ -49,21 +53,27 @@ pub struct FeatureWeights {
     pub taken: f64,
     /// The logarithm of how often it is such an answer, plus one.
     pub frequency: f64,
+    /// The logarithm of the softmax of each further member, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub further: BTreeMap<String, f64>,
 }
 
 impl FeatureWeights {
-    pub(super) fn row(&self) -> Features {
-        let Self { rules, rules_absent, rules_sure, walker, walker_absent, embedding, propagator, .. } =
-            *self;
-        let Self { linked, linked_back, taken, frequency, .. } = *self;
+    /// As a row of features; `further` are the names of the further members, in the order of their features.
+    pub(super) fn row(&self, further: &[&str]) -> Features {
+        let Self { rules, rules_absent, rules_sure, walker, walker_absent, embedding, propagator, .. } = self;
+        let Self { linked, linked_back, taken, frequency, .. } = self;
         let mut row = [0.0; WIDTH];
-        row[RULES..=RULES_SURE].copy_from_slice(&[rules, rules_absent, rules_sure]);
-        row[WALKER..=PROPAGATOR].copy_from_slice(&[walker, walker_absent, embedding, propagator]);
-        row[LINKED..=FREQUENCY].copy_from_slice(&[linked, linked_back, taken, frequency]);
+        row[RULES..=RULES_SURE].copy_from_slice(&[*rules, *rules_absent, *rules_sure]);
+        row[WALKER..=PROPAGATOR].copy_from_slice(&[*walker, *walker_absent, *embedding, *propagator]);
+        row[LINKED..=FREQUENCY].copy_from_slice(&[*linked, *linked_back, *taken, *frequency]);
+        for (at, name) in further.iter().take(MOST_FURTHER).enumerate() {
+            row[FURTHER + at] = self.further.get(*name).copied().unwrap_or(0.0);
+        }
         row
     }
 
-    pub(super) fn of_row(row: &Features) -> Self {
+    pub(super) fn of_row(row: &Features, further: &[&str]) -> Self {
         Self {
             rules: row[RULES],
             rules_absent: row[RULES_ABSENT],
@@ -76,7 +86,22 @@ impl FeatureWeights {
             linked_back: row[LINKED_BACK],
             taken: row[TAKEN],
             frequency: row[FREQUENCY],
+            further: further.iter().zip(&row[FURTHER..]).map(|(name, w)| ((*name).to_owned(), *w)).collect(),
         }
+    }
+}
+
+impl FeatureWeights {
+    /// Whether the member called `name` has a weight.
+    pub fn has(&self, name: &str) -> bool {
+        let weights = match name {
+            "rules" => [self.rules, self.rules_absent, self.rules_sure],
+            "walker" => [self.walker, self.walker_absent, 0.0],
+            "embedding" => [self.embedding, 0.0, 0.0],
+            "propagator" => [self.propagator, 0.0, 0.0],
+            other => [self.further.get(other).copied().unwrap_or(0.0), 0.0, 0.0],
+        };
+        weights.iter().any(|weight| *weight != 0.0)
     }
 }
 
@@ -112,12 +137,13 @@ struct Written {
     linked_back: f64,
     taken: f64,
     frequency: f64,
+    further: BTreeMap<String, f64>,
 }
 
 impl From<Written> for FeatureWeights {
     fn from(written: Written) -> Self {
         let Written { rules, rules_sure, walker, embedding, propagator, .. } = written;
-        let Written { linked, linked_back, taken, frequency, .. } = written;
+        let Written { linked, linked_back, taken, frequency, further, .. } = written;
         Self {
             rules,
             rules_absent: written.rules_absent.unwrap_or(rules * ABSENT.ln()),
@@ -130,6 +156,7 @@ impl From<Written> for FeatureWeights {
             linked_back,
             taken,
             frequency,
+            further,
         }
     }
 }
@@ -148,6 +175,9 @@ pub struct Recipe {
     /// where none were fitted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub adds: BTreeMap<String, f64>,
+    /// The standard errors of these figures.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors: BTreeMap<String, f64>,
 }
 
 impl Recipe {
@@ -158,35 +188,54 @@ impl Recipe {
             general_head: None,
             relations: BTreeMap::new(),
             adds: BTreeMap::new(),
+            errors: BTreeMap::new(),
         }
     }
 
+    /// The same with the further members called `names`.
+    pub fn with_further<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
+        self.general.further.extend(names.into_iter().map(|name| (name.to_owned(), FURTHER_WEIGHT)));
+        self
+    }
+
     /// A recipe from the weights fitted to tail and to head queries.
-    pub(super) fn fitted(tail: &FittedWeights, head: &FittedWeights, names: &Names) -> Self {
+    pub(super) fn fitted(
+        tail: &FittedWeights,
+        head: &FittedWeights,
+        names: &Names,
+        further: &[&str],
+    ) -> Self {
         let mut relations: BTreeMap<String, BTreeMap<String, FeatureWeights>> = BTreeMap::new();
         for (side, fitted) in [("tail", tail), ("head", head)] {
             for (link, row) in &fitted.own {
                 let Some(relation) = link.relation() else { continue };
                 let place = relations.entry(names.relation(relation).to_owned()).or_default();
-                place.insert(side.to_owned(), FeatureWeights::of_row(row));
+                place.insert(side.to_owned(), FeatureWeights::of_row(row, further));
             }
         }
-        let [general, general_head] = [tail, head].map(|fitted| FeatureWeights::of_row(&fitted.common));
-        Self { general, general_head: Some(general_head), relations, adds: BTreeMap::new() }
+        let [general, general_head] =
+            [tail, head].map(|fitted| FeatureWeights::of_row(&fitted.common, further));
+        Self {
+            general,
+            general_head: Some(general_head),
+            relations,
+            adds: BTreeMap::new(),
+            errors: BTreeMap::new(),
+        }
     }
 
     /// The weights by link.
-    pub(super) fn by_link(&self, names: &Names) -> WeightsByLink {
+    pub(super) fn by_link(&self, names: &Names, further: &[&str]) -> WeightsByLink {
         let mut own = HashMap::new();
         for (relation, directions) in &self.relations {
             let Some(id) = names.relations.get(relation) else { continue };
             for (direction, weights) in directions {
                 let direction = if direction == "head" { Direction::Inverse } else { Direction::Forward };
-                own.insert(Link::new(RelationId(id), direction), weights.row());
+                own.insert(Link::new(RelationId(id), direction), weights.row(further));
             }
         }
-        let head = self.general_head.unwrap_or(self.general);
-        WeightsByLink { general: [self.general.row(), head.row()], own }
+        let head = self.general_head.as_ref().unwrap_or(&self.general);
+        WeightsByLink { general: [self.general.row(further), head.row(further)], own }
     }
 }
 
@@ -197,7 +246,7 @@ pub(super) struct WeightsByLink {
 }
 
 impl WeightsByLink {
-    pub fn of(&self, link: Link) -> &Features {
+    pub(crate) fn of(&self, link: Link) -> &Features {
         let general = &self.general[usize::from(link.direction() == Direction::Inverse)];
         self.own.get(&link).unwrap_or(general)
     }
@@ -228,11 +277,11 @@ mod tests {
         let link = Link::inverse_of(RelationId(1));
         let tail = FittedWeights { common: row(1.0), own: BTreeMap::new() };
         let head = FittedWeights { common: row(2.0), own: BTreeMap::from([(link, row(3.0))]) };
-        let recipe = Recipe::fitted(&tail, &head, &names);
+        let recipe = Recipe::fitted(&tail, &head, &names, &["x", "y", "z"]);
         let written = serde_json::to_string(&recipe).unwrap();
         let read: Recipe = serde_json::from_str(&written).unwrap();
         assert_eq!(read, recipe);
-        let by_link = read.by_link(&names);
+        let by_link = read.by_link(&names, &["x", "y", "z"]);
         assert_eq!(by_link.of(link), &row(3.0));
         assert_eq!(by_link.of(Link::inverse_of(RelationId(0))), &row(2.0));
         assert_eq!(by_link.of(Link::forward(RelationId(1))), &row(1.0));

@@ -17,12 +17,12 @@ pub(super) struct Reflexive {
 }
 
 impl Reflexive {
-    pub fn new(graph: &Arc<Graph>) -> Self {
+    pub(crate) fn new(graph: &Arc<Graph>) -> Self {
         Self { graph: Arc::clone(graph), found: vec![OnceLock::new(); graph.links()] }
     }
 
     /// Whether `link` often leads from an entity to itself.
-    pub fn is(&self, link: Link) -> bool {
+    pub(crate) fn is(&self, link: Link) -> bool {
         let often = || {
             let (mut predicted, mut correct) = (0, 0);
             for (from, to) in self.graph.pairs(link).rows() {

@@ -1,12 +1,21 @@
 //! Rules as a reasoner that explains: the rule that predicts an answer, with a path that grounds it.
 
-use super::{Candidate, Evidence, Explains, Found, Hop, Reasoned, Rescored, ranked};
+use super::because::{RULES, typical_score, with_rest};
+use super::{
+    Because, Candidate, Detail, Evidence, Explains, Found, Hop, Reasoned, Rescored, SharePart, ShareSource,
+    ranked,
+};
 use crate::eval::{Reasoner, ReasonerError};
 use crate::graph::{EntityId, Graph, Query};
 use crate::progress::{Interrupted, Progress};
 use crate::rule::{ApplyOptions, FiredRule, RuleAnswer, RuleReasoner, ScoredRule};
 use rayon::prelude::*;
 use std::sync::Arc;
+
+/// The most rules that a brief decomposition names.
+const BRIEFLY: usize = 3;
+/// The most groundings of a rule that a full decomposition counts.
+const GROUNDINGS: usize = 100;
 
 /// Rules alone.
 pub struct ByRules {
@@ -17,6 +26,11 @@ impl ByRules {
     /// `rules` applied to `graph`.
     pub fn new(graph: &Arc<Graph>, rules: Arc<[ScoredRule]>, options: ApplyOptions) -> Self {
         Self { rules: RuleReasoner::new(graph, rules, options) }
+    }
+
+    /// The same rules applied to another graph with the same entities and relations.
+    pub fn over(&self, graph: &Arc<Graph>) -> Self {
+        Self { rules: self.rules.over(graph) }
     }
 
     /// The reasoner behind it.
@@ -37,13 +51,53 @@ impl ByRules {
     /// The `most` most confident rules that predict `candidate`, as reasons. The first is already known if rules
     /// ranked the candidate; the others are looked up.
     pub(super) fn reasons_for(&self, query: Query, candidate: &Candidate, most: usize) -> Vec<Reasoned> {
-        if let (1, Some(rule)) = (most, candidate.evidence.rule)
+        if let (1, Some(rule)) = (most, candidate.evidence.rule())
             && let Some(reason) = self.rules.explain_by(query, candidate.entity, rule)
         {
             return vec![by_rule(&reason, candidate.entity, candidate.score)];
         }
         let fired = self.rules.explain_briefly(query, candidate.entity, most);
         fired.iter().map(|reason| by_rule(reason, candidate.entity, candidate.score)).collect()
+    }
+}
+
+impl ByRules {
+    /// What each rule has of the `share` that the rules have in a candidate's score.
+    pub(super) fn parts(
+        &self,
+        query: Query,
+        candidate: &Candidate,
+        share: f64,
+        detail: Detail,
+    ) -> Vec<SharePart> {
+        let fired = &candidate.evidence.rules;
+        let shown = match detail {
+            Detail::Brief => BRIEFLY,
+            Detail::Full => fired.len(),
+        };
+        let part = |(&rule, fraction): (&u32, f64)| {
+            let groundings = match detail {
+                Detail::Brief => Vec::new(),
+                Detail::Full => self.rules.explain_all(query, candidate.entity, rule, GROUNDINGS),
+            };
+            let grounded = |one: &FiredRule<'_>| by_rule(one, candidate.entity, candidate.score);
+            SharePart {
+                share: fraction * share,
+                source: ShareSource::Rule {
+                    alone: self.rules.confidence(rule),
+                    rule: self.rules.rule(rule).clone(),
+                    groundings: groundings.iter().map(grounded).collect(),
+                },
+            }
+        };
+        let fractions = self.rules.fractions(fired);
+        let parts = fired.iter().zip(fractions).take(shown).map(part).collect();
+        with_rest(share, parts, fired.len().saturating_sub(shown))
+    }
+
+    /// What the rules that predict a candidate say together.
+    pub(super) fn together(&self, candidate: &Candidate) -> Option<f64> {
+        self.rules.aggregated(candidate.evidence.rules.iter().map(|&rule| self.rules.confidence(rule)))
     }
 }
 
@@ -59,7 +113,8 @@ impl Explains for ByRules {
         progress: &dyn Progress,
     ) -> Result<Vec<Found>, ReasonerError> {
         let found = |(&query, answers): (&Query, Vec<RuleAnswer>)| {
-            let evidence = |answer: RuleAnswer| (answer.scored, Evidence { rule: answer.rule, walk: None });
+            let evidence =
+                |answer: RuleAnswer| (answer.scored, Evidence { rules: answer.rules, ..Evidence::default() });
             let candidates = ranked(query, self.rules.graph(), answers.into_iter().map(evidence));
             Found { query, candidates }
         };
@@ -72,15 +127,29 @@ impl Explains for ByRules {
         candidate: &Candidate,
         most: usize,
     ) -> Result<Vec<Reasoned>, ReasonerError> {
-        match candidate.evidence.rule {
+        match candidate.evidence.rule() {
             Some(_) => Ok(self.reasons_for(query, candidate, most)),
             // Listed because it is frequent; no rule predicts it.
             None => Ok(Vec::new()),
         }
     }
 
+    fn because(
+        &self,
+        found: &Found,
+        chosen: &[&Candidate],
+        detail: Detail,
+    ) -> Result<Vec<Because>, ReasonerError> {
+        let typical = typical_score(found);
+        let one = |candidate: &&Candidate| {
+            let parts = self.parts(found.query, candidate, candidate.score - typical, detail);
+            Because::alone(RULES, candidate.score, typical, parts)
+        };
+        Ok(chosen.iter().map(one).collect())
+    }
+
     fn rescored(&self, _query: Query, candidate: &Candidate, _before: f64, after: Option<f64>) -> Rescored {
-        match (candidate.evidence.rule, after) {
+        match (candidate.evidence.rule(), after) {
             (None, _) => Rescored::Same,
             (Some(_), Some(score)) => Rescored::Score(score),
             (Some(_), None) => Rescored::Unsupported,
@@ -111,7 +180,7 @@ pub(super) mod tests {
     use crate::rule::{Counts, Rule};
 
     /// All entities are linked to each other by two relations, and rules predict a third.
-    pub fn crowd(rules: &[(u64, u64)]) -> (Arc<Graph>, ByRules) {
+    pub(crate) fn crowd(rules: &[(u64, u64)]) -> (Arc<Graph>, ByRules) {
         let all = (0..40 * 40 * 2).map(|i| Triple::new(i / 80, i % 2, i / 2 % 40));
         let facts: Vec<Triple> = all.collect();
         let graph = Arc::new(Graph::new(40, 3, &facts));
@@ -125,7 +194,7 @@ pub(super) mod tests {
         (graph, reasoner)
     }
 
-    pub fn asked() -> Query {
+    pub(crate) fn asked() -> Query {
         Query { subject: EntityId(1), link: Link::forward(RelationId(2)) }
     }
 

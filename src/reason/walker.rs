@@ -3,9 +3,10 @@
 //! A walk may revisit an entity. The variables of a rule stand for different entities, and its confidence was counted
 //! that way: a walk that repeats an entity grounds no rule, even if its links are the body of one.
 
+use super::because::{WALKER, typical_score, with_rest};
 use super::path_rules::{PathRuleIndex, repeats_nobody};
 use super::reflexive::Reflexive;
-use super::{Candidate, Evidence, Explains, Found, Hop, Reasoned};
+use super::{Because, Candidate, Detail, Evidence, Explains, Found, Hop, Reasoned, SharePart, ShareSource};
 use crate::eval::{Reasoner, ReasonerError};
 use crate::graph::{EntityId, Graph, Link, Query};
 use crate::progress::{Interrupted, Progress};
@@ -90,6 +91,16 @@ impl ByWalker {
     }
 }
 
+impl ByWalker {
+    /// The `share` that the walker has in a candidate's score, as that of its path.
+    pub(super) fn parts(&self, query: Query, candidate: &Candidate, share: f64) -> Vec<SharePart> {
+        let walk = candidate.evidence.walk.as_ref();
+        let way = walk.and_then(|walk| self.ways(query, walk).into_iter().next());
+        let path = |way| SharePart { share, source: ShareSource::Path(way) };
+        with_rest(share, way.map(path).into_iter().collect(), 0)
+    }
+}
+
 impl Explains for ByWalker {
     fn reasoner(&self) -> &dyn Reasoner {
         &*self.walker
@@ -112,7 +123,7 @@ impl Explains for ByWalker {
             let candidate = |walk: walk::WalkedAnswer| Candidate {
                 entity: walk.entity,
                 score: f64::from(walk.score),
-                evidence: Evidence { rule: None, walk: Some(walk) },
+                evidence: Evidence { walk: Some(walk), ..Evidence::default() },
             };
             Found { query, candidates: answers.into_iter().filter(new).map(candidate).collect() }
         };
@@ -129,12 +140,26 @@ impl Explains for ByWalker {
         ways.truncate(most);
         Ok(ways)
     }
+
+    fn because(
+        &self,
+        found: &Found,
+        chosen: &[&Candidate],
+        _detail: Detail,
+    ) -> Result<Vec<Because>, ReasonerError> {
+        let typical = typical_score(found);
+        let one = |candidate: &&Candidate| {
+            let parts = self.parts(found.query, candidate, candidate.score - typical);
+            Because::alone(WALKER, candidate.score, typical, parts)
+        };
+        Ok(chosen.iter().map(one).collect())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{Known, RelationId, Triple};
+    use crate::graph::{Array, Known, RelationId, Triple};
     use crate::reason::supported;
     use crate::rule::{Counts, Rule};
     use crate::tensor::Device;
@@ -158,7 +183,7 @@ mod tests {
 
     /// An untrained walker, which finds every path of two hops.
     fn untrained(facts: &[Triple], graph: &Graph) -> Arc<Walker> {
-        let facts: Arc<[Triple]> = facts.into();
+        let facts: Array<Triple> = facts.into();
         let known = Known { facts: facts.clone(), queries: facts, ..Known::default() };
         let config = WalkConfig {
             hops: 2,

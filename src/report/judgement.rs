@@ -217,11 +217,11 @@ fn disputed_item(study: &Study, item: &StudyItem, votes: &[&Vote]) -> String {
         // Writing to a string cannot fail, here and below.
         let _ = write!(html, "<p class=\"caption\">{name}</p><div class=\"path\">{drawn}</div>");
     }
-    let said: Vec<String> = votes
+    let lines: Vec<String> = votes
         .iter()
         .map(|vote| format!("judge {}: {} ({:.0} s)", vote.judge, for_whom(study, vote), vote.seconds))
         .collect();
-    let _ = write!(html, "<div class=\"because\">{}</div></li>", escape(&said.join(" · ")));
+    let _ = write!(html, "<div class=\"because\">{}</div></li>", escape(&lines.join(" · ")));
     html
 }
 

@@ -2,6 +2,7 @@
 
 mod embedding_table;
 pub mod figure;
+#[cfg(feature = "study")]
 pub mod judgement;
 pub mod page;
 pub mod published;

@@ -10,6 +10,7 @@ use crate::ask::RunReport;
 use crate::config::{ConfigError, System, names};
 use crate::embed;
 use crate::eval::{Figures, Report};
+use crate::run::member::{EMBEDDINGS, PRETRAINING, TRAINING};
 use crate::run::{EmbedReport, RunError, write_whole};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -123,10 +124,11 @@ pub struct RowResult {
 impl RowResult {
     /// The result of a run, for `row`.
     pub fn new(row: &Row, run: &RunReport, config: String, device: String) -> Self {
-        let share = run.stages.get("pretraining").and_then(|stage| stage.figures["rule_share"].as_f64());
-        let parameters = run.stages.get("training").and_then(|stage| stage.figures["parameters"].as_u64());
-        let trained = run.stages.get("embeddings").filter(|_| run.system == System::Embedding);
-        let training = trained.and_then(|stage| serde_json::from_value(stage.figures.clone()).ok());
+        let share = run.stages.get(PRETRAINING).and_then(|stage| stage.figures.rule_share);
+        let parameters =
+            run.stages.get(TRAINING).and_then(|stage| stage.figures.parameters).map(|count| count as u64);
+        let trained = run.stages.get(EMBEDDINGS).filter(|_| run.system == System::Embedding);
+        let training = trained.and_then(|stage| stage.figures.read_as().ok());
         Self {
             dataset: row.dataset.clone(),
             system: row.system.clone(),
@@ -162,7 +164,7 @@ impl RowResult {
     pub fn of_embedding(embedded: &EmbedReport, dataset: &str, seed: u64, changes: &str) -> Self {
         let EmbedReport { embedding, summary, report } = embedded;
         let model = embedding.settings().model.name();
-        let seconds = summary.iter().map(|training| ("embeddings".to_owned(), training.training_seconds));
+        let seconds = summary.iter().map(|training| (EMBEDDINGS.to_owned(), training.training_seconds));
         Self {
             dataset: dataset.to_owned(),
             system: model.to_owned(),
@@ -262,9 +264,12 @@ mod tests {
             direction: Side::Tail,
             ties: Ties::Realistic,
             seconds: 1.0,
+            tails: None,
+            heads: None,
             to_one: figures,
             to_many: figures,
             relations: Vec::new(),
+            baseline: None,
         };
         RowResult {
             dataset: "wn18rr".to_owned(),
@@ -298,8 +303,8 @@ mod tests {
         assert_eq!(inductive[0].on().as_deref(), Some("nell-v1-ind"));
         assert_eq!(rows(Some("wn18rr"), Some("blend")).unwrap()[0].on(), None);
         assert!(rows(None, None).unwrap().len() >= 42);
-        let said = rows(Some("wn18rr"), Some("minerwa")).unwrap_err().to_string();
-        assert!(said.contains("no configuration for wn18rr minerwa; data sets:"), "{said}");
+        let message = rows(Some("wn18rr"), Some("minerwa")).unwrap_err().to_string();
+        assert!(message.contains("no configuration for wn18rr minerwa; data sets:"), "{message}");
     }
 
     #[test]
@@ -318,7 +323,7 @@ mod tests {
             "| ruleguider-complex | 44.3 | 0.0 | 0.0 | 49.0 | 1.4 | 50.0 | 44.3 / 52.4 / 55.5 / 48.0 | 3134 (0) | 1, 2 | cpu, 0.1.0 |",
             "| wn18rr | ruleguider-complex | 44.3 | 0.0 | 0.0 | 49.0 | – | 43.7 / 50.2 / 53.0 / 47.0 | 3134 | 1, 2 |",
             "| wn18rr | ruleguider-complex | – | 50.0 | 69.2 → 40.7 |",
-            "| wn18rr | ruleguider-complex | – | 9 | – | – | – | – | 1 | 10 | 7 |",
+            "| wn18rr | ruleguider-complex | – | 9 | – | – | – | – | – | 1 | 10 | 7 |",
         ] {
             assert!(tables.contains(row), "{row}\n{tables}");
         }

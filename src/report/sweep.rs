@@ -184,12 +184,12 @@ fn line(report: &SweepReport, row: &TrialRow, axes: &[Dimension], height: f64) -
         TrialState::Finished => "c0",
         _ => "c5",
     };
-    let said: Vec<String> = row.point.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+    let settings: Vec<String> = row.point.iter().map(|(key, value)| format!("{key} = {value}")).collect();
     format!(
         "<polyline class=\"{class}\" stroke-opacity=\"{:.2}\" points=\"{}\"><title>{}</title></polyline>",
         if is_best { 1.0 } else { 0.25 + 0.65 * height },
         points.join(" "),
-        escape(&format!("trial {}: MRR {:.4}\n{}", row.trial, row.mrr.unwrap_or(0.0), said.join("\n")))
+        escape(&format!("trial {}: MRR {:.4}\n{}", row.trial, row.mrr.unwrap_or(0.0), settings.join("\n")))
     )
 }
 
@@ -278,8 +278,8 @@ mod tests {
         assert_eq!(page.matches("<polyline").count(), 9);
         assert_eq!(page.matches("<tr>").count(), 1 + 9);
         assert!(page.contains("&lt;mine&gt;") && !page.contains("<mine>") && !page.contains("NaN"));
-        for said in ["embed.model", "η²", "Successive halving"] {
-            assert!(page.contains(said), "{said}");
+        for part in ["embed.model", "η²", "Successive halving"] {
+            assert!(page.contains(part), "{part}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::published::{PublishedRow, published};
 use super::reproduce::RowResult;
 use crate::eval::Figures;
-use crate::plan::Stage;
+use crate::run::member::{self, CALIBRATION};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -91,12 +91,18 @@ pub fn tables(results: &[RowResult]) -> String {
         "| data | system | pre-training | training | published |",
         &|row: &Row| row.rule_share(),
     );
+    let trained = compared_members().join(" | ");
     section(
         "Seconds by stage, and parameters of the walker",
-        "| data | system | embeddings | rules | pre-training | training | propagation | blending | ranking | all | parameters |",
+        &format!("| data | system | {trained} | ranking | all | parameters |"),
         &|row: &Row| row.cost(),
     );
     text
+}
+
+/// The members whose seconds are compared: all but the calibration, which others do not have.
+fn compared_members() -> Vec<&'static str> {
+    member::names().filter(|name| *name != CALIBRATION).collect()
 }
 
 fn rows(results: &[RowResult]) -> Vec<Row<'_>> {
@@ -212,13 +218,12 @@ impl Row<'_> {
     }
 
     fn cost(&self) -> Option<String> {
-        let stage = |stage: Stage| self.mean(&|result| result.stage_seconds.get(stage.name()).copied());
+        let stage = |name: &str| self.mean(&|result| result.stage_seconds.get(name).copied());
         let whole = |seconds: Option<f64>| seconds.map_or_else(|| "–".to_owned(), |s| format!("{s:.0}"));
         let ranking = self.mean(&|result| Some(result.report.seconds));
-        // Calibration is not part of the comparison.
-        let learning = Stage::ALL.into_iter().filter(|&stage| stage != Stage::Calibration);
-        let all = learning.clone().filter_map(stage).sum::<f64>() + ranking.unwrap_or(0.0);
-        let stages: Vec<String> = learning.map(|one| whole(stage(one))).collect();
+        let learning = compared_members();
+        let all = learning.iter().filter_map(|name| stage(name)).sum::<f64>() + ranking.unwrap_or(0.0);
+        let stages: Vec<String> = learning.iter().map(|name| whole(stage(name))).collect();
         let parameters = self.seeds.iter().find_map(|result| result.parameters);
         let parameters = parameters.map_or_else(|| "–".to_owned(), |count| count.to_string());
         let Row { dataset, system, .. } = self;

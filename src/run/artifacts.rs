@@ -1,24 +1,20 @@
 //! The artifacts of a run, in memory: passed from stage to stage, or loaded from a file once.
 
 use super::checksum::Summed;
-use super::directory::{BLEND, CALIBRATION, EMBEDDING, PROPAGATOR, RULES, WALKER};
 use super::material::Learnable;
+use super::member::{self, APPLIED, BLENDING, EMBEDDINGS, RULES};
 use super::{Checksum, RunError};
-use crate::config::{BlendConfig, Config, System};
-use crate::embed::{Embedding, ModelKind};
-use crate::eval::calibration::Calibration;
-use crate::plan::Stage;
-use crate::propagate::Propagator;
-use crate::reason::{Blend, ByEmbedding, ByPropagator, ByRules, ByWalker, Explains, Members, Recipe};
-use crate::rule::{RuleFile, ScoredRule};
+use crate::config::Config;
+use crate::graph::Graph;
+use crate::reason::{ByRules, Explains};
 use crate::tensor::{Archive, Device};
-use crate::walk::Walker;
 use serde::de::DeserializeOwned;
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The artifacts of one run. Artifacts made by this process are stored here; those of an earlier process are loaded on
 /// first use.
@@ -32,22 +28,34 @@ pub struct Artifacts {
     pub config: Config,
     /// The device of its tensors.
     pub device: Device,
-    rules: OnceLock<Rules>,
-    applied: OnceLock<Arc<ByRules>>,
-    embedding: OnceLock<Arc<Embedding>>,
-    walker: OnceLock<Arc<Walker>>,
-    propagator: OnceLock<Arc<Propagator>>,
-    recipe: OnceLock<Recipe>,
-    calibration: OnceLock<Option<Calibration>>,
+    /// What members have made or loaded, by name.
+    made: Mutex<BTreeMap<&'static str, Made>>,
 }
 
-/// The rules of a run, and how many rules of its file name an entity that the graph lacks.
-struct Rules {
-    rules: Arc<[ScoredRule]>,
-    unknown: usize,
-}
+/// An artifact in memory; its member knows the type.
+type Made = Arc<dyn Any + Send + Sync>;
 
 impl Artifacts {
+    /// The same members on another graph with the same entities and relations: some facts are gone, but nothing is trained
+    /// again.
+    ///
+    /// # Errors
+    /// If an artifact cannot be loaded.
+    pub fn over(&self, graph: &Arc<Graph>) -> Result<Self, RunError> {
+        let learnable = Learnable { graph: Arc::clone(graph), ..self.learnable.clone() };
+        let mut other = Self::new(&self.directory, learnable, self.config.clone(), self.device.clone());
+        let applied = self.lock().get(APPLIED).cloned();
+        if let Some(applied) = applied.and_then(|made| made.downcast::<ByRules>().ok()) {
+            other.put(APPLIED, applied.over(graph));
+        }
+        // These do not depend on the graph.
+        for name in [EMBEDDINGS, RULES, BLENDING] {
+            let made = self.lock().get(name).cloned();
+            other.lock().extend(made.map(|made| (name, made)));
+        }
+        Ok(other)
+    }
+
     /// The artifacts of the run in `directory`, none of them loaded yet.
     pub fn new(directory: &Path, learnable: Learnable, config: Config, device: Device) -> Self {
         Self {
@@ -56,13 +64,7 @@ impl Artifacts {
             learnable,
             config,
             device,
-            rules: OnceLock::new(),
-            applied: OnceLock::new(),
-            embedding: OnceLock::new(),
-            walker: OnceLock::new(),
-            propagator: OnceLock::new(),
-            recipe: OnceLock::new(),
-            calibration: OnceLock::new(),
+            made: Mutex::default(),
         }
     }
 
@@ -74,7 +76,10 @@ impl Artifacts {
 
     /// Reads a file of the run with `read` and verifies its checksum in the same pass. A file that has changed since
     /// its stage wrote it is reported as changed, even if `read` fails on it.
-    fn read<T>(
+    ///
+    /// # Errors
+    /// If it cannot be read, `read` fails, or it has changed.
+    pub fn read<T>(
         &self,
         file: &str,
         read: impl FnOnce(&mut dyn Read, &Path) -> Result<T, RunError>,
@@ -88,109 +93,62 @@ impl Artifacts {
         if found == *sum { made } else { Err(RunError::changed(path)) }
     }
 
-    fn archive(&self, file: &str) -> Result<Archive, RunError> {
+    /// The tensors in a file of the run.
+    ///
+    /// # Errors
+    /// If it cannot be read, or has changed.
+    pub fn archive(&self, file: &str) -> Result<Archive, RunError> {
         self.read(file, |source, path| Ok(Archive::read_from(source, path)?))
     }
 
-    /// Whether the run has this stage.
-    pub fn has(&self, stage: Stage) -> bool {
-        Stage::of(&self.config).contains(&stage)
+    /// The path of a file of the run.
+    pub fn path(&self, file: &str) -> PathBuf {
+        self.directory.join(file)
     }
 
-    /// The rules of the run; none if it mines none.
+    /// Whether the run has the member called `name`.
+    pub fn has(&self, name: &str) -> bool {
+        member::has(&self.config, name)
+    }
+
+    /// The artifact called `name`, made by `load` if it is not there yet. Two threads may both load it; one result is
+    /// kept.
     ///
     /// # Errors
-    /// If they cannot be read.
-    pub fn rules(&self) -> Result<&Arc<[ScoredRule]>, RunError> {
-        Ok(&self.read_rules()?.rules)
+    /// Whatever `load` returns.
+    pub fn get<T: Send + Sync + 'static>(
+        &self,
+        name: &'static str,
+        load: impl FnOnce() -> Result<T, RunError>,
+    ) -> Result<Arc<T>, RunError> {
+        let found = self.lock().get(name).cloned();
+        if let Some(found) = found.and_then(|made| made.downcast::<T>().ok()) {
+            return Ok(found);
+        }
+        let loaded = Arc::new(load()?);
+        let kept: Made = self.lock().entry(name).or_insert_with(|| loaded.clone()).clone();
+        Ok(kept.downcast::<T>().unwrap_or(loaded))
     }
 
-    /// How many rules name an entity that the graph lacks, if it is not the graph that they were mined from.
-    ///
-    /// # Errors
-    /// If they cannot be read.
-    pub fn rules_left_out(&self) -> Result<usize, RunError> {
-        Ok(self.read_rules()?.unknown)
+    /// Stores the artifact called `name`, which its member has just made.
+    pub fn put<T: Send + Sync + 'static>(&mut self, name: &'static str, made: T) {
+        self.lock().insert(name, Arc::new(made));
     }
 
-    fn read_rules(&self) -> Result<&Rules, RunError> {
-        once(&self.rules, || {
-            if !self.has(Stage::Rules) {
-                return Ok(Rules { rules: Arc::from([]), unknown: 0 });
-            }
-            let names = &self.learnable.names;
-            let file = self.read(RULES, |source, path| Ok(RuleFile::read_from(source, path, names)?))?;
-            Ok(Rules { rules: file.rules.into(), unknown: file.unknown })
-        })
+    /// Forgets the artifact called `name`.
+    pub(super) fn remove(&mut self, name: &'static str) {
+        self.lock().remove(name);
     }
 
-    /// The rules as they are applied to the graph.
-    ///
-    /// # Errors
-    /// If they cannot be read.
-    pub fn applied(&self) -> Result<&Arc<ByRules>, RunError> {
-        once(&self.applied, || {
-            let options = self.config.rules.apply_options();
-            Ok(Arc::new(ByRules::new(&self.learnable.graph, self.rules()?.clone(), options)))
-        })
-    }
-
-    /// The embedding model.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    pub fn embedding(&self) -> Result<&Arc<Embedding>, RunError> {
-        once(&self.embedding, || {
-            let (path, names) = (self.directory.join(EMBEDDING), &self.learnable.names);
-            let (archive, kind) = (self.archive(EMBEDDING)?, ModelKind::default());
-            Ok(Arc::new(Embedding::from_archive(&archive, &path, names, kind, &self.device)?))
-        })
-    }
-
-    /// The walker, searching as the settings say.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    pub fn walker(&self) -> Result<&Arc<Walker>, RunError> {
-        once(&self.walker, || {
-            let Learnable { graph, known, .. } = &self.learnable;
-            let (path, archive) = (self.directory.join(WALKER), self.archive(WALKER)?);
-            let mut walker = Walker::from_archive(&archive, &path, graph, known, &self.device)?;
-            walker.set_search(self.config.walk.beam, self.config.walk.pool)?;
-            Ok(Arc::new(walker))
-        })
-    }
-
-    /// The propagator on the graph.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    pub fn propagator(&self) -> Result<&Arc<Propagator>, RunError> {
-        once(&self.propagator, || {
-            let Learnable { graph, names, .. } = &self.learnable;
-            let (path, archive) = (self.directory.join(PROPAGATOR), self.archive(PROPAGATOR)?);
-            Ok(Arc::new(Propagator::from_archive(&archive, &path, names, graph, &self.device)?))
-        })
-    }
-
-    /// The weights of the blend.
-    ///
-    /// # Errors
-    /// If they cannot be read.
-    pub fn recipe(&self) -> Result<&Recipe, RunError> {
-        once(&self.recipe, || self.json(BLEND)?.ok_or_else(|| RunError::changed(self.directory.join(BLEND))))
-    }
-
-    /// The calibration; `None` if there was nothing to calibrate on, or no stage has run.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    pub fn calibration(&self) -> Result<Option<&Calibration>, RunError> {
-        Ok(once(&self.calibration, || self.json(CALIBRATION))?.as_ref())
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, Made>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The content of a JSON file; `None` if there is no such file or it holds `null`.
-    fn json<T: DeserializeOwned>(&self, file: &str) -> Result<Option<T>, RunError> {
+    ///
+    /// # Errors
+    /// If it cannot be read, is no such JSON, or has changed.
+    pub fn json<T: DeserializeOwned>(&self, file: &str) -> Result<Option<T>, RunError> {
         if !self.directory.join(file).exists() {
             return Ok(None);
         }
@@ -206,80 +164,11 @@ impl Artifacts {
     /// # Errors
     /// If an artifact cannot be loaded.
     pub fn reasoner(&self) -> Result<Arc<dyn Explains>, RunError> {
-        let graph = &self.learnable.graph;
-        Ok(match self.config.system {
-            System::Rules if self.has(Stage::Blending) => Arc::new(self.blend(self.recipe()?)?),
-            System::Rules => self.applied()?.clone(),
-            System::Embedding => Arc::new(ByEmbedding::new(self.embedding()?.clone(), graph)),
-            System::Walker => Arc::new(self.by_walker()?),
-            System::Propagator => Arc::new(self.by_propagator()?),
-            System::Blend => Arc::new(self.blend(self.recipe()?)?),
-        })
-    }
-
-    /// The blend of the run by `recipe`.
-    ///
-    /// # Errors
-    /// If one of its members cannot be loaded.
-    pub fn blend(&self, recipe: &Recipe) -> Result<Blend, RunError> {
-        let BlendConfig { with_rules, with_walker, with_embedding, with_propagator, .. } =
-            self.config.blended();
-        let members = Members {
-            rules: with_rules.then(|| self.applied().cloned()).transpose()?,
-            walker: with_walker.then(|| self.by_walker()).transpose()?,
-            embedding: with_embedding.then(|| self.embedding().cloned()).transpose()?,
-            propagator: with_propagator.then(|| self.by_propagator()).transpose()?,
-        };
-        let Learnable { graph, names, .. } = &self.learnable;
-        Ok(Blend::new(members, recipe, graph, names))
-    }
-
-    fn by_walker(&self) -> Result<ByWalker, RunError> {
-        Ok(ByWalker::new(self.walker()?.clone(), &self.learnable.graph, self.rules()?))
-    }
-
-    fn by_propagator(&self) -> Result<ByPropagator, RunError> {
-        Ok(ByPropagator::new(self.propagator()?.clone(), &self.learnable.graph, self.rules()?))
-    }
-
-    /// Stores the propagator that was just trained.
-    pub(super) fn put_propagator(&mut self, propagator: Propagator) {
-        self.propagator = OnceLock::from(Arc::new(propagator));
-    }
-
-    /// Stores the rules that were just mined.
-    pub(super) fn put_rules(&mut self, rules: Arc<[ScoredRule]>) {
-        (self.rules, self.applied) = (OnceLock::from(Rules { rules, unknown: 0 }), OnceLock::new());
-    }
-
-    /// Stores the embedding model that was just trained.
-    pub(super) fn put_embedding(&mut self, embedding: Embedding) {
-        self.embedding = OnceLock::from(Arc::new(embedding));
-    }
-
-    /// Stores the walker that was just trained.
-    pub(super) fn put_walker(&mut self, walker: Walker) {
-        self.walker = OnceLock::from(Arc::new(walker));
-    }
-
-    /// Stores the weights that were just fitted.
-    pub(super) fn put_recipe(&mut self, recipe: Recipe) {
-        self.recipe = OnceLock::from(recipe);
-    }
-
-    /// Stores the calibration that was just fitted.
-    pub(crate) fn put_calibration(&mut self, calibration: Option<Calibration>) {
-        self.calibration = OnceLock::from(calibration);
-    }
-}
-
-/// The value of `cell`, initialised by `load` if it is empty. Two threads may both load it; one result is kept.
-fn once<T>(cell: &OnceLock<T>, load: impl FnOnce() -> Result<T, RunError>) -> Result<&T, RunError> {
-    match cell.get() {
-        Some(value) => Ok(value),
-        None => {
-            let loaded = load()?;
-            Ok(cell.get_or_init(|| loaded))
+        let alone = member::of_system(self.config.system).filter(|_| !self.has(BLENDING));
+        let reasoner = alone.map(|member| member.reasoner(self)).transpose()?.flatten();
+        match reasoner {
+            Some(reasoner) => Ok(reasoner),
+            None => Ok(Arc::new(self.blend(self.recipe()?.as_ref())?)),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! converting a file does not change it.
 
 use super::RunError;
-use crate::graph::{Dataset, Known, Names, Triple};
+use crate::graph::{Dataset, Known, Names, Note, Notes, Triple, Types};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -32,7 +32,8 @@ impl Checksum {
         Summed::new(file).finish().map_err(RunError::reading(path))
     }
 
-    /// Of the learnable data: the names, the facts, the training queries and the validation split.
+    /// Of the learnable data: the names, the facts, the training queries and the validation split, and what the data say
+    /// beside them.
     pub fn of_known(names: &Names, known: &Known) -> Self {
         let mut sum = Sha256::new();
         for vocabulary in [&names.entities, &names.relations] {
@@ -45,6 +46,15 @@ impl Checksum {
         for split in [&known.facts, &known.queries, &known.valid] {
             add_triples(&mut sum, split);
         }
+        // Data without any of this keep the checksum that they always had.
+        for (what, split) in [(b"negatives", &known.negatives), (b"false val", &known.valid_negatives)] {
+            if !split.is_empty() {
+                sum.update(what);
+                add_triples(&mut sum, split);
+            }
+        }
+        add_notes(&mut sum, &known.notes);
+        add_types(&mut sum, &names.types);
         Self::finish(sum)
     }
 
@@ -53,7 +63,16 @@ impl Checksum {
         let mut sum = Sha256::new_with_prefix(&known.0);
         add_triples(&mut sum, &dataset.test);
         add_triples(&mut sum, &dataset.test_left_out);
+        if !dataset.test_negatives.is_empty() {
+            add_triples(&mut sum, &dataset.test_negatives);
+        }
+        add_notes(&mut sum, &dataset.test_notes);
         Self::finish(sum)
+    }
+
+    /// The checksum that was written as `text`.
+    pub(super) fn from_text(text: String) -> Self {
+        Self(text)
     }
 
     /// The first digits, enough to distinguish two by eye.
@@ -107,6 +126,34 @@ impl<R: Read> Read for Summed<R> {
     }
 }
 
+fn add_notes(sum: &mut Sha256, notes: &Notes) {
+    for (fact, Note { confidence, source, time }) in notes.iter() {
+        add_triples(sum, &[fact]);
+        sum.update(confidence.unwrap_or(0.0).to_le_bytes());
+        for text in [source, time].map(Option::unwrap_or_default) {
+            sum.update((text.len() as u64).to_le_bytes());
+            sum.update(text);
+        }
+    }
+}
+
+fn add_types(sum: &mut Sha256, types: &Types) {
+    if types.is_empty() {
+        return;
+    }
+    for name in types.names.iter() {
+        sum.update((name.len() as u64).to_le_bytes());
+        sum.update(name);
+    }
+    types.pairs().into_iter().for_each(|pairs| {
+        sum.update((pairs.len() as u64).to_le_bytes());
+        for [one, other] in pairs {
+            sum.update(one.to_le_bytes());
+            sum.update(other.to_le_bytes());
+        }
+    });
+}
+
 fn add_triples(sum: &mut Sha256, triples: &[Triple]) {
     sum.update((triples.len() as u64).to_le_bytes());
     for block in triples.chunks(1024) {
@@ -119,18 +166,39 @@ fn add_triples(sum: &mut Sha256, triples: &[Triple]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
+    use crate::graph::{NotesBuilder, TypesBuilder};
 
     #[test]
     fn the_test_split_is_in_the_sum_of_the_data_set_alone() {
         let dataset = crate::generate::demonstration();
         let mut other = dataset.clone();
         let test: Vec<Triple> = dataset.test.iter().rev().copied().collect();
-        other.test = Arc::from(test);
+        other.test = test.into();
         let known = |d: &Dataset| Checksum::of_known(&d.names, &d.known);
         assert_eq!(known(&dataset), known(&other));
         let whole = |d: &Dataset| Checksum::of_dataset(d, &known(d));
         assert_ne!(whole(&dataset), whole(&other));
+    }
+
+    #[test]
+    fn what_the_data_say_beside_facts_is_in_the_sum() {
+        let dataset = crate::generate::demonstration();
+        let plain = Checksum::of_known(&dataset.names, &dataset.known);
+        let fact = dataset.known.facts[0];
+        let mut notes = NotesBuilder::default();
+        notes.add(fact, Note { confidence: Some(0.5), ..Note::default() });
+        let noted = Known { notes: notes.finish(), ..dataset.known.clone() };
+        let denied = Known { negatives: [fact].into(), ..dataset.known.clone() };
+        let mut types = TypesBuilder::default();
+        types.add(fact.head, "Person");
+        let typed = Names { types: types.finish(), ..Names::clone(&dataset.names) };
+        for (names, known) in
+            [(&*dataset.names, &noted), (&*dataset.names, &denied), (&typed, &dataset.known)]
+        {
+            assert_ne!(Checksum::of_known(names, known), plain);
+        }
+        let later = Dataset { test_notes: noted.notes.clone(), ..dataset.clone() };
+        assert_ne!(Checksum::of_dataset(&later, &plain), Checksum::of_dataset(&dataset, &plain));
     }
 
     #[test]

@@ -26,12 +26,14 @@ pub const PRETRAINED: &str = "pretrained.safetensors";
 pub const WALKER: &str = "walker.safetensors";
 /// The propagator.
 pub const PROPAGATOR: &str = "propagator.safetensors";
+/// The weights of the universal propagator.
+pub const UNIVERSAL: &str = "universal.safetensors";
 /// The weights of the blend.
 pub const BLEND: &str = "blend.json";
 /// What scores mean as probabilities.
 pub const CALIBRATION: &str = "calibration.json";
-/// The data as it was parsed, with its splits; not for the demonstration.
-pub const FACTS: &str = "facts.zst";
+/// The data with its splits, as it was understood.
+pub const DATA: &str = "data.rg";
 /// Learning curves, one JSON object per line.
 pub const METRICS: &str = "metrics.jsonl";
 /// The figures at the end.

@@ -89,15 +89,12 @@ pub enum RunError {
     /// The rules.
     #[error(transparent)]
     Rule(#[from] RuleError),
-    /// The embedding model.
+    /// A network: an embedding model, a walker or a propagator.
     #[error(transparent)]
-    Embed(crate::embed::EmbedError),
-    /// The walker.
+    Network(crate::train::NetworkError),
+    /// The universal propagator.
     #[error(transparent)]
-    Walk(crate::walk::WalkError),
-    /// The propagator.
-    #[error(transparent)]
-    Propagate(crate::propagate::PropagateError),
+    Universal(#[from] crate::universal::UniversalError),
     /// A training, or its records.
     #[error(transparent)]
     Train(crate::train::TrainError),
@@ -153,29 +150,11 @@ impl From<crate::eval::EvalError> for RunError {
     }
 }
 
-impl From<crate::embed::EmbedError> for RunError {
-    fn from(error: crate::embed::EmbedError) -> Self {
+impl From<crate::train::NetworkError> for RunError {
+    fn from(error: crate::train::NetworkError) -> Self {
         match error {
-            crate::embed::EmbedError::Train(error) => error.into(),
-            other => RunError::Embed(other),
-        }
-    }
-}
-
-impl From<crate::walk::WalkError> for RunError {
-    fn from(error: crate::walk::WalkError) -> Self {
-        match error {
-            crate::walk::WalkError::Train(error) => error.into(),
-            other => RunError::Walk(other),
-        }
-    }
-}
-
-impl From<crate::propagate::PropagateError> for RunError {
-    fn from(error: crate::propagate::PropagateError) -> Self {
-        match error {
-            crate::propagate::PropagateError::Train(error) => error.into(),
-            other => RunError::Propagate(other),
+            crate::train::NetworkError::Train(error) => error.into(),
+            other => RunError::Network(other),
         }
     }
 }

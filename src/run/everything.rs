@@ -7,13 +7,12 @@
 //! resumes like any other. The first stays as it is: figures are measured on it.
 
 use super::directory::EVERYTHING;
+use super::member::{self, CALIBRATION};
 use super::run::{FirstRun, Learnt, RunSpec, StageReport, learn};
 use super::{Checksum, Manifest, RunDirectory, RunError, Stages};
 use crate::config::{Config, LearnValid};
 use crate::graph::Dataset;
-use crate::plan::Stage;
 use crate::progress::Progress;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -50,7 +49,7 @@ pub fn everything_of(path: &Path) -> Result<Option<PathBuf>, RunError> {
     let Ok(directory) = RunDirectory::look_at(&within) else { return Ok(None) };
     let Ok(manifest) = Manifest::read(&directory) else { return Ok(None) };
     let fresh = manifest.everything_after == Some(fingerprint(&RunDirectory::look_at(path)?)?);
-    let last = Stages::of(&directory)?.expect_finished(Stage::Calibration.name()).is_ok();
+    let last = Stages::of(&directory)?.expect_finished(CALIBRATION).is_ok();
     Ok((fresh && last).then_some(within))
 }
 
@@ -65,17 +64,10 @@ pub(super) fn fingerprint(directory: &RunDirectory) -> Result<Checksum, RunError
 fn settled(config: &Config, stages: &BTreeMap<String, StageReport>) -> Config {
     let mut config = config.clone();
     config.data.learn_valid = LearnValid::Always;
-    let figures = |stage: Stage| stages.get(stage.name()).map(|report| &report.figures);
-    let epochs = |value: &Value| value.as_u64().map(|epochs| (epochs as usize).max(1));
-    if let Some(best) = figures(Stage::Embeddings).and_then(|figures| epochs(&figures["best_epoch"])) {
-        config.embed.final_epochs = best;
-    }
-    let best = |figures: &Value| epochs(&figures["best"]["epoch"]).or_else(|| epochs(&figures["epochs"]));
-    if let Some(best) = figures(Stage::Training).and_then(best) {
-        config.walk.epochs = best;
-    }
-    if let Some(best) = figures(Stage::Propagation).and_then(best) {
-        config.propagate.epochs = best;
+    for member in member::all() {
+        if let Some(report) = stages.get(member.name()) {
+            member.settle(&mut config, &report.figures);
+        }
     }
     config
 }
@@ -87,10 +79,12 @@ mod tests {
 
     #[test]
     fn the_second_learning_trains_as_long_as_was_best() {
-        let report =
-            |figures: Value| StageReport { seconds: 1.0, peak_memory_mb: None, skipped: false, figures };
+        let report = |figures: serde_json::Value| {
+            let figures = serde_json::from_value(figures).unwrap();
+            StageReport { seconds: 1.0, peak_memory_mb: None, skipped: false, cut: None, figures }
+        };
         let stages = BTreeMap::from([
-            ("embeddings".to_owned(), report(json!({ "best_epoch": 7, "epochs": 20 }))),
+            ("embeddings".to_owned(), report(json!({ "best": { "epoch": 7 }, "epochs": 20 }))),
             ("training".to_owned(), report(json!({ "best": { "epoch": 3 }, "epochs": 9 }))),
             ("propagation".to_owned(), report(json!({ "best": null, "epochs": 4 }))),
         ]);

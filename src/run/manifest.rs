@@ -3,27 +3,28 @@
 //! A run is only ever resumed with the data it was started with; its settings may change, and then the stages that
 //! depend on them run again.
 
-use super::directory::{CONFIG, MANIFEST, RunDirectory};
-use super::{Checksum, RunError, snapshot};
-use crate::graph::{self, Dataset, FileKind, GraphError, ReadOptions, SplitShares};
-use crate::plan::Resources;
+use super::directory::{CONFIG, DATA, MANIFEST, RunDirectory};
+use super::{Checksum, RunError};
+use crate::cost::Resources;
+use crate::graph::{
+    self, DataFile, DataSums, Dataset, FileKind, GraphError, Literals, Names, ReadOptions, SplitShares,
+};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 /// The layout of run directories; raised when an older program could not read a newer one, or the reverse.
 const LAYOUT: u32 = 1;
 
-/// Stands in for the path of data that came through a pipe.
-const PIPE: &str = "-";
-
-/// Where data comes from.
+/// Where data comes from. A run answers from its own [data file](DataFile), so this says where new data may be found,
+/// and what the data is called.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// The built-in demonstration graph.
     Demonstration,
-    /// Triples that were in memory: the run keeps its own copy.
-    Kept {
+    /// Triples that were in memory or came through a pipe.
+    Memory {
         /// What they are called.
         name: String,
     },
@@ -33,6 +34,9 @@ pub enum Source {
         path: PathBuf,
         /// How a single file is divided, as `train,valid,test`.
         shares: [f64; 3],
+        /// The day from which facts are held out, if a single file is divided by time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        split_time: Option<String>,
         /// The seed of that division.
         seed: u64,
         /// Whether a `.csv` begins with a header.
@@ -40,10 +44,15 @@ pub enum Source {
         /// The ending that names the format, where those of the files do not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         format: Option<String>,
-        /// Whether the run answers from its own copy: the data came through a pipe, or its splits are those of an
-        /// earlier run.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        kept: bool,
+        /// Which columns were chosen.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        columns: Option<String>,
+        /// What literals of RDF are.
+        #[serde(default, skip_serializing_if = "is_default")]
+        literals: Literals,
+        /// The named graph that is read alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        named_graph: Option<String>,
     },
 }
 
@@ -54,44 +63,24 @@ impl Source {
     /// # Errors
     /// If there is nothing at `path`.
     pub fn of(path: &Path, options: &ReadOptions) -> Result<Self, RunError> {
-        let path = path.canonicalize().map_err(RunError::reading(path))?;
-        let SplitShares { train, valid, test } = options.shares;
+        let given = path;
+        let path = given.canonicalize().map_err(RunError::reading(given))?;
+        if !path.is_dir() && !path.is_file() {
+            let expected = "a file or a folder, which can be read more than once";
+            return Err(GraphError::file(given, expected, "a pipe or a device").into());
+        }
+        let SplitShares { train, valid, test, since } = options.shares;
         Ok(Source::Path {
             path,
             shares: [train, valid, test],
+            split_time: since.map(|since| since.to_string()),
             seed: options.seed,
             header: options.header,
             format: options.format.map(FileKind::ending),
-            kept: false,
+            columns: options.columns.as_ref().map(ToString::to_string),
+            literals: options.literals,
+            named_graph: options.named_graph.clone(),
         })
-    }
-
-    /// The same data, received through a pipe: it can only be read back from the run.
-    #[must_use]
-    pub fn piped(mut self) -> Self {
-        if let Source::Path { path, .. } = &mut self {
-            *path = PathBuf::from(PIPE);
-        }
-        self.kept()
-    }
-
-    /// The same data, of which the run has its own copy.
-    #[must_use]
-    pub fn kept(mut self) -> Self {
-        if let Source::Path { kept, .. } = &mut self {
-            *kept = true;
-        }
-        self
-    }
-
-    /// Whether the run that learnt from it answers from its own copy.
-    pub(super) fn is_kept(&self) -> bool {
-        match self {
-            Source::Demonstration => false,
-            Source::Kept { .. } => true,
-            // Runs of versions without updates only have the path to tell.
-            Source::Path { path, kept, .. } => *kept || path == Path::new(PIPE),
-        }
     }
 
     /// Reads it.
@@ -100,7 +89,7 @@ impl Source {
     /// If it cannot be read, or only the run has a copy.
     pub fn read(&self) -> Result<Dataset, RunError> {
         match (self, self.place()?) {
-            (Source::Kept { name }, _) => {
+            (Source::Memory { name }, _) => {
                 Err(GraphError::Data(format!("{name} was in memory and can only be read from its run"))
                     .into())
             }
@@ -123,27 +112,81 @@ impl Source {
 
     /// Where it is and how it is read; `None` for the built-in graph.
     fn place(&self) -> Result<Option<(&Path, ReadOptions)>, RunError> {
-        let Source::Path { path, shares: [train, valid, test], seed, header, format, .. } = self else {
+        let Source::Path {
+            path,
+            shares: [train, valid, test],
+            split_time,
+            seed,
+            header,
+            format,
+            columns,
+            literals,
+            named_graph,
+        } = self
+        else {
             return Ok(None);
         };
-        let shares = SplitShares { train: *train, valid: *valid, test: *test };
+        let since = split_time.as_deref().map(str::parse).transpose().map_err(GraphError::Data)?;
+        let shares = SplitShares { train: *train, valid: *valid, test: *test, since };
         let kind = format.as_deref().map(FileKind::named).transpose();
         let format = kind.map_err(GraphError::Data)?;
-        Ok(Some((path, ReadOptions { shares, seed: *seed, header: *header, format, incomplete: false })))
+        let columns = columns.as_deref().map(str::parse).transpose().map_err(GraphError::Data)?;
+        let options = ReadOptions {
+            shares,
+            seed: *seed,
+            header: *header,
+            format,
+            columns,
+            literals: *literals,
+            named_graph: named_graph.clone(),
+            incomplete: false,
+        };
+        Ok(Some((path, options)))
     }
 
     /// A short name: the folder's, or the file's without its endings.
     pub fn name(&self) -> String {
         match self {
             Source::Demonstration => "demonstration".to_owned(),
-            Source::Path { path, .. } if path == Path::new(PIPE) => "stdin".to_owned(),
-            Source::Kept { name } => name.clone(),
+            Source::Memory { name } => name.clone(),
             Source::Path { path, .. } => {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 if path.is_dir() { name } else { name.split('.').next().unwrap_or_default().to_owned() }
             }
         }
     }
+}
+
+/// Whether literals are what they are by default.
+fn is_default(literals: &Literals) -> bool {
+    *literals == Literals::default()
+}
+
+/// How a file of the source looked when it was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct SourceFile {
+    name: String,
+    bytes: u64,
+    /// Since 1970.
+    modified_nanoseconds: u128,
+}
+
+/// How the files at `path` look now; `None` if there are none, or the system does not tell.
+fn source_files(path: &Path) -> Option<Vec<SourceFile>> {
+    let looked = |path: &Path| -> Option<SourceFile> {
+        let about = path.metadata().ok()?;
+        let modified = about.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        Some(SourceFile { name, bytes: about.len(), modified_nanoseconds: modified.as_nanos() })
+    };
+    if !path.is_dir() {
+        return looked(path).map(|file| vec![file]);
+    }
+    let entries = std::fs::read_dir(path).ok()?;
+    let files = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| graph::is_part(path));
+    let mut files = files.map(|path| looked(&path)).collect::<Option<Vec<SourceFile>>>()?;
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    Some(files)
 }
 
 /// The first file of a run directory.
@@ -159,7 +202,7 @@ pub struct Manifest {
     /// The checksum of the data, as it was parsed.
     pub checksum: Checksum,
     /// The resources its settings were planned with, if they were planned.
-    #[serde(default, rename = "means", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
     /// If all facts were learnt, none held out: the checksum of the stages of the first run, whose settings, blend
     /// weights and calibration it uses.
@@ -168,15 +211,19 @@ pub struct Manifest {
     /// The checksum of its settings as they were written; runs of older versions have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<Checksum>,
-    /// The names of its relations, by which it can answer on another graph; runs of older versions have none.
+    /// Size and time of change of the files that the data was read from, as far as the system tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub relations: Option<Vec<String>>,
+    source_files: Option<Vec<SourceFile>>,
 }
 
 impl Manifest {
     /// The manifest of a run over the data with this checksum, with this version of the program.
     pub fn new(data: Source, checksum: Checksum, seed: u64) -> Self {
         let version = crate::VERSION.to_owned();
+        let source_files = match &data {
+            Source::Path { path, .. } => source_files(path),
+            _ => None,
+        };
         Self {
             layout: LAYOUT,
             version,
@@ -186,7 +233,7 @@ impl Manifest {
             resources: None,
             everything_after: None,
             config: None,
-            relations: None,
+            source_files,
         }
     }
 
@@ -261,56 +308,64 @@ impl Manifest {
         directory.write(MANIFEST, &text)
     }
 
-    /// Reads the data of the run again, from where it was or from `elsewhere`. Also returns the checksum of its
+    /// Writes the data file of the run in `directory`, unless it is there already. `known` is the checksum of the
+    /// learnable part.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn keep_data(
+        &self,
+        directory: &RunDirectory,
+        dataset: &Dataset,
+        known: &Checksum,
+    ) -> Result<(), RunError> {
+        // Labels are not part of the checksum: nothing is learnt from them.
+        let has_labels = |names: &Names| {
+            let labels = |names: &Names| {
+                (names.labels.clone(), names.relation_labels.clone(), names.relation_phrases.clone())
+            };
+            labels(names) == labels(&dataset.names)
+        };
+        if self.dataset(directory).is_ok_and(|(kept, _)| has_labels(&kept.names)) {
+            return Ok(());
+        }
+        let sums = DataSums { known: known.to_string(), whole: self.checksum.to_string() };
+        Ok(DataFile::write(&directory.file(DATA), dataset, Some(&sums))?)
+    }
+
+    /// The data of the run in `directory`, mapped. Also returns the checksum of its
     /// [`Known`](crate::graph::Known).
     ///
     /// # Errors
-    /// If it cannot be read or has changed.
-    pub fn dataset(
-        &self,
-        directory: &Path,
-        elsewhere: Option<&Path>,
-    ) -> Result<(Dataset, Checksum), RunError> {
-        let mut data = self.data.clone();
-        match (&mut data, elsewhere) {
-            (Source::Path { path, .. }, Some(other)) => *path = other.to_owned(),
-            (Source::Kept { name }, Some(_)) => {
-                let message =
-                    format!("this run has its own copy of its data ({name}); another path cannot be given");
-                return Err(GraphError::Data(message).into());
-            }
-            _ => {}
-        }
-        if let Source::Path { path, .. } = &data
-            && elsewhere.is_none()
-            && !data.is_kept()
-            && !path.exists()
-        {
+    /// If the data file is missing, damaged, or that of another run.
+    pub fn dataset(&self, directory: &RunDirectory) -> Result<(Dataset, Checksum), RunError> {
+        let path = directory.file(DATA);
+        if !path.exists() {
             return Err(RunError::Missing {
-                path: directory.to_owned(),
-                what: format!("data at {} any more", path.display()),
-                remedy: "give its new path".to_owned(),
+                path: directory.path().to_owned(),
+                what: format!("data file {DATA}"),
+                remedy: "run the same `ruleguider run` again to make it".to_owned(),
             });
         }
-        let dataset =
-            if data.is_kept() && elsewhere.is_none() { self.kept(directory)? } else { data.read()? };
-        let dataset = if self.everything_after.is_some() { dataset.everything() } else { dataset };
-        let remedy = "restore it, give its path if it has moved, answer on the new data, or update the run";
-        let known = Checksum::of_known(&dataset.names, &dataset.known);
-        self.expect_same_data(directory, &data, &Checksum::of_dataset(&dataset, &known), remedy)?;
-        Ok((dataset, known))
+        let DataFile { dataset, sums } = DataFile::open(&path)?;
+        match sums.filter(|sums| sums.whole == self.checksum.to_string()) {
+            Some(sums) => Ok((dataset, Checksum::from_text(sums.known))),
+            None => Err(RunError::Broken { path, what: "is the data file of another run".to_owned() }),
+        }
     }
 
-    /// The data that the run at `directory` was made from, read from the run's own copy.
-    ///
-    /// # Errors
-    /// If it has none, or the file is damaged.
-    pub fn kept(&self, directory: &Path) -> Result<Dataset, RunError> {
-        let kept = snapshot::read(&RunDirectory::look_at(directory)?)?;
-        kept.filter(|kept| snapshot::sum(kept) == self.checksum).ok_or_else(|| RunError::Missing {
-            path: directory.to_owned(),
-            what: "copy of the data it was made from".to_owned(),
-            remedy: "run the same `ruleguider run` again to make it".to_owned(),
+    /// What to tell the user if the source of the data has changed since it was read; the run answers from its own
+    /// copy all the same.
+    pub fn source_change(&self) -> Option<String> {
+        let Source::Path { path, .. } = &self.data else { return None };
+        let files = self.source_files.as_ref()?;
+        let now = source_files(path)?;
+        (now != *files).then(|| {
+            format!(
+                "{} has changed since this run was made; answers are from the data as it was \
+                 (`ruleguider run --update` learns the changes)",
+                path.display()
+            )
         })
     }
 
@@ -324,11 +379,14 @@ impl Manifest {
         if self.checksum == *sum {
             return Ok(());
         }
-        let said = |source: &Source, sum: &Checksum| match source {
+        let message = |source: &Source, sum: &Checksum| match source {
             Source::Demonstration => format!("the demonstration graph ({})", sum.short()),
-            Source::Kept { name } => format!("{name} in memory ({})", sum.short()),
+            Source::Memory { name } => format!("{name} in memory ({})", sum.short()),
             // A folder has splits of its own.
             Source::Path { path, .. } if path.is_dir() => format!("{} ({})", path.display(), sum.short()),
+            Source::Path { path, split_time: Some(day), .. } => {
+                format!("{} split at {day} ({})", path.display(), sum.short())
+            }
             Source::Path { path, shares: [train, valid, test], seed, .. } => {
                 let path = path.display();
                 format!("{path} split {train},{valid},{test} by seed {seed} ({})", sum.short())
@@ -336,8 +394,8 @@ impl Manifest {
         };
         Err(RunError::Mismatch {
             path: directory.to_owned(),
-            made: format!("from {}", said(&self.data, &self.checksum)),
-            now: said(data, sum),
+            made: format!("from {}", message(&self.data, &self.checksum)),
+            now: message(data, sum),
             remedy,
         })
     }
@@ -364,15 +422,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (directory, manifest) = begun(folder.path());
         assert_eq!(manifest.resumes(&directory).unwrap().as_ref(), Some(&manifest));
-        assert!(manifest.dataset(folder.path(), None).is_ok());
+        let data = crate::generate::demonstration();
+        let known = Checksum::of_known(&data.names, &data.known);
+        assert!(manifest.dataset(&directory).is_err());
+        manifest.keep_data(&directory, &data, &known).unwrap();
+        assert_eq!(manifest.dataset(&directory).unwrap().1, known);
         let mut other = crate::generate::demonstration();
         other.test = other.test[1..].into();
         let error = Manifest::new(Source::Demonstration, sum(&other), 1).resumes(&directory).unwrap_err();
-        let said = error.to_string();
-        assert!(said.contains("was made from the demonstration graph"), "{said}");
+        let message = error.to_string();
+        assert!(message.contains("was made from the demonstration graph"), "{message}");
         assert!(
-            said.ends_with("choose another folder for other data, another seed or other shares"),
-            "{said}"
+            message.ends_with("choose another folder for other data, another seed or other shares"),
+            "{message}"
         );
     }
 

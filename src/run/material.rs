@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The data that is learnt from: the facts as a graph, training queries, validation split and names.
+#[derive(Clone)]
 pub struct Learnable {
     /// The names behind the ids.
     pub names: Arc<Names>,
@@ -33,7 +34,8 @@ impl Learnable {
             LearnValid::Never => (tuning.clone(), false),
             LearnValid::Queries => (tuning.with_valid_as_queries(), true),
         };
-        let checksum = if valid_learnt { Checksum::of_known(&dataset.names, &known) } else { sum };
+        let is_same = known.facts.is_same(&tuning.facts) && known.queries.is_same(&tuning.queries);
+        let checksum = if is_same { sum } else { Checksum::of_known(&dataset.names, &known) };
         let graph = dataset.graph_of(&known);
         Self { graph, names: dataset.names.clone(), known, tuning, valid_learnt, checksum }
     }

@@ -21,6 +21,8 @@ struct State {
     events: Option<EventFile>,
     /// The first error in writing a record.
     failure: Option<RunError>,
+    /// The member that is trained: its curves are recorded under its name, whatever the trainer calls itself.
+    member: Option<&'static str>,
     /// Whether the current stage has nothing to do and is not shown.
     idle: bool,
 }
@@ -33,7 +35,15 @@ impl<'a> Mirror<'a> {
     pub fn new(directory: &RunDirectory, events: bool, inner: &'a dyn Progress) -> Result<Self, RunError> {
         let curves = Curves::open(&directory.file(METRICS))?;
         let events = events.then(|| EventFile::create(&tensorboard::folder(directory))).transpose()?;
-        Ok(Self { inner, state: Mutex::new(State { curves, events, failure: None, idle: false }) })
+        Ok(Self {
+            inner,
+            state: Mutex::new(State { curves, events, failure: None, member: None, idle: false }),
+        })
+    }
+
+    /// What is recorded from now on belongs to the member called `name`.
+    pub fn begin_member(&self, name: &'static str) {
+        self.lock().member = Some(name);
     }
 
     /// Copies the records of `stage` from the run at `from`.
@@ -101,8 +111,10 @@ impl Progress for Mirror<'_> {
     }
 
     fn record(&self, metric: &Metric) {
-        self.inner.record(metric);
         let mut state = self.lock();
+        let stage = state.member.map_or_else(|| metric.stage.clone(), str::to_owned);
+        let metric = &Metric { stage, ..metric.clone() };
+        self.inner.record(metric);
         if let Err(error) = state.record(metric) {
             state.failure.get_or_insert(error);
         }
@@ -110,6 +122,10 @@ impl Progress for Mirror<'_> {
 
     fn interrupted(&self) -> bool {
         self.inner.interrupted()
+    }
+
+    fn seconds_left(&self) -> Option<f64> {
+        self.inner.seconds_left()
     }
 
     fn time_is_up(&self) -> bool {

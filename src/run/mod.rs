@@ -2,10 +2,9 @@
 //!
 //! A run directory ([`RunDirectory`]) belongs to one data set and is worked in by one process at a time. Every stage
 //! reads the learnable data ([`Known`](crate::graph::Known), which has no test split) and writes complete files;
-//! [`Stages`] knows which of them are still valid. This room answers nothing: that is `ask`.
+//! [`Stages`] knows which of them are still valid. This module answers nothing: that is `ask`.
 
 mod artifacts;
-mod calibrate;
 mod checksum;
 pub mod directory;
 mod embedding;
@@ -14,14 +13,15 @@ mod everything;
 mod inputs;
 mod manifest;
 mod material;
+pub mod member;
+mod member_report;
 mod mining;
 mod mirror;
 mod record;
-mod snapshot;
 // The file of the function `run`.
 #[allow(clippy::module_inception)]
 mod run;
-mod stages;
+mod seal;
 pub mod tensorboard;
 mod update;
 
@@ -31,12 +31,13 @@ pub use directory::{RunDirectory, write_whole};
 pub use embedding::{EmbedReport, EmbedSource, EmbedSpec, embed};
 pub use error::RunError;
 pub use everything::{everything_of, learn_everything};
-pub(crate) use inputs::settings as stage_settings;
 pub use manifest::{Manifest, Source};
 pub use material::{Learnable, Material};
+pub(crate) use member_report::halved;
+pub use member_report::{BestEpoch, MemberReport};
 pub use mining::Mining;
 pub use mirror::{Mirror, recorded};
 pub use record::{Finished, StageRecord, Stages, Standing};
 pub use run::{FirstRun, Learnt, RunSpec, StageReport, learn};
-pub use snapshot::{pack, unpack};
+pub use seal::{sealed, unsealed};
 pub use update::{DataChanges, EarlierRun, RuleChange, RuleChanges, Warm};

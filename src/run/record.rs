@@ -4,10 +4,9 @@
 //! damaged file is reported, never trusted.
 
 use super::directory::{RunDirectory, STAGES};
-use super::{Checksum, RunError};
+use super::{Checksum, MemberReport, RunError, sealed, unsealed};
 use crate::memory;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -24,7 +23,10 @@ pub struct StageRecord {
     /// The peak memory of the process during the stage's last invocation; absent if the system does not report it.
     pub peak_memory_mb: Option<f64>,
     /// The stage's own figures.
-    pub figures: Value,
+    pub figures: MemberReport,
+    /// Why it ended before it was done, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<String>,
     /// Whether the stage is stale: the run was restarted with other settings and has not revalidated it yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[serde(alias = "doubtful")]
@@ -56,7 +58,7 @@ pub struct Finished {
     /// The names of the files it made in the run directory.
     pub files: Vec<String>,
     /// Its figures.
-    pub figures: Value,
+    pub figures: MemberReport,
     /// Seconds that all invocations of this stage took together, where the stage keeps count.
     pub seconds: Option<f64>,
 }
@@ -67,7 +69,8 @@ impl<'a> Stages<'a> {
     /// # Errors
     /// If the list cannot be read.
     pub fn of(directory: &'a RunDirectory) -> Result<Self, RunError> {
-        let records = directory.read(STAGES)?.and_then(|text| serde_json::from_str(&text).ok());
+        let text = directory.read(STAGES)?.and_then(|text| unsealed(&text));
+        let records = text.and_then(|text| serde_json::from_str(&text).ok());
         Ok(Self { directory, records: records.unwrap_or_default() })
     }
 
@@ -79,6 +82,11 @@ impl<'a> Stages<'a> {
     /// All records, by the name of the stage.
     pub fn records(&self) -> &BTreeMap<String, StageRecord> {
         &self.records
+    }
+
+    /// The checksums of the files that `stage` made; none if it has not run.
+    pub fn files_of(&self, stage: &str) -> Vec<Checksum> {
+        self.records.get(stage).map_or_else(Vec::new, |record| record.files.values().cloned().collect())
     }
 
     /// Whether `stage` has to run, its inputs being `inputs`.
@@ -121,6 +129,17 @@ impl<'a> Stages<'a> {
         if was_stale { self.write() } else { Ok(()) }
     }
 
+    /// Records why `stage`, which has run, ended before it was done.
+    ///
+    /// # Errors
+    /// If the list cannot be written.
+    pub fn cut(&mut self, stage: &str, why: &str) -> Result<(), RunError> {
+        if let Some(record) = self.records.get_mut(stage) {
+            record.cut = Some(why.to_owned());
+        }
+        self.write()
+    }
+
     /// Runs `work` as `stage` and records that it is finished.
     ///
     /// # Errors
@@ -148,6 +167,7 @@ impl<'a> Stages<'a> {
             seconds: seconds.unwrap_or(0.0).max(began.elapsed().as_secs_f64()),
             peak_memory_mb: memory::peak_mb(),
             figures,
+            cut: None,
             stale: false,
         };
         self.records.insert(stage.to_owned(), record);
@@ -225,8 +245,8 @@ impl<'a> Stages<'a> {
     }
 
     fn write(&self) -> Result<(), RunError> {
-        let text = serde_json::to_vec_pretty(&self.records).expect("records are plain data");
-        self.directory.write(STAGES, &text)
+        let text = serde_json::to_string_pretty(&self.records).expect("records are plain data");
+        self.directory.write(STAGES, sealed(&text).as_bytes())
     }
 }
 
@@ -256,7 +276,11 @@ mod tests {
         assert_eq!(stages.standing("rules", &inputs).unwrap(), Standing::Unfinished);
         let work = || {
             directory.write("rules.tsv", b"1\t1\t1\tr(X,Y) <= s(X,Y)\n")?;
-            Ok(Finished { files: vec!["rules.tsv".to_owned()], figures: Value::from(1), seconds: Some(7.0) })
+            Ok(Finished {
+                files: vec!["rules.tsv".to_owned()],
+                figures: MemberReport::default(),
+                seconds: Some(7.0),
+            })
         };
         assert!(stages.run("rules", &inputs, work).unwrap().seconds >= 7.0);
         let read_again = Stages::of(&directory).unwrap();
@@ -268,10 +292,10 @@ mod tests {
         assert_eq!(read_again.standing("rules", &inputs).unwrap(), damaged);
         assert!(read_again.expect_finished("rules").is_ok() && read_again.expect_whole("rules").is_err());
         std::fs::remove_file(directory.file("rules.tsv")).unwrap();
-        let said = read_again.expect_finished("rules").unwrap_err().to_string();
+        let message = read_again.expect_finished("rules").unwrap_err().to_string();
         assert!(
-            said.contains("rules.tsv: is missing or has changed since it was written; run the same"),
-            "{said}"
+            message.contains("rules.tsv: is missing or has changed since it was written; run the same"),
+            "{message}"
         );
     }
 
@@ -284,8 +308,8 @@ mod tests {
         stages.run("rules", &inputs, || Ok(Finished::default())).unwrap();
         stages.mark_stale(["rules", "training"]).unwrap();
         let mut read_again = Stages::of(&directory).unwrap();
-        let said = read_again.expect_finished("rules").unwrap_err().to_string();
-        assert!(said.contains("finished stage `rules`"), "{said}");
+        let message = read_again.expect_finished("rules").unwrap_err().to_string();
+        assert!(message.contains("finished stage `rules`"), "{message}");
         assert_eq!(read_again.standing("rules", &inputs).unwrap(), Standing::Finished);
         read_again.confirm("rules").unwrap();
         assert!(Stages::of(&directory).unwrap().expect_finished("rules").is_ok());

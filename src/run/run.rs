@@ -1,20 +1,19 @@
-//! A run: the stages in order, each skipped if it is done.
+//! A run: its members in order, each skipped if it is done.
 
 use super::artifacts::Artifacts;
-use super::calibrate::calibrate;
 use super::directory::{CONFIG, RESULTS, RunDirectory, STAGES};
-use super::inputs::{Before, checkpoint_settings};
+use super::inputs::Inputs;
 use super::material::{Learnable, Material};
+use super::member::{self, MemberRef};
 use super::mirror::Mirror;
-use super::record::{Finished, Stages, Standing};
-use super::{Checksum, Manifest, RunError, Source, Warm, snapshot, stages as work};
+use super::record::{Stages, Standing};
+use super::{Checksum, Manifest, MemberReport, RunError, Source, Warm};
 use crate::config::Config;
+use crate::cost::{TimeBudget, Timed};
 use crate::graph::Dataset;
-use crate::plan::{Stage, TimeBudget, Timed};
 use crate::progress::Progress;
 use crate::tensor::Device;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -44,8 +43,8 @@ pub struct RunSpec {
     pub first: Option<FirstRun>,
     /// The run on an earlier version of the data whose weights this one starts from.
     pub warm: Option<Warm>,
-    /// Stop before this stage. The same run can resume from there later.
-    pub until: Option<Stage>,
+    /// Stop before the member of this name. The same run can resume from there later.
+    pub until: Option<&'static str>,
 }
 
 /// A finished run whose choices another run uses.
@@ -66,8 +65,11 @@ pub struct StageReport {
     pub peak_memory_mb: Option<f64>,
     /// Whether it was already finished and not run again.
     pub skipped: bool,
+    /// Why it ended before it was done, keeping the best so far; absent if it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<String>,
     /// Its figures.
-    pub figures: Value,
+    pub figures: MemberReport,
 }
 
 /// The outcome of the stages of a run.
@@ -78,7 +80,12 @@ pub struct Learnt {
     pub artifacts: Artifacts,
     /// How each stage went, by name.
     pub stages: BTreeMap<String, StageReport>,
+    /// How many seconds a query took where the members were fitted; `None` if nothing was asked, or there was no budget.
+    pub query_seconds: Option<f64>,
 }
+
+/// Why a stage is cut.
+const OUT_OF_TIME: &str = "out of time";
 
 /// Does what `spec` asks for. `dataset` is the data of its source.
 ///
@@ -88,72 +95,65 @@ pub struct Learnt {
 pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Result<Learnt, RunError> {
     let directory = RunDirectory::work_in(&spec.out)?;
     let sum = Checksum::of_known(&dataset.names, &dataset.known);
-    let mut stages = begin(spec, dataset, Checksum::of_dataset(dataset, &sum), &directory)?;
+    let mut stages = begin(spec, dataset, &sum, &directory)?;
     let began = spec.budget.as_ref().map_or_else(Instant::now, |budget| budget.began);
     let clock = || began.elapsed().as_secs_f64();
     let timed = Timed::new(progress, spec.budget.as_ref(), &clock);
     let mirror = Mirror::new(&directory, spec.tensorboard, &timed)?;
     let learnable = Learnable::of(dataset, &spec.config, sum);
     let mut artifacts = Artifacts::new(&spec.out, learnable, spec.config.clone(), spec.device.clone());
-    let mut said = BTreeMap::new();
-    let mut before = Before::default();
-    let mut wanted = Stage::of(&spec.config);
-    wanted.truncate(wanted.iter().position(|stage| spec.until == Some(*stage)).unwrap_or(wanted.len()));
-    for (at, &stage) in wanted.iter().enumerate() {
-        let inputs = before.inputs(stage, spec, &artifacts.learnable);
+    let mut reports = BTreeMap::new();
+    let mut wanted = member::of(&spec.config);
+    let stops = |member: &MemberRef| spec.until == Some(member.name());
+    wanted.truncate(wanted.iter().position(stops).unwrap_or(wanted.len()));
+    let names: Vec<&'static str> = wanted.iter().map(|member| member.name()).collect();
+    for (at, &member) in wanted.iter().enumerate() {
+        let name = member.name();
+        let before = member.inputs(&artifacts, &stages)?;
+        let inputs = Inputs { member, spec, learnable: &artifacts.learnable, before };
+        let (inputs, checkpoints) = (inputs.of_result(), inputs.of_checkpoints());
         let material = Material {
             seed: spec.seed,
             directory: &directory,
-            inputs: &before.sum(stage, checkpoint_settings(stage, &spec.config), spec, &artifacts.learnable),
+            inputs: &checkpoints,
             first: spec.first.as_ref(),
             warm: spec.warm.as_ref(),
             progress: &mirror,
         };
         if let Some(siblings) = &spec.siblings
-            && let Some(from) = stages.adopt(stage.name(), &inputs, siblings)?
+            && let Some(from) = stages.adopt(name, &inputs, siblings)?
         {
-            mirror.take_over(stage.name(), &from)?;
-            progress.begin(stage.name(), "", None);
+            mirror.take_over(name, &from)?;
+            progress.begin(name, "", None);
             progress.end(&format_args!("copied from {}", from.display()));
         }
-        timed.begin_stage(&wanted[at..]);
-        let learnt = learn_unless_done(&wanted[at..], &inputs, &mut stages, &mut artifacts, &material);
-        let skipped = learnt?;
+        timed.begin_stage(&names[at..]);
+        mirror.begin_member(name);
+        let skipped = learn_unless_done(&wanted[at..], &inputs, &mut stages, &mut artifacts, &material)?;
         mirror.check()?;
-        let record = &stages.records()[stage.name()];
-        if timed.end_stage() {
-            progress.begin(stage.name(), "", None);
-            progress.end(&"out of time; keeping the best so far");
+        if timed.end_stage() && !skipped {
+            stages.cut(name, OUT_OF_TIME)?;
+            progress.begin(name, "", None);
+            progress.end(&format_args!("{OUT_OF_TIME}; keeping the best so far"));
         }
+        let record = &stages.records()[name];
         if skipped {
             timed.taken_before(record.seconds);
         }
-        match stage {
-            Stage::Rules if wanted.contains(&Stage::Training) => {
-                before.rules.push(work::rewarding(&artifacts)?);
-            }
-            Stage::Embeddings => before.embedding.extend(record.files.values().cloned()),
-            Stage::Propagation if spec.config.walk.needs_propagator() => {
-                before.propagator.extend(record.files.values().cloned());
-            }
-            _ => {}
-        }
-        if stage != Stage::Pretraining {
-            before.blended.extend(record.files.values().cloned());
-        }
-        said.insert(
-            stage.name().to_owned(),
+        reports.insert(
+            name.to_owned(),
             StageReport {
                 seconds: record.seconds,
                 peak_memory_mb: record.peak_memory_mb,
                 skipped,
+                cut: record.cut.clone(),
                 figures: record.figures.clone(),
             },
         );
     }
     drop(stages);
     drop(mirror);
-    Ok(Learnt { directory, artifacts, stages: said })
+    Ok(Learnt { directory, artifacts, stages: reports, query_seconds: timed.query_seconds() })
 }
 
 /// Starts the run, or resumes the existing one. If the existing run had another seed or other settings, its stages are
@@ -161,13 +161,13 @@ pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Resu
 fn begin<'a>(
     spec: &RunSpec,
     dataset: &Dataset,
-    data: Checksum,
+    known: &Checksum,
     directory: &'a RunDirectory,
 ) -> Result<Stages<'a>, RunError> {
-    let mut manifest = Manifest::new(spec.source.clone(), data, spec.seed);
+    let whole = Checksum::of_dataset(dataset, known);
+    let mut manifest = Manifest::new(spec.source.clone(), whole, spec.seed);
     manifest.everything_after = spec.first.as_ref().map(|first| first.stages.clone());
     manifest.resources = spec.budget.as_ref().map(|budget| budget.resources);
-    manifest.relations = Some(dataset.names.relations.iter().map(str::to_owned).collect());
     let settings = spec.config.to_toml();
     manifest.config = Some(Checksum::of(&settings));
     let mut stages = Stages::of(directory)?;
@@ -180,23 +180,19 @@ fn begin<'a>(
     };
     directory.sweep()?;
     if other_seed || directory.read(CONFIG)?.is_some_and(|before| before != settings) {
-        stages.mark_stale(Stage::ALL.map(Stage::name))?;
+        stages.mark_stale(member::names())?;
         directory.remove(RESULTS)?;
     }
     // Written before all other files: a folder with files but without a manifest does not count as a run.
     manifest.write(directory)?;
     directory.write(CONFIG, settings.as_bytes())?;
-    // An update needs the data that was learnt, even if its source has changed. The second run relies on the copy of
-    // the first, unless it is the only one to have the data.
-    if spec.source.is_kept() || (spec.first.is_none() && spec.source != Source::Demonstration) {
-        snapshot::keep(directory, dataset, &manifest.checksum)?;
-    }
+    manifest.keep_data(directory, dataset, known)?;
     Ok(stages)
 }
 
-/// Runs the first stage of `ahead` if needed; returns whether it was skipped.
+/// Trains the first member of `ahead` if needed; returns whether it was skipped.
 fn learn_unless_done(
-    ahead: &[Stage],
+    ahead: &[MemberRef],
     inputs: &Checksum,
     stages: &mut Stages<'_>,
     artifacts: &mut Artifacts,
@@ -205,8 +201,8 @@ fn learn_unless_done(
     if material.progress.interrupted() {
         return Err(RunError::Interrupted);
     }
-    let stage = ahead[0];
-    let name = stage.name();
+    let member = ahead[0];
+    let name = member.name();
     let why = match stages.standing(name, inputs)? {
         Standing::Finished => {
             stages.confirm(name)?;
@@ -215,35 +211,20 @@ fn learn_unless_done(
             return Ok(true);
         }
         Standing::Damaged(file) => Some(format!("{file} has changed since it was written; making it again")),
-        Standing::Outdated if stage == Stage::Training && artifacts.config.walk.final_rate < 1.0 => {
-            let why = "a learning rate that decays until the last epoch (walk.final_rate below 1) cannot be extended";
-            Some(format!("its settings or inputs have changed; running it again from the beginning: {why}"))
-        }
-        Standing::Outdated => Some("its settings or inputs have changed; running it again".to_owned()),
+        Standing::Outdated => Some(match member.starts_over(&artifacts.config) {
+            Some(why) => {
+                format!("its settings or inputs have changed; running it again from the beginning: {why}")
+            }
+            None => "its settings or inputs have changed; running it again".to_owned(),
+        }),
         Standing::Unfinished => None,
     };
     if let Some(why) = why {
         material.progress.begin(name, "", None);
         material.progress.end(&why);
     }
-    stages.mark_stale(ahead.iter().map(|stage| stage.name()))?;
+    stages.mark_stale(ahead.iter().map(|member| member.name()))?;
     material.directory.remove(RESULTS)?;
-    stages.run(name, inputs, || learn_stage(stage, artifacts, material))?;
+    stages.run(name, inputs, || member.train(artifacts, material))?;
     Ok(false)
-}
-
-fn learn_stage(
-    stage: Stage,
-    artifacts: &mut Artifacts,
-    material: &Material<'_>,
-) -> Result<Finished, RunError> {
-    match stage {
-        Stage::Embeddings => work::embeddings(artifacts, material),
-        Stage::Rules => work::rules(artifacts, material),
-        Stage::Pretraining => work::pretraining(artifacts, material),
-        Stage::Training => work::training(artifacts, material),
-        Stage::Propagation => work::propagation(artifacts, material),
-        Stage::Blending => work::blending(artifacts, material),
-        Stage::Calibration => calibrate(artifacts, material),
-    }
 }

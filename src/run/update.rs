@@ -6,21 +6,16 @@
 
 use super::directory::{RESULTS, RULES};
 use super::everything::fingerprint;
+use super::member;
 use super::{Checksum, Manifest, RunDirectory, RunError, Stages};
 use crate::config::Config;
 use crate::graph::{Dataset, Names, Renumbering, Triple};
-use crate::plan::Stage;
 use crate::rule::{CarriedRules, MovedRule, RuleFile, ScoredRule, UNSEEN, rule_text};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The epochs of an update, as a fraction of those that were best before.
-const EPOCHS: f64 = 0.5;
-/// The learning rate, as a fraction of the earlier one: what was learnt should be adjusted, not overwritten.
-const RATE: f64 = 0.5;
 
 /// A finished run that an update starts from.
 #[derive(Clone)]
@@ -55,11 +50,11 @@ impl EarlierRun {
         let manifest = Manifest::read(&directory)?;
         let config = Config::from_toml(&manifest.settings(&directory)?, &path.display().to_string())?;
         let stages = Stages::of(&directory)?;
-        for stage in Stage::of(&config) {
-            stages.expect_whole(stage.name())?;
+        for member in member::of(&config) {
+            stages.expect_whole(member.name())?;
         }
         let shorter = shorter(&config, &stages);
-        let dataset = manifest.kept(path).or_else(|_| manifest.dataset(path, None).map(|(data, _)| data))?;
+        let dataset = manifest.dataset(&directory)?.0;
         let results = directory.read(RESULTS)?.and_then(|text| serde_json::from_str(&text).ok());
         let warm =
             Warm { path: path.to_owned(), stages: fingerprint(&directory)?, names: dataset.names.clone() };
@@ -67,30 +62,13 @@ impl EarlierRun {
     }
 }
 
-/// The settings of an update: about half of the best number of epochs, at half the learning rate. A relation agent that
-/// has been through both phases is not pre-trained again.
+/// The settings of an update: about half of the best number of epochs, at half the learning rate.
 fn shorter(config: &Config, stages: &Stages<'_>) -> Config {
     let mut config = config.clone();
-    let half = |epochs: usize| ((epochs as f64 * EPOCHS).ceil() as usize).max(1);
-    let figures = |stage: Stage| stages.record(stage.name()).map(|record| &record.figures);
-    let number = |value: &Value| value.as_u64().map(|number| number as usize);
-    if let Some(best) = figures(Stage::Embeddings).and_then(|figures| number(&figures["best_epoch"])) {
-        let epochs = half(best);
-        config.embed.learning_rate *= RATE;
-        (config.embed.epochs, config.embed.final_epochs) = (epochs, epochs);
-        config.embed.evaluate_every = config.embed.evaluate_every.min((epochs / 4).max(1));
-    }
-    let best = |figures: &Value| number(&figures["best"]["epoch"]).or_else(|| number(&figures["epochs"]));
-    if let Some(best) = figures(Stage::Training).and_then(best) {
-        config.walk.learning_rate *= RATE as f32;
-        config.walk.epochs = half(best);
-        config.walk.validate_every = config.walk.validate_every.min((config.walk.epochs / 4).max(1));
-        config.walk.pretrain_epochs = 0.0;
-    }
-    if let Some(best) = figures(Stage::Propagation).and_then(best) {
-        config.propagate.learning_rate *= RATE;
-        config.propagate.epochs = half(best);
-        config.propagate.validate_every = config.propagate.validate_every.min(config.propagate.epochs);
+    for member in member::all() {
+        if let Some(record) = stages.record(member.name()) {
+            member.shorten(&mut config, &record.figures);
+        }
     }
     config
 }
@@ -154,11 +132,6 @@ impl RuleChanges {
         let CarriedRules { kept, new, gone, moved, .. } = carried;
         Self { kept: *kept, new: *new, gone: *gone, moved: moved.iter().map(change).collect() }
     }
-
-    /// As the figures of a stage.
-    pub fn in_figures(&self) -> Value {
-        json!(self)
-    }
 }
 
 /// How the facts of two versions of the data differ, over all splits.
@@ -202,12 +175,12 @@ impl DataChanges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::Known;
+    use crate::graph::{Array, Known};
 
     #[test]
     fn changes_are_told_by_names_not_by_ids() {
         let data = |entities: &[&str], facts: &[(u32, u32, u32)], test: &[(u32, u32, u32)]| {
-            let split = |facts: &[(u32, u32, u32)]| -> Arc<[Triple]> {
+            let split = |facts: &[(u32, u32, u32)]| -> Array<Triple> {
                 facts.iter().map(|&(head, relation, tail)| Triple::new(head, relation, tail)).collect()
             };
             let facts = split(facts);

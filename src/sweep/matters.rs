@@ -38,7 +38,7 @@ pub struct Mattered {
 
 /// What mattered among trials with an MRR, the most important first. Empty for fewer than four trials, or if all are
 /// equal.
-pub fn mattered(space: &Space, trials: &[(&Point, f64)]) -> Vec<Mattered> {
+pub(crate) fn mattered(space: &Space, trials: &[(&Point, f64)]) -> Vec<Mattered> {
     let mean = |figures: &[f64]| figures.iter().sum::<f64>() / figures.len() as f64;
     let figures: Vec<f64> = trials.iter().map(|(_, mrr)| *mrr).collect();
     let overall = mean(&figures);

@@ -13,7 +13,7 @@
 //! - *A failed trial is reported, and the others continue.*
 //!
 //! A stage that all trials have in common (rules, the embedding model behind a walker) runs once, with all threads, and
-//! every trial reuses it. This room draws no page: that is `report`.
+//! every trial reuses it. This module draws no page: that is `report`.
 
 mod error;
 mod manifest;

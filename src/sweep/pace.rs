@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// Receives the progress of all running trials.
-pub struct Board<'a> {
+pub(crate) struct Board<'a> {
     progress: &'a dyn Progress,
     /// Set after a failure that would affect every other trial too.
     halted: AtomicBool,
@@ -24,23 +24,23 @@ struct BoardState {
 
 impl<'a> Board<'a> {
     /// Reports to `progress`.
-    pub fn new(progress: &'a dyn Progress) -> Self {
+    pub(crate) fn new(progress: &'a dyn Progress) -> Self {
         Self { progress, halted: AtomicBool::new(false), state: Mutex::default() }
     }
 
     /// A rung with `total` trainings begins.
-    pub fn begin(&self, title: &str, total: usize) {
+    pub(crate) fn begin(&self, title: &str, total: usize) {
         self.lock().done = 0;
         self.progress.begin(title, "trainings", Some(total as u64));
     }
 
     /// The rung is over.
-    pub fn end(&self, summary: &dyn Display) {
+    pub(crate) fn end(&self, summary: &dyn Display) {
         self.progress.end(summary);
     }
 
     /// The training of trial `number` is over, with this figure.
-    pub fn finished(&self, number: usize, mrr: Option<f64>, line: &dyn Display) {
+    pub(crate) fn finished(&self, number: usize, mrr: Option<f64>, line: &dyn Display) {
         let mut state = self.lock();
         state.running.remove(&number);
         state.done += 1;
@@ -52,12 +52,12 @@ impl<'a> Board<'a> {
     }
 
     /// Stops all trials.
-    pub fn halt(&self) {
+    pub(crate) fn halt(&self) {
         self.halted.store(true, Ordering::SeqCst);
     }
 
     /// Whether the user, or a failure, asked to stop.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.halted.load(Ordering::SeqCst) || self.progress.interrupted()
     }
 
@@ -80,7 +80,7 @@ impl<'a> Board<'a> {
 }
 
 /// The progress of one trial, which ends or pauses the training at its limit.
-pub struct Paced<'a> {
+pub(crate) struct Paced<'a> {
     /// The board that shows it.
     pub board: &'a Board<'a>,
     /// The trial's number.
@@ -108,7 +108,7 @@ struct PaceState {
 
 /// How far a training got.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Reached {
+pub(crate) struct Reached {
     /// Completed epochs.
     pub epochs: u64,
     /// The best MRR on the validation split.
@@ -117,7 +117,7 @@ pub struct Reached {
 
 impl<'a> Paced<'a> {
     /// The progress of trial `number`, shown on `board`.
-    pub fn new(
+    pub(crate) fn new(
         board: &'a Board<'a>,
         number: usize,
         curve: &'a str,
@@ -128,12 +128,19 @@ impl<'a> Paced<'a> {
     }
 
     /// How far it got.
-    pub fn reached(&self) -> Reached {
+    pub(crate) fn reached(&self) -> Reached {
         self.lock().reached
     }
 
+    /// How far it got by the metrics that were recorded.
+    pub(crate) fn reached_by(&self, metrics: &[Metric]) -> Reached {
+        let own = || metrics.iter().filter(|metric| metric.stage == self.curve);
+        let mrr = own().filter_map(|metric| metric.figures.get("valid_mrr")?.as_f64()).reduce(f64::max);
+        Reached { epochs: own().map(|metric| metric.step).max().unwrap_or(0), mrr }
+    }
+
     /// Whether its time was up before it finished.
-    pub fn was_late(&self) -> bool {
+    pub(crate) fn was_late(&self) -> bool {
         self.lock().late
     }
 

@@ -70,7 +70,7 @@ impl Points {
 }
 
 /// `point` as settings over a configuration.
-pub fn layer(point: &Point) -> Layer {
+pub(crate) fn layer(point: &Point) -> Layer {
     let one = |(key, value): (&String, &Value)| Layer::one(key, value.clone(), &format!("{key}={value}"));
     point.iter().map(one).fold(Layer::default(), Layer::followed_by)
 }

@@ -14,6 +14,7 @@
 
 use super::SweepError;
 use crate::config::{Config, Layer, SettingsError, System};
+use crate::run::member;
 use crate::suggest::nearest;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,12 +27,10 @@ const DIGITS: i32 = 4;
 /// The keys of bounds.
 const PARTS: [&str; 4] = ["from", "to", "scale", "steps"];
 
-/// The built-in spaces.
-const NAMED: [(&str, &str); 3] = [
-    ("paper", include_str!("../../configs/space/paper.toml")),
-    ("propagator", include_str!("../../configs/space/propagator.toml")),
-    ("embedding", include_str!("../../configs/space/embedding.toml")),
-];
+/// The built-in spaces, each with its name: those of the members.
+fn built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
+    member::all().into_iter().filter_map(|member| member.space())
+}
 
 /// What a setting may be.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,7 +80,7 @@ struct Given<'a> {
 impl Space {
     /// The names of the built-in spaces.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        NAMED.iter().map(|(name, _)| *name)
+        built_in().map(|(name, _)| name)
     }
 
     /// The name of the built-in space for `system`.
@@ -89,16 +88,12 @@ impl Space {
     /// # Errors
     /// If it has none.
     pub fn of(system: System) -> Result<&'static str, SweepError> {
-        match system {
-            System::Walker => Ok("paper"),
-            System::Propagator => Ok("propagator"),
-            System::Embedding => Ok("embedding"),
-            System::Rules | System::Blend => {
-                let names: Vec<&str> = Self::names().collect();
-                let what = "this system has no space of its own; name one";
-                Err(SweepError::Cannot(format!("{what}: {}, or a file", names.join(", "))))
-            }
-        }
+        let own = member::of_system(system).and_then(|member| member.space());
+        own.map(|(name, _)| name).ok_or_else(|| {
+            let names: Vec<&str> = Self::names().collect();
+            let what = "this system has no space of its own; name one";
+            SweepError::Cannot(format!("{what}: {}, or a file", names.join(", ")))
+        })
     }
 
     /// The space called `name`, a file or a built-in one, over the configuration `base`.
@@ -106,7 +101,7 @@ impl Space {
     /// # Errors
     /// If there is neither, a key is unknown, or a value is invalid.
     pub fn named(name: &str, base: &Config) -> Result<Self, SweepError> {
-        if let Some((known, text)) = NAMED.iter().find(|(known, _)| *known == name) {
+        if let Some((known, text)) = built_in().find(|(known, _)| *known == name) {
             return Self::parse(text, &format!("configs/space/{known}.toml"), base)
                 .map(|space| Self { name: (*known).to_owned(), ..space });
         }

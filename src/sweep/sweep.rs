@@ -8,17 +8,17 @@ use super::trial::{Leash, Trial, TrialRecord, compared_stage, epochs, next_rung,
 use super::work::Work;
 use super::{SweepError, Tuning};
 use crate::config::Config;
-use crate::plan::Stage;
 use crate::progress::Progress;
+use crate::run::member::EMBEDDINGS;
 use crate::run::{RunError, write_whole};
 use crate::tensor::{Device, DeviceChoice};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// The folder of the trials.
-pub const TRIALS: &str = "trials";
+pub(crate) const TRIALS: &str = "trials";
 /// The best trial as a configuration.
-pub const BEST: &str = "best.toml";
+pub(crate) const BEST: &str = "best.toml";
 /// The table, as JSON and as text; the text has no times and is the same for the same search.
 const TABLE: [&str; 2] = ["trials.json", "trials.tsv"];
 /// The resources that trials are trained with.
@@ -140,7 +140,7 @@ impl Sweep {
                 Some(_) if trials < 2 => "a single trial has no worse half".to_owned(),
                 Some(stage) => format!(
                     "the {} is validated {validations} times; more epochs, or more validations, are needed",
-                    if stage == Stage::Embeddings { "embedding model" } else { stage.name() }
+                    if stage.name() == EMBEDDINGS { "embedding model" } else { stage.name() }
                 ),
             };
             return Err(SweepError::Cannot(format!("halving stops the worse half early, but {why}")));

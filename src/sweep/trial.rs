@@ -5,8 +5,8 @@ use super::search::{Point, Rung, layer};
 use super::{Sweep, SweepError};
 use crate::config::{Config, LearnValid, System};
 use crate::eval::{Figures, Protocol, Split, evaluate_split};
-use crate::plan::Stage;
-use crate::run::{RunDirectory, RunError, RunSpec, Source, learn, write_whole};
+use crate::run::member::{self, Epochs, MemberRef};
+use crate::run::{RunDirectory, RunError, RunSpec, Source, learn, recorded, write_whole};
 use crate::tensor::Device;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -97,36 +97,23 @@ impl TrialRecord {
     }
 }
 
-/// The training stage by which trials of a system are compared while they run: the last of its trained stages.
-pub fn compared_stage(config: &Config) -> Option<Stage> {
+/// The member by which trials of a system are compared while they train: the last one that is trained by epochs.
+pub(crate) fn compared_stage(config: &Config) -> Option<MemberRef> {
     match config.system {
         System::Rules => None,
-        _ => Stage::of(config).into_iter().rfind(|stage| stage.is_trained()),
-    }
-}
-
-/// The name of that training in the metrics.
-fn curve(stage: Option<Stage>) -> &'static str {
-    match stage {
-        Some(Stage::Propagation) => "propagator",
-        Some(stage) => stage.name(),
-        None => "",
+        _ => member::of(config).into_iter().rfind(|member| member.epochs(config).is_some()),
     }
 }
 
 /// How many epochs that training has, and how many lie between validations.
-pub fn epochs(config: &Config) -> Option<(usize, usize)> {
-    match compared_stage(config)? {
-        Stage::Embeddings => Some((config.embed.epochs, config.embed.evaluate_every)),
-        Stage::Training if config.walk.steps == 0 => Some((config.walk.epochs, config.walk.validate_every)),
-        Stage::Propagation => Some((config.propagate.epochs, config.propagate.validate_every)),
-        _ => None,
-    }
+pub(crate) fn epochs(config: &Config) -> Option<(usize, usize)> {
+    let Epochs { epochs, validate_every } = compared_stage(config)?.epochs(config)?;
+    Some((epochs, validate_every))
 }
 
 /// A trial of a search.
 #[derive(Clone, Debug)]
-pub struct Trial {
+pub(crate) struct Trial {
     /// Its number, from 1.
     pub number: usize,
     /// The settings that were drawn for it.
@@ -137,7 +124,7 @@ pub struct Trial {
 
 /// Sorts the trials for the next rung: the best first, ties in the order in which they were drawn. Failed trials are
 /// removed.
-pub fn best_first(trials: &mut Vec<&Trial>, rung: usize, records: &BTreeMap<usize, TrialRecord>) {
+pub(crate) fn best_first(trials: &mut Vec<&Trial>, rung: usize, records: &BTreeMap<usize, TrialRecord>) {
     let record = |trial: &Trial| records.get(&trial.number);
     let figure = |trial: &Trial| record(trial).and_then(|record| record.figure(rung)).unwrap_or(-1.0);
     trials.retain(|trial| record(trial).is_none_or(|record| record.failed.is_none()));
@@ -148,14 +135,14 @@ pub fn best_first(trials: &mut Vec<&Trial>, rung: usize, records: &BTreeMap<usiz
 ///
 /// # Errors
 /// If one cannot be read.
-pub fn records(trials: &[Trial]) -> Result<BTreeMap<usize, TrialRecord>, RunError> {
+pub(crate) fn records(trials: &[Trial]) -> Result<BTreeMap<usize, TrialRecord>, RunError> {
     let record = |trial: &Trial| Ok(TrialRecord::read(&trial.folder)?.map(|record| (trial.number, record)));
     trials.iter().filter_map(|trial| record(trial).transpose()).collect()
 }
 
 /// The rung that `trial` can be trained for next; `None` if it is finished, failed, was stopped, or has to wait for
 /// another that has not completed the rung before.
-pub fn next_rung(
+pub(crate) fn next_rung(
     trial: &Trial,
     trials: &[Trial],
     rungs: &[Rung],
@@ -182,7 +169,7 @@ pub fn next_rung(
 
 /// The limits of a trial.
 #[derive(Clone, Copy, Debug)]
-pub struct Leash {
+pub(crate) struct Leash {
     /// Train to the first validation after its fraction of the epochs; the last rung trains to the end.
     pub rung: Rung,
     /// Train until this time.
@@ -191,15 +178,20 @@ pub struct Leash {
 
 impl Trial {
     /// Its settings. While settings are chosen, the validation split is not learnt.
-    pub fn config(&self, base: &Config) -> Result<Config, SweepError> {
+    pub(crate) fn config(&self, base: &Config) -> Result<Config, SweepError> {
         let mut config = base.with(&layer(&self.point))?;
         config.data.learn_valid = LearnValid::Never;
         Ok(config)
     }
 
-    fn spec(&self, sweep: &Sweep, device: &Device, until: Option<Stage>) -> Result<RunSpec, SweepError> {
+    fn spec(
+        &self,
+        sweep: &Sweep,
+        device: &Device,
+        until: Option<&'static str>,
+    ) -> Result<RunSpec, SweepError> {
         Ok(RunSpec {
-            source: Source::Kept { name: sweep.data.name().to_owned() },
+            source: Source::Memory { name: sweep.data.name().to_owned() },
             out: self.folder.clone(),
             config: self.config(&sweep.base)?,
             seed: sweep.seed,
@@ -218,10 +210,10 @@ impl Trial {
     ///
     /// # Errors
     /// If a stage fails or the user interrupts.
-    pub fn begin(
+    pub(crate) fn begin(
         &self,
         sweep: &Sweep,
-        until: Stage,
+        until: &'static str,
         device: &Device,
         board: &Board<'_>,
         deadline: Option<Instant>,
@@ -236,7 +228,7 @@ impl Trial {
     ///
     /// # Errors
     /// If the directory cannot be used. A failed training is recorded, not returned as an error.
-    pub fn go_on(
+    pub(crate) fn go_on(
         &self,
         sweep: &Sweep,
         leash: Leash,
@@ -248,11 +240,21 @@ impl Trial {
         record.settings = self.point.iter().map(|(key, value)| (key.clone(), as_json(value))).collect();
         let spec = self.spec(sweep, device, None)?;
         let limit = epochs(&spec.config).and_then(|(epochs, _)| leash.rung.epochs(epochs));
-        let paced =
-            Paced::new(board, self.number, curve(compared_stage(&spec.config)), limit, leash.deadline);
+        let paced = Paced::new(
+            board,
+            self.number,
+            compared_stage(&spec.config).map_or("", |member| member.name()),
+            limit,
+            leash.deadline,
+        );
         let ended = device.inside(|| finish(&spec, sweep, &paced));
         record.seconds += began.elapsed().as_secs_f64();
-        let Reached { epochs, mrr } = paced.reached();
+        let mut reached = paced.reached();
+        if ended.is_ok() && reached.epochs == 0 {
+            // The training ended in an earlier process, which was killed before it wrote the record.
+            reached = paced.reached_by(&recorded(&RunDirectory::look_at(&self.folder)?)?);
+        }
+        let Reached { epochs, mrr } = reached;
         match ended {
             Ok(figures) => {
                 record.finished = Some(FinishedTrial { figures, out_of_time: paced.was_late() });
@@ -300,11 +302,11 @@ fn in_one_line(error: &dyn std::error::Error) -> String {
 }
 
 /// A setting's value as JSON.
-pub fn as_json(value: &toml::Value) -> serde_json::Value {
+pub(crate) fn as_json(value: &toml::Value) -> serde_json::Value {
     serde_json::to_value(value).expect("a setting is plain data")
 }
 
 /// Whether `folder` is already a run directory.
-pub fn is_begun(folder: &Path) -> bool {
+pub(crate) fn is_begun(folder: &Path) -> bool {
     RunDirectory::look_at(folder).is_ok()
 }

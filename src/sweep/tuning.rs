@@ -1,8 +1,9 @@
 //! What a search may see: data without a test split, and the configuration that it starts from.
 
 use super::SweepError;
-use crate::config::{self, Config, Layer};
+use crate::config::{self, Config, Layer, System};
 use crate::embed::ModelKind;
+use crate::eval::Side;
 use crate::graph::{self, Dataset, GraphError, ReadOptions};
 use crate::plan::{GraphSize, Resources, choose};
 use crate::run::{RunError, Source};
@@ -71,9 +72,9 @@ pub fn system(system: &str, data: &Tuning) -> Result<Config, SweepError> {
     if built_in.is_some() || Path::new(system).is_file() {
         return Ok(config::named(built_in.unwrap_or(system), &Config::default())?);
     }
-    let planned = choose(&GraphSize::of(&data.dataset), &PLANNED_FOR).config;
+    let planned = choose(&GraphSize::of(&data.dataset, Side::Both), &PLANNED_FOR).config;
     let setting = match system {
-        "walker" | "propagator" | "embedding" | "blend" | "rules" => vec![format!("system={system}")],
+        _ if System::named(system).is_some() => vec![format!("system={system}")],
         _ if ModelKind::ALL.iter().any(|model| model.name() == system) => {
             vec!["system=embedding".to_owned(), format!("embed.model={system}")]
         }
@@ -83,10 +84,11 @@ pub fn system(system: &str, data: &Tuning) -> Result<Config, SweepError> {
 }
 
 fn unknown(system: &str, data: &Tuning) -> SweepError {
-    let own = ["walker", "propagator", "embedding", "blend", "rules"];
+    let own = System::all();
+    let own = own.iter().map(|system| system.name());
     let models = ModelKind::ALL.map(ModelKind::name);
     let of_data = config::names().filter_map(|name| name.strip_prefix(&format!("{}/", data.name)));
-    let known: Vec<&str> = own.into_iter().chain(models).chain(of_data).collect();
+    let known: Vec<&str> = own.chain(models).chain(of_data).collect();
     let remedy = match nearest(system, known.iter().copied()).first() {
         Some(nearest) => format!("did you mean `{nearest}`?"),
         None => format!("there are {}, or a file of settings", known.join(", ")),

@@ -5,9 +5,9 @@ use super::search::Rung;
 use super::trial::{Leash, Trial, TrialRecord, best_first, is_begun, records};
 use super::{Sweep, SweepError, Workers};
 use crate::config::Config;
-use crate::plan::Stage;
 use crate::progress::Progress;
-use crate::run::{RunError, stage_settings};
+use crate::run::RunError;
+use crate::run::member::{self, MemberRef};
 use crate::tensor::Device;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const GROUNDWORK: f64 = 0.4;
 
 /// A search under way.
-pub struct Work<'a> {
+pub(crate) struct Work<'a> {
     sweep: &'a Sweep,
     board: Board<'a>,
     began: Instant,
@@ -33,14 +33,14 @@ pub struct Work<'a> {
 }
 
 /// Called whenever a trial completes a rung.
-pub type AfterRung<'k> = &'k (dyn Fn(&Work<'_>) -> Result<(), SweepError> + Sync);
+pub(crate) type AfterRung<'k> = &'k (dyn Fn(&Work<'_>) -> Result<(), SweepError> + Sync);
 
 impl<'a> Work<'a> {
     /// The remaining work of `sweep`: finished work is read from the folders of its trials.
     ///
     /// # Errors
     /// If a record cannot be read.
-    pub fn new(
+    pub(crate) fn new(
         sweep: &'a Sweep,
         trials: Vec<Trial>,
         rungs: Vec<Rung>,
@@ -54,7 +54,7 @@ impl<'a> Work<'a> {
     }
 
     /// The records of the trials so far.
-    pub fn records(&self) -> BTreeMap<usize, TrialRecord> {
+    pub(crate) fn records(&self) -> BTreeMap<usize, TrialRecord> {
         self.lock().clone()
     }
 
@@ -66,7 +66,7 @@ impl<'a> Work<'a> {
     ///
     /// # Errors
     /// If the folder cannot be used. A failed training is recorded, not returned as an error.
-    pub fn all(&self, progress: &dyn Progress, keep: AfterRung<'_>) -> Result<(), SweepError> {
+    pub(crate) fn all(&self, progress: &dyn Progress, keep: AfterRung<'_>) -> Result<(), SweepError> {
         self.groundwork()?;
         let mut at_work: Vec<&Trial> = self.trials.iter().collect();
         for (at, rung) in self.rungs.iter().enumerate() {
@@ -162,7 +162,7 @@ impl<'a> Work<'a> {
         let deadline = self.left().map(|left| Instant::now() + Duration::from_secs_f64(GROUNDWORK * left));
         self.board.begin("stages that all trials share", 1);
         let ended = first.begin(self.sweep, until, &device, &self.board, deadline);
-        self.board.end(&format_args!("all stages before {}", until.name()));
+        self.board.end(&format_args!("all stages before {until}"));
         match ended {
             // Other errors occur again in the trials, which report them one by one.
             Err(SweepError::Run(RunError::Interrupted)) => Ok(()),
@@ -172,22 +172,22 @@ impl<'a> Work<'a> {
     }
 
     /// The first stage in which trials differ, if it is not the first of all.
-    fn first_difference(&self) -> Result<Option<Stage>, SweepError> {
+    fn first_difference(&self) -> Result<Option<&'static str>, SweepError> {
         if self.trials.len() < 2 {
             return Ok(None);
         }
         let configs: Result<Vec<Config>, _> =
             self.trials.iter().map(|trial| trial.config(&self.sweep.base)).collect();
         let configs = configs?;
-        let stages = Stage::of(&configs[0]);
-        let common = |stage: &Stage, at: usize| {
+        let members = member::of(&configs[0]);
+        let common = |one: MemberRef, at: usize| {
             configs.iter().all(|config| {
-                Stage::of(config).get(at) == Some(stage)
-                    && stage_settings(*stage, config) == stage_settings(*stage, &configs[0])
+                member::of(config).get(at).is_some_and(|other| other.name() == one.name())
+                    && one.settings(config) == one.settings(&configs[0])
             })
         };
-        let differs = stages.iter().enumerate().position(|(at, stage)| !common(stage, at));
-        Ok(differs.filter(|at| *at > 0).map(|at| stages[at]))
+        let differs = members.iter().enumerate().position(|(at, member)| !common(*member, at));
+        Ok(differs.filter(|at| *at > 0).map(|at| members[at].name()))
     }
 
     /// The remaining seconds, if there is a limit.

@@ -34,6 +34,9 @@ pub struct Best {
 pub(super) struct State {
     /// The number of steps planned by the process that wrote this.
     pub(super) planned: usize,
+    /// The number of steps that there is time for, as measured at the beginning; `None` before that, or without a limit.
+    #[serde(default)]
+    pub(super) in_time: Option<usize>,
     /// The number of epochs completed, validated and recorded.
     pub(super) epoch: usize,
     /// The number of steps taken in the current epoch.

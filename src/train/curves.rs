@@ -195,6 +195,10 @@ impl Progress for Recording<'_> {
         self.inner.interrupted()
     }
 
+    fn seconds_left(&self) -> Option<f64> {
+        self.inner.seconds_left()
+    }
+
     fn time_is_up(&self) -> bool {
         self.inner.time_is_up()
     }

@@ -1,12 +1,19 @@
 //! The training loop: epochs of steps, validation, and keeping the best weights.
 
 use super::checkpoint::{Best, Folder, Found, State, Weights};
-use super::{EpochEnd, Look, Sums, TrainError, Trainable, TrainingPlan};
+use super::{EpochEnd, LearningRate, Look, Sums, TrainError, Trainable, TrainingPlan, Within};
 use crate::progress::{Metric, Progress};
 use crate::tensor::{Adam, Gradients};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::time::Instant;
+
+/// The pace of a training is measured once it has taken this many steps.
+const PACE_STEPS: usize = 8;
+/// And this many seconds.
+const PACE_SECONDS: f64 = 1.0;
+/// The share of the time left that steps take; validations take the rest.
+const FOR_STEPS: f64 = 0.85;
 
 /// How a training went.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,6 +80,8 @@ struct Run<'a, N> {
     saved: Instant,
     /// When timing of the current steps began.
     stepping: Option<Instant>,
+    /// When the pace began to be measured, and after which step.
+    paced_since: Option<(Instant, usize)>,
 }
 
 impl<'a, N: Trainable> Run<'a, N> {
@@ -112,6 +121,7 @@ impl<'a, N: Trainable> Run<'a, N> {
             began: now,
             saved: now,
             stepping: None,
+            paced_since: None,
         })
     }
 
@@ -135,6 +145,7 @@ impl<'a, N: Trainable> Run<'a, N> {
         self.stepping = Some(Instant::now());
         while self.state.batch < self.plan.steps_of(epoch) {
             self.step()?;
+            self.measure_pace();
             self.progress.advance(self.plan.place(epoch, self.state.batch).step, &self.line());
             if self.progress.interrupted() {
                 return self.interrupt();
@@ -156,7 +167,37 @@ impl<'a, N: Trainable> Run<'a, N> {
     fn step(&mut self) -> Result<(), N::Error> {
         let place = self.plan.place(self.state.epoch, self.state.batch);
         self.network.step(place, &mut self.gradients, &mut self.state.sums)?;
-        Ok(self.update(self.plan.learning_rate.learning_rate_at(place, self.plan.epoch_steps))?)
+        Ok(self.update(self.learning_rate().learning_rate_at(place, self.plan.epoch_steps))?)
+    }
+
+    /// Once the first steps have been taken, finds out how many there is time for: a learning rate that falls must have
+    /// fallen when the time is up, however wrong the estimate was or whoever else uses the machine.
+    fn measure_pace(&mut self) {
+        if self.state.in_time.is_some() {
+            return;
+        }
+        let steps = self.plan.place(self.state.epoch, self.state.batch).step as usize;
+        // The first step is slower than the others: kernels are compiled, caches filled.
+        let (began, first) = *self.paced_since.get_or_insert_with(|| (Instant::now(), steps));
+        let (seconds, steps_since) = (began.elapsed().as_secs_f64(), steps - first);
+        if steps_since < PACE_STEPS || seconds < PACE_SECONDS {
+            return;
+        }
+        if let Some(left) = self.progress.seconds_left() {
+            let more = FOR_STEPS * left * steps_since as f64 / seconds;
+            self.state.in_time = Some(steps + more as usize);
+        }
+    }
+
+    /// The learning rate, over the steps that there is time for.
+    fn learning_rate(&self) -> LearningRate {
+        let planned = self.plan.learning_rate;
+        let steps = match planned.within {
+            Within::Epochs(epochs) => epochs * self.plan.epoch_steps,
+            Within::Steps(steps) => steps,
+        };
+        let in_time = self.state.in_time.filter(|&in_time| in_time < steps);
+        in_time.map_or(planned, |in_time| LearningRate { within: Within::Steps(in_time), ..planned })
     }
 
     /// Moves the parameters along the gradients.
@@ -194,7 +235,7 @@ impl<'a, N: Trainable> Run<'a, N> {
         let mut figures = self.network.figures(&EpochEnd { steps: *batch, seconds: *epoch_seconds, sums });
         // Not the optimiser's value: a training resumed at the end of an epoch has not taken a step yet.
         let last_step = self.plan.place(self.state.epoch, self.state.batch.saturating_sub(1));
-        let learning_rate = self.plan.learning_rate.learning_rate_at(last_step, self.plan.epoch_steps);
+        let learning_rate = self.learning_rate().learning_rate_at(last_step, self.plan.epoch_steps);
         figures.insert("learning_rate".to_owned(), f64::from(learning_rate).into());
         figures.extend(look.into_iter().flat_map(in_record));
         let metric =

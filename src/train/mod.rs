@@ -24,13 +24,14 @@
 //! - *When the time is up* the current epoch is cut short, validated and recorded as the last. In the checkpoint it
 //!   stays unfinished, so with more time the training continues as if it had not been cut.
 //!
-//! The room knows tensors, the ranking of a validation split and the triples that a checkpoint depends on. It knows no
+//! This module knows tensors, the ranking of a validation split and the triples that a checkpoint depends on. It knows no
 //! model, no reward and no file but those in the training's folder.
 //!
 //! [`Progress::record`]: crate::progress::Progress::record
 
 mod checkpoint;
 mod curves;
+mod error;
 mod harness;
 mod learning_rate;
 mod network;
@@ -41,6 +42,7 @@ mod validation;
 
 pub use checkpoint::{Best, forget};
 pub use curves::{Curves, Recording, read_curves};
+pub use error::NetworkError;
 pub use harness::{TrainingSummary, train};
 pub use learning_rate::{Decay, LearningRate, Within};
 pub use network::{EpochEnd, Look, Place, Sums, Trainable};

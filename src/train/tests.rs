@@ -69,8 +69,8 @@ impl Trainable for Tiny {
         sums.remember("steps", sums.remembered("steps").unwrap_or(0.0) + 1.0);
         assert_eq!(sums.remembered("steps"), Some(place.step as f64 + 1.0));
         let broken = place.step == self.breaks_at;
-        let said = if broken { Tensor::vector(&device, &[f32::INFINITY])? } else { tape.value(loss) };
-        sums.add_later(Sums::LOSS, said);
+        let message = if broken { Tensor::vector(&device, &[f32::INFINITY])? } else { tape.value(loss) };
+        sums.add_later(Sums::LOSS, message);
         Ok(tape.backward(loss, gradients)?)
     }
 
@@ -131,7 +131,7 @@ struct Listener {
     interrupts: Option<u64>,
     hurries: Option<u64>,
     steps: Mutex<u64>,
-    said: Mutex<Vec<String>>,
+    message: Mutex<Vec<String>>,
 }
 
 impl Listener {
@@ -147,7 +147,7 @@ impl Progress for Listener {
         assert!(!self.is_past(self.dies), "killed");
     }
     fn end(&self, summary: &dyn Display) {
-        self.said.lock().unwrap().push(summary.to_string());
+        self.message.lock().unwrap().push(summary.to_string());
     }
     fn interrupted(&self) -> bool {
         self.is_past(self.interrupts)
@@ -155,6 +155,38 @@ impl Progress for Listener {
     fn time_is_up(&self) -> bool {
         self.is_past(self.hurries)
     }
+}
+
+/// A progress whose steps take 20 ms, and whose time is up after this many seconds.
+struct Slow {
+    began: std::time::Instant,
+    seconds: f64,
+}
+
+impl Progress for Slow {
+    fn begin(&self, _: &str, _: &str, _: Option<u64>) {}
+    fn advance(&self, _: u64, _: &dyn Display) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    fn end(&self, _: &dyn Display) {}
+    fn seconds_left(&self) -> Option<f64> {
+        Some((self.seconds - self.began.elapsed().as_secs_f64()).max(0.0))
+    }
+    fn time_is_up(&self) -> bool {
+        self.seconds_left() == Some(0.0)
+    }
+}
+
+#[test]
+fn the_learning_rate_has_fallen_when_the_time_is_up() {
+    let learning_rate =
+        LearningRate { initial: 0.3, decay: Decay::Cosine(0.1), within: Within::Epochs(200), warm_up: 0 };
+    let plan = TrainingPlan { steps: 200 * EPOCH_STEPS, learning_rate, ..plan(None) };
+    let slow = Slow { began: std::time::Instant::now(), seconds: 2.0 };
+    let summary = train(&mut Tiny::new(1), &plan, &slow).unwrap();
+    let last = summary.history.last().unwrap();
+    assert!(summary.epochs < 100, "the plan would have taken 20 s");
+    assert!(last.figures["learning_rate"].as_f64().unwrap() < 0.06, "{last:?}");
 }
 
 /// Trains with a file of curves in the folder; `None` if it was killed.
@@ -266,7 +298,7 @@ fn a_checkpoint_that_is_no_use_is_said_to_be_so_and_training_begins_anew() {
     of_before.set_metadata("training.state", "{}");
     of_before.write(&folder.path().join("before")).unwrap();
     let of_before = std::fs::read(folder.path().join("before")).unwrap();
-    for (bytes, said) in [
+    for (bytes, message) in [
         (good[..good.len() / 2].to_vec(), "checkpoint.safetensors is damaged; starting over"),
         (flipped, "checkpoint.safetensors is damaged; starting over"),
         (of_before, "was written by another version of the program; starting over"),
@@ -276,8 +308,8 @@ fn a_checkpoint_that_is_no_use_is_said_to_be_so_and_training_begins_anew() {
         let (trained, found) = sitting(&plan, 1, &listener).unwrap();
         trained.unwrap();
         assert_eq!(found, weights);
-        let heard = listener.said.lock().unwrap();
-        assert!(heard[0].ends_with(said), "{heard:?}");
+        let heard = listener.message.lock().unwrap();
+        assert!(heard[0].ends_with(message), "{heard:?}");
     }
     // A checkpoint of another training is not touched.
     for (key, name) in [

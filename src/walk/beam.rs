@@ -6,6 +6,16 @@
 //! keep the order in which they were found, which depends on the query alone, so batches and threads do not change an
 //! answer.
 //!
+//! ```text
+//! hop 0        hop 1                    hop 2 (last)
+//! subject ─┬─▶ a  −0.1   keep the best  ─┬─▶ x  −0.9   keep the best path of each entity,
+//!          ├─▶ b  −0.7   `beam` paths    ├─▶ y  −1.0   then the best `beam` entities
+//!          └─▶ c  −2.3 ✗                 └─▶ x  −1.8 ✗
+//! ```
+//!
+//! A path is not stored as such: every hop keeps, for each of its paths, the index of the path that it continues. The
+//! answers are read back along these indices at the end.
+//!
 //! As in training, paths share states: an entity state is computed once for all paths that visited the same
 //! entities. Networks run on the device; their log-probabilities come back to the host, which selects.
 
@@ -13,7 +23,7 @@ use super::config::Pool;
 use super::layer::{Layer, Move, Stand};
 use super::network::Choices;
 use super::world::{Ask, Candidates};
-use super::{WalkError, Walker};
+use super::{NetworkError, Walker};
 use crate::graph::{EntityId, Link, Query};
 use crate::tensor::Tape;
 use rayon::prelude::*;
@@ -117,7 +127,7 @@ impl Walker {
     ///
     /// # Errors
     /// If the device fails.
-    pub fn answers(&self, queries: &[Query]) -> Result<Vec<Vec<WalkedAnswer>>, WalkError> {
+    pub fn answers(&self, queries: &[Query]) -> Result<Vec<Vec<WalkedAnswer>>, NetworkError> {
         self.answers_counted(queries).map(|(answers, _)| answers)
     }
 
@@ -130,7 +140,7 @@ impl Walker {
         &self,
         queries: &[Query],
         over: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Option<Vec<Vec<WalkedAnswer>>>, WalkError> {
+    ) -> Result<Option<Vec<Vec<WalkedAnswer>>>, NetworkError> {
         Ok(self.search_unless(&asks(queries), over)?.map(|(answers, _)| answers))
     }
 
@@ -138,12 +148,12 @@ impl Walker {
     ///
     /// # Errors
     /// If the device fails.
-    pub fn answers_counted(&self, queries: &[Query]) -> Result<Searched, WalkError> {
+    pub fn answers_counted(&self, queries: &[Query]) -> Result<Searched, NetworkError> {
         self.search(&asks(queries))
     }
 
     /// Searches for `asks`. One with a target is searched under the same masks as in training.
-    pub(super) fn search(&self, asks: &[Ask]) -> Result<Searched, WalkError> {
+    pub(super) fn search(&self, asks: &[Ask]) -> Result<Searched, NetworkError> {
         Ok(self.search_unless(asks, &|| false)?.unwrap_or_default())
     }
 
@@ -151,7 +161,7 @@ impl Walker {
         &self,
         asks: &[Ask],
         over: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Option<Searched>, WalkError> {
+    ) -> Result<Option<Searched>, NetworkError> {
         let mut tape = Tape::inference(&self.parameters);
         let (mut layer, stands) = Layer::first(asks);
         let mut memory = None;
@@ -163,6 +173,7 @@ impl Walker {
                 return Ok(None);
             }
             let last = hop + 1 == self.config.hops;
+            // One row per distinct state, not per path.
             let now = self.network.remember(&mut tape, &layer, memory.as_ref(), true)?;
             let candidates = self.world.candidates(asks, &layer, last);
             work.states += layer.states();
@@ -170,12 +181,14 @@ impl Walker {
             let choices = Choices::new(&tape, &candidates)?;
             let relations = self.network.relation_log_probs(&mut tape, &layer, &now)?;
             let actions = self.network.action_log_probs(&mut tape, asks, &layer, &now, &choices)?;
+            // Selection is branching and sorting, which the host does better; these two copies are all that it needs.
             let relations = relations.map(|log_probs| tape.value(log_probs).to_vec()).transpose()?;
             let actions = tape.value(actions).to_vec()?;
             let log_probs =
                 LogProbs { relations, actions, links: self.world.links(), candidates: &candidates };
             let next = self.select(&paths, &log_probs, last);
             all.push(std::mem::replace(&mut paths, next));
+            // The last hop needs no states after it: nothing goes on from there.
             if !last {
                 let moves: Vec<Move> = paths
                     .before
@@ -198,6 +211,7 @@ impl Walker {
     /// The best continuations of every query's paths.
     fn select(&self, paths: &Paths, log_probs: &LogProbs, last: bool) -> Paths {
         let beam = self.config.beam;
+        // The table by entity is as long as the graph, so each thread has one and keeps it from query to query.
         let entities = if last { self.world.entities() } else { 0 };
         let selected: Vec<Vec<Found>> = (0..paths.queries())
             .into_par_iter()
@@ -274,6 +288,7 @@ fn best(paths: &Paths, range: std::ops::Range<usize>, log_probs: &LogProbs, coun
     let mut bar = f32::NEG_INFINITY;
     for before in range {
         let (stand, score) = (paths.stands[before], paths.scores[before]);
+        // Paths come best first, and a continuation only loses: all that follow are behind, too.
         if score < bar {
             break;
         }
@@ -283,6 +298,7 @@ fn best(paths: &Paths, range: std::ops::Range<usize>, log_probs: &LogProbs, coun
                 found.push(Found { score, before: before as u32, place: place as u32 });
             }
         }
+        // Selecting at twice the size costs a constant for each continuation, and raises the bar for those to come.
         if found.len() >= 2 * count {
             keep(&mut found, count);
             bar = found[count - 1].score;

@@ -425,8 +425,8 @@ mod tests {
         let config = WalkConfig { lambda: f32::NAN, ..WalkConfig::default() };
         assert_eq!(config.check().unwrap_err().found, "NaN");
         let config = WalkConfig { clip: -1.0, ..WalkConfig::default() };
-        let said = config.check().unwrap_err().in_group("walk").to_string();
-        assert_eq!(said, "`walk.clip`: expected a number, 0 or more, found -1");
+        let message = config.check().unwrap_err().in_group("walk").to_string();
+        assert_eq!(message, "`walk.clip`: expected a number, 0 or more, found -1");
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! through the networks once. After every hop the sampled actions are copied to the host, which finds the distinct
 //! states of the next hop; nothing else leaves the device before the rewards are known.
 
-use super::WalkError;
+use super::NetworkError;
 use super::config::{Baseline, MOST_HOPS, WalkConfig};
 use super::layer::{Layer, Move, Stand};
 use super::measure::{BatchPart, Watch};
@@ -116,7 +116,7 @@ impl Lesson<'_> {
         asks: &[Ask],
         script: Option<&Script>,
         watch: &mut Watch,
-    ) -> Result<Episode, WalkError> {
+    ) -> Result<Episode, NetworkError> {
         let walks = self.walk(tape, asks, script, watch)?;
         let (rewards, tally) = self.rewards(asks, &walks)?;
         watch.lap(BatchPart::Rewards)?;
@@ -130,7 +130,7 @@ impl Lesson<'_> {
         asks: &[Ask],
         script: Option<&Script>,
         watch: &mut Watch,
-    ) -> Result<Walks, WalkError> {
+    ) -> Result<Walks, NetworkError> {
         let (rollouts, hops) = (self.config.rollouts, self.config.hops);
         let (layer, stands) = match self.config.share_states {
             true => {
@@ -174,7 +174,7 @@ impl Lesson<'_> {
         last: bool,
         script: Option<&Vec<(u32, u32)>>,
         watch: &mut Watch,
-    ) -> Result<(Hop, Vec<Move>), WalkError> {
+    ) -> Result<(Hop, Vec<Move>), NetworkError> {
         let Scene { layer, stands, memory } = scene;
         let joint = self.phase == Phase::Joint;
         let now = self.network.remember(tape, layer, memory.as_ref(), joint)?;
@@ -221,7 +221,7 @@ impl Lesson<'_> {
         relation_log_probs: Option<Var>,
         action_log_probs: Option<Var>,
         choices: &Choices,
-    ) -> Result<Vec<u32>, WalkError> {
+    ) -> Result<Vec<u32>, NetworkError> {
         let states =
             Indices::new(tape.device(), &stands.iter().map(|stand| stand.state).collect::<Vec<_>>())?;
         let (groups, scores) = (
@@ -243,7 +243,7 @@ impl Lesson<'_> {
     }
 
     /// The reward of every walk.
-    fn rewards(&self, asks: &[Ask], walks: &Walks) -> Result<(Vec<f32>, Tally), WalkError> {
+    fn rewards(&self, asks: &[Ask], walks: &Walks) -> Result<(Vec<f32>, Tally), NetworkError> {
         let (rollouts, hops) = (self.config.rollouts, self.config.hops);
         let rules = self.teacher.rules;
         let mut by_rules = vec![0.0f32; walks.paths.len()];
@@ -269,7 +269,7 @@ impl Lesson<'_> {
     }
 
     /// `R_h` of every walk, and how many reached their target.
-    fn end_rewards(&self, asks: &[Ask], walks: &Walks) -> Result<(Vec<f32>, usize), WalkError> {
+    fn end_rewards(&self, asks: &[Ask], walks: &Walks) -> Result<(Vec<f32>, usize), NetworkError> {
         let ends = &walks.ends;
         let mut rewards = vec![0.0f32; ends.len()];
         let mut facts: Vec<(EntityId, Link, EntityId)> = Vec::new();
@@ -339,16 +339,16 @@ impl Lesson<'_> {
         tape: &mut Tape,
         walks: &Walks,
         weights: &[f32],
-    ) -> Result<(Var, Option<Tensor>), WalkError> {
+    ) -> Result<(Var, Option<Tensor>), NetworkError> {
         let weights = Tensor::vector(tape.device(), weights)?;
         let (mut loss, mut entropy) = (None, None);
         for hop in &walks.hops {
             if let Some(log_probs) = hop.relation_log_probs {
-                let picked = tape.pick_pairs(log_probs, &hop.heads, &hop.links)?; // [walks]
+                let picked = tape.gather_pairs(log_probs, &hop.heads, &hop.links)?; // [walks]
                 loss = Some(tape.add_weighted_sum(loss, picked, &weights)?);
             }
             if let Some(log_probs) = hop.action_log_probs {
-                let picked = tape.pick(log_probs, &hop.places)?; // [walks]
+                let picked = tape.gather_elements(log_probs, &hop.places)?; // [walks]
                 loss = Some(tape.add_weighted_sum(loss, picked, &weights)?);
             }
             if let Some(of_states) = hop.entropy {

@@ -7,7 +7,7 @@ use super::episode::{Lesson, Moment, Phase};
 use super::layer::Layer;
 use super::reward::Teacher;
 use super::world::Ask;
-use super::{WalkError, Walker};
+use super::{NetworkError, Walker};
 use crate::graph::{Direction, Known, Query};
 use crate::tensor::{Adam, AdamOptions, Device, Gradients, Tape};
 use serde::Serialize;
@@ -88,7 +88,7 @@ impl Watch {
     }
 
     /// Adds the time since the last lap to a part.
-    pub(super) fn lap(&mut self, part: BatchPart) -> Result<(), WalkError> {
+    pub(super) fn lap(&mut self, part: BatchPart) -> Result<(), NetworkError> {
         if let Some(device) = &self.device {
             device.synchronise()?;
             self.measured.seconds[part as usize] += self.since.elapsed().as_secs_f64();
@@ -139,7 +139,7 @@ impl<'a> Timing<'a> {
     ///
     /// # Errors
     /// If the device or the soft reward fails.
-    pub fn run(&mut self, phase: Phase, batches: usize) -> Result<f64, WalkError> {
+    pub fn run(&mut self, phase: Phase, batches: usize) -> Result<f64, NetworkError> {
         let device = self.walker.parameters.device().clone();
         device.synchronise()?;
         let begun = Instant::now();
@@ -154,7 +154,7 @@ impl<'a> Timing<'a> {
     ///
     /// # Errors
     /// If the device or the soft reward fails.
-    pub fn watched(&mut self, phase: Phase) -> Result<Measured, WalkError> {
+    pub fn watched(&mut self, phase: Phase) -> Result<Measured, NetworkError> {
         let device = self.walker.parameters.device().clone();
         device.synchronise()?;
         let mut watch = Watch::on(&device);
@@ -162,7 +162,7 @@ impl<'a> Timing<'a> {
         Ok(watch.measured)
     }
 
-    fn batch(&mut self, phase: Phase, watch: &mut Watch) -> Result<(), WalkError> {
+    fn batch(&mut self, phase: Phase, watch: &mut Watch) -> Result<(), NetworkError> {
         let Walker { config, world, network, parameters } = &mut *self.walker;
         let size = config.batch.min(self.asks.len());
         if self.next + size > self.asks.len() {

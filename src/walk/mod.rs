@@ -10,7 +10,7 @@
 //! the speed comes from; `network` is the policy; `episode` one batch of REINFORCE; `train` puts both phases on the
 //! training harness; `beam` is the search; `measure` profiles a batch.
 //!
-//! Rules come in through [`PathRules`] and embeddings through [`SoftReward`]: this room mines nothing and embeds
+//! Rules come in through [`PathRules`] and embeddings through [`SoftReward`]: this module mines nothing and embeds
 //! nothing, and it never sees a test split.
 
 mod beam;
@@ -33,38 +33,10 @@ pub use config::{Agents, Baseline, MOST_HOPS, Pool, RewardBy, Start, WIDEST_BEAM
 pub use episode::Phase;
 pub use measure::{BatchPart, HopSize, Measured, Timing};
 pub use paths::PathTable;
-pub use reasoner::{AsTaught, Noting};
+pub use reasoner::{Noting, WithTrainingMasks};
 pub use reward::{NoRules, PathRules, SoftReward, SoftRewardError, Teacher};
 pub use train::{TrainOptions, train};
 pub use walker::Walker;
 pub use world::World;
 
-use crate::settings::WrongValue;
-use crate::tensor::TensorError;
-use crate::train::TrainError;
-use std::path::PathBuf;
-
-/// What can go wrong with a walker.
-#[derive(Debug, thiserror::Error)]
-pub enum WalkError {
-    /// An invalid setting.
-    #[error(transparent)]
-    Config(#[from] WrongValue),
-    /// The device or a file of weights failed.
-    #[error(transparent)]
-    Tensor(#[from] TensorError),
-    /// The embedding model could not say how plausible facts are.
-    #[error("the embedding's soft reward failed")]
-    SoftReward(#[source] SoftRewardError),
-    /// Training failed, or the user interrupted it.
-    #[error(transparent)]
-    Train(#[from] TrainError),
-    /// A weight file does not fit the graph or the settings it is used with.
-    #[error("{}: {why}", path.display())]
-    Weights {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
-}
+use crate::train::NetworkError;

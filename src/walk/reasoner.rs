@@ -2,7 +2,7 @@
 
 use super::reward::PathRules;
 use super::world::Ask;
-use super::{WalkError, WalkedAnswer, Walker};
+use super::{NetworkError, WalkedAnswer, Walker};
 use crate::eval::{Answers, Reasoner, ReasonerError, Scored};
 use crate::graph::{EntityId, Query};
 use std::collections::HashMap;
@@ -40,7 +40,7 @@ impl<'a> Noting<'a> {
         Self { walker, rules, by_rule: Mutex::default() }
     }
 
-    fn answers(&self, queries: &[Query]) -> Result<Vec<Vec<WalkedAnswer>>, WalkError> {
+    fn answers(&self, queries: &[Query]) -> Result<Vec<Vec<WalkedAnswer>>, NetworkError> {
         let found = self.walker.answers(queries)?;
         let mut by_rule = self.by_rule.lock().unwrap_or_else(PoisonError::into_inner);
         for (query, answers) in queries.iter().zip(&found) {
@@ -75,12 +75,12 @@ impl Reasoner for Noting<'_> {
 /// A walker that is asked for its own training facts under the masks of training: the fact's own edge is closed, and so
 /// are the query's other answers on the last hop. This measures how well training queries are answered, not
 /// generalisation.
-pub struct AsTaught {
+pub struct WithTrainingMasks {
     found: HashMap<(Query, EntityId), Vec<Scored>>,
     batch: usize,
 }
 
-impl AsTaught {
+impl WithTrainingMasks {
     /// Searches for `facts`, each a query and its answer, with `walker`.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl AsTaught {
     pub fn new(
         walker: &Walker,
         facts: impl IntoIterator<Item = (Query, EntityId)>,
-    ) -> Result<Self, WalkError> {
+    ) -> Result<Self, NetworkError> {
         let asks: Vec<Ask> =
             facts.into_iter().map(|(query, target)| Ask { query, target: Some(target) }).collect();
         let mut found = HashMap::with_capacity(asks.len());
@@ -102,7 +102,7 @@ impl AsTaught {
     }
 }
 
-impl Reasoner for AsTaught {
+impl Reasoner for WithTrainingMasks {
     /// No answers: this reasoner is only asked for training facts.
     fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
         Ok(Answers::Listed(vec![Vec::new(); queries.len()]))
@@ -122,7 +122,7 @@ impl Walker {
     ///
     /// # Errors
     /// If the device fails.
-    pub fn rule_share(&self, queries: &[Query], rules: &dyn PathRules) -> Result<f64, WalkError> {
+    pub fn rule_share(&self, queries: &[Query], rules: &dyn PathRules) -> Result<f64, NetworkError> {
         let noting = Noting::new(self, rules);
         let mut distinct = queries.to_vec();
         distinct.sort_unstable();

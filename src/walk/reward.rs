@@ -4,7 +4,7 @@
 //! embedding's `f(s, q, e)` elsewhere. A walk that could only end at a masked entity gets no `R_h`: it is not evidence
 //! for this target.
 
-use super::WalkError;
+use super::NetworkError;
 use crate::graph::{EntityId, Link};
 
 /// Looks relation paths up as rules.
@@ -57,11 +57,11 @@ pub struct Teacher<'a> {
 pub(super) fn ask_soft(
     soft: &dyn SoftReward,
     facts: &[(EntityId, Link, EntityId)],
-) -> Result<Vec<f32>, WalkError> {
-    let values = soft.plausibility(facts).map_err(WalkError::SoftReward)?;
+) -> Result<Vec<f32>, NetworkError> {
+    let values = soft.plausibility(facts).map_err(NetworkError::SoftReward)?;
     if values.len() != facts.len() {
         let why = format!("it gave {} values for {} facts", values.len(), facts.len());
-        return Err(WalkError::SoftReward(why.into()));
+        return Err(NetworkError::SoftReward(why.into()));
     }
     Ok(values)
 }

@@ -10,7 +10,7 @@ use super::episode::{Lesson, Moment, Phase};
 use super::measure::Watch;
 use super::reward::Teacher;
 use super::world::Ask;
-use super::{Noting, WalkError, Walker};
+use super::{NetworkError, Noting, Walker};
 use crate::eval::Protocol;
 use crate::graph::{Graph, Known, Query};
 use crate::progress::{Metric, Progress};
@@ -62,7 +62,7 @@ pub fn train(
     teacher: Teacher,
     options: TrainOptions,
     progress: &dyn Progress,
-) -> Result<TrainingSummary, WalkError> {
+) -> Result<TrainingSummary, NetworkError> {
     let mut lessons = Lessons::new(walker, graph, known, teacher, options);
     let plan = lessons.plan(checkpoint_key(lessons.walker, known, options));
     train::train(&mut lessons, &plan, progress)
@@ -133,7 +133,7 @@ impl<'a> Lessons<'a> {
 }
 
 impl Trainable for Lessons<'_> {
-    type Error = WalkError;
+    type Error = NetworkError;
 
     fn parameters(&self) -> &Parameters {
         &self.walker.parameters
@@ -148,7 +148,7 @@ impl Trainable for Lessons<'_> {
         self.order = order(&self.asks, &self.walker.config, &mut ChaCha8Rng::seed_from_u64(seed));
     }
 
-    fn step(&mut self, place: Place, gradients: &mut Gradients, sums: &mut Sums) -> Result<(), WalkError> {
+    fn step(&mut self, place: Place, gradients: &mut Gradients, sums: &mut Sums) -> Result<(), NetworkError> {
         let Walker { config, world, network, parameters } = &*self.walker;
         let TrainOptions { phase, seed, .. } = self.options;
         let first = place.batch * config.batch;
@@ -175,7 +175,7 @@ impl Trainable for Lessons<'_> {
         Ok(())
     }
 
-    fn validate(&self, progress: &dyn Progress) -> Result<Option<Look>, WalkError> {
+    fn validate(&self, progress: &dyn Progress) -> Result<Option<Look>, NetworkError> {
         let noting = Noting::new(self.walker, self.teacher.rules);
         let Some(figures) = self.validation.figures(&noting, progress)? else { return Ok(None) };
         let asked = self.walker.config.side.asked(self.validation.split());

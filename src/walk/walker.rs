@@ -1,6 +1,6 @@
 //! A walker: its settings, its environment and its weights.
 
-use super::WalkError;
+use super::NetworkError;
 use super::config::{Pool, WalkConfig};
 use super::network::Network;
 use super::world::World;
@@ -35,7 +35,7 @@ impl Walker {
         known: &Known,
         device: &Device,
         seed: u64,
-    ) -> Result<Self, WalkError> {
+    ) -> Result<Self, NetworkError> {
         config.check()?;
         let world = World::new(graph, known, config).near(device);
         let mut parameters = Parameters::new(device, seed);
@@ -48,7 +48,7 @@ impl Walker {
     ///
     /// # Errors
     /// If there are not as many rows as entities or links, or the device fails.
-    pub fn start_from(&mut self, entities: &Tensor, links: &Tensor, seed: u64) -> Result<(), WalkError> {
+    pub fn start_from(&mut self, entities: &Tensor, links: &Tensor, seed: u64) -> Result<(), NetworkError> {
         let tables = [(self.network.entity_table(), entities), (self.network.relation_table(), links)];
         for (table, vectors) in tables {
             let values = carried_over(vectors, self.config.dimension, seed)?;
@@ -73,7 +73,7 @@ impl Walker {
     ///
     /// # Errors
     /// If no beam can be that wide.
-    pub fn set_search(&mut self, beam: usize, pool: Pool) -> Result<(), WalkError> {
+    pub fn set_search(&mut self, beam: usize, pool: Pool) -> Result<(), NetworkError> {
         let config = WalkConfig { beam, pool, ..self.config.clone() };
         config.check()?;
         self.config = config;
@@ -84,7 +84,7 @@ impl Walker {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn save(&self, path: &Path) -> Result<(), WalkError> {
+    pub fn save(&self, path: &Path) -> Result<(), NetworkError> {
         let mut archive = Archive::new();
         self.store(&mut archive)?;
         Ok(archive.write(path)?)
@@ -95,7 +95,7 @@ impl Walker {
     ///
     /// # Errors
     /// If the file cannot be read, belongs to another graph, or has other relations.
-    pub fn read(path: &Path, graph: &Graph, known: &Known, device: &Device) -> Result<Self, WalkError> {
+    pub fn read(path: &Path, graph: &Graph, known: &Known, device: &Device) -> Result<Self, NetworkError> {
         Self::from_archive(&Archive::read(path)?, path, graph, known, device)
     }
 
@@ -109,8 +109,8 @@ impl Walker {
         graph: &Graph,
         known: &Known,
         device: &Device,
-    ) -> Result<Self, WalkError> {
-        let broken = |why: String| WalkError::Weights { path: path.to_path_buf(), why };
+    ) -> Result<Self, NetworkError> {
+        let broken = |why: String| NetworkError::Weights { path: path.to_path_buf(), why };
         let text = archive.metadata(CONFIG_KEY).ok_or_else(|| broken("it does not hold a walker".into()))?;
         let config: WalkConfig = serde_json::from_str(text).map_err(|error| broken(error.to_string()))?;
         let mut walker = Self::new(&config, graph, known, device, 0)?;
@@ -126,7 +126,7 @@ impl Walker {
     ///
     /// # Errors
     /// If the file cannot be read or belongs to another graph or shape.
-    pub fn go_on_from(&mut self, path: &Path) -> Result<(), WalkError> {
+    pub fn go_on_from(&mut self, path: &Path) -> Result<(), NetworkError> {
         Ok(self.parameters.load(&Archive::read(path)?)?)
     }
 
@@ -141,7 +141,7 @@ impl Walker {
         path: &Path,
         entities: &[Option<u32>],
         links: &[Option<u32>],
-    ) -> Result<(), WalkError> {
+    ) -> Result<(), NetworkError> {
         let archive = Archive::read(path)?;
         let tables = [(self.network.entity_table(), entities), (self.network.relation_table(), links)];
         for id in self.parameters.ids() {
@@ -155,7 +155,7 @@ impl Walker {
     }
 
     /// Puts weights and settings into an archive.
-    pub(super) fn store(&self, archive: &mut Archive) -> Result<(), WalkError> {
+    pub(super) fn store(&self, archive: &mut Archive) -> Result<(), NetworkError> {
         let config = serde_json::to_string(&self.config).expect("settings are plain data");
         archive.set_metadata(CONFIG_KEY, &config);
         Ok(self.parameters.store(archive)?)

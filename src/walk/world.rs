@@ -19,7 +19,7 @@ use rayon::prelude::*;
 
 /// One query, and in training the answer that its walks should find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub(crate) struct Ask {
     /// The subject and the link asked for.
     pub query: Query,
     /// The answer to aim at; none at inference.

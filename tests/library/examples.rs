@@ -33,3 +33,15 @@ fn stop_and_go_on() {
     let said = run("stop", &[]);
     assert!(said.contains("stopped; what is finished stays") && said.contains("test MRR 0.6"), "{said}");
 }
+
+#[test]
+fn answers_at_once() {
+    let said = run("instant", &[]);
+    assert!(said.lines().count() > 1 && said.contains('←') | said.contains("—"), "{said}");
+}
+
+#[test]
+fn parts_of_a_job() {
+    let said = run("shards", &[]);
+    assert!(said.contains("one part and four give the same file: true"), "{said}");
+}

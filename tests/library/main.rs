@@ -4,8 +4,10 @@
 mod skip;
 
 mod benchmark_graphs;
+mod book;
 mod dependency_law;
 mod examples;
+mod further_member;
 mod fuzz_corpus;
 mod planted_rules;
 mod propagated_reasons;

@@ -99,6 +99,7 @@ fn trained(family: &Family, device: &Device) -> Propagator {
         device,
         folder: None,
         warm: None,
+        initial: None,
     };
     train(task, &Silent).unwrap().propagator
 }

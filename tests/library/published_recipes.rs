@@ -39,7 +39,10 @@ fn conve_and_multihop_as_published_learn() {
         let (model, _folder) = learnt(recipe, &[]);
         let valid = model.evaluate(Split::Valid, Protocol::default(), &Silent).unwrap().figures;
         assert!(valid.queries > 0 && valid.mrr > 0.0, "{recipe}: {valid:?}");
-        assert!(model.taught(Protocol::default(), &Silent).unwrap().is_none(), "nothing of it was taught");
+        assert!(
+            model.evaluate_trained_valid(Protocol::default(), &Silent).unwrap().is_none(),
+            "nothing of it was taught"
+        );
     }
 }
 
@@ -58,13 +61,13 @@ fn minerva_as_published_takes_its_steps() {
 fn a_development_figure_comes_in_three_ways() {
     let of = |way: &str| learnt(&format!("nell-995/ruleguider-complex-valid-{way}"), &[]);
     let (unknown, _folder) = of("unknown");
-    assert!(unknown.taught(Protocol::default(), &Silent).unwrap().is_none());
+    assert!(unknown.evaluate_trained_valid(Protocol::default(), &Silent).unwrap().is_none());
     assert!(unknown.evaluate(Split::Valid, Protocol::default(), &Silent).is_ok());
     for way in ["queries", "graph"] {
         let (model, _folder) = of(way);
         let error = model.evaluate(Split::Valid, Protocol::default(), &Silent).unwrap_err();
         assert!(error.to_string().contains("valid"), "{error}");
-        let [apart, filtered] = model.taught(Protocol::default(), &Silent).unwrap().unwrap();
+        let [apart, filtered] = model.evaluate_trained_valid(Protocol::default(), &Silent).unwrap().unwrap();
         let count = model.dataset().known.valid.len();
         assert_eq!((apart.figures.queries, filtered.figures.queries), (count, count), "{way}");
         assert!(apart.figures.mrr > 0.0 && filtered.figures.mrr >= apart.figures.mrr, "{way}");

@@ -2,6 +2,7 @@
 //! what a test was skipped for.
 
 #![allow(clippy::print_stderr, clippy::unwrap_used, reason = "a skipped test says so, and must be able to")]
+#![allow(unreachable_pub, reason = "it is a module of several test programs")]
 
 use std::fmt::Display;
 use std::io::Write;

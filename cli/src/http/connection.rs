@@ -2,6 +2,10 @@
 //!
 //! A client that does not send its request, or does not read its answer, loses its connection; it blocks no
 //! worker meanwhile.
+//!
+//! `axum::serve` accepts connections, too, but takes no limit on their number, on the time and size of a request's head
+//! or on an answer that nobody reads, and its graceful shutdown waits for as long as clients like. These limits are why
+//! this module drives hyper itself; `tower-http` has layers for requests, and all of them begin after the head.
 
 use super::Frame;
 use axum::Router;
@@ -14,7 +18,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -30,6 +34,8 @@ const STALLED: Duration = Duration::from_secs(30);
 const HEADERS: usize = 64;
 /// The largest head of a request, in bytes.
 const HEAD_BYTES: usize = 128 << 10;
+/// The end of the year 9998 in seconds since 1970: later ones have no date in HTTP.
+const YEAR_9999: u64 = 253_370_764_800;
 /// How long to wait after the system refuses a connection.
 const REFUSED: Duration = Duration::from_millis(50);
 
@@ -80,11 +86,17 @@ fn connection(
     // Answers are written in one piece, so batching small writes gains nothing.
     let _ = stream.set_nodelay(true);
     http1::Builder::new()
+        .auto_date_header(has_http_date(SystemTime::now()))
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
         .max_headers(HEADERS)
         .max_buf_size(HEAD_BYTES)
         .serve_connection(TokioIo::new(Patient { stream, stalled: None }), TowerToHyperService::new(router))
+}
+
+/// Whether the header `Date` can express `now`; a clock that was never set may be before 1970.
+fn has_http_date(now: SystemTime) -> bool {
+    now.duration_since(UNIX_EPOCH).is_ok_and(|since| since.as_secs() < YEAR_9999)
 }
 
 /// A stream whose writes fail once the peer has read nothing for too long.
@@ -143,5 +155,17 @@ impl AsyncWrite for Patient {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_that_http_cannot_express_are_left_out() {
+        assert!(has_http_date(SystemTime::now()));
+        assert!(!has_http_date(UNIX_EPOCH - Duration::from_secs(1)));
+        assert!(!has_http_date(UNIX_EPOCH + Duration::from_secs(300_000_000_000)));
     }
 }

@@ -75,6 +75,9 @@ impl Metrics {
         gauge("connections", "gauge", "Open connections.", connections as f64);
         gauge("work_waiting", "gauge", "Requests in the server, waiting or running.", waiting as f64);
         gauge("work_running", "gauge", "Requests running.", running as f64);
+        let (bodies, responses) = gate.in_flight();
+        gauge("request_bytes", "gauge", "Bytes of request bodies in memory.", bodies as f64);
+        gauge("response_bytes", "gauge", "Bytes of responses that are not sent yet.", responses as f64);
         gauge("work_refused_total", "counter", "Requests rejected with 503.", refused as f64);
         gauge("work_timed_out_total", "counter", "Requests stopped by the time limit.", timed_out as f64);
         if let Some(bytes) = resident() {

@@ -1,7 +1,8 @@
 //! What all servers of the program share: a socket, connections limited in number and by timeouts ([`connection`]),
-//! access checks ([`guard`]), work with limits and deadlines ([`work`]), uniform errors ([`problem`]), files of a page
-//! ([`files`]), counters ([`metrics`]) and a graceful shutdown.
+//! access checks ([`guard`]), work with limits and deadlines ([`work`]), memory with a limit ([`budget`]), uniform errors
+//! ([`problem`]), files of a page ([`files`]), counters ([`metrics`]) and a graceful shutdown.
 
+mod budget;
 mod connection;
 pub mod files;
 pub mod guard;
@@ -9,18 +10,19 @@ mod metrics;
 mod problem;
 mod work;
 
+pub use budget::{Bounded, Charge};
 pub use problem::Problem;
-pub use work::{Deadline, Gate, failed};
+pub use work::{Deadline, Gate, LARGEST_RESPONSE, Limits, failed, too_large};
 
 use crate::system;
 use anyhow::Context;
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
 use metrics::Metrics;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -128,24 +130,27 @@ pub fn json_response(bytes: impl Into<Body>) -> Response {
     ([(header::CONTENT_TYPE, kind)], bytes.into()).into_response()
 }
 
-/// A value as a JSON document.
+/// The body of `request`, which is JSON and has at most `largest` bytes. While it arrives, it is charged to the budget of
+/// `gate` for bodies, and it has to be complete before the time is up. A caller enters the gate afterwards: a body that
+/// never ends takes nobody's place.
 ///
 /// # Errors
-/// If it cannot be written, which is a bug.
-pub fn to_json(value: &impl Serialize) -> Result<Vec<u8>, Problem> {
-    serde_json::to_vec(value).map_err(|_| failed())
-}
-
-/// The body of `request`, which is JSON and has at most `largest` bytes.
-///
-/// # Errors
-/// If it is something else, or too large.
-pub async fn read_json<T: DeserializeOwned>(request: Request, largest: usize) -> Result<T, Problem> {
+/// If it is something else, too large or too slow, or the bodies of others take too much memory already.
+pub async fn read_json<T: DeserializeOwned>(
+    gate: &Gate,
+    request: Request,
+    largest: usize,
+) -> Result<T, Problem> {
     let json = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     if !json.is_some_and(|kind| kind.starts_with("application/json")) {
         let detail = "expected a body with the content type application/json";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail));
     }
+    let (body, _charge) = gate.in_time(read_body(gate, request, largest)).await?;
+    serde_json::from_slice(&body).map_err(|wrong| Problem::bad_request(format!("the body: {wrong}")))
+}
+
+async fn read_body(gate: &Gate, request: Request, largest: usize) -> Result<(Vec<u8>, Charge), Problem> {
     let too_large = || {
         let detail = format!("the body is larger than {largest} bytes; send it in several requests");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail)
@@ -155,8 +160,19 @@ pub async fn read_json<T: DeserializeOwned>(request: Request, largest: usize) ->
     if length.is_some_and(|length: u64| length > largest as u64) {
         return Err(too_large());
     }
-    let body = to_bytes(request.into_body(), largest).await.map_err(|_| too_large())?;
-    serde_json::from_slice(&body).map_err(|wrong| Problem::bad_request(format!("the body: {wrong}")))
+    let (mut body, mut charge) = (Vec::new(), gate.charge_body(0)?);
+    let mut pieces = request.into_body().into_data_stream();
+    while let Some(piece) = pieces.next().await {
+        let piece =
+            piece.map_err(|wrong| Problem::bad_request(format!("the body cannot be read: {wrong}")))?;
+        if body.len() + piece.len() > largest {
+            return Err(too_large());
+        }
+        // What was only announced takes no memory, so it is charged as it arrives.
+        charge = gate.recharge_body(charge, body.len() + piece.len())?;
+        body.extend_from_slice(&piece);
+    }
+    Ok((body, charge))
 }
 
 /// There is nothing at this address; `remedy` says what exists.

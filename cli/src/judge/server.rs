@@ -6,7 +6,7 @@
 
 use super::store::{Outcome, Shown, Standing, Store};
 use super::{page, token};
-use crate::http::{self, Frame, Gate, Problem, guard, json_response, read_json, to_json, wrong_method};
+use crate::http::{self, Frame, Gate, Limits, Problem, guard, json_response, read_json, wrong_method};
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -25,6 +25,8 @@ use std::time::Duration;
 const LARGEST: usize = 4096;
 /// The most requests that wait for the single writer.
 const WAITING: usize = 256;
+/// The most bytes of requests and responses in memory at once.
+const IN_FLIGHT: usize = 64 << 20;
 /// How long a request may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest plausible time that a judge looks at a screen: a week.
@@ -102,7 +104,8 @@ impl Item {
 /// # Errors
 /// If the system refuses threads or signals.
 pub fn serve(listener: TcpListener, store: Store, hosts: Vec<String>) -> anyhow::Result<()> {
-    let gate = Arc::new(Gate::new(WAITING, 1, TIMEOUT));
+    let limits = Limits { waiting: WAITING, running: 1, timeout: TIMEOUT, in_flight: IN_FLIGHT };
+    let gate = Arc::new(Gate::new(limits));
     let frame = Arc::new(Frame::new(&gate, hosts, None));
     let shared = Arc::new(Shared { store: Arc::new(Mutex::new(store)), frame: Arc::clone(&frame) });
     http::serve(listener, &frame, router(shared), 2, || {})
@@ -140,7 +143,8 @@ async fn standing(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Resu
 
 async fn vote(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, Problem> {
     let headers = request.headers().clone();
-    let Sent { at, choice, seconds } = shared.frame.gate.in_time(read_json(request, LARGEST)).await?;
+    let Sent { at, choice, seconds } = read_json(&shared.frame.gate, request, LARGEST).await?;
+    expect_screen(at)?;
     if !(0.0..=LONGEST).contains(&seconds) {
         return Err(Problem::bad_request(format!("seconds: expected 0 to {LONGEST}, found {seconds}")));
     }
@@ -149,7 +153,8 @@ async fn vote(State(shared): State<Arc<Shared>>, request: Request) -> Result<Res
 
 async fn undo(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, Problem> {
     let headers = request.headers().clone();
-    let Undo { at } = shared.frame.gate.in_time(read_json(request, LARGEST)).await?;
+    let Undo { at } = read_json(&shared.frame.gate, request, LARGEST).await?;
+    expect_screen(at)?;
     shared.work(&headers, move |store, judge| store.undo(judge, at)).await
 }
 
@@ -169,7 +174,7 @@ impl Shared {
             Ok((outcome, store.standing(judge).map_err(unkept)?))
         };
         let (outcome, standing) = self.frame.gate.run(work).await?;
-        let mut response = json_response(to_json(&Seen::new(standing))?);
+        let mut response = json_response(self.frame.gate.json(&Seen::new(standing))?);
         if outcome == Outcome::Elsewhere {
             *response.status_mut() = StatusCode::CONFLICT;
         }
@@ -181,8 +186,17 @@ impl Shared {
 /// The checksum of the token in a request.
 fn token_sum(headers: &HeaderMap) -> Result<String, Problem> {
     let sent = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let token = sent.and_then(|value| value.strip_prefix("Bearer "));
-    token.map(token::sum).ok_or_else(stranger)
+    let (scheme, token) = sent.and_then(|value| value.split_once(' ')).ok_or_else(stranger)?;
+    // The name of a scheme may be written in any case (RFC 9110).
+    if scheme.eq_ignore_ascii_case("bearer") { Ok(token::sum(token)) } else { Err(stranger()) }
+}
+
+/// Refuses numbers of screens that no study has, and no database either.
+fn expect_screen(at: usize) -> Result<(), Problem> {
+    match u32::try_from(at) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Problem::bad_request(format!("at: expected the number of a screen, found {at}"))),
+    }
 }
 
 fn stranger() -> Problem {

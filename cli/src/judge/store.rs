@@ -4,14 +4,17 @@
 //! every transaction. There is one writer: the process that serves a study holds its lock.
 
 use super::schema::{APPLICATION, STEPS, migrate};
+use super::token;
 use anyhow::{Context, bail, ensure};
 use ruleguider::ask::PathStep;
-use ruleguider::judge::{Choice, LabelledEntity, Study, StudyItem, StudyPair, Vote, screens};
+use ruleguider::judge::{Choice, LabelledEntity, Secret, Study, StudyItem, StudyPair, Vote, screens};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, named_params, params};
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+const DAMAGED: &str = "the study is damaged: its tables do not fit each other; use a copy of it";
 /// How long a writer waits for another one.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -60,16 +63,19 @@ impl Store {
     /// If the file already exists, or cannot be written.
     pub fn create(path: &Path, study: &Study) -> anyhow::Result<()> {
         expect_new(path)?;
-        let aside = beside(path, "partial");
-        let _ = std::fs::remove_file(&aside);
-        let written = write_study(&aside, study)
-            .and_then(|()| Ok(File::open(&aside)?.sync_all()?))
-            .and_then(|()| Ok(std::fs::rename(&aside, path)?));
-        if written.is_err() {
-            // The first error is the one to report.
-            let _ = std::fs::remove_file(&aside);
+        let unwritable = || format!("{}: cannot be written", path.display());
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // A name of its own, since another process may be preparing a study in the same place.
+        let aside =
+            tempfile::Builder::new().prefix(".study-").tempfile_in(folder).with_context(unwritable)?;
+        write_study(aside.path(), study)
+            .and_then(|()| Ok(File::open(aside.path())?.sync_all()?))
+            .with_context(unwritable)?;
+        match aside.persist_noclobber(path) {
+            Ok(_) => Ok(()),
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => expect_new(path),
+            Err(error) => Err(error.error).with_context(unwritable),
         }
-        written.with_context(|| format!("{}: cannot be written", path.display()))
     }
 
     /// Opens a study for reading.
@@ -132,7 +138,20 @@ impl Store {
             })
         })?;
         let seed = seed.parse().context("the seed of the study is not a number")?;
-        Ok(Study { dataset, seed, version, systems, pairs, items })
+        let study = Study { dataset, seed, version, systems, pairs, items };
+        ensure!(is_consistent(&study) && self.is_sound()?, "{DAMAGED}");
+        Ok(study)
+    }
+
+    /// Whether all references between tables lead somewhere, and rows are numbered without gaps.
+    fn is_sound(&self) -> anyhow::Result<bool> {
+        let broken = self.rows("PRAGMA foreign_key_check", |_| Ok(()))?;
+        let gaps = |table: &str| -> anyhow::Result<bool> {
+            let query =
+                format!("SELECT count(*) <> coalesce(max(number) + 1, 0) OR min(number) < 0 FROM {table}");
+            Ok(self.connection.query_row(&query, [], |row| row.get::<_, Option<bool>>(0))?.unwrap_or(false))
+        };
+        Ok(broken.is_empty() && !gaps("systems")? && !gaps("pairs")? && !gaps("items")?)
     }
 
     /// How many judges there are.
@@ -144,17 +163,18 @@ impl Store {
     }
 
     /// Adds a judge, identified by the checksum of their token, with their own screens; returns the judge's
-    /// number.
+    /// number. What the screens are drawn by is random and forgotten at once, so that nobody can compute them.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn add_judge(&mut self, study: &Study, token_sum: &str) -> anyhow::Result<usize> {
-        let judge = self.judges()? + 1;
+        let (judge, mut secret) = (self.judges()? + 1, Secret::default());
+        token::fill(&mut secret)?;
         let change = self.connection.transaction()?;
         change.execute("INSERT INTO judges (number, token_sum) VALUES (?, ?)", params![judge, token_sum])?;
         {
             let mut insert = change.prepare("INSERT INTO screens VALUES (?, ?, ?, ?, ?)")?;
-            for (position, screen) in screens(study, judge).into_iter().enumerate() {
+            for (position, screen) in screens(study.items.len(), &secret).into_iter().enumerate() {
                 insert.execute(params![judge, position, screen.item, screen.repeat, screen.first_on_left])?;
             }
         }
@@ -359,6 +379,15 @@ fn write_study(path: &Path, study: &Study) -> anyhow::Result<()> {
     }
     change.commit()?;
     connection.close().map_err(|(_, error)| error.into())
+}
+
+/// Whether the numbers in `study` fit each other.
+fn is_consistent(study: &Study) -> bool {
+    let items = |at: usize| study.items.iter().filter(|item| item.pair == at).count();
+    study.items.iter().all(|item| item.pair < study.pairs.len())
+        && study.pairs.iter().enumerate().all(|(at, pair)| {
+            pair.systems.iter().all(|&system| system < study.systems.len()) && pair.items == items(at)
+        })
 }
 
 fn path_at(row: &Row<'_>, column: &str) -> rusqlite::Result<Vec<PathStep>> {

@@ -4,7 +4,7 @@ use super::schema::{STEPS, migrate};
 use super::store::{Outcome, Standing, Store};
 use super::token;
 use ruleguider::ask::PathStep;
-use ruleguider::judge::{Choice, LabelledEntity, Study, StudyItem, StudyPair, screens};
+use ruleguider::judge::{Choice, LabelledEntity, Study, StudyItem, StudyPair};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 
@@ -21,6 +21,7 @@ fn step(relation: &str, label: &str) -> PathStep {
         label: label.to_owned(),
         relation_score: None,
         entity_score: None,
+        note: None,
     }
 }
 
@@ -38,13 +39,7 @@ fn study(items: usize) -> Study {
         seed: u64::MAX - 1,
         version: "0".to_owned(),
         systems: vec!["Ours".to_owned(), "Theirs".to_owned()],
-        pairs: vec![StudyPair {
-            systems: [0, 1],
-            looked_at: 30,
-            unanswered: 5,
-            identical: 25 - items,
-            items,
-        }],
+        pairs: vec![StudyPair { systems: [0, 1], looked_at: items + 10, unanswered: 5, identical: 5, items }],
         items: (0..items).map(item).collect(),
     }
 }
@@ -73,22 +68,56 @@ fn a_study_comes_out_as_it_went_in_and_is_never_written_over() {
     assert_eq!(std::fs::read(path).unwrap(), std::fs::read(other).unwrap());
 }
 
+/// The screens of a judge: item, whether it is a repetition, whether the first system is on the left.
+fn screens_of(path: &Path, judge: usize) -> Vec<(usize, bool, bool)> {
+    let query = "SELECT item, repeat, first_on_left FROM screens WHERE judge = ? ORDER BY position";
+    let connection = Connection::open(path).unwrap();
+    let mut statement = connection.prepare(query).unwrap();
+    let rows = statement.query_map([judge], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+    rows.map(Result::unwrap).collect()
+}
+
+/// An attacker has the program, the systems, the seed and the number of the judge, and so makes a study that is equal.
+/// That tells nothing about sides and order in the real one.
+#[test]
+fn a_judge_who_repeats_the_study_learns_nothing_about_sides() {
+    let [real, copy] = [(); 2].map(|()| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = written(&folder, 1000);
+        let mut store = Store::serve(&path).unwrap();
+        let study = store.study().unwrap();
+        store.add_judge(&study, "one").unwrap();
+        store.add_judge(&study, "two").unwrap();
+        [1, 2].map(|judge| screens_of(&path, judge))
+    });
+    for (judge, (real, copy)) in real.iter().zip(&copy).enumerate() {
+        let sides: std::collections::HashMap<_, _> =
+            copy.iter().map(|&(item, repeat, side)| ((item, repeat), side)).collect();
+        let right = real.iter().filter(|(item, _, side)| sides[&(*item, false)] == *side).count();
+        let (share, four_deviations) = (right as f64 / real.len() as f64, 2.0 / (real.len() as f64).sqrt());
+        assert!((share - 0.5).abs() < four_deviations, "judge {judge}: {right} of {} right", real.len());
+        let places = real.iter().zip(copy).filter(|(real, copy)| real.0 == copy.0).count();
+        assert!(places < 20, "judge {judge}: {places} places right");
+    }
+}
+
 #[test]
 fn a_judge_goes_from_screen_to_screen_and_votes_once_on_each() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = Store::serve(&written(&folder, 20)).unwrap();
+    let path = written(&folder, 20);
+    let mut store = Store::serve(&path).unwrap();
     let study = store.study().unwrap();
     assert_eq!(store.add_judge(&study, "one").unwrap(), 1);
     assert_eq!(store.add_judge(&study, "two").unwrap(), 2);
     assert_eq!((store.judge("two").unwrap(), store.judge("three").unwrap()), (Some(2), None));
-    let drawn = screens(&study, 1);
+    let drawn = screens_of(&path, 1);
     assert_eq!(drawn.len(), 21);
-    for (at, screen) in drawn.iter().enumerate() {
+    for (at, &(item, _, first_on_left)) in drawn.iter().enumerate() {
         let Standing { done, total, can_undo, next } = store.standing(1).unwrap();
         assert_eq!((done, total, can_undo), (at, 21, at > 0));
         let shown = next.unwrap();
-        assert_eq!(shown.fact[0], format!("head {}", screen.item));
-        assert_eq!(shown.paths[0].len(), if screen.first_on_left { 2 } else { 1 });
+        assert_eq!(shown.fact[0], format!("head {item}"));
+        assert_eq!(shown.paths[0].len(), if first_on_left { 2 } else { 1 });
         // A screen cannot be voted on before its turn or twice.
         assert_eq!(store.vote(1, at + 1, Choice::Left, 1.0).unwrap(), Outcome::Elsewhere);
         assert_eq!(store.vote(1, at, Choice::Right, 1.0).unwrap(), Outcome::Kept);
@@ -102,8 +131,7 @@ fn a_judge_goes_from_screen_to_screen_and_votes_once_on_each() {
     assert_eq!(votes.len(), 21);
     assert!(votes.iter().all(|vote| vote.judge == 1 && vote.choice == Choice::Right && vote.time_ms > 0));
     let kept: Vec<_> = votes.iter().map(|vote| (vote.item, vote.repeat, vote.first_on_left)).collect();
-    let expected: Vec<_> = drawn.iter().map(|one| (one.item, one.repeat, one.first_on_left)).collect();
-    assert_eq!(kept, expected);
+    assert_eq!(kept, drawn);
 }
 
 #[test]
@@ -193,4 +221,43 @@ fn tokens_are_random_and_kept_as_sums() {
     assert_ne!(one, other);
     assert_ne!(token::sum(&one), token::sum(&other));
     assert!(!token::sum(&one).contains(&one));
+}
+
+#[test]
+fn a_study_whose_tables_do_not_fit_is_damaged() {
+    for change in [
+        "UPDATE pairs SET first = 99",
+        "UPDATE pairs SET items = 3",
+        "DELETE FROM items",
+        "DELETE FROM items WHERE number = 2",
+        "UPDATE screens SET item = item + 1000",
+        "DELETE FROM pairs",
+        "UPDATE items SET pair = 99",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = written(&folder, 5);
+        let mut store = Store::serve(&path).unwrap();
+        let study = store.study().unwrap();
+        store.add_judge(&study, "one").unwrap();
+        drop(store);
+        let connection = Connection::open(&path).unwrap();
+        connection.execute_batch(&format!("PRAGMA foreign_keys = OFF; {change}")).unwrap();
+        drop(connection);
+        let message = refused(Store::open(&path).unwrap().study());
+        assert!(message.contains("the study is damaged"), "{change}: {message}");
+    }
+}
+
+#[test]
+fn of_studies_prepared_at_once_one_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("study.db");
+    let created = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| Store::create(&path, &study(5)))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert_eq!(created.iter().filter(|one| one.is_ok()).count(), 1);
+    assert!(created.into_iter().filter(Result::is_err).all(|one| refused(one).contains("may hold votes")));
+    assert_eq!(Store::open(&path).unwrap().study().unwrap(), study(5));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }

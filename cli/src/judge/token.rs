@@ -11,8 +11,16 @@ const BYTES: usize = 24;
 /// If the system has no random numbers.
 pub fn new() -> anyhow::Result<String> {
     let mut bytes = [0; BYTES];
-    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("cannot get random numbers: {error}"))?;
+    fill(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Fills `bytes` with the system's random numbers.
+///
+/// # Errors
+/// If it has none.
+pub fn fill(bytes: &mut [u8]) -> anyhow::Result<()> {
+    getrandom::fill(bytes).map_err(|error| anyhow::anyhow!("cannot get random numbers: {error}"))
 }
 
 /// The checksum of a token, which is all that is stored.

@@ -2,12 +2,14 @@
 
 use super::batch;
 use super::state::{Run, Shared};
-use crate::http::{Deadline, Problem, json_response, to_json};
+use crate::http::{Deadline, Problem, json_response};
 use axum::extract::{FromRequestParts, Path, Query as QueryString, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use ruleguider::ask::{CompleteOptions, MissingFact, Model, WAYS};
+use ruleguider::ask::{
+    CompleteOptions, HeldOutFacts, MAX_PATHS, MissingFact, MissingFacts, Model, NamedItem,
+};
 use ruleguider::graph::{EntityId, Link, Query, RelationId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -29,8 +31,24 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Parameters<T> {
         let read = QueryString::<T>::try_from_uri(&parts.uri);
         read.map(|QueryString(read)| Self(read)).map_err(|wrong| {
             let what = wrong.body_text();
-            Problem::bad_request(what.strip_prefix("Failed to deserialize query string: ").unwrap_or(&what))
+            Problem::bad_request(in_words(
+                what.strip_prefix("Failed to deserialize query string: ").unwrap_or(&what),
+            ))
         })
+    }
+}
+
+/// What the parser of a query string says, for people.
+fn in_words(said: &str) -> String {
+    let number = |rest: &str| {
+        rest.contains("invalid digit") || rest.contains("number") || rest.contains("empty string")
+    };
+    match (said.strip_prefix("missing field `"), said.split_once(": ")) {
+        (Some(name), _) => format!("the parameter `{} is missing", name),
+        (None, Some((name, rest))) if number(rest) && !name.contains(' ') => {
+            format!("{name}: expected a whole number that is not negative")
+        }
+        _ => said.replacen("unknown field", "there is no parameter", 1),
     }
 }
 
@@ -42,8 +60,16 @@ pub fn at_most(asked: Option<usize>, usual: usize, name: &str) -> Result<usize, 
     }
 }
 
+/// `asked`, which has to be a number that others can be compared with.
+fn comparable(asked: f64, name: &str) -> Result<f64, Problem> {
+    match asked.is_nan() {
+        true => Err(Problem::bad_request(format!("{name}: expected a number, found {asked}"))),
+        false => Ok(asked),
+    }
+}
+
 /// Has a worker ask the model of the run called `name`.
-async fn ask<T: Serialize>(
+pub(super) async fn ask<T: Serialize>(
     shared: &Shared,
     name: &str,
     question: impl FnOnce(&Model, &Deadline) -> Result<T, ruleguider::ask::AskError> + Send + 'static,
@@ -51,7 +77,7 @@ async fn ask<T: Serialize>(
     let (model, gate) = (Arc::clone(&shared.run(name)?.model), Arc::clone(&shared.gate));
     let work = move |deadline: &Deadline| {
         let answer = question(&model, deadline).map_err(|error| gate.problem(error))?;
-        to_json(&answer)
+        gate.json(&answer)
     };
     Ok(json_response(shared.gate.run(work).await?))
 }
@@ -61,10 +87,10 @@ pub fn directed(link: Link, inverse: bool) -> Link {
     if inverse { link.reversed() } else { link }
 }
 
-/// Parameters of `GET complete`.
+/// Parameters of `GET suggest`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Begun {
+pub struct SuggestParams {
     #[serde(default)]
     q: String,
     #[serde(default)]
@@ -78,41 +104,67 @@ enum Kind {
     #[default]
     Entity,
     Relation,
+    Any,
 }
 
 /// Completions of what was typed.
-pub async fn complete(
+pub async fn suggest(
     State(shared): State<Arc<Shared>>,
     Path(run): Path<String>,
-    Parameters(Begun { q, kind, limit }): Parameters<Begun>,
+    Parameters(SuggestParams { q, kind, limit }): Parameters<SuggestParams>,
 ) -> Result<Response, Problem> {
     let limit = at_most(limit, 10, "limit")?;
     let answer = move |model: &Model, _: &Deadline| {
         let (index, graph, names) = (model.index(), model.graph(), model.names());
         let (found, more) = match kind {
-            Kind::Entity => index.complete_entity(&q, graph, limit),
-            Kind::Relation => index.complete_relation(&q, graph, limit),
-        };
-        let item = |id: u32| match kind {
             Kind::Entity => {
-                let (entity, degree) = (EntityId(id), graph.edges(EntityId(id)).len());
-                json!({"id": names.entity(entity), "label": names.label(entity), "degree": degree})
+                let (found, more) = index.complete_entity(&q, graph, limit);
+                (found.iter().map(|found| NamedItem::Entity(EntityId(found.id))).collect(), more)
             }
             Kind::Relation => {
-                let (relation, degree) = (RelationId(id), graph.pairs(Link::forward(RelationId(id))).len());
-                json!({"id": names.relation(relation), "label": names.relation_label(relation), "degree": degree})
+                let (found, more) = index.complete_relation(&q, graph, limit);
+                (found.iter().map(|found| NamedItem::Relation(RelationId(found.id))).collect(), more)
             }
+            Kind::Any => index.complete_any(&q, graph, limit),
         };
-        let items: Vec<_> = found.iter().map(|found| item(found.id)).collect();
+        let item = |named: &NamedItem| match *named {
+            NamedItem::Entity(entity) => json!({
+                "kind": "entity", "id": names.entity(entity), "label": names.label(entity),
+                "degree": graph.edges(entity).len(),
+            }),
+            NamedItem::Relation(relation) => json!({
+                "kind": "relation", "id": names.relation(relation), "label": names.relation_label(relation),
+                "degree": graph.pairs(Link::forward(relation)).len(),
+            }),
+        };
+        let items: Vec<_> = found.iter().map(item).collect();
         Ok(json!({"items": items, "more": more}))
     };
     ask(&shared, &run, answer).await
 }
 
+/// Parameters of `GET overview`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OverviewParams {
+    questions: Option<usize>,
+    relations: Option<usize>,
+}
+
+/// What the run is about.
+pub async fn overview(
+    State(shared): State<Arc<Shared>>,
+    Path(run): Path<String>,
+    Parameters(OverviewParams { questions, relations }): Parameters<OverviewParams>,
+) -> Result<Response, Problem> {
+    let (questions, relations) = (at_most(questions, 3, "questions")?, at_most(relations, 60, "relations")?);
+    ask(&shared, &run, move |model, _| model.overview(questions, relations)).await
+}
+
 /// Parameters of `GET predict`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Asked {
+pub struct PredictParams {
     subject: String,
     relation: String,
     #[serde(default)]
@@ -124,7 +176,7 @@ pub struct Asked {
 pub async fn predict(
     State(shared): State<Arc<Shared>>,
     Path(run): Path<String>,
-    Parameters(Asked { subject, relation, inverse, top }): Parameters<Asked>,
+    Parameters(PredictParams { subject, relation, inverse, top }): Parameters<PredictParams>,
 ) -> Result<Response, Problem> {
     let (top, run) = (at_most(top, 10, "top")?, shared.run(&run)?);
     let query = named(&shared, run, subject, relation, inverse).await?;
@@ -158,7 +210,7 @@ async fn named(
 /// Parameters of `GET explain`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Doubted {
+pub struct ExplainParams {
     subject: String,
     relation: String,
     object: String,
@@ -170,12 +222,12 @@ pub struct Doubted {
 pub async fn explain(
     State(shared): State<Arc<Shared>>,
     Path(run): Path<String>,
-    Parameters(Doubted { subject, relation, object, inverse }): Parameters<Doubted>,
+    Parameters(ExplainParams { subject, relation, object, inverse }): Parameters<ExplainParams>,
 ) -> Result<Response, Problem> {
     let answer = move |model: &Model, deadline: &Deadline| {
         let Query { subject, link } = model.query(&subject, &relation)?;
         let object = model.index().entity(&object)?;
-        model.explain_query(Query { subject, link: directed(link, inverse) }, object, WAYS, deadline)
+        model.explain_query(Query { subject, link: directed(link, inverse) }, object, MAX_PATHS, deadline)
     };
     ask(&shared, &run, answer).await
 }
@@ -183,7 +235,7 @@ pub async fn explain(
 /// Parameters of `GET reasons`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Reasons {
+pub struct ReasonsParams {
     subject: String,
     relation: String,
     object: String,
@@ -198,7 +250,7 @@ pub struct Reasons {
 pub async fn reasons(
     State(shared): State<Arc<Shared>>,
     Path(run): Path<String>,
-    Parameters(Reasons { subject, relation, object, inverse, after, limit }): Parameters<Reasons>,
+    Parameters(ReasonsParams { subject, relation, object, inverse, after, limit }): Parameters<ReasonsParams>,
 ) -> Result<Response, Problem> {
     let limit = at_most(limit, 20, "limit")?;
     let answer = move |model: &Model, deadline: &Deadline| {
@@ -213,7 +265,7 @@ pub async fn reasons(
 /// Parameters of `GET entity`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Looked {
+pub struct EntityParams {
     id: String,
     relation: Option<String>,
     #[serde(default)]
@@ -227,7 +279,7 @@ pub struct Looked {
 pub async fn entity(
     State(shared): State<Arc<Shared>>,
     Path(run): Path<String>,
-    Parameters(Looked { id, relation, inverse, after, limit }): Parameters<Looked>,
+    Parameters(EntityParams { id, relation, inverse, after, limit }): Parameters<EntityParams>,
 ) -> Result<Response, Problem> {
     let limit = at_most(limit, 100, "limit")?;
     let answer = move |model: &Model, _: &Deadline| {
@@ -241,7 +293,7 @@ pub async fn entity(
 /// Parameters of `GET rules`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Headed {
+pub struct RulesParams {
     head: String,
     #[serde(default)]
     min_confidence: f64,
@@ -254,9 +306,10 @@ pub struct Headed {
 pub async fn rules(
     State(shared): State<Arc<Shared>>,
     Path(run): Path<String>,
-    Parameters(Headed { head, min_confidence, after, limit }): Parameters<Headed>,
+    Parameters(RulesParams { head, min_confidence, after, limit }): Parameters<RulesParams>,
 ) -> Result<Response, Problem> {
     let limit = at_most(limit, 50, "limit")?;
+    let min_confidence = comparable(min_confidence, "min_confidence")?;
     let answer = move |model: &Model, _: &Deadline| {
         let head = model.relation(&head)?;
         let (figures, rules) = (model.relation_use(head), model.rules_of(head, min_confidence, after, limit));
@@ -268,7 +321,7 @@ pub async fn rules(
 /// Parameters of `GET groundings`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ruled {
+pub struct GroundingsParams {
     rule: String,
     subject: String,
     object: Option<String>,
@@ -283,7 +336,9 @@ pub struct Ruled {
 pub async fn groundings(
     State(shared): State<Arc<Shared>>,
     Path(run): Path<String>,
-    Parameters(Ruled { rule, subject, object, inverse, after, limit }): Parameters<Ruled>,
+    Parameters(GroundingsParams { rule, subject, object, inverse, after, limit }): Parameters<
+        GroundingsParams,
+    >,
 ) -> Result<Response, Problem> {
     let page = after..after.saturating_add(at_most(limit, 20, "limit")?);
     let answer = move |model: &Model, deadline: &Deadline| {
@@ -297,12 +352,14 @@ pub async fn groundings(
 /// Parameters of `GET facts`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Missed {
+pub struct MissingFactsParams {
     relation: String,
     #[serde(default)]
     inverse: bool,
     #[serde(default)]
     min_probability: f64,
+    #[serde(default)]
+    held_out: HeldOutFacts,
     #[serde(default)]
     after: usize,
     limit: Option<usize>,
@@ -312,23 +369,31 @@ pub struct Missed {
 pub async fn facts(
     State(shared): State<Arc<Shared>>,
     Path(run): Path<String>,
-    Parameters(Missed { relation, inverse, min_probability, after, limit }): Parameters<Missed>,
+    Parameters(MissingFactsParams { relation, inverse, min_probability, held_out, after, limit }): Parameters<
+        MissingFactsParams,
+    >,
 ) -> Result<Response, Problem> {
     let (limit, run) = (at_most(limit, 50, "limit")?, shared.run(&run)?);
+    let min_probability = comparable(min_probability, "min_probability")?;
     let _place = shared.gate.enter()?;
-    let model = Arc::clone(&run.model);
-    let link = shared.gate.run_inside(move |_| Ok(directed(model.index().link(&relation)?, inverse))).await?;
-    let missing = shared.gate.in_time(missing(&shared, run, link)).await?;
+    let (model, deadline) = (Arc::clone(&run.model), Deadline::new(shared.gate.timeout()));
+    let found = async {
+        let work = move |_: &Deadline| Ok(directed(model.index().link(&relation)?, inverse));
+        let link = shared.gate.run_until(deadline.clone(), work).await?;
+        missing(&shared, run, (link, held_out), after > 0, deadline).await
+    };
+    let missing = shared.gate.in_time(found).await?;
     let likely = |fact: &MissingFact| fact.probability.0.unwrap_or(1.0) >= min_probability;
     let facts = &missing.facts[..missing.facts.partition_point(likely)];
     let from = after.min(facts.len());
     let to = (from + limit).min(facts.len());
     let next = (to < facts.len()).then_some(to);
-    let said = json!({
+    let found = json!({
         "items": &facts[from..to], "total": facts.len(), "next": next,
+        "recovered": missing.recovered.recovered, "hidden": missing.recovered.hidden,
         "asked": missing.asked, "subjects": missing.subjects,
     });
-    let mut response = json_response(to_json(&said)?);
+    let mut response = json_response(shared.gate.json(&found)?);
     if missing.asked < missing.subjects {
         // The list is incomplete: with more time there would be others.
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -336,26 +401,29 @@ pub async fn facts(
     Ok(response)
 }
 
-/// The missing facts from the cache, or found now.
+/// The missing facts from the cache, or found now. `deadline` is that of the whole request.
 async fn missing(
     shared: &Shared,
     run: &Arc<Run>,
-    link: Link,
-) -> Result<Arc<ruleguider::ask::MissingFacts>, Problem> {
+    (link, held_out): (Link, HeldOutFacts),
+    further: bool,
+    deadline: Deadline,
+) -> Result<Arc<MissingFacts>, Problem> {
     let _looking = run.looking.lock().await;
-    if let Some(found) = run.missing(link) {
+    if let Some(found) = run.missing.get((link, held_out), further) {
         return Ok(found);
     }
     let (model, gate) = (Arc::clone(&run.model), Arc::clone(&shared.gate));
     let found = shared
         .gate
-        .run_inside(move |deadline| {
+        .run_until(deadline, move |deadline| {
             let (links, workers) = (vec![link], gate.workers());
-            let options = CompleteOptions { links, top: Some(MISSING), min_probability: None, workers };
+            let (top, min_probability) = (Some(MISSING), None);
+            let options = CompleteOptions { links, top, min_probability, held_out, workers };
             model.missing_facts(&options, deadline).map_err(|error| gate.problem(error))
         })
         .await?;
     let found = Arc::new(found);
-    run.keep(link, &found);
+    run.missing.keep((link, held_out), &found);
     Ok(found)
 }

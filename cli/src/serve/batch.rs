@@ -10,7 +10,6 @@
 use super::state::Run;
 use crate::http::{Deadline, Gate, Problem, failed};
 use axum::body::Bytes;
-use ruleguider::ask::Prediction;
 use ruleguider::graph::Query;
 use ruleguider::progress::Progress;
 use std::collections::VecDeque;
@@ -141,7 +140,7 @@ fn answer(gate: &Gate, run: &Run, taken: Vec<Asked>) {
         Ok(answers) => {
             for (asked, answer) in taken.into_iter().zip(answers) {
                 // The client may have disconnected.
-                let _ = asked.answer.send(json(&answer, &mut written));
+                let _ = asked.answer.send(gate.json_via(&*answer, &mut written));
             }
         }
         Err(error) => {
@@ -151,13 +150,6 @@ fn answer(gate: &Gate, run: &Run, taken: Vec<Asked>) {
             }
         }
     }
-}
-
-/// `answer` as JSON, written via `scratch`, a buffer that is reused between answers.
-fn json(answer: &Prediction, scratch: &mut Vec<u8>) -> Answered {
-    scratch.clear();
-    serde_json::to_writer(&mut *scratch, answer).map_err(|_| failed())?;
-    Ok(Bytes::copy_from_slice(scratch))
 }
 
 #[cfg(test)]

@@ -5,18 +5,18 @@
 
 mod api;
 mod batch;
+mod given;
 mod many;
 mod page;
 mod routes;
 mod state;
 
-use crate::http::{self, Frame, Gate};
+use crate::http::{self, Frame, Gate, Limits};
 use ruleguider::ask::Model;
 use state::{Run, Shared};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 /// How a server is run.
 pub struct Options {
@@ -24,12 +24,8 @@ pub struct Options {
     pub cors: Option<String>,
     /// Names by which the server may be addressed.
     pub hosts: Vec<String>,
-    /// How long a question may take.
-    pub timeout: Duration,
-    /// The most questions in the server at once.
-    pub waiting: usize,
-    /// The most questions that are worked on at once.
-    pub workers: usize,
+    /// How much it takes on.
+    pub limits: Limits,
 }
 
 /// Serves `models` at `listener` until told to stop, and finishes open requests.
@@ -45,12 +41,12 @@ pub fn serve(
         .into_iter()
         .map(|(name, model)| Ok(Arc::new(Run::new(name, model)?)))
         .collect::<anyhow::Result<_>>()?;
-    let Options { cors, hosts, timeout, waiting, workers } = options;
-    let gate = Arc::new(Gate::new(waiting, workers, timeout));
+    let Options { cors, hosts, limits } = options;
+    let gate = Arc::new(Gate::new(limits));
     let frame = Arc::new(Frame::new(&gate, hosts, cors));
     let shared = Arc::new(Shared { runs, gate, frame: Arc::clone(&frame), warm: AtomicBool::new(false) });
     let warming = Arc::clone(&shared);
-    http::serve(listener, &frame, routes::router(shared), workers, move || warm_up(&warming))
+    http::serve(listener, &frame, routes::router(shared), limits.running, move || warm_up(&warming))
 }
 
 /// Builds the indexes that the first question would otherwise wait for.

@@ -6,7 +6,7 @@ use axum::Router;
 use std::sync::Arc;
 
 /// The page's own files; style and drawing are shared with the report.
-const FILES: [File; 12] = files![
+const FILES: [File; 14] = files![
     "/" "text/html; charset=utf-8" "index.html",
     "/style.css" "text/css; charset=utf-8" "style.css",
     "/icon.svg" "image/svg+xml" "icon.svg",
@@ -18,8 +18,13 @@ const FILES: [File; 12] = files![
     "/app/why.js" "text/javascript; charset=utf-8" "why.js",
     "/app/entity.js" "text/javascript; charset=utf-8" "entity.js",
     "/app/relation.js" "text/javascript; charset=utf-8" "relation.js",
-    "/app/judged.js" "text/javascript; charset=utf-8" "judged.js",
+    "/app/around.js" "text/javascript; charset=utf-8" "around.js",
+    "/app/home.js" "text/javascript; charset=utf-8" "home.js",
+    "/app/review.js" "text/javascript; charset=utf-8" "review.js",
 ];
+
+/// What a browser gets at an address where nothing is.
+pub const NOWHERE: &str = include_str!("../../web/nowhere.html");
 
 /// `router` with the files of the page.
 pub fn routes(router: Router<Arc<Shared>>) -> Router<Arc<Shared>> {

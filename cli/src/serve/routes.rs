@@ -1,13 +1,14 @@
 //! The routes; runs, health, metrics, and answers that a client already has.
 
 use super::state::{Run, Shared};
-use super::{api, many, page};
+use super::{api, given, many, page};
 use crate::http::{self, Problem, guard, wrong_method};
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use ruleguider::run::Checksum;
 use serde_json::{Value, json};
@@ -19,9 +20,12 @@ const OPENAPI: &str = include_str!("openapi.json");
 /// All routes.
 pub fn router(shared: Arc<Shared>) -> Router {
     let of_a_run = Router::new()
-        .route("/complete", get(api::complete))
+        .route("/overview", get(api::overview))
+        .route("/suggest", get(api::suggest))
         .route("/predict", get(api::predict).post(many::predict))
-        .route("/explain", get(api::explain))
+        .route("/explain", get(api::explain).post(given::explain))
+        .route("/score", post(given::score))
+        .route("/relations", get(given::relations))
         .route("/reasons", get(api::reasons))
         .route("/entity", get(api::entity))
         .route("/rules", get(api::rules))
@@ -41,8 +45,13 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-async fn nowhere(request: Request) -> Problem {
-    http::nowhere(&request, "; /api/openapi.json describes the API")
+/// A page for a browser that was sent to a wrong address, a problem for programs.
+async fn nowhere(request: Request) -> Response {
+    let accepts = request.headers().get(header::ACCEPT).and_then(|kinds| kinds.to_str().ok());
+    match accepts.is_some_and(|kinds| kinds.contains("text/html")) {
+        true => (StatusCode::NOT_FOUND, Html(page::NOWHERE)).into_response(),
+        false => http::nowhere(&request, "; /api/openapi.json describes the API").into_response(),
+    }
 }
 
 async fn ready(State(shared): State<Arc<Shared>>) -> Response {
@@ -72,8 +81,10 @@ fn described(run: &Run) -> Value {
     json!({
         "name": run.name, "dataset": results.map(|results| &results.dataset), "seed": model.seed(),
         "system": model.config().system, "entities": graph.entities(), "relations": graph.relations(),
-        "facts": graph.facts(), "rules": model.rules().len(), "figures": figures,
+        "facts": model.counts().facts, "learnt": model.counts().learnt, "kept_back": model.counts().kept_back, "rules": model.rules().len(), "figures": figures,
         "probabilities": model.why_no_probability().is_ok_and(|why| why.is_none()),
+        "reliability": results.and_then(|results| results.calibration.as_ref()).map(|table| &table.bins),
+        "probability_rough": model.why_rough().is_some(), "why_rough": model.why_rough(),
     })
 }
 
@@ -81,10 +92,14 @@ fn described(run: &Run) -> Value {
 /// since the last digits of a score depend on the questions in the same batch.
 async fn known_already(
     State(shared): State<Arc<Shared>>,
-    Path(path): Path<Vec<(String, String)>>,
+    path: Result<Path<Vec<(String, String)>>, PathRejection>,
     request: Request,
     next: Next,
 ) -> Response {
+    let path = match path {
+        Ok(Path(path)) => path,
+        Err(wrong) => return Problem::bad_request(wrong.body_text()).into_response(),
+    };
     let run = path.first().and_then(|(_, name)| shared.run(name).ok());
     let Some(run) = run.filter(|_| request.method() == Method::GET) else { return next.run(request).await };
     let sum = Checksum::of(&(&run.fingerprint, request.uri().to_string())).to_string();

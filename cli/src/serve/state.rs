@@ -2,7 +2,7 @@
 
 use super::batch::Batches;
 use crate::http::{Frame, Gate, Problem};
-use ruleguider::ask::{MissingFacts, Model};
+use ruleguider::ask::{HeldOutFacts, MissingFacts, Model};
 use ruleguider::graph::Link;
 use ruleguider::run::Checksum;
 use std::collections::HashMap;
@@ -22,7 +22,8 @@ pub struct Run {
     pub fingerprint: Checksum,
     /// Questions that are answered together.
     pub batches: Batches,
-    missing: Mutex<HashMap<Link, Arc<MissingFacts>>>,
+    /// Missing facts that were found before.
+    pub missing: FoundBefore,
     /// Held while missing facts are computed: a second request for them waits and then finds them in the
     /// cache.
     pub looking: tokio::sync::Mutex<()>,
@@ -40,25 +41,36 @@ impl Run {
             model,
             fingerprint,
             batches: Batches::default(),
-            missing: Mutex::new(HashMap::new()),
+            missing: FoundBefore::default(),
             looking: tokio::sync::Mutex::new(()),
         })
     }
+}
 
-    /// The cached missing facts of `link`, if any.
-    pub fn missing(&self, link: Link) -> Option<Arc<MissingFacts>> {
-        self.missing.lock().unwrap_or_else(PoisonError::into_inner).get(&link).cloned()
+/// What is asked of a relation's missing facts.
+type Which = (Link, HeldOutFacts);
+
+/// Lists of missing facts.
+#[derive(Default)]
+pub struct FoundBefore(Mutex<HashMap<Which, Arc<MissingFacts>>>);
+
+impl FoundBefore {
+    /// The list, if there is one. A list for which the time was too short is good for its `further` pages, so that they
+    /// fit the first; who asks for the first page again gets a new list.
+    pub fn get(&self, which: Which, further: bool) -> Option<Arc<MissingFacts>> {
+        let found = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&which).cloned();
+        found.filter(|found| further || found.asked == found.subjects)
     }
 
-    /// Caches the missing facts of `link`.
-    pub fn keep(&self, link: Link, facts: &Arc<MissingFacts>) {
-        let mut kept = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Keeps a list.
+    pub fn keep(&self, which: Which, facts: &Arc<MissingFacts>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= KEPT {
             // Any entry will do: it is computed again when it is requested again.
             let any = kept.keys().next().copied();
-            any.map(|link| kept.remove(&link));
+            any.map(|which| kept.remove(&which));
         }
-        kept.insert(link, Arc::clone(facts));
+        kept.insert(which, Arc::clone(facts));
     }
 }
 
@@ -90,5 +102,22 @@ impl Shared {
     /// Whether requests should be sent here.
     pub fn is_ready(&self) -> bool {
         self.warm.load(Ordering::Relaxed) && !self.frame.draining.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_ran_out_of_time_is_found_again_from_its_first_page() {
+        let (before, link) = (FoundBefore::default(), (Link(3), HeldOutFacts::Hide));
+        let list = |asked| Arc::new(MissingFacts { asked, subjects: 10, ..MissingFacts::default() });
+        before.keep(link, &list(4));
+        assert!(before.get(link, false).is_none(), "the next visit has more time");
+        assert_eq!(before.get(link, true).unwrap().asked, 4, "the second page is one of the same list");
+        before.keep(link, &list(10));
+        assert_eq!(before.get(link, false).unwrap().asked, 10);
+        assert!(before.get((Link(4), HeldOutFacts::Hide), true).is_none());
     }
 }

@@ -3,12 +3,13 @@
 use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
-use crate::data::{Data, FormatChoice, Reading};
+use crate::data::{Data, Form, Reading};
 use crate::protocol::{Ranking, Split};
 use anyhow::ensure;
 use clap::ValueEnum;
 use ruleguider::ask::{AppliedRules, AskError};
-use ruleguider::graph::{SplitShares, check_writable};
+use ruleguider::eval::Side;
+use ruleguider::graph::{SplitShares, Time, check_writable};
 use ruleguider::rule::{Aggregate, ApplyOptions, RuleFile};
 use std::path::PathBuf;
 
@@ -25,11 +26,11 @@ pub struct Apply {
     /// How to divide a single file into train, valid and test; give the same --split as to `mine`
     #[arg(long, value_name = "TRAIN,VALID,TEST")]
     shares: Option<SplitShares>,
-    /// Whether a TSV or CSV file begins with a header [default: if its first line names the columns]
-    #[arg(long, value_name = "true|false")]
-    header: Option<bool>,
+    /// Hold out the facts of this day and later, by the time that a column gives
+    #[arg(long, value_name = "DATE", conflicts_with = "shares")]
+    split_time: Option<Time>,
     #[command(flatten)]
-    format: FormatChoice,
+    form: Form,
     /// The rules to apply
     #[arg(long, value_name = "FILE")]
     rules: PathBuf,
@@ -118,7 +119,7 @@ impl Apply {
         }
         let applied = AppliedRules::new(&dataset, file.rules, options, self.split.into(), self.learn_valid)?;
         let work = || -> anyhow::Result<Result<(), AskError>> {
-            let report = match applied.evaluate(self.ranking.protocol(), &console) {
+            let report = match applied.evaluate(self.ranking.protocol(Side::Tail), &console) {
                 Ok(report) => report,
                 Err(error) => return Ok(Err(error)),
             };
@@ -133,8 +134,8 @@ impl Apply {
     }
 
     fn data(&self) -> Data {
-        let Self { shares, header, format, .. } = *self;
-        Data { path: self.data.clone(), options: Reading { shares, header, format } }
+        let options = Reading { shares: self.shares, split_time: self.split_time, form: self.form.clone() };
+        Data { path: self.data.clone(), options }
     }
 
     fn options(&self) -> ApplyOptions {

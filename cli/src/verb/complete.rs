@@ -6,7 +6,7 @@ use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::data::DataOfRun;
 use crate::part::Share;
-use ruleguider::ask::{CompleteOptions, OpenOptions};
+use ruleguider::ask::{CompleteOptions, HeldOutFacts, OpenOptions};
 use ruleguider::graph::{Link, SplitShares};
 use std::path::{Path, PathBuf};
 
@@ -14,13 +14,16 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 #[command(
     after_help = "A relation is asked of the entities that resemble those that have it. Facts are sorted best first: by probability if \
-the run has probabilities, else by score. The extension of FILE sets the format: .tsv, .csv, .parquet, .nt (and other \
+the run has probabilities, else by score. Facts of your data that were held out for validation or test are no news: they \
+are left out, and it is said how many of the test facts were found; --held-out show adds them, --held-out only writes \
+nothing else. The extension of FILE sets the format: .tsv, .csv, .parquet, .nt (and other \
 RDF; probability and reason are comments), .jsonl (all fields), each also with .gz or .zst. \
 If interrupted or killed, run the same command again to resume.
 
 Examples:
   ruleguider complete runs/demonstration --out missing.tsv
   ruleguider complete runs/demonstration --relation cousin_of --relation '~parent_of' --top 1000 --out missing.jsonl
+  ruleguider complete runs/demonstration --held-out only --out found_again.tsv
   ruleguider complete runs/demonstration --min-probability 0.9 --shard 1/4 --out missing-1.shard"
 )]
 pub struct Complete {
@@ -36,6 +39,9 @@ pub struct Complete {
     /// Only facts with at least this probability [default: 0.1, without --top]
     #[arg(long, value_name = "P", value_parser = share)]
     min_probability: Option<f64>,
+    /// Facts of the data that were held out: hide, show, only
+    #[arg(long, value_name = "WHICH", default_value = "hide")]
+    held_out: HeldOutFacts,
     /// Compute part I of N, or parts I to J (I-J/N) with {} for their numbers in FILE; FILE ends in .shard, and `merge`
     /// combines all N parts
     #[arg(long, value_name = "I/N")]
@@ -47,7 +53,7 @@ pub struct Complete {
     data: DataOfRun,
 }
 
-fn share(text: &str) -> Result<f64, String> {
+pub(super) fn share(text: &str) -> Result<f64, String> {
     let share: Option<f64> = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| format!("expected a number from 0 to 1, found {text}"))
 }
@@ -64,8 +70,8 @@ impl Complete {
         let links: Result<Vec<Link>, _> = self.relation.iter().map(|name| model.index().link(name)).collect();
         let top = self.top.map(|top| usize::try_from(top).unwrap_or(usize::MAX));
         let usual = model.usual_probability(top)?;
-        let options =
-            CompleteOptions { links: links?, top, min_probability: self.min_probability.or(usual), workers };
+        let (min_probability, held_out) = (self.min_probability.or(usual), self.held_out);
+        let options = CompleteOptions { links: links?, top, min_probability, held_out, workers };
         if let Some(share) = self.shard {
             let make = |shard, out: &Path| model.complete_shard(&options, shard, out, &console);
             return share.each(&self.out, common, make);

@@ -4,7 +4,10 @@ use crate::arguments::Common;
 use crate::data::{Data, Place, Reading, note_odd};
 use crate::{Outcome, console};
 use anyhow::{bail, ensure};
-use ruleguider::graph::{ENDINGS, FileKind, Triple, read_file, write_dataset, write_file};
+use ruleguider::graph::{
+    self, DATA_FILE_ENDING, DataFile, Dataset, ENDINGS, FileKind, Literals, Triple, read_file, write_dataset,
+    write_file,
+};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -13,12 +16,14 @@ use std::path::{Path, PathBuf};
 #[command(
     after_help = "A file is converted to a file, a folder of splits to a folder of splits. With --split, a file is converted \
 to a folder with the splits that `run` makes with the same shares and seed.
+A name that ends in .rg is a data file: the graph with its splits, indexed. Every command opens it at once, without parsing.
 
 Examples:
   ruleguider convert triples.nt.gz triples.tsv
   ruleguider convert data/wn18rr wn18rr-rdf --to ttl
   ruleguider convert graph.csv graph.tsv.zst
   ruleguider convert graph.csv graph-split --split 0.8,0.1,0.1
+  ruleguider convert data/wn18rr wn18rr.rg
   gunzip -c dump.nt.gz | grep -v '#' | ruleguider convert - graph.parquet --format nt"
 )]
 pub struct Convert {
@@ -45,7 +50,26 @@ struct Converted {
     facts: usize,
 }
 
+impl Converted {
+    fn of(dataset: &Dataset) -> Self {
+        let known = &dataset.known;
+        let graph: &[Triple] = if known.has_own_graph() { &known.facts } else { &[] };
+        Self {
+            entities: dataset.names.entities.len(),
+            relations: dataset.names.relations.len(),
+            facts: graph.len() + known.queries.len() + known.valid.len() + dataset.test.len(),
+        }
+    }
+}
+
 impl Convert {
+    /// How to read. What is converted is every statement, unless the user says otherwise.
+    fn reading(&self) -> Reading {
+        let mut reading = self.reading.clone();
+        reading.form.literals.get_or_insert(Literals::Keep);
+        reading
+    }
+
     /// Reads one format, writes the other.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         ensure!(
@@ -58,7 +82,7 @@ impl Convert {
             "{}: is the input; choose another output",
             self.output.display()
         );
-        let divided = self.reading.shares.is_some();
+        let divided = self.reading.divides();
         ensure!(
             !divided || !self.input.is_dir(),
             "{}: already has splits; --split divides a single file",
@@ -69,8 +93,15 @@ impl Convert {
             "{}: looks like a file name; --split writes a folder",
             self.output.display()
         );
-        let to_folder = divided || self.input.is_dir();
-        let converted = if to_folder { self.folder(common)? } else { self.file(common)? };
+        let has_splits = divided || self.input.is_dir() || DataFile::is_one(&self.input);
+        let converted = match FileKind::of(&self.output) {
+            _ if self.output.extension().is_some_and(|ending| ending == DATA_FILE_ENDING) => {
+                self.data_file(common)?
+            }
+            None if has_splits => self.folder(common)?,
+            Some(_) if self.input.is_dir() => self.folder(common)?,
+            _ => self.file(common)?,
+        };
         if common.json {
             console::print_json(&converted)?;
         } else {
@@ -83,26 +114,27 @@ impl Convert {
         Ok(Outcome::Done)
     }
 
+    /// Writes what other verbs would read as a data file, splits included.
+    fn data_file(&self, common: &Common) -> anyhow::Result<Converted> {
+        let dataset = Data { path: self.input.clone(), options: self.reading() }.read(common)?;
+        DataFile::write(&self.output, &dataset, None)?;
+        Ok(Converted::of(&dataset))
+    }
+
     fn folder(&self, common: &Common) -> anyhow::Result<Converted> {
         if FileKind::of(Path::new(&format!("split.{}", self.to))).is_none() {
             bail!("--to {}: expected one of the extensions {ENDINGS}", self.to);
         }
-        let dataset = Data { path: self.input.clone(), options: self.reading.clone() }.read(common)?;
+        let dataset = Data { path: self.input.clone(), options: self.reading() }.read(common)?;
         write_dataset(&self.output, &self.to, &dataset)?;
-        let known = &dataset.known;
-        let graph: &[Triple] = if known.has_own_graph() { &known.facts } else { &[] };
-        Ok(Converted {
-            entities: dataset.names.entities.len(),
-            relations: dataset.names.relations.len(),
-            facts: graph.len() + known.queries.len() + known.valid.len() + dataset.test.len(),
-        })
+        Ok(Converted::of(&dataset))
     }
 
     fn file(&self, common: &Common) -> anyhow::Result<Converted> {
         // The extension of the output is checked before a large input is read.
         FileKind::expect(&self.output)?;
-        let place = Place::of(&self.input, self.reading.format, common)?;
-        let read = read_file(place.path(), &self.reading.options(common));
+        let place = Place::of(&self.input, self.reading.form.format, common)?;
+        let read = read_file(place.path(), &self.reading().options(common));
         let (names, facts, findings) = read.map_err(|error| place.named(error))?;
         note_odd(&self.input, &findings, common);
         write_file(&self.output, &names, &facts)?;
@@ -118,8 +150,5 @@ fn is_same(one: &Path, other: &Path) -> bool {
 
 /// Whether there is nothing at `path`, or an empty folder.
 fn is_free(path: &Path) -> bool {
-    match std::fs::read_dir(path) {
-        Ok(mut entries) => entries.next().is_none(),
-        Err(_) => !path.exists(),
-    }
+    graph::is_free(path).unwrap_or_else(|_| !path.exists())
 }

@@ -7,7 +7,7 @@ use crate::data::Data;
 use crate::protocol::{Extent, Ranking};
 use crate::usage;
 use ruleguider::embed::{ModelKind, Settings, chosen};
-use ruleguider::eval::Report;
+use ruleguider::eval::{Report, Side};
 use ruleguider::report::reproduce::{RowResult, keep};
 use ruleguider::run::{EmbedReport, EmbedSource, EmbedSpec, RunError, embed};
 use ruleguider::settings::Layer;
@@ -77,7 +77,7 @@ impl Embed {
             out: self.out.clone(),
             seed: common.seed,
             device: common.device()?,
-            protocol: self.extent.of(self.ranking.protocol()),
+            protocol: self.extent.of(self.ranking.protocol(Side::Tail)),
         };
         let embedded = match embed(&spec, &dataset, &console) {
             Err(RunError::Interrupted) => {

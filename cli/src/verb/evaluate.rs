@@ -7,23 +7,30 @@ use crate::data::DataOfRun;
 use crate::part::Share;
 use crate::protocol::{self, Extent, Ranking};
 use anyhow::ensure;
-use ruleguider::ask::{Model, OpenOptions};
+use ruleguider::ask::{Evaluated, Model, OpenOptions, ScoreOptions, Threshold};
 use ruleguider::eval::Split;
 use ruleguider::graph::{Direction, RelationId, SplitShares};
 use std::path::{Path, PathBuf};
 
+/// How many queries' answers are checked for faithful reasons by default.
+const QUERIES: u32 = 100;
+
 /// Arguments of `evaluate`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Filtered ranking: all other true answers are removed. The defaults, tail queries and realistic ties (the \
-mean of the tied ranks), give comparable figures.
+    after_help = "Filtered ranking: all other true answers are removed. A run of one's own graph is ranked in both \
+directions, a built-in configuration for tails, as published figures are. Realistic ties are the mean of the tied ranks. \
+The rows *by popularity* and *as similar* need no model: a model that is not above them is worth nothing.
 
 Examples:
   ruleguider evaluate runs/demonstration
   ruleguider evaluate runs/wn18rr --direction both --ties pessimistic
   ruleguider evaluate runs/demonstration --relation cousin_of --relation sibling_of
   ruleguider evaluate runs/wn18rr --split valid --json | jq .mrr
+  ruleguider evaluate runs/demonstration --faithfulness --queries 50
   ruleguider evaluate runs/wn18rr-v1 --on data/wn18rr-v1-ind --direction both
+  ruleguider evaluate runs/codex-m --classify
+  ruleguider evaluate runs/codex-m --predict-relations
   ruleguider evaluate runs/wn18rr --shard 1/4 --out ranks-1.shard"
 )]
 pub struct Evaluate {
@@ -36,12 +43,25 @@ pub struct Evaluate {
     /// Only facts of this relation; may be given several times [default: all relations]
     #[arg(long, value_name = "RELATION")]
     relation: Vec<String>,
+    /// Also check whether the reasons shown are the cause of the best answers: take their facts out and ask again
+    #[arg(long, conflicts_with = "shard")]
+    faithfulness: bool,
+    /// How many queries of the test split to check the reasons of [default: 100]
+    #[arg(long, value_name = "N", requires = "faithfulness", value_parser = clap::value_parser!(u32).range(1..))]
+    queries: Option<u32>,
     /// Rank part I of N of the queries, or parts I to J (I-J/N), and write it to --out; `merge` combines all N parts
     #[arg(long, value_name = "I/N", requires = "out")]
     shard: Option<Share>,
     /// The file for the part; its name ends in .shard, and {} in it is the number of the part
     #[arg(long, value_name = "FILE", requires = "shard")]
     out: Option<PathBuf>,
+    /// Triple classification: tell the facts of the split from as many false ones, which are drawn from the entities that
+    /// the graph shows at each side of a relation
+    #[arg(long, conflicts_with_all = ["shard", "relation"])]
+    classify: bool,
+    /// Rank the relation of each fact among all relations instead: hits and MRR of relation prediction
+    #[arg(long, conflicts_with_all = ["shard", "relation", "classify"])]
+    predict_relations: bool,
     #[command(flatten)]
     ranking: Ranking,
     #[command(flatten)]
@@ -65,16 +85,50 @@ impl Evaluate {
     /// Ranks and prints.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         let console = Console::with_interrupt(common);
-        let options = OpenOptions { device: Some(common.device()?), first: true, ..OpenOptions::DEFAULT };
+        let device = if self.classify || self.predict_relations {
+            common.device_for_many()?
+        } else {
+            common.device()?
+        };
+        let options = OpenOptions { device: Some(device), first: true, ..OpenOptions::DEFAULT };
         let model = self.data.open(&self.run, options, SplitShares::default(), common)?;
+        if self.classify {
+            let options = ScoreOptions {
+                threshold: Threshold::Auto,
+                workers: if model.device().is_cuda() { 1 } else { rayon::current_num_threads() },
+                ..ScoreOptions::default()
+            };
+            let figures = match model.classify(self.split.into(), &options, &console) {
+                Err(error) if error.is_interrupted() => return Ok(Outcome::Interrupted),
+                figures => figures?,
+            };
+            if common.json { console::print_json(&figures) } else { console::print(&figures) }?;
+            return Ok(Outcome::Done);
+        }
+        if self.predict_relations {
+            let workers = if model.device().is_cuda() { 1 } else { rayon::current_num_threads() };
+            let figures = match model.evaluate_relation_prediction(self.split.into(), workers, &console) {
+                Err(error) if error.is_interrupted() => return Ok(Outcome::Interrupted),
+                figures => figures?,
+            };
+            if common.json { console::print_json(&figures) } else { console::print(&figures) }?;
+            return Ok(Outcome::Done);
+        }
         let (split, relations) = (Split::from(self.split), self.relations(&model)?);
-        let protocol = self.extent.of(self.ranking.protocol());
+        let protocol = self.extent.of(self.ranking.protocol(model.config().eval.direction));
         if let (Some(share), Some(out)) = (self.shard, &self.out) {
             let make =
                 |shard, out: &Path| model.evaluate_shard(split, &relations, protocol, shard, out, &console);
             return share.each(out, common, make);
         }
-        let evaluated = match model.evaluated(split, &relations, protocol, &console) {
+        let faithfulness = || match self.faithfulness {
+            true => model.faithfulness(self.queries.unwrap_or(QUERIES) as usize, &console),
+            false => Ok(None),
+        };
+        let evaluated = model.evaluated(split, &relations, protocol, &console);
+        let evaluated =
+            evaluated.and_then(|evaluated| Ok(Evaluated { faithfulness: faithfulness()?, ..evaluated }));
+        let evaluated = match evaluated {
             Err(error) if error.is_interrupted() => return Ok(Outcome::Interrupted),
             evaluated => evaluated?,
         };

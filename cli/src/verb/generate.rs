@@ -1,9 +1,13 @@
 //! `generate`: graphs with known rules, of any size.
 
+use super::complete::share;
 use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
+use crate::data::{Data, Form, Reading};
+use anyhow::ensure;
 use ruleguider::generate::{self, Written};
+use ruleguider::graph::{write_dataset, write_file};
 use serde::Serialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -22,6 +26,8 @@ pub struct Generate {
 enum World {
     /// People over several generations, their relatives and where they live
     Family(FamilyArguments),
+    /// A copy of a data set in which some training facts are false
+    Errors(ErrorsArguments),
 }
 
 /// Arguments of `generate family`.
@@ -43,11 +49,58 @@ struct FamilyArguments {
     force: bool,
 }
 
+/// Arguments of `generate errors`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Replaces one end of some training facts by another entity that the relation has at that end, so that the fact \
+is new. The other splits stay as they are. The false facts are listed in errors.tsv: `doubt --errors` measures how well they \
+are found.\n\n\
+    Example:\n  ruleguider generate errors data/umls --share 0.03 --out data/umls-errors"
+)]
+struct ErrorsArguments {
+    /// A folder of splits, a file of triples, or a data file
+    #[arg(value_name = "DATA")]
+    data: PathBuf,
+    /// The share of training facts to replace
+    #[arg(long, value_name = "SHARE", default_value_t = 0.03, value_parser = share)]
+    share: f64,
+    /// The folder to write
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+impl ErrorsArguments {
+    fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
+        let data = Data {
+            path: self.data.clone(),
+            options: Reading { shares: None, split_time: None, form: Form::default() },
+        };
+        let with_errors = generate::with_errors(&data.read(common)?, self.share, common.seed);
+        let generate::WithErrors { dataset, errors } = &with_errors;
+        let occupied = std::fs::read_dir(&self.out).is_ok_and(|mut files| files.next().is_some());
+        ensure!(!occupied, "{}: has files already; name another folder", self.out.display());
+        write_dataset(&self.out, "tsv", dataset)?;
+        write_file(&self.out.join("errors.tsv"), &dataset.names, errors)?;
+        let (out, count) = (self.out.display(), errors.len());
+        let summary =
+            serde_json::json!({ "out": self.out, "errors": count, "train": dataset.known.facts.len() });
+        match common.json {
+            true => console::print_json(&summary)?,
+            false => console::print(&format_args!(
+                "{out}: {count} of {} training facts are false",
+                dataset.known.facts.len()
+            ))?,
+        }
+        Ok(Outcome::Done)
+    }
+}
+
 impl Generate {
     /// Generates and writes.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         match &self.world {
             World::Family(arguments) => arguments.run(common),
+            World::Errors(arguments) => arguments.run(common),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Arguments of `merge`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Give all n parts that mine, predict --file, evaluate or complete wrote with --shard i/n, in any order; their \
+    after_help = "Give all n parts that mine, predict --file, evaluate, complete or score wrote with --shard i/n, in any order; their \
 headers say what they are. The result is byte for byte that of a single process. For an evaluation, the figures are \
 printed as by evaluate, with the seconds of all parts. If a part is missing, damaged, or made with another seed, version, \
 data or settings, the error names it and nothing is written.

@@ -8,15 +8,15 @@ use crate::{Outcome, usage};
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use ruleguider::ask::{AskError, IndexedData, Unfit, mine_indexed_shard, mine_shard, mining_index};
+use ruleguider::ask::mine_shard;
+use ruleguider::config::MOST_SAMPLES;
 use ruleguider::graph::{Dataset, Names, RelationId, check_writable};
 use ruleguider::rule::{self, ApplyOptions, Confidence, Keep, MineOptions, Mined, MiningBudget, RuleType};
 use ruleguider::run::Mining;
 use ruleguider::shard::check_name;
 use serde::Serialize;
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// Arguments of `mine`.
@@ -27,9 +27,8 @@ use std::time::Instant;
     confidence with an exponent (1.5e-1) marks counts that were estimated from a sample; all others are exact. \
     Ctrl-C keeps the rules found so far.\n\n\
     With --shard, several processes or machines share the counting: each writes a part (FILE ends in .shard), and `merge` \
-    combines them. A complete part is not computed again. The data is read and indexed once for all parts in a folder: the \
-    first part writes the index beside it (mine-….index, or FILE of --index), the others map it into memory. Delete it \
-    after merging.\n\n\
+    combines them. A complete part is not computed again. Convert large data to a data file first (`ruleguider convert \
+    DATA data.rg`): parts then map it into memory instead of parsing text.\n\n\
     Examples:\n  ruleguider mine data/wn18rr --seconds 10 --out rules.tsv\n  \
     ruleguider mine data/fb15k-237 --seconds 100 --types cyclic,acyclic,zero --out rules.tsv --json\n  \
     ruleguider mine data/nell-995 --samples 100000 --heads concept:athleteplaysforteam --out rules.tsv\n  \
@@ -45,7 +44,7 @@ pub struct Mine {
     #[arg(long, value_name = "S", default_value_t = 10.0, conflicts_with = "samples")]
     seconds: f64,
     /// Count the bodies that this many random walks nominate, without a time limit: same seed, same rules
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_SAMPLES))]
     samples: Option<u64>,
     /// Mine until everything has been counted, without a time limit: same seed, same rules
     #[arg(long, conflicts_with_all = ["samples", "seconds"])]
@@ -54,12 +53,6 @@ pub struct Mine {
     /// a time limit is not repeatable
     #[arg(long, value_name = "I/N", conflicts_with = "seconds")]
     shard: Option<Share>,
-    /// The index file that all parts share; the first part writes it [default: a file beside --out]
-    #[arg(long, value_name = "FILE", requires = "shard")]
-    index: Option<PathBuf>,
-    /// Read the data in every part instead of sharing an index
-    #[arg(long, requires = "shard", conflicts_with = "index")]
-    no_index: bool,
     /// The types of rules to look for
     #[arg(long, value_name = "TYPES", value_parser = rule_types(), value_delimiter = ',', default_value = "cyclic")]
     types: Vec<RuleType>,
@@ -85,7 +78,7 @@ pub struct Mine {
     /// Only rules for these relations
     #[arg(long, value_name = "RELATION", value_delimiter = ',')]
     heads: Vec<String>,
-    /// The maximum number of rules with constants that are kept for every relation and constant; of both kinds, of each
+    /// The most rules with constants kept per relation and constant (per kind, with `--keep both`)
     #[arg(long, value_name = "N", default_value_t = MineOptions::default().max_bodies)]
     max_bodies: usize,
     /// Which of these rules are kept
@@ -175,9 +168,7 @@ impl Mine {
         );
         if let Some(share) = self.shard {
             share.check(&self.out)?;
-            if let Some((index, unfit)) = self.shared_index(common)? {
-                return self.parts_by_index(share, &index, unfit, common);
-            }
+            check_name(&self.out)?;
         }
         let (dataset, options) = self.read(common)?;
         if let Some(share) = self.shard {
@@ -216,52 +207,13 @@ impl Mine {
         Ok((dataset, options))
     }
 
-    /// Where the index for all parts is, and what becomes of another file there; `None` if every part reads the data.
-    fn shared_index(&self, common: &Common) -> anyhow::Result<Option<(PathBuf, Unfit)>> {
-        check_name(&self.out)?;
-        if let Some(index) = &self.index {
-            return Ok(Some((index.clone(), Unfit::Refused)));
-        }
-        let Some(data) = self.data.identity(common).filter(|_| !self.no_index) else { return Ok(None) };
-        if let Some(folder) = self.out.parent() {
-            std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-        }
-        // Parts of other work in the same folder have another index.
-        let mut job = DefaultHasher::new();
-        let options = self.options_for(common, Vec::new());
-        (ruleguider::VERSION, data, self.learn_valid, &self.heads).hash(&mut job);
-        serde_json::to_string(&options).expect("options are plain data").hash(&mut job);
-        let index = self.out.with_file_name(format!("mine-{:016x}.index", job.finish()));
-        Ok(Some((index, Unfit::Replaced)))
-    }
-
-    /// Mines parts from a shared index; only the process that builds the index reads the data.
-    fn parts_by_index(
-        &self,
-        share: Share,
-        path: &Path,
-        unfit: Unfit,
-        common: &Common,
-    ) -> anyhow::Result<Outcome> {
-        let console = Console::with_interrupt(common);
-        let index = match mining_index(path, &ToIndex { mine: self, common }, unfit, &console) {
-            Err(error) if is_interrupted(&error) => return Ok(Outcome::Interrupted),
-            index => index?,
-        };
-        index.expect(&self.options(common, index.names())?)?;
-        share.each(&self.out, common, |shard, out| mine_indexed_shard(&index, shard, out, &console))
-    }
-
     fn options(&self, common: &Common, names: &Names) -> anyhow::Result<MineOptions> {
         let relation = |name: &String| {
             let id = names.relations.get(name);
             id.map(RelationId).with_context(|| format!("--heads: the data has no relation `{name}`"))
         };
-        Ok(self.options_for(common, self.heads.iter().map(relation).collect::<anyhow::Result<_>>()?))
-    }
-
-    fn options_for(&self, common: &Common, heads: Vec<RelationId>) -> MineOptions {
-        MineOptions {
+        let heads = self.heads.iter().map(relation).collect::<anyhow::Result<_>>()?;
+        Ok(MineOptions {
             types: self.types.clone(),
             max_length: self.max_length.unwrap_or(MineOptions::default().max_length),
             min_length: 1,
@@ -280,41 +232,8 @@ impl Mine {
             max_bodies: self.max_bodies,
             keep: self.keep.into(),
             max_groundings: self.max_groundings,
-        }
+        })
     }
-}
-
-/// The data that all parts mine.
-struct ToIndex<'a> {
-    mine: &'a Mine,
-    common: &'a Common,
-}
-
-impl ToIndex<'_> {
-    /// What is learnt from the files, for their stamp.
-    fn learnt(&self) -> &'static str {
-        if self.mine.learn_valid { "+valid" } else { "" }
-    }
-}
-
-impl IndexedData for ToIndex<'_> {
-    type Error = anyhow::Error;
-
-    fn glance(&self) -> Option<String> {
-        Some(self.mine.data.glance(self.common)? + self.learnt())
-    }
-
-    fn stamp(&self) -> anyhow::Result<String> {
-        Ok(self.mine.data.stamp(self.common)? + self.learnt())
-    }
-
-    fn read(&self) -> anyhow::Result<(Dataset, MineOptions)> {
-        self.mine.read(self.common)
-    }
-}
-
-fn is_interrupted(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<AskError>().is_some_and(AskError::is_interrupted)
 }
 
 /// The summary of what was found.

@@ -1,20 +1,27 @@
 //! One file per verb. A verb reads its arguments, calls the library and prints; it decides nothing.
 
 pub mod apply;
+pub mod ask;
 pub mod complete;
 pub mod convert;
+pub mod doubt;
 pub mod embed;
 pub mod evaluate;
 pub mod explain;
+pub mod export;
 pub mod generate;
+#[cfg(feature = "study")]
 pub mod judge;
 pub mod manual;
 pub mod merge;
 pub mod mine;
 pub mod predict;
+pub mod pretrain;
 pub mod report;
 pub mod reproduce;
 pub mod run;
+pub mod score;
+#[cfg(feature = "serve")]
 pub mod serve;
 pub mod stats;
 pub mod sweep;
@@ -37,6 +44,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
     match &arguments.verb {
         Verb::Run(verb) => verb.run(common),
+        Verb::Ask(verb) => verb.run(common),
         Verb::Stats(verb) => verb.run(common),
         Verb::Generate(verb) => verb.run(common),
         Verb::Convert(verb) => verb.run(common),
@@ -48,10 +56,16 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         Verb::Explain(verb) => verb.run(common),
         Verb::Complete(verb) => verb.run(common),
         Verb::Merge(verb) => verb.run(common),
+        Verb::Export(verb) => verb.run(common),
+        Verb::Doubt(verb) => verb.run(common),
+        Verb::Score(verb) => verb.run(common),
         Verb::Reproduce(verb) => verb.run(common),
         Verb::Sweep(verb) => verb.run(common),
+        Verb::Pretrain(verb) => verb.run(common),
         Verb::Report(verb) => verb.run(common),
+        #[cfg(feature = "serve")]
         Verb::Serve(verb) => verb.run(common),
+        #[cfg(feature = "study")]
         Verb::Judge(verb) => verb.run(common),
         Verb::Completions(verb) => verb.run(common),
         Verb::Manual(verb) => verb.run(common),

@@ -7,8 +7,12 @@ use crate::console::{self, Console};
 use crate::data::DataOfRun;
 use crate::part::Share;
 use anyhow::{bail, ensure};
-use ruleguider::ask::{HeldOut, HeldOutAnswer, Model, Naming, OpenOptions, Prediction, QueryLines};
-use ruleguider::graph::{Query, SplitShares};
+use ruleguider::ask::sentence::fact_sentence;
+use ruleguider::ask::{
+    AnswersAmong, HeldOut, HeldOutAnswer, Model, Naming, OpenOptions, Prediction, QueryLines,
+    RelationPrediction, because_in_words,
+};
+use ruleguider::graph::SplitShares;
 use ruleguider::progress::Progress;
 use ruleguider::shown::Shown;
 use ruleguider::walk::WIDEST_BEAM;
@@ -23,11 +27,14 @@ use std::path::{Path, PathBuf};
 Each answer has a probability (the share of such answers that turn out to be held-out facts) and a score. \
 Answers that are in the data but not in the graph, because they were held out for validation or test, are marked. \
 With --file, there is one query per line, SUBJECT<TAB>RELATION (`-` for stdin), and one JSON object per line is printed; \
-its key `line` is the query's line number, and `error` names what is not known. Exit code 1 if nothing is predicted.
+its key `line` is the query's line number, and `error` names what is not known. \
+With `?` for RELATION and an OBJECT, the relations from SUBJECT to OBJECT are ranked, each with its plausibility by both \
+ends and the probability of OBJECT. Exit code 1 if nothing is predicted.
 
 Examples:
   ruleguider predict runs/demonstration Ilse_Hagenthal cousin_of
   ruleguider predict runs/demonstration \"Ilse Hagenthal (born 1926)\" '~sibling_of' --top 3 --json
+  ruleguider predict runs/demonstration Ilse_Hagenthal '?' Vera_Hagenthal
   ruleguider predict runs/demonstration --file queries.tsv > answers.jsonl
   ruleguider predict runs/demonstration --file queries.tsv --shard 1/4 --out answers-1.shard
   ruleguider predict runs/demonstration --on other_family.tsv Anna_Feld cousin_of"
@@ -42,9 +49,18 @@ pub struct Predict {
     /// The relation; ~RELATION asks for heads
     #[arg(value_name = "RELATION", required_unless_present = "file")]
     relation: Option<String>,
+    /// With `?` as RELATION: which relations lead from SUBJECT to this entity
+    #[arg(value_name = "OBJECT", conflicts_with = "file")]
+    object: Option<String>,
     /// How many answers
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     top: u32,
+    /// Answer with entities of this type, or of this file of entities, one a line
+    #[arg(long, value_name = "TYPE|FILE", conflicts_with = "file")]
+    among: Option<String>,
+    /// Do not answer with entities of this type, or of this file
+    #[arg(long, value_name = "TYPE|FILE", conflicts_with = "file")]
+    not_among: Option<String>,
     /// A file of queries, one per line, subject, tab, relation; - for stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "relation"])]
     file: Option<PathBuf>,
@@ -57,6 +73,9 @@ pub struct Predict {
     /// The beam width of the walker: a narrower beam is faster and finds less [default: as in the run]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=WIDEST_BEAM as i64))]
     beam: Option<u32>,
+    /// Reasons as paths and clauses instead of sentences
+    #[arg(long)]
+    clauses: bool,
     #[command(flatten)]
     data: DataOfRun,
 }
@@ -72,30 +91,44 @@ impl Predict {
         say_why_not(&model, common)?;
         match (&self.file, &self.subject, &self.relation) {
             (Some(file), _, _) => self.many(file, &model, common),
+            (None, Some(subject), Some(relation)) if relation == "?" => {
+                let Some(object) = &self.object else {
+                    bail!("expected OBJECT after `?`: which relations lead from SUBJECT to it")
+                };
+                self.relations(&model, (subject, object), common)
+            }
+            (None, Some(_), Some(relation)) if self.object.is_some() => {
+                bail!(
+                    "an OBJECT is only given with `?` as RELATION, found `{relation}`; `explain` asks about one fact"
+                )
+            }
             (None, Some(subject), Some(relation)) => {
-                let query = model.query(subject, relation)?;
-                if let Some(other) = model.index().other_meaning(relation) {
-                    Console::new(common).note(&other);
-                }
-                self.one(query, &model, common)
+                let among = model.answers_among(self.among.as_deref(), self.not_among.as_deref())?;
+                print_answers(&model, (subject, relation), (self.top as usize, self.clauses), &among, common)
             }
             _ => bail!("expected SUBJECT and RELATION, or --file"),
         }
     }
 
-    fn one(&self, query: Query, model: &Model, common: &Common) -> anyhow::Result<Outcome> {
-        let prediction = model.predict_query(query, self.top as usize)?;
-        if let Some(hint) = &prediction.hint {
-            Console::new(common).note(hint);
-        }
+    fn relations(
+        &self,
+        model: &Model,
+        (subject, object): (&str, &str),
+        common: &Common,
+    ) -> anyhow::Result<Outcome> {
+        let console = Console::with_interrupt(common);
+        let quiet = ruleguider::progress::Quiet(&console as &dyn Progress);
+        let index = model.index();
+        let (subject, object) = (index.entity(subject)?, index.entity(object)?);
+        let prediction = match model.relations_between(subject, object, self.top as usize, 1, &quiet) {
+            Err(error) if error.is_interrupted() => return Ok(Outcome::Interrupted),
+            prediction => prediction?,
+        };
         if common.json {
             console::print_json(&prediction)?;
         } else {
-            let (naming, connected) = (model.naming(), model.has_facts(query.subject));
-            let subject = naming.of(query.subject, model.names());
-            let relation = query.link.relation();
-            let relation = relation.map_or("", |relation| model.names().relation_label(relation));
-            console::print(&Answered { prediction: &prediction, subject, relation, naming, connected })?;
+            let [subject, object] = [subject, object].map(|entity| model.naming().of(entity, model.names()));
+            console::print(&BetweenTwo { prediction: &prediction, subject, object })?;
         }
         Ok(if prediction.answers.is_empty() { Outcome::Negative } else { Outcome::Done })
     }
@@ -141,6 +174,9 @@ impl Predict {
             done += lines.len() as u64;
             console.advance(done, &"");
         }
+        if done == 0 && !interrupted {
+            console.note(&format_args!("{}: has no queries", file.display()));
+        }
         console.end(&format_args!("{done} queries, {unknown} of them unreadable or with an unknown name"));
         Ok(match (interrupted, answered) {
             (true, _) => Outcome::Interrupted,
@@ -150,10 +186,72 @@ impl Predict {
     }
 }
 
-/// Prints why answers have no probability, if they have none.
+/// The relations between two entities as text.
+struct BetweenTwo<'a> {
+    prediction: &'a RelationPrediction,
+    subject: String,
+    object: String,
+}
+
+impl fmt::Display for BetweenTwo<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RelationPrediction { answers, known, .. } = self.prediction;
+        write!(f, "{} —?→ {}", Shown(&self.subject), Shown(&self.object))?;
+        for (place, answer) in answers.iter().enumerate() {
+            let probable = answer.probability.0.map_or_else(String::new, |share| format!("  {share:5.3}"));
+            let plausible = answer.plausibility.map_or_else(String::new, |share| format!("  {share:5.3}"));
+            let reason = if answer.words.is_empty() { "nothing supports it" } else { &answer.words };
+            write!(f, "\n{:3}  {}{plausible}{probable}", place + 1, Shown(&answer.label))?;
+            write!(
+                f,
+                "  rank {} and {}  {}{}",
+                answer.rank_tail,
+                answer.rank_head,
+                Shown(reason),
+                aside(answer.held_out)
+            )?;
+        }
+        if !known.is_empty() {
+            write!(f, "\n  known already: {}", Shown(known.join(", ")))?;
+        }
+        Ok(())
+    }
+}
+
+/// Answers one query of `subject` and `relation`, as users type them, and prints the answers.
+pub fn print_answers(
+    model: &Model,
+    (subject, relation): (&str, &str),
+    (top, clauses): (usize, bool),
+    among: &AnswersAmong,
+    common: &Common,
+) -> anyhow::Result<Outcome> {
+    let query = model.query(subject, relation)?;
+    if let Some(other) = model.index().other_meaning(relation) {
+        Console::new(common).note(&other);
+    }
+    let prediction = model.predict_among(query, top, among)?;
+    if let Some(hint) = &prediction.hint {
+        Console::new(common).note(hint);
+    }
+    if common.json {
+        console::print_json(&prediction)?;
+    } else {
+        let (naming, connected) = (model.naming(), model.has_facts(query.subject));
+        let subject = naming.of(query.subject, model.names());
+        let question = fact_sentence(query, "?", model.names(), naming);
+        console::print(&Answered { prediction: &prediction, subject, question, naming, connected, clauses })?;
+    }
+    Ok(if prediction.answers.is_empty() { Outcome::Negative } else { Outcome::Done })
+}
+
+/// Prints why answers have no probability, or only rough ones, if that is so.
 pub fn say_why_not(model: &Model, common: &Common) -> anyhow::Result<()> {
     if let Some(why) = model.why_no_probability()? {
         Console::new(common).note(&why);
+    }
+    if let Some(why) = model.why_rough() {
+        Console::new(common).note(&format_args!("probabilities are rough (~): {why}"));
     }
     Ok(())
 }
@@ -162,21 +260,20 @@ pub fn say_why_not(model: &Model, common: &Common) -> anyhow::Result<()> {
 struct Answered<'a> {
     prediction: &'a Prediction,
     subject: String,
-    relation: &'a str,
+    /// The question as a sentence.
+    question: String,
     naming: &'a Naming,
     /// Whether the graph has any fact about the subject.
     connected: bool,
+    clauses: bool,
 }
 
 impl fmt::Display for Answered<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { naming, .. } = self;
-        let Prediction { inverse, answers, known, held_out, .. } = self.prediction;
-        let (subject, relation) = (Shown(&self.subject), Shown(&self.relation));
-        match inverse {
-            false => write!(f, "{subject} —{relation}→ ?")?,
-            true => write!(f, "? —{relation}→ {subject}")?,
-        }
+        let Prediction { answers, known, known_total, held_out, held_out_total, .. } = self.prediction;
+        let subject = Shown(&self.subject);
+        write!(f, "{}", Shown(&self.question))?;
         match (answers.is_empty(), self.connected) {
             (true, true) => write!(f, "\n  nothing is predicted: no learnt path or rule leads from here")?,
             (true, false) => write!(f, "\n  nothing is predicted: the graph has no fact about {subject}")?,
@@ -186,15 +283,26 @@ impl fmt::Display for Answered<'_> {
             answers.iter().map(|answer| Shown(answer.name(naming)).to_string()).collect();
         let width = named.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(40);
         for (place, (answer, name)) in answers.iter().zip(named).enumerate() {
-            let (place, score, reason) = (place + 1, answer.score, Shown(answer.reason_in_words(naming)));
-            let likely = answer.probability.0.map_or_else(String::new, |share| format!("{share:5.3}  "));
-            write!(f, "\n{place:3}  {name:width$}  {likely}{score:8.4}  {reason}{}", aside(answer.held_out))?;
+            let (place, score) = (place + 1, answer.score);
+            let likely = answer.probability_in_words();
+            let likely = likely.map_or_else(String::new, |share| format!("{share:>5}  "));
+            write!(f, "\n{place:3}  {name:width$}  {likely}{score:8.4}{}", aside(answer.held_out))?;
+            let reason = match self.clauses {
+                true => answer.reason_in_clauses(naming),
+                false => answer.reason_in_words(),
+            };
+            if !reason.is_empty() {
+                write!(f, "\n     {}", Shown(reason))?;
+            }
+            // A single member gives the whole score.
+            if answer.because.len() > 1 {
+                write!(f, "\n     {:width$}  because: {}", "", Shown(because_in_words(&answer.because)))?;
+            }
         }
+        let unnamed = known_total - known.len();
         let known = counted(known);
         if !known.is_empty() {
-            let more =
-                if known.len() > 10 { format!(" and {} more", known.len() - 10) } else { String::new() };
-            write!(f, "\n  known already: {}{more}", Shown(known[..known.len().min(10)].join(", ")))?;
+            write!(f, "\n  known already: {}", first_of(&known, unnamed))?;
         }
         let shown = |answer: &&HeldOutAnswer| !answers.iter().any(|other| other.entity == answer.entity);
         let aside: Vec<String> = held_out
@@ -205,15 +313,19 @@ impl fmt::Display for Answered<'_> {
             })
             .collect();
         if !aside.is_empty() {
-            let more =
-                if aside.len() > 10 { format!(" and {} more", aside.len() - 10) } else { String::new() };
-            write!(
-                f,
-                "\n  in your data, held out: {}{more}",
-                Shown(aside[..aside.len().min(10)].join(", "))
-            )?;
+            let unnamed = held_out_total - held_out.len();
+            write!(f, "\n  in your data, held out: {}", first_of(&aside, unnamed))?;
         }
         Ok(())
+    }
+}
+
+/// The first ten of `names`, and how many more there are, `unnamed` ones included.
+fn first_of(names: &[String], unnamed: usize) -> String {
+    let first = Shown(names[..names.len().min(10)].join(", ")).to_string();
+    match names.len().saturating_sub(10) + unnamed {
+        0 => first,
+        more => format!("{first} and {more} more"),
     }
 }
 

@@ -163,7 +163,7 @@ impl Reproduce {
             result.valid = Some(figures(Split::Valid, protocol)?);
             result.valid_as_published = Some(figures(Split::ValidAsPublished, protocol)?);
         }
-        if let Some([apart, filtered]) = model.taught(protocol, console)? {
+        if let Some([apart, filtered]) = model.evaluate_trained_valid(protocol, console)? {
             result.valid_taught = Some(apart.figures);
             result.valid_taught_as_published = Some(filtered.figures);
         }

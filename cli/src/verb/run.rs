@@ -3,18 +3,18 @@
 use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
-use crate::data::{self, Place, Reading};
+use crate::data::{self, Form, Place, Reading};
 use anyhow::bail;
 use ruleguider::Learn;
-use ruleguider::ask::{HeldOut, Learning, LearntEverything, RunReport, UpdateReport};
+use ruleguider::ask::{ExampleAnswer, HeldOut, INSTANT, Learning, LearntEverything, RunReport, UpdateReport};
 use ruleguider::eval::Figures;
 use ruleguider::eval::calibration::Reliability;
 use ruleguider::graph::Dataset;
-use ruleguider::plan::Stage;
-use ruleguider::run::RuleChange;
+use ruleguider::run::{RuleChange, member};
 use ruleguider::shown::Shown;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Minutes, as a user gives them.
 pub fn minutes(text: &str) -> Result<f64, String> {
@@ -25,12 +25,14 @@ pub fn minutes(text: &str) -> Result<f64, String> {
 /// Arguments of `run`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Without DATA, the built-in demonstration graph is used; this takes a minute on two cores. If interrupted or \
+    after_help = "Without DATA, the built-in demonstration graph is used; this takes about 12 s on two cores. If interrupted or \
 killed, run the same command again to resume.
 
 Examples:
   ruleguider run
   ruleguider run my_triples.tsv --minutes 5
+  ruleguider run my_triples.tsv --instant
+  ruleguider run dated.tsv --split-time 2023-01-01
   ruleguider run my_triples.tsv --minutes 5 --learn-all
   ruleguider run --update runs/my_triples my_triples.tsv
   ruleguider run data/wn18rr --set rules.seconds=100 --out runs/wn18rr
@@ -53,6 +55,9 @@ pub struct Run {
     /// The time for learning and ranking, in minutes, if no --config is given [default: 10]
     #[arg(long, value_name = "M", conflicts_with = "config", requires = "data", value_parser = minutes)]
     minutes: Option<f64>,
+    /// Answer by the universal propagator: nothing is trained, the run is there as soon as it is ranked and calibrated
+    #[arg(long, conflicts_with_all = ["config", "minutes", "update"])]
+    instant: bool,
     /// After the evaluation, learn once more from all facts, including those held out, for the best answers in use; takes
     /// about as long again
     #[arg(long)]
@@ -71,15 +76,19 @@ pub struct Run {
 impl Run {
     /// Runs, prints the figures and the answers.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
-        let Reading { shares, header, format } = self.reading;
-        if self.data.is_none() && (shares.is_some() || header.is_some() || format.kind.is_some()) {
-            bail!("--split, --header and --format need DATA");
+        let Form { header, format, columns, named_graph, .. } = &self.reading.form;
+        let given = self.reading.divides() || header.is_some() || format.kind.is_some();
+        if self.data.is_none() && (given || columns.is_some() || named_graph.is_some()) {
+            bail!("--split, --split-time, --header, --format, --columns and --graph need DATA");
         }
-        let console = Console::with_interrupt(common);
+        let format = *format;
+        let budget = self.minutes.map(|minutes| Duration::from_secs_f64(60.0 * minutes));
+        let console = Console::with_interrupt(common).within(budget);
         let place = self.data.as_ref().map(|data| Place::of(data, format, common)).transpose()?;
         let learning = self.learn(place.as_ref(), common)?.prepare()?;
         if let Some(path) = &self.data {
             data::note_odd(path, &learning.dataset().findings, common);
+            data::note_understood(learning.dataset(), common);
         }
         console.note(&Beginning(&learning));
         if let Some(plan) = learning.plan() {
@@ -108,19 +117,25 @@ impl Run {
     fn learn(&self, place: Option<&Place>, common: &Common) -> anyhow::Result<Learn> {
         let mut learn = place.map_or_else(Learn::demonstration, |place| Learn::new(place.path()));
         learn = learn.piped(place.is_some_and(Place::is_spooled));
-        learn = self.reading.format.kind.into_iter().fold(learn, Learn::format);
+        learn = self.reading.form.format.kind.into_iter().fold(learn, Learn::format);
+        learn = learn.literals(self.reading.form.literals.unwrap_or_default());
+        learn = self.reading.form.columns.iter().cloned().fold(learn, Learn::columns);
+        learn = self.reading.form.named_graph.iter().fold(learn, Learn::named_graph);
         learn = learn
             .seed(common.seed)
             .device(common.device()?)
             .tensorboard(self.tensorboard)
             .learn_all(self.learn_all);
-        learn = learn.split(self.reading.shares.unwrap_or_default());
+        learn = learn.split(self.reading.shares());
         learn = self.update.iter().fold(learn, Learn::update);
+        if self.instant {
+            learn = INSTANT.into_iter().fold(learn, Learn::set);
+        }
         learn = self.set.iter().fold(learn, Learn::set);
         learn = self.config.iter().fold(learn, Learn::config);
         learn = self.out.iter().fold(learn, Learn::out);
         learn = self.minutes.iter().fold(learn, |learn, &minutes| learn.minutes(minutes));
-        Ok(self.reading.header.iter().fold(learn, |learn, &header| learn.header(header)))
+        Ok(self.reading.form.header.iter().fold(learn, |learn, &header| learn.header(header)))
     }
 }
 
@@ -191,6 +206,43 @@ impl fmt::Display for Updated<'_> {
     }
 }
 
+/// What each member brought, and what more time would do.
+struct Tried<'a>(&'a RunReport);
+
+impl fmt::Display for Tried<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RunReport { stages, still_improving, .. } = self.0;
+        let adds = stages.get(member::BLENDING).and_then(|stage| stage.figures.shown.get(member::ADDS));
+        let adds = adds.and_then(|adds| adds.as_object()).filter(|adds| !adds.is_empty());
+        if let Some(adds) = adds {
+            let one = |(name, figures): (&String, &serde_json::Value)| {
+                let figure = |key: &str| 100.0 * figures[key].as_f64().unwrap_or(0.0);
+                let left_out = if figures["kept"] == false { ", left out" } else { "" };
+                format!("{name} {:+.1} ± {:.1}{left_out}", figure("mrr"), figure("error"))
+            };
+            let adds: Vec<String> = adds.iter().map(one).collect();
+            writeln!(f, "MRR that each member adds to the others on validation: {}", adds.join("; "))?;
+        }
+        if !still_improving.is_empty() {
+            writeln!(
+                f,
+                "More minutes would help: {} still improved when it ended",
+                still_improving.join(", ")
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// A name as a shell takes it.
+fn quoted(name: &str) -> String {
+    let plain = |letter: char| letter.is_alphanumeric() || "_-./:+,@%".contains(letter);
+    match !name.is_empty() && name.chars().all(plain) {
+        true => name.to_owned(),
+        false => format!("'{}'", Shown(name).to_string().replace('\'', "'\\''")),
+    }
+}
+
 /// The figures and the answers as text.
 struct Ending<'a> {
     report: &'a RunReport,
@@ -200,17 +252,23 @@ struct Ending<'a> {
 impl fmt::Display for Ending<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let RunReport { report, stages, examples, seed, version, .. } = self.report;
-        for (name, stage) in Stage::ALL.iter().filter_map(|stage| stages.get_key_value(stage.name())) {
+        for (name, stage) in member::names().filter_map(|name| stages.get_key_value(name)) {
             let memory = stage.peak_memory_mb.map_or(String::new(), |mb| format!(", {mb:.0} MB"));
             let before = if stage.skipped { ", already done" } else { "" };
-            writeln!(f, "{name}: {:.1} s{memory}{before}", stage.seconds)?;
+            let cut = stage.cut.as_ref().map_or(String::new(), |why| format!(", {why}"));
+            writeln!(f, "{name}: {:.1} s{memory}{cut}{before}", stage.seconds)?;
         }
+        write!(f, "{}", Tried(self.report))?;
         writeln!(f, "\nTest split, filtered, seed {seed}, version {version}:\n{report}")?;
-        if let Some(Reliability { ece, top, queries, .. }) = &self.report.calibration {
+        if let Some(Reliability { ece, error_above, top, queries, .. }) = &self.report.calibration {
             writeln!(
                 f,
-                "Probabilities: expected calibration error {ece:.4} over the {top} best answers of {queries} queries\n"
+                "Probabilities: expected calibration error {ece:.4} over the {top} best answers of {queries} queries, \
+                 {error_above:.4} above 0.2\n"
             )?;
+        }
+        if let Some(faithfulness) = &self.report.faithfulness {
+            writeln!(f, "{faithfulness}\n")?;
         }
         if !examples.is_empty() {
             writeln!(f, "Answers to test queries, with their reasons:")?;
@@ -234,6 +292,14 @@ impl fmt::Display for Ending<'_> {
                 "The figures above are those of the first model, which did not learn the held-out facts."
             )?;
         }
-        write!(f, "\nAsk it: ruleguider predict {} SUBJECT RELATION", self.out.display())
+        let out = self.out.display();
+        match examples.first() {
+            Some(ExampleAnswer { subject, relation, .. }) => {
+                let [subject, relation] = [subject, relation].map(|name| quoted(name));
+                write!(f, "\nAsk it:    ruleguider predict {out} {subject} {relation}")?;
+            }
+            None => write!(f, "\nAsk it:    ruleguider predict {out} SUBJECT RELATION")?,
+        }
+        write!(f, "\nBrowse it: ruleguider serve {out}")
     }
 }

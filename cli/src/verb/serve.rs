@@ -3,12 +3,12 @@
 use crate::Outcome;
 use crate::arguments::Common;
 use crate::console;
-use crate::http::listen;
+use crate::http::{Limits, listen};
 use crate::serve::{Options, serve};
-use anyhow::{Context, bail};
+use anyhow::Context;
 use ruleguider::ask::{Model, OpenOptions};
 use serde_json::json;
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,10 +31,10 @@ pub struct Serve {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878")]
     bind: SocketAddr,
     /// Another origin whose pages may call the API, such as https://notebook.example.org
-    #[arg(long, value_name = "ORIGIN")]
+    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     cors: Option<String>,
     /// A host name that requests may use, besides localhost and IP addresses; may be given several times
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = host_name)]
     host: Vec<String>,
     /// The time limit of a request, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds)]
@@ -42,6 +42,9 @@ pub struct Serve {
     /// The maximum number of requests at once; more are rejected with 503
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=65536))]
     waiting: u32,
+    /// The maximum memory of request bodies and unsent responses, in MB; requests beyond it are rejected with 503
+    #[arg(long, value_name = "MB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(32..=4096))]
+    in_flight_mb: u32,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -49,14 +52,36 @@ fn seconds(text: &str) -> Result<f64, String> {
     seconds.ok_or_else(|| format!("expected 0.01 to 86400 seconds, found {text}"))
 }
 
+/// An origin as browsers send it: scheme, host and perhaps a port, with nothing after them.
+fn origin(text: &str) -> Result<String, String> {
+    let place = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let (host, port) = place.map_or(("", None), |place| match place.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (place, None),
+    });
+    let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let known = is_host_name(host) || address.is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
+    match known && port.is_none_or(|port| port.parse::<u16>().is_ok()) {
+        true => Ok(text.to_owned()),
+        false => Err("expected a scheme and a host, such as https://notebook.example.org".to_owned()),
+    }
+}
+
+fn host_name(text: &str) -> Result<String, String> {
+    match is_host_name(text) {
+        true => Ok(text.to_owned()),
+        false => Err("expected a host name without a port, such as graphs.example.org".to_owned()),
+    }
+}
+
+fn is_host_name(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    !text.is_empty() && text.len() < 256 && text.bytes().all(allowed)
+}
+
 impl Serve {
     /// Opens the runs and serves them.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
-        if let Some(origin) = &self.cors
-            && !(origin.starts_with("http://") || origin.starts_with("https://"))
-        {
-            bail!("--cors {origin}: expected a scheme and a host, such as https://notebook.example.org");
-        }
         let listener = listen(self.bind)?;
         let device = common.device_for_many()?;
         // A GPU is one worker, for any number of threads.
@@ -75,9 +100,12 @@ impl Serve {
         let options = Options {
             cors: self.cors.clone(),
             hosts: self.host.clone(),
-            timeout: Duration::from_secs_f64(self.timeout_s),
-            waiting: self.waiting as usize,
-            workers,
+            limits: Limits {
+                waiting: self.waiting as usize,
+                running: workers,
+                timeout: Duration::from_secs_f64(self.timeout_s),
+                in_flight: (self.in_flight_mb as usize) << 20,
+            },
         };
         serve(listener, models, options)?;
         Ok(Outcome::Done)
@@ -93,4 +121,32 @@ fn name_of(path: &Path, taken: &[(String, Arc<Model>)]) -> anyhow::Result<String
     // `runs` is the name of a route.
     let plain = std::iter::once(folder.clone()).filter(|name| name != "runs");
     Ok(plain.chain(numbered).find(free).unwrap_or(folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{host_name, origin};
+
+    #[test]
+    fn origins_and_hosts_that_no_request_has_are_refused() {
+        for good in ["https://a", "http://a.example:8080", "https://[::1]:80", "http://127.0.0.1"] {
+            assert_eq!(origin(good).as_deref(), Ok(good));
+        }
+        for bad in [
+            "https://a/",
+            "https://a\r\nX: y",
+            "a",
+            "https://",
+            "https://a:",
+            "https://a:x",
+            "ftp://a",
+            "https://*",
+        ] {
+            assert!(origin(bad).is_err(), "{bad:?}");
+        }
+        assert!(host_name("graphs.example.org").is_ok());
+        for bad in ["evil.com:80", "*", "", "a b", "https://a", "a/"] {
+            assert!(host_name(bad).is_err(), "{bad:?}");
+        }
+    }
 }

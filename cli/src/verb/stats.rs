@@ -3,8 +3,8 @@
 use crate::arguments::Common;
 use crate::data::Data;
 use crate::{Outcome, console};
-use ruleguider::graph::{RelatedRelation, RelationProfile, Spread, Statistics};
-use ruleguider::shown::Shown;
+use ruleguider::graph::{RelatedRelation, RelationProfile, Spread, Statistics, TypeCount};
+use ruleguider::shown::{Shown, grouped};
 use std::fmt;
 
 /// Arguments of `stats`.
@@ -33,6 +33,9 @@ impl Stats {
             console::print_json(&statistics)?;
         } else {
             console::print(&table(&statistics))?;
+            if !statistics.understood.is_empty() {
+                console::print(&format_args!("\n{}", Shown(statistics.understood.join(" "))))?;
+            }
             console::print(&RelationTable { all: &statistics.relation_table, most: self.relations })?;
         }
         Ok(Outcome::Done)
@@ -44,11 +47,13 @@ fn table(s: &Statistics) -> String {
     let percent = |part: usize, of: usize| format!("{:.1} % of {of}", 100.0 * part as f64 / of.max(1) as f64);
     let findings = &s.findings;
     let none = |count: usize| if count == 0 { "none; needed for learning".to_owned() } else { String::new() };
+    let [learnt, kept_back] = [s.counts.learnt, s.counts.kept_back].map(grouped);
+    let of_which = format!("{learnt} to learn from, {kept_back} kept back to check");
     let left_out = format!("{} left out", s.test_left_out);
     let mut rows: Vec<(&str, String, String)> = vec![
         ("entities", s.entities.to_string(), in_graph),
         ("relations", s.relations.to_string(), String::new()),
-        ("facts", s.facts.to_string(), "in the graph".to_owned()),
+        ("facts", s.counts.facts.to_string(), of_which),
         ("train", s.train.to_string(), "queries to learn from".to_owned()),
         ("valid", s.valid.to_string(), none(s.valid)),
         ("test", s.test.to_string(), Some(none(s.test)).filter(|none| !none.is_empty()).unwrap_or(left_out)),
@@ -137,6 +142,13 @@ fn kind(profile: &RelationProfile) -> &'static str {
 fn likeness(profile: &RelationProfile) -> Vec<String> {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let mut lines = Vec::new();
+    let types = |types: &[TypeCount]| {
+        let all: Vec<String> = types.iter().map(|one| format!("{} {}", one.entities, one.of)).collect();
+        if all.is_empty() { "?".to_owned() } else { all.join(", ") }
+    };
+    if !(profile.subject_types.is_empty() && profile.object_types.is_empty()) {
+        lines.push(format!("from {} to {}", types(&profile.subject_types), types(&profile.object_types)));
+    }
     if profile.symmetric >= 0.5 {
         lines.push(format!("symmetric: {} of its facts also hold in reverse", percent(profile.symmetric)));
     }

@@ -127,17 +127,24 @@ fn a_run_that_is_being_made_says_so() {
 }
 
 #[test]
-fn data_that_moved_or_changed() {
+fn a_run_has_its_own_data_wherever_its_source_and_itself_are() {
     let tool = Tool::new();
     tool.done(&["generate", "family", "--people", "60", "--out", "data", "--quiet"]);
     tool.done(&[&["run", "data", "--quiet"], &QUICK[..]].concat());
-    std::fs::rename(tool.path("data"), tool.path("moved")).unwrap();
-    let said = tool.refused(&["evaluate", "run"]);
-    assert!(said.contains("run: has no data at") && said.ends_with("give its new path"), "{said}");
-    tool.done(&["evaluate", "run", "--quiet", "--data", "moved"]);
+    let figures = || tool.json(&["evaluate", "run", "--quiet", "--split", "valid"])["mrr"].clone();
+    let before = figures();
+    std::fs::remove_dir_all(tool.path("data")).unwrap();
+    assert_eq!(figures(), before);
+    // Another source in its place is noted, and answers still come.
     tool.done(&["generate", "family", "--people", "61", "--out", "data", "--quiet"]);
-    let said = tool.refused(&["evaluate", "run"]);
-    assert!(said.contains("run: was made from") && said.contains("give its path if it has moved"), "{said}");
+    let output = tool.run(&["evaluate", "run", "--split", "valid"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.contains("has changed since this run was made"), "{said}");
+    std::fs::rename(tool.path("run"), tool.path("moved")).unwrap();
+    tool.done(&["evaluate", "moved", "--quiet"]);
+    std::fs::remove_file(tool.path("moved/data.rg")).unwrap();
+    let said = tool.refused(&["evaluate", "moved"]);
+    assert!(said.contains("has no data file data.rg; run the same `ruleguider run` again"), "{said}");
 }
 
 #[test]
@@ -560,10 +567,9 @@ fn odd_graphs() {
         assert!(report["queries"].as_u64().unwrap() > 0, "{name}");
         // Every network, in hardly any time: each ends with what it has.
         let out = format!("runs/{name}-all");
-        let walker = ["--set", "blend.with_walker=true"];
-        let report = tool.json(
-            &[&["run", text(&path), "--quiet", "--out", &out, "--minutes", "0.01"], &walker[..]].concat(),
-        );
+        let all = ["--set", "blend.with_walker=true", "--set", "blend.with_propagator=true"];
+        let report = tool
+            .json(&[&["run", text(&path), "--quiet", "--out", &out, "--minutes", "0.01"], &all[..]].concat());
         for stage in ["embeddings", "propagation", "training"] {
             assert!(
                 report["stages"][stage]["figures"]["epochs"].as_u64() > Some(0),

@@ -1,5 +1,6 @@
 //! Data that is wrong: each case ends in one line on stderr that names the place, exit code 2, nothing on stdout.
 
+use crate::tool::Tool;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -63,7 +64,7 @@ fn too_many_fields_and_empty_fields() {
     insta::assert_snapshot!(said, @"exit 2: ruleguider: ./train.txt:2: expected 3 tab-separated fields, found 4");
     let said = stats_after(|folder| fs::write(train(folder), "a\tr\tb\n\na\t\tb\n").unwrap());
     insta::assert_snapshot!(said, @"exit 2: ruleguider: ./train.txt:3: expected 3 fields with text in them, found an empty relation");
-    let said = stats_after(|folder| fs::write(train(folder), "a r b\n").unwrap());
+    let said = stats_after(|folder| fs::write(train(folder), "a r\n").unwrap());
     insta::assert_snapshot!(said, @"exit 2: ruleguider: ./train.txt:1: expected 3 tab-separated fields, found 1");
 }
 
@@ -92,7 +93,7 @@ fn unreadable_files_and_wrong_endings() {
     insta::assert_snapshot!(said, @"exit 2: ruleguider: nowhere: cannot be read: No such file or directory (os error 2)");
     fs::write(folder.path().join("triples.docx"), "x").unwrap();
     let said = complaint(folder.path(), &["stats", "triples.docx"]);
-    insta::assert_snapshot!(said, @"exit 2: ruleguider: triples.docx: expected one of the extensions .txt, .tsv, .csv, .nt, .ttl, .nq, .trig, .rdf, .owl, .n3, .parquet, each also with .gz or .zst, found .docx");
+    insta::assert_snapshot!(said, @"exit 2: ruleguider: triples.docx: expected one of the extensions .txt, .tsv, .csv, .sif, .nt, .ttl, .nq, .trig, .rdf, .owl, .n3, .parquet, each also with .gz, .zst or .bz2, found .docx");
     let said = stats_after(|folder| {
         fs::remove_file(train(folder)).unwrap();
         fs::create_dir(train(folder)).unwrap();
@@ -162,4 +163,28 @@ fn nothing_half_written_is_left_behind() {
         fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["bad.tsv", "tab.csv"]);
+}
+
+/// A path need not be UTF-8, but what a run records has to be.
+#[cfg(unix)]
+#[test]
+fn data_below_a_path_that_is_not_utf8_is_refused_where_it_must_be_recorded() {
+    use std::os::unix::ffi::OsStrExt;
+    let tool = Tool::new();
+    let folder = tool.folder.path().join(std::ffi::OsStr::from_bytes(b"lat\xe9"));
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("fam.tsv"), facts(40)).unwrap();
+    let within = |arguments: &[&str]| {
+        let output = tool.command(arguments).current_dir(&folder).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = within(&["run", "fam.tsv", "--quiet", "--set", "system=rules", "--out", "out"]);
+    assert_eq!((code, said.lines().count()), (Some(2), 1), "{said}");
+    assert!(said.contains("this path is not UTF-8"), "{said}");
+    assert!(!folder.join("out").exists());
+    assert_eq!(within(&["stats", "fam.tsv", "--quiet"]).0, Some(0));
+}
+
+fn facts(count: usize) -> String {
+    (0..count).map(|i| format!("x{i}\tlikes\ty{i}\n")).collect()
 }

@@ -100,6 +100,59 @@ fn data_comes_through_a_pipe_in_any_format() {
     assert!(String::from_utf8_lossy(&nothing.stderr).contains("stdin: expected triples, found nothing"));
 }
 
+/// A named pipe that another thread writes `text` into, once.
+#[cfg(unix)]
+fn pipe(tool: &Tool, name: &str, text: &'static str) -> std::thread::JoinHandle<()> {
+    let path = tool.path(name);
+    let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo is there");
+    assert!(made.success());
+    std::thread::spawn(move || fs::write(path, text).expect("someone reads"))
+}
+
+#[cfg(unix)]
+#[test]
+fn a_named_pipe_is_read_once_and_its_run_is_asked_afterwards() {
+    let tool = Tool::new();
+    tool.done(&["generate", "family", "--people", "60", "--out", "set", "--quiet"]);
+    let text: &'static str = fs::read_to_string(tool.path("set/train.tsv")).unwrap().leak();
+    let writer = pipe(&tool, "facts", text);
+    let quick = ["--set", "system=rules", "--set", "rules.samples=300", "--quiet"];
+    tool.done(&[&["run", "facts", "--format", "tsv", "--out", "run"], &quick[..]].concat());
+    writer.join().unwrap();
+    tool.done(&["evaluate", "run", "--quiet"]);
+    // Without --format, its ending tells, and else it is TSV like stdin.
+    let writer = pipe(&tool, "other", text);
+    tool.done(&["stats", "other"]);
+    writer.join().unwrap();
+    // Where data is opened by its place again, a pipe is refused instead of waited for.
+    let said = tool.refused(&["evaluate", "run", "--on", "other"]);
+    assert!(said.contains("other: expected a file or a folder"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn someone_who_waits_for_a_pipe_can_be_stopped() {
+    let tool = Tool::new();
+    let made = std::process::Command::new("mkfifo").arg(tool.path("silent")).status();
+    assert!(made.expect("mkfifo is there").success());
+    for arguments in [&["stats", "silent"][..], &["run", "silent", "--out", "run", "--quiet"]] {
+        let mut child = tool
+            .command(arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        let killed = std::process::Command::new("kill").arg(child.id().to_string()).status();
+        assert!(killed.expect("kill is there").success());
+        let began = std::time::Instant::now();
+        while child.try_wait().unwrap().is_none() {
+            assert!(began.elapsed().as_secs() < 20, "{arguments:?} does not end");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
+
 #[test]
 fn a_format_is_named_where_endings_do_not_tell() {
     let tool = Tool::new();

@@ -183,3 +183,28 @@ fn apply_leaves_out_rules_that_name_what_the_data_lacks() {
         "{said}"
     );
 }
+
+#[test]
+fn an_instant_run_answers_a_graph_with_other_relations_and_its_probabilities_are_rough_there() {
+    let tool = Tool::new();
+    tool.done(&["generate", "family", "--people", "60", "--out", "own", "--quiet"]);
+    tool.done(&["run", "own", "--instant", "--out", "run", "--quiet"]);
+    // The same world with every relation renamed and every person called otherwise.
+    tool.done(&["generate", "family", "--people", "90", "--seed", "3", "--out", "base", "--quiet"]);
+    std::fs::create_dir(tool.path("other")).unwrap();
+    for split in ["train.tsv", "valid.tsv", "test.tsv"] {
+        let text = std::fs::read_to_string(tool.path("base").join(split)).unwrap();
+        let renamed = text.lines().map(|line| {
+            let fields: Vec<&str> = line.split('\t').collect();
+            format!("p-{}\trel-{}\tp-{}\n", fields[0], fields[1], fields[2])
+        });
+        std::fs::write(tool.path("other").join(split), renamed.collect::<String>()).unwrap();
+    }
+    let figures = tool.json(&["evaluate", "run", "--on", "other", "--direction", "both"]);
+    assert!(figures["mrr"].as_f64().unwrap() > 0.3, "{}", figures["mrr"]);
+    let head = std::fs::read_to_string(tool.path("other/test.tsv")).unwrap();
+    let [subject, relation] = [0, 1].map(|at| head.lines().next().unwrap().split('\t').nth(at).unwrap());
+    let prediction = tool.json(&["predict", "run", subject, relation, "--on", "other"]);
+    assert_eq!(prediction["answers"][0]["probability_rough"], true, "{prediction}");
+    assert!(prediction["answers"][0]["probability"].as_f64().unwrap() > 0.0, "{prediction}");
+}

@@ -160,11 +160,15 @@ macro_rules! pages {
 }
 
 pages! {
+    ask: "ask.md",
     complete: "complete.md",
     convert: "convert.md",
     embed: "embed.md",
     evaluate: "evaluate.md",
     explain: "explain.md",
+    from_anyburl: "from-anyburl.md",
+    from_pyclause: "from-pyclause.md",
+    from_pykeen: "from-pykeen.md",
     generate: "generate.md",
     guide: "guide.md",
     judge: "judge.md",

@@ -47,15 +47,54 @@ fn relations_are_read_by_their_labels_and_scripts_keep_the_names() {
     // A label is taken for its relation, and is what a person reads.
     let label = format!("is <{relation}> here");
     let text = tool.done(&["predict", "run", &subject, &label, "--top", "1", "--quiet"]);
-    assert!(text.lines().next().unwrap().contains(&format!("—{label}→ ?")), "{text}");
+    assert!(text.lines().next().unwrap().contains(&format!(" {label} ?")), "{text}");
     let hop = format!("is <{}> here", answer["path"][0]["relation"].as_str().unwrap());
-    assert!(text.lines().nth(1).unwrap().contains(&hop), "{text}");
+    assert!(text.lines().nth(2).unwrap().contains(&hop), "{text}");
     let object = answer["entity"].as_str().unwrap();
     let text = tool.done(&["explain", "run", &subject, &relation, object, "--quiet"]);
+    assert!(text.contains(&format!(", then X {label} Y")), "{text}");
+    let text = tool.done(&["explain", "run", &subject, &relation, object, "--clauses", "--quiet"]);
     assert!(text.contains(&format!("—{label}→ ")) && text.contains("> here("), "{text}");
     tool.done(&["report", "run", "--out", "page", "--quiet"]);
     let page = fs::read_to_string(tool.path("page/index.html")).unwrap();
     assert!(page.contains("&gt; here→</span>") || page.contains("←is &lt;"), "the page shows paths by names");
+}
+
+#[test]
+fn phrases_make_the_sentences_and_clauses_are_there_on_demand() {
+    let tool = Tool::new();
+    family(&tool);
+    tool.write(
+        "family/relation_phrases.tsv",
+        "cousin_of\t{s} and {o} are cousins\nparent_of\t{s} brought up {o}\t{o} grew up with {s}\n",
+    );
+    tool.done(&["run", "family", "--out", "run", "--quiet", "--set", "system=rules"]);
+    let rules = fs::read_to_string(tool.path("run/rules.tsv")).unwrap();
+    assert!(rules.contains("parent_of("), "rules keep their names");
+    let test = fs::read_to_string(tool.path("family/test.txt"))
+        .or_else(|_| fs::read_to_string(tool.path("family/test.tsv")))
+        .unwrap();
+    let cousin = test.lines().find(|line| line.contains("\tcousin_of\t")).unwrap();
+    let subject = cousin.split('\t').next().unwrap();
+    let text = tool.done(&["predict", "run", subject, "cousin_of", "--quiet"]);
+    assert!(text.lines().next().unwrap().ends_with(" and ? are cousins"), "{text}");
+    let json = tool.json(&["predict", "run", subject, "parent_of"]);
+    let all = json["answers"].to_string()
+        + &tool.json(&["predict", "run", subject, "cousin_of"])["answers"].to_string();
+    assert!(all.contains(" grew up with ") || all.contains(" brought up "), "{all}");
+    assert!(all.contains("this held in "), "{all}");
+    assert!(
+        !text.contains("—")
+            && tool.done(&["predict", "run", subject, "cousin_of", "--clauses", "--quiet"]).contains("—")
+    );
+    // The counts give the confidence.
+    let rule = &json["answers"][0]["rule"];
+    if let (Some(confidence), Some(correct)) = (rule["confidence"].as_f64(), rule["correct"].as_f64()) {
+        assert_eq!(confidence, correct / rule["predicted"].as_f64().unwrap());
+    }
+    tool.write("family/relation_phrases.tsv", "cousin_of\t{s} is a cousin\n");
+    let said = tool.refused(&["run", "family", "--out", "other", "--set", "system=rules"]);
+    assert!(said.contains("relation_phrases.tsv:1") && said.contains("{o}"), "{said}");
 }
 
 #[test]

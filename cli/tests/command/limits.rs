@@ -133,7 +133,7 @@ fn copies_are_removed_while_reading() {
 }
 
 /// What the program itself takes, unoptimised, in kilobytes: with less the system cannot even begin it.
-const PROGRAM: usize = 40_000;
+const PROGRAM: usize = 50_000;
 
 #[test]
 fn little_memory_is_said() {
@@ -273,4 +273,31 @@ fn someone_who_waits_for_queries_can_be_interrupted() {
     assert!(interrupted.expect("kill is everywhere").success());
     assert_eq!(ends_within(child, 30), Some(130));
     drop(stdin);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_small_stack_is_enough() {
+    let tool = Tool::new();
+    for kilobytes in [64, 128, 1024] {
+        let limit = format!("ulimit -s {kilobytes}");
+        let output = limited(
+            &tool,
+            &limit,
+            &["generate", "family", "--people", "60", "--out", "set", "--force", "--quiet"],
+        );
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{kilobytes} kB: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let output = limited(&tool, &limit, &["stats", "set"]);
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{kilobytes} kB: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
 }

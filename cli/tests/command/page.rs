@@ -15,6 +15,9 @@ const WITNESS: &str = "<script>addEventListener('load', () => {
   const seen = document.createElement('pre');
   seen.textContent = 'SEEN width=' + innerWidth + ' overflow=' + (document.documentElement.scrollWidth > innerWidth)
     + ' outside=' + wide.length + ' fetched=' + performance.getEntriesByType('resource').length
+    + ' giant=' + [...document.querySelectorAll('svg text:not(:has(tspan)), svg tspan')].filter(e => e.getBoundingClientRect().height > 24).length
+    + ' cut=' + [...document.querySelectorAll('.wide:has(svg.paths)')].filter(e => e.scrollWidth > e.clientWidth + 1).length
+    + ' stuck=' + [...document.querySelectorAll('.wide')].filter(e => e.scrollWidth > e.clientWidth + 1 && e.tabIndex < 0).length
     + ' charts=' + [...document.querySelectorAll('svg')].filter(e => e.getBoundingClientRect().height > 50).length
     + ' END';
   top.document.body.append(seen);
@@ -81,7 +84,8 @@ fn complaints(chromium: &Path, tool: &Tool, page: &str) -> Vec<String> {
         let (dom, console) = look(chromium, tool, &on_a_screen(tool, page, width));
         found.extend(console);
         assert_eq!(seen(&dom, "width"), width.to_string(), "the page has the width of the screen");
-        for (figure, good) in [("overflow", "false"), ("outside", "0"), ("fetched", "0")] {
+        let figures = ["outside", "fetched", "giant", "cut", "stuck"].map(|figure| (figure, "0"));
+        for (figure, good) in figures.into_iter().chain([("overflow", "false")]) {
             let value = seen(&dom, figure);
             if value != good {
                 found.push(format!("{figure}={value} at a width of {width}"));
@@ -98,9 +102,13 @@ fn a_report_is_shown_without_errors_on_a_desk_and_on_a_phone() {
     };
     let tool = Tool::new();
     let broken = "<!doctype html><html><head><meta name=\"viewport\" content=\"width=device-width\"></head><body>\
-        <div style=\"width:2000px\">wide</div><img src=\"http://127.0.0.1:9/nowhere.png\"><script>nothing.at.all()</script></body></html>";
+        <div style=\"width:2000px\">wide</div><img src=\"http://127.0.0.1:9/nowhere.png\"><script>nothing.at.all()</script>\
+        <svg viewBox=\"0 0 100 50\" width=\"1200\"><text y=\"20\">giant</text></svg>\
+        <div class=\"wide\" style=\"overflow:auto\"><svg class=\"paths\" width=\"3000\"></svg></div></body></html>";
     let found = complaints(&chromium, &tool, broken).join("\n");
-    for complaint in ["nothing is not defined", "overflow=true", "fetched=1", "outside="] {
+    for complaint in
+        ["nothing is not defined", "overflow=true", "fetched=1", "outside=", "giant=1", "cut=1", "stuck=1"]
+    {
         assert!(found.contains(complaint), "the check itself does not see `{complaint}`: {found}");
     }
     tool.done(&["generate", "family", "--people", "60", "--out", "data", "--quiet"]);
@@ -115,7 +123,7 @@ fn a_report_is_shown_without_errors_on_a_desk_and_on_a_phone() {
     assert_eq!(complaints(&chromium, &tool, &page), [""; 0]);
     // Paths are drawn, by the script that draws those of `serve`.
     let (dom, _) = look(&chromium, &tool, &tool.path("page/index.html"));
-    let (drawn, all) = (dom.matches("<svg class=\"paths\"").count(), page.matches("data-reason=").count());
+    let (drawn, all) = (dom.matches("<svg class=\"paths").count(), page.matches("data-reason=").count());
     assert!(drawn > 0 && drawn == all, "{drawn} of {all} paths are drawn");
     // The page as it is, without the witness.
     let (dom, console) = look(&chromium, &tool, &tool.path("page/index.html"));

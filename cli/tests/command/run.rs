@@ -43,7 +43,7 @@ fn a_run_learns_ranks_and_explains() {
     assert_eq!(examples.len(), 3);
     for example in examples {
         let words = example["words"].as_str().unwrap();
-        assert!(words.contains('⇒') && words.contains("rule confidence"), "{words}");
+        assert!(words.contains(": ") && words.contains("this held in "), "{words}");
     }
     let files = [
         "run.json",
@@ -59,6 +59,45 @@ fn a_run_learns_ranks_and_explains() {
     }
     let config = std::fs::read_to_string(tool.path("run/config.toml")).unwrap();
     assert!(config.contains("[rules]") && config.contains("threshold"), "{config}");
+}
+
+#[test]
+fn a_propagator_that_starts_from_the_universal_weights_begins_where_they_stand() {
+    let tool = Tool::new();
+    tool.done(&["generate", "family", "--people", "150", "--out", "set", "--quiet"]);
+    let mrr = |out: &str, settings: &[&str]| {
+        let mut arguments = vec!["run", "set", "--out", out, "--quiet"];
+        arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+        tool.json(&arguments)["mrr"].as_f64().unwrap()
+    };
+    let universal = mrr("universal", &["system=universal"]);
+    // One step, so short that it changes next to nothing.
+    let hardly = [
+        "system=propagator",
+        "propagate.width=32",
+        "propagate.hidden=64",
+        "propagate.layers=6",
+        "propagate.networks=1",
+        "propagate.epochs=1",
+        "propagate.epoch_queries=16",
+        "propagate.learning_rate=1e-7",
+    ];
+    let started = mrr("started", &[&hardly[..], &["propagate.start=universal"]].concat());
+    let random = mrr("random", &hardly);
+    assert!(started > 0.8 * universal && started > 2.0 * random, "{started} {universal} {random}");
+    let said = tool.refused(&[
+        "run",
+        "set",
+        "--out",
+        "x",
+        "--set",
+        "system=propagator",
+        "--set",
+        "propagate.start=universal",
+        "--set",
+        "propagate.width=16",
+    ]);
+    assert!(said.contains("propagate.width") && said.contains("32, as the universal weights have"), "{said}");
 }
 
 #[test]
@@ -92,6 +131,49 @@ fn what_is_done_is_not_done_again() {
     // Another setting of a stage does that stage again.
     let third = tool.json(&[&["run", "--out", "run", "--set", "rules.min_support=3"], &QUICK[..]].concat());
     assert_eq!(third["stages"]["rules"]["skipped"], false);
+}
+
+#[test]
+fn an_own_graph_is_ranked_at_both_ends_beside_what_needs_no_model() {
+    let tool = Tool::new();
+    tool.done(&["generate", "family", "--people", "80", "--out", "data", "--quiet"]);
+    let run = ["run", "data", "--out", "run", "--minutes", "0.1", "--set", "system=rules"];
+    let report = tool.json(&run);
+    assert_eq!(report["direction"], "both");
+    let queries = |of: &Value| of["queries"].as_u64().unwrap();
+    assert_eq!(queries(&report["tails"]), queries(&report["heads"]));
+    assert_eq!(queries(&report), 2 * queries(&report["tails"]));
+    let again = tool.json(&["evaluate", "run"]);
+    assert_eq!((&again["mrr"], &again["tails"]), (&report["mrr"], &report["tails"]));
+    for name in ["popularity", "similar"] {
+        let baseline = &again["baseline"][name];
+        assert_eq!(queries(baseline), queries(&again), "{name}");
+        assert!(baseline["mrr"].as_f64() < again["mrr"].as_f64() && baseline["relations"].is_array());
+        assert_eq!(baseline["mrr"], report["baseline"][name]["mrr"]);
+    }
+    let tails = tool.json(&["evaluate", "run", "--direction", "tail"]);
+    assert_eq!((&tails["mrr"], &tails["tails"]), (&report["tails"]["mrr"], &Value::Null));
+    let said = tool.done(&["evaluate", "run"]);
+    for row in ["\ntails ", "\nheads ", "\nby popularity ", "\nas similar "] {
+        assert!(said.contains(row), "{said}");
+    }
+}
+
+#[test]
+fn a_stage_that_is_cut_says_so_and_the_others_have_their_time() {
+    let tool = Tool::new();
+    tool.done(&["generate", "family", "--people", "80", "--out", "data", "--quiet"]);
+    let run = ["run", "data", "--out", "run", "--minutes", "0.1"];
+    let alone =
+        ["--set", "system=embedding", "--set", "embed.epochs=1000000", "--set", "embed.patience=1000000"];
+    let report = tool.json(&[&run[..], &alone].concat());
+    assert_eq!(report["stages"]["embeddings"]["cut"], "out of time", "{report}");
+    let calibration = &report["stages"]["calibration"];
+    assert!(calibration["cut"].is_null() && report["calibration"]["ece"].is_number(), "{report}");
+    // Whoever resumes it is told the same.
+    let report = tool.json(&[&run[..], &alone].concat());
+    assert_eq!(report["stages"]["embeddings"]["skipped"], true);
+    assert_eq!(report["stages"]["embeddings"]["cut"], "out of time");
 }
 
 #[test]
@@ -325,6 +407,7 @@ fn the_examples_of_the_help_work() {
     let tool = Tool::new();
     tool.done(&[&["run", "--quiet"], &QUICK[..]].concat());
     tool.write("queries.tsv", "Ilse_Hagenthal\tcousin_of\n");
+    tool.write("pairs.tsv", "Ilse_Hagenthal\tcousin_of\tVera_Hagenthal\n");
     let other =
         [["Otto", "parent_of", "Anna_Feld"], ["Otto", "parent_of", "Bert"], ["Carl", "cousin_of", "Bert"]];
     tool.write("other_family.tsv", &other.map(|fact| fact.join("\t") + "\n").concat());
@@ -524,7 +607,7 @@ fn a_blend_ranks_a_fact_of_the_graph_and_nothing_without_a_reason() {
     tool.write("family/test.tsv", &(asked.join("\n") + "\n"));
     let ranked = |out: &str, set: &[&str]| {
         let run = ["run", "family", "--minutes", "1", "--out", out];
-        let alone = ["blend.with_walker=false", "blend.with_propagator=false"];
+        let alone = ["blend.with_walker=false", "blend.with_propagator=false", "blend.also=[]"];
         let set = alone.iter().chain(set).flat_map(|&pair| ["--set", pair]);
         tool.json(&run.into_iter().chain(set).collect::<Vec<&str>>())["mrr"].as_f64().unwrap()
     };

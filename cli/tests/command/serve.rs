@@ -65,10 +65,12 @@ fn every_route_answers_as_the_document_says() {
     let rule = server.json("/api/v1/demo/rules?head=cousin_of&limit=1")["rules"]["items"][0]["text"].clone();
     let rule = encoded(rule.as_str().unwrap());
     let asked = [
-        ("/api/v1/{run}/complete", "q=ilse&kind=entity&limit=3".to_owned()),
+        ("/api/v1/{run}/overview", "questions=2&relations=3".to_owned()),
+        ("/api/v1/{run}/suggest", "q=ilse&kind=entity&limit=3".to_owned()),
         ("/api/v1/{run}/predict", format!("{ASKED}&inverse=false&top=5")),
         ("/api/v1/{run}/explain", format!("{ASKED}&object=Vera_Hagenthal&inverse=true")),
         ("/api/v1/{run}/reasons", format!("{ASKED}&object=Vera_Hagenthal&inverse=false&after=1&limit=3")),
+        ("/api/v1/{run}/relations", "subject=Ilse_Hagenthal&object=Vera_Hagenthal&top=5".to_owned()),
         (
             "/api/v1/{run}/entity",
             "id=Ilse_Hagenthal&relation=sibling_of&inverse=true&after=0&limit=5".to_owned(),
@@ -80,7 +82,7 @@ fn every_route_answers_as_the_document_says() {
         ),
         (
             "/api/v1/{run}/facts",
-            "relation=cousin_of&inverse=false&min_probability=0.1&after=1&limit=3".to_owned(),
+            "relation=cousin_of&inverse=false&min_probability=0.1&held_out=show&after=1&limit=3".to_owned(),
         ),
         ("/api/v1/runs", String::new()),
         ("/api/openapi.json", String::new()),
@@ -90,7 +92,30 @@ fn every_route_answers_as_the_document_says() {
     ];
     let documented: BTreeSet<&str> =
         document["paths"].as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(documented, asked.iter().map(|(path, _)| *path).collect(), "every route is asked");
+    let fact = json!({"subject": "Ilse_Hagenthal", "relation": "cousin_of", "object": "Vera_Hagenthal"});
+    let unknown = json!({"subject": "Nobody", "relation": "cousin_of", "object": "Vera_Hagenthal"});
+    let posted = [
+        ("/api/v1/{run}/score", json!({"facts": [fact, unknown], "threshold": "auto"})),
+        ("/api/v1/{run}/explain", json!({"facts": [fact, unknown], "reasons": 2})),
+    ];
+    let all = asked.iter().map(|(path, _)| *path).chain(posted.iter().map(|(path, _)| *path));
+    assert_eq!(documented, all.collect(), "every route is asked");
+    for (path, body) in posted {
+        let reply = server.client().post(&path.replace("{run}", "demo"), &body);
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+        let described =
+            &document["paths"][path]["post"]["responses"]["200"]["content"]["application/json"]["schema"];
+        let said = reply.json();
+        assert_eq!(complaints(&said, described, &document, path), [""; 0]);
+        let rows = said["facts"].as_array().or(said["reasons"].as_array()).unwrap();
+        assert!(rows[0]["because"].is_object() && rows.last().unwrap()["error"].is_string(), "{said}");
+        let many: Vec<Value> = vec![fact.clone(); 1001];
+        let refused = server.client().post(&path.replace("{run}", "demo"), &json!({"facts": many}));
+        assert_eq!(refused.status, 413, "{path}");
+        let refused =
+            server.client().post(&path.replace("{run}", "demo"), &json!({"facts": [], "nonsense": 1}));
+        assert_eq!(refused.status, 400, "{path}");
+    }
     for (path, query) in asked {
         let operation = &document["paths"][path]["get"];
         let reply = server.get(&format!("{}?{query}", path.replace("{run}", "demo")));
@@ -191,6 +216,18 @@ fn answers_are_those_of_the_command_line() {
     let facts = server.json("/api/v1/demo/facts?relation=cousin_of&limit=20");
     assert_eq!(facts["items"], json!(written));
     assert_eq!(facts["asked"], facts["subjects"]);
+    // The new ones and the held-out ones are all of them; new ones are what is asked for by default.
+    let list =
+        |held_out: &str| server.json(&format!("/api/v1/demo/facts?relation=cousin_of{held_out}&limit=1000"));
+    let [new, usual, only, all] = ["&held_out=hide", "", "&held_out=only", "&held_out=show"].map(list);
+    assert_eq!(new, usual);
+    let (new_total, only_total) = (new["total"].as_u64().unwrap(), only["total"].as_u64().unwrap());
+    assert!(new_total > 0 && only_total > 0, "{new_total} {only_total}");
+    assert_eq!(all["total"].as_u64(), Some(new_total + only_total));
+    let held =
+        |list: &Value| list["items"].as_array().unwrap().iter().all(|fact| !fact["held_out"].is_null());
+    assert!(held(&only) && !held(&all));
+    assert!(new["items"].as_array().unwrap().iter().all(|fact| fact["held_out"].is_null()));
 }
 
 #[test]
@@ -284,16 +321,23 @@ fn what_is_wrong_is_said_with_what_may_be_meant() {
         refused("/api/v1/dmo/predict?subject=a&relation=b", 404, "no run `dmo`"),
         json!(["demo", "odd"])
     );
-    refused("/api/v1/demo/predict?subject=Ilse_Hagenthal", 400, "missing field `relation`");
+    refused("/api/v1/demo/predict?subject=Ilse_Hagenthal", 400, "the parameter `relation` is missing");
     refused(&format!("/api/v1/demo/predict?{ASKED}&top=1001"), 400, "top: expected 1 to 1000, found 1001");
     refused(&format!("/api/v1/demo/predict?{ASKED}&top=0"), 400, "expected 1 to 1000");
-    refused(&format!("/api/v1/demo/predict?{ASKED}&top=-1"), 400, "top");
+    refused(&format!("/api/v1/demo/predict?{ASKED}&top=-1"), 400, "top: expected a whole number");
+    refused(&format!("/api/v1/demo/predict?{ASKED}&top=abc"), 400, "top: expected a whole number");
+    refused(&format!("/api/v1/demo/predict?{ASKED}&nonsense=1"), 400, "there is no parameter `nonsense`");
     refused(
         "/api/v1/demo/groundings?rule=nonsense&subject=Ilse_Hagenthal",
         404,
         "is not a rule over this graph",
     );
     refused("/api/v1/demo/nothing", 404, "there is nothing at /api/v1/demo/nothing");
+    // A browser that was sent to a wrong address gets a page for people.
+    let headers = [("Accept", "text/html,application/xhtml+xml")];
+    let page = server.client().request("GET", "/some/path", &headers, b"");
+    assert_eq!((page.status, page.header("content-type")), (404, Some("text/html; charset=utf-8")));
+    assert!(page.text().contains("There is nothing at this address") && page.text().contains("href=\"/\""));
     for path in [
         "/../../etc/passwd",
         "/app/../../Cargo.toml",
@@ -319,7 +363,7 @@ fn names_of_any_kind_travel_unharmed() {
         let predicted = server.json(&format!("/api/v1/odd/predict?{asked}"));
         assert_eq!(predicted["answers"][0]["entity"].as_str().unwrap(), other);
     }
-    let found = server.json(&format!("/api/v1/odd/complete?q={}", encoded("a/b \"c\" <SCR")));
+    let found = server.json(&format!("/api/v1/odd/suggest?q={}", encoded("a/b \"c\" <SCR")));
     assert_eq!(found["items"][0]["id"], ODD);
     assert_eq!(server.json("/api/v1/runs")["runs"].as_array().unwrap().len(), 2);
 }
@@ -388,7 +432,7 @@ fn only_its_own_page_may_ask_unless_told() {
 #[test]
 fn threads_get_the_answers_that_one_gets() {
     let server = Server::start(&["demo"]);
-    let people = server.json("/api/v1/demo/complete?q=a&limit=30");
+    let people = server.json("/api/v1/demo/suggest?q=a&limit=30");
     let paths: Vec<String> = people["items"]
         .as_array()
         .unwrap()

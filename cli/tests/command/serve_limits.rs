@@ -2,8 +2,9 @@
 //! little time, and its end. Nothing makes it fall over.
 
 use crate::served::{ASKED, Client, Server};
+use crate::tool::Tool;
 use serde_json::{Value, json};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -47,18 +48,110 @@ fn flood() -> Value {
     json!({"queries": vec![one; 40_000], "top": 1000})
 }
 
+/// The head of a request with `bytes` of queries.
+fn head(server: &Server, run: &str, bytes: usize) -> String {
+    format!(
+        "POST /api/v1/{run}/predict HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {bytes}\r\n\r\n",
+        server.address,
+    )
+}
+
 /// A client that has sent queries and reads nothing yet.
 fn slow_reader(server: &Server, queries: &Value) -> Client {
     let mut client = server.client();
     let body = queries.to_string();
-    let head = format!(
-        "POST /api/v1/demo/predict HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-        server.address,
-        body.len()
-    );
-    client.send(head.as_bytes());
+    client.send(head(server, "demo", body.len()).as_bytes());
     client.send(body.as_bytes());
     client
+}
+
+/// The resident memory of the server, in MB.
+fn resident(server: &Server) -> f64 {
+    server.metric("ruleguider_resident_memory_bytes") / 1e6
+}
+
+#[test]
+fn a_hub_is_answered_with_a_page_and_a_count() {
+    const FACTS: usize = 20_000;
+    let tool = Tool::new();
+    let star: String = (0..FACTS).map(|i| format!("hub\thas\te{i}\ne{i}\tin\thub\n")).collect();
+    tool.write("star.tsv", &star);
+    tool.done(&["run", "star.tsv", "--quiet", "--out", "star", "--set", "system=rules", "--minutes", "0.05"]);
+    let server =
+        Server::spawn(&mut tool.command(&["serve", "--bind", "127.0.0.1:0", "--quiet", "star"]), 0).0;
+    let one = server.get("/api/v1/star/predict?subject=hub&relation=has&top=1");
+    assert!(one.body.len() < 20_000, "{} bytes", one.body.len());
+    let (known, held_out) = (&one.json()["known_total"], &one.json()["held_out_total"]);
+    assert_eq!(known.as_u64().unwrap() + held_out.as_u64().unwrap(), FACTS as u64);
+    assert_eq!(one.json()["known_ids"].as_array().unwrap().len(), 100);
+    // A block of such answers, unread, takes little memory however many clients wait.
+    let before = resident(&server);
+    let body =
+        json!({"queries": vec![json!({"subject": "hub", "relation": "has"}); 64], "top": 1}).to_string();
+    let mut clients: Vec<Client> = (0..16).map(|_| server.client()).collect();
+    for client in &mut clients {
+        client.send(head(&server, "star", body.len()).as_bytes());
+        client.send(body.as_bytes());
+    }
+    for client in &mut clients {
+        client.stream.read_exact(&mut [0; 10]).unwrap();
+    }
+    let more = resident(&server) - before;
+    assert!(more < 100.0, "{more} MB more");
+}
+
+#[test]
+fn what_all_requests_take_in_memory_is_bounded() {
+    let mut server = Server::start(&["demo", "--in-flight-mb", "32"]);
+    let before = resident(&server);
+    let tiny = r#"{"subject":"","relation":""},"#;
+    // As many tiny queries as are let in, and then as many as a body holds.
+    for queries in [50_000, (8 << 20) / tiny.len() - 10] {
+        let body = format!("{{\"queries\":[{}]}}", tiny.repeat(queries).trim_end_matches(','));
+        let mut clients: Vec<Client> = (0..24).map(|_| server.client()).collect();
+        std::thread::scope(|scope| {
+            for client in &mut clients {
+                let (head, body) = (head(&server, "demo", body.len()), &body);
+                scope.spawn(move || {
+                    client.send(head.as_bytes());
+                    client.send(body.as_bytes());
+                });
+            }
+        });
+        assert!(server.is_running());
+        let more = resident(&server) - before;
+        assert!(more < 120.0, "{more} MB more");
+        assert!(server.metric("ruleguider_request_bytes") <= f64::from(16 << 20));
+        drop(clients);
+        server.until("all have gone", || server.metric("ruleguider_request_bytes") == 0.0);
+    }
+    assert_eq!(server.get(&format!("/api/v1/demo/predict?{ASKED}")).status, 200);
+}
+
+#[test]
+fn bodies_that_never_end_take_nobodys_place() {
+    let server = Server::start(&["demo", "--waiting", "2", "--timeout-s", "5"]);
+    let mut stalled: Vec<Client> = (0..32).map(|_| server.client()).collect();
+    for client in &mut stalled {
+        client.send(head(&server, "demo", 100).as_bytes());
+        client.send(b"{\"q");
+    }
+    server.until("they are read", || server.metric("ruleguider_request_bytes") >= 96.0);
+    assert_eq!(server.get(&format!("/api/v1/demo/predict?{ASKED}")).status, 200);
+    // They are not waited for any longer than other work.
+    assert_eq!(stalled[0].reply(false).status, 504);
+}
+
+#[test]
+fn a_body_that_breaks_off_is_not_called_too_large() {
+    let server = Server::start(&["demo"]);
+    let mut client = server.client();
+    client.send(
+        b"POST /api/v1/demo/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+        Transfer-Encoding: chunked\r\n\r\nnonsense\r\n",
+    );
+    let reply = client.reply(false);
+    assert_eq!(reply.status, 400, "{}", reply.text());
 }
 
 #[test]

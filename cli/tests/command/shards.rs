@@ -4,9 +4,7 @@
 
 use crate::tool::Tool;
 use serde_json::Value;
-use std::io::Write;
 use std::path::Path;
-use std::process::Stdio;
 
 /// The parts that `verb` makes, and their names, the last first.
 fn parts(tool: &Tool, verb: &[&str], name: &str, count: usize) -> Vec<String> {
@@ -36,13 +34,6 @@ fn same(tool: &Tool, one: &str, other: &str) -> bool {
     std::fs::read(tool.path(one)).unwrap() == std::fs::read(tool.path(other)).unwrap()
 }
 
-/// The indexes that parts have left in a folder.
-fn indexes(folder: &Path) -> Vec<String> {
-    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
-    let names = names.map(|name| name.into_string().unwrap());
-    names.filter(|name| name.starts_with("mine-") && name.ends_with(".index")).collect()
-}
-
 #[test]
 fn rules_mined_in_parts_are_those_of_one_process() {
     let tool = Tool::new();
@@ -58,28 +49,18 @@ fn rules_mined_in_parts_are_those_of_one_process() {
             assert!(same(&tool, "whole.tsv.gz", "merged.tsv.gz"), "{budget:?}, {count} parts");
             parts.iter().for_each(|part| std::fs::remove_file(tool.path(part)).unwrap());
         }
-        for more in [&[][..], &["--no-index"]] {
-            let parts = parts_by_two(&tool, &[&verb[..], more].concat(), "several", 4);
-            merge(&tool, &parts, &["--out", "merged.tsv.gz"]);
-            assert!(same(&tool, "whole.tsv.gz", "merged.tsv.gz"), "{budget:?} {more:?}");
-            parts.iter().for_each(|part| std::fs::remove_file(tool.path(part)).unwrap());
-        }
-        // All parts of a job have shared one index; each of the two jobs has its own.
-        assert_eq!(indexes(tool.folder.path()).len(), if types == "cyclic" { 2 } else { 1 });
+        let several = parts_by_two(&tool, &verb, "several", 4);
+        merge(&tool, &several, &["--out", "merged.tsv.gz"]);
+        assert!(same(&tool, "whole.tsv.gz", "merged.tsv.gz"), "{budget:?}");
+        several.iter().for_each(|part| std::fs::remove_file(tool.path(part)).unwrap());
     }
-    let indexed = ["mine", "family", "--samples", "2000", "--types", "cyclic,zero"];
-    tool.done(&[&indexed[..], &["--out", "whole.tsv", "--quiet"]].concat());
-    let parts = parts(&tool, &[&indexed[..], &["--index", "work.index"]].concat(), "indexed", 3);
-    merge(&tool, &parts, &["--out", "merged.tsv"]);
-    assert!(same(&tool, "whole.tsv", "merged.tsv"), "by an index");
-    let last = ["--index", "work.index", "--shard", "1/2", "--out", "other.shard"];
-    let refused = tool.refused(&[&indexed[..], &["--seed", "7"], &last[..]].concat());
-    assert!(refused.contains("work.index: made with seed = 1, but now seed = 7; remove it"), "{refused}");
-    let refused = tool.refused(&[&indexed[..], &["--min-support", "9"], &last[..]].concat());
-    assert!(refused.contains("made with min_support = 2, but now min_support = 9"), "{refused}");
-    tool.write("family/valid.tsv", "a\tparent_of\tb\n");
-    let refused = tool.refused(&[&indexed[..], &last[..]].concat());
-    assert!(refused.contains("work.index: made from other data"), "{refused}");
+    // From a data file, parts are the same to the last byte.
+    tool.done(&["convert", "family", "family.rg", "--quiet"]);
+    for (data, name) in [("family", "text"), ("family.rg", "mapped")] {
+        let mine = ["mine", data, "--samples", "2000", "--types", "cyclic,zero"];
+        merge(&tool, &parts(&tool, &mine, name, 3), &["--out", &format!("{name}.tsv")]);
+    }
+    assert!(same(&tool, "text.tsv", "mapped.tsv"));
 
     let refused = tool.refused(&["mine", "family", "--shard", "1/2", "--out", "rules.shard"]);
     assert!(refused.contains("give --samples N or --saturate"), "{refused}");
@@ -89,42 +70,6 @@ fn rules_mined_in_parts_are_those_of_one_process() {
         tool.refused(&["mine", "family", "--samples", "9", "--shard", "1-2/2", "--out", "rules.shard"]);
     assert!(refused.contains("--out: expected a name with {} for the number of each part"), "{refused}");
     assert!(!tool.path("rules.shard").exists());
-}
-
-#[test]
-fn parts_in_a_folder_share_an_index_without_being_told() {
-    let tool = Tool::new();
-    tool.done(&["generate", "family", "--people", "60", "--out", "family", "--quiet"]);
-    let verb = ["mine", "family", "--samples", "70", "--shard", "1/1"];
-    let said = tool.run(&[&verb[..], &["--out", "deep/er/one.shard"]].concat()).stderr;
-    let said = String::from_utf8(said).unwrap();
-    let made = indexes(&tool.path("deep/er"));
-    assert!(
-        made.len() == 1 && said.contains(&format!("{}: the data, indexed for all parts", made[0])),
-        "{said}"
-    );
-    tool.done(&[&verb[..], &["--no-index", "--out", "alone/one.shard"]].concat());
-    assert!(same(&tool, "deep/er/one.shard", "alone/one.shard") && indexes(&tool.path("alone")).is_empty());
-
-    // Other data in the same place, or a damaged index: it is made again.
-    let text = std::fs::read_to_string(tool.path("family/train.tsv")).unwrap();
-    let fewer: Vec<&str> = text.lines().take(400).collect();
-    tool.write("family/train.tsv", &fewer.join("\n"));
-    tool.done(&[&verb[..], &["--no-index", "--out", "alone/two.shard"]].concat());
-    assert!(!same(&tool, "alone/one.shard", "alone/two.shard"));
-    for name in ["two", "three"] {
-        let out = format!("deep/er/{name}.shard");
-        tool.done(&[&verb[..], &["--out", &out]].concat());
-        assert!(same(&tool, &out, "alone/two.shard"), "{name}");
-        assert_eq!(indexes(&tool.path("deep/er")), made);
-        tool.write(&format!("deep/er/{}", made[0]), "damaged");
-    }
-    let piped =
-        ["mine", "-", "--format", "tsv", "--samples", "70", "--shard", "1/1", "--out", "piped/one.shard"];
-    let mut piped = tool.command(&piped);
-    let mut child = piped.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    assert!(child.wait().unwrap().success() && indexes(&tool.path("piped")).is_empty());
 }
 
 #[test]
@@ -144,6 +89,9 @@ fn a_run_is_asked_in_parts() {
     let without_seconds = |text: &str| {
         let mut figures: Value = serde_json::from_str(text).unwrap();
         assert!(figures.as_object_mut().unwrap().remove("seconds").is_some());
+        for baseline in figures["baseline"].as_object_mut().unwrap().values_mut() {
+            assert!(baseline.as_object_mut().unwrap().remove("seconds").is_some());
+        }
         figures.to_string()
     };
     let whole = tool.done(&[&verb[..], &["--json", "--quiet"]].concat());

@@ -76,6 +76,16 @@ fn killed_it_goes_on_to_the_same_table() {
     assert_eq!(again, report);
 }
 
+#[test]
+fn a_trial_that_ended_before_its_record_was_written_has_its_epochs() {
+    let tool = prepared();
+    tool.done(&[&searching("whole", &[])[..], &["--quiet"]].concat());
+    let before = table(&tool, "whole");
+    std::fs::remove_file(tool.path("whole/trials/0002/trial.json")).unwrap();
+    tool.done(&[&searching("whole", &[])[..], &["--quiet"]].concat());
+    assert_eq!(table(&tool, "whole"), before);
+}
+
 #[cfg(unix)]
 #[test]
 fn interrupted_it_keeps_everything() {
@@ -189,7 +199,7 @@ fn what_cannot_be_searched_is_refused_in_one_line() {
     assert!(said.contains("no system of that name for umls; did you mean `propagator`?"), "{said}");
     let said = tool.refused(&["sweep", "data/umls", "rules-cyclic"]);
     assert!(
-        said.contains("this system has no space of its own; name one: paper, propagator, embedding"),
+        said.contains("this system has no space of its own; name one: embedding, paper, propagator"),
         "{said}"
     );
     tool.write("space.toml", "[embed]\nlearning_rat = [1]\n");

@@ -1,17 +1,21 @@
 //! Sorted blocks of missing facts on disk, and how they are merged.
 //!
-//! A block holds the results of some queries. It is written atomically, so that a resumed run finds the finished
-//! blocks and computes only the others. Merging opens a bounded number of blocks at once, in several rounds if
-//! needed, and reads them line by line: memory does not grow with the number of facts.
+//! A block holds the results of some queries. It is a file like a part of a shared job ([`crate::shard`]), with the same
+//! checksum: a resumed run finds the finished blocks and computes the others, and those that were damaged, again. Merging
+//! opens a bounded number of blocks at once, in several rounds if needed, and reads them line by line: memory does not
+//! grow with the number of facts.
 
+use super::kept::{HeldOutFacts, Kept};
 use super::row::{Rank, RankedFact};
 use crate::aside::write_aside;
 use crate::ask::AskError;
 use crate::run::{Checksum, RunError};
-use crate::shard::Merge;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use crate::shard::{Header, Merge, Part, RowWriter, Shard, ShardError, ShardKind, write_part};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Blocks that are read at once.
 const AT_ONCE: usize = 64;
@@ -19,8 +23,11 @@ const AT_ONCE: usize = 64;
 const MADE_FROM: &str = "made_from";
 
 /// The blocks beside a file that is being made.
-pub struct Blocks {
+pub(crate) struct Blocks {
     folder: PathBuf,
+    kind: ShardKind,
+    /// The checksum of what they are made from.
+    inputs: String,
 }
 
 impl Blocks {
@@ -29,13 +36,21 @@ impl Blocks {
     ///
     /// # Errors
     /// If the folder cannot be made.
-    pub fn beside(out: &Path, inputs: &Checksum) -> Result<Self, RunError> {
+    pub(crate) fn beside(out: &Path, inputs: &Checksum) -> Result<Self, RunError> {
+        Self::of_kind(ShardKind::Facts, out, inputs)
+    }
+
+    /// The same for rows of any kind.
+    ///
+    /// # Errors
+    /// If the folder cannot be made.
+    pub(crate) fn of_kind(kind: ShardKind, out: &Path, inputs: &Checksum) -> Result<Self, RunError> {
         let name = out.file_name().unwrap_or_default().to_string_lossy();
         let folder = out.with_file_name(format!("{name}.blocks"));
-        let text = serde_json::to_string(inputs).expect("a checksum is plain data");
+        let text = inputs.to_string();
         let made_from = folder.join(MADE_FROM);
         if std::fs::read_to_string(&made_from).is_ok_and(|before| before == text) {
-            return Ok(Self { folder });
+            return Ok(Self { folder, kind, inputs: text });
         }
         if made_from.exists() {
             std::fs::remove_dir_all(&folder).map_err(RunError::writing(&folder))?;
@@ -43,110 +58,120 @@ impl Blocks {
         std::fs::create_dir_all(&folder).map_err(RunError::writing(&folder))?;
         write_aside(&made_from, |out| out.write_all(text.as_bytes()))
             .map_err(RunError::writing(&made_from))?;
-        Ok(Self { folder })
+        Ok(Self { folder, kind, inputs: text })
     }
 
     fn file(&self, block: u64) -> PathBuf {
-        self.folder.join(format!("block-{block:08}.jsonl"))
+        self.folder.join(format!("block-{block:08}.shard"))
     }
 
-    /// Whether a block is finished.
-    pub fn has(&self, block: u64) -> bool {
-        self.file(block).exists()
+    /// The header of a block: a block of other inputs, or with another number, is not this one.
+    fn header(&self, block: u64) -> Header {
+        Header::new(self.kind, Shard::WHOLE, block, self.inputs.clone(), &"block")
     }
 
     /// Writes a block whose rows are sorted.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&self, block: u64, rows: &[RankedFact]) -> Result<(), RunError> {
-        let path = self.file(block);
-        write_rows(&path, rows.iter().cloned().map(Ok)).map_err(RunError::writing(&path))
+    pub(crate) fn write(&self, block: u64, rows: &[RankedFact]) -> Result<(), ShardError> {
+        write_rows(&self.file(block), &self.header(block), rows.iter().map(Ok))
     }
 
-    /// The ranks of a finished block, in their order.
+    /// Writes a block whose rows keep their order.
     ///
     /// # Errors
-    /// If it cannot be read.
-    pub fn ranks(&self, block: u64) -> Result<Vec<Rank>, RunError> {
-        let path = self.file(block);
-        let read =
-            || -> io::Result<Vec<Rank>> { Rows::open(&path)?.map(|row| row.map(|row| row.0)).collect() };
-        read().map_err(RunError::reading(&path))
+    /// If it cannot be written.
+    pub(crate) fn write_rows<R: Serialize>(&self, block: u64, rows: &[R]) -> Result<(), ShardError> {
+        let write = |out: &mut RowWriter<'_>| rows.iter().try_for_each(|row| out.row(row));
+        write_part(&self.file(block), &self.header(block), Duration::MAX, write).map(drop)
     }
 
-    /// All rows of the blocks in their order, `most` at most, handed to `take`.
+    /// Whether a block is finished and undamaged.
+    pub(crate) fn has<R: DeserializeOwned>(&self, block: u64) -> bool {
+        Part::open(&self.file(block))
+            .is_ok_and(|part| *part.header() == self.header(block) && part.rows::<R>().all(|row| row.is_ok()))
+    }
+
+    /// The rows of a finished block, in their order.
+    pub(crate) fn rows<R: DeserializeOwned>(
+        &self,
+        block: u64,
+    ) -> impl Iterator<Item = io::Result<R>> + use<R> {
+        let (rows, failed) = match Part::open(&self.file(block)) {
+            Ok(part) => (Some(part.rows::<R>().map(|row| row.map_err(io::Error::other))), None),
+            Err(error) => (None, Some(Err(io::Error::other(error)))),
+        };
+        failed.into_iter().chain(rows.into_iter().flatten())
+    }
+
+    /// The ranks of the facts of a finished block that are shown, in their order; `None` if it is missing or damaged and has
+    /// to be made again.
+    pub(crate) fn ranks(&self, block: u64, held_out: HeldOutFacts) -> Option<Vec<Rank>> {
+        let part = Part::open(&self.file(block)).ok()?;
+        if *part.header() != self.header(block) {
+            return None;
+        }
+        let shown = |row: &RankedFact| held_out.shows(row.1.held_out);
+        let rows: Option<Vec<RankedFact>> = part.rows().map(Result::ok).collect();
+        Some(rows?.iter().filter(|row| shown(row)).map(|row| row.0).collect())
+    }
+
+    /// The rows of the blocks that are `kept`, in their order, handed to `take`.
     ///
     /// # Errors
     /// If a block cannot be read, or `take` fails.
-    pub fn merged<T>(
+    pub(crate) fn merged<T>(
         &self,
         blocks: &[u64],
-        most: usize,
+        kept: Kept,
         take: impl FnOnce(&mut dyn Iterator<Item = io::Result<RankedFact>>) -> Result<T, AskError>,
     ) -> Result<T, AskError> {
         let mut files: Vec<PathBuf> = blocks.iter().map(|&block| self.file(block)).collect();
         let mut round = 0;
         while files.len() > AT_ONCE {
-            let joined: Result<Vec<PathBuf>, RunError> = files
+            let joined: Result<Vec<PathBuf>, ShardError> = files
                 .chunks(AT_ONCE)
                 .enumerate()
                 .map(|(at, group)| {
-                    let path = self.folder.join(format!("merged-{round}-{at:08}.jsonl"));
-                    let written = merged(group).and_then(|rows| write_rows(&path, rows.take(most)));
-                    written.map_err(RunError::writing(&path)).map(|()| path)
+                    let path = self.folder.join(format!("merged-{round}-{at:08}.shard"));
+                    write_rows(&path, &self.header(at as u64), kept.of(merged(group)?))?;
+                    Ok(path)
                 })
                 .collect();
             files = joined?;
             round += 1;
         }
-        take(&mut merged(&files).map_err(RunError::reading(&self.folder))?.take(most))
+        take(&mut kept.of(merged(&files)?))
     }
 
     /// Removes the folder, once the file is complete.
     ///
     /// # Errors
     /// If that cannot be done.
-    pub fn remove(self) -> Result<(), RunError> {
+    pub(crate) fn remove(self) -> Result<(), RunError> {
         std::fs::remove_dir_all(&self.folder).map_err(RunError::writing(&self.folder))
     }
 }
 
-fn write_rows(path: &Path, rows: impl Iterator<Item = io::Result<RankedFact>>) -> io::Result<()> {
-    write_aside(path, |out| {
-        for row in rows {
-            serde_json::to_writer(&mut *out, &row?)?;
-            out.write_all(b"\n")?;
-        }
-        Ok(())
-    })
-}
-
-/// The rows of one file.
-struct Rows(BufReader<File>);
-
-impl Rows {
-    fn open(path: &Path) -> io::Result<Self> {
-        File::open(path).map(|file| Self(BufReader::new(file)))
-    }
-}
-
-impl Iterator for Rows {
-    type Item = io::Result<RankedFact>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let mut line = String::new();
-        match self.0.read_line(&mut line) {
-            Ok(0) => None,
-            Ok(_) => Some(serde_json::from_str(&line).map_err(io::Error::from)),
-            Err(error) => Some(Err(error)),
-        }
-    }
+fn write_rows<R: std::borrow::Borrow<RankedFact>>(
+    path: &Path,
+    header: &Header,
+    mut rows: impl Iterator<Item = io::Result<R>>,
+) -> Result<(), ShardError> {
+    // Most blocks take long to make, so they are waited for until they are on the disk.
+    let took = Duration::MAX;
+    write_part(path, header, took, |out| rows.try_for_each(|row| out.row(row?.borrow()))).map(drop)
 }
 
 /// The rows of several sorted files, merged.
-fn merged(paths: &[PathBuf]) -> io::Result<impl Iterator<Item = io::Result<RankedFact>>> {
-    let files: io::Result<Vec<Rows>> = paths.iter().map(|path| Rows::open(path)).collect();
+fn merged(paths: &[PathBuf]) -> Result<impl Iterator<Item = io::Result<RankedFact>>, ShardError> {
+    let rows = |path: &PathBuf| {
+        let part = Part::open(path)?;
+        // The message names the block, and the next attempt makes it again.
+        Ok(part.rows::<RankedFact>().map(|row| row.map_err(io::Error::other)))
+    };
+    let files: Result<Vec<_>, ShardError> = paths.iter().map(rows).collect();
     Ok(Merge::new(files?, |row: &RankedFact| row.0))
 }
 
@@ -170,12 +195,16 @@ mod tests {
             reason: Reason {
                 from: String::new(),
                 from_id: String::new(),
+                sentence: String::new(),
                 path: Vec::new(),
                 rule: None,
                 propagator: None,
             },
+            typical: None,
+            because: Vec::new(),
             words: "why".to_owned(),
             held_out: None,
+            probability_rough: false,
         };
         RankedFact(Rank { probability, score: 0.25, ids: [0, id, 0] }, fact)
     }
@@ -196,14 +225,14 @@ mod tests {
                 let mut rows: Vec<RankedFact> = seen.iter().zip(from..).map(|(&share, id)| row(share, id)).collect();
                 rows.sort_by_key(|row| row.0);
                 blocks.write(block as u64, &rows).unwrap();
-                prop_assert_eq!(blocks.ranks(block as u64).unwrap().len(), rows.len());
+                prop_assert_eq!(blocks.ranks(block as u64, HeldOutFacts::Show).unwrap().len(), rows.len());
                 all.extend(rows);
             }
             all.sort_by_key(|row| row.0);
             all.truncate(most);
             let numbers: Vec<u64> = (0..seen.len() as u64).collect();
             let merged: Vec<RankedFact> = blocks
-                .merged(&numbers, most, |rows| Ok(rows.collect::<io::Result<_>>().unwrap()))
+                .merged(&numbers, Kept { held_out: HeldOutFacts::Show, most }, |rows| Ok(rows.collect::<io::Result<_>>().unwrap()))
                 .unwrap();
             prop_assert_eq!(merged, all);
         }
@@ -215,21 +244,39 @@ mod tests {
         let out = folder.path().join("facts.tsv");
         let begun = |inputs: u32| Blocks::beside(&out, &Checksum::of(&inputs)).unwrap();
         begun(1).write(3, &[row(5, 1)]).unwrap();
-        assert!(begun(1).has(3) && !begun(1).has(2));
-        assert!(!begun(2).has(3));
+        assert!(
+            begun(1).ranks(3, HeldOutFacts::Show).is_some()
+                && begun(1).ranks(2, HeldOutFacts::Show).is_none()
+        );
+        // Nor does a block that got the name of another one.
+        std::fs::copy(begun(1).file(3), begun(1).file(2)).unwrap();
+        assert!(begun(1).ranks(2, HeldOutFacts::Show).is_none());
+        assert!(begun(2).ranks(3, HeldOutFacts::Show).is_none());
         begun(2).remove().unwrap();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]
-    fn a_damaged_block_is_an_error_and_not_the_end() {
+    fn a_damaged_block_does_not_count_and_is_no_end_of_rows() {
         let folder = tempfile::tempdir().unwrap();
         let blocks = Blocks::beside(&folder.path().join("facts.tsv"), &Checksum::of(&1)).unwrap();
         blocks.write(0, &[row(5, 1), row(4, 2)]).unwrap();
         let text = std::fs::read_to_string(blocks.file(0)).unwrap();
-        std::fs::write(blocks.file(0), &text[..text.len() - 9]).unwrap();
-        let read = blocks.merged(&[0], 9, |rows| Ok(rows.collect::<Vec<_>>())).unwrap();
-        assert_eq!(read.len(), 2);
-        assert!(read[0].is_ok() && read[1].is_err());
+        let row_of_4 = text.rfind("0.4").unwrap();
+        let damaged = [
+            String::new(),
+            text[..text.len() / 2].to_owned(),
+            text[..row_of_4].to_owned() + "0.6" + &text[row_of_4 + 3..],
+        ];
+        for damaged in damaged {
+            std::fs::write(blocks.file(0), damaged).unwrap();
+            assert_eq!(blocks.ranks(0, HeldOutFacts::Show).map(|ranks| ranks.len()), None);
+            let read = blocks.merged(&[0], Kept { held_out: HeldOutFacts::Show, most: 9 }, |mut rows| {
+                Ok(Iterator::any(&mut rows, |row| row.is_err()))
+            });
+            assert!(read.unwrap_or(true));
+        }
+        std::fs::write(blocks.file(0), text).unwrap();
+        assert_eq!(blocks.ranks(0, HeldOutFacts::Show).map(|ranks| ranks.len()), Some(2));
     }
 }

@@ -1,19 +1,23 @@
 //! Missing facts in memory, for interactive use.
 
-use super::{Best, CompleteOptions, Cut, MissingFact};
+use super::{Best, CompleteOptions, Cut, HeldOutFound, MissingFact, RankedFact, Recovered};
 use crate::ask::{AskError, Model};
 use crate::graph::{Query, sensible_queries};
 use crate::progress::Progress;
 use serde::Serialize;
+use std::io;
 
 /// Queries between two checks of the time.
 const BLOCK: usize = 512;
 
 /// The best missing facts.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MissingFacts {
     /// The facts, best first.
     pub facts: Vec<MissingFact>,
+    /// How many test facts were found beside them, or are among them.
+    #[serde(flatten)]
+    pub recovered: Recovered,
     /// How many queries were asked.
     pub asked: usize,
     /// How many there would have been with enough time.
@@ -46,10 +50,14 @@ impl Model {
             rows.extend(found);
             asked += block.len();
         }
-        rows.sort_by_key(|row| row.0);
-        rows.truncate(best.most);
-        progress.end(&format_args!("{} missing facts", rows.len()));
-        let facts = rows.into_iter().map(|row| row.1).collect();
-        Ok(MissingFacts { facts, asked, subjects: queries.len() })
+        rows.sort_by_key(|row: &RankedFact| row.0);
+        let mut found = HeldOutFound::default();
+        let shown: io::Result<Vec<RankedFact>> =
+            options.kept().shown(rows.into_iter().map(Ok), &mut found).collect();
+        let shown = shown.expect("rows in memory can be read");
+        progress.end(&format_args!("{} missing facts", shown.len()));
+        let facts = shown.into_iter().map(|row| row.1).collect();
+        let recovered = found.of(self.hidden(&self.links_of(options)));
+        Ok(MissingFacts { facts, recovered, asked, subjects: queries.len() })
     }
 }

@@ -5,32 +5,36 @@
 //! more than a block is in memory. The order, and the file to the last byte, do not depend on threads or interruptions.
 
 mod blocks;
+mod kept;
 mod memory;
 mod row;
 #[cfg(test)]
 mod tests;
 
+pub(super) use blocks::Blocks;
+pub use kept::{HeldOutFacts, Recovered};
+pub(super) use kept::{HeldOutFound, Kept};
 pub use memory::MissingFacts;
 pub use row::MissingFact;
 pub(super) use row::RankedFact;
 
 use super::many::by_workers;
-use super::{AskError, Model};
+use super::{Answer, AskError, Model};
+use crate::aside::claim_file;
 use crate::eval::calibration::TOP;
 use crate::graph::{
-    Link, Names, PredictedFact, Query, RelationId, check_predicted, check_writable, count_queries,
-    sensible_queries, write_packed, write_predicted,
+    Dataset, Link, Names, PredictedFact, Query, RelationId, Triple, check_predicted, check_writable,
+    count_queries, sensible_queries, write_packed, write_predicted,
 };
 use crate::progress::{Progress, Silent};
-use crate::reason::{Found, ScoreBounds};
+use crate::reason::{Detail, Found, ScoreBounds};
 use crate::run::{Checksum, RunError};
 use crate::shard::{Header, Shard, write_part};
-use blocks::Blocks;
 use rayon::prelude::*;
 use row::Rank;
 use serde::Serialize;
 use std::borrow::Cow;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashSet};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -74,8 +78,16 @@ pub struct CompleteOptions {
     pub top: Option<usize>,
     /// Only facts with at least this probability.
     pub min_probability: Option<f64>,
+    /// What happens to facts that the data has and that were held out.
+    pub held_out: HeldOutFacts,
     /// How many threads answer batches in parallel.
     pub workers: usize,
+}
+
+impl CompleteOptions {
+    fn kept(&self) -> Kept {
+        Kept { held_out: self.held_out, most: self.top.unwrap_or(usize::MAX) }
+    }
 }
 
 /// The result of completing.
@@ -83,6 +95,11 @@ pub struct CompleteOptions {
 pub struct Completed {
     /// How many missing facts were written.
     pub facts: u64,
+    /// How many test facts were found beside them, or are among them.
+    #[serde(flatten)]
+    pub recovered: Recovered,
+    /// What happened to facts that were held out.
+    pub held_out: HeldOutFacts,
     /// How many queries were asked for them.
     pub queries: u64,
     /// How long it took, not counting earlier invocations.
@@ -93,8 +110,20 @@ pub struct Completed {
 
 impl fmt::Display for Completed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { facts, queries, seconds, out } = self;
-        write!(f, "{facts} missing facts from {queries} queries in {seconds:.1} s: {}", out.display())
+        let Self { facts, recovered, held_out, queries, seconds, out } = self;
+        let what = match held_out {
+            HeldOutFacts::Hide => "missing facts",
+            HeldOutFacts::Show => "missing and held-out facts",
+            HeldOutFacts::Only => "held-out facts",
+        };
+        write!(f, "{facts} {what} from {queries} queries in {seconds:.1} s: {}", out.display())?;
+        if recovered.hidden > 0 {
+            write!(f, "\n{recovered}")?;
+            if *held_out == HeldOutFacts::Hide {
+                write!(f, " (not in the file; --held-out show adds them)")?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -128,8 +157,14 @@ impl Model {
         let began = Instant::now();
         check_facts(out, self.names())?;
         let work = Work { options, cut, shard: Shard::WHOLE };
-        let (facts, queries) = self.work_off(work, out, progress, |rows| Ok(write_facts(out, rows)?))?;
-        Ok(Completed { facts, queries, seconds: began.elapsed().as_secs_f64(), out: out.to_owned() })
+        let mut found = HeldOutFound::default();
+        let write = |rows: &mut dyn Iterator<Item = io::Result<RankedFact>>| {
+            Ok(write_facts(out, &mut options.kept().shown(rows, &mut found))?)
+        };
+        let (facts, queries) = self.work_off(work, out, progress, write)?;
+        let recovered = found.of(self.hidden(&self.links_of(options)));
+        let seconds = began.elapsed().as_secs_f64();
+        Ok(Completed { facts, recovered, held_out: options.held_out, queries, seconds, out: out.to_owned() })
     }
 
     /// Writes the missing facts of a part to `out`; returns how many there are.
@@ -169,6 +204,9 @@ impl Model {
         write: impl FnOnce(&mut dyn Iterator<Item = io::Result<RankedFact>>) -> Result<u64, AskError>,
     ) -> Result<(u64, u64), AskError> {
         check_writable(out)?;
+        let _claim = claim_file(out).map_err(RunError::writing(out))?.ok_or_else(|| {
+            AskError::Cannot(format!("{}: another process is completing into this file", out.display()))
+        })?;
         self.check_probability(work.options)?;
         let links = self.links_of(work.options);
         let blocks = Blocks::beside(out, &self.inputs(work, &links)?)?;
@@ -180,7 +218,7 @@ impl Model {
             }
             answered => answered?,
         };
-        let facts = blocks.merged(&done, work.options.top.unwrap_or(usize::MAX), write)?;
+        let facts = blocks.merged(&done, work.options.kept(), write)?;
         blocks.remove()?;
         progress.end(&format_args!("{facts} missing facts"));
         Ok((facts, queries))
@@ -203,6 +241,18 @@ impl Model {
         (0..self.graph().relations() as u32).map(|id| Link::forward(RelationId(id))).collect()
     }
 
+    /// How many test facts of the relations of `links` are not in the graph.
+    pub(super) fn hidden(&self, links: &[Link]) -> u64 {
+        let asked: HashSet<RelationId> = links.iter().filter_map(|link| link.relation()).collect();
+        let Dataset { test, test_left_out, .. } = &self.dataset;
+        let hidden = |fact: &&Triple| {
+            asked.contains(&fact.relation)
+                && !self.graph().contains(fact.head, Link::forward(fact.relation), fact.tail)
+        };
+        let distinct: HashSet<&Triple> = test.iter().chain(test_left_out.iter()).filter(hidden).collect();
+        distinct.len() as u64
+    }
+
     fn check_probability(&self, options: &CompleteOptions) -> Result<(), AskError> {
         if options.min_probability.is_some()
             && let Some(why) = self.why_no_probability()?
@@ -214,10 +264,11 @@ impl Model {
 
     /// The checksum of everything that blocks depend on.
     fn inputs(&self, work: Work<'_>, links: &[Link]) -> Result<Checksum, AskError> {
-        let Work { options: CompleteOptions { top, min_probability, .. }, cut, shard } = work;
+        let Work { options: CompleteOptions { top, min_probability, held_out, .. }, cut, shard } = work;
         let links: Vec<u32> = links.iter().map(|link| link.0).collect();
         let beam = self.config().walk.beam;
-        Ok(Checksum::of(&(crate::VERSION, self.sum()?, links, cut, top, min_probability, shard, beam)))
+        let wanted = (top, min_probability, held_out);
+        Ok(Checksum::of(&(crate::VERSION, self.sum()?, links, cut, wanted, shard, beam)))
     }
 
     /// Answers the unfinished blocks of the shard; returns the numbers of all of its blocks, and how many queries they
@@ -238,8 +289,8 @@ impl Model {
                 break;
             }
             if shard.has(number) {
-                if blocks.has(number) {
-                    blocks.ranks(number)?.into_iter().for_each(|rank| best.add(rank));
+                if let Some(ranks) = blocks.ranks(number, options.held_out) {
+                    ranks.into_iter().for_each(|rank| best.add(rank));
                 } else {
                     let rows = self.block(&block, cut.batch, options, &best, seen, progress)?;
                     blocks.write(number, &rows)?;
@@ -277,8 +328,8 @@ impl Model {
         let batches: Vec<&[Query]> = needed.chunks(batch).collect();
         let mut rows = by_workers(&batches, options.workers, before, answer, progress)?;
         rows.sort_by_key(|row: &RankedFact| row.0);
-        rows.truncate(best.most);
-        Ok(rows)
+        let kept: io::Result<Vec<RankedFact>> = options.kept().of(rows.into_iter().map(Ok)).collect();
+        Ok(kept.expect("rows in memory can be read"))
     }
 
     /// Those of `queries` that may have answers which are likely enough and do not come after `least`. Most have none,
@@ -295,7 +346,7 @@ impl Model {
         let Some(wanted) = wanted.reduce(f64::max) else { return Ok(Cow::Borrowed(queries)) };
         // The bound is computed in another order than the probability, so its last digits may differ.
         let is_needed = |bounds: &ScoreBounds| {
-            self.open_probability_at_most(bounds).is_none_or(|most| most + ROUNDING >= wanted)
+            self.probability_at_most(bounds).is_none_or(|most| most + ROUNDING >= wanted)
         };
         let answer = |batch: &[Query]| {
             if progress.interrupted() {
@@ -308,7 +359,7 @@ impl Model {
     }
 
     /// The best answers to a query that have a reason, are likely enough, and do not come after all of the `best`,
-    /// which they join. A reason may take longer to find than all scores of a query, so it is looked for last.
+    /// which those that are shown join. A reason may take longer to find than all scores of a query, so it is looked for last.
     fn missing(
         &self,
         found: &Found,
@@ -316,8 +367,8 @@ impl Model {
         best: &Best,
     ) -> Result<Vec<RankedFact>, AskError> {
         let query = found.query;
-        let probabilities = self.open_probabilities(found);
-        let mut rows = Vec::new();
+        let probabilities = self.probabilities(found);
+        let (mut rows, mut supported) = (Vec::new(), 0);
         for candidate in &found.candidates {
             let probability = probabilities.of(candidate.score);
             let ids = [query.link.0, query.subject.0, candidate.entity.0];
@@ -325,13 +376,24 @@ impl Model {
             let unlikely =
                 options.min_probability.is_some_and(|least| probability.0.is_none_or(|p| p < least));
             // Later candidates are no more likely.
-            if rows.len() == TOP || unlikely || best.least().is_some_and(|least| rank > least) {
+            if supported == TOP || unlikely || best.least().is_some_and(|least| rank > least) {
                 break;
             }
+            if self.is_denied(query, candidate.entity) {
+                continue;
+            }
             if let Some(reasoned) = self.reasoner.reasons(query, candidate, 1)?.into_iter().next() {
-                best.add(rank);
+                supported += 1;
                 let answer = self.named(query, &reasoned, probability);
-                let fact = MissingFact::new(query, candidate.entity, answer, self.names(), self.naming());
+                if !options.held_out.needs(answer.held_out) {
+                    continue;
+                }
+                let because = self.because(found, &[candidate.entity], Detail::Brief)?.pop();
+                let answer = because.into_iter().fold(answer, Answer::because);
+                if options.held_out.shows(answer.held_out) {
+                    best.add(rank);
+                }
+                let fact = MissingFact::new(query, candidate.entity, answer, self.names());
                 rows.push(RankedFact(rank, fact));
             }
         }
@@ -381,7 +443,7 @@ pub(super) fn write_facts(
 }
 
 /// Whether facts are written as JSON lines, compressed or not.
-fn is_json_lines(path: &Path) -> bool {
+pub(super) fn is_json_lines(path: &Path) -> bool {
     let name = path.to_string_lossy();
     let stem = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
     stem.ends_with(".jsonl")

@@ -1,6 +1,7 @@
 //! A missing fact as scripts see it, and the order of missing facts.
 
-use crate::ask::{Answer, HeldOut, Naming, Probability, Reason};
+use crate::ask::answer::is_false;
+use crate::ask::{Answer, Contribution, HeldOut, Probability, Reason};
 use crate::graph::{Direction, EntityId, Names, PredictedFact, Query};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -20,12 +21,21 @@ pub struct MissingFact {
     pub tail_label: String,
     /// The calibrated probability: the share of such answers that turn out to be held-out facts.
     pub probability: Probability,
+    /// Whether the probability is rough.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub probability_rough: bool,
     /// Its score; scores of different queries need not be comparable.
     pub score: f64,
     /// Why it is predicted.
     #[serde(flatten)]
     pub reason: Reason,
-    /// The same in one line.
+    /// The score of a typical candidate of the same query.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typical: Option<f64>,
+    /// What the score came from: with `typical`, the shares add up to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub because: Vec<Contribution>,
+    /// The reason in one line.
     pub words: String,
     /// The split that has this fact, if it is one of the data that was held out.
     pub held_out: Option<HeldOut>,
@@ -33,7 +43,7 @@ pub struct MissingFact {
 
 impl MissingFact {
     /// `answer` to `query`, by its entity `object`.
-    pub fn new(query: Query, object: EntityId, answer: Answer, names: &Names, naming: &Naming) -> Self {
+    pub fn new(query: Query, object: EntityId, answer: Answer, names: &Names) -> Self {
         let (head, tail) = match query.link.direction() {
             Direction::Forward => (query.subject, object),
             Direction::Inverse => (object, query.subject),
@@ -46,9 +56,12 @@ impl MissingFact {
             head_label: names.label(head).to_owned(),
             tail_label: names.label(tail).to_owned(),
             probability: answer.probability,
+            probability_rough: answer.probability_rough,
             score: answer.score,
-            words: answer.reason_in_words(naming),
+            words: answer.reason_in_words(),
             reason: answer.reason,
+            typical: answer.typical,
+            because: answer.because,
             held_out: answer.held_out,
         }
     }
@@ -57,14 +70,24 @@ impl MissingFact {
 impl From<MissingFact> for PredictedFact {
     fn from(fact: MissingFact) -> Self {
         let MissingFact { head, relation, tail, probability, score, words, held_out, .. } = fact;
+        let rough = fact.probability_rough;
         let held_out = held_out.map_or("", HeldOut::split);
-        PredictedFact { head, relation, tail, probability: probability.0, score, held_out, reason: words }
+        PredictedFact {
+            head,
+            relation,
+            tail,
+            probability: probability.0,
+            rough,
+            score,
+            held_out,
+            reason: words,
+        }
     }
 }
 
 /// The sort key of a fact: probability, then score, then query and answer. Smaller keys come first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Rank {
+pub(crate) struct Rank {
     /// The probability, where there are any.
     pub probability: Option<f64>,
     /// The score.
@@ -91,4 +114,4 @@ impl PartialOrd for Rank {
 
 /// A missing fact with its sort key, as stored in blocks on disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RankedFact(pub Rank, pub MissingFact);
+pub(crate) struct RankedFact(pub Rank, pub MissingFact);

@@ -26,7 +26,13 @@ impl Progress for StopsAfter {
 const CUT: Cut = Cut { batch: 50, block: 100 };
 
 fn options(top: Option<usize>) -> CompleteOptions {
-    CompleteOptions { links: Vec::new(), top, min_probability: Some(0.3), workers: 2 }
+    CompleteOptions {
+        links: Vec::new(),
+        top,
+        min_probability: Some(0.1),
+        held_out: HeldOutFacts::Show,
+        workers: 2,
+    }
 }
 
 #[test]
@@ -60,6 +66,47 @@ fn the_file_is_the_same_however_often_it_was_interrupted() {
         assert_eq!(text("other.tsv"), text("whole.tsv"));
         std::fs::remove_file(&out).unwrap();
     }
+}
+
+#[test]
+fn blocks_that_were_damaged_are_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let learn = Learn::demonstration().out(folder.path().join("run")).device(Device::cpu(1).unwrap());
+    let model = learn.set("system=rules").set("rules.samples=2000").run().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    let wanted = options(None);
+    model.complete_in_blocks(&wanted, CUT, &file("whole.jsonl"), &Silent).unwrap();
+    let whole = std::fs::read_to_string(file("whole.jsonl")).unwrap();
+    let damages: [fn(&str) -> String; 3] =
+        [|_| String::new(), |text| text[..text.len() / 2].to_owned(), |text| text.replace("0.", "0.0")];
+    for damage in damages {
+        let stops = StopsAfter { advances: 6, seen: AtomicUsize::new(0) };
+        assert!(
+            model.complete_in_blocks(&wanted, CUT, &file("c.jsonl"), &stops).unwrap_err().is_interrupted()
+        );
+        let mut damaged = 0;
+        for entry in std::fs::read_dir(file("c.jsonl.blocks")).unwrap().map(Result::unwrap) {
+            if entry.file_name().to_string_lossy().starts_with("block-") {
+                let text = std::fs::read_to_string(entry.path()).unwrap();
+                std::fs::write(entry.path(), damage(&text)).unwrap();
+                damaged += 1;
+            }
+        }
+        assert!(damaged > 1);
+        model.complete_in_blocks(&wanted, CUT, &file("c.jsonl"), &Silent).unwrap();
+        assert!(std::fs::read_to_string(file("c.jsonl")).unwrap() == whole);
+    }
+}
+
+#[test]
+fn one_process_completes_into_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let learn = Learn::demonstration().out(folder.path().join("run")).device(Device::cpu(1).unwrap());
+    let model = learn.set("system=rules").set("rules.samples=2000").run().unwrap();
+    let out = folder.path().join("c.tsv");
+    let _other = claim_file(&out).unwrap().unwrap();
+    let refused = model.complete_in_blocks(&options(Some(5)), CUT, &out, &Silent).unwrap_err().to_string();
+    assert!(refused.ends_with("c.tsv: another process is completing into this file"), "{refused}");
 }
 
 #[test]

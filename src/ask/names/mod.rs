@@ -16,6 +16,17 @@ use std::sync::{Arc, OnceLock};
 
 /// How many relations an error lists when none is similar to what was typed.
 const LISTED: usize = 12;
+/// How many entities an error suggests by similar words.
+const SUGGESTED: usize = 5;
+
+/// What a name may stand for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamedItem {
+    /// An entity.
+    Entity(EntityId),
+    /// A relation.
+    Relation(RelationId),
+}
 
 /// Names as people type them. Accents and case are ignored if there is no exact match.
 pub struct NameIndex {
@@ -30,7 +41,7 @@ impl NameIndex {
     /// An index of `names`.
     pub fn new(names: &Arc<Names>) -> Self {
         let mut by_label: HashMap<String, Vec<EntityId>> = HashMap::new();
-        for (&entity, label) in &names.labels {
+        for (entity, label) in names.labels.iter() {
             by_label.entry(fold(label)).or_default().push(entity);
         }
         for entities in by_label.values_mut() {
@@ -49,6 +60,8 @@ impl NameIndex {
         }
         let folded = fold(text);
         let found: &[EntityId] = match self.by_label.get(&folded) {
+            // Names without letters or digits fold to nothing, which is no name that anybody types.
+            _ if folded.is_empty() => &[],
             Some(found) => found,
             None => &self.by_folded_name(&folded),
         };
@@ -58,7 +71,14 @@ impl NameIndex {
             (&[entity], _) | (_, &[entity]) => Ok(entity),
             ([], _) => {
                 let spellings = entity_names(&self.names).map(|(_, name)| name);
-                Err(unknown("an entity", text, &nearest(text, spellings)))
+                let mut near = nearest(text, spellings);
+                if near.is_empty() {
+                    // No name is similar as a whole; one may have similar words.
+                    let alike = self.sorted_entities().completions(text, SUGGESTED, |_| 0);
+                    near =
+                        alike.iter().take(SUGGESTED).map(|one| self.names.label(EntityId(one.id))).collect();
+                }
+                Err(unknown("an entity", text, &near))
             }
             (several, _) => {
                 let ids: Vec<&str> =
@@ -75,17 +95,22 @@ impl NameIndex {
         }
     }
 
+    fn sorted_entities(&self) -> &Sorted {
+        self.sorted[0].get_or_init(|| Sorted::new(entity_names(&self.names)))
+    }
+
     fn by_folded_name(&self, folded: &str) -> Vec<EntityId> {
         let everything = self.names.entities.iter().zip(0..);
         everything.filter(|(name, _)| fold(name) == folded).map(|(_, id)| EntityId(id)).collect()
     }
 
     /// The entities that may be meant by `typed`, at most `limit`, and whether there are more: those whose name starts
-    /// with it, then those with a word that does, the ones with most edges in `graph` first; then similar names.
+    /// with it, then those with a word that does, the ones with most edges in `graph` first; then names that contain it,
+    /// and if there are none of all these, names with similar words.
     pub fn complete_entity(&self, typed: &str, graph: &Graph, limit: usize) -> (Vec<Completion>, bool) {
         let names = &*self.names;
-        let sorted = self.sorted[0].get_or_init(|| Sorted::new(entity_names(names)));
-        let mut found = sorted.beginning_with(typed, |id| graph.edges(EntityId(id)).len());
+        let edges = |id| graph.edges(EntityId(id)).len();
+        let mut found = self.sorted_entities().completions(typed, limit, edges);
         if found.is_empty() {
             found = nearly(typed, entity_names(names));
         }
@@ -97,11 +122,42 @@ impl NameIndex {
         let names = &*self.names;
         let sorted = self.sorted[1].get_or_init(|| Sorted::new(relation_names(names)));
         let facts = |id| graph.pairs(Link::forward(RelationId(id))).len();
-        let mut found = sorted.beginning_with(typed, facts);
+        let mut found = sorted.completions(typed, limit, facts);
         if found.is_empty() {
             found = nearly(typed, relation_names(names));
         }
         cut(found, limit)
+    }
+
+    /// What may be meant by `typed`, entities and relations together, at most `limit`, and whether there are more.
+    /// Relations that begin with it come first, since there are few of them, and so do those that are only similar to it
+    /// if all entities are, too; the others come last.
+    pub fn complete_any(&self, typed: &str, graph: &Graph, limit: usize) -> (Vec<NamedItem>, bool) {
+        let (relations, more_relations) = self.complete_relation(typed, graph, limit);
+        let (entities, more_entities) = self.complete_entity(typed, graph, limit);
+        let (names, folded) = (&self.names, fold(typed));
+        let has = |found: &Completion| {
+            let entity = EntityId(found.id);
+            [names.entity(entity), names.label(entity)].iter().any(|name| fold(name).contains(&folded))
+        };
+        let guessed = !entities.iter().any(has);
+        let begins = |found: &Completion| {
+            let relation = RelationId(found.id);
+            [names.relation(relation), names.relation_label(relation)]
+                .iter()
+                .any(|name| fold(name).starts_with(&folded))
+        };
+        let (first, last): (Vec<_>, Vec<_>) =
+            relations.into_iter().partition(|found| guessed || begins(found));
+        let room = limit.div_ceil(3).max(limit.saturating_sub(entities.len()));
+        let relation = |found: &Completion| NamedItem::Relation(RelationId(found.id));
+        let entity = |found: &Completion| NamedItem::Entity(EntityId(found.id));
+        let all: Vec<NamedItem> = (first.iter().take(room).map(relation))
+            .chain(entities.iter().map(entity))
+            .chain(last.iter().map(relation))
+            .collect();
+        let more = more_relations || more_entities || all.len() > limit || first.len() > room;
+        (all.into_iter().take(limit).collect(), more)
     }
 
     /// The relation called `text`, in any case or by a last part that no other relation has, or the inverse of
@@ -159,6 +215,9 @@ impl NameIndex {
         let folded = fold(text);
         // Case does not matter, nor do marks before the name: `hypernym` is `_hypernym`.
         let bare = |name: &str| fold(name).trim_start_matches(|c: char| !c.is_alphanumeric()).to_owned();
+        if folded.is_empty() {
+            return Err(AskError::name("expected the name of a relation, found nothing".to_owned(), &[]));
+        }
         let same: Vec<_> = all().filter(|(name, _)| fold(name) == folded || bare(name) == folded).collect();
         let ends = |name: &str| {
             let name = fold(name);
@@ -198,7 +257,7 @@ impl NameIndex {
 /// Every entity with its label and its id.
 fn entity_names(names: &Names) -> impl Iterator<Item = (u32, &str)> + Clone {
     (0..names.entities.len() as u32).flat_map(|id| {
-        let label = names.labels.get(&EntityId(id)).map(String::as_str);
+        let label = names.labels.get(EntityId(id));
         label.into_iter().chain([names.entity(EntityId(id))]).map(move |name| (id, name))
     })
 }
@@ -206,7 +265,7 @@ fn entity_names(names: &Names) -> impl Iterator<Item = (u32, &str)> + Clone {
 /// Every relation with its label and its name.
 fn relation_names(names: &Names) -> impl Iterator<Item = (u32, &str)> + Clone {
     (0..names.relations.len() as u32).flat_map(|id| {
-        let label = names.relation_labels.get(&RelationId(id)).map(String::as_str);
+        let label = names.relation_labels.get(RelationId(id));
         label.into_iter().chain([names.relation(RelationId(id))]).map(move |name| (id, name))
     })
 }
@@ -251,11 +310,11 @@ mod tests {
     }
 
     #[track_caller]
-    fn refused(text: &str, entity: bool, said: &str) {
+    fn refused(text: &str, entity: bool, reported: &str) {
         let names = names();
         let index = NameIndex::new(&names);
         let error = if entity { index.entity(text).map(|_| ()) } else { index.link(text).map(|_| ()) };
-        assert_eq!(error.unwrap_err().to_string(), said);
+        assert_eq!(error.unwrap_err().to_string(), reported);
     }
 
     #[test]
@@ -287,6 +346,12 @@ mod tests {
             true,
             "the graph does not have an entity `Ada Lovelase`; did you mean `Ada Lovelace`?",
         );
+        // No name is similar as a whole, but one has the word.
+        refused(
+            "Lovelaec",
+            true,
+            "the graph does not have an entity `Lovelaec`; did you mean `Ada Lovelace`?",
+        );
         refused(
             "Zanzibar",
             true,
@@ -311,12 +376,35 @@ mod tests {
     }
 
     #[test]
+    fn one_box_finds_entities_and_relations() {
+        let names = names();
+        let graph = Graph::new(5, 4, &[]);
+        let found = |typed: &str, limit| NameIndex::new(&names).complete_any(typed, &graph, limit).0;
+        assert_eq!(found("parent", 5), [NamedItem::Relation(RelationId(0))]);
+        assert_eq!(found("Lovelaec", 5), [NamedItem::Entity(EntityId(0))]);
+        // "be" begins three entities and no relation.
+        assert_eq!(found("be", 2), [NamedItem::Entity(EntityId(1)), NamedItem::Entity(EntityId(2))]);
+        // "p": one relation begins with it, three have a word that does; entities stand between them.
+        let all = found("p", 10);
+        assert_eq!(all[0], NamedItem::Relation(RelationId(0)));
+        assert_eq!(all[1..3], [1, 2].map(|id| NamedItem::Entity(EntityId(id - 1))));
+        assert!(all[4..].iter().all(|one| matches!(one, NamedItem::Relation(_))) && all.len() > 5, "{all:?}");
+        assert_eq!(found("zzzz", 5), []);
+        // Misspelt: the relation comes before entities that are no better guesses.
+        assert_eq!(found("parnt", 5)[0], NamedItem::Relation(RelationId(0)));
+    }
+
+    #[test]
     fn a_long_name_is_not_repeated_whole() {
         let (names, long) = (names(), "x".repeat(100_000));
         let lookup = NameIndex::new(&names);
-        for said in [lookup.entity(&long).unwrap_err(), lookup.link(&long).unwrap_err()] {
-            let said = said.to_string();
-            assert!(said.starts_with("the graph does not have") && said.len() < 1000, "{}", said.len());
+        for reported in [lookup.entity(&long).unwrap_err(), lookup.link(&long).unwrap_err()] {
+            let reported = reported.to_string();
+            assert!(
+                reported.starts_with("the graph does not have") && reported.len() < 1000,
+                "{}",
+                reported.len()
+            );
         }
     }
 
@@ -328,8 +416,8 @@ mod tests {
         assert_eq!(lookup.link("~inv").unwrap(), Link::forward(RelationId(1)));
         assert_eq!(lookup.link("inv^-1").unwrap(), Link::inverse_of(RelationId(0)));
         assert_eq!(lookup.link("~~inv").unwrap(), Link::inverse_of(RelationId(1)));
-        let said = "`~inv` is a relation of its own here; the inverse of `inv` is `inv^-1`";
-        assert_eq!(lookup.other_meaning("~inv").as_deref(), Some(said));
+        let reported = "`~inv` is a relation of its own here; the inverse of `inv` is `inv^-1`";
+        assert_eq!(lookup.other_meaning("~inv").as_deref(), Some(reported));
         for clear in ["inv", "~only", "~~inv", "nothing"] {
             assert_eq!(lookup.other_meaning(clear), None, "{clear}");
         }

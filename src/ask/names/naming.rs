@@ -1,13 +1,15 @@
-//! Display names of entities.
+//! Display names of entities, and phrases of relations.
 
+use crate::ask::phrase::Phrases;
 use crate::graph::{EntityId, Names};
 use std::collections::HashSet;
 
-/// Display names: labels, with ids where several entities share a label.
+/// Display names and phrases: labels, with ids where several entities share a label.
 #[derive(Clone, Debug, Default)]
 pub struct Naming {
     /// Labels of several entities, in lower case.
     shared: HashSet<String>,
+    phrases: Phrases,
 }
 
 impl Naming {
@@ -15,12 +17,17 @@ impl Naming {
     pub fn new(names: &Names) -> Self {
         let mut seen: HashSet<String> = HashSet::with_capacity(names.labels.len());
         let mut shared = HashSet::new();
-        for label in names.labels.values() {
+        for (_, label) in names.labels.iter() {
             if let Some(again) = seen.replace(label.to_lowercase()) {
                 shared.insert(again);
             }
         }
-        Self { shared }
+        Self { shared, phrases: Phrases::new(names) }
+    }
+
+    /// How facts of each relation are said.
+    pub fn phrases(&self) -> &Phrases {
+        &self.phrases
     }
 
     /// The display name of the entity with this label and id.

@@ -3,8 +3,9 @@
 use super::FactSettings;
 use super::ranks::merge_ranks;
 use crate::ask::AskError;
-use crate::ask::complete::{Completed, check_facts, write_facts};
+use crate::ask::complete::{Completed, HeldOutFound, Kept, check_facts, write_facts};
 use crate::ask::evaluated::Evaluated;
+use crate::ask::given::{ScoredFile, merge_scores};
 use crate::graph::{Names, check_writable, write_packed};
 use crate::rule::{RuleCounts, merge_rule_shards};
 use crate::run::RunError;
@@ -39,6 +40,8 @@ pub enum Merged {
     Ranks(Box<Evaluated>),
     /// Missing facts.
     Facts(Completed),
+    /// Scores of given facts.
+    Scores(ScoredFile),
 }
 
 impl fmt::Display for Merged {
@@ -50,6 +53,7 @@ impl fmt::Display for Merged {
             Merged::Answers { queries, out } => write!(f, "answers to {queries} queries: {}", out.display()),
             Merged::Ranks(evaluated) => evaluated.fmt(f),
             Merged::Facts(completed) => completed.fmt(f),
+            Merged::Scores(scored) => scored.fmt(f),
         }
     }
 }
@@ -92,14 +96,19 @@ pub fn merge(parts: &[PathBuf], out: Option<&Path>) -> Result<Merged, AskError> 
             }
             Ok(Merged::Ranks(Box::new(evaluated)))
         }
+        ShardKind::Scores => Ok(Merged::Scores(merge_scores(parts, file()?, began)?)),
         ShardKind::Facts => {
             let out = file()?;
             let settings: FactSettings = parts.header().settings(parts.path())?;
             let entities = settings.breaking.iter().map(String::as_str).collect();
             check_facts(out, &Names { entities, ..Names::default() })?;
-            let facts = merge_facts(parts, settings.top.unwrap_or(usize::MAX), out)?;
-            let seconds = began.elapsed().as_secs_f64();
-            Ok(Merged::Facts(Completed { facts, queries: settings.queries, seconds, out: out.to_owned() }))
+            let FactSettings { top, held_out, hidden, queries, .. } = settings;
+            let (kept, mut found) =
+                (Kept { held_out, most: top.unwrap_or(usize::MAX) }, HeldOutFound::default());
+            let facts = merge_facts(parts, kept, &mut found, out)?;
+            let (recovered, seconds) = (found.of(hidden), began.elapsed().as_secs_f64());
+            let out = out.to_owned();
+            Ok(Merged::Facts(Completed { facts, recovered, held_out, queries, seconds, out }))
         }
     }
 }
@@ -121,11 +130,11 @@ fn merge_answers(parts: Parts, out: &Path) -> Result<u64, AskError> {
     }
 }
 
-fn merge_facts(parts: Parts, most: usize, out: &Path) -> Result<u64, AskError> {
+fn merge_facts(parts: Parts, kept: Kept, found: &mut HeldOutFound, out: &Path) -> Result<u64, AskError> {
     let sources = parts.into_parts().into_iter().map(Part::rows).collect();
     let mut failed = None;
     let merge = Merge::new(sources, |row: &crate::ask::complete::RankedFact| row.0);
-    let written = write_facts(out, &mut kept_error(merge, &mut failed).take(most));
+    let written = write_facts(out, &mut kept.shown(kept_error(merge, &mut failed), found));
     match failed {
         Some(error) => Err(error.into()),
         None => Ok(written?),
@@ -133,15 +142,15 @@ fn merge_facts(parts: Parts, most: usize, out: &Path) -> Result<u64, AskError> {
 }
 
 /// Adapts `rows` for a writer that only accepts I/O errors; the original error is stored in `failed`.
-fn kept_error<T>(
+pub(in crate::ask) fn kept_error<T>(
     rows: impl Iterator<Item = Result<T, ShardError>>,
     failed: &mut Option<ShardError>,
 ) -> impl Iterator<Item = io::Result<T>> {
     rows.map(|row| {
         row.map_err(|error| {
-            let said = io::Error::other(error.to_string());
+            let message = io::Error::other(error.to_string());
             *failed = Some(error);
-            said
+            message
         })
     })
 }

@@ -3,16 +3,15 @@
 //! A part is cut where one process cuts its work too (prefixes, blocks of queries, batches), so that all parts together
 //! give what one process gives, to the last digit. A complete part is not computed again.
 
-mod index;
 mod merge;
 mod ranks;
 #[cfg(test)]
 mod tests;
 
-pub use index::{IndexedData, Unfit, mine_indexed_shard, mining_index, write_mining_index};
+pub(super) use merge::kept_error;
 pub use merge::{Merged, merge};
 
-use super::complete::{CompleteOptions, breaking_name};
+use super::complete::{CompleteOptions, HeldOutFacts, breaking_name};
 use super::{AskError, Model, QueryLines};
 use crate::eval::{Protocol, Split};
 use crate::graph::{Dataset, Names, RelationId, check_writable, count_queries};
@@ -66,6 +65,8 @@ struct FactSettings {
     queries: u64,
     top: Option<usize>,
     min_probability: Option<f64>,
+    held_out: HeldOutFacts,
+    hidden: u64,
     beam: usize,
     /// A name that a tab-separated file cannot hold, if there is one.
     breaking: Option<String>,
@@ -73,7 +74,7 @@ struct FactSettings {
 
 /// Makes the part that `header` describes unless it exists; `make` gets the time at which the work began, and returns how
 /// many rows it wrote.
-fn unless_there(
+pub(super) fn unless_there(
     header: &Header,
     out: &Path,
     make: impl FnOnce(Instant) -> Result<u64, AskError>,
@@ -129,7 +130,7 @@ impl Model {
         Ok(Checksum::of(&(Checksum::of_dataset(self.dataset(), self.checksum()), made)))
     }
 
-    fn shard_header(
+    pub(super) fn shard_header(
         &self,
         kind: ShardKind,
         shard: Shard,
@@ -208,6 +209,8 @@ impl Model {
             queries: count_queries(self.graph(), &links),
             top: options.top,
             min_probability: options.min_probability,
+            held_out: options.held_out,
+            hidden: self.hidden(&links),
             beam: self.config().walk.beam,
             breaking: breaking_name(self.names()),
         };

@@ -2,7 +2,7 @@
 
 use crate::ask::evaluated::{AboutEvaluation, Evaluated};
 use crate::ask::{AskError, Model};
-use crate::eval::calibration::{Reliability, TOP, Verdict};
+use crate::eval::calibration::{Reliability, TOP, Verdicts};
 use crate::eval::{Protocol, RankRow, Report, Split, Totals, rank_relations};
 use crate::graph::RelationId;
 use crate::progress::Progress;
@@ -30,7 +30,7 @@ pub(super) enum RankPart {
     /// The rank of a query.
     Rank(RankRow),
     /// The outcomes of the probabilities of a query's answers, with the number of the query.
-    Verdicts(usize, Vec<Verdict>),
+    Verdicts(usize, Verdicts),
     /// The totals, once per part.
     Done(Totals),
 }
@@ -66,10 +66,10 @@ impl Model {
             rank_relations(reasoner, &self.dataset, split, relations, graph, protocol, shard, progress)?;
         let mut rows: Vec<RankPart> = ranks.into_iter().map(RankPart::Rank).collect();
         if let Some(calibrator) = &self.calibrator {
-            let outcomes = self.outcomes(split, relations, shard, progress)?;
+            let outcomes = self.outcomes(split, relations, None, shard, progress)?;
             let batch = reasoner.batch().max(1);
-            rows.extend(outcomes.iter().enumerate().map(|(item, outcome)| {
-                RankPart::Verdicts(shard.place(item, batch), calibrator.verdicts(outcome))
+            rows.extend(outcomes.iter().enumerate().filter_map(|(item, outcome)| {
+                Some(RankPart::Verdicts(shard.place(item, batch), calibrator.verdicts(outcome)?))
             }));
         }
         rows.push(RankPart::Done(evaluation.totals));
@@ -90,9 +90,20 @@ pub(super) fn merge_ranks(parts: Parts) -> Result<Evaluated, AskError> {
                     let what = format!("query {} is of a relation that it does not list", row.at);
                     return Err(ShardError::Damaged { path, what }.into());
                 }
+                RankPart::Verdicts(query, of) if of.relation.index() >= settings.relations.len() => {
+                    let what =
+                        format!("the verdicts on query {query} are of a relation that it does not list");
+                    return Err(ShardError::Damaged { path, what }.into());
+                }
                 RankPart::Rank(row) => ranks.push(row),
-                RankPart::Verdicts(query, said) => drop(verdicts.insert(query, said)),
-                RankPart::Done(part) => totals = Totals { seconds: totals.seconds + part.seconds, ..part },
+                RankPart::Verdicts(query, of) => drop(verdicts.insert(query, of)),
+                RankPart::Done(part) => {
+                    totals = Totals {
+                        seconds: totals.seconds + part.seconds,
+                        baseline_seconds: totals.baseline_seconds + part.baseline_seconds,
+                        ..part
+                    }
+                }
             }
         }
     }
@@ -100,10 +111,8 @@ pub(super) fn merge_ranks(parts: Parts) -> Result<Evaluated, AskError> {
     let RankSettings { about, labels, no_probability, protocol, calibrated, relations } = settings;
     let name = |relation: RelationId| relations[relation.index()].clone();
     let report = Report::of(&ranks, protocol, totals, name);
-    let calibration = calibrated.then(|| {
-        let queries = verdicts.len();
-        Reliability::of(&verdicts.into_values().flatten().collect::<Vec<Verdict>>(), queries, TOP)
-    });
+    let calibration =
+        calibrated.then(|| Reliability::of(&verdicts.into_values().collect::<Vec<Verdicts>>(), TOP, name));
     let about = AboutEvaluation { labels, no_probability, ..about };
-    Ok(Evaluated { report, calibration, about })
+    Ok(Evaluated { report, calibration, faithfulness: None, about })
 }

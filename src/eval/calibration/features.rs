@@ -22,48 +22,49 @@ pub struct RankedScores {
 }
 
 /// How many answers of a query are compared with one another.
-pub const COMPARED: usize = 10;
+pub(crate) const COMPARED: usize = 10;
 
 /// How many features there are.
-pub const FEATURES: usize = 11;
+pub(crate) const FEATURES: usize = 12;
 /// A row of features.
-pub type FeatureRow = [f64; FEATURES];
+pub(crate) type FeatureRow = [f64; FEATURES];
 /// The index of the score's common log-odds, whose weight may differ by relation.
-pub const ODDS: usize = 0;
+pub(crate) const ODDS: usize = 0;
 
 /// The sign a feature's weight must have: 1 for features that rise with the score, -1 for those that fall, 0 for
 /// those that are the same for all answers of a query.
-pub const SIGNS: [i8; FEATURES] = [1, -1, -1, 1, -1, 0, 0, 0, 0, 0, 0];
+pub(crate) const SIGNS: [i8; FEATURES] = [1, -1, -1, 1, -1, 0, 0, 0, 0, 0, 0, 0];
 
 /// The first features belong to an answer; the others are the same for all answers of a query.
-pub const OWN: usize = 5;
+pub(crate) const OWN: usize = 5;
 
 /// Shares are clamped to this distance from 0 and 1.
 const SURE: f64 = 1e-4;
 
 /// The log-odds of a share.
-pub fn log_odds(share: f64) -> f64 {
+pub(crate) fn log_odds(share: f64) -> f64 {
     let share = share.clamp(SURE, 1.0 - SURE);
     (share / (1.0 - share)).ln()
 }
 
 /// The share that has these log-odds.
-pub fn share_of(log_odds: f64) -> f64 {
+pub(crate) fn share_of(log_odds: f64) -> f64 {
     1.0 / (1.0 + (-log_odds).exp())
 }
 
 /// What the answers of a query have in common, computed once.
-pub struct Compared<'a> {
+pub(crate) struct Compared<'a> {
     list: &'a RankedScores,
     curve: &'a Curve,
     first: f64,
     lead: f64,
-    common: [f64; 6],
+    common: [f64; FEATURES - OWN],
 }
 
 impl<'a> Compared<'a> {
-    /// The answers of `list`; `curve` turns their scores into shares.
-    pub fn new(list: &'a RankedScores, curve: &'a Curve) -> Self {
+    /// The answers of `list`; `curve` turns their scores into shares, and `left` is how often such a query has an
+    /// answer left.
+    pub(crate) fn new(list: &'a RankedScores, curve: &'a Curve, left: f64) -> Self {
         let share = |score: &f64| curve.height(*score).unwrap_or(0.0);
         let best = &list.scores[..list.scores.len().min(COMPARED)];
         let odds =
@@ -73,36 +74,44 @@ impl<'a> Compared<'a> {
         // By how much the query has more answers already than such a query usually has.
         let beyond = known - (1.0 + list.usual.max(1.0)).ln();
         let found = (1.0 + best.len() as f64).ln();
-        let common = [mass, known, usual, beyond.max(0.0), mass * usual, found];
+        let common = [mass, known, usual, beyond.max(0.0), mass * usual, found, log_odds(left)];
         Self { list, curve, first: odds(0), lead: odds(0) - odds(1), common }
     }
 
     /// The features of an answer with this score.
-    pub fn row(&self, score: f64) -> FeatureRow {
+    pub(crate) fn row(&self, score: f64) -> FeatureRow {
         let odds = log_odds(self.curve.height(score).unwrap_or(0.0));
         let place = self.place(score);
         let (leads, follows) = if place == 1.0 { (self.lead, 0.0) } else { (0.0, self.lead) };
-        let [a, b, c, d, e, f] = self.common;
-        [odds, place.ln(), self.first - odds, leads, follows, a, b, c, d, e, f]
+        with_common([odds, place.ln(), self.first - odds, leads, follows], &self.common)
     }
 
-    /// Its rank from 1; ties share their mean rank.
+    /// Its rank from 1; ties share their mean rank. Only ties among the answers that are compared count: a search for
+    /// few answers and one for all of them give the same place.
     fn place(&self, score: f64) -> f64 {
         // Compared by value: 0 and -0 are equal.
         let before = self.list.scores.partition_point(|&other| other > score);
         let up_to = self.list.scores.partition_point(|&other| other >= score);
-        (before + 1 + up_to.max(before + 1)) as f64 / 2.0
+        (before + 1 + up_to.min(COMPARED).max(before + 1)) as f64 / 2.0
     }
+}
+
+/// The features of an answer, and those that it shares with the others of its query.
+fn with_common(own: [f64; OWN], common: &[f64; FEATURES - OWN]) -> FeatureRow {
+    std::array::from_fn(|at| if at < OWN { own[at] } else { common[at - OWN] })
 }
 
 /// Bounds on the features of a query's best answer, if its scores lie between those of two lists, place by place. Its
 /// place is taken for the first, and nobody leads before it.
-pub fn bounds_of_best([lowest, highest]: [&RankedScores; 2], curve: &Curve) -> [FeatureRow; 2] {
-    let [low, high] = [lowest, highest].map(|list| Compared::new(list, curve));
+pub(crate) fn bounds_of_best(
+    [lowest, highest]: [&RankedScores; 2],
+    curve: &Curve,
+    left: f64,
+) -> [FeatureRow; 2] {
+    let [low, high] = [lowest, highest].map(|list| Compared::new(list, curve, left));
     let row = |compared: &Compared<'_>, other: &Compared<'_>| {
-        let [a, b, c, d, e, f] = compared.common;
         let leads = compared.first - (other.first - other.lead);
-        [compared.first, 0.0, 0.0, leads.max(0.0), 0.0, a, b, c, d, e, f]
+        with_common([compared.first, 0.0, 0.0, leads.max(0.0), 0.0], &compared.common)
     };
     [row(&low, &high), row(&high, &low)]
 }
@@ -121,7 +130,7 @@ mod tests {
         let scores = vec![90.0, 70.0, 70.0, 20.0];
         let list =
             RankedScores { link: Link::forward(RelationId(0)), known: 2, usual: 1.5, scores: scores.clone() };
-        let compared = Compared::new(&list, &curve);
+        let compared = Compared::new(&list, &curve, 0.5);
         let places: Vec<f64> = scores.iter().map(|&score| compared.place(score)).collect();
         assert_eq!(places, [1.0, 2.5, 2.5, 4.0]);
         let rows: Vec<FeatureRow> = scores.iter().map(|&score| compared.row(score)).collect();

@@ -6,6 +6,7 @@
 
 use super::features::{Compared, FEATURES, FeatureRow, ODDS, RankedScores, share_of};
 use super::isotonic::{Counted, Curve};
+use super::left::AnswersLeft;
 use super::logistic::{self, Effect, Sample, Weights, numbered};
 use crate::graph::Link;
 use rayon::prelude::*;
@@ -20,10 +21,10 @@ pub struct Outcome {
     pub judged: Vec<(f64, bool)>,
     /// Whether each true answer stands for a hidden one that counts as false because the test split must not be used.
     /// Facts are held out for validation or test at random. Had a validation fact been held out for test instead, it
-    /// would count as false here, as long as its query has another validation fact. True answers of a query with
-    /// several validation facts therefore stand for as many hidden ones.
+    /// would count as false here, and its query would still be among those asked. True answers therefore stand for as
+    /// many hidden ones.
     pub stands_in: bool,
-    /// How many queries it stands for, if only a sample of such queries was asked; 1 otherwise.
+    /// How many queries it stands for, up to a factor that is the same for all.
     pub weight: f64,
 }
 
@@ -59,7 +60,7 @@ const PULLS: [f64; 4] = [1.0, 4.0, 16.0, 64.0];
 
 /// The fitted parts: the common scale of scores, and the weights of unstandardised features.
 #[derive(Clone, Debug, Default)]
-pub struct Fitted {
+pub(crate) struct Fitted {
     /// Maps scores to the share of true answers.
     pub curve: Curve,
     /// The weights of the features.
@@ -68,18 +69,25 @@ pub struct Fitted {
     pub intercept: f64,
     /// What each link adds to the intercept and to the weight of the score.
     pub links: BTreeMap<Link, Effect>,
+    /// How often queries have an answer left.
+    pub left: AnswersLeft,
 }
 
 impl Fitted {
+    /// What the answers of `list` have in common.
+    pub(super) fn compared<'a>(&'a self, list: &'a RankedScores) -> Compared<'a> {
+        Compared::new(list, &self.curve, self.left.share(list.link, list.known))
+    }
+
     /// The log-odds of an answer with these features.
-    pub fn log_odds(&self, row: &FeatureRow, link: Link) -> f64 {
+    pub(crate) fn log_odds(&self, row: &FeatureRow, link: Link) -> f64 {
         let common: f64 = self.weights.iter().zip(row).map(|(weight, value)| weight * value).sum();
         let [intercept, slope] = self.links.get(&link).copied().unwrap_or_default();
         self.intercept + intercept + common + slope * row[ODDS]
     }
 
     /// The highest log-odds of an answer whose features lie between those of two rows.
-    pub fn log_odds_at_most(&self, [low, high]: &[FeatureRow; 2], link: Link) -> f64 {
+    pub(crate) fn log_odds_at_most(&self, [low, high]: &[FeatureRow; 2], link: Link) -> f64 {
         let [intercept, slope] = self.links.get(&link).copied().unwrap_or_default();
         let part = |at: usize| {
             let weight = self.weights[at] + if at == ODDS { slope } else { 0.0 };
@@ -89,7 +97,7 @@ impl Fitted {
     }
 
     /// Fits to the `outcomes` that `used` selects; `pull` is the penalty on the links' own effects.
-    fn to(outcomes: &[Outcome], used: impl Fn(usize) -> bool, pull: f64) -> Self {
+    fn to(outcomes: &[Outcome], left: &AnswersLeft, used: impl Fn(usize) -> bool, pull: f64) -> Self {
         let share = share_hidden(outcomes);
         let chosen = || outcomes.iter().enumerate().filter(|(at, _)| used(*at)).map(|(_, outcome)| outcome);
         let counted = chosen().flat_map(|outcome| outcome.counted(share));
@@ -97,7 +105,8 @@ impl Fitted {
         let numbers = numbered(chosen().map(|outcome| outcome.list.link));
         let mut samples = Vec::new();
         for outcome in chosen() {
-            let compared = Compared::new(&outcome.list, &curve);
+            let list = &outcome.list;
+            let compared = Compared::new(list, &curve, left.share(list.link, list.known));
             let link = numbers[&outcome.list.link];
             for Counted { at, is_true, weight, hidden } in outcome.counted(share) {
                 samples.push(Sample { row: compared.row(at), link, is_true, weight, hidden });
@@ -105,7 +114,7 @@ impl Fitted {
         }
         let units = to_units(&mut samples);
         let weights = logistic::fit(&samples, numbers.len(), pull);
-        Self::from_units(curve, &weights, &numbers, &units)
+        Self { left: left.clone(), ..Self::from_units(curve, &weights, &numbers, &units) }
     }
 
     /// Converts weights of standardised features to weights of the features themselves.
@@ -121,7 +130,8 @@ impl Fitted {
             let slope = slope / units[ODDS].size;
             (link, [own - slope * units[ODDS].mean, slope])
         };
-        Self { curve, weights: common, intercept, links: numbers.iter().map(link).collect() }
+        let links = numbers.iter().map(link).collect();
+        Self { curve, weights: common, intercept, links, left: AnswersLeft::default() }
     }
 }
 
@@ -148,30 +158,30 @@ fn to_units(samples: &mut [Sample]) -> Vec<Unit> {
 
 /// The fitted parts, the final curve from log-odds to probabilities, and the chosen penalty on links. `None` if there
 /// are no answers.
-pub fn fit(outcomes: &[Outcome]) -> Option<(Fitted, Curve, f64)> {
+pub(crate) fn fit(outcomes: &[Outcome], left: &AnswersLeft) -> Option<(Fitted, Curve, f64)> {
     if outcomes.iter().all(|outcome| outcome.judged.is_empty()) {
         return None;
     }
     let tried: Vec<(f64, f64, Vec<Counted>)> = PULLS
         .par_iter()
         .map(|&pull| {
-            let predictions = cross_validated(outcomes, pull);
+            let predictions = cross_validated(outcomes, left, pull);
             (log_loss(&predictions), pull, predictions)
         })
         .collect();
     let (_, pull, predictions) = tried.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
-    Some((Fitted::to(outcomes, |_| true, pull), Curve::of_shares(predictions), pull))
+    Some((Fitted::to(outcomes, left, |_| true, pull), Curve::of_shares(predictions), pull))
 }
 
 /// The cross-validated log-odds of every answer, and its outcome. A single query is fitted to itself.
-fn cross_validated(outcomes: &[Outcome], pull: f64) -> Vec<Counted> {
+fn cross_validated(outcomes: &[Outcome], left: &AnswersLeft, pull: f64) -> Vec<Counted> {
     let parts = outcomes.len().min(PARTS);
     let share = share_hidden(outcomes);
     let mut predictions = Vec::new();
     for part in 0..parts {
-        let fitted = Fitted::to(outcomes, |at| parts == 1 || at % parts != part, pull);
+        let fitted = Fitted::to(outcomes, left, |at| parts == 1 || at % parts != part, pull);
         for outcome in outcomes.iter().skip(part).step_by(parts) {
-            let compared = Compared::new(&outcome.list, &fitted.curve);
+            let compared = fitted.compared(&outcome.list);
             for one in outcome.counted(share) {
                 let at = fitted.log_odds(&compared.row(one.at), outcome.list.link);
                 predictions.push(Counted { at, ..one });

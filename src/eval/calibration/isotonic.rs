@@ -44,7 +44,7 @@ fn pooled(points: &[Weighted]) -> Vec<Block> {
 
 /// A counted answer: its position, whether it is true, and how many answers counted as false are in fact true.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Counted {
+pub(crate) struct Counted {
     /// The position on the axis.
     pub at: f64,
     /// Whether it was true.
@@ -57,7 +57,7 @@ pub struct Counted {
 
 /// A curve that never falls: straight between its knots, level beyond them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Curve {
+pub(crate) struct Curve {
     /// Where the knots are, ascending.
     at: Vec<f64>,
     /// The heights of the knots, ascending; one per position.
@@ -74,7 +74,7 @@ const PRIOR: f64 = 1.0;
 impl Curve {
     /// The share of true answers along the axis. Points at equal positions stay together; without points the curve is
     /// empty.
-    pub fn of_shares(mut points: Vec<Counted>) -> Self {
+    pub(crate) fn of_shares(mut points: Vec<Counted>) -> Self {
         points.sort_by(|a, b| a.at.total_cmp(&b.at));
         if points.is_empty() {
             return Self::default();
@@ -102,12 +102,12 @@ impl Curve {
     }
 
     /// The lowest knot: its position and its height.
-    pub fn lowest(&self) -> Option<(f64, f64)> {
+    pub(crate) fn lowest(&self) -> Option<(f64, f64)> {
         Some((*self.at.first()?, *self.height.first()?))
     }
 
     /// The height at `at`; `None` if the curve is empty.
-    pub fn height(&self, at: f64) -> Option<f64> {
+    pub(crate) fn height(&self, at: f64) -> Option<f64> {
         let after = self.at.partition_point(|&knot| knot <= at);
         let last = self.at.len().checked_sub(1)?;
         if after == 0 || after > last {

@@ -21,7 +21,7 @@ const ALL: usize = FEATURES + 1;
 
 /// An observation, as the regression uses it.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample {
+pub(crate) struct Sample {
     /// The standardised features.
     pub row: FeatureRow,
     /// Which link it belongs to, as a number from 0.
@@ -36,11 +36,11 @@ pub struct Sample {
 }
 
 /// What a link adds: to the intercept, and to the weight of the common log-odds.
-pub type Effect = [f64; 2];
+pub(crate) type Effect = [f64; 2];
 
 /// The fitted weights.
 #[derive(Clone, Debug, Default)]
-pub struct Weights {
+pub(crate) struct Weights {
     /// The weights of the features.
     pub common: FeatureRow,
     /// The intercept.
@@ -51,7 +51,7 @@ pub struct Weights {
 
 impl Weights {
     /// The log-odds of a sample.
-    pub fn log_odds(&self, row: &FeatureRow, link: Option<usize>) -> f64 {
+    pub(crate) fn log_odds(&self, row: &FeatureRow, link: Option<usize>) -> f64 {
         let common: f64 = self.common.iter().zip(row).map(|(weight, value)| weight * value).sum();
         let [intercept, slope] = link.map_or([0.0; 2], |link| self.links[link]);
         self.intercept + intercept + common + slope * row[ODDS]
@@ -132,7 +132,7 @@ impl Reached {
 }
 
 /// Fits the weights to `samples` over `links` links; `pull` is the penalty on the links' own effects.
-pub fn fit(samples: &[Sample], links: usize, pull: f64) -> Weights {
+pub(crate) fn fit(samples: &[Sample], links: usize, pull: f64) -> Weights {
     let total: f64 = samples.iter().map(|sample| sample.weight).sum();
     let trues: f64 = samples.iter().filter(|sample| sample.is_true).map(|sample| sample.weight).sum();
     let weights = Weights {
@@ -285,7 +285,7 @@ fn link_steps(reached: &Reached, samples: &[Sample], pull: f64) -> Vec<Effect> {
 }
 
 /// Numbers the keys from 0 in ascending order.
-pub fn numbered<T: Ord + Copy>(keys: impl Iterator<Item = T>) -> BTreeMap<T, usize> {
+pub(crate) fn numbered<T: Ord + Copy>(keys: impl Iterator<Item = T>) -> BTreeMap<T, usize> {
     let mut numbers: BTreeMap<T, usize> = keys.map(|key| (key, 0)).collect();
     numbers.values_mut().enumerate().for_each(|(number, place)| *place = number);
     numbers

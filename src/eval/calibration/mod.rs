@@ -1,17 +1,15 @@
 //! Turns scores into probabilities: the share of such answers that are held-out facts.
 //!
-//! [`observe`] asks a reasoner the queries of the validation split, [`Calibration::fit`] learns from the outcomes,
-//! and a [`Calibrator`] gives every answer of a query its probability. The features of an answer are its score, its
+//! [`outcomes_to_fit`] asks a reasoner a sample of all queries that make sense, [`Calibration::fit`] learns from the
+//! outcomes, and a [`Calibrator`] gives every answer of a query its probability. The features of an answer are its score, its
 //! rank, how far it is behind the first and how far the first is ahead of the second, the total probability mass of
-//! the query's best answers, how many answers the query has already and usually has, how many were found, and the
-//! relation with its direction. There are three steps: isotonic regression brings scores of any scale to a common
+//! the query's best answers, how many answers the query has already and usually has, how many were found, how often such
+//! a query has an answer left ([`AnswersLeft`]), and the relation with its direction. There are three steps: isotonic regression brings scores of any scale to a common
 //! one, a logistic regression weighs the features, with a shrunken intercept and slope for every relation and
 //! direction, and isotonic regression on its cross-validated output turns that into probabilities.
 //!
-//! There are two kinds of queries. Someone who asks a query expects an answer: those probabilities are fitted to
-//! queries that have one. Someone who completes a graph asks everything, and most of those queries have no answer
-//! left: their probabilities are fitted to a sample of all sensible queries ([`Calibration::open`]). The first kind
-//! compares the answers of one query, the second those of all queries.
+//! Most queries that make sense have no answer left, and whoever asks one does not know. So there is one probability of a
+//! fact, however it is asked for: of all answers that look like this one, this share is true.
 //!
 //! Facts of the test split are among the answers and must not be used; [`Outcome::stands_in`] says how this is
 //! corrected for.
@@ -22,6 +20,7 @@
 mod features;
 mod fit;
 mod isotonic;
+mod left;
 mod logistic;
 mod observe;
 mod population;
@@ -32,14 +31,16 @@ mod tests;
 pub use features::RankedScores;
 pub use fit::Outcome;
 pub use isotonic::{Weighted, pool_adjacent_violators};
-pub use observe::{Judged, observe, outcomes_on_test, outcomes_on_valid, usual_answers};
-pub use population::{FitOutcomes, outcomes_to_fit};
-pub use reliability::{Reliability, ReliabilityBin, Verdict};
+pub use left::AnswersLeft;
+pub use observe::{Judged, observe, usual_answers};
+pub use population::{FitOutcomes, outcomes_on_test, outcomes_on_valid, outcomes_to_fit};
+pub use reliability::{Reliability, ReliabilityBin, ReliabilityOf, Verdict, Verdicts};
 
 use crate::graph::{Direction, Link, Names, RelationId};
-use features::{Compared, FEATURES, bounds_of_best, log_odds, share_of};
+use features::{FEATURES, bounds_of_best, log_odds, share_of};
 use fit::Fitted;
 use isotonic::Curve;
+use left::Shares;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -53,13 +54,17 @@ pub struct LinkEffect {
     pub intercept: f64,
     /// To the weight of the score.
     pub slope: f64,
+    /// How often such queries have an answer left, by how many answers they have already.
+    left: Shares,
 }
 
 /// A fitted calibration, as stored in a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// How many validation queries it was fitted to.
+    /// How many queries it was fitted to.
     pub queries: usize,
+    /// How many it would have been fitted to with enough time.
+    pub planned: usize,
     /// How many answers they have.
     pub answers: usize,
     /// How many of those are true.
@@ -73,46 +78,50 @@ pub struct Calibration {
     intercept: f64,
     /// The effects by relation and direction asked (`tail`, `head`).
     relations: BTreeMap<String, BTreeMap<String, LinkEffect>>,
+    /// How often queries of other relations have an answer left.
+    left: Shares,
     /// Maps log-odds to probabilities.
     probabilities: Curve,
-    /// The same for queries that may have no answer. Runs of earlier versions lack it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    open: Option<Box<Calibration>>,
 }
 
+/// With fewer true answers, probabilities are rough: a share of a half among a fifth of them is off by a tenth or more.
+const FEWEST_TRUE: usize = 100;
+
 impl Calibration {
-    /// Fits to `outcomes`; `None` if they have no answers at all.
-    pub fn fit(outcomes: &[Outcome], names: &Names) -> Option<Self> {
-        let (Fitted { curve, weights, intercept, links }, probabilities, _) = fit::fit(outcomes)?;
+    /// Fits to outcomes; `None` if they have no answers at all.
+    pub fn fit(FitOutcomes { outcomes, planned, left }: &FitOutcomes, names: &Names) -> Option<Self> {
+        let (Fitted { curve, weights, intercept, links, .. }, probabilities, _) = fit::fit(outcomes, left)?;
         let mut relations: BTreeMap<String, BTreeMap<String, LinkEffect>> = BTreeMap::new();
-        for (link, [intercept, slope]) in links {
+        for link in links.keys().chain(left.links.keys()) {
             let Some(relation) = link.relation() else { continue };
+            let [intercept, slope] = links.get(link).copied().unwrap_or_default();
+            let left = left.links.get(link).copied().unwrap_or(left.others);
             let sides = relations.entry(names.relation(relation).to_owned()).or_default();
-            sides.insert(side(link.direction()).to_owned(), LinkEffect { intercept, slope });
+            sides.insert(side(link.direction()).to_owned(), LinkEffect { intercept, slope, left });
         }
         let trues = |outcome: &Outcome| outcome.judged.iter().filter(|one| one.1).count();
         Some(Self {
             queries: outcomes.len(),
+            planned: *planned,
             answers: outcomes.iter().map(|outcome| outcome.judged.len()).sum(),
             is_true: outcomes.iter().map(trues).sum(),
             scores: curve,
             weights,
             intercept,
             relations,
+            left: left.others,
             probabilities,
-            open: None,
         })
     }
 
-    /// Fits to the observations for both uses; `None` if no query that has an answer was answered.
-    pub fn fit_both(outcomes: &FitOutcomes, names: &Names) -> Option<Self> {
-        let open = Self::fit(&outcomes.open, names).map(Box::new);
-        Some(Self { open, ..Self::fit(&outcomes.asked, names)? })
-    }
-
-    /// The calibration for queries that may have no answer.
-    pub fn open(&self) -> Option<&Calibration> {
-        self.open.as_deref()
+    /// Why its probabilities are rough; `None` if they are not.
+    pub fn why_rough(&self) -> Option<String> {
+        let Self { queries, planned, is_true, .. } = *self;
+        if is_true < FEWEST_TRUE {
+            return Some(format!("calibration found only {is_true} true answers to {queries} queries"));
+        }
+        (2 * queries < planned)
+            .then(|| format!("the time for calibration was enough for only {queries} of {planned} queries"))
     }
 }
 
@@ -134,17 +143,19 @@ impl Calibrator {
     /// Applies `calibration`, whose relations are looked up in `names`; unknown relations have no effects of their
     /// own.
     pub fn new(calibration: &Calibration, names: &Names) -> Self {
-        let mut links = BTreeMap::new();
+        let (mut links, mut left) = (BTreeMap::new(), BTreeMap::new());
         for (relation, sides) in &calibration.relations {
             let Some(id) = names.relations.get(relation) else { continue };
             for direction in [Direction::Forward, Direction::Inverse] {
-                if let Some(&LinkEffect { intercept, slope }) = sides.get(side(direction)) {
+                if let Some(&LinkEffect { intercept, slope, left: shares }) = sides.get(side(direction)) {
                     links.insert(Link::new(RelationId(id), direction), [intercept, slope]);
+                    left.insert(Link::new(RelationId(id), direction), shares);
                 }
             }
         }
         let Calibration { scores, weights, intercept, probabilities, .. } = calibration.clone();
-        Self { fitted: Fitted { curve: scores, weights, intercept, links }, probabilities }
+        let left = AnswersLeft { others: calibration.left, links: left };
+        Self { fitted: Fitted { curve: scores, weights, intercept, links, left }, probabilities }
     }
 
     /// The probability of every score of `list`, in their order.
@@ -155,14 +166,15 @@ impl Calibrator {
 
     /// A function from scores of `list` to their probabilities.
     pub fn within<'a>(&'a self, list: &'a RankedScores) -> impl Fn(f64) -> f64 + 'a {
-        let compared = Compared::new(list, &self.fitted.curve);
+        let compared = self.fitted.compared(list);
         move |score| self.probability_at(self.fitted.log_odds(&compared.row(score), list.link))
     }
 
     /// A bound on the probabilities of a query's answers, if their scores lie between those of two lists, the lowest
     /// and the highest, place by place. Both have as many scores as there are answers, or at least 10.
     pub fn at_most(&self, [lowest, highest]: [&RankedScores; 2]) -> f64 {
-        let rows = bounds_of_best([lowest, highest], &self.fitted.curve);
+        let left = self.fitted.left.share(highest.link, highest.known);
+        let rows = bounds_of_best([lowest, highest], &self.fitted.curve, left);
         self.probability_at(self.fitted.log_odds_at_most(&rows, highest.link))
     }
 
@@ -177,16 +189,22 @@ impl Calibrator {
         }
     }
 
-    /// The reliability of the predicted probabilities of `outcomes`.
-    pub fn reliability(&self, outcomes: &[Outcome], top: usize) -> Reliability {
-        let verdicts: Vec<Verdict> = outcomes.iter().flat_map(|outcome| self.verdicts(outcome)).collect();
-        Reliability::of(&verdicts, outcomes.len(), top)
+    /// The reliability of the predicted probabilities of `outcomes`; `name` names relations.
+    pub fn reliability(
+        &self,
+        outcomes: &[Outcome],
+        top: usize,
+        name: impl Fn(RelationId) -> String,
+    ) -> Reliability {
+        let verdicts: Vec<Verdicts> = outcomes.iter().filter_map(|outcome| self.verdicts(outcome)).collect();
+        Reliability::of(&verdicts, top, name)
     }
 
-    /// The predicted probability of every judged answer, and whether the answer is true.
-    pub fn verdicts(&self, outcome: &Outcome) -> Vec<Verdict> {
+    /// The predicted probability of every judged answer to a query, and whether the answer is true.
+    pub fn verdicts(&self, outcome: &Outcome) -> Option<Verdicts> {
         let probability = self.within(&outcome.list);
         let verdict = |&(score, is_true): &(f64, bool)| Verdict { probability: probability(score), is_true };
-        outcome.judged.iter().map(verdict).collect()
+        let answers = outcome.judged.iter().map(verdict).collect();
+        Some(Verdicts { relation: outcome.list.link.relation()?, weight: outcome.weight, answers })
     }
 }

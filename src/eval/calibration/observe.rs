@@ -1,10 +1,9 @@
 //! Runs the queries of a split and records whether the best answers are true.
 
-use super::TOP;
 use super::features::{COMPARED, RankedScores};
 use super::fit::Outcome;
 use crate::eval::{Answers, EvalError, Reasoner, Side};
-use crate::graph::{Adjacency, Dataset, Graph, Known, Link, Query, Triple};
+use crate::graph::{Adjacency, Graph, Link, Query, Triple};
 use crate::progress::Progress;
 use crate::shard::Shard;
 use rayon::prelude::*;
@@ -44,63 +43,6 @@ impl RankedScores {
     }
 }
 
-/// The outcomes of the best answers to the queries of `asked`, which are facts of the validation split of `known`, as
-/// far as they belong to `shard`. All facts of that split count as true. Training facts are not among the answers,
-/// and test facts are not known.
-///
-/// # Errors
-/// Those of [`observe`].
-pub fn outcomes_on_valid(
-    reasoner: &dyn Reasoner,
-    asked: &[Triple],
-    known: &Known,
-    graph: &Graph,
-    shard: Shard,
-    progress: &dyn Progress,
-) -> Result<Vec<Outcome>, EvalError> {
-    let entities = graph.entities();
-    let taken_out = known.has_own_graph().then(|| Adjacency::new(entities, &[&known.queries]));
-    let truth = Adjacency::new(entities, &[&known.valid]);
-    let judged = Judged { graph, taken_out: taken_out.as_ref(), truth: &truth, hides: true };
-    observe_shard(reasoner, &asked_once(asked), judged, TOP, shard, progress)
-}
-
-/// The outcomes of the best answers to the queries of `asked`, which are facts of the test split of `dataset`, as far
-/// as they belong to `shard`. All facts of that split count as true. Facts of the other splits are not judged.
-///
-/// # Errors
-/// Those of [`observe`].
-pub fn outcomes_on_test(
-    reasoner: &dyn Reasoner,
-    asked: &[Triple],
-    dataset: &Dataset,
-    graph: &Graph,
-    shard: Shard,
-    progress: &dyn Progress,
-) -> Result<Vec<Outcome>, EvalError> {
-    let Known { queries, valid, .. } = &dataset.known;
-    let entities = graph.entities();
-    let taken_out = Adjacency::new(entities, &[queries, valid]);
-    let truth = Adjacency::new(entities, &[&dataset.test]);
-    let judged = Judged { graph, taken_out: Some(&taken_out), truth: &truth, hides: false };
-    observe_shard(reasoner, &asked_once(asked), judged, TOP, shard, progress)
-}
-
-/// The outcomes of the `top` best answers to both queries of every triple of `split`; a query that several triples
-/// share is asked once, in the order of links and subjects.
-///
-/// # Errors
-/// If the reasoner fails, returns a NaN score, or the user interrupts.
-pub fn observe(
-    reasoner: &dyn Reasoner,
-    split: &[Triple],
-    judged: Judged<'_>,
-    top: usize,
-    progress: &dyn Progress,
-) -> Result<Vec<Outcome>, EvalError> {
-    observe_queries(reasoner, &asked_once(split), judged, top, progress)
-}
-
 /// Both queries of every triple of `split`, each once, in the order of links and subjects.
 pub(super) fn asked_once(split: &[Triple]) -> Vec<Query> {
     let mut queries: Vec<Query> = Side::Both.asked(split).map(|(query, _)| query).collect();
@@ -109,21 +51,14 @@ pub(super) fn asked_once(split: &[Triple]) -> Vec<Query> {
     queries
 }
 
-/// The outcomes of `queries`, in order; only of the first ones if the time is up before the last.
-pub(super) fn observe_queries(
+/// The outcomes of the `top` best answers to `queries`, each with its weight, for the batches of `shard`; only of the
+/// first ones if the time is up before the last. A batch is answered in the order of links and subjects.
+///
+/// # Errors
+/// If the reasoner fails, returns a NaN score, or the user interrupts.
+pub fn observe(
     reasoner: &dyn Reasoner,
-    queries: &[Query],
-    judged: Judged<'_>,
-    top: usize,
-    progress: &dyn Progress,
-) -> Result<Vec<Outcome>, EvalError> {
-    observe_shard(reasoner, queries, judged, top, Shard::WHOLE, progress)
-}
-
-/// The same for the batches of `shard` alone.
-fn observe_shard(
-    reasoner: &dyn Reasoner,
-    queries: &[Query],
+    queries: &[(Query, f64)],
     judged: Judged<'_>,
     top: usize,
     shard: Shard,
@@ -139,7 +74,10 @@ fn observe_shard(
         if !outcomes.is_empty() && progress.time_is_up() {
             break;
         }
-        let answers = reasoner.answer(batch).map_err(EvalError::Reasoner)?;
+        let mut batch = batch.to_vec();
+        batch.sort_unstable_by_key(|(query, _)| (query.link, query.subject));
+        let asked: Vec<Query> = batch.iter().map(|(query, _)| *query).collect();
+        let answers = reasoner.answer(&asked).map_err(EvalError::Reasoner)?;
         let seen: Result<Vec<Outcome>, EvalError> = (0..batch.len())
             .into_par_iter()
             .map(|row| outcome(&answers, row, batch[row], judged, top))
@@ -153,7 +91,7 @@ fn observe_shard(
 fn outcome(
     answers: &Answers,
     row: usize,
-    query: Query,
+    (query, weight): (Query, f64),
     Judged { graph, taken_out, truth, hides }: Judged<'_>,
     top: usize,
 ) -> Result<Outcome, EvalError> {
@@ -182,6 +120,5 @@ fn outcome(
     let last = judged.last().map_or(f64::INFINITY, |last| last.0);
     let needed = list.scores.partition_point(|score| score.total_cmp(&last).is_ge()).max(COMPARED);
     list.scores.truncate(needed);
-    let stands_in = hides && truth.targets(subject, link).len() > 1;
-    Ok(Outcome { list, judged, stands_in, weight: 1.0 })
+    Ok(Outcome { list, judged, stands_in: hides, weight })
 }

@@ -1,34 +1,55 @@
 //! A sample of all sensible queries of a graph: what a user meets who asks everything.
 //!
 //! Most sensible queries have no answer left to find, and a few have several. Probabilities fitted to queries that
-//! have an answer would be far too high for them, and would order answers of different queries by how certain each
-//! query is of its first answer. Here every query counts as often as it occurs. Queries with an answer in the
-//! validation split are few and known, so all of them are observed; of the others a sample is, weighted by how many
-//! queries it stands for.
+//! have an answer would be far too high for the others. Here every query counts as often as it occurs. Queries with a
+//! held-out answer are few and known, so all of them are observed; of the others a sample is, and each outcome is weighted by
+//! how many queries it stands for.
+//!
+//! Invariant: the first queries of a sample, however many, are spread evenly over relations and directions, and over
+//! queries with and without an answer. A sample cut short by time is a smaller sample.
 
 use super::TOP;
 use super::fit::Outcome;
-use super::observe::{Judged, asked_once, observe_queries};
+use super::left::{AnswersLeft, LeftCounts};
+use super::observe::{Judged, asked_once, observe};
 use crate::eval::{EvalError, Reasoner};
-use crate::graph::{Adjacency, Graph, Known, Link, Query, Triple, subjects};
+use crate::fnv::fnv;
+use crate::graph::{Adjacency, Dataset, Graph, Known, Link, Query, RelationId, Triple, subjects};
 use crate::progress::Progress;
+use crate::shard::Shard;
 
-/// Sampled queries without a known answer for every one with an answer.
-const OTHERS: usize = 2;
-/// The minimum size of the sample, if there are that many queries.
-const FEWEST: usize = 4000;
+/// The size of a sample of queries without a known answer: so many for every query with one, and at least so many.
+#[derive(Clone, Copy)]
+struct Others {
+    each: usize,
+    fewest: usize,
+}
 
-/// The outcomes that probabilities are fitted to.
+/// For fitting.
+const TO_FIT: Others = Others { each: 2, fewest: 4000 };
+/// For checking what was fitted.
+const TO_CHECK: Others = Others { each: 1, fewest: 2000 };
+
+/// What a calibration is fitted to.
 #[derive(Clone, Debug, Default)]
 pub struct FitOutcomes {
-    /// Of queries that have an answer in the validation split.
-    pub asked: Vec<Outcome>,
-    /// A weighted sample of all sensible queries.
-    pub open: Vec<Outcome>,
+    /// The outcomes of a weighted sample of all sensible queries.
+    pub outcomes: Vec<Outcome>,
+    /// How many there would have been with enough time.
+    pub planned: usize,
+    /// How often such queries have an answer left.
+    pub left: AnswersLeft,
+}
+
+impl From<Vec<Outcome>> for FitOutcomes {
+    fn from(outcomes: Vec<Outcome>) -> Self {
+        Self { planned: outcomes.len(), outcomes, left: AnswersLeft::default() }
+    }
 }
 
 /// Observes the queries of `asked`, facts of the validation split of `known`, and a sample of the sensible queries that
-/// the split has no answer to.
+/// the split has no answer to. All facts of that split count as true. Training facts are not among the answers, and test
+/// facts are not known.
 ///
 /// # Errors
 /// If the reasoner fails, returns a NaN score, or the user interrupts.
@@ -39,109 +60,167 @@ pub fn outcomes_to_fit(
     graph: &Graph,
     progress: &dyn Progress,
 ) -> Result<FitOutcomes, EvalError> {
-    let entities = graph.entities();
-    let taken_out = known.has_own_graph().then(|| Adjacency::new(entities, &[&known.queries]));
-    let truth = Adjacency::new(entities, &[&known.valid]);
+    let (taken_out, truth) = (queries_apart(known, graph), Adjacency::new(graph.entities(), &[&known.valid]));
     let judged = Judged { graph, taken_out: taken_out.as_ref(), truth: &truth, hides: true };
-    let queries = asked_once(asked);
-    let seen = observe_queries(reasoner, &queries, judged, TOP, progress)?;
-    let most = (OTHERS * queries.len()).max(FEWEST);
-    let Some(sample) = Sample::draw(graph, &truth, &queries, most, progress)? else {
-        return Ok(FitOutcomes { asked: seen, open: Vec::new() });
-    };
-    let others = observe_queries(reasoner, &sample.others, judged, TOP, progress)?;
-    let open = sample.weighted(&seen, others);
-    Ok(FitOutcomes { asked: seen, open })
+    let Sample { queries, left } = Sample::draw(judged, &asked_once(asked), &[], TO_FIT, progress)?;
+    let outcomes = observe(reasoner, &queries, judged, TOP, Shard::WHOLE, progress)?;
+    Ok(FitOutcomes { outcomes, planned: queries.len(), left })
 }
 
-/// The sensible queries of a graph; those without an answer in the validation split are sampled.
+/// The training queries, where the graph is one of its own.
+fn queries_apart(known: &Known, graph: &Graph) -> Option<Adjacency> {
+    known.has_own_graph().then(|| Adjacency::new(graph.entities(), &[&known.queries]))
+}
+
+/// The same for checking, only over `relations` unless that is empty, and only the batches of `shard`.
+///
+/// # Errors
+/// Those of [`outcomes_to_fit`].
+pub fn outcomes_on_valid(
+    reasoner: &dyn Reasoner,
+    (asked, relations): (&[Triple], &[RelationId]),
+    known: &Known,
+    graph: &Graph,
+    shard: Shard,
+    progress: &dyn Progress,
+) -> Result<Vec<Outcome>, EvalError> {
+    let (taken_out, truth) = (queries_apart(known, graph), Adjacency::new(graph.entities(), &[&known.valid]));
+    let judged = Judged { graph, taken_out: taken_out.as_ref(), truth: &truth, hides: true };
+    let sample = Sample::draw(judged, &asked_once(asked), relations, TO_CHECK, progress)?;
+    observe(reasoner, &sample.queries, judged, TOP, shard, progress)
+}
+
+/// The same on the test split of `dataset`, whose facts count as true. Facts of the other splits are not judged.
+///
+/// # Errors
+/// Those of [`outcomes_to_fit`].
+pub fn outcomes_on_test(
+    reasoner: &dyn Reasoner,
+    (asked, relations): (&[Triple], &[RelationId]),
+    dataset: &Dataset,
+    graph: &Graph,
+    shard: Shard,
+    progress: &dyn Progress,
+) -> Result<Vec<Outcome>, EvalError> {
+    let Known { queries, valid, .. } = &dataset.known;
+    let entities = graph.entities();
+    let taken_out = Adjacency::new(entities, &[queries, valid]);
+    let truth = Adjacency::new(entities, &[&dataset.test]);
+    let judged = Judged { graph, taken_out: Some(&taken_out), truth: &truth, hides: false };
+    let sample = Sample::draw(judged, &asked_once(asked), relations, TO_CHECK, progress)?;
+    observe(reasoner, &sample.queries, judged, TOP, shard, progress)
+}
+
+/// A sample of the sensible queries of a graph.
 struct Sample {
-    /// Which of the asked queries are sensible.
-    sensible: Vec<bool>,
-    /// How many sensible queries have an answer in the validation split.
-    with_answer: usize,
-    /// How many have none.
-    without: usize,
-    /// An evenly spaced sample of the latter.
-    others: Vec<Query>,
+    /// The queries, each with how many it stands for up to a common factor.
+    queries: Vec<(Query, f64)>,
+    /// How often they have an answer left.
+    left: AnswersLeft,
 }
 
 impl Sample {
-    /// `asked` are in the order of links and subjects. `None` if the time is up before all queries are counted.
+    /// `asked` have an answer among the facts that count as true, and are in the order of links and subjects. Links of
+    /// `relations` only, unless that is empty.
     fn draw(
-        graph: &Graph,
-        truth: &Adjacency,
+        Judged { graph, truth, .. }: Judged<'_>,
         asked: &[Query],
-        most: usize,
+        relations: &[RelationId],
+        others: Others,
         progress: &dyn Progress,
-    ) -> Result<Option<Self>, EvalError> {
-        let links = || (0..graph.links() as u32).map(Link).filter(|link| link.relation().is_some());
+    ) -> Result<Self, EvalError> {
+        let wanted =
+            |link: &Link| link.relation().is_some_and(|one| relations.is_empty() || relations.contains(&one));
+        let links = || (0..graph.links() as u32).map(Link).filter(wanted);
         let mut sensible = vec![false; asked.len()];
-        let (mut with_answer, mut without) = (0, 0);
+        let (mut with_answer, mut without, mut counts) = (0, 0, LeftCounts::default());
         let has_answer = |query: Query| !truth.edges_by(query.subject, query.link).is_empty();
         let query_of = |link: Link| move |subject| Query { subject, link };
         for link in links() {
             if progress.interrupted() {
                 return Err(EvalError::Interrupted);
             }
-            if progress.time_is_up() {
-                return Ok(None);
-            }
             for query in subjects(graph, link).into_iter().map(query_of(link)) {
                 let key = |query: &Query| (query.link, query.subject);
                 if let Ok(at) = asked.binary_search_by_key(&key(&query), key) {
                     sensible[at] = true;
                 }
-                *(if has_answer(query) { &mut with_answer } else { &mut without }) += 1;
+                let has_answer = has_answer(query);
+                *(if has_answer { &mut with_answer } else { &mut without }) += 1;
+                counts.add(link, graph.targets(query.subject, link).len(), has_answer);
             }
         }
+        // In a graph so small that none of the queries with an answer is sensible, all of them count.
+        if !sensible.contains(&true) {
+            (with_answer, sensible) = (asked.len(), vec![true; asked.len()]);
+        }
+        let asked: Vec<Query> =
+            asked.iter().zip(sensible).filter(|(_, sensible)| *sensible).map(|(query, _)| *query).collect();
+        let most = (others.each * asked.len()).max(others.fewest);
         let stride = (without as f64 / most as f64).max(1.0);
-        let (mut others, mut at, mut next) = (Vec::new(), 0usize, 0.0);
+        let (mut sampled, mut at, mut next) = (Vec::new(), 0usize, 0.0);
         for query in links().flat_map(|link| subjects(graph, link).into_iter().map(query_of(link))) {
             if !has_answer(query) {
                 if at as f64 >= next {
-                    others.push(query);
+                    sampled.push(query);
                     next += stride;
                 }
                 at += 1;
             }
         }
-        Ok(Some(Self { sensible, with_answer, without, others }))
+        let queries = spread([weighted(asked, with_answer), weighted(sampled, without)]);
+        Ok(Self { queries: scaled(queries), left: counts.shares() })
     }
+}
 
-    /// The outcomes of the sensible asked queries and of the sampled others, each weighted by how many queries it
-    /// stands for.
-    fn weighted(&self, seen: &[Outcome], others: Vec<Outcome>) -> Vec<Outcome> {
-        let mut open: Vec<Outcome> = (self.sensible.iter().zip(seen))
-            .filter(|(sensible, _)| **sensible)
-            .map(|(_, outcome)| outcome.clone())
-            .collect();
-        let known = open.len();
-        open.extend(others);
-        let each = |count: usize, of: usize| count as f64 / of.max(1) as f64;
-        let weights = [each(self.with_answer, known), each(self.without, open.len() - known)];
-        // Scaled so that the weights sum to the effective sample size: the number of outcomes if all weights are
-        // equal.
-        let weight_of = |at: usize| weights[usize::from(at >= known)];
-        let (sum, squares) = (0..open.len())
-            .map(weight_of)
-            .fold((0.0, 0.0), |(sum, squares), weight| (sum + weight, squares + weight * weight));
-        let scale = if squares > 0.0 { sum / squares } else { 1.0 };
-        for (at, outcome) in open.iter_mut().enumerate() {
-            // Any true answer could have been held out for test instead, and its query would still be in the sample.
-            (outcome.weight, outcome.stands_in) = (scale * weight_of(at), true);
+/// `queries`, which together stand for `count`.
+fn weighted(queries: Vec<Query>, count: usize) -> Vec<(Query, f64)> {
+    let each = count as f64 / queries.len().max(1) as f64;
+    queries.into_iter().map(|query| (query, each)).collect()
+}
+
+/// Scales weights so that they sum to the effective sample size: the number of queries if all weights are equal.
+fn scaled(mut queries: Vec<(Query, f64)>) -> Vec<(Query, f64)> {
+    let (sum, squares) = queries
+        .iter()
+        .fold((0.0, 0.0), |(sum, squares), (_, weight)| (sum + weight, squares + weight * weight));
+    let scale = if squares > 0.0 { sum / squares } else { 1.0 };
+    queries.iter_mut().for_each(|(_, weight)| *weight *= scale);
+    queries
+}
+
+/// All queries in an order of which every beginning has about the same share of each link of each group. Within a link the
+/// order is a shuffled one that depends on nothing but the queries.
+fn spread(groups: [Vec<(Query, f64)>; 2]) -> Vec<(Query, f64)> {
+    let mut placed: Vec<(f64, (Query, f64))> = Vec::new();
+    for (number, mut group) in (0u32..).zip(groups) {
+        group.sort_by_cached_key(|(query, _)| {
+            (query.link, shuffled([query.link.0, query.subject.0]), query.subject)
+        });
+        for of_link in group.chunk_by(|a, b| a.0.link == b.0.link) {
+            // A link with a single query is not always in the middle.
+            let offset = shuffled([of_link[0].0.link.0, number]) as f64 / 2f64.powi(64);
+            let place = |at: usize| (at as f64 + offset) / of_link.len() as f64;
+            placed.extend(of_link.iter().enumerate().map(|(at, &query)| (place(at), query)));
         }
-        open
     }
+    placed.sort_by(|a, b| a.0.total_cmp(&b.0));
+    placed.into_iter().map(|(_, query)| query).collect()
+}
+
+/// A number as if drawn at random for these.
+fn shuffled([a, b]: [u32; 2]) -> u64 {
+    let hash = fnv(&[a.to_le_bytes(), b.to_le_bytes()].concat());
+    // The last bytes reach the high bits of the hash only by another multiplication.
+    (hash ^ (hash >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::eval::{Answers, ReasonerError, Scored};
-    use crate::graph::EntityId;
+    use crate::graph::{Array, EntityId};
     use crate::progress::Silent;
-    use std::sync::Arc;
 
     /// Answers every query with 22.
     struct Always;
@@ -158,38 +237,67 @@ mod tests {
     fn world() -> (Known, Graph) {
         let facts: Vec<Triple> =
             (0..20).flat_map(|head| [20, 21].map(|tail| Triple::new(head, 0, tail))).collect();
-        let facts: Arc<[Triple]> = facts.into();
+        let facts: Array<Triple> = facts.into();
         let graph = Graph::new(23, 1, &facts);
         let valid = [Triple::new(0, 0, 22), Triple::new(1, 0, 22)];
-        (Known { queries: facts.clone(), facts, valid: valid.into() }, graph)
+        (Known { queries: facts.clone(), facts, valid: valid.into(), ..Known::default() }, graph)
     }
 
     #[test]
     fn every_sensible_query_counts_once() {
         let (known, graph) = world();
         let seen = outcomes_to_fit(&Always, &known.valid, &known, &graph, &Silent).unwrap();
-        assert_eq!(seen.asked.len(), 3, "two tail queries and one head query");
         // 20 tail queries and the head queries of 20 and 21; that of 22 is not sensible.
-        assert_eq!(seen.open.len(), 22);
-        assert!(seen.open.iter().all(|outcome| outcome.weight == 1.0 && outcome.stands_in));
-        let trues = seen.open.iter().flat_map(|outcome| &outcome.judged).filter(|one| one.1).count();
+        assert_eq!((seen.outcomes.len(), seen.planned), (22, 22));
+        assert!(seen.outcomes.iter().all(|outcome| outcome.weight == 1.0 && outcome.stands_in));
+        let trues = seen.outcomes.iter().flat_map(|outcome| &outcome.judged).filter(|one| one.1).count();
         assert_eq!(trues, 2);
+        // Two of twenty tail queries have an answer left, which draws the share away from that of all links.
+        let left = |known| seen.left.share(Link::forward(RelationId(0)), known);
+        assert!(left(2) > 0.1 && left(2) < left(0) - 0.04, "{:?}", seen.left);
     }
 
     #[test]
     fn what_stands_for_many_weighs_as_much() {
         let (known, graph) = world();
         let truth = Adjacency::new(23, &[&known.valid]);
-        let asked = asked_once(&known.valid);
-        let sample = Sample::draw(&graph, &truth, &asked, 5, &Silent).unwrap().unwrap();
-        assert_eq!((sample.with_answer, sample.without, sample.others.len()), (2, 20, 5));
         let judged = Judged { graph: &graph, taken_out: None, truth: &truth, hides: true };
-        let observe = |queries: &[Query]| observe_queries(&Always, queries, judged, TOP, &Silent).unwrap();
-        let open = sample.weighted(&observe(&asked), observe(&sample.others));
-        assert_eq!(open.len(), 7);
-        assert!((open[2].weight / open[0].weight - 4.0).abs() < 1e-12);
+        let others = Others { each: 0, fewest: 5 };
+        let sample = Sample::draw(judged, &asked_once(&known.valid), &[], others, &Silent).unwrap();
+        let mut weights: Vec<f64> = sample.queries.iter().map(|query| query.1).collect();
+        weights.sort_by(f64::total_cmp);
+        assert_eq!(weights.len(), 7, "two with an answer, and five of the twenty others");
+        assert!((weights[6] / weights[0] - 4.0).abs() < 1e-12);
         // The effective sample size is less than that of seven equal weights.
-        let sum: f64 = open.iter().map(|outcome| outcome.weight).sum();
+        let sum: f64 = weights.iter().sum();
         assert!(sum > 2.0 && sum < 7.0, "{sum}");
+        let of_another = Sample::draw(judged, &[], &[RelationId(9)], others, &Silent).unwrap();
+        assert!(of_another.queries.is_empty());
+    }
+
+    #[test]
+    fn every_beginning_of_a_sample_has_its_share_of_every_link() {
+        let of_link = |link: u32, count: u32| {
+            (0..count)
+                .map(move |id| (Query { subject: EntityId(id), link: Link(link) }, 1.0))
+                .collect::<Vec<_>>()
+        };
+        let group = || [of_link(3, 4000), of_link(4, 400), of_link(5, 40)].concat();
+        let order = spread([group(), group()]);
+        assert_eq!(order.len(), 2 * 4440);
+        for beginning in [888, 4440] {
+            let share = beginning as f64 / order.len() as f64;
+            for (link, count) in [(3, 8000.0), (4, 800.0), (5, 80.0)] {
+                let seen = order[..beginning].iter().filter(|one| one.0.link == Link(link)).count() as f64;
+                assert!((seen - share * count).abs() <= 3.0, "{beginning}: {seen} of {count} of link {link}");
+            }
+            // Nor are the first subjects asked first.
+            let ids = order[..beginning]
+                .iter()
+                .filter(|one| one.0.link == Link(3))
+                .map(|one| f64::from(one.0.subject.0));
+            let (sum, count) = ids.fold((0.0, 0.0), |(sum, count), id| (sum + id, count + 1.0));
+            assert!((sum / count - 2000.0).abs() < 150.0, "{}", sum / count);
+        }
     }
 }

@@ -1,13 +1,19 @@
 //! Calibration on data with known probabilities.
 
+use super::observe::asked_once;
 use super::*;
 use crate::eval::{Answers, EvalError, Reasoner, ReasonerError, Scored};
 use crate::graph::{Adjacency, EntityId, Graph, Query, Triple};
 use crate::progress::{Impatient, Silent};
+use crate::shard::Shard;
 use proptest::prelude::*;
 
 fn names(relations: &[&str]) -> Names {
     Names { relations: relations.iter().copied().collect(), ..Names::default() }
+}
+
+fn relation(id: RelationId) -> String {
+    id.0.to_string()
 }
 
 /// Pseudo-random numbers from a counter, from 0 to 1.
@@ -60,10 +66,12 @@ const SCALES: [fn(f64) -> f64; 3] =
 fn known_probabilities_are_found_on_any_scale() {
     for scale in SCALES {
         let (seen, _) = world(2000, 1, scale);
-        let calibrator =
-            Calibrator::new(&Calibration::fit(&seen, &names(&["a", "b"])).unwrap(), &names(&["a", "b"]));
+        let calibrator = Calibrator::new(
+            &Calibration::fit(&seen.clone().into(), &names(&["a", "b"])).unwrap(),
+            &names(&["a", "b"]),
+        );
         let (fresh, chances) = world(2000, 2, scale);
-        let table = calibrator.reliability(&fresh, 10);
+        let table = calibrator.reliability(&fresh, 10, relation);
         assert!(table.ece < 0.015, "{table}");
         let mut off = 0.0;
         for (outcome, chances) in fresh.iter().zip(&chances) {
@@ -78,7 +86,7 @@ fn known_probabilities_are_found_on_any_scale() {
 fn a_score_alone_would_be_wrong_about_both_relations() {
     let (seen, _) = world(2000, 1, |score| score);
     let both = names(&["a", "b"]);
-    let calibration = Calibration::fit(&seen, &both).unwrap();
+    let calibration = Calibration::fit(&seen.clone().into(), &both).unwrap();
     let calibrator = Calibrator::new(&calibration, &both);
     let said = |relation| {
         let mut list = seen[0].list.clone();
@@ -100,12 +108,13 @@ fn few_queries_give_rough_probabilities_and_none_give_none() {
     for (queries, within) in [(1, 0.5), (12, 0.2), (40, 0.12)] {
         let (seen, _) = world(queries, 9, |score| score);
         let both = names(&["a", "b"]);
-        let table = Calibrator::new(&Calibration::fit(&seen, &both).unwrap(), &both).reliability(&fresh, 10);
+        let table = Calibrator::new(&Calibration::fit(&seen.clone().into(), &both).unwrap(), &both)
+            .reliability(&fresh, 10, relation);
         assert!(table.ece < within, "{queries} queries: {table}");
     }
-    assert_eq!(Calibration::fit(&[], &names(&[])), None);
+    assert_eq!(Calibration::fit(&Vec::new().into(), &names(&[])), None);
     let nothing = Outcome { judged: Vec::new(), ..fresh[0].clone() };
-    assert_eq!(Calibration::fit(&[nothing], &names(&["a"])), None);
+    assert_eq!(Calibration::fit(&vec![nothing].into(), &names(&["a"])), None);
 }
 
 #[test]
@@ -129,7 +138,7 @@ fn answers_that_the_test_split_has_do_not_count_against_those_of_validation() {
         }
     }
     let both = names(&["a", "b"]);
-    let calibrator = Calibrator::new(&Calibration::fit(&seen, &both).unwrap(), &both);
+    let calibrator = Calibrator::new(&Calibration::fit(&seen.clone().into(), &both).unwrap(), &both);
     let said = calibrator.probabilities(&seen[0].list);
     // Near the edge the curve is smoothed; elsewhere true answers are likely and no others are.
     assert!(said[..4].iter().all(|&said| said > 0.9) && said[4] > 0.7, "{said:?}");
@@ -141,16 +150,68 @@ fn where_nothing_was_true_nothing_is_likely() {
     let (mut seen, _) = world(50, 1, |score| score);
     seen.iter_mut().flat_map(|outcome| &mut outcome.judged).for_each(|one| one.1 = false);
     let both = names(&["a", "b"]);
-    let calibrator = Calibrator::new(&Calibration::fit(&seen, &both).unwrap(), &both);
+    let calibrator = Calibrator::new(&Calibration::fit(&seen.clone().into(), &both).unwrap(), &both);
     let said = calibrator.probabilities(&seen[0].list);
     assert!(said.iter().all(|&said| said > 0.0 && said < 0.01), "{said:?}");
+}
+
+#[test]
+fn whether_an_answer_is_left_is_known_to_the_calibration() {
+    // Half of the queries have no answer left, whatever their scores: those that have one already.
+    let (mut seen, _) = world(2000, 4, |score| score);
+    let mut counts = left::LeftCounts::default();
+    for (at, outcome) in seen.iter_mut().enumerate() {
+        outcome.list.known = usize::from(at % 4 < 2);
+        if outcome.list.known == 1 {
+            outcome.judged.iter_mut().for_each(|one| one.1 = false);
+        }
+        counts.add(outcome.list.link, outcome.list.known, outcome.judged.iter().any(|one| one.1));
+    }
+    let both = names(&["a", "b"]);
+    let observed = FitOutcomes { left: counts.shares(), ..seen.clone().into() };
+    let calibrator = Calibrator::new(&Calibration::fit(&observed, &both).unwrap(), &both);
+    let best = |known| calibrator.probabilities(&RankedScores { known, ..seen[0].list.clone() })[0];
+    assert!(best(0) > 0.5 && best(1) < 0.05, "{} {}", best(0), best(1));
+}
+
+#[test]
+fn few_true_answers_or_a_cut_sample_make_probabilities_rough() {
+    let both = names(&["a", "b"]);
+    let fitted = |queries: usize, planned: usize| {
+        let observed = FitOutcomes { planned, ..world(queries, 1, |score| score).0.into() };
+        Calibration::fit(&observed, &both).unwrap()
+    };
+    assert_eq!(fitted(300, 500).why_rough(), None);
+    let few = fitted(9, 9).why_rough().unwrap();
+    assert!(
+        few.starts_with("calibration found only ") && few.ends_with(" true answers to 9 queries"),
+        "{few}"
+    );
+    let cut = fitted(300, 700).why_rough().unwrap();
+    assert_eq!(cut, "the time for calibration was enough for only 300 of 700 queries");
+}
+
+#[test]
+fn a_longer_list_of_answers_gives_the_same_probabilities() {
+    let (seen, _) = world(300, 7, |score| score);
+    let both = names(&["a", "b"]);
+    let calibrator = Calibrator::new(&Calibration::fit(&seen.into(), &both).unwrap(), &both);
+    // The tenth answer is tied with others that a search for ten answers does not return.
+    let scores: Vec<f64> = (0..30).map(|at| if at < 8 { 0.9 - 0.05 * f64::from(at) } else { 0.3 }).collect();
+    let list = |most: usize| RankedScores {
+        link: Link::forward(RelationId(0)),
+        known: 1,
+        usual: 2.0,
+        scores: scores[..most].to_vec(),
+    };
+    assert_eq!(calibrator.probabilities(&list(10)), calibrator.probabilities(&list(30))[..10]);
 }
 
 #[test]
 fn a_file_says_the_same() {
     let (seen, _) = world(200, 1, |score| -3.0 / (score + 0.1));
     let both = names(&["a", "b"]);
-    let calibration = Calibration::fit(&seen, &both).unwrap();
+    let calibration = Calibration::fit(&seen.clone().into(), &both).unwrap();
     let text = serde_json::to_string(&calibration).unwrap();
     assert!(text.len() < 20_000, "{} bytes", text.len());
     assert_eq!(serde_json::from_str::<Calibration>(&text).unwrap(), calibration);
@@ -176,7 +237,7 @@ proptest! {
             }
         }
         let both = names(&["a", "b"]);
-        let calibrator = Calibrator::new(&Calibration::fit(&seen, &both).unwrap(), &both);
+        let calibrator = Calibrator::new(&Calibration::fit(&seen.clone().into(), &both).unwrap(), &both);
         let mut scores: Vec<f64> = scores.iter().map(|score| (score * 10.0).round() / 10.0).collect();
         scores.sort_by(|a, b| b.total_cmp(a));
         let link = Link::forward(RelationId(relation));
@@ -224,21 +285,26 @@ fn facts_are_no_answers_and_a_query_is_asked_once() {
     let (facts, valid, test) = (triples(&[(0, 1)]), triples(&[(0, 3), (0, 4)]), triples(&[(0, 5)]));
     let graph = Graph::new(20, 1, &facts);
     let [earlier, valid_truth, truth] = [&valid, &valid, &test].map(|split| Adjacency::new(20, &[split]));
+    let mut asked: Vec<(Query, f64)> = asked_once(&valid).into_iter().map(|query| (query, 1.0)).collect();
+    asked.reverse();
+    let seen_by = |reasoner: &ById, judged, progress: &dyn crate::progress::Progress| {
+        observe(reasoner, &asked, judged, 4, Shard::WHOLE, progress)
+    };
     for dense in [true, false] {
         let judged = Judged { graph: &graph, taken_out: None, truth: &valid_truth, hides: true };
-        let seen = observe(&ById { dense }, &valid, judged, 4, &Silent).unwrap();
+        let seen = seen_by(&ById { dense }, judged, &Silent).unwrap();
         assert_eq!(seen.len(), 3, "one tail query and two head queries");
         let tail = &seen[0];
         assert_eq!(tail.list.scores[..4], [0.0, -2.0, -3.0, -4.0]);
         assert_eq!(tail.judged, [(0.0, false), (-2.0, false), (-3.0, true), (-4.0, true)]);
-        assert_eq!(seen.iter().map(|one| one.stands_in).collect::<Vec<bool>>(), [true, false, false]);
+        assert_eq!(seen.iter().map(|one| one.stands_in).collect::<Vec<bool>>(), [true, true, true]);
         assert_eq!((tail.list.known, tail.list.usual), (1, 1.0));
         assert_eq!(tail.list.scores.len(), 10, "others are compared with");
         let judged = Judged { graph: &graph, taken_out: Some(&earlier), truth: &truth, hides: false };
-        let seen = observe(&ById { dense }, &test, judged, 4, &Silent).unwrap();
+        let seen = seen_by(&ById { dense }, judged, &Silent).unwrap();
         assert_eq!(seen[0].list.scores[..4], [0.0, -2.0, -3.0, -4.0], "validation facts are compared with");
         assert_eq!(seen[0].judged, [(0.0, false), (-2.0, false), (-5.0, true), (-6.0, false)]);
-        let stopped = observe(&ById { dense }, &test, judged, 4, &Impatient);
+        let stopped = seen_by(&ById { dense }, judged, &Impatient);
         assert!(matches!(stopped, Err(EvalError::Interrupted)));
     }
 }

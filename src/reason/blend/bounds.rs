@@ -1,6 +1,6 @@
 //! Bounds on the scores of a query's candidates without the embedding model's scores of all entities.
 //!
-//! A candidate's score is `a + w · max(f − L, floor)`: `a` comes from the other members and the signals, `f` is the
+//! A candidate's score is `a + w · max(f − L, floor)`: `a` comes from the other members and the features, `f` is the
 //! embedding model's score, and `L` the logarithm of the sum of `eᶠ` over all entities. `L` is the same for all
 //! candidates of a query, takes nearly all of the time, and is at least the logarithm of the sum over some entities. So
 //! possible values of `L` are taken in intervals, each of which bounds the scores, up to where all are at the floor.
@@ -161,6 +161,7 @@ mod tests {
             walker: None,
             embedding: Some(Arc::new(embedding)),
             propagator: None,
+            further: Vec::new(),
         };
         let given = BlendWeights { rules: 0.7, walker: 0.0, embedding: weight, propagator: 0.0 };
         Blend::new(members, &Recipe::of(given), &graph, &Names::default())

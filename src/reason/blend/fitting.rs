@@ -1,11 +1,8 @@
 //! Fitting the weights of a blend to the validation split.
 
 use super::super::fit::{Added, FitQuery, WIDTH, added_by, fit, leaving_out};
-use super::super::recipe::{
-    EMBEDDING, FeatureWeights, PROPAGATOR, RULES, RULES_ABSENT, RULES_SURE, Recipe, WALKER, WALKER_ABSENT,
-    score,
-};
-use super::{Blend, Members, Seen};
+use super::super::recipe::{EMBEDDING, FeatureWeights, Recipe, score};
+use super::{Blend, Seen};
 use crate::eval::{EvalError, Reasoner, Side};
 use crate::graph::{Adjacency, Direction, EntityId, Link, Names, Query, RelationId, Triple};
 use crate::progress::{Progress, Silent};
@@ -24,7 +21,8 @@ const DIRECTIONS: [Direction; 2] = [Direction::Forward, Direction::Inverse];
 const FEWEST: usize = 20;
 
 impl Blend {
-    /// Fits the weights that rank the answers of the validation split best. `truth` are the known answers.
+    /// Fits the weights that rank the answers of the validation split best. `truth` are the known answers. If only members
+    /// whose reasons are exact may rank (`explained`), the embedding model gets no weight.
     ///
     /// # Errors
     /// If one of the members fails or the user interrupts.
@@ -33,6 +31,7 @@ impl Blend {
         valid: &[Triple],
         truth: &Adjacency,
         names: &Names,
+        explained: bool,
         progress: &dyn Progress,
     ) -> Result<Recipe, EvalError> {
         let asked: Vec<(Query, EntityId)> = Side::Both.asked(valid).collect();
@@ -58,11 +57,14 @@ impl Blend {
             progress.advance(done as u64, &"");
         }
         let mut given = DIRECTIONS.map(|direction| *self.given(direction));
-        let adds = self.without_harmful(&mut judged, &mut given);
+        let adds = self.without_harmful(&mut judged, &mut given, explained);
         let [tail, head] =
             [0, 1].map(|at| fit(if judged[at].len() < FEWEST { &[] } else { &judged[at] }, &given[at]));
-        let mut recipe = Recipe::fitted(&tail, &head, names);
-        recipe.adds = adds.iter().map(|(name, added)| ((*name).to_owned(), added.mrr)).collect();
+        let mut recipe = Recipe::fitted(&tail, &head, names, &self.members.further_names());
+        let named = |figure: fn(&Added) -> f64| {
+            adds.iter().map(|(name, added)| ((*name).to_owned(), figure(added))).collect()
+        };
+        (recipe.adds, recipe.errors) = (named(|added| added.mrr), named(|added| added.error));
         progress.end(&self.shown(&recipe));
         Ok(recipe)
     }
@@ -86,26 +88,16 @@ impl Blend {
         Some(FitQuery { link: query.link, candidates, target: 0 })
     }
 
-    /// The members' names and the indices of their features.
-    fn parts(&self) -> Vec<(&'static str, &'static [usize])> {
-        let Members { rules, walker, embedding, propagator } = &self.members;
-        let parts: [(bool, &str, &[usize]); 4] = [
-            (rules.is_some(), "rules", &[RULES, RULES_ABSENT, RULES_SURE]),
-            (walker.is_some(), "walker", &[WALKER, WALKER_ABSENT]),
-            (embedding.is_some(), "embedding", &[EMBEDDING]),
-            (propagator.is_some(), "propagator", &[PROPAGATOR]),
-        ];
-        parts.into_iter().filter(|part| part.0).map(|(_, name, places)| (name, places)).collect()
-    }
-
     /// What each member adds to the others, if there are others, over tail and head queries. Members that harm the
-    /// ranking of the others are removed one at a time, the worst first: from `judged`, and with weight 0 in `given`.
+    /// ranking of the others are removed one at a time, the worst first: from `judged`, and with weight 0 in `given`. If
+    /// answers have to be `explained`, the embedding model is removed before all.
     fn without_harmful(
         &self,
         judged: &mut [Vec<FitQuery>; 2],
         given: &mut [[f64; WIDTH]; 2],
+        explained: bool,
     ) -> BTreeMap<&'static str, Added> {
-        let mut parts = self.parts();
+        let mut parts = self.members.features();
         let mut said = BTreeMap::new();
         while parts.len() >= 2 && judged.iter().map(Vec::len).sum::<usize>() >= FEWEST {
             let directions: Vec<(&[FitQuery], &[f64; WIDTH])> =
@@ -114,10 +106,11 @@ impl Blend {
             // The remaining members add more once one is removed, so their gains are measured again.
             said.extend(parts.iter().map(|part| part.0).zip(adds.iter().copied()));
             let worst = (0..parts.len()).min_by(|&a, &b| adds[a].mrr.total_cmp(&adds[b].mrr));
-            let Some(worst) = worst.filter(|&worst| adds[worst].harms()) else { break };
+            let inexact = parts.iter().position(|part| explained && part.1 == [EMBEDDING]);
+            let Some(worst) = inexact.or(worst.filter(|&worst| adds[worst].harms())) else { break };
             let (_, places) = parts.remove(worst);
             for (queries, given) in judged.iter_mut().zip(&mut *given) {
-                *queries = leaving_out(queries, places);
+                *queries = leaving_out(queries, &places);
                 places.iter().for_each(|&at| given[at] = 0.0);
             }
         }
@@ -131,14 +124,18 @@ impl Blend {
 
     /// The weights that `recipe` gives to the members, and what each adds.
     fn shown(&self, recipe: &Recipe) -> String {
-        let FeatureWeights { rules, walker, embedding, propagator, .. } = recipe.general;
+        let FeatureWeights { rules, walker, embedding, propagator, further, .. } = &recipe.general;
         let weight = |name: &str| match name {
-            "rules" => rules,
-            "walker" => walker,
-            "embedding" => embedding,
-            _ => propagator,
+            "rules" => *rules,
+            "walker" => *walker,
+            "embedding" => *embedding,
+            "propagator" => *propagator,
+            other => further.get(other).copied().unwrap_or(0.0),
         };
-        let one = |(name, _): (&str, &[usize])| match recipe.adds.get(name) {
+        let one = |(name, _): (&str, Vec<usize>)| match recipe.adds.get(name) {
+            Some(&adds) if weight(name) == 0.0 && adds > 0.0 => {
+                format!("{name} left out (would add {:.1} MRR)", 100.0 * adds)
+            }
             Some(adds) if weight(name) == 0.0 => {
                 format!("{name} left out (costs {:.1} MRR)", -100.0 * adds)
             }
@@ -146,6 +143,6 @@ impl Blend {
             Some(&adds) => format!("{name} {:.2} (adds {:.1} MRR)", weight(name), 100.0 * adds),
             None => format!("{name} {:.2}", weight(name)),
         };
-        self.parts().into_iter().map(one).collect::<Vec<String>>().join(", ")
+        self.members.features().into_iter().map(one).collect::<Vec<String>>().join(", ")
     }
 }

@@ -1,39 +1,45 @@
-//! The blend of rules, walker, embedding model, propagator and signals about each candidate.
+//! The blend of rules, walker, embedding model, propagator and features of each candidate.
 //!
 //! Rules, walker and propagator give candidates, each with a rule or a path that supports it; the embedding model re-scores
 //! and adds none. Any member may be left out, but at least one that gives candidates must stay.
 //!
-//! A candidate's score is `w · x`. Its features `x` are the logarithms of the members' scores and the signals about it
+//! A candidate's score is `w · x`. Its features `x` are the logarithms of the members' scores and those of the candidate itself
 //! ([`FeatureWeights`](super::FeatureWeights)); the weights are fitted on the validation split ([`fit`](super::fit)),
 //! for every relation and direction.
 
 mod bounds;
+mod decomposed;
 mod embedded;
 mod fitting;
 mod seen;
 
 use super::recipe::{
-    FREQUENCY, LINKED, LINKED_BACK, RULES, RULES_ABSENT, RULES_SURE, Recipe, TAKEN, WeightsByLink, score,
+    EMBEDDING, FREQUENCY, FURTHER, LINKED, LINKED_BACK, PROPAGATOR, RULES, RULES_ABSENT, RULES_SURE, Recipe,
+    TAKEN, WALKER, WALKER_ABSENT, WeightsByLink, score,
 };
 use super::{
-    ByPropagator, ByRules, ByWalker, Candidate, Evidence, Explains, Found, IsNeeded, Reasoned, Rescored,
-    ScoreWithout,
+    Because, ByPropagator, ByRules, ByWalker, Candidate, Detail, Evidence, Explains, Found, IsNeeded,
+    Reasoned, Rescored, ScoreWithout,
 };
-use super::{ranked, unless_stopped};
+use super::{because, ranked, unless_stopped};
 use crate::embed::Embedding;
 use crate::eval::{Answers, Reasoner, ReasonerError, Scored};
-use crate::graph::{EntityId, Graph, Names, Query};
+use crate::graph::{EntityId, Graph, Link, Names, Query};
 use crate::progress::{Interrupted, Progress, Silent};
 use crate::rule::{RuleAnswer, UNPREDICTED};
 use crate::walk;
 use embedded::add_embedding;
 use rayon::prelude::*;
-use seen::{Dense, Seen, of_rules, seen};
+use seen::{Dense, Scores, Seen, of_rules, seen};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The most queries that are answered at once.
 const AT_ONCE: usize = 1024;
+/// The features of the rules.
+const RULES_FEATURES: [usize; 3] = [RULES, RULES_ABSENT, RULES_SURE];
+/// The features of the walker.
+const WALKER_FEATURES: [usize; 2] = [WALKER, WALKER_ABSENT];
 
 /// The members of a blend. At least one of rules, walker and propagator must be present.
 pub struct Members {
@@ -45,6 +51,35 @@ pub struct Members {
     pub embedding: Option<Arc<Embedding>>,
     /// The propagator.
     pub propagator: Option<ByPropagator>,
+    /// Others, at most [`MOST_FURTHER`](crate::config::MOST_FURTHER).
+    pub further: Vec<Further>,
+}
+
+/// A member that the blend knows only as a reasoner.
+pub struct Further {
+    /// Its name.
+    pub name: &'static str,
+    /// Its reasoner. The entities that it ranks first become candidates, and the softmax of its scores is a feature.
+    pub reasoner: Arc<dyn Explains>,
+}
+
+impl Members {
+    /// The members' names and the indices of their features.
+    fn features(&self) -> Vec<(&'static str, Vec<usize>)> {
+        let Self { rules, walker, embedding, propagator, further } = self;
+        let own = [
+            (rules.is_some(), because::RULES, RULES_FEATURES.to_vec()),
+            (walker.is_some(), because::WALKER, WALKER_FEATURES.to_vec()),
+            (embedding.is_some(), because::EMBEDDING, vec![EMBEDDING]),
+            (propagator.is_some(), because::PROPAGATOR, vec![PROPAGATOR]),
+        ];
+        let own = own.into_iter().filter(|part| part.0).map(|(_, name, places)| (name, places));
+        own.chain(further.iter().enumerate().map(|(at, member)| (member.name, vec![FURTHER + at]))).collect()
+    }
+
+    fn further_names(&self) -> Vec<&'static str> {
+        self.further.iter().map(|member| member.name).collect()
+    }
 }
 
 /// The members together.
@@ -57,7 +92,8 @@ pub struct Blend {
 impl Blend {
     /// A blend of `members` by `recipe`.
     pub fn new(members: Members, recipe: &Recipe, graph: &Arc<Graph>, names: &Names) -> Self {
-        Self { members, graph: Arc::clone(graph), weights: recipe.by_link(names) }
+        let weights = recipe.by_link(names, &members.further_names());
+        Self { members, graph: Arc::clone(graph), weights }
     }
 
     fn scored(&self, query: Query, seen: &[Seen]) -> Vec<Scored> {
@@ -67,8 +103,9 @@ impl Blend {
 
     /// Whether rules answer alone. They then also rank entities that no rule predicts, by frequency, after all others.
     fn rules_alone(&self) -> bool {
-        let Members { rules, walker, embedding, propagator } = &self.members;
-        rules.is_some() && walker.is_none() && embedding.is_none() && propagator.is_none()
+        let Members { rules, walker, embedding, propagator, further } = &self.members;
+        let others = walker.is_some() || embedding.is_some() || propagator.is_some() || !further.is_empty();
+        rules.is_some() && !others
     }
 
     /// The scores of the members for the candidates of rules and walker.
@@ -126,24 +163,34 @@ impl Blend {
     ) -> Result<Vec<Vec<Seen>>, ReasonerError> {
         let propagator = self.members.propagator.as_ref();
         // The propagator's scores of all entities exist for one batch at a time.
-        let at_once = propagator.map_or(queries.len(), |propagator| propagator.reasoner().batch()).max(1);
+        let of_further = self.members.further.iter().map(|member| member.reasoner.reasoner().batch());
+        let of_propagator = propagator.map(|propagator| propagator.reasoner().batch());
+        let at_once = of_further.chain(of_propagator).min().unwrap_or(queries.len()).max(1);
         let mut all = Vec::with_capacity(queries.len());
         for (part, batch) in queries.chunks(at_once).enumerate() {
             unless_stopped(progress)?;
             let propagated = propagator.map(|propagator| propagator.scores(batch, progress)).transpose()?;
+            let further = self.further(batch)?;
             let rows = batch.par_iter().enumerate().map(|(row, &query)| {
                 let at = part * at_once + row;
                 let propagated = propagated.as_ref().map_or(Dense::NONE, |scores| {
                     let entities = scores.len() / batch.len();
                     Dense::of(&scores[row * entities..(row + 1) * entities])
                 });
-                let mut seen = seen(&by_rules[at], &walked[at], &propagated);
+                let further: Vec<Scores<'_>> =
+                    further.iter().map(|answers| Scores::of(answers, row)).collect();
+                let mut seen = seen(&by_rules[at], &walked[at], &propagated, &further);
                 self.add_signals(query, fact, &mut seen);
                 seen
             });
             all.par_extend(rows);
         }
         Ok(all)
+    }
+
+    /// The answers of the further members.
+    fn further(&self, queries: &[Query]) -> Result<Vec<Answers>, ReasonerError> {
+        self.members.further.iter().map(|member| member.reasoner.reasoner().answer(queries)).collect()
     }
 
     /// Features of each candidate from the graph.
@@ -164,6 +211,51 @@ impl Blend {
             one.features[TAKEN] = f32::from(u8::from(times > 0));
             one.features[FREQUENCY] = (1.0 + times as f32).ln();
         }
+    }
+}
+
+impl Blend {
+    /// Whether any of these features has a weight for queries by `link`.
+    fn has_weight(&self, link: Link, places: &[usize]) -> bool {
+        let weights = self.weights.of(link);
+        places.iter().any(|&place| weights[place] != 0.0)
+    }
+
+    /// The reasons by those members whose features `counts` accepts.
+    fn reasons_if(
+        &self,
+        query: Query,
+        candidate: &Candidate,
+        most: usize,
+        counts: &dyn Fn(&[usize]) -> bool,
+    ) -> Result<Vec<Reasoned>, ReasonerError> {
+        let Members { rules, walker, propagator, further, .. } = &self.members;
+        let rules = rules.as_ref().filter(|_| counts(&RULES_FEATURES));
+        let by_rules = rules.map_or_else(Vec::new, |rules| rules.reasons_for(query, candidate, most));
+        // If one reason is enough and a rule gives it, no path is searched for.
+        if most == 1 && !by_rules.is_empty() {
+            return Ok(by_rules);
+        }
+        let mut ways = match (walker.as_ref().filter(|_| counts(&WALKER_FEATURES)), &candidate.evidence.walk)
+        {
+            (Some(walker), Some(walk)) => walker.ways(query, walk),
+            _ => Vec::new(),
+        };
+        ways.truncate(most);
+        ways.iter_mut().for_each(|way| way.score = candidate.score);
+        let mut reasons = together(by_rules, ways, most);
+        // The propagator's paths cost most, so they are searched for only if more reasons are wanted.
+        if let Some(propagator) = propagator.as_ref().filter(|_| counts(&[PROPAGATOR]))
+            && reasons.len() < most
+        {
+            reasons = together(reasons, propagator.ways(query, candidate, most)?, most);
+        }
+        for (at, member) in further.iter().enumerate() {
+            if reasons.len() < most && counts(&[FURTHER + at]) {
+                reasons = together(reasons, member.reasoner.reasons(query, candidate, most)?, most);
+            }
+        }
+        Ok(reasons)
     }
 }
 
@@ -197,7 +289,8 @@ impl Reasoner for Blend {
     fn answer_for_fact(&self, query: Query, fact: EntityId) -> Result<Option<Vec<Scored>>, ReasonerError> {
         let Some(rules) = &self.members.rules else { return Ok(None) };
         let Some(by_rules) = rules.reasoner().answer_for_fact(query, fact)? else { return Ok(None) };
-        let ranked = by_rules.into_iter().map(|scored| RuleAnswer { scored, rule: None }).collect();
+        let ranked =
+            by_rules.into_iter().map(|scored| RuleAnswer { scored, rules: Box::default() }).collect();
         let walked = self.walked(&[query], &Silent)?;
         let seen = self.seen_beside(&[query], &[ranked], &walked, Some(fact), &Silent)?.pop();
         Ok(seen.map(|seen| self.scored(query, &seen)))
@@ -223,17 +316,22 @@ impl Explains for Blend {
     ) -> Result<Vec<Found>, ReasonerError> {
         let (by_rules, walked) = (self.by_rules(queries, progress)?, self.walked(queries, progress)?);
         let seen = self.seen_beside(queries, &by_rules, &walked, None, progress)?;
-        let found = |((&query, seen), walked): ((&Query, Vec<Seen>), Vec<walk::WalkedAnswer>)| {
+        type Answered = ((Vec<Seen>, Vec<RuleAnswer>), Vec<walk::WalkedAnswer>);
+        let found = |(&query, ((seen, by_rules), walked)): (&Query, Answered)| {
             let weights = self.weights.of(query.link);
+            let mut rules: HashMap<EntityId, Box<[u32]>> =
+                by_rules.into_iter().map(|answer| (answer.scored.entity, answer.rules)).collect();
             let mut walks: HashMap<EntityId, walk::WalkedAnswer> =
                 walked.into_iter().map(|walk| (walk.entity, walk)).collect();
             let candidate = |one: &Seen| {
                 let scored = Scored { entity: one.entity, score: score(&one.features, weights) };
-                (scored, Evidence { rule: one.rule, walk: walks.remove(&one.entity) })
+                let rules = rules.remove(&one.entity).unwrap_or_default();
+                let features = Some(one.features);
+                (scored, Evidence { rules, walk: walks.remove(&one.entity), features })
             };
             Found { query, candidates: ranked(query, &self.graph, seen.iter().map(candidate)) }
         };
-        Ok(queries.iter().zip(seen).zip(walked).map(found).collect())
+        Ok(queries.iter().zip(seen.into_iter().zip(by_rules).zip(walked)).map(found).collect())
     }
 
     /// Only the embedding model takes much longer than bounds on its scores: on a CPU.
@@ -246,6 +344,9 @@ impl Explains for Blend {
         let Members { walker: None, embedding: Some(embedding), propagator: None, .. } = &self.members else {
             return Ok(queries.to_vec());
         };
+        if !self.members.further.is_empty() {
+            return Ok(queries.to_vec());
+        }
         if embedding.device().is_cuda() {
             return Ok(queries.to_vec());
         }
@@ -255,36 +356,30 @@ impl Explains for Blend {
         self.needed_among(embedding, queries, &seen, is_needed)
     }
 
-    /// The rules that predict it, then the walker's paths, for which slots are reserved.
+    /// The rules that predict it, then the walker's paths, for which slots are reserved. A member without weight gives no
+    /// reason, but what it alone supports is still an answer: one whose reason is that of the other members.
     fn reasons(
         &self,
         query: Query,
         candidate: &Candidate,
         most: usize,
     ) -> Result<Vec<Reasoned>, ReasonerError> {
-        let Members { rules, walker, propagator, .. } = &self.members;
-        let by_rules =
-            rules.as_ref().map_or_else(Vec::new, |rules| rules.reasons_for(query, candidate, most));
-        // If one reason is enough and a rule gives it, no path is searched for.
-        if most == 1 && !by_rules.is_empty() {
-            return Ok(by_rules);
+        let reasons =
+            self.reasons_if(query, candidate, most, &|places| self.has_weight(query.link, places))?;
+        if reasons.is_empty() && !self.reasons_if(query, candidate, 1, &|_| true)?.is_empty() {
+            return Ok(vec![Reasoned::bare(query, candidate)]);
         }
-        let mut ways = match (walker, &candidate.evidence.walk) {
-            (Some(walker), Some(walk)) => walker.ways(query, walk),
-            _ => Vec::new(),
-        };
-        ways.truncate(most);
-        ways.iter_mut().for_each(|way| way.score = candidate.score);
-        let reasons = together(by_rules, ways, most);
-        match propagator {
-            // The propagator's paths cost most, so they are searched for only if more reasons are wanted.
-            Some(propagator) if reasons.len() < most => {
-                Ok(together(reasons, propagator.ways(query, candidate, most)?, most))
-            }
-            _ => Ok(reasons),
-        }
+        Ok(reasons)
     }
 
+    fn because(
+        &self,
+        found: &Found,
+        chosen: &[&Candidate],
+        detail: Detail,
+    ) -> Result<Vec<Because>, ReasonerError> {
+        self.decomposed(found, chosen, detail)
+    }
     fn without(
         &self,
         query: Query,
@@ -298,11 +393,12 @@ impl Explains for Blend {
     }
 
     fn rescored(&self, query: Query, candidate: &Candidate, before: f64, after: Option<f64>) -> Rescored {
-        let Evidence { rule, walk } = &candidate.evidence;
-        if rule.is_none() || self.members.rules.is_none() {
+        let Evidence { rules, walk, .. } = &candidate.evidence;
+        if rules.is_empty() || self.members.rules.is_none() {
             return Rescored::Same;
         }
-        if after.is_none() && walk.is_none() && self.members.propagator.is_none() {
+        let scores_all = self.members.propagator.is_some() || !self.members.further.is_empty();
+        if after.is_none() && walk.is_none() && !scores_all {
             return Rescored::Unsupported;
         }
         let weights = self.weights.of(query.link);
@@ -331,7 +427,7 @@ fn together(mut by_rules: Vec<Reasoned>, mut ways: Vec<Reasoned>, most: usize) -
 mod tests {
     use super::super::fit::WIDTH;
     use super::*;
-    use crate::graph::{Link, RelationId, Triple};
+    use crate::graph::{RelationId, Triple};
     use crate::reason::Hop;
 
     #[test]
@@ -339,8 +435,13 @@ mod tests {
         use crate::reason::rules::tests::{asked, crowd};
         let blended = |counts: &[(u64, u64)]| {
             let (graph, rules) = crowd(counts);
-            let members =
-                Members { rules: Some(Arc::new(rules)), walker: None, embedding: None, propagator: None };
+            let members = Members {
+                rules: Some(Arc::new(rules)),
+                walker: None,
+                embedding: None,
+                propagator: None,
+                further: Vec::new(),
+            };
             let given =
                 crate::config::BlendWeights { rules: 0.7, walker: 0.2, embedding: 0.1, propagator: 0.0 };
             let blend = Blend::new(members, &Recipe::of(given), &graph, &Names::default());
@@ -366,20 +467,21 @@ mod tests {
         // 0 -r0-> 1, 2 -r1-> 1, 3 -r1-> 1.
         let facts = [Triple::new(0, 0, 1), Triple::new(2, 1, 1), Triple::new(3, 1, 1)];
         let graph = Arc::new(Graph::new(5, 2, &facts));
-        let members = Members { rules: None, walker: None, embedding: None, propagator: None };
+        let members =
+            Members { rules: None, walker: None, embedding: None, propagator: None, further: Vec::new() };
         let given = crate::config::BlendWeights { rules: 1.0, walker: 0.0, embedding: 0.0, propagator: 0.0 };
         let blend = Blend::new(members, &Recipe::of(given), &graph, &Names::default());
-        let bare = |id| Seen { entity: EntityId(id), rule: None, features: [0.0; WIDTH] };
+        let bare = |id| Seen { entity: EntityId(id), features: [0.0; WIDTH] };
         let mut seen = [bare(1), bare(4)];
         let query = Query { subject: EntityId(0), link: Link::forward(RelationId(1)) };
         blend.add_signals(query, None, &mut seen);
-        assert_eq!(seen[0].features[LINKED..], [1.0, 0.0, 1.0, 3.0f32.ln()]);
-        assert_eq!(seen[1].features[LINKED..], [0.0; 4]);
+        assert_eq!(seen[0].features[LINKED..=FREQUENCY], [1.0, 0.0, 1.0, 3.0f32.ln()]);
+        assert_eq!(seen[1].features[LINKED..=FREQUENCY], [0.0; 4]);
         // The other way round: 1 has r1 from 2.
         let query = Query { subject: EntityId(2), link: Link::inverse_of(RelationId(1)) };
         let mut seen = [bare(1)];
         blend.add_signals(query, None, &mut seen);
-        assert_eq!(seen[0].features[LINKED..], [1.0, 1.0, 0.0, 0.0]);
+        assert_eq!(seen[0].features[LINKED..=FREQUENCY], [1.0, 1.0, 0.0, 0.0]);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! The members' scores of each candidate, as features.
 
 use super::super::fit::WIDTH;
-use super::super::recipe::{PROPAGATOR, RULES, RULES_ABSENT, RULES_SURE, WALKER, WALKER_ABSENT};
+use super::super::recipe::{FURTHER, PROPAGATOR, RULES, RULES_ABSENT, RULES_SURE, WALKER, WALKER_ABSENT};
+use crate::eval::Answers;
 use crate::graph::EntityId;
 use crate::rule::RuleAnswer;
 use crate::tensor::logsumexp;
 use crate::walk;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// The floor on probabilities of members that list candidates.
 const LEAST: f64 = 1e-4;
@@ -22,8 +23,6 @@ const PROPAGATED: usize = 100;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Seen {
     pub(super) entity: EntityId,
-    /// The most confident rule that predicts it.
-    pub(super) rule: Option<u32>,
     /// As in [`FeatureWeights`].
     pub(super) features: [f32; WIDTH],
 }
@@ -63,11 +62,53 @@ impl<'a> Dense<'a> {
     }
 }
 
+/// The scores of a further member for one query.
+pub(super) enum Scores<'a> {
+    /// Of all entities.
+    All(Dense<'a>),
+    /// Of some entities, as log-probabilities among them.
+    Some(HashMap<EntityId, f64>),
+}
+
+impl<'a> Scores<'a> {
+    /// Row `row` of `answers`.
+    pub(super) fn of(answers: &'a Answers, row: usize) -> Self {
+        match answers {
+            Answers::Dense { scores, entities } => {
+                Self::All(Dense::of(&scores[row * entities..(row + 1) * entities]))
+            }
+            Answers::Listed(lists) => {
+                let list = &lists[row];
+                let scores: Vec<f32> = list.iter().map(|one| one.score as f32).collect();
+                let total = logsumexp(&scores);
+                Self::Some(list.iter().map(|one| (one.entity, one.score - total)).collect())
+            }
+        }
+    }
+
+    /// The logarithm of the softmax at `entity`.
+    fn log_prob(&self, entity: EntityId) -> f64 {
+        match self {
+            Self::All(dense) => dense.log_prob(entity),
+            Self::Some(listed) => listed.get(&entity).map_or(LEAST_LOG_PROB, |&one| one.max(LEAST_LOG_PROB)),
+        }
+    }
+
+    /// The entities with the highest scores.
+    fn best(&self) -> Vec<EntityId> {
+        match self {
+            Self::All(dense) => dense.best(),
+            Self::Some(listed) => listed.keys().copied().collect(),
+        }
+    }
+}
+
 /// The features of every candidate of rules, walker and propagator, except that of the embedding model.
 pub(super) fn seen(
     by_rules: &[RuleAnswer],
     walked: &[walk::WalkedAnswer],
     propagated: &Dense<'_>,
+    further: &[Scores<'_>],
 ) -> Vec<Seen> {
     let total: f64 = walked.iter().map(|answer| f64::from(answer.score).exp()).sum();
     let mut found: BTreeMap<EntityId, Seen> = BTreeMap::new();
@@ -76,20 +117,22 @@ pub(super) fn seen(
         let mut features = [0.0; WIDTH];
         (features[RULES_ABSENT], features[WALKER_ABSENT]) = (1.0, 1.0);
         features[PROPAGATOR] = propagated.log_prob(entity) as f32;
-        Seen { entity, rule: None, features }
+        for (at, member) in further.iter().enumerate() {
+            features[FURTHER + at] = member.log_prob(entity) as f32;
+        }
+        Seen { entity, features }
     };
-    for RuleAnswer { scored, rule } in by_rules.iter().filter(|answer| answer.is_predicted()) {
+    for RuleAnswer { scored, .. } in by_rules.iter().filter(|answer| answer.is_predicted()) {
         let seen = found.entry(scored.entity).or_insert_with(|| absent(scored.entity));
         [seen.features[RULES], seen.features[RULES_SURE]] = of_rules(scored.score);
         seen.features[RULES_ABSENT] = 0.0;
-        seen.rule = *rule;
     }
     for answer in walked {
         let share = f64::from(answer.score).exp() / total.max(f64::MIN_POSITIVE);
         let seen = found.entry(answer.entity).or_insert_with(|| absent(answer.entity));
         (seen.features[WALKER], seen.features[WALKER_ABSENT]) = (share.max(LEAST).ln() as f32, 0.0);
     }
-    for entity in propagated.best() {
+    for entity in propagated.best().into_iter().chain(further.iter().flat_map(Scores::best)) {
         found.entry(entity).or_insert_with(|| absent(entity));
     }
     found.into_values().collect()
@@ -119,13 +162,14 @@ mod tests {
 
     #[test]
     fn what_a_member_does_not_give_is_marked() {
-        let scored = |id, score| RuleAnswer { scored: Scored { entity: EntityId(id), score }, rule: Some(7) };
+        let scored =
+            |id, score| RuleAnswer { scored: Scored { entity: EntityId(id), score }, rules: [7].into() };
         // 2 is an entity that no rule predicts.
         let rules = [scored(0, 0.5), scored(2, 0.9 * UNPREDICTED)];
-        let seen = seen(&rules, &[], &Dense::NONE);
+        let seen = seen(&rules, &[], &Dense::NONE, &[]);
         assert_eq!(seen.len(), 1);
-        let Seen { entity, rule, features } = seen[0];
-        assert_eq!((entity, rule), (EntityId(0), Some(7)));
+        let Seen { entity, features } = seen[0];
+        assert_eq!(entity, EntityId(0));
         assert_eq!(features[..EMBEDDING], [0.5f32.ln(), 0.0, 2.0f32.ln(), 0.0, 1.0]);
         assert!(features[EMBEDDING..].iter().all(|&feature| feature == 0.0));
     }

@@ -2,7 +2,7 @@
 
 import { drawing, el, grouped, heading, otherWays, pathInWords, pathOf, percent, ruleHeading, short, verdict } from "./draw.js";
 
-const picture = (paths, goals) => paths.length > 0 && el("div", { class: "wide" }, drawing(paths, new Set(goals)));
+const picture = (paths, goals) => paths.length > 0 && el("div", { class: "wide" }, drawing(paths, new Set(goals), undefined, 900));
 
 const group = (title, ...children) => el("section", { class: "group" }, el("h4", {}, title), ...children);
 

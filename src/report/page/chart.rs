@@ -13,7 +13,7 @@ const BOTTOM: f64 = 44.0;
 const MOST_POINTS: usize = 400;
 
 /// A line of a chart.
-pub struct Line {
+pub(crate) struct Line {
     /// Its name in the legend.
     pub name: String,
     /// Its points, from left to right.
@@ -22,7 +22,7 @@ pub struct Line {
 
 /// How much room a chart has on the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Room {
+pub(crate) enum Room {
     /// The whole width.
     Wide,
     /// Beside other charts.
@@ -30,7 +30,7 @@ pub enum Room {
 }
 
 /// A chart of lines with axes and a legend; `None` if there is nothing to draw.
-pub fn lines(title: &str, x_name: &str, room: Room, lines: &[Line]) -> Option<String> {
+pub(crate) fn lines(title: &str, x_name: &str, room: Room, lines: &[Line]) -> Option<String> {
     let width = if room == Room::Wide { 760.0 } else { 420.0 };
     let all = || lines.iter().flat_map(|line| &line.points).filter(|(x, y)| x.is_finite() && y.is_finite());
     let (x_low, x_high) = span(all().map(|point| point.0))?;
@@ -104,7 +104,7 @@ pub fn lines(title: &str, x_name: &str, room: Room, lines: &[Line]) -> Option<St
 }
 
 /// A number in its shortest form.
-pub fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     let size = value.abs();
     let text = match size {
         _ if size >= 10_000.0 => format!("{:.0}k", value / 1000.0),

@@ -4,7 +4,7 @@ use crate::ask::PathStep;
 use std::fmt::Write;
 
 /// `text` escaped for HTML.
-pub fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -20,7 +20,7 @@ pub fn escape(text: &str) -> String {
 }
 
 /// A path from the entity called `from` as boxes and arrows; `name` gives the display name of a step's entity.
-pub fn boxes(from: &str, path: &[PathStep], name: impl Fn(&PathStep) -> String) -> String {
+pub(crate) fn boxes(from: &str, path: &[PathStep], name: impl Fn(&PathStep) -> String) -> String {
     let mut html = format!("<span class=\"node\">{}</span>", escape(from));
     for step in path {
         let (relation, name) = (escape(step.relation_shown()), escape(&name(step)));
@@ -33,12 +33,18 @@ pub fn boxes(from: &str, path: &[PathStep], name: impl Fn(&PathStep) -> String) 
 
 /// A table; the first column is text, the others are numbers. Cells are escaped. A table that is wider than the
 /// screen scrolls; its caption stays.
-pub fn table(caption: &str, head: &[&str], rows: &[Vec<String>]) -> String {
-    let mut html =
-        format!("<p class=\"caption\">{}</p><div class=\"wide\"><table><thead><tr>", escape(caption));
+pub(crate) fn table(caption: &str, head: &[&str], rows: &[Vec<String>]) -> String {
+    let mut html = format!(
+        "<p class=\"caption\">{0}</p><div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table><thead><tr>",
+        escape(caption)
+    );
     for name in head {
         // Writing to a string cannot fail, here and below.
-        let _ = write!(html, "<th>{}</th>", escape(name));
+        // A heading without text is none.
+        let _ = match name.is_empty() {
+            true => write!(html, "<td></td>"),
+            false => write!(html, "<th scope=\"col\">{}</th>", escape(name)),
+        };
     }
     html.push_str("</tr></thead><tbody>");
     for row in rows {

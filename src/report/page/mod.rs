@@ -7,6 +7,7 @@ mod section;
 use super::figure::{DRAWING, STYLE as DRAWN};
 use super::published;
 use crate::ask::{AskError, Model, RunReport};
+use crate::eval::{BaselineFigures, Figures, Report};
 use crate::progress::Metric;
 use chart::{Line, Room, lines};
 pub(super) use html::escape;
@@ -20,7 +21,7 @@ pub const STYLE: &str = include_str!("page.css");
 /// Draws the paths of the page; without scripts they remain readable as text.
 const DRAW_ALL: &str = "for (const place of document.querySelectorAll('[data-reason]')) {
   const reason = JSON.parse(place.dataset.reason);
-  place.replaceChildren(drawing([pathOf(reason)], new Set([reason.goal])));
+  place.replaceChildren(drawn([pathOf(reason)], new Set([reason.goal]), () => undefined, place.clientWidth));
   place.className = 'wide';
 }";
 
@@ -58,8 +59,8 @@ pub(super) fn whole(title: &str, body: &str, script: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <link rel=\"icon\" href=\"data:,\"><title>{}</title><style>{STYLE}{DRAWN}</style></head><body>{body}\
-         <p class=\"note\">Made by ruleguider {version}.</p>{script}</body></html>\n",
+         <link rel=\"icon\" href=\"data:,\"><title>{}</title><style>{STYLE}{DRAWN}</style></head><body><main>{body}\
+         <p class=\"note\">Made by ruleguider {version}.</p></main>{script}</body></html>\n",
         escape(title),
     )
 }
@@ -87,6 +88,7 @@ fn results(runs: &[ReportedRun]) -> String {
             report.left_out.to_string(),
             seed.to_string(),
         ]);
+        rows.extend(beside(report));
         let name = run.report.name.as_deref().unwrap_or_default();
         if let Some(row) = published::published().row(dataset, name, "test") {
             compared = true;
@@ -127,6 +129,26 @@ fn results(runs: &[ReportedRun]) -> String {
         );
     }
     html
+}
+
+/// The rows below a run: its tails alone where both ends were asked for, and what needs no model.
+fn beside(report: &Report) -> Vec<Vec<String>> {
+    let baseline =
+        |of: fn(&BaselineFigures) -> &Report| report.baseline.as_ref().map(|found| of(found).figures);
+    let rows = [
+        ("— tails alone", report.tails),
+        ("— by popularity, no model", baseline(|found| &found.popularity)),
+        ("— as similar subjects, no model", baseline(|found| &found.similar)),
+    ];
+    let row = |(name, figures): (&str, Option<Figures>)| {
+        let Figures { queries, hits_at_1, hits_at_3, hits_at_5, hits_at_10, mrr, mean_rank } = figures?;
+        let shares = [hits_at_1, hits_at_3, hits_at_5, hits_at_10, mrr];
+        let mut row = vec![name.to_owned()];
+        row.extend(shares.map(|share| format!("{:.1}", 100.0 * share)));
+        row.extend([format!("{mean_rank:.0}"), queries.to_string(), "–".to_owned(), "–".to_owned()]);
+        Some(row)
+    };
+    rows.into_iter().filter_map(row).collect()
 }
 
 /// How a run was ranked.

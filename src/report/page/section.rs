@@ -3,26 +3,33 @@
 use super::ReportedRun;
 use super::chart::{Line, Room, lines};
 use super::html::{boxes, escape, table};
-use crate::ask::{AskError, ExampleAnswer, Naming, PathStep, Reason, RunReport};
+use crate::ask::{
+    AskError, Estimate, ExampleAnswer, Faithfulness, Naming, PathStep, Reason, RunReport, because_in_words,
+};
 use crate::config::{self, Config, System};
-use crate::eval::calibration::{Reliability, ReliabilityBin};
-use crate::plan::Stage;
+use crate::eval::calibration::{Reliability, ReliabilityBin, ReliabilityOf};
 use crate::progress::Metric;
 use crate::report::published;
+use crate::run::member::{self, PRETRAINING};
 use serde_json::json;
 use std::fmt::Write;
 
 /// The title of the run on the page.
-pub fn title(run: &ReportedRun) -> String {
+pub(crate) fn title(run: &ReportedRun) -> String {
     let RunReport { dataset, system, name, .. } = &run.report;
-    match name {
-        Some(name) => format!("{dataset}, {name}"),
-        None => format!("{dataset}, {}", format!("{system:?}").to_lowercase()),
+    // A run is known by its directory; its data may be called `facts`, as many are.
+    let directory = run.model.run_path().file_name().map(|name| name.to_string_lossy().into_owned());
+    match (name, directory) {
+        (Some(name), _) => format!("{dataset}, {name}"),
+        (None, Some(directory)) if directory != *dataset => {
+            format!("{directory} ({dataset}), {}", format!("{system:?}").to_lowercase())
+        }
+        (None, _) => format!("{dataset}, {}", format!("{system:?}").to_lowercase()),
     }
 }
 
 /// Everything about one run.
-pub fn section(run: &ReportedRun, answers: usize) -> Result<String, AskError> {
+pub(crate) fn section(run: &ReportedRun, answers: usize) -> Result<String, AskError> {
     let mut html = format!("<h2>{}</h2>", escape(&title(run)));
     // Writing to a string cannot fail, here and below.
     let _ = write!(
@@ -32,12 +39,16 @@ pub fn section(run: &ReportedRun, answers: usize) -> Result<String, AskError> {
         run.report.seed,
         escape(run.model.checksum().short())
     );
+    if let Some(counts) = run.report.counts {
+        let _ = write!(html, "<p>{counts}.</p>");
+    }
     html.push_str(&otherwise(run));
     html.push_str(&stages(run));
     html.push_str(&rule_share(run));
     html.push_str(&curves(&run.metrics));
     html.push_str(&relations(run));
     html.push_str(&reliability(run));
+    html.push_str(&faithfulness(run));
     let examples = run.model.examples(answers)?;
     html.push_str(&examples_html(&examples, run.model.naming()));
     Ok(html)
@@ -62,20 +73,26 @@ fn otherwise(run: &ReportedRun) -> String {
 }
 
 fn stages(run: &ReportedRun) -> String {
-    let in_order = Stage::ALL.iter().filter_map(|stage| run.report.stages.get_key_value(stage.name()));
+    let in_order = member::names().filter_map(|name| run.report.stages.get_key_value(name));
     let rows: Vec<Vec<String>> = in_order
         .map(|(name, stage)| {
             let memory = stage.peak_memory_mb.map_or_else(|| "–".to_owned(), |mb| format!("{mb:.0}"));
-            vec![name.clone(), format!("{:.1}", stage.seconds), memory]
+            let cut = stage.cut.clone().unwrap_or_default();
+            vec![name.clone(), format!("{:.1}", stage.seconds), memory, cut]
         })
-        .chain([vec!["ranking".to_owned(), format!("{:.1}", run.report.report.seconds), "–".to_owned()]])
+        .chain([vec![
+            "ranking".to_owned(),
+            format!("{:.1}", run.report.report.seconds),
+            "–".to_owned(),
+            String::new(),
+        ]])
         .collect();
-    table("Time and memory by stage", &["stage", "seconds", "peak MB"], &rows)
+    table("Time and memory by stage", &["stage", "seconds", "peak MB", "cut"], &rows)
 }
 
 fn rule_share(run: &ReportedRun) -> String {
     let Some(after) = run.report.rule_share else { return String::new() };
-    let before = run.report.stages.get("pretraining").and_then(|stage| stage.figures["rule_share"].as_f64());
+    let before = run.report.stages.get(PRETRAINING).and_then(|stage| stage.figures.rule_share);
     let name = run.report.name.as_deref().unwrap_or_default();
     let theirs = published::published().row(&run.report.dataset, name, "test").and_then(|row| row.rule_share);
     let rows = [
@@ -122,8 +139,7 @@ const CHARTS: [(&str, &[(&str, &str)]); 4] = [
 
 /// The learning curves of every stage that has any, in the order of the stages.
 fn curves(metrics: &[Metric]) -> String {
-    let stages = Stage::ALL.iter().map(|stage| stage.name());
-    let all = stages.flat_map(|stage| CHARTS.iter().map(move |chart| (stage, chart)));
+    let all = member::names().flat_map(|stage| CHARTS.iter().map(move |chart| (stage, chart)));
     let drawn: Vec<String> = all
         .filter_map(|(stage, (title, figures))| {
             let curve = |&(figure, name): &(&str, &str)| {
@@ -157,39 +173,99 @@ fn relations(run: &ReportedRun) -> String {
             percent(figures.mrr),
         ]
     };
+    // Whoever sees the figures of a relation sees at once whether they are better than none.
+    let by_popularity = |name: &str| {
+        let popularity = &report.baseline.as_ref()?.popularity;
+        let same = popularity.relations.iter().find(|relation| relation.relation == name)?;
+        Some(percent(same.figures.mrr))
+    };
     let mut rows = vec![row("to one", &report.to_one), row("to many", &report.to_many)];
     rows.extend(report.relations.iter().take(12).map(|relation| row(&relation.relation, &relation.figures)));
-    table("By relation, the most frequent first", &["relation", "queries", "hits@1", "hits@10", "MRR"], &rows)
+    for row in &mut rows {
+        row.push(by_popularity(&row[0]).unwrap_or_else(|| "–".to_owned()));
+    }
+    let head = ["relation", "queries", "hits@1", "hits@10", "MRR", "MRR by popularity"];
+    table("By relation, the most frequent first", &head, &rows)
 }
 
 /// Predicted probabilities of test answers against observed frequencies.
 fn reliability(run: &ReportedRun) -> String {
-    let Some(Reliability { queries, top, answers, ece, bins, .. }) = &run.report.calibration else {
+    let Some(Reliability { queries, top, answers, ece, error_above, above, by_relation, bins, .. }) =
+        &run.report.calibration
+    else {
         return String::new();
     };
-    let filled: Vec<&ReliabilityBin> = bins.iter().filter(|bin| bin.answers > 0).collect();
+    let filled: Vec<&ReliabilityBin> = bins.iter().filter(|bin| bin.of.answers > 0).collect();
     let drawn = [
         Line {
             name: "observed".to_owned(),
-            points: filled.iter().map(|bin| (bin.predicted, bin.observed)).collect(),
+            points: filled.iter().map(|bin| (bin.of.predicted, bin.of.observed)).collect(),
         },
         Line { name: "perfect calibration".to_owned(), points: vec![(0.0, 0.0), (1.0, 1.0)] },
     ];
     let chart = lines("Share of true answers by probability", "probability", Room::Narrow, &drawn);
     let row = |bin: &&ReliabilityBin| {
-        vec![
-            format!("{:.1} to {:.1}", bin.from, bin.to),
-            bin.answers.to_string(),
-            format!("{:.3}", bin.predicted),
-            format!("{:.3}", bin.observed),
-        ]
+        [vec![format!("{:.1} to {:.1}", bin.from, bin.to)], reliability_row(&bin.of)].concat()
     };
     let rows: Vec<Vec<String>> = filled.iter().map(row).collect();
     let caption = format!(
-        "Expected calibration error {ece:.4} over {answers} answers, the {top} best of {queries} test queries"
+        "Expected calibration error {ece:.4} over {answers} answers, the {top} best of {queries} queries; {error_above:.4} over \
+         the {} answers above 0.2",
+        above.answers
     );
-    let table = table(&caption, &["probability", "answers", "mean", "true"], &rows);
-    format!("<h3>Probabilities</h3><div class=\"charts\">{}</div>{table}", chart.unwrap_or_default())
+    let table_of_bins = table(&caption, &["probability", "answers", "mean", "true", "95 % interval"], &rows);
+    let rows: Vec<Vec<String>> = by_relation
+        .iter()
+        .map(|(relation, of)| [vec![relation.clone()], reliability_row(of)].concat())
+        .collect();
+    let columns = ["relation", "answers", "mean", "true", "95 % interval"];
+    let by_relation = table("Answers above 0.2, by relation", &columns, &rows);
+    let rough = run.model.why_rough().map_or_else(String::new, |why| {
+        format!("<p>Probabilities are rough, and marked with ~: {}.</p>", escape(why))
+    });
+    format!(
+        "<h3>Probabilities</h3>{rough}<div class=\"charts\">{}</div>{table_of_bins}{by_relation}",
+        chart.unwrap_or_default()
+    )
+}
+
+/// Answers, their mean probability, and the share that is true with its interval.
+fn reliability_row(of: &ReliabilityOf) -> Vec<String> {
+    let ReliabilityOf { answers, predicted, observed, interval: [low, high], .. } = of;
+    vec![
+        answers.to_string(),
+        format!("{predicted:.3}"),
+        format!("{observed:.3}"),
+        format!("{low:.3} to {high:.3}"),
+    ]
+}
+
+/// Whether the reasons shown are the cause of the answers.
+fn faithfulness(run: &ReportedRun) -> String {
+    let Some(measured) = &run.report.faithfulness else { return String::new() };
+    let Faithfulness { answers, facts, members, .. } = measured;
+    let share = |estimate: &Estimate| {
+        let Estimate { value, low, high } = estimate;
+        format!("{:.1} [{:.1}, {:.1}]", 100.0 * value, 100.0 * low, 100.0 * high)
+    };
+    let row = |what: &str, of_reasons: &Estimate, of_others: Option<&Estimate>| {
+        vec![what.to_owned(), share(of_reasons), of_others.map_or_else(String::new, share)]
+    };
+    let mut rows = vec![
+        row("score above the median that goes", &measured.deletion, Some(&measured.deletion_random)),
+        row("answers that keep their place", &measured.kept_place, Some(&measured.kept_place_random)),
+        row("the same with nothing else about the subject", &measured.sufficiency, None),
+    ];
+    rows.extend(members.iter().map(|(name, member)| {
+        let what =
+            format!("of what {name} gives, {:.0} % of {} answers", 100.0 * member.share, member.answers);
+        row(&what, &member.deletion, Some(&member.deletion_random))
+    }));
+    let caption = format!(
+        "Per cent, without the facts of the reasons of {answers} best answers, {facts:.1} each, and without as many others nearby"
+    );
+    let table = table(&caption, &["", "without these facts", "without others"], &rows);
+    format!("<h3>Are the reasons the cause?</h3>{table}")
 }
 
 fn examples_html(examples: &[ExampleAnswer], naming: &Naming) -> String {
@@ -211,12 +287,16 @@ fn examples_html(examples: &[ExampleAnswer], naming: &Naming) -> String {
         if let Some(rule) = &answer.reason.rule {
             let _ = write!(
                 html,
-                "<div class=\"because\">{} · confidence {:.2}, {} of {}</div>",
-                escape(&rule.label),
+                "<div class=\"because\">{} · confidence {:.3}, {} of {}</div>",
+                escape(&rule.sentence),
                 rule.confidence,
                 rule.correct,
                 rule.predicted
             );
+        }
+        if answer.because.len() > 1 {
+            let words = because_in_words(&answer.because);
+            let _ = write!(html, "<div class=\"because\">because: {}</div>", escape(&words));
         }
         html.push_str("</li>");
     }

@@ -23,7 +23,7 @@ fn taught(config: &WalkConfig, graph: &Graph, known: &Known) -> Walker {
 #[test]
 fn the_only_entity_of_a_graph_is_its_own_answer() {
     let facts = [Triple::new(0, 0, 0)];
-    let known = Known { facts: facts.into(), queries: facts.into(), valid: [].into() };
+    let known = Known { facts: facts.into(), queries: facts.into(), valid: [].into(), ..Known::default() };
     let graph = Graph::new(1, 1, &facts);
     for agents in [Agents::Two, Agents::Single] {
         let walker = taught(&plain(agents), &graph, &known);
@@ -39,7 +39,7 @@ fn the_only_entity_of_a_graph_is_its_own_answer() {
 #[test]
 fn an_isolated_subject_can_only_stay() {
     let facts = [Triple::new(0, 0, 1), Triple::new(1, 1, 2)];
-    let known = Known { facts: facts.into(), queries: facts.into(), valid: [].into() };
+    let known = Known { facts: facts.into(), queries: facts.into(), valid: [].into(), ..Known::default() };
     let graph = Graph::new(4, 2, &facts);
     let walker = taught(&plain(Agents::Two), &graph, &known);
     let answers = walker.answers(&[query(3, 0)]).unwrap();
@@ -72,7 +72,12 @@ fn a_relation_without_facts_can_be_asked_and_walks_of_every_length_work() {
 
 #[test]
 fn nothing_to_learn_from_leaves_the_walker_as_it_was() {
-    let known = Known { facts: [].into(), queries: [].into(), valid: [Triple::new(0, 0, 1)].into() };
+    let known = Known {
+        facts: [].into(),
+        queries: [].into(),
+        valid: [Triple::new(0, 0, 1)].into(),
+        ..Known::default()
+    };
     let graph = Graph::new(3, 1, &[]);
     let walker = taught(&plain(Agents::Two), &graph, &known);
     assert_eq!(walker.answers(&[query(0, 0)]).unwrap()[0][0].entity, EntityId(0));

@@ -10,14 +10,13 @@ mod training;
 mod worlds;
 
 use super::world::Ask;
-use super::{Agents, PathTable, Phase, Teacher, TrainOptions, WalkConfig, WalkError, Walker, train};
-use crate::graph::{Direction, Graph, Known, Link, Query, RelationId, Triple};
+use super::{Agents, NetworkError, PathTable, Phase, Teacher, TrainOptions, WalkConfig, Walker, train};
+use crate::graph::{Array, Direction, Graph, Known, Link, Query, RelationId, Triple};
 use crate::progress::Progress;
 use crate::tensor::Device;
 use crate::train::TrainingSummary;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use std::sync::Arc;
 
 /// Facts over a few entities, some of which are training queries as well.
 struct Small {
@@ -34,9 +33,9 @@ fn small(entities: u32, facts: usize, seed: u64) -> Small {
         (0..facts).map(|_| Triple::new(below(entities), below(RELATIONS as u32), below(entities))).collect();
     facts.sort_unstable();
     facts.dedup();
-    let queries: Arc<[Triple]> = facts.iter().copied().step_by(2).collect();
+    let queries: Array<Triple> = facts.iter().copied().step_by(2).collect();
     let graph = Graph::new(entities as usize, RELATIONS, &facts);
-    Small { graph, known: Known { facts: facts.into(), queries, valid: Arc::from([]) } }
+    Small { graph, known: Known { facts: facts.into(), queries, valid: [].into(), ..Known::default() } }
 }
 
 /// Narrow networks without any dropout, so that everything but the draws is exact.
@@ -103,7 +102,7 @@ fn train_all(
     teacher: Teacher,
     options: TrainOptions,
     progress: &dyn Progress,
-) -> Result<TrainingSummary, WalkError> {
+) -> Result<TrainingSummary, NetworkError> {
     let pretrains = walker.config.pretrains();
     let mut phase = |phase: Phase| {
         let folder = options.folder.map(|folder| folder.join(format!("{phase:?}")));

@@ -7,8 +7,8 @@ use crate::progress::{Metric, Progress, Silent};
 use crate::tensor::Tensor;
 use crate::train::{Recording, TrainError, TrainingSummary, forget, read_curves};
 use crate::walk::{
-    Agents, Baseline, NoRules, Phase, SoftRewardError, Teacher, TrainOptions, WalkConfig, WalkError, Walker,
-    train,
+    Agents, Baseline, NetworkError, NoRules, Phase, SoftRewardError, Teacher, TrainOptions, WalkConfig,
+    Walker, train,
 };
 use std::fmt::Display;
 use std::path::Path;
@@ -73,7 +73,7 @@ fn teach(
     small: &Small,
     folder: Option<&Path>,
     progress: &dyn Progress,
-) -> Result<TrainingSummary, WalkError> {
+) -> Result<TrainingSummary, NetworkError> {
     let table = rules(walker.config.hops);
     let teacher = Teacher { rules: &table, soft: Some(&soft) };
     let options =
@@ -148,7 +148,7 @@ fn training_from_a_checkpoint_equals_training_without_interruption() {
                 assert_eq!(weights(&walker), weights(&whole));
                 break trained;
             }
-            Err(WalkError::Train(TrainError::Interrupted { .. })) => interruptions += 1,
+            Err(NetworkError::Train(TrainError::Interrupted { .. })) => interruptions += 1,
             Err(error) => panic!("{error}"),
         }
         assert!(interruptions < 100);
@@ -207,7 +207,7 @@ fn a_training_by_steps_ends_after_them_and_goes_on_from_a_checkpoint() {
                     assert_eq!(weights(&part), weights(&whole));
                     break trained;
                 }
-                Err(WalkError::Train(TrainError::Interrupted { .. })) => {}
+                Err(NetworkError::Train(TrainError::Interrupted { .. })) => {}
                 Err(error) => panic!("{error}"),
             }
         };
@@ -340,7 +340,7 @@ fn a_failing_soft_reward_and_a_wrong_number_of_values_are_errors() {
     let teacher = Teacher { rules: &NoRules, soft: Some(&none) };
     let error = train(&mut walker, &small.graph, &small.known, teacher, TrainOptions::default(), &Silent)
         .unwrap_err();
-    assert!(matches!(error, WalkError::SoftReward(why) if why.to_string().contains("0 values for")));
+    assert!(matches!(error, NetworkError::SoftReward(why) if why.to_string().contains("0 values for")));
 }
 
 /// A ring in which `p` leads one place further and `q` two; a third of the `q` facts are held out.
@@ -354,7 +354,7 @@ fn ring() -> (Small, Vec<Triple>) {
     }
     facts.extend(&queries);
     let graph = Graph::new(PLACES as usize, super::RELATIONS, &facts);
-    let known = Known { facts: facts.into(), queries: queries.into(), valid: std::sync::Arc::from([]) };
+    let known = Known { facts: facts.into(), queries: queries.into(), valid: [].into(), ..Known::default() };
     (Small { graph, known }, unknown)
 }
 

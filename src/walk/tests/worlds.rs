@@ -56,7 +56,7 @@ proptest! {
 #[test]
 fn other_answers_are_closed_on_the_last_hop_only_and_only_if_the_settings_say_so() {
     let facts = [Triple::new(0, 0, 1), Triple::new(0, 0, 2), Triple::new(0, 1, 2)];
-    let known = Known { facts: facts.into(), queries: facts.into(), valid: [].into() };
+    let known = Known { facts: facts.into(), queries: facts.into(), valid: [].into(), ..Known::default() };
     let graph = Graph::new(3, 2, &facts);
     let targets = |config: &WalkConfig, last| {
         let world = World::new(&graph, &known, config);
@@ -101,7 +101,12 @@ fn many_states_are_offered_what_each_is_offered_alone() {
 #[test]
 fn validation_answers_are_never_closed() {
     let facts = [Triple::new(0, 0, 1), Triple::new(0, 1, 2)];
-    let known = Known { facts: facts.into(), queries: facts.into(), valid: [Triple::new(0, 0, 2)].into() };
+    let known = Known {
+        facts: facts.into(),
+        queries: facts.into(),
+        valid: [Triple::new(0, 0, 2)].into(),
+        ..Known::default()
+    };
     let graph = Graph::new(3, 2, &facts);
     let world = World::new(&graph, &known, &plain(Agents::Two));
     let asks = [Ask { target: None, ..asks(&facts)[0] }];
@@ -117,7 +122,7 @@ fn validation_answers_are_never_closed() {
 fn a_walk_may_not_end_in_its_subject_unless_the_relation_links_something_with_itself() {
     // r0 is reflexive somewhere, r1 nowhere.
     let facts = [Triple::new(0, 0, 1), Triple::new(2, 0, 2), Triple::new(0, 1, 1)];
-    let known = Known { facts: facts.into(), queries: facts.into(), valid: [].into() };
+    let known = Known { facts: facts.into(), queries: facts.into(), valid: [].into(), ..Known::default() };
     let graph = Graph::new(3, 2, &facts);
     let config = WalkConfig { close_subject: true, close_answers: false, ..plain(Agents::Two) };
     let world = World::new(&graph, &known, &config);

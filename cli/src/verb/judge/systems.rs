@@ -21,9 +21,6 @@ pub struct Systems {
     /// The true answer must be among a system's first N candidates [default: at any rank]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     within: Option<u32>,
-    /// The path of the runs' data, if it has moved
-    #[arg(long, value_name = "DATA")]
-    data: Option<PathBuf>,
 }
 
 impl Systems {
@@ -52,12 +49,7 @@ impl Systems {
         );
         let names = self.named()?;
         let device = common.device_for_many()?;
-        let options = OpenOptions {
-            data: self.data.clone(),
-            device: Some(device),
-            first: true,
-            ..OpenOptions::DEFAULT
-        };
+        let options = OpenOptions { device: Some(device), first: true, ..OpenOptions::DEFAULT };
         let mut contenders: Vec<Option<Contender>> = Vec::new();
         for (path, name) in self.systems.iter().zip(&names) {
             let opened = path.is_dir().then(|| anyhow::Ok(Contender::run(name, options.open(path)?)?));

@@ -25,7 +25,7 @@ for (const element of document.querySelectorAll("body *")) {
   const ratio = contrast(numbers(element.ownerSVGElement ? style.fill : style.color), behind(element));
   if (ratio < (large ? 3 : 4.5)) complaints.push(`contrast ${ratio.toFixed(2)}: ${element.outerHTML.slice(0, 90)}`);
 }
-for (const element of document.querySelectorAll("a[href], button, input, select, summary, svg[role=img], [role=region]")) {
+for (const element of document.querySelectorAll("a[href], button, input, select, summary, svg[role], [role=region], [role=button]")) {
   const name = element.textContent.trim() || element.getAttribute("aria-label") || element.labels?.[0]?.textContent.trim() || element.title;
   if (!name) complaints.push(`no name: ${element.outerHTML.slice(0, 90)}`);
 }
@@ -34,6 +34,14 @@ for (const element of document.querySelectorAll("[aria-controls], [aria-activede
     const id = element.getAttribute(name);
     if (id && !document.getElementById(id)) complaints.push(`${name} names nothing: ${id}`);
   }
+}
+// What axe calls nested-interactive and scrollable-region-focusable.
+for (const image of document.querySelectorAll("[role=img]")) {
+  if (image.querySelector("a[href], [tabindex], button")) complaints.push(`an image with links: ${image.outerHTML.slice(0, 90)}`);
+}
+for (const element of document.querySelectorAll("body *")) {
+  if (!/auto|scroll/.test(getComputedStyle(element).overflowX) || element.scrollWidth <= element.clientWidth + 1) continue;
+  if (element.tabIndex < 0 && !element.querySelector("a[href], button, [tabindex='0']")) complaints.push(`scrolls, but not by keyboard: ${element.outerHTML.slice(0, 90)}`);
 }
 const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);
 ids.filter((id, i) => ids.indexOf(id) !== i).forEach((id) => complaints.push(`twice: ${id}`));

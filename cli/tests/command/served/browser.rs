@@ -8,7 +8,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub const ENTER: &str = "\u{E007}";
-pub const DOWN: &str = "\u{E015}";
 pub const TAB: &str = "\u{E004}";
 pub const ESCAPE: &str = "\u{E00C}";
 
@@ -154,6 +153,14 @@ impl Browser {
         );
         let media = json!({"features": [{"name": "prefers-color-scheme", "value": theme}]});
         self.post("/goog/cdp/execute", &json!({"cmd": "Emulation.setEmulatedMedia", "params": media}));
+    }
+
+    /// Shows the page as it would be printed.
+    pub fn print_media(&self) {
+        self.post(
+            "/goog/cdp/execute",
+            &json!({"cmd": "Emulation.setEmulatedMedia", "params": {"media": "print"}}),
+        );
     }
 
     /// The page as a PNG in the folder that `RULEGUIDER_SCREENSHOTS` names, if it does.

@@ -21,7 +21,8 @@ pub fn long() -> String {
     "long name ".repeat(999) + "long name!"
 }
 
-/// Two runs, learnt once for all tests of a program: the demonstration, and a graph with odd names.
+/// Three runs, learnt once for all tests of a program: the demonstration, a graph with odd names, and one with names of
+/// wide letters.
 pub fn runs() -> &'static Tool {
     static RUNS: OnceLock<Tool> = OnceLock::new();
     RUNS.get_or_init(|| {
@@ -38,6 +39,14 @@ pub fn runs() -> &'static Tool {
         facts += &format!("{ODD}\tlikes/it\tÜber 😀\n{}\tlikes/it\t{ODD}\nalone\tother\tlonely\n", long());
         tool.write("odd.tsv", &facts);
         tool.done(&["run", "odd.tsv", "--quiet", "--out", "odd", "--set", "system=rules"]);
+        let wide = "W".repeat(12);
+        let facts = (0..40).map(|i| {
+            let known = if i % 8 == 0 { "" } else { "WIDE" };
+            let fact = |relation: &str| format!("{wide} {i}\t{relation}\tM{wide}M {}\n", i % 5);
+            fact("NEAR") + &known.lines().map(fact).collect::<String>()
+        });
+        tool.write("wide.tsv", &facts.collect::<String>());
+        tool.done(&["run", "wide.tsv", "--quiet", "--out", "wide", "--set", "system=rules"]);
         tool
     })
 }

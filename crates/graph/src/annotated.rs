@@ -1,0 +1,68 @@
+//! Writes facts with what is known about them as RDF: as RDF 1.2 reifiers, reified for older readers, or plain with
+//! comments.
+
+use super::GraphError;
+use std::io;
+use std::path::Path;
+use std::str::FromStr;
+
+/// How what is known about a fact is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RdfStyle {
+    /// As comments, which parsers drop.
+    Plain,
+    /// About a reifier of the fact, as RDF 1.2 has it.
+    #[default]
+    Star,
+    /// About an `rdf:Statement`, which every reader knows.
+    Reified,
+}
+
+impl FromStr for RdfStyle {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "plain" => Ok(Self::Plain),
+            "star" => Ok(Self::Star),
+            "reified" => Ok(Self::Reified),
+            _ => Err(format!("expected plain, star or reified, found {text}")),
+        }
+    }
+}
+
+/// A fact with what is known about it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AnnotatedFact {
+    /// Subject, relation and object.
+    pub fact: [String; 3],
+    /// Its probability, if known.
+    pub probability: Option<f64>,
+    /// Its score, if it has one.
+    pub score: Option<f64>,
+    /// The rule that predicts it.
+    pub rule: Option<String>,
+    /// Why, in one line; empty if there is no reason.
+    pub reason: String,
+    /// The facts that the reason uses.
+    pub derived_from: Vec<[String; 3]>,
+}
+
+/// Writes `facts` to `path` in their order. Returns how many there were.
+///
+/// # Errors
+/// If the ending is not that of a line-based RDF format, the file cannot be written, or the iterator fails.
+pub fn write_annotated(
+    path: &Path,
+    style: RdfStyle,
+    facts: &mut dyn Iterator<Item = io::Result<AnnotatedFact>>,
+) -> Result<u64, GraphError> {
+    #[cfg(feature = "rdf")]
+    return super::reified::write(path, style, facts);
+    #[cfg(not(feature = "rdf"))]
+    {
+        let _ = (style, facts);
+        let expected = "a program with the feature `rdf`";
+        Err(GraphError::file(path, expected, "one that was built without"))
+    }
+}

@@ -1,0 +1,189 @@
+//! Folders of tables of nodes and edges, as KGX and Neo4j export them, and the small tables beside splits: types and
+//! schemas.
+
+use super::columns::layout_of;
+use super::lines::{Lines, Separator};
+use super::records::Records;
+use super::table::{self, NodeLayout, Rows, stem};
+use super::{Builder, ReadOptions, list_names};
+use crate::format::{FileKind, Format};
+use crate::memory::divided;
+use crate::{Dataset, Direction, GraphError, split};
+use std::path::{Path, PathBuf};
+
+/// The tables of a folder.
+pub(super) struct Tables {
+    edges: Vec<PathBuf>,
+    nodes: Vec<PathBuf>,
+    others: Vec<PathBuf>,
+}
+
+/// The records of a table of text.
+fn rows(path: &Path) -> Result<Option<Box<dyn Rows>>, GraphError> {
+    let Some(FileKind { format, compression }) = FileKind::of(path) else { return Ok(None) };
+    Ok(match format {
+        Format::Tabs => Some(Box::new(Lines::new(compression.open(path)?, Separator::Tab))),
+        Format::Commas => Some(Box::new(Records::new(compression.open(path)?))),
+        Format::Sif | Format::Rdf(_) | Format::Parquet => None,
+    })
+}
+
+/// The same, or an error for another format.
+fn expect_rows(path: &Path) -> Result<Box<dyn Rows>, GraphError> {
+    rows(path)?.ok_or_else(|| {
+        let found = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        GraphError::file(path, "a TSV or CSV file", found)
+    })
+}
+
+/// The tables among `files`, if at least one has edges.
+pub(super) fn tables(files: &[PathBuf], options: &ReadOptions) -> Result<Option<Tables>, GraphError> {
+    let mut tables = Tables { edges: Vec::new(), nodes: Vec::new(), others: Vec::new() };
+    for path in files.iter().filter(|path| path.is_file()) {
+        let Some(mut rows) = rows(path)? else {
+            tables.others.push(path.clone());
+            continue;
+        };
+        // Broken files are reported when they are read, if they are.
+        let is_begun = rows.advance().unwrap_or(false);
+        let header: Vec<&str> = match is_begun {
+            true => (0..rows.len()).filter_map(|place| std::str::from_utf8(rows.field(place)).ok()).collect(),
+            false => Vec::new(),
+        };
+        let has_header = matches!(
+            layout_of(&header, &stem(path), options.header, rows.may_be_letters(), options.columns.as_ref()),
+            Ok((_, true))
+        );
+        if NodeLayout::of_header(&header).is_some() && !has_header {
+            tables.nodes.push(path.clone());
+        } else if has_header {
+            tables.edges.push(path.clone());
+        } else {
+            tables.others.push(path.clone());
+        }
+    }
+    Ok((!tables.edges.is_empty()).then_some(tables))
+}
+
+impl Tables {
+    /// All facts of the tables of edges, divided, with what the tables of nodes say.
+    pub(super) fn read(self, folder: &Path, options: &ReadOptions) -> Result<Dataset, GraphError> {
+        let mut builder = Builder::default();
+        let mut all = Vec::new();
+        for path in &self.edges {
+            all.extend(builder.read(path, options)?);
+        }
+        if all.is_empty() {
+            return Err(GraphError::file(folder, "at least one fact", "none"));
+        }
+        for path in &self.nodes {
+            read_nodes(path, &mut builder)?;
+        }
+        if !self.others.is_empty() {
+            builder.said.push(format!(
+                "Not read, because their columns are neither edges nor nodes: {}.",
+                list_names(&self.others)
+            ));
+        }
+        let (all, duplicates) = split::distinct(builder.names.entities.len(), all);
+        let parts = match split::divide(&all, &options.shares, options.seed) {
+            Ok(parts) => parts,
+            Err(_) if options.incomplete => [all, Vec::new(), Vec::new()],
+            Err(found) => {
+                let expected = "enough facts to hold some out for validation and test";
+                return Err(GraphError::file(folder, expected, found));
+            }
+        };
+        let names = std::mem::take(&mut builder.names);
+        builder.finish(divided(names, parts, duplicates))
+    }
+}
+
+/// Reads a table of nodes.
+pub(super) fn read_nodes(path: &Path, builder: &mut Builder) -> Result<(), GraphError> {
+    let count = table::read_nodes(path, &mut *expect_rows(path)?, builder)?;
+    let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    builder.said.push(format!("{file}: {count} nodes."));
+    Ok(())
+}
+
+/// Reads `entity<TAB>type` rows; an entity may have several types, in rows of their own or separated by `|`.
+pub(super) fn read_types(path: &Path, builder: &mut Builder) -> Result<(), GraphError> {
+    read_fields(path, "an entity and its type", 2, &["entity", "type"], |row| {
+        row[1].split('|').for_each(|of| builder.about.of_type(row[0], of.trim()));
+        Ok(())
+    })
+}
+
+/// Reads `relation<TAB>domain<TAB>type`, `relation<TAB>range<TAB>type` and `type<TAB>subclass_of<TAB>type` rows.
+pub(super) fn read_schema(path: &Path, builder: &mut Builder) -> Result<(), GraphError> {
+    let expected = "a relation, `domain` or `range`, and a type (or a type, `subclass_of` and a type)";
+    read_fields(path, expected, 3, &["subject", "predicate", "object"], |row| {
+        match row[1] {
+            "domain" => builder.about.declare(row[0], Direction::Forward, row[2]),
+            "range" => builder.about.declare(row[0], Direction::Inverse, row[2]),
+            "subclass_of" => builder.about.kind_of(row[0], row[2]),
+            other => return Err(other.to_owned()),
+        }
+        Ok(())
+    })
+}
+
+/// Passes on the rows of a small table, without a header that has these names.
+fn read_fields(
+    path: &Path,
+    expected: &str,
+    width: usize,
+    header: &[&str],
+    mut take: impl FnMut(&[&str]) -> Result<(), String>,
+) -> Result<(), GraphError> {
+    let mut rows = expect_rows(path)?;
+    let bad = |line: u64, expected: &str, found: &str| GraphError::line(path, line, expected, found);
+    while rows.advance().map_err(|(line, expected, found)| bad(line, &expected, &found))? {
+        let text = |place| {
+            std::str::from_utf8(rows.field(place)).map_err(|_| bad(rows.line(), "UTF-8 text", "other bytes"))
+        };
+        let row = (0..rows.len()).map(text).collect::<Result<Vec<&str>, GraphError>>()?;
+        if row.len() != width || row.iter().any(|field| field.is_empty()) {
+            return Err(bad(rows.line(), expected, &row.join(", ")));
+        }
+        if row != header {
+            take(&row).map_err(|found| bad(rows.line(), expected, &found))?;
+        }
+    }
+    Ok(())
+}
+
+impl Builder {
+    /// Reads a file of facts that are known to be false, for the split of this number.
+    pub(super) fn read_negatives(
+        &mut self,
+        path: &Path,
+        split: usize,
+        options: &ReadOptions,
+    ) -> Result<(), GraphError> {
+        let facts = self.read_some(path, options)?;
+        self.negatives.extend(facts.into_iter().map(|fact| (split, fact, path.to_owned(), 0)));
+        Ok(())
+    }
+}
+
+/// The line of the table at `path` that states the fact with these names; `None` if it is no table, or has no such line.
+pub(super) fn line_of(path: &Path, words: [&str; 3], options: &ReadOptions) -> Option<u64> {
+    let mut rows = rows(path).ok()??;
+    let mut layout = None;
+    while rows.advance().ok()? {
+        let text = |place| std::str::from_utf8(rows.field(place)).ok();
+        let row = (0..rows.len()).map(text).collect::<Option<Vec<&str>>>()?;
+        if layout.is_none() {
+            layout =
+                layout_of(&row, &stem(path), options.header, rows.may_be_letters(), options.columns.as_ref())
+                    .ok()
+                    .map(|found| found.0);
+        }
+        if layout.as_ref().is_some_and(|layout| layout.words(&row) == Some(words)) {
+            return Some(rows.line());
+        }
+    }
+    None
+}

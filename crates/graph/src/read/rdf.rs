@@ -1,0 +1,355 @@
+//! RDF in and out: which name a term gets, and which term a name becomes.
+//!
+//! An IRI is its own name; a blank node is `_:id`; a literal is its N-Triples text, quotes included. Names that
+//! are none of these (an arbitrary string out of a TSV) are written as IRIs under [`NAME_PREFIX`] with the
+//! characters an IRI cannot hold escaped, and read back as they were. Named graphs are not kept apart, but one of them
+//! can be read alone. Nodes that a file leaves without any id (`[]` in Turtle) are numbered in the order of their
+//! appearance. What is no statement about two entities (labels, literals, domains, annotations of statements) goes
+//! beside the facts.
+
+use super::bounded::{Bounded, Excess, LONGEST, LONGEST_IN_WORDS};
+use super::columns::{Part, plain_name};
+use super::facts::Facts;
+use super::{Builder, Literals, ReadOptions};
+use crate::{Direction, GraphError, Note, Triple};
+use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
+use oxrdfio::{RdfFormat, RdfParseError, RdfParser};
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::Path;
+use std::str::FromStr;
+
+/// The prefix of names that are not IRIs themselves.
+pub(crate) const NAME_PREFIX: &str = "urn:ruleguider:";
+
+/// Reads all of `source` into `builder`.
+pub(super) fn read(
+    path: &Path,
+    source: impl Read,
+    format: RdfFormat,
+    options: &ReadOptions,
+    builder: &mut Builder,
+) -> Result<Facts, GraphError> {
+    builder.is_rdf = true;
+    let (source, place) = Bounded::new(source, format == RdfFormat::RdfXml);
+    let source = std::io::BufReader::with_capacity(1 << 16, source);
+    let mut statements = RdfParser::from_format(format).for_reader(source);
+    let mut reader = Reader { format, builder, facts: Facts::default(), annotations: Annotations::default() };
+    let mut other_graphs = 0usize;
+    for quad in statements.by_ref() {
+        let quad = quad.map_err(|error| parse_error(path, place.line(), error))?;
+        place.statement_ended();
+        if let Some(graph) = &options.named_graph
+            && !matches!(&quad.graph_name, GraphName::NamedNode(node) if node.as_str() == graph)
+        {
+            other_graphs += 1;
+            continue;
+        }
+        reader
+            .take(&quad, options.literals)
+            .map_err(|(expected, found)| GraphError::line(path, place.line(), expected, found))?;
+    }
+    reader.annotations_without_a_fact();
+    let Reader { facts, .. } = reader;
+    for (prefix, iri) in statements.prefixes() {
+        builder.prefixes.add(prefix, iri);
+    }
+    if other_graphs > 0 {
+        builder.said.push(format!("{other_graphs} statements of other named graphs are left out."));
+    }
+    Ok(facts)
+}
+
+const RDFS: &str = "http://www.w3.org/2000/01/rdf-schema#";
+const SCHEMA: [&str; 2] = ["http://schema.org/", "https://schema.org/"];
+const REIFIES: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies";
+const DATATYPES: &str = "http://www.w3.org/2001/XMLSchema#";
+
+/// What a relation says that is no fact about two entities.
+enum Meaning {
+    /// A label; a lower rank counts more.
+    Label(u8),
+    KindOf,
+    Declares(Direction),
+    Reifies,
+    Other,
+}
+
+fn meaning(relation: &str) -> Meaning {
+    if let Some(name) = relation.strip_prefix(RDFS) {
+        return match name {
+            "label" => Meaning::Label(0),
+            "subClassOf" => Meaning::KindOf,
+            "domain" => Meaning::Declares(Direction::Forward),
+            "range" => Meaning::Declares(Direction::Inverse),
+            _ => Meaning::Other,
+        };
+    }
+    if let Some(name) = SCHEMA.iter().find_map(|schema| relation.strip_prefix(schema)) {
+        return match name {
+            "name" => Meaning::Label(2),
+            "domainIncludes" => Meaning::Declares(Direction::Forward),
+            "rangeIncludes" => Meaning::Declares(Direction::Inverse),
+            _ => Meaning::Other,
+        };
+    }
+    match relation {
+        "http://www.w3.org/2004/02/skos/core#prefLabel" => Meaning::Label(1),
+        "http://xmlns.com/foaf/0.1/name" => Meaning::Label(3),
+        REIFIES => Meaning::Reifies,
+        _ => Meaning::Other,
+    }
+}
+
+/// What is said about statements, by the names of the nodes that stand for them.
+#[derive(Default)]
+struct Annotations {
+    statements: HashMap<String, Triple>,
+    /// What was said about nodes before it was known that they stand for a statement.
+    waiting: Vec<(String, String, Value)>,
+}
+
+/// The object of a statement: a name or a literal.
+enum Value {
+    Name(String),
+    Literal(String),
+}
+
+/// The facts of one file.
+struct Reader<'b> {
+    format: RdfFormat,
+    builder: &'b mut Builder,
+    facts: Facts,
+    annotations: Annotations,
+}
+
+impl Reader<'_> {
+    fn take(&mut self, quad: &Quad, literals: Literals) -> Result<(), (String, String)> {
+        let subject = match &quad.subject {
+            NamedOrBlankNode::NamedNode(node) => iri_name(node),
+            NamedOrBlankNode::BlankNode(node) => blank_name(node, self.format, self.builder),
+        };
+        let relation = iri_name(&quad.predicate);
+        let (object, literal) = match &quad.object {
+            Term::NamedNode(node) => (iri_name(node), None),
+            Term::BlankNode(node) => (blank_name(node, self.format, self.builder), None),
+            Term::Literal(literal) if literals == Literals::Keep => (literal.to_string(), None),
+            Term::Literal(literal) => (literal.value().to_owned(), Some(literal)),
+            Term::Triple(triple) => return self.take_statement(subject, &relation, triple),
+        };
+        if [&subject, &relation, &object].iter().any(|name| name.len() > LONGEST) {
+            return Err((format!("names of at most {LONGEST_IN_WORDS}"), "a longer one".to_owned()));
+        }
+        if literals == Literals::Keep {
+            self.builder.take_fact([&subject, &relation, &object], &mut self.facts);
+            return Ok(());
+        }
+        if self.annotation(&subject, &relation, &object)? {
+            return Ok(());
+        }
+        let about = &mut self.builder.about;
+        match (meaning(&relation), literal) {
+            (Meaning::Label(rank), Some(literal)) => {
+                // A label in another language is better than none.
+                let is_plain =
+                    literal.language().is_none_or(|language| language == "en" || language.starts_with("en-"));
+                about.label_of_rank(&subject, &object, if is_plain { rank } else { rank + 10 });
+            }
+            (_, Some(_)) if annotated(&relation).is_some() && subject.starts_with("_:") => {
+                self.annotations.waiting.push((subject, relation, Value::Literal(object)));
+            }
+            (_, Some(_)) => about.attribute(&subject, &relation, &object),
+            (Meaning::Declares(_), None) if object.starts_with(DATATYPES) => {}
+            (Meaning::Declares(side), None) => about.declare(&subject, side, &object),
+            (Meaning::KindOf, None) => {
+                about.kind_of(&subject, &object);
+                self.builder.take_fact([&subject, &relation, &object], &mut self.facts);
+            }
+            (_, None) if annotated(&relation).is_some() && subject.starts_with("_:") => {
+                self.annotations.waiting.push((subject, relation, Value::Name(object)));
+            }
+            (_, None) => self.builder.take_fact([&subject, &relation, &object], &mut self.facts),
+        }
+        Ok(())
+    }
+
+    /// A node that stands for a statement. Other relations to statements are nothing that facts can say.
+    fn take_statement(
+        &mut self,
+        node: String,
+        relation: &str,
+        statement: &oxrdf::Triple,
+    ) -> Result<(), (String, String)> {
+        if !matches!(meaning(relation), Meaning::Reifies) {
+            let expected = "a statement as the object of rdf:reifies alone".to_owned();
+            return Err((expected, format!("one of {relation}")));
+        }
+        let subject = match &statement.subject {
+            NamedOrBlankNode::NamedNode(node) => iri_name(node),
+            NamedOrBlankNode::BlankNode(node) => blank_name(node, self.format, self.builder),
+        };
+        let object = match &statement.object {
+            Term::NamedNode(node) => iri_name(node),
+            Term::BlankNode(node) => blank_name(node, self.format, self.builder),
+            // Of a literal there is no fact.
+            Term::Literal(_) | Term::Triple(_) => return Ok(()),
+        };
+        let fact = self.builder.fact([&subject, &iri_name(&statement.predicate), &object]);
+        self.annotations.statements.insert(node, fact);
+        Ok(())
+    }
+
+    /// Takes what is said about a statement; `false` if `node` does not stand for one.
+    fn annotation(&mut self, node: &str, relation: &str, value: &str) -> Result<bool, (String, String)> {
+        if self.annotations.statements.is_empty() {
+            return Ok(false);
+        }
+        let Some(&fact) = self.annotations.statements.get(node) else { return Ok(false) };
+        let note = match annotated(relation) {
+            Some(Part::Confidence) => {
+                Note { confidence: Some(super::table::confidence(value)?), ..Note::default() }
+            }
+            Some(Part::Time) => Note { time: Some(value), ..Note::default() },
+            Some(Part::Source) => Note { source: Some(value), ..Note::default() },
+            _ => Note::default(),
+        };
+        self.builder.notes.add(fact, note);
+        Ok(true)
+    }
+
+    /// What waited for a node to stand for a statement, and waits no more.
+    fn annotations_without_a_fact(&mut self) {
+        for (node, relation, value) in std::mem::take(&mut self.annotations.waiting) {
+            let text = match &value {
+                Value::Name(text) | Value::Literal(text) => text,
+            };
+            if self.annotation(&node, &relation, text).unwrap_or(false) {
+                continue;
+            }
+            match value {
+                Value::Name(object) => self.builder.take_fact([&node, &relation, &object], &mut self.facts),
+                Value::Literal(text) => self.builder.about.attribute(&node, &relation, &text),
+            }
+        }
+    }
+}
+
+/// What a relation says about a statement: by the last word of its IRI, as columns by their names.
+fn annotated(relation: &str) -> Option<Part> {
+    let word = relation.rsplit(['/', '#', ':']).next()?;
+    match word {
+        "wasDerivedFrom" => Some(Part::Source),
+        _ => Part::beside(&plain_name(word))
+            .filter(|part| matches!(part, Part::Confidence | Part::Source | Part::Time)),
+    }
+}
+
+/// `line` is how far the file was read; it is used if the parser gives no position (a stream that breaks off).
+fn parse_error(path: &Path, line: u64, error: RdfParseError) -> GraphError {
+    let (line, expected, found) = match error {
+        RdfParseError::Syntax(error) => {
+            let line = error.location().map_or(line, |range| range.start.line + 1);
+            (line, "an RDF statement".to_owned(), format!("an error: {error}"))
+        }
+        RdfParseError::Io(error) => match error.get_ref().and_then(|inner| inner.downcast_ref::<Excess>()) {
+            Some(excess) => (line, excess.expected.clone(), excess.found.to_owned()),
+            None => (line, "more of the file".to_owned(), format!("an error: {error}")),
+        },
+    };
+    GraphError::line(path, line, expected, found.replace('\n', " "))
+}
+
+/// The name of a blank node. If the file gives no id, the parser draws a random one of 128 bits, and the name would
+/// change with every read. Formats with one statement per line have no such nodes.
+fn blank_name(node: &BlankNode, format: RdfFormat, builder: &mut Builder) -> String {
+    let id = node.as_ref().unique_id().filter(|&id| id > u128::from(u64::MAX));
+    match id {
+        Some(id) if !matches!(format, RdfFormat::NTriples | RdfFormat::NQuads) => {
+            let next = builder.anonymous.len() + 1;
+            format!("_:anonymous{}", builder.anonymous.entry(id).or_insert(next))
+        }
+        _ => node.to_string(),
+    }
+}
+
+fn iri_name(node: &NamedNode) -> String {
+    match node.as_str().strip_prefix(NAME_PREFIX).and_then(unescape) {
+        Some(name) => name,
+        None => node.as_str().to_owned(),
+    }
+}
+
+/// The node of a name as a relation or a subject.
+pub(crate) fn node(name: &str) -> NamedOrBlankNode {
+    // A blank node id with a colon can be constructed, but no parser reads it.
+    let id = name.strip_prefix("_:").filter(|id| !id.contains(':'));
+    match id.and_then(|id| BlankNode::new(id).ok()) {
+        Some(blank) => blank.into(),
+        None => named_node(name).into(),
+    }
+}
+
+/// The term of a name as an object.
+pub(crate) fn term(name: &str) -> Term {
+    match name.starts_with('"').then(|| Literal::from_str(name)) {
+        Some(Ok(literal)) => literal.into(),
+        _ => node(name).into(),
+    }
+}
+
+/// The IRI of a name, escaped under [`NAME_PREFIX`] if it is not an IRI itself.
+pub(crate) fn named_node(name: &str) -> NamedNode {
+    match NamedNode::new(name) {
+        Ok(node) if !name.starts_with(NAME_PREFIX) => node,
+        _ => NamedNode::new_unchecked(format!("{NAME_PREFIX}{}", escape(name))),
+    }
+}
+
+fn escape(name: &str) -> String {
+    let mut escaped = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            escaped.push(byte as char);
+        } else {
+            escaped.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    escaped
+}
+
+fn unescape(escaped: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(escaped.len());
+    let mut rest = escaped.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let digits = [rest.next()?, rest.next()?];
+            bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_name_survives_as_a_node(name in "\\PC{1,12}") {
+            let back = iri_name(&named_node(&name));
+            prop_assert_eq!(back, name);
+        }
+    }
+
+    #[test]
+    fn terms_keep_their_kind() {
+        assert_eq!(term("_:b1").to_string(), "_:b1");
+        assert_eq!(term("_:b:1").to_string(), "<urn:ruleguider:_%3Ab%3A1>");
+        assert_eq!(term("\"five\"@en").to_string(), "\"five\"@en");
+        assert_eq!(term("http://example.org/a").to_string(), "<http://example.org/a>");
+        assert_eq!(term("Ada Lovelace").to_string(), "<urn:ruleguider:Ada%20Lovelace>");
+    }
+}

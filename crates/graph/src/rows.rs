@@ -1,0 +1,367 @@
+//! Reads rows of names as a stream: the lists of facts or pairs that a user asks about.
+//!
+//! TSV, CSV, JSON lines and Parquet, by the ending. Columns are recognised by their names or, without a header, by
+//! their order. A malformed row is a row with an error, not the end of the file; memory does not grow with the file.
+
+use super::{Compression, GraphError};
+#[cfg(feature = "parquet")]
+use ::parquet::file::reader::{FileReader, SerializedFileReader};
+#[cfg(feature = "parquet")]
+use ::parquet::record::Field;
+#[cfg(feature = "parquet")]
+use ::parquet::record::reader::RowIter;
+use std::cell::Cell;
+#[cfg(feature = "parquet")]
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// The longest line or record, as for files of facts.
+const LONGEST: u64 = 16 << 20;
+/// The endings of the formats that rows can be read from.
+const ENDINGS: &str = ".tsv, .txt, .csv, .jsonl, each also with .gz or .zst, or .parquet";
+
+/// A column of a list.
+#[derive(Clone, Copy, Debug)]
+pub struct RowColumn {
+    /// What it may be called, the usual name first. Case and a final `_id` do not matter.
+    pub names: &'static [&'static str],
+    /// Whether every row must have it. Required columns come before the others.
+    pub required: bool,
+}
+
+/// A row of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedRow {
+    /// Its place in the file, from 1: the line of a text file, the record of others.
+    pub number: u64,
+    /// Its fields in the order of the columns, or what is wrong with it.
+    pub fields: Result<Vec<Option<String>>, String>,
+}
+
+/// The rows of a file.
+pub struct NamedRows {
+    path: PathBuf,
+    columns: &'static [RowColumn],
+    source: Source,
+    /// The place of each column, once that is known.
+    places: Option<Vec<Option<usize>>>,
+    read: u64,
+}
+
+enum Source {
+    Tabs(BufReader<Box<dyn Read + Send>>),
+    Json(BufReader<Box<dyn Read + Send>>),
+    Commas(Box<csv::Reader<Metered>>, Rc<Cell<u64>>),
+    #[cfg(feature = "parquet")]
+    Parquet(Box<RowIter<'static>>),
+}
+
+/// A source that fails when one record takes more than it may.
+struct Metered {
+    source: Box<dyn Read + Send>,
+    left: Rc<Cell<u64>>,
+}
+
+impl Read for Metered {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read(buffer)?;
+        match self.left.get().checked_sub(read as u64) {
+            Some(left) => self.left.set(left),
+            None => return Err(io::Error::other("a record of more than 16 MB")),
+        }
+        Ok(read)
+    }
+}
+
+/// What one record of the source is.
+enum Record {
+    End,
+    Empty,
+    Fields(Vec<String>),
+    Named(Vec<(String, Option<String>)>),
+    Malformed(String),
+}
+
+impl NamedRows {
+    /// The rows of the file at `path`, which has `columns`.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or its ending is not known.
+    pub fn open(path: &Path, columns: &'static [RowColumn]) -> Result<Self, GraphError> {
+        let compression = Compression::of(path);
+        let name = path.to_string_lossy().to_ascii_lowercase();
+        let stem = match compression {
+            Compression::Plain => name.as_str(),
+            _ => name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem),
+        };
+        let ending = stem.rsplit('/').next().and_then(|file| file.rsplit_once('.')).map(|(_, ending)| ending);
+        let open = || compression.open(path);
+        let source = match ending {
+            Some("tsv" | "txt") => Source::Tabs(BufReader::with_capacity(1 << 16, open()?)),
+            Some("jsonl" | "ndjson") => Source::Json(BufReader::with_capacity(1 << 16, open()?)),
+            Some("csv") => {
+                let left = Rc::new(Cell::new(LONGEST));
+                let metered = Metered { source: open()?, left: Rc::clone(&left) };
+                let mut builder = csv::ReaderBuilder::new();
+                Source::Commas(Box::new(builder.has_headers(false).flexible(true).from_reader(metered)), left)
+            }
+            #[cfg(feature = "parquet")]
+            Some("parquet") if compression == Compression::Plain => {
+                let file = File::open(path).map_err(GraphError::reading(path))?;
+                let broken = |error| GraphError::file(path, "a Parquet file", format!("{error}"));
+                let reader = SerializedFileReader::new(file).map_err(broken)?;
+                let schema = reader.metadata().file_metadata().schema_descr();
+                if schema.columns().iter().any(|column| column.max_rep_level() > 0) {
+                    return Err(GraphError::file(path, "columns of single values", "a column of lists"));
+                }
+                Source::Parquet(Box::new(RowIter::from_file_into(Box::new(reader))))
+            }
+            other => {
+                let found = other.map_or("no extension".to_owned(), |ending| format!(".{ending}"));
+                std::fs::metadata(path).map_err(GraphError::reading(path))?;
+                return Err(GraphError::file(path, format!("one of the extensions {ENDINGS}"), found));
+            }
+        };
+        Ok(Self { path: path.to_owned(), columns, source, places: None, read: 0 })
+    }
+
+    /// The next rows, at most `most`, without empty lines and the header; none at the end.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or a required column is missing from its header.
+    pub fn next_block(&mut self, most: usize) -> Result<Vec<NamedRow>, GraphError> {
+        let mut rows = Vec::new();
+        while rows.len() < most {
+            let record = self.record()?;
+            if matches!(record, Record::End) {
+                break;
+            }
+            self.read += 1;
+            let fields = match record {
+                Record::End | Record::Empty => continue,
+                Record::Malformed(why) => Err(why),
+                Record::Named(named) => self.by_name(&named),
+                Record::Fields(fields) => match self.by_place(&fields) {
+                    Some(row) => row,
+                    None => continue,
+                },
+            };
+            rows.push(NamedRow { number: self.read, fields });
+        }
+        Ok(rows)
+    }
+
+    fn record(&mut self) -> Result<Record, GraphError> {
+        let (path, number) = (&self.path, self.read + 1);
+        let unreadable = |error: io::Error| GraphError::file(path, "a readable file", format!("{error}"));
+        Ok(match &mut self.source {
+            Source::Tabs(input) => match line(input, number == 1).map_err(unreadable)? {
+                None => Record::End,
+                Some(Err(why)) => Record::Malformed(why),
+                Some(Ok(line)) if line.is_empty() => Record::Empty,
+                Some(Ok(line)) => Record::Fields(line.split('\t').map(str::to_owned).collect()),
+            },
+            Source::Json(input) => match line(input, number == 1).map_err(unreadable)? {
+                None => Record::End,
+                Some(Err(why)) => Record::Malformed(why),
+                Some(Ok(line)) if line.trim().is_empty() => Record::Empty,
+                Some(Ok(line)) => match serde_json::from_str(&line) {
+                    Ok(serde_json::Value::Object(object)) => {
+                        Record::Named(object.into_iter().map(|(key, value)| (key, text_of(&value))).collect())
+                    }
+                    Ok(_) => Record::Malformed("expected a JSON object, found another value".to_owned()),
+                    Err(error) => Record::Malformed(format!("expected a JSON object: {error}")),
+                },
+            },
+            Source::Commas(reader, left) => {
+                left.set(LONGEST);
+                let mut record = csv::ByteRecord::new();
+                match reader.read_byte_record(&mut record) {
+                    Ok(false) => Record::End,
+                    Ok(true) => {
+                        let fields: Result<Vec<String>, _> =
+                            record.iter().map(|field| String::from_utf8(field.to_vec())).collect();
+                        match fields {
+                            Ok(mut fields) => {
+                                if let Some(bare) = fields[0].strip_prefix('\u{feff}') {
+                                    fields[0] = bare.to_owned();
+                                }
+                                Record::Fields(fields)
+                            }
+                            Err(_) => Record::Malformed("expected UTF-8, found other bytes".to_owned()),
+                        }
+                    }
+                    Err(error) => return Err(unreadable(io::Error::other(error))),
+                }
+            }
+            #[cfg(feature = "parquet")]
+            Source::Parquet(rows) => match rows.next() {
+                None => Record::End,
+                Some(Err(error)) => return Err(unreadable(io::Error::other(error))),
+                Some(Ok(row)) => Record::Named(
+                    row.get_column_iter().map(|(name, field)| (name.clone(), text_of_field(field))).collect(),
+                ),
+            },
+        })
+    }
+
+    /// The fields of a record whose columns have names.
+    fn by_name(&self, named: &[(String, Option<String>)]) -> Result<Vec<Option<String>>, String> {
+        let field = |column: &RowColumn| {
+            let found = column.names.iter().find_map(|name| named.iter().find(|(key, _)| role(key) == *name));
+            match found.and_then(|(_, value)| value.clone()) {
+                None if column.required => {
+                    Err(format!("expected a value for `{}`, found none", column.names[0]))
+                }
+                value => Ok(value),
+            }
+        };
+        self.columns.iter().map(field).collect()
+    }
+
+    /// The fields of a record by their order; `None` if it is the header.
+    fn by_place(&mut self, fields: &[String]) -> Option<Result<Vec<Option<String>>, String>> {
+        let is_first = self.places.is_none();
+        if is_first {
+            let place = |column: &RowColumn| {
+                column.names.iter().find_map(|name| fields.iter().position(|field| role(field) == *name))
+            };
+            let places: Vec<Option<usize>> = self.columns.iter().map(place).collect();
+            let header =
+                self.columns.iter().zip(&places).all(|(column, at)| !column.required || at.is_some());
+            self.places = Some(if header { places } else { (0..self.columns.len()).map(Some).collect() });
+            if header {
+                return None;
+            }
+        }
+        let places = self.places.as_ref()?;
+        let field = |(column, place): (&RowColumn, &Option<usize>)| {
+            let field = place.and_then(|at| fields.get(at)).filter(|field| !field.is_empty());
+            match field {
+                None if column.required => {
+                    let names: Vec<&str> =
+                        self.columns.iter().filter(|one| one.required).map(|one| one.names[0]).collect();
+                    let found = fields.len();
+                    Err(format!("expected {} fields ({}), found {found}", names.len(), names.join(", ")))
+                }
+                field => Ok(field.cloned()),
+            }
+        };
+        Some(self.columns.iter().zip(places).map(field).collect())
+    }
+}
+
+/// The next line without its ending; `None` at the end.
+fn line(
+    input: &mut BufReader<Box<dyn Read + Send>>,
+    first: bool,
+) -> io::Result<Option<Result<String, String>>> {
+    let mut line = Vec::new();
+    if input.by_ref().take(LONGEST).read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    if line.len() as u64 == LONGEST && line.last() != Some(&b'\n') {
+        return Err(io::Error::other("a line of more than 16 MB"));
+    }
+    let end = line.iter().rposition(|byte| !b"\r\n".contains(byte)).map_or(0, |last| last + 1);
+    line.truncate(end);
+    Ok(Some(match String::from_utf8(line) {
+        Ok(line) if first => Ok(line.strip_prefix('\u{feff}').unwrap_or(&line).to_owned()),
+        Ok(line) => Ok(line),
+        Err(_) => Err("expected UTF-8, found other bytes".to_owned()),
+    }))
+}
+
+fn role(name: &str) -> String {
+    let name = name.trim().to_ascii_lowercase();
+    name.strip_suffix("_id").unwrap_or(&name).to_owned()
+}
+
+fn text_of(value: &serde_json::Value) -> Option<String> {
+    match value {
+        serde_json::Value::Null => None,
+        serde_json::Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+#[cfg(feature = "parquet")]
+fn text_of_field(field: &Field) -> Option<String> {
+    match field {
+        Field::Null => None,
+        Field::Str(text) => Some(text.clone()),
+        Field::Bytes(bytes) => bytes.as_utf8().ok().map(str::to_owned),
+        other => Some(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::{Cell, CellKind, TableColumn, write_table};
+    use super::*;
+
+    const COLUMNS: &[RowColumn] = &[
+        RowColumn { names: &["subject", "head"], required: true },
+        RowColumn { names: &["object", "tail"], required: true },
+        RowColumn { names: &["label"], required: false },
+    ];
+
+    fn rows(path: &Path) -> Vec<NamedRow> {
+        let mut rows = NamedRows::open(path, COLUMNS).unwrap();
+        let mut all = Vec::new();
+        loop {
+            let block = rows.next_block(2).unwrap();
+            if block.is_empty() {
+                return all;
+            }
+            all.extend(block);
+        }
+    }
+
+    fn row(number: u64, fields: &[&str]) -> NamedRow {
+        let mut fields: Vec<Option<String>> = fields.iter().map(|field| Some((*field).to_owned())).collect();
+        fields.resize(3, None);
+        NamedRow { number, fields: Ok(fields) }
+    }
+
+    #[test]
+    fn every_format_gives_the_same_rows_and_a_bad_row_does_not_end_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let expected = |from: u64| vec![row(from, &["a", "b", "1"]), row(from + 1, &["c", "d"])];
+        let tabs = rows(&file("plain.tsv", "a\tb\t1\nc\td\n\nonly\n"));
+        assert_eq!(tabs[..2], expected(1));
+        assert_eq!(tabs[2].number, 4);
+        let said = tabs[2].fields.clone().unwrap_err();
+        assert_eq!(said, "expected 2 fields (subject, object), found 1");
+        assert_eq!(
+            rows(&file("named.tsv", "\u{feff}label\ttail_id\thead_id\n1\tb\ta\n\td\tc\n")),
+            expected(2)
+        );
+        assert_eq!(rows(&file("quoted.csv", "a,\"b\",1\nc,d\n")), expected(1));
+        let lines = rows(&file(
+            "lines.jsonl",
+            "{\"tail\":\"b\",\"head\":\"a\",\"label\":1}\n{\"subject\":\"c\",\"object\":\"d\"}\n{\"subject\":\"e\"}\nx\n",
+        ));
+        assert_eq!(lines[..2], expected(1));
+        assert!(lines[2].fields.as_ref().unwrap_err().contains("a value for `object`"));
+        assert!(lines[3].fields.as_ref().unwrap_err().contains("expected a JSON object"));
+        if !cfg!(feature = "parquet") {
+            return;
+        }
+        let parquet = folder.path().join("rows.parquet");
+        let columns = ["subject", "object", "label"].map(|name| TableColumn::new(name, CellKind::Text));
+        let cells = |fields: [&str; 3]| Ok(fields.map(|field| Cell::Text(field.to_owned())).to_vec());
+        let mut written = [cells(["a", "b", "1"]), cells(["c", "d", "x"])].into_iter();
+        write_table(&parquet, &columns, &mut written).unwrap();
+        assert_eq!(rows(&parquet), [row(1, &["a", "b", "1"]), row(2, &["c", "d", "x"])]);
+        let said = NamedRows::open(&file("list.docx", ""), COLUMNS).err().unwrap().to_string();
+        assert!(said.contains("one of the extensions .tsv") && said.contains(".docx"), "{said}");
+    }
+}

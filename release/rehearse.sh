@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# A release without the button: everything that would be published, in target/release-rehearsal, then installed from there
+# into empty folders, without anything of this repository, and asked a question.
+source "$(dirname "$0")/common.sh"
+release/archive.sh
+release/crates.sh
+release/wheel.sh
+release/book.sh
+release/sbom.py > "$out/sbom.cdx.json"
+
+empty=$(mktemp -d)
+trap 'rm -rf "$empty"' EXIT
+# asks PROGRAM: learns a small family by rules alone, and asks about somebody.
+asks() (
+    mkdir -p "$empty/asked"
+    cd "$empty/asked"
+    "$1" generate family --people 120 --seed 1 --out family --quiet > /dev/null
+    "$1" run family --set system=rules --out run --quiet > /dev/null
+    "$1" predict run "$(head -1 family/test.txt | cut -f1)" "$(head -1 family/test.txt | cut -f2)" --top 1 > answers.txt || [ $? = 1 ]
+    "$1" --version
+    rm -rf "$empty/asked"
+)
+
+tar -C "$empty" -xzf "$out"/ruleguider-"$version"-*.tar.gz
+asks "$(echo "$empty"/ruleguider-"$version"-*/ruleguider)"
+
+# From the packed crates: those of this version are not in the registry yet, so cargo is shown where they lie.
+mkdir "$empty/crates"
+for crate in "$out"/crates/*-"$version".crate; do tar -C "$empty/crates" -xzf "$crate"; done
+{
+    echo "[patch.crates-io]"
+    for folder in "$empty"/crates/*; do
+        echo "$(basename "$folder" "-$version") = { path = \"$folder\" }"
+    done
+} > "$empty/patch.toml"
+(cd "$empty" && cargo install --quiet --config "$empty/patch.toml" --path "$empty/crates/ruleguider-cli-$version" --root "$empty/installed")
+asks "$empty/installed/bin/ruleguider"
+
+python/test_wheel.sh "$out"/wheels/*.whl
+du -sh "$out"/* | sed "s|$out/||"

@@ -1,0 +1,134 @@
+//! Which entities may be answers: those of a type, those that a file lists, or all but these.
+
+use super::{AskError, Model};
+use crate::graph::{EntityId, Query, Triple};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Which entities may be answers; by default all.
+#[derive(Clone, Debug, Default)]
+pub struct AnswersAmong {
+    among: Option<BTreeSet<EntityId>>,
+    not_among: BTreeSet<EntityId>,
+}
+
+impl AnswersAmong {
+    /// Whether `entity` may be an answer.
+    pub fn has(&self, entity: EntityId) -> bool {
+        self.among.as_ref().is_none_or(|among| among.contains(&entity)) && !self.not_among.contains(&entity)
+    }
+
+    /// Whether every entity may be an answer.
+    pub fn is_all(&self) -> bool {
+        self.among.is_none() && self.not_among.is_empty()
+    }
+}
+
+impl Model {
+    /// The entities `among` and not `not_among`, each the name of a type or a file with one entity a line. A type has the
+    /// entities of its kinds too.
+    ///
+    /// # Errors
+    /// If there is neither such a type nor such a file, or the file names an entity that is not known.
+    pub fn answers_among(
+        &self,
+        among: Option<&str>,
+        not_among: Option<&str>,
+    ) -> Result<AnswersAmong, AskError> {
+        Ok(AnswersAmong {
+            among: among.map(|given| self.entities_called(given)).transpose()?,
+            not_among: not_among.map(|given| self.entities_called(given)).transpose()?.unwrap_or_default(),
+        })
+    }
+
+    fn entities_called(&self, given: &str) -> Result<BTreeSet<EntityId>, AskError> {
+        let names = self.names();
+        if let Some(of) = names.types.find(given) {
+            return Ok(names.types.entities(of).into_iter().collect());
+        }
+        if !Path::new(given).is_file() {
+            let known: Vec<&str> = names.types.names.iter().take(12).collect();
+            let known = match known.len() {
+                0 => "the data have no types".to_owned(),
+                _ => format!("{} types are known: {}", names.types.len(), known.join(", ")),
+            };
+            return Err(AskError::Cannot(format!(
+                "expected a type or a file of entities, found {given}; {known}"
+            )));
+        }
+        let read = |error: std::io::Error| AskError::Cannot(format!("{given}: cannot be read: {error}"));
+        let text = std::fs::read_to_string(given).map_err(read)?;
+        let named = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
+        named
+            .map(|(line, number)| {
+                let entity = self.index().entity(line.trim_end());
+                entity.map_err(|error| AskError::Cannot(format!("{given}:{number}: {error}")))
+            })
+            .collect()
+    }
+
+    /// Whether `entity` is known not to be an answer of `query`.
+    pub(super) fn is_denied(&self, query: Query, entity: EntityId) -> bool {
+        let negatives = &self.dataset().known.negatives;
+        if negatives.is_empty() {
+            return false;
+        }
+        let Some(relation) = query.link.relation() else { return false };
+        let (head, tail) = match query.link.direction() {
+            crate::graph::Direction::Forward => (query.subject, entity),
+            crate::graph::Direction::Inverse => (entity, query.subject),
+        };
+        negatives.binary_search(&Triple { head, relation, tail }).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ask::instant;
+    use crate::graph::{Triple, TypesBuilder};
+    use crate::progress::Silent;
+    use crate::run::Source;
+    use crate::tensor::Device;
+    use std::sync::Arc;
+
+    #[test]
+    fn answers_are_of_the_type_asked_for_and_never_known_to_be_false() {
+        let mut dataset = crate::generate::demonstration().everything();
+        let folder = tempfile::tempdir().unwrap();
+        let model = |dataset, name: &str| {
+            let source = Source::Memory { name: name.to_owned() };
+            instant(source, dataset, &folder.path().join(name), &Device::cpu(1).unwrap(), 1, &Silent).unwrap()
+        };
+        let plain = model(dataset.clone(), "plain");
+        let query = plain.query("Ilse_Hagenthal", "cousin_of").unwrap();
+        let answers = plain.predict_query(query, 10).unwrap().answers;
+        assert!(answers.len() >= 2);
+        let id = |name: &str| crate::graph::EntityId(dataset.names.entities.get(name).unwrap());
+        let [first, second] = [id(&answers[0].entity), id(&answers[1].entity)];
+        // The first is denied, and the second is of a type of its own.
+        let relation = query.link.relation().unwrap();
+        dataset.known.negatives = [Triple { head: query.subject, relation, tail: first }].into();
+        let mut types = TypesBuilder::default();
+        types.add(second, "Second");
+        Arc::make_mut(&mut dataset.names).types = types.finish();
+        let told = model(dataset.clone(), "told");
+        let names =
+            |answers: Vec<crate::ask::Answer>| answers.into_iter().map(|a| a.entity).collect::<Vec<_>>();
+        let all = names(told.predict_query(query, 10).unwrap().answers);
+        assert!(!all.contains(&answers[0].entity) && all.contains(&answers[1].entity));
+        let among = |among, not_among| {
+            let among = told.answers_among(among, not_among).unwrap();
+            names(told.predict_among(query, 10, &among).unwrap().answers)
+        };
+        assert_eq!(among(Some("Second"), None), [answers[1].entity.clone()]);
+        assert!(!among(None, Some("Second")).contains(&answers[1].entity));
+        let file = folder.path().join("wanted.txt");
+        std::fs::write(&file, format!("{}\n\n", answers[1].entity)).unwrap();
+        assert_eq!(among(file.to_str(), None), [answers[1].entity.clone()]);
+        std::fs::write(&file, "\nNobody at all\n").unwrap();
+        let said = told.answers_among(file.to_str(), None).unwrap_err().to_string();
+        assert!(said.contains("wanted.txt:2: "), "{said}");
+        let said = told.answers_among(Some("Third"), None).unwrap_err().to_string();
+        assert!(said.ends_with("found Third; 1 types are known: Second"), "{said}");
+    }
+}

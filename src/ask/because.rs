@@ -1,0 +1,251 @@
+//! What the score of an answer came from, with names: as scripts see it, and in words.
+
+use super::answer::{PathStep, RuleSummary, steps};
+use super::{AskError, Model, Naming};
+use crate::graph::{EntityId, Link};
+use crate::reason::{Because, Candidate, Case, CaseSide, Detail, Found, Hop, MemberShare, ShareSource};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+
+/// The most facts that a similar case names of those that it shares.
+const SHARED: usize = 5;
+/// The most cases that a sentence names.
+const NAMED: usize = 3;
+
+/// A member's share of an answer's score. The names of the fields are a contract.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Contribution {
+    /// The member: `rules`, `walker`, `embedding`, `propagator`, the name of a further one, or `graph` for signals about
+    /// the candidate.
+    pub member: String,
+    /// How much of the score, above that of a typical candidate, it gives; negative if it speaks against the answer.
+    pub share: f64,
+    /// The evidence in words; empty if there is none, or it was not looked for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub words: String,
+    /// What the share consists of; the shares add up to it. Empty if that was not looked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<EvidenceShare>,
+}
+
+/// A part of a member's share: one of rule, path, case, signal and rest.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EvidenceShare {
+    /// How much it is.
+    pub share: f64,
+    /// A rule that predicts the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<RuleSummary>,
+    /// The confidence that the rule alone would give the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<f64>,
+    /// How many paths the rule has to the answer, at most 100; absent if they were not looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paths: Option<usize>,
+    /// The path, or the first of the rule's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<PathStep>,
+    /// The label of the entity where the path begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// A similar case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case: Option<SimilarCase>,
+    /// What the graph says about the candidate: `linked`, `linked_back`, `taken` or `frequency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    /// What no other part explains: how many further rules are in it, or 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest: Option<usize>,
+}
+
+/// A known fact that is similar to the answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SimilarCase {
+    /// The similar entity, by id.
+    pub entity: String,
+    /// Its label, or its id if it has none.
+    pub label: String,
+    /// Whether it is similar to the `subject`, and has the same answer, or to the `answer`, and the subject has it too.
+    pub like: String,
+    /// Its weight in the combination of cases.
+    pub weight: f64,
+    /// How many facts both have.
+    pub shared_total: usize,
+    /// The rarest of them, each from the similar entity.
+    pub shared: Vec<PathStep>,
+}
+
+impl Model {
+    /// What the scores of candidates of `found` came from: for each the score of a typical candidate, and the members'
+    /// shares of the rest.
+    pub(super) fn because(
+        &self,
+        found: &Found,
+        chosen: &[EntityId],
+        detail: Detail,
+    ) -> Result<Vec<(f64, Vec<Contribution>)>, AskError> {
+        let candidate = |entity: &EntityId| found.candidates.iter().find(|one| one.entity == *entity);
+        let chosen: Vec<&Candidate> = chosen.iter().filter_map(candidate).collect();
+        let all = self.reasoner.because(found, &chosen, detail)?;
+        let named = |Because { typical, members }: Because| {
+            (typical, members.iter().map(|one| self.contribution(one)).collect())
+        };
+        Ok(all.into_iter().map(named).collect())
+    }
+
+    fn contribution(&self, given: &MemberShare) -> Contribution {
+        Contribution {
+            member: given.member.to_owned(),
+            share: given.share,
+            words: self.share_in_words(given),
+            evidence: given.parts.iter().map(|part| self.evidence(part.share, &part.source)).collect(),
+        }
+    }
+
+    fn evidence(&self, share: f64, source: &ShareSource) -> EvidenceShare {
+        let names = self.names();
+        let bare = EvidenceShare { share, ..EvidenceShare::default() };
+        match source {
+            ShareSource::Rule { rule, alone, groundings } => {
+                let first = groundings.first();
+                EvidenceShare {
+                    rule: Some(RuleSummary::new(rule, names, self.naming())),
+                    alone: Some(*alone),
+                    paths: first.map(|_| groundings.len()),
+                    path: first.map_or_else(Vec::new, |way| steps(&way.path, names)),
+                    from: first.map(|way| names.label(way.start).to_owned()),
+                    ..bare
+                }
+            }
+            ShareSource::Path(way) => EvidenceShare {
+                path: steps(&way.path, names),
+                from: Some(names.label(way.start).to_owned()),
+                rule: way.rule.as_ref().map(|rule| RuleSummary::new(rule, names, self.naming())),
+                ..bare
+            },
+            ShareSource::Case(case) => EvidenceShare { case: Some(self.case(case)), ..bare },
+            ShareSource::Signal(signal) => EvidenceShare { signal: Some(signal.to_string()), ..bare },
+            ShareSource::Rest(rules) => EvidenceShare { rest: Some(*rules), ..bare },
+        }
+    }
+
+    fn case(&self, case: &Case) -> SimilarCase {
+        let names = self.names();
+        let hop = |&(link, target): &(Link, EntityId)| Hop { link, target, scores: None };
+        let shared: Vec<Hop> = case.shared.iter().take(SHARED).map(hop).collect();
+        SimilarCase {
+            entity: names.entity(case.entity).to_owned(),
+            label: names.label(case.entity).to_owned(),
+            like: match case.side {
+                CaseSide::Subject => "subject",
+                CaseSide::Answer => "answer",
+            }
+            .to_owned(),
+            weight: case.weight,
+            shared_total: case.shared.len(),
+            shared: steps(&shared, names),
+        }
+    }
+
+    /// The evidence of a member in words.
+    fn share_in_words(&self, given: &MemberShare) -> String {
+        let (mut rules, mut best, mut cases, mut paths) = (0, None::<(f64, usize)>, Vec::new(), 0);
+        for part in &given.parts {
+            match &part.source {
+                ShareSource::Rule { alone, groundings, .. } => {
+                    rules += 1;
+                    best = best.or(Some((*alone, groundings.len())));
+                }
+                ShareSource::Path(_) => paths += 1,
+                // A case that speaks against the answer is listed, but it is no likeness.
+                ShareSource::Case(case) if part.share > 0.0 => cases.push(case),
+                ShareSource::Rest(others) => rules += others,
+                ShareSource::Case(_) | ShareSource::Signal(_) => {}
+            }
+        }
+        match best {
+            Some((alone, along)) => rules_in_words(rules, alone, along, given.together),
+            None if !cases.is_empty() => self.cases_in_words(&cases),
+            None if paths > 1 => format!("{paths} paths"),
+            None => String::new(),
+        }
+    }
+
+    fn cases_in_words(&self, cases: &[&Case]) -> String {
+        let (names, naming) = (self.names(), self.naming());
+        let name = |case: &&Case| naming.of(case.entity, names);
+        let mut listed: Vec<String> = cases.iter().take(NAMED).map(name).collect();
+        let last = listed.pop().unwrap_or_default();
+        let listed = if listed.is_empty() { last } else { format!("{} and {last}", listed.join(", ")) };
+        let counts = || cases.iter().take(NAMED).map(|case| case.shared.len());
+        let (fewest, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
+        let one = cases.len() == 1;
+        let shares = match (one, fewest == most) {
+            (true, _) => format!("shares {}", facts(most)),
+            (false, true) => format!("each share {}", facts(most)),
+            (false, false) => format!("share {fewest} to {}", facts(most)),
+        };
+        match cases[0].side {
+            CaseSide::Subject => {
+                let have = if one { "has" } else { "have" };
+                format!("like {listed}, which {have} this answer and {shares} with the subject")
+            }
+            CaseSide::Answer => {
+                let are = if one { "is a known answer" } else { "are known answers" };
+                format!("like {listed}, which {are} and {shares} with this one")
+            }
+        }
+    }
+}
+
+/// `1 fact`, `12 facts`.
+fn facts(count: usize) -> String {
+    format!("{count} fact{}", if count == 1 { "" } else { "s" })
+}
+
+/// `14 paths of 3 rules: the best alone would say 3.1 %, together 41 %`.
+fn rules_in_words(rules: usize, alone: f64, along: usize, together: Option<f64>) -> String {
+    let mut words = if along > 1 { format!("{along} paths, ") } else { String::new() };
+    // Writing to a string cannot fail.
+    let _ = match together.filter(|_| rules > 1) {
+        Some(together) => write!(
+            words,
+            "{rules} rules: the best alone would say {}, together {}",
+            percent(alone),
+            percent(together)
+        ),
+        None => write!(words, "one rule says {}", percent(alone)),
+    };
+    words
+}
+
+/// A share of one as a percentage with two digits.
+fn percent(share: f64) -> String {
+    match 100.0 * share {
+        small if small < 9.95 => format!("{small:.1} %"),
+        large => format!("{large:.0} %"),
+    }
+}
+
+/// The contributions in one line: `embedding +2.31 (like …), rules +0.41 (…), graph −0.10`.
+pub fn because_in_words(because: &[Contribution]) -> String {
+    let one = |Contribution { member, share, words, .. }: &Contribution| {
+        let words = if words.is_empty() { String::new() } else { format!(" ({words})") };
+        format!("{member} {}{words}", signed(*share))
+    };
+    because.iter().map(one).collect::<Vec<String>>().join(", ")
+}
+
+/// A share with its sign.
+pub fn signed(share: f64) -> String {
+    let sign = if share < 0.0 { '−' } else { '+' };
+    format!("{sign}{:.2}", share.abs())
+}
+
+impl SimilarCase {
+    /// Its display name.
+    pub fn name(&self, naming: &Naming) -> String {
+        naming.name(&self.label, &self.entity)
+    }
+}

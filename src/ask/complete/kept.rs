@@ -1,0 +1,130 @@
+//! Which facts of a completion are written, and how many of the held-out ones it has found.
+//!
+//! Facts that the user gave and that were held out are no news: by default they are counted and not written. They stay in
+//! blocks and parts, so that the count does not depend on how the work was cut.
+
+use super::row::{MissingFact, RankedFact};
+use crate::ask::HeldOut;
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+
+/// What happens to facts that the data has and the graph does not, because they were held out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HeldOutFacts {
+    /// They are counted.
+    #[default]
+    Hide,
+    /// They are written too, marked.
+    Show,
+    /// Only they are written.
+    Only,
+}
+
+impl HeldOutFacts {
+    /// Whether a fact is written, given the split that holds it out.
+    pub fn shows(self, held_out: Option<HeldOut>) -> bool {
+        match self {
+            Self::Hide => held_out.is_none(),
+            Self::Show => true,
+            Self::Only => held_out.is_some(),
+        }
+    }
+
+    /// Whether a fact is written or counted.
+    pub(super) fn needs(self, held_out: Option<HeldOut>) -> bool {
+        self.shows(held_out) || held_out == Some(HeldOut::Test)
+    }
+}
+
+impl FromStr for HeldOutFacts {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "hide" => Ok(Self::Hide),
+            "show" => Ok(Self::Show),
+            "only" => Ok(Self::Only),
+            other => Err(format!("expected hide, show or only, found {other}")),
+        }
+    }
+}
+
+/// How many of the facts that nothing was learnt or tuned from are among those found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recovered {
+    /// How many are at least as probable as the facts that were asked for.
+    pub recovered: u64,
+    /// How many test facts there are of the relations asked.
+    pub hidden: u64,
+}
+
+impl fmt::Display for Recovered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [recovered, hidden] = [self.recovered, self.hidden].map(crate::shown::grouped);
+        write!(f, "recovered {recovered} of the {hidden} facts hidden from it")
+    }
+}
+
+/// Which rows are kept: the best `most` of those shown, and the others that come before the last of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Kept {
+    /// Which are shown.
+    pub held_out: HeldOutFacts,
+    /// How many of those.
+    pub most: usize,
+}
+
+impl Kept {
+    /// The rows that are kept of sorted `rows`.
+    pub(crate) fn of<'a>(
+        self,
+        rows: impl Iterator<Item = io::Result<RankedFact>> + 'a,
+    ) -> impl Iterator<Item = io::Result<RankedFact>> + 'a {
+        let mut left = self.most;
+        rows.map_while(move |row| {
+            if left == 0 {
+                return None;
+            }
+            if row.as_ref().is_ok_and(|row| self.held_out.shows(row.1.held_out)) {
+                left -= 1;
+            }
+            Some(row)
+        })
+    }
+
+    /// Those of them that are shown; `found` gets the held-out ones.
+    pub(crate) fn shown<'a>(
+        self,
+        rows: impl Iterator<Item = io::Result<RankedFact>> + 'a,
+        found: &'a mut HeldOutFound,
+    ) -> impl Iterator<Item = io::Result<RankedFact>> + 'a {
+        self.of(rows).filter_map(move |row| match row {
+            Ok(row) => {
+                found.add(&row.1);
+                self.held_out.shows(row.1.held_out).then_some(Ok(row))
+            }
+            error => Some(error),
+        })
+    }
+}
+
+/// The test facts among some rows, each once, though it may be the answer to a tail query and to a head query.
+#[derive(Default)]
+pub(crate) struct HeldOutFound(HashSet<[String; 3]>);
+
+impl HeldOutFound {
+    fn add(&mut self, MissingFact { head, relation, tail, held_out, .. }: &MissingFact) {
+        if *held_out == Some(HeldOut::Test) {
+            self.0.insert([head.clone(), relation.clone(), tail.clone()]);
+        }
+    }
+
+    /// How many they are of the `hidden` ones.
+    pub(crate) fn of(&self, hidden: u64) -> Recovered {
+        Recovered { recovered: self.0.len() as u64, hidden }
+    }
+}

@@ -1,0 +1,88 @@
+//! A scored fact as scripts see it: as JSON, and as a row of a table.
+
+use crate::ask::{HeldOut, Probability, Reason};
+use crate::graph::{Cell, CellKind, TableColumn};
+use serde::{Deserialize, Serialize};
+
+/// A given fact with its scores. The names of the fields are a contract.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScoredTriple {
+    /// Its place in the list, from 1.
+    pub line: u64,
+    /// The subject by id, or as typed if it is not known.
+    pub subject: String,
+    /// The relation.
+    pub relation: String,
+    /// The object.
+    pub object: String,
+    /// The calibrated probability of the object, as [`predict`](crate::Model::predict) gives it.
+    pub probability: Probability,
+    /// The score of the object; absent if nothing supports it.
+    pub score: Option<f64>,
+    /// The rank of the object among all entities, without all other facts of the data.
+    pub rank_tail: Option<f64>,
+    /// The rank of the subject.
+    pub rank_head: Option<f64>,
+    /// How plausible the fact is by both ends, from 0 to 1; absent without thresholds.
+    pub plausibility: Option<f64>,
+    /// Whether it is taken to be true; absent without a threshold.
+    #[serde(rename = "true")]
+    pub is_true: Option<bool>,
+    /// Whether the graph has it: then it was asked with itself taken out.
+    pub known: bool,
+    /// The split that has it, if it is a fact of the data that was held out.
+    pub held_out: Option<HeldOut>,
+    /// Whether the list calls it true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<bool>,
+    /// The best reason for the object, or else for the subject; absent if nothing supports either.
+    pub because: Option<Reason>,
+    /// The same in one line.
+    pub words: String,
+    /// What is wrong with the row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Names that may have been meant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suggestions: Vec<String>,
+}
+
+impl ScoredTriple {
+    /// The columns of a table of scored facts.
+    pub const COLUMNS: [TableColumn; 14] = [
+        TableColumn::new("subject", CellKind::Text),
+        TableColumn::new("relation", CellKind::Text),
+        TableColumn::new("object", CellKind::Text),
+        TableColumn::new("probability", CellKind::Number),
+        TableColumn::new("score", CellKind::Number),
+        TableColumn::new("rank_tail", CellKind::Number),
+        TableColumn::new("rank_head", CellKind::Number),
+        TableColumn::new("plausibility", CellKind::Number),
+        TableColumn::new("true", CellKind::Truth),
+        TableColumn::new("known", CellKind::Truth),
+        TableColumn::new("held_out", CellKind::Text),
+        TableColumn::new("label", CellKind::Truth),
+        TableColumn::new("because", CellKind::Text),
+        TableColumn::new("error", CellKind::Text),
+    ];
+
+    /// It as a row of that table.
+    pub fn cells(self) -> Vec<Cell> {
+        vec![
+            Cell::Text(self.subject),
+            Cell::Text(self.relation),
+            Cell::Text(self.object),
+            self.probability.0.into(),
+            self.score.into(),
+            self.rank_tail.into(),
+            self.rank_head.into(),
+            self.plausibility.into(),
+            self.is_true.into(),
+            Cell::Truth(self.known),
+            Cell::text(self.held_out.map_or("", HeldOut::split)),
+            self.label.into(),
+            Cell::Text(self.words),
+            Cell::Text(self.error.unwrap_or_default()),
+        ]
+    }
+}

@@ -1,0 +1,241 @@
+//! The propagator for a graph within a time budget: its size, how many queries it is trained on, and the cost.
+//!
+//! Operations are counted as in `networks`: every reached entity is updated, and every edge of an entity that passes
+//! messages on carries one. A message is bound by memory traffic, so it counts as several multiply-adds.
+
+use super::networks::{FittedNetwork, GraphSize, Resources};
+use crate::propagate::PropagateSettings;
+
+/// The propagator's share of the time.
+pub(crate) const PROPAGATING: f64 = 0.5;
+/// Layers and widths, the largest first.
+const SIZES: [[usize; 2]; 2] = [[6, 32], [4, 32]];
+/// Multiply-adds that each number of a message counts for, on a CPU and on a GPU: messages are bound by memory traffic.
+/// An H200 takes 1.1 ms a training query on FB15k-237 (results/NOTES.md), which the updates alone nearly account for.
+const A_MESSAGE: [f64; 2] = [10.0, 2.0];
+/// Giga multiply-adds per second and core, in products as small as these. Two busy cores took 35 ms a query on WN18RR
+/// (docs/performance.md) and 0.8 ms a training query on UMLS (results/NOTES.md); this estimate is slow enough for the
+/// former.
+const A_CORE: f64 = 8.0;
+/// Inputs of an update, in multiples of the width: four aggregates with three scalings each, and the state itself.
+const AN_UPDATE: f64 = 13.0;
+/// Multiply-adds per entity, reached or not: its score, the softmax over all entities, its rank.
+const A_SCORE: f64 = 50.0;
+/// The largest share of the time that ranking may take.
+const RANKING: f64 = 0.2;
+/// A training query costs this many times a forward pass.
+const BACKWARD: f64 = 3.0;
+/// The most passes over the training queries: small graphs are memorised within a few (results/NOTES.md).
+const MOST_PASSES: f64 = 4.0;
+/// The fewest passes for which a propagator is trained on a CPU: with less, the time is better spent on the embedding
+/// model. On a GPU FB15k-237 had an MRR of 39.6 after a twelfth of a pass in 46 s (results/NOTES.md), so there is
+/// always time.
+const LEAST_PASSES: f64 = 0.5;
+/// The most networks whose mean answers. Each takes its time again, and adds less than the one before it.
+const MOST_NETWORKS: usize = 3;
+/// Validations during a training.
+const LOOKS: usize = 8;
+/// Bytes per number of a state in training: by benches/README.md FB15k-237 takes 2,356 MiB for 16 queries.
+const BYTES: f64 = 56.0;
+/// Bytes per link weight in training: the weight, its gradient and Adam's two moments.
+const A_WEIGHT: f64 = 16.0;
+/// The most bytes that training may take, on a CPU and on a GPU.
+const MEMORY: [f64; 2] = [2e9, 8e9];
+/// A bound on the frontier below this would leave out too much.
+const LEAST_FRONTIER: usize = 100;
+
+/// The propagator that suits a graph, and whether there is time for it.
+pub(crate) fn fitting_propagator(
+    shape: &GraphSize,
+    resources: &Resources,
+) -> FittedNetwork<PropagateSettings> {
+    let sized = |&[layers, width]: &[usize; 2]| {
+        let plain = PropagateSettings { layers, width, ..PropagateSettings::default() };
+        within_memory(shape, resources, plain).and_then(|settings| taught(shape, resources, settings))
+    };
+    match SIZES.iter().find_map(sized) {
+        Some(settings) => FittedNetwork { settings: several(shape, resources, settings), fits: true },
+        None => FittedNetwork { settings: PropagateSettings::default(), fits: false },
+    }
+}
+
+/// The mean of as many such networks as there is time to train in full: once one has had all the passes that help it,
+/// another one helps more.
+fn several(shape: &GraphSize, resources: &Resources, one: PropagateSettings) -> PropagateSettings {
+    let full = |settings: &PropagateSettings| {
+        (settings.epochs * settings.epoch_queries) as f64 >= MOST_PASSES * 2.0 * shape.training as f64
+    };
+    let with = |networks| {
+        let settings = PropagateSettings { networks, ..one.clone() };
+        let settings = within_memory(shape, resources, settings)?;
+        taught(shape, resources, settings).filter(full)
+    };
+    (2..=MOST_NETWORKS).rev().find_map(with).unwrap_or(one)
+}
+
+/// `settings` with a frontier that fits into memory. `None` if that frontier is too narrow to be useful, and on a CPU
+/// for every graph that needs a bounded frontier.
+fn within_memory(
+    shape: &GraphSize,
+    resources: &Resources,
+    settings: PropagateSettings,
+) -> Option<PropagateSettings> {
+    let numbers = (MEMORY[usize::from(resources.cuda)]
+        - A_WEIGHT * settings.networks as f64 * weights(shape, &settings))
+        / (BYTES * (settings.batch * settings.width) as f64);
+    if reached(shape, &settings).iter().sum::<f64>() <= numbers {
+        return Some(settings);
+    }
+    if !resources.cuda {
+        return None;
+    }
+    // In every layer each frontier entity reaches `degree` more entities, and these stay reached.
+    let layers = settings.layers as f64;
+    let frontier = (numbers / (0.5 * layers * (layers + 1.0) * shape.degree().max(1.0))) as usize;
+    (frontier >= LEAST_FRONTIER).then_some(PropagateSettings { frontier, ..settings })
+}
+
+/// `settings` with as many training queries as there is time for; `None` if those are too few.
+fn taught(
+    shape: &GraphSize,
+    resources: &Resources,
+    settings: PropagateSettings,
+) -> Option<PropagateSettings> {
+    let all = 2.0 * shape.training as f64;
+    let in_time = PROPAGATING * resources.seconds() / query(shape, resources, &settings);
+    let ranks_in_time = propagated(shape, resources, &settings) <= RANKING * resources.seconds();
+    if !ranks_in_time || (in_time < LEAST_PASSES * all && !resources.cuda) {
+        return None;
+    }
+    let queries = in_time.min(MOST_PASSES * all).max(1.0);
+    let epochs = LOOKS;
+    let epoch_queries = ((queries / epochs as f64).ceil() as usize).max(1);
+    // A short training must still reach its peak learning rate.
+    let warm_up = (queries / settings.batch as f64 / 10.0).clamp(1.0, settings.warm_up as f64) as u64;
+    Some(PropagateSettings { epochs, epoch_queries, warm_up, ..settings })
+}
+
+/// Seconds of a training query.
+fn query(shape: &GraphSize, resources: &Resources, settings: &PropagateSettings) -> f64 {
+    BACKWARD * forward(shape, resources, settings) / rate(resources)
+}
+
+/// Multiply-adds in a second.
+fn rate(resources: &Resources) -> f64 {
+    if resources.cuda { resources.rate() } else { 1e9 * A_CORE * resources.threads as f64 }
+}
+
+/// The number of link weights in all layers of a network; each is used once per query.
+fn weights(shape: &GraphSize, settings: &PropagateSettings) -> f64 {
+    let width = settings.width as f64;
+    let each = if settings.weights_of_query(shape.relations) { width * width } else { width };
+    (settings.layers * 2 * shape.relations) as f64 * each
+}
+
+/// Multiply-adds of a query's forward pass.
+fn forward(shape: &GraphSize, resources: &Resources, settings: &PropagateSettings) -> f64 {
+    let width = settings.width as f64;
+    let rows = reached(shape, settings);
+    // Entities reached in one layer pass messages on in the next; at first only the subject does.
+    let passing: f64 = 1.0 + rows[..rows.len() - 1].iter().map(|&rows| bounded(rows, settings)).sum::<f64>();
+    let messages = passing * shape.degree().max(1.0) * width * A_MESSAGE[usize::from(resources.cuda)];
+    let scores = shape.entities as f64 * A_SCORE;
+    let updates = rows.iter().sum::<f64>() * AN_UPDATE * width * width;
+    settings.networks as f64 * (messages + scores + updates + weights(shape, settings))
+}
+
+/// Entities that messages have reached after each layer.
+fn reached(shape: &GraphSize, settings: &PropagateSettings) -> Vec<f64> {
+    let (degree, entities) = (shape.degree().max(1.0), shape.entities.max(1) as f64);
+    let mut here = 1.0;
+    let layer = |_| {
+        here = (here + bounded(here, settings) * degree).min(entities);
+        here
+    };
+    (0..settings.layers).map(layer).collect()
+}
+
+fn bounded(rows: f64, settings: &PropagateSettings) -> f64 {
+    if settings.frontier == 0 { rows } else { rows.min(settings.frontier as f64) }
+}
+
+/// Seconds of a training with `settings`.
+pub fn propagating(shape: &GraphSize, resources: &Resources, settings: &PropagateSettings) -> f64 {
+    let all = 2 * shape.training;
+    let epoch = if settings.epoch_queries == 0 { all } else { settings.epoch_queries };
+    let seconds = (settings.epochs * epoch) as f64 * query(shape, resources, settings);
+    seconds.min(PROPAGATING * resources.seconds())
+}
+
+/// Seconds of answering all queries that are ranked in the end.
+pub fn propagated(shape: &GraphSize, resources: &Resources, settings: &PropagateSettings) -> f64 {
+    shape.ranked as f64 * forward(shape, resources, settings) / rate(resources)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CPU: Resources = Resources { minutes: 10.0, threads: 2, cuda: false };
+    const CARD: Resources = Resources { cuda: true, ..CPU };
+
+    fn shape(entities: usize, facts: usize) -> GraphSize {
+        GraphSize { entities, relations: 40, facts, training: facts, ranked: facts / 10 }
+    }
+
+    #[test]
+    fn small_graphs_have_a_propagator_on_a_cpu_and_dense_ones_only_on_a_card() {
+        let (small, dense) = (shape(135, 5_216), shape(14_541, 272_115));
+        assert!(fitting_propagator(&small, &CPU).fits);
+        assert!(!fitting_propagator(&dense, &CPU).fits);
+        let on_card = fitting_propagator(&dense, &CARD);
+        assert!(on_card.fits);
+        assert_eq!((on_card.settings.layers, on_card.settings.width, on_card.settings.frontier), (6, 32, 0));
+        // More time never gives a smaller network.
+        let hurried = fitting_propagator(&small, &Resources { minutes: 0.5, ..CPU }).settings;
+        assert!(hurried.layers <= fitting_propagator(&small, &CPU).settings.layers);
+    }
+
+    #[test]
+    fn time_that_one_network_does_not_need_goes_to_others() {
+        let networks = |minutes: f64| {
+            let resources = Resources { minutes, ..CPU };
+            fitting_propagator(&shape(135, 5_216), &resources).settings.networks
+        };
+        assert_eq!(networks(1.0), 1);
+        assert!([1.0, 5.0, 20.0, 120.0].map(networks).is_sorted() && networks(120.0) == MOST_NETWORKS);
+        // Nothing is left over where one network has not had all its passes.
+        assert_eq!(fitting_propagator(&shape(14_541, 272_115), &CARD).settings.networks, 1);
+    }
+
+    #[test]
+    fn hundreds_of_thousands_of_relations_have_more_weights_than_there_is_memory_for() {
+        let many = GraphSize { relations: 333_000, ..shape(5_003, 1_000_000) };
+        assert!(!fitting_propagator(&many, &CPU).fits && !fitting_propagator(&many, &CARD).fits);
+    }
+
+    #[test]
+    fn a_graph_that_is_too_large_to_be_reached_whole_gets_a_bounded_frontier() {
+        let long = Resources { minutes: 600.0, ..CARD };
+        let huge = fitting_propagator(&shape(3_000_000, 30_000_000), &long).settings;
+        assert!(huge.frontier >= LEAST_FRONTIER, "{huge:?}");
+        let rows: f64 = reached(&shape(3_000_000, 30_000_000), &huge).iter().sum();
+        assert!(rows * (huge.batch * huge.width) as f64 * BYTES <= 1.1 * MEMORY[1]);
+    }
+
+    #[test]
+    fn a_training_is_no_longer_than_its_share_nor_than_it_helps() {
+        for (entities, facts) in [(30, 100), (135, 5_216), (40_943, 86_835), (14_541, 272_115)] {
+            for resources in [CPU, CARD] {
+                let shape = shape(entities, facts);
+                let FittedNetwork { settings, fits } = fitting_propagator(&shape, &resources);
+                if fits {
+                    let taught = settings.epochs * settings.epoch_queries;
+                    assert!(taught as f64 <= MOST_PASSES * 2.0 * facts as f64 + LOOKS as f64);
+                    assert!(propagating(&shape, &resources, &settings) <= PROPAGATING * resources.seconds());
+                    settings.check().unwrap();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+"""Hostile HTTP: what one attack on a server sends, and what has to hold meanwhile."""
+
+import json
+import random
+import socket
+import time
+
+# Requests that no browser sends; `{host}` is an address of the server.
+ODD = [
+    "GET / HTTP/1.1\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: {host}\r\nHost: {host}\r\n\r\n",
+    "GET /../../etc/passwd HTTP/1.1\r\nHost: {host}\r\n\r\n",
+    "GET /api/v1/%F0%28/rules?head=x HTTP/1.1\r\nHost: {host}\r\n\r\n",
+    "GET /api/v1/run/facts?relation=uncle_of&min_probability=nan HTTP/1.1\r\nHost: {host}\r\n\r\n",
+    "POST /api/v1/run/predict HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "POST /api/v1/run/predict HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    "POST /api/v1/run/predict HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 99999999999999999999\r\n\r\n{{",
+    "GET / HTTP/9.9\r\nHost: {host}\r\n\r\n",
+    "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+]
+# The most that the memory of a server may grow, in MB, with `--in-flight-mb 32`.
+MOST_MB = 150
+
+
+def connect(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=20)
+
+
+def status(port: int, path: str) -> int:
+    """The status of a plain request; 0 if there is no answer."""
+    with connect(port) as client:
+        client.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
+        line = client.makefile("rb").readline().split(b" ")
+    return int(line[1]) if len(line) > 1 else 0
+
+
+def resident_mb(pid: int) -> float:
+    with open(f"/proc/{pid}/status") as lines:
+        return next(int(line.split()[1]) / 1000 for line in lines if line.startswith("VmRSS"))
+
+
+def post(run: str, body: bytes, length: int | None = None) -> bytes:
+    head = f"POST /api/v1/{run}/predict HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {length or len(body)}\r\n\r\n".encode() + body
+
+
+def hostile(run: str, draw: random.Random) -> bytes:
+    """One request that is odd, broken, huge or stalled."""
+    kind = draw.randrange(5)
+    if kind == 0:
+        return draw.choice(ODD).format(host="127.0.0.1").encode("latin-1")
+    if kind == 1:
+        return draw.randbytes(draw.randint(1, 4000)) + b"\r\n\r\n"
+    if kind == 2:
+        return post(run, b'{"q', 1000)
+    if kind == 3:
+        queries = [{"subject": "", "relation": ""}] * draw.choice([10, 40_000, 250_000])
+        return post(run, json.dumps({"queries": queries}).encode())
+    whole = bytearray(post(run, b'{"queries":[{"subject":"a","relation":"uncle_of"}],"top":3}'))
+    for _ in range(draw.randint(1, 4)):
+        whole[draw.randrange(len(whole))] = draw.randrange(256)
+    return bytes(whole)
+
+
+def attack(port: int, pid: int, run: str, draw: random.Random) -> str:
+    """Sends hostile requests on many connections at once; what went wrong, or an empty text."""
+    before, began = resident_mb(pid), time.monotonic()
+    while status(port, "/readyz") != 200:
+        if time.monotonic() - began > 20:
+            return "is never ready"
+        time.sleep(0.05)
+    clients = []
+    for _ in range(draw.randint(10, 40)):
+        client = connect(port)
+        client.settimeout(0.5)
+        try:
+            client.sendall(hostile(run, draw))
+        except OSError:
+            pass  # It was refused before it was sent whole.
+        clients.append(client)
+    seen = status(port, f"/api/v1/{run}/rules?head=uncle_of")
+    grown = resident_mb(pid) - before
+    for client in clients:
+        client.close()
+    if seen not in (200, 503):
+        return f"others get status {seen}"
+    if grown > MOST_MB:
+        return f"memory grew by {grown:.0f} MB"
+    if status(port, "/healthz") != 200:
+        return "does not answer any more"
+    return ""
