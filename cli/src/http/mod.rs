@@ -1,7 +1,8 @@
 //! What all servers of the program share: a socket, connections limited in number and by timeouts ([`connection`]),
-//! access checks ([`guard`]), work with limits and deadlines ([`work`]), memory with a limit ([`budget`]), uniform errors
+//! access checks ([`guard`]), work with limits and deadlines ([`work`]), memory with a limit ([`budget`], [`at_most`]), uniform errors
 //! ([`problem`]), files of a page ([`files`]), counters ([`metrics`]) and a graceful shutdown.
 
+mod at_most;
 mod budget;
 mod connection;
 pub mod files;
@@ -10,6 +11,7 @@ mod metrics;
 mod problem;
 mod work;
 
+pub use at_most::AtMost;
 pub use budget::{Bounded, Charge};
 pub use problem::Problem;
 pub use work::{Deadline, Gate, LARGEST_RESPONSE, Limits, failed, too_large};

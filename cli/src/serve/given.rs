@@ -3,9 +3,8 @@
 
 use super::api::{Parameters, ask, at_most};
 use super::state::Shared;
-use crate::http::{Deadline, Problem, read_json};
+use crate::http::{AtMost, Deadline, Problem, read_json};
 use axum::extract::{Path, Request, State};
-use axum::http::StatusCode;
 use axum::response::Response;
 use ruleguider::ask::{MAX_PATHS, Model, ScoreOptions, Threshold};
 use serde::Deserialize;
@@ -30,7 +29,7 @@ struct Fact {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ScoreParams {
-    facts: Vec<Fact>,
+    facts: AtMost<Fact, MOST_FACTS>,
     /// `auto`, or a probability; none by default.
     threshold: Option<GivenThreshold>,
 }
@@ -46,16 +45,13 @@ enum GivenThreshold {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ExplainParams {
-    facts: Vec<Fact>,
+    facts: AtMost<Fact, MOST_FACTS>,
     reasons: Option<usize>,
 }
 
 /// The names of the facts, if there are not too many.
-fn names_of(facts: Vec<Fact>) -> Result<Vec<[String; 3]>, Problem> {
-    if facts.len() > MOST_FACTS {
-        let detail = format!("expected at most {MOST_FACTS} facts; send them in several requests");
-        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail));
-    }
+fn names_of(facts: AtMost<Fact, MOST_FACTS>) -> Result<Vec<[String; 3]>, Problem> {
+    let facts = facts.all("facts")?;
     Ok(facts.into_iter().map(|Fact { subject, relation, object }| [subject, relation, object]).collect())
 }
 

@@ -6,10 +6,12 @@
 
 use super::api::{at_most, directed};
 use super::state::{Run, Shared};
-use crate::http::{Bounded, Deadline, LARGEST_RESPONSE, Problem, failed, guard, read_json, too_large};
+use crate::http::{
+    AtMost, Bounded, Deadline, LARGEST_RESPONSE, Problem, failed, guard, read_json, too_large,
+};
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use ruleguider::graph::Query;
@@ -32,7 +34,7 @@ const BLOCK_BYTES: usize = 1 << 20;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Many {
-    queries: VecDeque<One>,
+    queries: AtMost<One, MOST_QUERIES>,
     top: Option<usize>,
 }
 
@@ -61,10 +63,7 @@ pub async fn predict(
     let run = Arc::clone(shared.run(&run)?);
     let Many { queries, top } = read_json(&shared.gate, request, LARGEST).await?;
     let (top, id) = (at_most(top, 10, "top")?, guard::request_id());
-    if queries.len() > MOST_QUERIES {
-        let detail = format!("expected at most {MOST_QUERIES} queries; send them in several requests");
-        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail));
-    }
+    let queries = VecDeque::from(queries.all("queries")?);
     let held = (shared.gate.charge_body(queries.iter().map(One::bytes).sum())?, shared.gate.enter()?);
     let most = (BLOCK_ANSWERS / top).clamp(1, BLOCK);
     let lines = stream::unfold((queries, held), move |(mut left, held)| {
