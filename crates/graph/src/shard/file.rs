@@ -1,4 +1,5 @@
-//! A part as a file: a header, rows of JSON, and a last line with the number of rows and their SHA-256 checksum.
+//! A part as a file: a header, rows of JSON, and a last line with the number of rows and the SHA-256 checksum of all lines
+//! before it.
 //!
 //! Files are written aside and renamed. The last line tells whether a file survived copying intact, or a power failure if
 //! it was too quickly made to be worth waiting for the disk.
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The version of the file layout; raised when the meaning of rows changes, or which of them belong to which part.
-const LAYOUT: u32 = 5;
+const LAYOUT: u32 = 6;
 
 /// What kind of rows a part has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,11 +121,16 @@ impl RowWriter<'_> {
     /// # Errors
     /// If it cannot be written.
     pub fn row(&mut self, row: &impl Serialize) -> io::Result<()> {
+        self.rows += 1;
+        self.add(row)
+    }
+
+    /// Adds a line to the file and to its checksum.
+    fn add(&mut self, line: &impl Serialize) -> io::Result<()> {
         self.line.clear();
-        serde_json::to_writer(&mut self.line, row)?;
+        serde_json::to_writer(&mut self.line, line)?;
         self.line.push(b'\n');
         self.sum.update(&self.line);
-        self.rows += 1;
         self.out.write_all(&self.line)
     }
 }
@@ -154,9 +160,8 @@ pub fn write_part(
 ) -> Result<u64, ShardError> {
     let mut rows = 0;
     let written = write_packed_checked(path, took, |out| {
-        serde_json::to_writer(&mut *out, header)?;
-        out.write_all(b"\n")?;
         let mut writer = RowWriter { out, line: Vec::new(), sum: Sha256::new(), rows: 0 };
+        writer.add(header)?;
         fill(&mut writer)?;
         rows = writer.rows;
         serde_json::to_writer(&mut *writer.out, &End { rows, sha256: hexadecimal(writer.sum) })?;
@@ -181,6 +186,8 @@ pub fn is_whole(path: &Path) -> bool {
 pub struct Part {
     path: PathBuf,
     header: Header,
+    /// The checksum up to here: rows mean what the header says, so it is part of what is checked.
+    sum: Sha256,
     input: BufReader<Box<dyn Read + Send>>,
 }
 
@@ -210,7 +217,8 @@ impl Part {
         }
         let header =
             serde_json::from_slice(&line).map_err(|error| damaged(format!("its header: {error}")))?;
-        Ok(Self { path: path.to_owned(), header, input })
+        let sum = Sha256::new_with_prefix(&line);
+        Ok(Self { path: path.to_owned(), header, sum, input })
     }
 
     /// Its header.
@@ -225,8 +233,8 @@ impl Part {
 
     /// Its rows. If the file is not complete, the last one is an error.
     pub fn rows<T: DeserializeOwned>(self) -> Rows<T> {
-        let Self { path, input, .. } = self;
-        let (line, next, sum) = (Vec::new(), Vec::new(), Sha256::new());
+        let Self { path, input, sum, .. } = self;
+        let (line, next) = (Vec::new(), Vec::new());
         Rows { path, input, line, next, sum, seen: 0, over: false, row: PhantomData }
     }
 }
@@ -280,7 +288,7 @@ impl<T: DeserializeOwned> Rows<T> {
             return self.damaged("is incomplete (it ends before its last line)");
         };
         if rows != self.seen || sha256 != hexadecimal(std::mem::take(&mut self.sum)) {
-            return self.damaged("its rows do not match its checksum");
+            return self.damaged("its lines do not match its checksum");
         }
         Ok(())
     }
@@ -344,12 +352,27 @@ mod tests {
             std::fs::write(&path, &whole[..length]).unwrap();
             assert!(!is_complete(&path, &header(1)) && !is_whole(&path), "{length} bytes of {}", whole.len());
         }
-        let changed = String::from_utf8(whole).unwrap().replace("\n4\n", "\n5\n");
-        std::fs::write(&path, changed).unwrap();
-        let error = Part::open(&path).unwrap().rows::<u32>().find_map(Result::err).unwrap();
-        assert!(
-            error.to_string().ends_with("a.shard: its rows do not match its checksum; make the part again")
-        );
+        let damaged = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let error = Part::open(&path).unwrap().rows::<u32>().find_map(Result::err).unwrap();
+            let said = error.to_string();
+            assert!(
+                said.ends_with("a.shard: its lines do not match its checksum; make the part again"),
+                "{said}"
+            );
+        };
+        let text = String::from_utf8(whole.clone()).unwrap();
+        damaged(text.replace("\n4\n", "\n5\n").as_bytes());
+        damaged(text.replace("\"abc\"", "\"abd\"").as_bytes());
+        // Of the header, too: it has the names that the rows are about.
+        for place in 0..whole.iter().position(|&byte| byte == b'\n').unwrap() {
+            for bit in 0..8 {
+                let mut flipped = whole.clone();
+                flipped[place] ^= 1 << bit;
+                std::fs::write(&path, flipped).unwrap();
+                assert!(!is_whole(&path), "bit {bit} of byte {place}");
+            }
+        }
         std::fs::write(&path, "head\trelation\ttail\n").unwrap();
         assert!(Part::open(&path).err().unwrap().to_string().contains("is not a part"));
         assert!(!is_complete(&folder.path().join("nowhere.shard"), &header(1)));
