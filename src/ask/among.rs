@@ -1,7 +1,7 @@
 //! Which entities may be answers: those of a type, those that a file lists, or all but these.
 
 use super::{AskError, Model};
-use crate::graph::{EntityId, Query, Triple};
+use crate::graph::{EntityId, Query, Triple, TypeId};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -43,13 +43,15 @@ impl Model {
 
     fn entities_called(&self, given: &str) -> Result<BTreeSet<EntityId>, AskError> {
         let names = self.names();
-        if let Some(of) = names.types.find(given) {
+        let expanded = || names.types.names.get(&names.prefixes.expand(given)?).map(TypeId);
+        if let Some(of) = names.types.find(given).or_else(expanded) {
             return Ok(names.types.entities(of).into_iter().collect());
         }
         if !Path::new(given).is_file() {
             let known: Vec<&str> = names.types.names.iter().take(12).collect();
             let known = match known.len() {
                 0 => "the data have no types".to_owned(),
+                1 => format!("the only type is {}", known[0]),
                 _ => format!("{} types are known: {}", names.types.len(), known.join(", ")),
             };
             return Err(AskError::Cannot(format!(
@@ -129,6 +131,6 @@ mod tests {
         let said = told.answers_among(file.to_str(), None).unwrap_err().to_string();
         assert!(said.contains("wanted.txt:2: "), "{said}");
         let said = told.answers_among(Some("Third"), None).unwrap_err().to_string();
-        assert!(said.ends_with("found Third; 1 types are known: Second"), "{said}");
+        assert!(said.ends_with("found Third; the only type is Second"), "{said}");
     }
 }

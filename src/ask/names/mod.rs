@@ -7,7 +7,7 @@ pub use complete::Completion;
 pub use naming::Naming;
 
 use super::AskError;
-use crate::graph::{Direction, EntityId, Graph, Link, Names, Query, RelationId};
+use crate::graph::{Direction, EntityId, Graph, Link, Names, Query, RelationId, Vocabulary};
 use crate::shown::shortened;
 use crate::suggest::{fold, nearest};
 use complete::{Sorted, nearly};
@@ -50,12 +50,12 @@ impl NameIndex {
         Self { names: Arc::clone(names), by_label, sorted: [OnceLock::new(), OnceLock::new()] }
     }
 
-    /// The entity called `text`: by its id, else by its label, in any case.
+    /// The entity called `text`: by its id, which may be abbreviated (`ex:ada`), else by its label, in any case.
     ///
     /// # Errors
     /// If there is none, with similar names; or if several have that label, with their ids.
     pub fn entity(&self, text: &str) -> Result<EntityId, AskError> {
-        if let Some(id) = self.names.entities.get(text) {
+        if let Some(id) = self.id_in(&self.names.entities, text) {
             return Ok(EntityId(id));
         }
         let folded = fold(text);
@@ -93,6 +93,12 @@ impl NameIndex {
                 Err(AskError::name(message, &ids))
             }
         }
+    }
+
+    /// The id of `text`, or of the IRI that it abbreviates.
+    fn id_in(&self, vocabulary: &Vocabulary, text: &str) -> Option<u32> {
+        let expanded = || vocabulary.get(&self.names.prefixes.expand(text)?);
+        vocabulary.get(text).or_else(expanded)
     }
 
     fn sorted_entities(&self) -> &Sorted {
@@ -208,7 +214,7 @@ impl NameIndex {
     }
 
     fn relation(&self, text: &str) -> Result<RelationId, AskError> {
-        if let Some(id) = self.names.relations.get(text) {
+        if let Some(id) = self.id_in(&self.names.relations, text) {
             return Ok(RelationId(id));
         }
         let all = || relation_names(&self.names).map(|(id, name)| (name, RelationId(id)));
@@ -325,6 +331,25 @@ mod tests {
         assert_eq!(index.entity("ada lovelace").unwrap(), EntityId(0));
         assert_eq!(index.entity("ben").unwrap(), EntityId(2));
         assert_eq!(index.entity("rome").unwrap(), EntityId(4));
+    }
+
+    #[test]
+    fn an_abbreviated_id_is_an_id_whatever_the_label() {
+        let mut names = Names::default();
+        names.prefixes.add("ex", "http://example.org/");
+        let ada = EntityId(names.entities.intern("http://example.org/ada"));
+        names.labels.insert(ada, "Ada Lovelace".to_owned());
+        names.entities.intern("ex:eve");
+        names.entities.intern("http://example.org/eve");
+        let knows = RelationId(names.relations.intern("http://example.org/knows"));
+        names.relation_labels.insert(knows, "is acquainted with".to_owned());
+        let index = NameIndex::new(&names.into());
+        assert_eq!(index.entity("ex:ada").unwrap(), ada);
+        // The name of an entity as it is comes before what it may abbreviate.
+        assert_eq!(index.entity("ex:eve").unwrap(), EntityId(1));
+        assert_eq!(index.link("ex:knows").unwrap(), Link::forward(knows));
+        assert_eq!(index.link("~ex:knows").unwrap(), Link::inverse_of(knows));
+        assert!(index.entity("ex:bob").is_err() && index.entity("other:ada").is_err());
     }
 
     #[test]

@@ -164,7 +164,7 @@ fn most_frequent(types: &Types) -> String {
 }
 
 /// The first of several words, and how many more there are.
-fn shortened<T: AsRef<str>>(words: &[T]) -> String {
+pub(super) fn shortened<T: AsRef<str>>(words: &[T]) -> String {
     const SHOWN: usize = 6;
     let shown: Vec<&str> = words.iter().take(SHOWN).map(AsRef::as_ref).collect();
     let mut text = shown.join(", ");

@@ -10,11 +10,11 @@
 use super::bounded::{Bounded, Excess, LONGEST, LONGEST_IN_WORDS};
 use super::columns::{Part, plain_name};
 use super::facts::Facts;
-use super::{Builder, Literals, ReadOptions};
+use super::{Builder, Literals, ReadOptions, table};
 use crate::{Direction, GraphError, Note, Triple};
 use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 use oxrdfio::{RdfFormat, RdfParseError, RdfParser};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::path::Path;
 use std::str::FromStr;
@@ -49,7 +49,10 @@ pub(super) fn read(
             .take(&quad, options.literals)
             .map_err(|(expected, found)| GraphError::line(path, place.line(), expected, found))?;
     }
-    reader.annotations_without_a_fact();
+    reader
+        .annotations_without_a_fact()
+        .map_err(|(expected, found)| GraphError::file(path, expected, found))?;
+    reader.say_what_is_left_out();
     let Reader { facts, .. } = reader;
     for (prefix, iri) in statements.prefixes() {
         builder.prefixes.add(prefix, iri);
@@ -107,6 +110,8 @@ struct Annotations {
     statements: HashMap<String, Triple>,
     /// What was said about nodes before it was known that they stand for a statement.
     waiting: Vec<(String, String, Value)>,
+    /// The relations of annotations that say nothing that is kept of facts, and how many there are of each.
+    left_out: BTreeMap<String, usize>,
 }
 
 /// The object of a statement: a name or a literal.
@@ -205,31 +210,49 @@ impl Reader<'_> {
             return Ok(false);
         }
         let Some(&fact) = self.annotations.statements.get(node) else { return Ok(false) };
+        // How far the file was read does not tell where this is.
+        let at = |(expected, found): (String, String)| (expected, format!("{found} ({node} {relation})"));
         let note = match annotated(relation) {
             Some(Part::Confidence) => {
-                Note { confidence: Some(super::table::confidence(value)?), ..Note::default() }
+                Note { confidence: Some(table::confidence(value).map_err(at)?), ..Note::default() }
             }
-            Some(Part::Time) => Note { time: Some(value), ..Note::default() },
+            Some(Part::Time) => Note { time: Some(table::time(value).map_err(at)?), ..Note::default() },
             Some(Part::Source) => Note { source: Some(value), ..Note::default() },
-            _ => Note::default(),
+            _ => {
+                *self.annotations.left_out.entry(relation.to_owned()).or_default() += 1;
+                return Ok(true);
+            }
         };
         self.builder.notes.add(fact, note);
         Ok(true)
     }
 
     /// What waited for a node to stand for a statement, and waits no more.
-    fn annotations_without_a_fact(&mut self) {
+    fn annotations_without_a_fact(&mut self) -> Result<(), (String, String)> {
         for (node, relation, value) in std::mem::take(&mut self.annotations.waiting) {
             let text = match &value {
                 Value::Name(text) | Value::Literal(text) => text,
             };
-            if self.annotation(&node, &relation, text).unwrap_or(false) {
+            if self.annotation(&node, &relation, text)? {
                 continue;
             }
             match value {
                 Value::Name(object) => self.builder.take_fact([&node, &relation, &object], &mut self.facts),
                 Value::Literal(text) => self.builder.about.attribute(&node, &relation, &text),
             }
+        }
+        Ok(())
+    }
+
+    fn say_what_is_left_out(&mut self) {
+        let left_out = &self.annotations.left_out;
+        if !left_out.is_empty() {
+            let relations: Vec<&str> = left_out.keys().map(String::as_str).collect();
+            self.builder.said.push(format!(
+                "{} annotations of facts are left out, which are no confidence, source or time ({}).",
+                left_out.values().sum::<usize>(),
+                super::finish::shortened(&relations)
+            ));
         }
     }
 }

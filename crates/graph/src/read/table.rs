@@ -133,12 +133,7 @@ impl Builder {
                 Part::Confidence => note.confidence = Some(confidence(value)?),
                 Part::Source => sources.push(value),
                 Part::Negative => is_false = truth(value)?,
-                Part::Time => {
-                    Time::parse(value).ok_or_else(|| {
-                        ("a date such as 2015-06-30, or a number, as the time".to_owned(), value.to_owned())
-                    })?;
-                    note.time = Some(value);
-                }
+                Part::Time => note.time = Some(time(value)?),
                 Part::Label(end) => self.about.label(thing(end), value),
                 Part::Type(end) => {
                     value.split(['|', ';']).for_each(|of| self.about.of_type(thing(end), of.trim()))
@@ -170,6 +165,12 @@ impl Builder {
 pub(super) fn confidence(value: &str) -> Result<f32, (String, String)> {
     let number = value.parse::<f32>().ok().filter(|number| *number > 0.0 && *number <= 1.0);
     number.ok_or_else(|| ("a confidence above 0 and at most 1".to_owned(), value.to_owned()))
+}
+
+/// A text that gives a time.
+pub(super) fn time(value: &str) -> Result<&str, (String, String)> {
+    let expected = "a date such as 2015-06-30, or a number, as the time";
+    Time::parse(value).map(|_| value).ok_or_else(|| (expected.to_owned(), value.to_owned()))
 }
 
 fn truth(value: &str) -> Result<bool, (String, String)> {

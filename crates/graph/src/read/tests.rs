@@ -276,6 +276,36 @@ fn rdf_annotations_are_notes() {
 }
 
 #[test]
+fn a_wrong_annotation_is_an_error_wherever_it_stands() {
+    let reifies = "_:n <http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies> \
+                   <<( <http://x.org/a> <http://x.org/r> <http://x.org/b> )>> .\n";
+    let fact = "<http://x.org/a> <http://x.org/r> <http://x.org/b> .\n";
+    for (said, expected) in [
+        (
+            "confidence> \"7\"",
+            "a confidence above 0 and at most 1, found 7 (_:n http://example.org/confidence)",
+        ),
+        (
+            "date> \"soon\"",
+            "a date such as 2015-06-30, or a number, as the time, found soon (_:n http://example.org/date)",
+        ),
+    ] {
+        let said = format!("_:n <http://example.org/{said} .\n");
+        for text in [format!("{fact}{said}{reifies}"), format!("{fact}{reifies}{said}")] {
+            let error = read_text("noted.nt", &text, &options()).unwrap_err();
+            assert!(error.starts_with("noted.nt:") && error.ends_with(expected), "{error}");
+        }
+    }
+    // Other annotations are counted.
+    let noted = format!("{fact}{reifies}_:n <http://example.org/mood> \"good\" .\n");
+    let dataset = read_text("noted.nt", &noted, &options()).unwrap();
+    assert_eq!(
+        dataset.understood[0],
+        "1 annotations of facts are left out, which are no confidence, source or time (http://example.org/mood)."
+    );
+}
+
+#[test]
 fn one_named_graph_is_read_alone() {
     let text = "<http://x.org/a> <http://x.org/r> <http://x.org/b> <http://x.org/g> .\n\
                 <http://x.org/b> <http://x.org/r> <http://x.org/c> <http://x.org/h> .\n";
