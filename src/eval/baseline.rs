@@ -5,9 +5,9 @@
 //! subject counted by how much it shares. Both see what was learnt from and nothing else, and the queries, the filter
 //! and the ties are those of the evaluation beside which they stand.
 
-use super::ranking::{rank_among_counts, rank_listed};
+use super::ranking::{rank_all_listed, rank_among_counts};
 use super::{Ranked, Scored, Ties, Truth};
-use crate::graph::{Adjacency, Direction, EntityId, Graph, Link, Query, Triple};
+use crate::graph::{Adjacency, Direction, Edge, EntityId, Graph, Link, Query, Triple};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -65,13 +65,13 @@ impl<'a> Baselines<'a> {
             let query = asked[group[0]].query;
             let similar = self.similar(query);
             let others = truth.answers.edges_by(query.subject, query.link);
-            let entities = self.known.entities();
-            let rank = |&at: &usize| {
-                let target = asked[at].target;
-                let similar = rank_listed(&similar, entities, others, target, ties).unwrap_or(f64::NAN);
-                (at, BaselineRanks { popularity: self.popularity(query, target, truth, ties), similar })
-            };
-            group.iter().map(rank).collect()
+            let targets: Vec<EntityId> = group.iter().map(|&at| asked[at].target).collect();
+            let similar = rank_all_listed(&similar, self.known.entities(), others, &targets, ties);
+            let similar = similar.unwrap_or_else(|| vec![f64::NAN; group.len()]);
+            let popularity = self.popularity(query, &targets, others, ties);
+            let ranks = popularity.into_iter().zip(similar);
+            let ranks = ranks.map(|(popularity, similar)| BaselineRanks { popularity, similar });
+            group.iter().copied().zip(ranks).collect()
         };
         let groups: Vec<&[usize]> = order.chunk_by(|&a, &b| asked[a].query == asked[b].query).collect();
         let found: Vec<Vec<(usize, BaselineRanks)>> = groups.into_par_iter().map(of_query).collect();
@@ -85,21 +85,22 @@ impl<'a> Baselines<'a> {
         self.known.edges_by(entity, link.reversed()).len() as u32
     }
 
-    /// The rank of `target` by popularity. Sorted counts stand for all entities, so that it takes no time that grows with
-    /// their number.
-    fn popularity(&self, query: Query, target: EntityId, truth: Truth<'_>, ties: Ties) -> f64 {
+    /// The ranks of `targets` by popularity; `others` are the true answers. Sorted counts stand for all entities, so that it
+    /// takes no time that grows with their number.
+    fn popularity(&self, query: Query, targets: &[EntityId], others: &[Edge], ties: Ties) -> Vec<f64> {
         let (link, entities) = (query.link, self.known.entities());
-        let others = truth.answers.edges_by(query.subject, link);
         if ties == Ties::Published {
             // Its order of ties goes by the ids of all entities.
             let all = (0..entities as u32).map(EntityId).map(|entity| (entity, self.count(link, entity)));
             let listed = all.filter(|(_, count)| *count > 0);
             let listed: Vec<Scored> =
                 listed.map(|(entity, count)| Scored { entity, score: f64::from(count) }).collect();
-            return rank_listed(&listed, entities, others, target, ties).unwrap_or(f64::NAN);
+            let ranks = rank_all_listed(&listed, entities, others, targets, ties);
+            return ranks.unwrap_or_else(|| vec![f64::NAN; targets.len()]);
         }
         let counts = self.counts.get(&link).map_or(&[][..], Vec::as_slice);
-        rank_among_counts(counts, entities, |entity| self.count(link, entity), others, target, ties)
+        let count = |entity: EntityId| self.count(link, entity);
+        rank_among_counts(counts, entities, count, others, targets, ties)
     }
 
     /// The answers of the subjects that are most similar to the one asked about, with their scores. A fact that few share
@@ -145,7 +146,7 @@ fn summed(mut scores: Vec<Scored>) -> Vec<Scored> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ranking::rank_dense;
+    use super::super::ranking::{rank_dense, rank_listed};
     use super::super::{Protocol, Side};
     use super::*;
     use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! Runs the queries of a split through a reasoner and ranks the true answers.
 
-use super::ranking::{rank_dense, rank_listed};
+use super::ranking::{rank_all_dense, rank_all_listed, rank_listed};
 use super::{Answers, EvalError, Reasoner, Ties};
 use crate::graph::{Adjacency, Direction, EntityId, Graph, Query, Triple, evenly};
 use crate::progress::Progress;
@@ -227,22 +227,31 @@ fn rank_batch(
         .map(|row| {
             let query = queries[row];
             let truth_of_row = truth.edges_by(query.subject, query.link);
-            let rank_of = |target| {
-                let rank = match &answers {
-                    Answers::Dense { scores, entities } => {
-                        rank_dense(&scores[row * entities..(row + 1) * entities], truth_of_row, target, ties)
+            let not_a_number = || EvalError::NotANumber { subject: query.subject.0, link: query.link.0 };
+            let targets: Vec<EntityId> = batch[row].iter().map(|&at| ranks[at as usize].target).collect();
+            let mut ranked = match &answers {
+                Answers::Dense { scores, entities } => {
+                    let scores = &scores[row * entities..(row + 1) * entities];
+                    rank_all_dense(scores, truth_of_row, &targets, ties)
+                }
+                Answers::Listed(lists) => {
+                    rank_all_listed(&lists[row], truth.entities(), truth_of_row, &targets, ties)
+                }
+            }
+            .ok_or_else(not_a_number)?;
+            if let Answers::Listed(_) = &answers {
+                // A list has no facts of the graph: these are asked for one by one.
+                for (rank, &target) in ranked.iter_mut().zip(&targets) {
+                    if graph.contains(query.subject, query.link, target)
+                        && let Some(listed) =
+                            reasoner.answer_for_fact(query, target).map_err(EvalError::Reasoner)?
+                    {
+                        let anew = rank_listed(&listed, truth.entities(), truth_of_row, target, ties);
+                        *rank = anew.ok_or_else(not_a_number)?;
                     }
-                    Answers::Listed(lists) => {
-                        let known = graph.contains(query.subject, query.link, target);
-                        let anew = known.then(|| reasoner.answer_for_fact(query, target)).transpose();
-                        let anew = anew.map_err(EvalError::Reasoner)?.flatten();
-                        let listed = anew.as_ref().unwrap_or(&lists[row]);
-                        rank_listed(listed, truth.entities(), truth_of_row, target, ties)
-                    }
-                };
-                rank.ok_or(EvalError::NotANumber { subject: query.subject.0, link: query.link.0 })
-            };
-            batch[row].iter().map(|&at| Ok((at, rank_of(ranks[at as usize].target)?))).collect()
+                }
+            }
+            Ok(batch[row].iter().copied().zip(ranked).collect())
         })
         .collect();
     Ok(ranked?.into_iter().flatten().collect())

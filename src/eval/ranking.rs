@@ -6,6 +6,7 @@
 use super::Scored;
 use crate::graph::{Edge, EntityId};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
 /// How a target is ranked among entities of the same score.
 ///
@@ -125,6 +126,99 @@ pub(super) fn rank_listed(
     Some(standing.rank(ties))
 }
 
+/// So many targets of one query are ranked one by one; for more of them, sorting the scores takes less time.
+const FEW: usize = 8;
+
+/// The ranks of several `targets` of one query, each as by [`rank_dense`].
+pub(super) fn rank_all_dense(
+    scores: &[f32],
+    truth: &[Edge],
+    targets: &[EntityId],
+    ties: Ties,
+) -> Option<Vec<f64>> {
+    if targets.len() <= FEW || ties == Ties::Published {
+        return targets.iter().map(|&target| rank_dense(scores, truth, target, ties)).collect();
+    }
+    let all = scores.iter().zip(0..).map(|(&score, id)| (EntityId(id), f64::from(score)));
+    let open = OpenScores::new(all, scores.len(), truth)?;
+    let own = |target: EntityId| Some(f64::from(scores[target.index()]));
+    Some(targets.iter().map(|&target| open.rank(target, own(target), ties)).collect())
+}
+
+/// The ranks of several `targets` of one query, each as by [`rank_listed`].
+pub(super) fn rank_all_listed(
+    listed: &[Scored],
+    entities: usize,
+    truth: &[Edge],
+    targets: &[EntityId],
+    ties: Ties,
+) -> Option<Vec<f64>> {
+    if targets.len() <= FEW || ties == Ties::Published {
+        return targets.iter().map(|&target| rank_listed(listed, entities, truth, target, ties)).collect();
+    }
+    let all = listed.iter().map(|answer| (answer.entity, answer.score));
+    let open = OpenScores::new(all.clone(), entities, truth)?;
+    let own: HashMap<EntityId, f64> = all.collect();
+    Some(targets.iter().map(|&target| open.rank(target, own.get(&target).copied(), ties)).collect())
+}
+
+/// The scores that are open to all targets of one query. A hub may have a hundred thousand targets, and the same entities
+/// are open beside each of them, so these are sorted once.
+struct OpenScores<'a> {
+    /// The scores of listed entities that are no true answers, ascending.
+    open: Vec<f64>,
+    entities: usize,
+    truth: &'a [Edge],
+}
+
+impl<'a> OpenScores<'a> {
+    /// `None` if a score is NaN.
+    fn new(
+        listed: impl Iterator<Item = (EntityId, f64)> + Clone,
+        entities: usize,
+        truth: &'a [Edge],
+    ) -> Option<Self> {
+        if listed.clone().any(|(_, score)| score.is_nan()) {
+            return None;
+        }
+        let none = Self { open: Vec::new(), entities, truth };
+        let mut open: Vec<f64> =
+            listed.filter(|&(entity, _)| !none.is_true(entity)).map(|(_, score)| score).collect();
+        open.sort_unstable_by(f64::total_cmp);
+        Some(Self { open, ..none })
+    }
+
+    fn is_true(&self, entity: EntityId) -> bool {
+        self.truth.binary_search_by_key(&entity, |edge| edge.target).is_ok()
+    }
+
+    /// The rank of `target`, whose `own` score is listed or not. Not for [`Ties::Published`], which goes by ids.
+    fn rank(&self, target: EntityId, own: Option<f64>, ties: Ties) -> f64 {
+        let is_true = self.is_true(target);
+        let standing = match own {
+            Some(own) => {
+                let (below, not_above) = (
+                    self.open.partition_point(|&one| one < own),
+                    self.open.partition_point(|&one| one <= own),
+                );
+                // A target that is no true answer is among the open ones itself.
+                let beside = not_above - below - usize::from(!is_true);
+                Standing {
+                    above: (self.open.len() - not_above) as u64,
+                    beside: beside as u64,
+                    ..Standing::default()
+                }
+            }
+            None => {
+                let filtered = self.truth.len() - usize::from(is_true);
+                let beside = self.entities - 1 - filtered - self.open.len();
+                Standing { above: self.open.len() as u64, beside: beside as u64, ..Standing::default() }
+            }
+        };
+        standing.rank(ties)
+    }
+}
+
 /// The filtered rank of `target` among `entities` entities, of which only those in `listed` have a score, as a
 /// [`Reasoner`](super::Reasoner) lists them; ties share their mean rank. `None` if a score is NaN. `truth` holds the other
 /// true answers of the query, sorted; the target may be among them.
@@ -132,28 +226,38 @@ pub fn filtered_rank(listed: &[Scored], entities: usize, truth: &[Edge], target:
     rank_listed(listed, entities, truth, target, Ties::Realistic)
 }
 
-/// The rank of `target` among `entities` entities, whose scores are counts: `counts` are those above 0 of all entities,
+/// The ranks of `targets` among `entities` entities, whose scores are counts: `counts` are those above 0 of all entities,
 /// largest first, and `count` is that of one. Not for [`Ties::Published`], which goes by ids.
 pub(super) fn rank_among_counts(
     counts: &[u32],
     entities: usize,
     count: impl Fn(EntityId) -> u32,
     truth: &[Edge],
-    target: EntityId,
+    targets: &[EntityId],
     ties: Ties,
-) -> f64 {
-    let own = count(target);
-    let above = counts.partition_point(|&other| other > own);
-    let as_many = match own {
-        0 => entities - counts.len(),
-        _ => counts.partition_point(|&other| other >= own) - above,
+) -> Vec<f64> {
+    let mut filtered: Vec<u32> = truth.iter().map(|edge| count(edge.target)).collect();
+    filtered.sort_unstable();
+    let rank = |&target: &EntityId| {
+        let own = count(target);
+        let above = counts.partition_point(|&other| other > own);
+        let as_many = match own {
+            0 => entities - counts.len(),
+            _ => counts.partition_point(|&other| other >= own) - above,
+        };
+        let filtered_below = filtered.partition_point(|&other| other < own);
+        let filtered_above = filtered.len() - filtered.partition_point(|&other| other <= own);
+        let filtered_beside = filtered.len() - filtered_above - filtered_below;
+        // The target itself is filtered if it is a true answer, and else it is beside itself.
+        let is_true = truth.binary_search_by_key(&target, |edge| edge.target).is_ok();
+        Standing {
+            above: (above - filtered_above) as u64,
+            beside: (as_many - filtered_beside - usize::from(!is_true)) as u64,
+            beside_with_lower_id: 0,
+        }
+        .rank(ties)
     };
-    let (mut above, mut beside) = (above as u64, as_many as u64 - 1);
-    for other in truth.iter().map(|edge| edge.target).filter(|&entity| entity != target).map(count) {
-        above -= u64::from(other > own);
-        beside -= u64::from(other == own);
-    }
-    Standing { above, beside, beside_with_lower_id: 0 }.rank(ties)
+    targets.iter().map(rank).collect()
 }
 
 #[cfg(test)]
@@ -224,6 +328,30 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn many_targets_are_ranked_as_one_by_one(
+            dense in prop::collection::vec(-2i8..3, ENTITIES as usize),
+            listed in prop::collection::btree_map(0..ENTITIES, 0i8..3, 0..9),
+            truth in prop::collection::btree_set(0..ENTITIES, 0..6),
+        ) {
+            let scores: Vec<f32> = dense.iter().map(|&s| f32::from(s)).collect();
+            let listed: Vec<Scored> =
+                listed.iter().map(|(&id, &s)| Scored { entity: EntityId(id), score: f64::from(s) }).collect();
+            let (truth, entities) = (edges(&truth), ENTITIES as usize);
+            let targets: Vec<EntityId> = (0..ENTITIES).map(EntityId).collect();
+            prop_assert!(targets.len() > FEW);
+            for ties in ALL {
+                let one = |&target: &EntityId| rank_dense(&scores, &truth, target, ties);
+                let expected: Option<Vec<f64>> = targets.iter().map(one).collect();
+                prop_assert_eq!(rank_all_dense(&scores, &truth, &targets, ties), expected, "{:?}", ties);
+                let one = |&target: &EntityId| rank_listed(&listed, entities, &truth, target, ties);
+                let expected: Option<Vec<f64>> = targets.iter().map(one).collect();
+                prop_assert_eq!(rank_all_listed(&listed, entities, &truth, &targets, ties), expected, "{:?}", ties);
+            }
+        }
+    }
+
     #[test]
     fn a_score_that_is_no_number_has_no_rank() {
         let ties = Ties::Realistic;
@@ -231,5 +359,8 @@ mod tests {
         assert_eq!(rank_dense(&[1.0, f32::NAN, 0.0], &[], EntityId(1), ties), None);
         let listed = [Scored { entity: EntityId(2), score: f64::NAN }];
         assert_eq!(rank_listed(&listed, 3, &[], EntityId(0), ties), None);
+        let many = [EntityId(0); FEW + 1];
+        assert_eq!(rank_all_listed(&listed, 3, &[], &many, ties), None);
+        assert_eq!(rank_all_dense(&[1.0, f32::NAN, 0.0], &[], &many, ties), None);
     }
 }

@@ -38,13 +38,14 @@ impl ByRules {
         &self.rules
     }
 
-    /// What the rules predict for each of `queries`.
+    /// What the rules predict for each of `queries`, and the `rest` by frequency.
     pub(super) fn ranked(
         &self,
         queries: &[Query],
+        rest: bool,
         progress: &dyn Progress,
     ) -> Result<Vec<Vec<RuleAnswer>>, Interrupted> {
-        let ranked = |&query: &Query| self.rules.ranked_unless(query, &|| progress.interrupted());
+        let ranked = |&query: &Query| self.rules.ranked_unless(query, rest, &|| progress.interrupted());
         queries.par_iter().with_max_len(64).map(|query| ranked(query).ok_or(Interrupted)).collect()
     }
 
@@ -118,7 +119,7 @@ impl Explains for ByRules {
             let candidates = ranked(query, self.rules.graph(), answers.into_iter().map(evidence));
             Found { query, candidates }
         };
-        Ok(queries.iter().zip(self.ranked(queries, progress)?).map(found).collect())
+        Ok(queries.iter().zip(self.ranked(queries, true, progress)?).map(found).collect())
     }
 
     fn reasons(

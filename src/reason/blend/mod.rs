@@ -110,17 +110,19 @@ impl Blend {
 
     /// The scores of the members for the candidates of rules and walker.
     fn seen(&self, queries: &[Query], progress: &dyn Progress) -> Result<Vec<Vec<Seen>>, ReasonerError> {
-        let (by_rules, walked) = (self.by_rules(queries, progress)?, self.walked(queries, progress)?);
+        let (by_rules, walked) = (self.by_rules(queries, false, progress)?, self.walked(queries, progress)?);
         self.seen_beside(queries, &by_rules, &walked, None, progress)
     }
 
+    /// The answers of the rules; the `rest`, which no rule predicts, is no candidate of the blend.
     fn by_rules(
         &self,
         queries: &[Query],
+        rest: bool,
         progress: &dyn Progress,
     ) -> Result<Vec<Vec<RuleAnswer>>, Interrupted> {
         match &self.members.rules {
-            Some(rules) => rules.ranked(queries, progress),
+            Some(rules) => rules.ranked(queries, rest, progress),
             None => Ok(vec![Vec::new(); queries.len()]),
         }
     }
@@ -272,9 +274,9 @@ fn add_unpredicted(scored: &mut Vec<Scored>, by_rules: &[RuleAnswer]) {
 
 impl Reasoner for Blend {
     fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
-        let by_rules = self.by_rules(queries, &Silent)?;
-        let seen = self.seen_beside(queries, &by_rules, &self.walked(queries, &Silent)?, None, &Silent)?;
         let alone = self.rules_alone();
+        let by_rules = self.by_rules(queries, alone, &Silent)?;
+        let seen = self.seen_beside(queries, &by_rules, &self.walked(queries, &Silent)?, None, &Silent)?;
         let scored = |((query, seen), by_rules): ((&Query, Vec<Seen>), Vec<RuleAnswer>)| {
             let mut scored = self.scored(*query, &seen);
             if alone {
@@ -314,7 +316,7 @@ impl Explains for Blend {
         _at_least: usize,
         progress: &dyn Progress,
     ) -> Result<Vec<Found>, ReasonerError> {
-        let (by_rules, walked) = (self.by_rules(queries, progress)?, self.walked(queries, progress)?);
+        let (by_rules, walked) = (self.by_rules(queries, false, progress)?, self.walked(queries, progress)?);
         let seen = self.seen_beside(queries, &by_rules, &walked, None, progress)?;
         type Answered = ((Vec<Seen>, Vec<RuleAnswer>), Vec<walk::WalkedAnswer>);
         let found = |(&query, ((seen, by_rules), walked)): (&Query, Answered)| {
@@ -350,7 +352,7 @@ impl Explains for Blend {
         if embedding.device().is_cuda() {
             return Ok(queries.to_vec());
         }
-        let by_rules = self.by_rules(queries, progress)?;
+        let by_rules = self.by_rules(queries, false, progress)?;
         let walked = vec![Vec::new(); queries.len()];
         let seen = self.candidates(queries, &by_rules, &walked, None, progress)?;
         self.needed_among(embedding, queries, &seen, is_needed)

@@ -117,15 +117,16 @@ impl Board {
     }
 
     /// Returns the best answers in descending order and clears the board. If `frequency` is given, it breaks ties. It
-    /// also ranks entities that no rule predicts, except `barred`, as long as more answers are wanted.
+    /// also ranks the `rest`, entities that no rule predicts, except `barred`, as long as more answers are wanted.
     pub(crate) fn finish(
         &mut self,
         known: &[EntityId],
         barred: Option<EntityId>,
         frequency: Option<&Frequency>,
+        rest: bool,
     ) -> Vec<RuleAnswer> {
         let mut answers = self.ranked(frequency);
-        if let Some(frequency) = frequency {
+        if let Some(frequency) = frequency.filter(|_| rest) {
             let free = |entity: EntityId| self.cells[entity.index()].fired == 0 && Some(entity) != barred;
             let rest = frequency.ranked().filter(|&(entity, _)| free(entity));
             self.list(&mut answers, rest.map(|(entity, share)| (entity, share * UNPREDICTED, share)));

@@ -143,10 +143,16 @@ impl RuleReasoner {
         self.answer_beside(query, self.reach.graph().targets(query.subject, query.link))
     }
 
-    /// The same, but `None` once `over` returns true.
-    pub fn ranked_unless(&self, query: Query, over: &(dyn Fn() -> bool + Sync)) -> Option<Vec<RuleAnswer>> {
+    /// The same, but `None` once `over` returns true. Without the `rest` only what rules predict: beside a hub, all its
+    /// neighbours may be equally frequent, and then all are listed together.
+    pub fn ranked_unless(
+        &self,
+        query: Query,
+        rest: bool,
+        over: &(dyn Fn() -> bool + Sync),
+    ) -> Option<Vec<RuleAnswer>> {
         let known = self.reach.graph().targets(query.subject, query.link);
-        self.with_scratch(|board, firer| self.answer_with(query, known, board, firer, over))
+        self.with_scratch(|board, firer| self.answer_with(query, known, rest, (board, firer), over))
     }
 
     /// Combines the `confidences` of the rules that predict an entity, in descending order, into a score; `None` if
@@ -188,7 +194,7 @@ impl RuleReasoner {
     /// The same, excluding the `known` answers.
     fn answer_beside(&self, query: Query, known: &[EntityId]) -> Vec<RuleAnswer> {
         let answers =
-            self.with_scratch(|board, firer| self.answer_with(query, known, board, firer, &|| false));
+            self.with_scratch(|board, firer| self.answer_with(query, known, true, (board, firer), &|| false));
         answers.unwrap_or_default()
     }
 
@@ -212,8 +218,8 @@ impl RuleReasoner {
         &self,
         query: Query,
         known: &[EntityId],
-        board: &mut Board,
-        firer: &mut Firer,
+        rest: bool,
+        (board, firer): (&mut Board, &mut Firer),
         over: &(dyn Fn() -> bool + Sync),
     ) -> Option<Vec<RuleAnswer>> {
         board.begin(known);
@@ -221,7 +227,7 @@ impl RuleReasoner {
         let frequency = self.options.by_frequency.then(|| &self.frequencies[query.link.index()]);
         let barred = self.options.distinct.then_some(query.subject);
         // Finishing clears the board, even if the answers are not used.
-        let answers = board.finish(known, barred, frequency);
+        let answers = board.finish(known, barred, frequency, rest);
         in_time.then_some(answers)
     }
 }
