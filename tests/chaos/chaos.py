@@ -11,6 +11,7 @@ seed: `--from NUMBER --attacks 1` with the same seed repeats it. Exit code 1 if 
 import argparse
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -74,6 +75,21 @@ class Chaos:
         self.done("run", "set1", "--set", "system=rules", "--set", "rules.samples=20000", "--out", "run", "--quiet")
         heads = [line.split("\t")[0] for line in (self.folder / "set1/test.tsv").read_text().splitlines()]
         (self.folder / "queries.tsv").write_text("".join(f"{head}\tuncle_of\n" for head in heads[:40]))
+        self.done("run", "set1", "--set", "system=rules", "--set", "rules.max_length=2", "--set", "rules.samples=2000", "--out", "other", "--quiet")
+        self.done("judge", "prepare", "run", "other", "--triples", "10", "--out", "study.db", "--quiet")
+        facts = (self.folder / "set1/test.tsv").read_text().splitlines(keepends=True)
+        (self.folder / "facts.tsv").write_text("".join(facts[:40]))
+        (self.folder / "pretrain.toml").write_text(PRETRAIN)
+        # The parts of three jobs, and answers to export; a newer version of the data, to learn from again.
+        for job, arguments in JOBS.items():
+            for part in ("1", "2"):
+                self.done(*arguments, "--shard", f"{part}/2", "--out", f"{job}-{part}.shard", "--quiet")
+        self.done("merge", "answers-1.shard", "answers-2.shard", "--out", "answers.jsonl", "--quiet")
+        (self.folder / "new").mkdir()
+        for name in ("train.tsv", "valid.tsv", "test.tsv"):
+            shutil.copy(self.folder / "set1" / name, self.folder / "new")
+        with (self.folder / "new/train.tsv").open("a") as train:
+            train.writelines((self.folder / "set2/train.tsv").read_text().splitlines(keepends=True)[:30])
         # Large enough that its completion has several blocks.
         self.done("generate", "family", "--people", "700", "--out", "large", "--quiet")
         self.done("run", "large", "--set", "system=rules", "--set", "rules.samples=500", "--out", "large-run", "--quiet")
@@ -88,14 +104,21 @@ class Chaos:
             "w.safetensors": ["run", "one.tsv", "--set", "system=universal", "--set", WEIGHTS, "--out", "by-weights", "--quiet"],
         }
         self.files = {name: (self.run(*reader)[1], (self.folder / name).read_bytes()) for name, reader in self.asked.items()}
-        self.seconds, self.whole = {}, {}
-        for name, (arguments, result) in WRITERS.items():
+        self.known = {}
+        self.answers = [self.run(*reader) for reader in READERS]
+
+    def undisturbed(self, name: str) -> tuple[float, dict[str, bytes]]:
+        """How long a writer takes if nothing happens to it, and what it writes; seen when it is first asked for."""
+        if name not in self.known:
+            arguments, result = WRITERS[name]
             self.clear(result)
             began = time.monotonic()
             self.done(*arguments)
-            self.seconds[name] = time.monotonic() - began
-            self.whole[name] = self.contents(result)
-        self.answers = [self.run(*reader) for reader in READERS]
+            self.known[name] = (time.monotonic() - began, self.contents(result))
+        return self.known[name]
+
+    def whole(self, name: str) -> dict[str, bytes]:
+        return self.undisturbed(name)[1]
 
     def clear(self, result: str) -> None:
         for path in (self.folder / result, self.folder / f"{result}.blocks"):
@@ -113,6 +136,32 @@ class Chaos:
 
 # Files of a run that hold times, or are written for people only.
 UNSTABLE = {"results.json", "stages.json", "run.json", "metrics.jsonl", "report.html", "lock"}
+UNSTABLE |= {"sweep.html", "trial.json", "trials.json"}
+
+EMBEDDING = ["--set", "embed.dimension=8", "--set", "embed.evaluate_every=1"]
+SEARCH = ["sweep", "set1", "complex", "--space", "space.toml", "--trials", "2", "--set", "embed.epochs=3", *EMBEDDING]
+TRAINING = ["run", "set1", "--set", "system=embedding", "--set", "embed.epochs=200", *EMBEDDING]
+PRETRAIN = """
+minutes = 0.01
+warm_up = 3
+rank_every = 0.0
+[network]
+width = 8
+layers = 2
+relation_layers = 2
+[[train]]
+path = "set1"
+share = 1.0
+batch = 8
+"""
+
+# Jobs that are divided into parts.
+JOBS = {
+    "rules": ["mine", "set1", "--samples", "20000"],
+    "answers": ["predict", "run", "--file", "queries.tsv"],
+    "scores": ["score", "run", "--file", "facts.tsv"],
+}
+MERGE = ["merge", "rules-1.shard", "rules-2.shard", "--out", "merged.tsv", "--quiet"]
 
 # Everything that writes: the command, and where its result is.
 WRITERS = {
@@ -124,14 +173,27 @@ WRITERS = {
     "mine": (["mine", "set1", "--samples", "20000", "--out", "rules.tsv", "--quiet"], "rules.tsv"),
     "instant": (["run", "one.tsv", "--instant", "--set", "rules.samples=2000", "--out", "i", "--quiet"], "i"),
     "data file": (["convert", "set2", "two.rg", "--force", "--quiet"], "two.rg"),
-    "shard": (["mine", "set1", "--samples", "20000", "--shard", "1/2", "--out", "1.shard", "--quiet"], "1.shard"),
+    "shard": ([*JOBS["rules"], "--shard", "1/2", "--out", "1.shard", "--quiet"], "1.shard"),
+    "predict": ([*JOBS["answers"], "--shard", "1/2", "--out", "p.shard", "--quiet"], "p.shard"),
+    "merge": (MERGE, "merged.tsv"),
+    "score": (["score", "run", "--file", "facts.tsv", "--out", "s.tsv"], "s.tsv"),
+    "doubt": (["doubt", "run", "--top", "20", "--out", "d.tsv", "--quiet"], "d.tsv"),
+    "export": (["export", "answers.jsonl", "--to", "kgx", "--out", "x", "--quiet"], "x"),
+    "update": (["run", "new", "--update", "run", "--out", "u", "--quiet"], "u"),
+    "train": ([*TRAINING, "--out", "t", "--quiet"], "t"),
+    "sweep": ([*SEARCH, "--out", "w", "--quiet"], "w"),
+    "pretrain": (["pretrain", "pretrain.toml", "--data", ".", "--out", "u.safetensors", "--quiet"], "u.safetensors"),
 }
+
+# What has minutes, not steps, gives another result each time; it has to be readable by this.
+TIMED = {"pretrain": ["pretrain", "pretrain.toml", "--data", ".", "--weights", "u.safetensors", "--minutes", "0"]}
 
 WEIGHTS = "members.universal.weights='w.safetensors'"
 
 # What reads a run, a part or a study, and has to notice that it was changed.
 READERS = [
     ["predict", "run", "--file", "queries.tsv", "--top", "5", "--quiet"],
+    ["score", "run", "--file", "facts.tsv"],
     ["report", "run", "--out", "page"],
 ]
 
@@ -140,16 +202,21 @@ def kill(chaos: Chaos) -> str:
     """A writer that is killed a few times and then left alone gives what an undisturbed one gives."""
     name = chaos.random.choice(sorted(WRITERS))
     arguments, result = WRITERS[name]
+    seconds, whole = chaos.undisturbed(name)
     chaos.clear(result)
     if name == "convert folder":
         # Over another data set: never a mixture of both.
         shutil.copytree(chaos.folder / "set1", chaos.folder / "c")
     for _ in range(chaos.random.randint(1, 3)):
-        chaos.kill_within(1.2 * chaos.seconds[name], *arguments)
+        chaos.kill_within(1.2 * seconds, *arguments)
         if name in ("convert folder", "generate"):
             check_folder(chaos, result, name)
+        if name in TIMED and (chaos.folder / result).exists():
+            chaos.done(*TIMED[name])
     chaos.done(*arguments)
-    whole = chaos.whole[name]
+    if name in TIMED:
+        chaos.done(*TIMED[name])
+        whole = chaos.contents(result)
     if name == "convert folder":
         whole = whole | {"planted_rules.tsv": (chaos.folder / "set1/planted_rules.tsv").read_bytes()}
     if chaos.contents(result) != whole:
@@ -167,7 +234,7 @@ def check_folder(chaos: Chaos, result: str, name: str) -> None:
         return
     splits = {path.name: path.read_bytes() for path in folder.iterdir() if path.name.split(".")[0] in ("train", "valid", "test")}
     old = {path.name: path.read_bytes() for path in (chaos.folder / "set1").iterdir() if path.name in splits}
-    new = {key: value for key, value in chaos.whole[name].items() if key.split(".")[0] in ("train", "valid", "test")}
+    new = {key: value for key, value in chaos.whole(name).items() if key.split(".")[0] in ("train", "valid", "test")}
     if splits not in (old, new):
         raise Failure(f"{name}: a mixture of data sets is accepted: {sorted(splits)}")
 
@@ -213,21 +280,67 @@ def damage_file(chaos: Chaos) -> str:
     return name
 
 
+def damaged(chaos: Chaos, whole: bytes) -> bytes:
+    """The same with a flipped bit, or cut off."""
+    if chaos.random.random() < 0.3:
+        return whole[: chaos.random.randrange(len(whole))]
+    flipped = bytearray(whole)
+    flipped[chaos.random.randrange(len(flipped))] ^= 1 << chaos.random.randrange(8)
+    return bytes(flipped)
+
+
 def damage_part(chaos: Chaos) -> str:
-    """A part with a flipped bit, or cut off, is not merged."""
-    path = chaos.folder / "p.shard"
-    whole = chaos.whole["shard"][""]
-    damaged = bytearray(whole)
-    damaged[chaos.random.randrange(len(damaged))] ^= 1 << chaos.random.randrange(8)
-    path.write_bytes(chaos.random.choice([bytes(damaged), whole[: chaos.random.randrange(len(whole))]]))
-    if chaos.run("merge", "p.shard", "--out", "merged.tsv", "--quiet")[0] == 0:
-        raise Failure("a damaged part is merged")
-    return "part"
+    """A job's parts are merged, but not if one has a flipped bit, in its rows or its header, or is cut off."""
+    job = chaos.random.choice(sorted(JOBS))
+    parts = [f"{job}-1.shard", f"{job}-2.shard"]
+    merge = ["merge", *parts, "--out", "merged.jsonl" if job == "answers" else "merged.tsv", "--quiet"]
+    chaos.done(*merge)
+    path = chaos.folder / chaos.random.choice(parts)
+    whole = path.read_bytes()
+    path.write_bytes(damaged(chaos, whole))
+    try:
+        if chaos.run(*merge)[0] == 0:
+            raise Failure(f"{path.name}: a damaged part is merged")
+    finally:
+        path.write_bytes(whole)
+    return job
+
+
+def damage_checkpoint(chaos: Chaos) -> str:
+    """A training that was interrupted and whose checkpoint was damaged gives the same run, or is refused."""
+    arguments, result = WRITERS["train"]
+    whole = chaos.whole("train")
+    chaos.clear(result)
+    child, begun = chaos.spawn(*arguments), chaos.folder / result / "metrics.jsonl"
+    while child.poll() is None and not (begun.is_file() and begun.stat().st_size):
+        time.sleep(0.005)
+    child.send_signal(signal.SIGINT)
+    child.communicate()
+    for checkpoint in (chaos.folder / result).glob("checkpoints/*/checkpoint.safetensors"):
+        checkpoint.write_bytes(damaged(chaos, checkpoint.read_bytes()))
+    if chaos.run(*arguments)[0] == 0 and chaos.contents(result) != whole:
+        raise Failure("a damaged checkpoint changes what is learnt")
+    return "checkpoint"
+
+
+def damage_study(chaos: Chaos) -> str:
+    """A study with flipped bits, or cut off, is reported or refused."""
+    path = chaos.folder / "study.db"
+    whole = path.read_bytes()
+    path.write_bytes(damaged(chaos, whole))
+    try:
+        chaos.run("judge", "report", "study.db")
+    finally:
+        for left in chaos.folder.glob("study.db-*"):
+            left.unlink()
+        path.write_bytes(whole)
+    return "study"
 
 
 def damage_block(chaos: Chaos) -> str:
     """A completion that was killed and whose blocks were damaged gives the same file."""
     arguments, result = WRITERS["complete"]
+    chaos.undisturbed("complete")
     chaos.clear(result)
     blocks, child = chaos.folder / f"{result}.blocks", chaos.spawn(*arguments)
     while child.poll() is None and not any(blocks.glob("block-*")):
@@ -242,16 +355,14 @@ def damage_block(chaos: Chaos) -> str:
             whole = whole[: chaos.random.choice([0, len(whole) // 2])]
         block.write_bytes(whole)
     chaos.done(*arguments)
-    if chaos.contents(result) != chaos.whole["complete"]:
+    if chaos.contents(result) != chaos.whole("complete"):
         raise Failure("a damaged block changes what is completed")
     return "block"
 
 
 def lose_record(chaos: Chaos) -> str:
     """A search that was killed before it wrote the record of a trial gives the same table."""
-    search = ["sweep", "set1", "complex", "--space", "space.toml", "--trials", "2", "--out", "sweep", "--quiet"]
-    for setting in ("embed.epochs=3", "embed.dimension=8", "embed.evaluate_every=1"):
-        search += ["--set", setting]
+    search = [*SEARCH, "--out", "sweep", "--quiet"]
     table = chaos.folder / "sweep/trials.tsv"
     chaos.done(*search)
     before = table.read_bytes()
@@ -267,6 +378,7 @@ def race(chaos: Chaos) -> str:
     """Several writers at one place: one of them wins whole, the others say so."""
     name = chaos.random.choice(["generate", "convert folder", "complete"])
     arguments, result = WRITERS[name]
+    alone = chaos.whole(name)
     chaos.clear(result)
     rivals = [arguments, list(arguments)]
     if name == "convert folder":
@@ -281,9 +393,9 @@ def race(chaos: Chaos) -> str:
     left = chaos.contents(result)
     if name == "convert folder":
         chaos.done("convert", "set1", "c1", "--force", "--to", "tsv", "--quiet")
-        whole = [chaos.whole[name], chaos.contents("c1")]
+        whole = [alone, chaos.contents("c1")]
     else:
-        whole = [chaos.whole[name]]
+        whole = [alone]
     if left not in whole:
         raise Failure(f"{name}: a mixture is left: {sorted(left)}")
     return name
@@ -320,8 +432,8 @@ def attack_server(chaos: Chaos) -> str:
     return "serve"
 
 
-ATTACKS = [kill, flip, race, limit, damage_part, damage_file, kill, damage_block, flip, attack_server, race, lose_record]
-ATTACKS += [damage_file, limit]
+ATTACKS = [damage_part, kill, flip, limit, damage_file, race, damage_study, kill, damage_block, attack_server]
+ATTACKS += [damage_part, limit, damage_checkpoint, flip, kill, lose_record, race, damage_file, kill, limit]
 
 
 def main() -> int:
