@@ -8,7 +8,8 @@ use ruleguider::ask::{NameIndex, merge};
 use ruleguider::config::{Config, Layer};
 use ruleguider::embed::{Embedding, ModelKind};
 use ruleguider::graph::{
-    DataFile, EntityId, Graph, GraphError, Known, Names, ReadOptions, Triple, read_file, write_file,
+    DataFile, Dataset, EntityId, Graph, GraphError, Known, Names, ReadOptions, SplitShares, Triple, read,
+    read_file, write_file,
 };
 use ruleguider::rule::{MineOptions, RuleFile, RuleShardSettings, write_lines};
 use ruleguider::run::{Manifest, RunDirectory, Stages};
@@ -25,11 +26,12 @@ use std::time::Duration;
 type Target = (&'static str, fn(&[u8]));
 
 /// Every target; each has a folder in `fuzz/corpus` and a file in `fuzz/fuzz_targets`.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
     ("tabs", tabs),
     ("commas", commas),
     ("rdf", rdf),
     ("parquet", parquet),
+    ("folders", folders),
     ("rules", rules),
     ("weights", weights),
     ("manifest", manifest),
@@ -103,6 +105,64 @@ fn rdf(data: &[u8]) {
 fn parquet(data: &[u8]) {
     const ENDINGS: [(&str, bool); 3] = [("parquet", false), ("parquet.gz", false), ("parquet.zst", true)];
     read_and_write_back(data, &ENDINGS, "parquet");
+}
+
+/// Folders: tables of nodes and edges as KGX, Neo4j and PrimeKG have them, and splits with types, schemas, labels and
+/// negatives. Up to the first byte 0x1e there is a choice of columns, or nothing; then, separated by that byte, files,
+/// each with its name on a line of its own.
+fn folders(data: &[u8]) {
+    const FILES: [&str; 18] = [
+        "nodes.tsv",
+        "edges.tsv",
+        "nodes.csv",
+        "edges.csv",
+        "relationships.csv",
+        "kg.csv",
+        "train.tsv",
+        "valid.tsv",
+        "test.tsv",
+        "graph.tsv",
+        "negatives.tsv",
+        "test_negatives.csv",
+        "types.tsv",
+        "schema.tsv",
+        "entity_labels.tsv",
+        "relation_labels.tsv",
+        "relation_phrases.tsv",
+        "splits.sha256",
+    ];
+    let folder = FOLDER.with(|folder| folder.path().join("set"));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir(&folder).expect("a temporary folder");
+    let mut pieces = data.split(|&byte| byte == 0x1e);
+    let columns = pieces.next().and_then(|first| std::str::from_utf8(first).ok()?.parse().ok());
+    for piece in pieces {
+        let end = piece.iter().position(|&byte| byte == b'\n').unwrap_or(piece.len());
+        if let Some(name) = FILES.iter().find(|name| name.as_bytes() == &piece[..end]) {
+            std::fs::write(folder.join(name), &piece[(end + 1).min(piece.len())..])
+                .expect("a temporary file");
+        }
+    }
+    let options =
+        ReadOptions { columns, incomplete: true, shares: SplitShares::WHOLE, ..ReadOptions::default() };
+    match read(&folder, &options) {
+        Err(error) => {
+            let said = error.to_string();
+            assert!(said.starts_with(&folder.display().to_string()), "no place in {said}");
+            assert!(!said.contains('\n'), "several lines: {said}");
+        }
+        Ok(dataset) => {
+            let again = read(&folder, &options).expect("what was read once reads again");
+            let facts = |dataset: &Dataset| named(&dataset.names, &dataset.known.facts);
+            assert_eq!(facts(&dataset), facts(&again), "read twice");
+            let file = folder.join("back.rg");
+            DataFile::write(&file, &dataset, None).expect("a temporary file");
+            let back = DataFile::open(&file).expect("what was written reads").dataset;
+            assert_eq!(facts(&dataset), facts(&back), "written and read back");
+            assert_eq!(dataset.known.negatives, back.known.negatives);
+            assert!(dataset.names.types.iter().eq(back.names.types.iter()));
+        }
+    }
 }
 
 /// Rule files over names that hold everything the notation uses itself.

@@ -96,6 +96,11 @@ fn parquet() {
 }
 
 #[test]
+fn folders() {
+    run_over_corpus("folders");
+}
+
+#[test]
 fn rules() {
     run_over_corpus("rules");
 }
