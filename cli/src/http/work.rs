@@ -279,3 +279,20 @@ pub fn failed() -> Problem {
     let detail = "the request failed because of a bug in the server; its stderr has the details";
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "bug", detail)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_work_with_one_deadline_have_its_time_together() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let timeout = Duration::from_secs(600);
+        let gate = Gate::new(Limits { waiting: 4, running: 1, timeout, in_flight: 1 << 20 });
+        let is_over = |deadline: &Deadline| Ok((deadline.time_is_up(), deadline.interrupted()));
+        // Another piece took all of the time: this one is to stop at once. Work of its own has its own time.
+        let used_up = Deadline::new(Duration::ZERO);
+        assert!(matches!(runtime.block_on(gate.run_until(used_up, is_over)), Ok((true, true))));
+        assert!(matches!(runtime.block_on(gate.run_inside(is_over)), Ok((false, false))));
+    }
+}

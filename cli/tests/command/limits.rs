@@ -279,6 +279,16 @@ fn someone_who_waits_for_queries_can_be_interrupted() {
 #[test]
 fn a_small_stack_is_enough() {
     let tool = Tool::new();
+    // With even less, the system itself may have to end it before it can say anything; it works or says why not.
+    for arguments in
+        [&["generate", "family", "--people", "60", "--out", "little", "--force"][..], &["--help"]]
+    {
+        let output = limited(&tool, "ulimit -s 32", arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let is_refused =
+            output.status.code() == Some(2) && said.lines().count() == 1 && said.contains("stack");
+        assert!(output.status.success() || is_refused, "{:?}: {said}", output.status);
+    }
     for kilobytes in [64, 128, 1024] {
         let limit = format!("ulimit -s {kilobytes}");
         let output = limited(

@@ -141,3 +141,28 @@ fn parts_make_the_file_that_one_process_writes() {
         }
     }
 }
+
+/// A watch that says from the first moment that time is up, or never.
+struct Watch(bool);
+
+impl Progress for Watch {
+    fn begin(&self, _stage: &str, _unit: &str, _total: Option<u64>) {}
+    fn advance(&self, _done: u64, _figures: &dyn Display) {}
+    fn end(&self, _summary: &dyn Display) {}
+    fn time_is_up(&self) -> bool {
+        self.0
+    }
+}
+
+#[test]
+fn a_list_that_ran_out_of_time_says_so_and_is_completed_by_asking_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let learn = Learn::demonstration().out(folder.path().join("run")).device(Device::cpu(1).unwrap());
+    let model = learn.set("system=rules").set("rules.samples=2000").run().unwrap();
+    let [part, whole] =
+        [true, false].map(|is_up| model.missing_facts(&options(None), &Watch(is_up)).unwrap());
+    assert!(0 < part.asked && part.asked < part.subjects, "{} of {}", part.asked, part.subjects);
+    assert_eq!((whole.asked, part.subjects), (whole.subjects, whole.subjects));
+    assert!(!part.facts.is_empty() && part.facts.len() < whole.facts.len());
+    assert!(part.facts.iter().all(|fact| whole.facts.contains(fact)));
+}
