@@ -342,7 +342,10 @@ fn a_data_set_written_over_another_leaves_nothing_of_it() {
     write_dataset(copy.path(), "tsv", &dataset).unwrap();
     let mut left: Vec<_> = fs::read_dir(copy.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
     left.sort();
-    assert_eq!(left, ["NOTES.md", "test.tsv", "train.log", "train.tsv", "training.tsv", "valid.tsv"]);
+    assert_eq!(
+        left,
+        ["NOTES.md", "splits.sha256", "test.tsv", "train.log", "train.tsv", "training.tsv", "valid.tsv"]
+    );
     assert!(!read(copy.path(), &ReadOptions::default()).unwrap().known.has_own_graph());
 }
 

@@ -458,6 +458,7 @@ fn nothing_is_learnt_from_the_test_split() {
         .collect();
     assert_ne!(test, wrong);
     tool.write("two/test.tsv", &wrong);
+    std::fs::remove_file(tool.path("two/splits.sha256")).unwrap();
     for data in ["one", "two"] {
         let out = format!("run-{data}");
         let wanted = ["--set", "system=blend", "--set", "walk.side=both"];
@@ -605,6 +606,7 @@ fn a_blend_ranks_a_fact_of_the_graph_and_nothing_without_a_reason() {
     let train = std::fs::read_to_string(tool.path("family/train.tsv")).unwrap();
     let asked: Vec<&str> = train.lines().step_by(7).collect();
     tool.write("family/test.tsv", &(asked.join("\n") + "\n"));
+    std::fs::remove_file(tool.path("family/splits.sha256")).unwrap();
     let ranked = |out: &str, set: &[&str]| {
         let run = ["run", "family", "--minutes", "1", "--out", out];
         let alone = ["blend.with_walker=false", "blend.with_propagator=false", "blend.also=[]"];

@@ -67,9 +67,16 @@ fn another_label_is_another_answer() {
     assert_eq!(tag(), before);
     let changed = labels.replacen(&format!("{person}\t"), &format!("{person}\tanother "), 1);
     std::fs::write(tool.path("set/entity_labels.tsv"), changed).unwrap();
-    // A run has its own labels; the same command takes over new ones.
+    // A run has its own labels; the same command takes over new ones, once they are known to be meant.
     assert_eq!(tag(), before);
-    tool.done(&["run", "set", "--out", "run", "--set", "system=rules", "--quiet"]);
+    let again = ["run", "set", "--out", "run", "--set", "system=rules", "--quiet"];
+    let said = tool.refused(&again);
+    assert!(
+        said.contains("entity_labels.tsv: ") && said.contains("remove splits.sha256 if you changed"),
+        "{said}"
+    );
+    std::fs::remove_file(tool.path("set/splits.sha256")).unwrap();
+    tool.done(&again);
     assert_ne!(tag(), before);
 }
 

@@ -41,6 +41,7 @@ mod split;
 mod staged;
 mod stats;
 mod subjects;
+mod sums;
 mod table;
 mod time;
 mod types;

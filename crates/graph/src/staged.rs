@@ -3,10 +3,12 @@
 //! The new files are written to a hidden folder within the folder. Then the old training split is removed first, and the
 //! new one is moved in last: a folder without it is not a data set, and no reader takes it for one. So a process that is
 //! killed at any moment leaves the old set, the new set, or a folder that is refused, but never files of both. One process
-//! at a time may write to a folder, and it removes what killed ones left.
+//! at a time may write to a folder, and it removes what killed ones left. The checksums of the files go with them
+//! ([`sums`](super::sums)), for readers that were there already.
 
 use super::GraphError;
 use super::read::{TRAIN, files_of};
+use super::sums::{self, SUMS};
 use ruleguider_support::aside::{Claim, claim};
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -73,28 +75,34 @@ impl Staged {
     /// # Errors
     /// If a file cannot be moved or removed.
     pub fn commit(self, is_old: impl Fn(&Path) -> bool) -> Result<(), GraphError> {
+        sums::write(&self.staging)?;
         let mut new = files_of(&self.staging)?;
+        new.retain(|path| !path.ends_with(SUMS));
         let names: Vec<&OsStr> = new.iter().filter_map(|path| path.file_name()).collect();
         let mut old = files_of(&self.folder)?;
         old.retain(|path| {
             path.is_file() && (is_old(path) || path.file_name().is_some_and(|name| names.contains(&name)))
         });
-        old.sort_by_key(|path| !is_train(path));
-        for path in old {
-            fs::remove_file(&path).map_err(GraphError::removing(&path))?;
-        }
-        // On the disk, too, the old training split is gone before anything new is there.
+        let (old_train, old): (Vec<_>, Vec<_>) = old.into_iter().partition(|path| is_train(path));
+        let (train, new): (Vec<_>, Vec<_>) = new.into_iter().partition(|path| is_train(path));
+        // The folder is synced between the steps, so that they are in this order on the disk, too.
+        remove(&old_train)?;
         sync(&self.folder);
-        new.sort_by_key(|path| is_train(path));
-        for path in new {
-            let target = self.folder.join(path.file_name().unwrap_or_default());
-            if is_train(&path) {
-                sync(&self.folder);
-            }
-            fs::rename(&path, &target).map_err(GraphError::writing(&target))?;
-        }
+        self.move_in(&[self.staging.join(SUMS)])?;
+        remove(&old)?;
+        sync(&self.folder);
+        self.move_in(&new)?;
+        sync(&self.folder);
+        self.move_in(&train)?;
         sync(&self.folder);
         Ok(())
+    }
+
+    fn move_in(&self, files: &[PathBuf]) -> Result<(), GraphError> {
+        files.iter().try_for_each(|path| {
+            let target = self.folder.join(path.file_name().unwrap_or_default());
+            fs::rename(path, &target).map_err(GraphError::writing(&target))
+        })
     }
 }
 
@@ -124,6 +132,10 @@ pub fn is_free(folder: &Path) -> io::Result<bool> {
         }
     }
     Ok(true)
+}
+
+fn remove(files: &[PathBuf]) -> Result<(), GraphError> {
+    files.iter().try_for_each(|path| fs::remove_file(path).map_err(GraphError::removing(path)))
 }
 
 fn is_train(path: &Path) -> bool {
@@ -165,7 +177,7 @@ mod tests {
             fs::write(out.join(name), "mine").unwrap();
         }
         stage(&out, "new").commit(|path| path.ends_with("labels.tsv")).unwrap();
-        assert_eq!(names_in(&out), ["notes.txt", "test.tsv", "train.tsv", "valid.tsv"]);
+        assert_eq!(names_in(&out), ["notes.txt", SUMS, "test.tsv", "train.tsv", "valid.tsv"]);
         assert_eq!(fs::read_to_string(out.join("valid.tsv")).unwrap(), "new");
     }
 
@@ -182,7 +194,7 @@ mod tests {
         fs::remove_file(out.join(LOCK)).unwrap();
         stage(&out, "whole").commit(|_| false).unwrap();
         assert!(!is_free(&out).unwrap());
-        assert_eq!(names_in(&out), ["test.tsv", "train.tsv", "valid.tsv"]);
+        assert_eq!(names_in(&out), [SUMS, "test.tsv", "train.tsv", "valid.tsv"]);
     }
 
     #[test]

@@ -286,7 +286,7 @@ mod tests {
             ..(*dataset.names).clone()
         };
         write_dataset(&to, "csv.gz", &Dataset { names: Arc::new(bare), ..dataset }).unwrap();
-        assert_eq!(names_in(&to), ["test.csv.gz", "train.csv.gz", "valid.csv.gz"]);
+        assert_eq!(names_in(&to), ["splits.sha256", "test.csv.gz", "train.csv.gz", "valid.csv.gz"]);
     }
 
     #[test]

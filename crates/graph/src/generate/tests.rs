@@ -200,7 +200,7 @@ fn files_beside(out: &Path) -> Vec<String> {
 #[test]
 fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
     let once = written_on(1, 700, 4);
-    assert_eq!(once.len(), 5);
+    assert_eq!(once.len(), 6);
     assert_eq!(once, written_on(2, 700, 4));
     assert_ne!(once, written_on(2, 700, 5));
 }
@@ -280,14 +280,14 @@ fn a_folder_with_files_is_left_alone_unless_forced() {
     assert_eq!(files(folder.path())["train.tsv"], "old");
     write(50, 1, folder.path(), true, &Silent).unwrap();
     let after = files(folder.path());
-    assert_eq!((after.len(), after["mine.txt"].as_str()), (6, "precious"));
+    assert_eq!((after.len(), after["mine.txt"].as_str()), (7, "precious"));
     assert!(after["train.tsv"].contains("parent_of"));
 
     let file = folder.path().join("mine.txt");
     assert!(write(50, 1, &file, false, &Silent).unwrap_err().to_string().contains("found a file"));
     let empty = tempfile::tempdir().unwrap();
     write(50, 1, empty.path(), false, &Silent).unwrap();
-    assert_eq!(files(empty.path()).len(), 5);
+    assert_eq!(files(empty.path()).len(), 6);
 }
 
 #[test]

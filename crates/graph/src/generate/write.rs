@@ -41,9 +41,9 @@ pub struct Written {
 }
 
 /// Writes the world of `people` people with this seed into the folder `out`: `train.tsv`, `valid.tsv`,
-/// `test.tsv`, `entity_labels.tsv`, and `planted_rules.tsv` in AnyBURL's format.
+/// `test.tsv`, `entity_labels.tsv`, their checksums in `splits.sha256`, and `planted_rules.tsv` in AnyBURL's format.
 ///
-/// A folder that is not empty is refused unless `force`, which replaces those five files and touches no
+/// A folder that is not empty is refused unless `force`, which replaces those six files and touches no
 /// other. `None` if `progress` was interrupted; then nothing is left behind.
 pub fn write(
     people: u64,

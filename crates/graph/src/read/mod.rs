@@ -48,6 +48,7 @@ use super::by_time::divided_by_time;
 use super::format::{FileKind, Format};
 use super::memory::divided;
 use super::split::{self, SplitShares};
+use super::sums::Sums;
 use super::{
     Array, DataFile, Dataset, EntityId, Findings, GraphError, Known, Names, NotesBuilder, Prefixes,
     RelationId, Triple, Vocabulary,
@@ -195,8 +196,15 @@ fn is_test(part: &str) -> bool {
     [TEST, TEST_WITH_UNSEEN, TEST_NEGATIVES].contains(&part)
 }
 
-/// Reads the files of a folder whose names are in `parts`.
+/// Reads the files of a folder whose names are in `parts`, and checks them if the folder has checksums.
 fn read_folder(folder: &Path, options: &ReadOptions, parts: &[&str]) -> Result<Dataset, GraphError> {
+    let sums = Sums::of(folder)?;
+    let dataset = read_parts(folder, options, parts)?;
+    sums.check(|part| parts.contains(&part))?;
+    Ok(dataset)
+}
+
+fn read_parts(folder: &Path, options: &ReadOptions, parts: &[&str]) -> Result<Dataset, GraphError> {
     let files = files_of(folder)?;
     // A folder with any split is one of splits, even if one is missing: a killed writer may have left it so.
     let is_split =
