@@ -2,7 +2,7 @@
 // lines; what is clicked grows its own neighbours.
 
 import { ask } from "./api.js";
-import { counted, el, entityLink, link, measured, notice, percent, short, svg } from "./dom.js";
+import { counted, el, entityLink, likely, link, measured, notice, short, svg } from "./dom.js";
 import { fitted, textWidth } from "./draw.js";
 
 const ROW = 32, BOX = 24, GAP = 34, RELATIONS = 6, FACTS = 5, GUESSES = 3, UNLIKELY = 0.01, HOP = "12px system-ui, sans-serif";
@@ -18,7 +18,7 @@ async function grown(run, parent, signal) {
     const name = short(relation, 60), group = node("relation", inverse ? `← ${name}` : `${name} →`, { relation, inverse, subject: parent.id, open: true });
     const [known, { answers }] = await Promise.all([factsOf(run, group, 0, signal),
       ask(run, "predict", { subject: parent.id, relation, inverse: inverse ? "true" : undefined, top: GUESSES }, signal)]);
-    const guesses = answers.filter(({ probability }) => probability === null || probability >= UNLIKELY).map((answer) => node("entity", answer.label, { id: answer.entity, guess: true, sure: answer.probability }));
+    const guesses = answers.filter(({ probability }) => probability === null || probability >= UNLIKELY).map((answer) => node("entity", answer.label, { id: answer.entity, guess: true, sure: answer.probability === null ? undefined : likely(answer) }));
     group.children = [...known, ...guesses];
     group.facts = facts;
     return group;
@@ -40,7 +40,7 @@ function placed(root, room) {
   let rows = 0, all = [];
   (function walk(at, depth, parent) {
     const font = at.kind === "relation" ? HOP : undefined;
-    const sure = at.sure === undefined || at.sure === null ? "" : ` · ${percent(at.sure)}`;
+    const sure = at.sure === undefined ? "" : ` · ${at.sure}`;
     const shown = fitted(at.text, limit - textWidth(sure), font) + sure;
     Object.assign(at, { shown, depth, parent, gap, width: textWidth(shown, font) + (at.kind === "relation" ? 8 : 26) });
     columns[depth] = Math.max(columns[depth] ?? 0, at.width);
@@ -61,7 +61,7 @@ function drawnNode(one, grow) {
   const { kind, x, y, width, shown, text, guess, open } = one;
   if (kind === "relation") return svg("text", { class: "hop", x: x + 4, y: y + 16 }, svg("title", {}, `${text} (${counted(one.facts, "fact")})`), shown);
   const act = (event) => { if (event.type === "click" || event.key === "Enter" || event.key === " ") { event.preventDefault(); event.stopPropagation(); grow(one); } };
-  const label = text + (guess ? `, predicted${one.sure ? " with " + percent(one.sure) : ""}` : "");
+  const label = text + (guess ? `, predicted${one.sure ? " with " + one.sure : ""}` : "");
   return svg("g", { class: ["grows", guess && "guess", kind, !one.parent && "goal"].filter(Boolean).join(" "), role: "button", tabindex: "0",
     "aria-expanded": kind === "entity" && String(open), onclick: act, onkeydown: act },
     svg("title", {}, label), svg("rect", { x, y, width, height: BOX, rx: 12 }), svg("text", { x: x + 13, y: y + 16.5 }, shown));

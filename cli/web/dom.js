@@ -36,12 +36,15 @@ function worth(probability) {
   return bin?.answers > 0 ? `; of answers this sure, ${percent(bin.observed)} were true (${bin.answers.toLocaleString("en")} checked)` : "";
 }
 
+/** A probability for people: `41 %`, or `~40 %` if it is rough. */
+export const likely = ({ probability, probability_rough }) => probability_rough ? `~${10 * Math.round(10 * probability)} %` : percent(probability);
+
 /** How sure an answer is: its probability where there is one, else its score. */
 export function sure(answer) {
   if (answer.probability === null || answer.probability === undefined) {
     return el("span", { class: "sure", title: "A score; this run has no probabilities" }, "score " + answer.score.toPrecision(3));
   }
-  const rough = answer.probability_rough, said = rough ? `~${10 * Math.round(10 * answer.probability)} %` : percent(answer.probability);
+  const rough = answer.probability_rough, said = likely(answer);
   const meaning = `Of 100 answers as sure as this one, about ${Math.round(100 * answer.probability)} turn out to be true`;
   return el("span", { class: "sure", title: `${meaning}${rough ? "; rough, since there was little to measure it on" : ""}${worth(answer.probability)} (score ${answer.score.toPrecision(4)})` },
     el("meter", { min: 0, max: 1, value: answer.probability, "aria-hidden": "true" }), el("span", { class: "share" }, said));

@@ -28,8 +28,8 @@ function decide(run, fact, verdict) {
   const list = read(run);
   delete list[key(fact)];
   if (verdict) {
-    const { head, relation, tail, head_label, tail_label, probability, score } = fact;
-    list[key(fact)] = { head, relation, tail, head_label, tail_label, probability, score, verdict };
+    const { head, relation, tail, head_label, tail_label, probability, probability_rough, score } = fact;
+    list[key(fact)] = { head, relation, tail, head_label, tail_label, probability, probability_rough, score, verdict };
   }
   write(run, list);
   refresh();
@@ -60,7 +60,7 @@ export function verdictButtons(run, fact) {
 export function factOf({ relation, inverse }, subject, answer) {
   const [one, other] = [{ id: subject.id, label: subject.label }, { id: answer.entity, label: answer.label }];
   const [head, tail] = inverse ? [other, one] : [one, other];
-  return { head: head.id, relation, tail: tail.id, head_label: head.label, tail_label: tail.label, probability: answer.probability, score: answer.score };
+  return { head: head.id, relation, tail: tail.id, head_label: head.label, tail_label: tail.label, probability: answer.probability, probability_rough: answer.probability_rough, score: answer.score };
 }
 
 /** Shows the list in `view`. */

@@ -1,7 +1,7 @@
 // Why a fact is predicted, or why not: ways, rules, all groundings, what is left without a rule.
 
 import { ask } from "./api.js";
-import { aside, called, el, entityLink, link, notice, pathInWords, percent, picture, relationLink, short, sure } from "./dom.js";
+import { aside, called, el, entityLink, likely, link, notice, pathInWords, percent, picture, relationLink, short, sure } from "./dom.js";
 import { factOf, verdictButtons } from "./review.js";
 import { otherWays, pathOf, ruleBesidePath, ruleHeading, verdict } from "./draw.js";
 
@@ -13,11 +13,11 @@ const drawn = (run, reason, object) => reason.path.length > 0 && picture(run, [p
 function without({ without: left }, now) {
   if (!left) return "";
   if (left.score === null) return "Without it, this would not be predicted.";
-  const same = left.probability === null ? left.score === now.score : percent(left.probability) === percent(now.probability);
+  const same = left.probability === null ? left.score === now.score : likely(left) === likely(now);
   if (left.rank === now.rank && same) return "Without it, rank and probability would be the same.";
   const place = left.rank === now.rank ? `still rank ${left.rank}` : `rank ${left.rank} instead of ${now.rank}`;
   const sure = left.probability === null ? `score ${left.score.toPrecision(4)} instead of ${now.score.toPrecision(4)}`
-    : `${percent(left.probability)} instead of ${percent(now.probability)}`;
+    : `${likely(left)} instead of ${likely(now)}`;
   return `Without it: ${place}, ${sure}.`;
 }
 
@@ -123,7 +123,7 @@ export async function whyView(view, question, { signal, status }) {
   const asked = { ...question, subject: why.subject, relation: why.relation, inverse: why.inverse };
   const names = [entityLink(run, subject.id, subject.label), entityLink(run, goal.id, goal.label)];
   const [head, tail] = why.inverse ? names.toReversed() : names;
-  const said = verdict(why), now = { rank: why.rank, score: why.answers[0]?.score, probability: why.answers[0]?.probability };
+  const said = verdict(why), now = { rank: why.rank, score: why.answers[0]?.score, probability: why.answers[0]?.probability, probability_rough: why.answers[0]?.probability_rough };
   const ways = otherWays(why), fact = factOf(why, subject, { entity: goal.id, label: goal.label, ...now });
   const all = { run, view: "ask", subject: why.subject, relation: why.relation, inverse: why.inverse };
   view.replaceChildren(...[

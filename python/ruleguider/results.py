@@ -381,6 +381,7 @@ class Prediction(Asked, Table, Sequence[Answer]):
             "entity": [answer.entity for answer in answers],
             "label": [answer.label for answer in answers],
             "probability": [answer.probability for answer in answers],
+            "probability_rough": [answer.probability_rough for answer in answers],
             "score": [answer.score for answer in answers],
             "rule": [rule.text if rule else None for rule in rules],
             "confidence": [rule.confidence if rule else None for rule in rules],
@@ -503,6 +504,11 @@ class Explanation(Asked, Decomposed, Table):
     def probability(self) -> float | None:
         """Its calibrated probability; `None` if it is not predicted, or nothing is calibrated."""
         return self._data["probability"]
+
+    @property
+    def probability_rough(self) -> bool:
+        """Whether the probability is rough: calibrated on too little."""
+        return bool(self._data.get("probability_rough", False))
 
     @property
     def instead(self) -> Answer | None:
@@ -628,6 +634,7 @@ class Facts(Result, Table, Sequence[Fact]):
         facts = self._data["facts"]
         names = ["head", "relation", "tail", "head_label", "tail_label", "probability", "score", "held_out"]
         columns: dict[str, list[Any]] = {name: [fact[name] for fact in facts] for name in names}
+        columns["probability_rough"] = [fact.get("probability_rough", False) for fact in facts]
         columns["rule"] = [fact["rule"]["text"] if fact["rule"] else None for fact in facts]
         columns["reason"] = [fact["words"] for fact in facts]
         return columns
@@ -662,7 +669,11 @@ class Listed(Result, Table, Sequence[dict[str, Any]]):
 
     def columns(self) -> dict[str, list[Any]]:
         """The rows as columns; what is nested is in the rows alone."""
-        return {name: [row.get(name) for row in self._data[self._rows]] for name in self._columns}
+        columns = {name: [row.get(name) for row in self._data[self._rows]] for name in self._columns}
+        if "probability_rough" in columns:
+            # Left out of a row unless it is true.
+            columns["probability_rough"] = [rough or False for rough in columns["probability_rough"]]
+        return columns
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self):,} rows)\n{rows(self.columns(), _SHOWN)}"
@@ -677,6 +688,7 @@ class Scores(Listed):
         "relation",
         "object",
         "probability",
+        "probability_rough",
         "score",
         "rank_tail",
         "rank_head",
@@ -699,6 +711,7 @@ class Reasons(Listed):
         "relation",
         "object",
         "probability",
+        "probability_rough",
         "rank",
         "known",
         "place",
@@ -712,7 +725,16 @@ class Relations(Listed):
 
     __slots__ = ()
     _rows = "answers"
-    _columns = ("relation", "probability", "plausibility", "rank_tail", "rank_head", "held_out", "words")
+    _columns = (
+        "relation",
+        "probability",
+        "probability_rough",
+        "plausibility",
+        "rank_tail",
+        "rank_head",
+        "held_out",
+        "words",
+    )
 
     @property
     def known(self) -> list[str]:

@@ -67,6 +67,7 @@ impl Predictions {
         columns.set_item("entity", PyList::new(py, rows().map(|row| &*row.3.entity))?)?;
         columns.set_item("label", PyList::new(py, rows().map(|row| &*row.3.label))?)?;
         columns.set_item("probability", PyList::new(py, rows().map(|row| row.3.probability.0))?)?;
+        columns.set_item("probability_rough", PyList::new(py, rows().map(|row| row.3.probability_rough))?)?;
         columns.set_item("score", PyList::new(py, rows().map(|row| row.3.score))?)?;
         let rule = |row: (u64, &'_ Arc<Prediction>, u64, &'_ Answer)| {
             row.3.reason.rule.as_ref().map(|rule| (rule.text.clone(), rule.confidence))

@@ -114,6 +114,24 @@ def test_results_have_the_keys_of_the_command_line(model: rg.Model) -> None:
     assert p.hint is None and "lives_in" in (model.predict(town, "lives_in").hint or "")
 
 
+def test_a_fact_has_the_probability_of_the_command_line(model: rg.Model) -> None:
+    asked = ("Ilse_Hagenthal", "cousin_of")
+    answers = said(model, "predict", *asked)["answers"]
+    assert isinstance(answers, list)
+    many = model.predict_many([asked], progress=False)[0]
+    for here in (model.predict(*asked), many):
+        assert [one.probability for one in here] == pytest.approx([one["probability"] for one in answers], abs=1e-6)
+    entity, probability = answers[0]["entity"], pytest.approx(answers[0]["probability"], abs=1e-6)
+    scored = model.score([(*asked, entity)], progress=False)[0]
+    explained = model.explain_many([(*asked, entity)], progress=False)[0]
+    between = [one for one in model.relations(asked[0], entity, top=100) if one["relation"] == asked[1]]
+    for row in (scored, explained, *between):
+        assert row["probability"] == probability
+        assert row["typical"] + sum(part["share"] for part in row["because"]) == pytest.approx(row["score"])
+        assert row["because"][0]["member"] == "rules" and row["path"] == answers[0]["path"]
+    assert model.explain(*asked, entity).probability == probability
+
+
 def test_many_are_what_each_is(model: rg.Model) -> None:
     queries = [(row[0], row[1]) for row in model.graph.to_pandas("test").values[:40]]
     many = model.predict_many(queries, top=3, progress=False)

@@ -39,7 +39,7 @@ pub struct Answer {
 }
 
 /// Why an answer was given: a path, and the rule that it follows. Shown as text it is one line.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reason {
     /// The label of the entity where the path begins: the subject, or the answer if the rule is about the answer.
     pub from: String,

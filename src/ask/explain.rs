@@ -1,6 +1,6 @@
 //! Why a fact is predicted, or why not.
 
-use super::answer::{Answer, HeldOut, Probability, Reason};
+use super::answer::{Answer, HeldOut, Probability, Reason, is_false};
 use super::firing::GroundedRule;
 use super::{AskError, Contribution, Model, Page};
 use crate::graph::{Direction, EntityId, Query};
@@ -36,6 +36,9 @@ pub struct Explanation {
     /// Its calibrated probability; absent if it is not predicted, or nothing is calibrated.
     #[serde(default)]
     pub probability: Probability,
+    /// Whether the probability is rough: calibrated on too little.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub probability_rough: bool,
     /// The top answer, if it is another one.
     pub instead: Option<Answer>,
     /// The score of a typical candidate of the query; absent if the object is not predicted.
@@ -94,6 +97,7 @@ impl Model {
         let named = |way: &Reasoned| self.named(query, way, probabilities.of(way.score));
         let own = found.candidates.iter().find(|candidate| rank.is_some() && candidate.entity == object);
         let score = own.map(|candidate| candidate.score);
+        let probability = score.map_or_else(Probability::default, |score| probabilities.of(score));
         let decomposed = match rank {
             Some(_) => self.because(&found, &[object], Detail::Full)?.pop(),
             None => None,
@@ -115,7 +119,8 @@ impl Model {
             held_out: self.held_out(query, object),
             rank,
             score,
-            probability: score.map_or_else(Probability::default, |score| probabilities.of(score)),
+            probability,
+            probability_rough: self.is_rough(probability),
             instead: instead.as_ref().map(named),
             typical,
             because,

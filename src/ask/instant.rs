@@ -103,6 +103,8 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ask::{ExportFormat, ReasonRow, ScoreOptions, ScoredTriple, Threshold, export};
+    use crate::graph::{Cell, RdfStyle};
     use crate::progress::Silent;
 
     #[test]
@@ -128,5 +130,41 @@ mod tests {
         let likely: Vec<f64> =
             prediction.answers.iter().map(|answer| answer.probability.0.unwrap()).collect();
         assert!(likely.is_sorted_by(|a, b| a >= b) && likely.iter().all(|share| (0.0..=1.0).contains(share)));
+        // So do those of given facts, in every form.
+        let given = [subject, relation, &first.entity].map(str::to_owned);
+        let options = ScoreOptions { threshold: Threshold::Never, ..ScoreOptions::default() };
+        let scored = model.score(std::slice::from_ref(&given), &options, &Silent).unwrap().remove(0);
+        let explained = model.explain_many(&[given], 1, 1, &Silent).unwrap().remove(0);
+        let relations = model.relations(subject, &first.entity, 100).unwrap();
+        let related = relations.answers.iter().find(|answer| answer.relation == relation).unwrap();
+        assert!(scored.probability_rough && explained.probability_rough && related.probability_rough);
+        assert!(model.explain(subject, relation, &first.entity).unwrap().probability_rough);
+        let last = |cells: Vec<Cell>| cells.into_iter().last().unwrap();
+        for (columns, cells) in [
+            (&ScoredTriple::COLUMNS[..], scored.clone().cells()),
+            (&ReasonRow::COLUMNS[..], explained.clone().cells()),
+        ] {
+            assert_eq!((columns.len(), columns.last().unwrap().name), (cells.len(), "probability_rough"));
+            assert_eq!(last(cells), Cell::Truth(true));
+        }
+        // And those that are exported.
+        let lines = folder.path().join("scored.jsonl");
+        std::fs::write(&lines, serde_json::to_string(&scored).unwrap()).unwrap();
+        let exported = |format, name: &str, file: &str| {
+            export(&lines, format, &folder.path().join(name)).unwrap();
+            std::fs::read_to_string(folder.path().join(file)).unwrap()
+        };
+        let rdf = exported(ExportFormat::Rdf(RdfStyle::Star), "scored.nt", "scored.nt");
+        assert!(rdf.contains("<urn:x-ruleguider:probabilityRough> \"true\""), "{rdf}");
+        let drawn = exported(ExportFormat::Graphml, "scored.graphml", "scored.graphml");
+        assert!(drawn.contains("<data key=\"probability_rough\">true</data>"), "{drawn}");
+        for (format, name, file) in [
+            (ExportFormat::Neo4j, "neo4j", "neo4j/relationships.csv"),
+            (ExportFormat::Kgx, "kgx", "kgx/edges.tsv"),
+        ] {
+            let table = exported(format, name, file);
+            let lines: Vec<&str> = table.lines().collect();
+            assert!(lines[0].contains("probability_rough") && lines[1].ends_with("true"), "{table}");
+        }
     }
 }

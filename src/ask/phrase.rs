@@ -88,7 +88,19 @@ fn filled(phrase: &str, subject: &str, object: &str) -> String {
     text + left
 }
 
-/// Prepositions that a relation may end with.
+/// Labels that no grammar makes a phrase of, and what a person says.
+const SAID: [(&str, &str); 5] = [
+    ("isa", "is a kind of"),
+    ("is a", "is a kind of"),
+    ("also see", "refers also to"),
+    ("see also", "refers also to"),
+    ("same as", "is the same as"),
+];
+/// Characters between words.
+const BETWEEN_WORDS: [char; 4] = ['_', '-', '.', ':'];
+/// Prefixes that stay with their word: `co-occurs`.
+const PREFIXES: [&str; 5] = ["co", "non", "up", "down", "self"];
+/// Prepositions that a relation may end with, or begin.
 const PREPOSITIONS: [&str; 20] = [
     "of", "to", "in", "by", "with", "from", "for", "on", "at", "as", "about", "into", "under", "over",
     "through", "within", "after", "before", "against", "via",
@@ -148,15 +160,15 @@ fn phrase_of(label: &str) -> String {
         return format!("{SUBJECT} is linked to {OBJECT}");
     };
     if words.len() == 1 && is_code(first) {
-        return format!("{SUBJECT} is linked by {first} to {OBJECT}");
+        return format!("{SUBJECT} is linked to {OBJECT} ({first})");
     }
-    if text == "isa" || text == "is a" {
-        return format!("{SUBJECT} is a kind of {OBJECT}");
+    if let Some((_, phrase)) = SAID.iter().find(|(label, _)| *label == text) {
+        return format!("{SUBJECT} {phrase} {OBJECT}");
     }
     let participle =
         |word: &String| (word.len() > 4 && word.ends_with("ed")) || PARTICIPLES.contains(&word.as_str());
-    // `co-occurs_with` has its verb after the prefix.
-    let leading = if first == "co" { words.get(1).map_or(first, String::as_str) } else { first };
+    // `negatively_regulates` has its verb after the adverb.
+    let leading = words.iter().find(|word| !word.ends_with("ly")).map_or(first, String::as_str);
     let before = &words[..words.len() - 1];
     let ends_in_preposition = !before.is_empty() && PREPOSITIONS.contains(&last);
     let between = match () {
@@ -164,6 +176,8 @@ fn phrase_of(label: &str) -> String {
         () if ends_in_preposition && (before.iter().any(participle) || ADJECTIVES.contains(&first)) => {
             format!("is {text}")
         }
+        // `in_pathway`
+        () if words.len() > 1 && PREPOSITIONS.contains(&first) => format!("is {text}"),
         () if ends_in_preposition => {
             let article = if first.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
             format!("is {article} {text}")
@@ -189,11 +203,12 @@ fn is_code(word: &str) -> bool {
 /// A label in words: the last part of an address or path, divided at punctuation and at capital letters.
 fn words_of(label: &str) -> Vec<String> {
     let last = label.trim_end_matches(['/', '#', '>']).rsplit(['/', '#']).next().unwrap_or(label);
-    if is_code(last) && last.chars().all(char::is_alphanumeric) {
+    let divides = |letter: char| letter.is_whitespace() || BETWEEN_WORDS.contains(&letter);
+    if is_code(last) && !last.contains(divides) {
         return vec![last.to_owned()];
     }
     let mut words: Vec<String> = Vec::new();
-    for part in last.split(|letter: char| letter.is_whitespace() || "_-.:".contains(letter)) {
+    for part in last.split(divides) {
         let mut word = String::new();
         let mut small_before = false;
         for letter in part.chars() {
@@ -206,6 +221,10 @@ fn words_of(label: &str) -> Vec<String> {
         words.push(word);
     }
     words.retain(|word| !word.is_empty());
+    if words.len() > 1 && PREFIXES.contains(&words[0].to_lowercase().as_str()) {
+        let prefix = words.remove(0);
+        words[0] = format!("{prefix}-{}", words[0]);
+    }
     for word in &mut words {
         // Abbreviations stay as they are.
         if word.chars().skip(1).any(char::is_lowercase) || word.chars().count() == 1 {
@@ -229,7 +248,10 @@ mod tests {
             ("attributed-to", "{s} is attributed to {o}"),
             ("conceptually_related_to", "{s} is conceptually related to {o}"),
             ("interacts_with", "{s} interacts with {o}"),
-            ("co-occurs_with", "{s} co occurs with {o}"),
+            ("co-occurs_with", "{s} co-occurs with {o}"),
+            ("negatively_regulates", "{s} negatively regulates {o}"),
+            ("in_pathway", "{s} is in pathway {o}"),
+            ("_also_see", "{s} refers also to {o}"),
             ("has-analytic", "{s} has analytic {o}"),
             ("platform", "{s}'s platform is {o}"),
             ("country of citizenship", "{s}'s country of citizenship is {o}"),
@@ -239,8 +261,9 @@ mod tests {
             ("_hypernym", "{s}'s hypernym is {o}"),
             ("isa", "{s} is a kind of {o}"),
             ("is <a_b> here", "{s} is <a_b> here {o}"),
-            ("P27", "{s} is linked by P27 to {o}"),
-            ("CtD", "{s} is linked by CtD to {o}"),
+            ("P27", "{s} is linked to {o} (P27)"),
+            ("CtD", "{s} is linked to {o} (CtD)"),
+            ("Gr>G", "{s} is linked to {o} (Gr>G)"),
             ("___", "{s} is linked to {o}"),
         ] {
             assert_eq!(phrase_of(name), phrase, "{name}");

@@ -158,7 +158,7 @@ impl Model {
     /// An answer to `query` with its names.
     pub(super) fn named(&self, query: Query, reasoned: &Reasoned, probability: Probability) -> Answer {
         let held_out = self.held_out(query, reasoned.entity);
-        let probability_rough = probability.0.is_some() && self.why_rough().is_some();
+        let probability_rough = self.is_rough(probability);
         self.noted(Answer {
             probability,
             probability_rough,

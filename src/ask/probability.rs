@@ -50,6 +50,11 @@ impl Model {
         self.calibrator.as_ref().and(self.why_rough.as_deref())
     }
 
+    /// Whether a probability of this model is rough.
+    pub(super) fn is_rough(&self, probability: Probability) -> bool {
+        probability.0.is_some() && self.why_rough().is_some()
+    }
+
     /// Why answers have no probability, and the remedy; `None` if they have one.
     ///
     /// # Errors

@@ -198,7 +198,8 @@ impl fmt::Display for BetweenTwo<'_> {
         let RelationPrediction { answers, known, .. } = self.prediction;
         write!(f, "{} —?→ {}", Shown(&self.subject), Shown(&self.object))?;
         for (place, answer) in answers.iter().enumerate() {
-            let probable = answer.probability.0.map_or_else(String::new, |share| format!("  {share:5.3}"));
+            let probable = answer.probability.in_words(answer.probability_rough);
+            let probable = probable.map_or_else(String::new, |share| format!("  {share:>5}"));
             let plausible = answer.plausibility.map_or_else(String::new, |share| format!("  {share:5.3}"));
             let reason = if answer.words.is_empty() { "nothing supports it" } else { &answer.words };
             write!(f, "\n{:3}  {}{plausible}{probable}", place + 1, Shown(&answer.label))?;

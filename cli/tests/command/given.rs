@@ -28,16 +28,25 @@ fn given_facts_are_scored_and_unknown_names_are_rows() {
     let rows = json_lines(&tool.done(&["score", "run", "--file", "list.tsv", "--json", "--quiet"]));
     let fields: Vec<&str> = facts[0].split('\t').collect();
     assert_eq!([&rows[0]["subject"], &rows[0]["relation"], &rows[0]["object"]], fields[..]);
-    assert!(rows[0]["true"].is_boolean() && rows[0]["because"]["path"].is_array(), "{}", rows[0]);
+    assert!(
+        rows[0]["true"].is_boolean() && rows[0]["path"].is_array() && rows[0]["because"].is_array(),
+        "{}",
+        rows[0]
+    );
     assert!(rows[0]["rank_tail"].as_f64() >= Some(1.0) && rows[0]["rank_head"].as_f64() >= Some(1.0));
     assert!(rows[1]["error"].as_str().unwrap().contains("did you mean"));
     assert!(rows[1]["suggestions"].as_array().unwrap().contains(&"Ilse_Hagenthal".into()));
+    let shares = rows[0]["because"].as_array().unwrap().iter().map(|part| part["share"].as_f64().unwrap());
+    let sum = rows[0]["typical"].as_f64().unwrap() + shares.sum::<f64>();
+    assert!((sum - rows[0]["score"].as_f64().unwrap()).abs() < 1e-9, "{}", rows[0]);
     // As predict gives it.
     let predicted = tool.json(&["predict", "run", fields[0], fields[1], "--top", "1000"]);
     let answers = predicted["answers"].as_array().unwrap();
     let own =
         answers.iter().find(|answer| answer["entity"] == fields[2]).expect("a test fact follows from rules");
-    assert_eq!(own["probability"], rows[0]["probability"]);
+    for key in ["probability", "path", "rule", "sentence", "typical", "because"] {
+        assert_eq!(own[key], rows[0][key], "{key}");
+    }
     let explained = tool.json(&["explain", "run", fields[0], fields[1], fields[2]]);
     assert_eq!(explained["answers"][0]["probability"], rows[0]["probability"]);
     // A verdict by probability.
@@ -114,7 +123,7 @@ fn reasons_of_a_list_are_rows() {
     let reasons = explained["answers"].as_array().unwrap();
     assert_eq!(own.len(), reasons.len());
     for (row, reason) in own.iter().zip(reasons) {
-        assert_eq!((&row["because"]["path"], &row["because"]["rule"]), (&reason["path"], &reason["rule"]));
+        assert_eq!((&row["path"], &row["rule"]), (&reason["path"], &reason["rule"]));
         assert_eq!(row["probability"], reason["probability"]);
     }
     let written =

@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use crate::served::{Server, encoded};
+use crate::skip::{Need, skip};
 use crate::tool::{Tool, text};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 /// Head, relation and tail.
 type Fact = [String; 3];
@@ -107,6 +109,23 @@ fn a_fact_has_one_probability_where_every_entity_has_a_score() {
     tool.done(&["generate", "family", "--people", "60", "--seed", "5", "--out", "family", "--quiet"]);
     tool.done(&["run", "family", "--instant", "--out", "instant", "--quiet"]);
     assert_eq!(compared(&tool, "instant"), 60);
+}
+
+#[test]
+fn a_fact_has_one_probability_on_a_graph_that_is_no_family() {
+    let data = std::env::var_os("RULEGUIDER_DATA").map(PathBuf::from);
+    let data = data.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data"));
+    let umls = data.join("umls");
+    if !umls.is_dir() {
+        return skip(Need::Data, format_args!("{} is not there", umls.display()));
+    }
+    let tool = Tool::new();
+    let settings = ["system=blend", "blend.with_walker=false", "blend.with_propagator=false"];
+    let small = ["rules.samples=1000", "embed.epochs=3", "embed.dimension=16"];
+    let mut arguments = vec!["run", text(&umls), "--out", "umls", "--quiet"];
+    arguments.extend(settings.iter().chain(&small).flat_map(|setting| ["--set", setting]));
+    tool.done(&arguments);
+    assert_eq!(compared(&tool, "umls"), 60);
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn a_score_is_the_sum_of_what_it_came_from() {
     let rules = member("rules")["evidence"].as_array().unwrap();
     assert!(rules[0]["rule"]["text"].is_string() && rules[0]["paths"].as_u64() >= Some(1), "{why}");
     assert!(
-        member("rules")["words"].as_str().unwrap().contains(" says ")
+        member("rules")["words"].as_str().unwrap().contains(" was right in ")
             || member("rules")["words"].as_str().unwrap().contains("together")
     );
     let said = tool.done(&explain);

@@ -108,7 +108,12 @@ fn every_route_answers_as_the_document_says() {
         let said = reply.json();
         assert_eq!(complaints(&said, described, &document, path), [""; 0]);
         let rows = said["facts"].as_array().or(said["reasons"].as_array()).unwrap();
-        assert!(rows[0]["because"].is_object() && rows.last().unwrap()["error"].is_string(), "{said}");
+        assert!(
+            rows[0]["because"].is_array()
+                && rows[0]["path"].is_array()
+                && rows.last().unwrap()["error"].is_string(),
+            "{said}"
+        );
         let many: Vec<Value> = vec![fact.clone(); 1001];
         let refused = server.client().post(&path.replace("{run}", "demo"), &json!({"facts": many}));
         assert_eq!(refused.status, 413, "{path}");

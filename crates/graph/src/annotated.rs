@@ -38,6 +38,8 @@ pub struct AnnotatedFact {
     pub fact: [String; 3],
     /// Its probability, if known.
     pub probability: Option<f64>,
+    /// Whether the probability is rough: calibrated on too little.
+    pub probability_rough: bool,
     /// Its score, if it has one.
     pub score: Option<f64>,
     /// The rule that predicts it.

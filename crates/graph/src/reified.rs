@@ -55,10 +55,12 @@ fn blank(id: String) -> NamedOrBlankNode {
 
 /// Writes a fact; `number` names its blank nodes.
 fn write_fact(out: Out<'_>, style: RdfStyle, fact: &AnnotatedFact, number: u64) -> io::Result<()> {
-    let AnnotatedFact { fact: triple, probability, score, rule, reason, derived_from } = fact;
+    let AnnotatedFact { fact: triple, probability, probability_rough, score, rule, reason, derived_from } =
+        fact;
     let stated = statement(triple);
     if style == RdfStyle::Plain {
-        let likely = probability.map_or_else(String::new, |share| format!("probability {share}: "));
+        let rough = if *probability_rough { "~" } else { "" };
+        let likely = probability.map_or_else(String::new, |share| format!("probability {rough}{share}: "));
         writeln!(out, "# {likely}{}", reason.replace(['\n', '\r'], " "))?;
         return writeln!(out, "{stated} .");
     }
@@ -71,6 +73,9 @@ fn write_fact(out: Out<'_>, style: RdfStyle, fact: &AnnotatedFact, number: u64) 
     };
     let number_of = |value: f64| Literal::new_typed_literal(format!("{value:?}"), xsd::DOUBLE);
     probability.map_or(Ok(()), |value| say("probability", number_of(value)))?;
+    if *probability_rough {
+        say("probabilityRough", Literal::from(true))?;
+    }
     score.map_or(Ok(()), |value| say("score", number_of(value)))?;
     rule.as_ref().map_or(Ok(()), |rule| say("rule", Literal::from(rule.as_str())))?;
     if !reason.is_empty() {
@@ -119,6 +124,7 @@ mod tests {
         let full = AnnotatedFact {
             fact: names(["http://example.org/ada", "aunt of", "ben \"B\""]),
             probability: Some(0.75),
+            probability_rough: true,
             score: Some(-0.5),
             rule: Some("aunt_of(X,Y) <= sister_of(X,A), parent_of(A,Y)".to_owned()),
             reason: "ada —sister_of→ cleo —parent_of→ ben".to_owned(),
@@ -160,6 +166,7 @@ mod tests {
             let said = |name: &str| objects(&all, &reifier.subject, &format!("{VOCABULARY}{name}"));
             let double = |text: &str| vec![Term::from(Literal::new_typed_literal(text, xsd::DOUBLE))];
             assert_eq!((said("probability"), said("score")), (double("0.75"), double("-0.5")));
+            assert_eq!(said("probabilityRough"), [Term::from(Literal::from(true))]);
             assert_eq!(said("rule"), [Term::from(Literal::from(facts[0].rule.as_ref().unwrap().as_str()))]);
             let used: Vec<Term> =
                 facts[0].derived_from.iter().map(|used| Term::Triple(Box::new(statement(used)))).collect();

@@ -23,8 +23,8 @@ use super::{Answer, AskError, Model};
 use crate::aside::claim_file;
 use crate::eval::calibration::TOP;
 use crate::graph::{
-    Dataset, Link, Names, PredictedFact, Query, RelationId, Triple, check_predicted, check_writable,
-    count_queries, sensible_queries, write_packed, write_predicted,
+    Dataset, EntityId, Link, Names, PredictedFact, Query, RelationId, Triple, check_predicted,
+    check_writable, count_queries, sensible_queries, write_packed, write_predicted,
 };
 use crate::progress::{Progress, Silent};
 use crate::reason::{Detail, Found, ScoreBounds};
@@ -368,7 +368,7 @@ impl Model {
     ) -> Result<Vec<RankedFact>, AskError> {
         let query = found.query;
         let probabilities = self.probabilities(found);
-        let (mut rows, mut supported) = (Vec::new(), 0);
+        let (mut kept, mut supported) = (Vec::new(), 0);
         for candidate in &found.candidates {
             let probability = probabilities.of(candidate.score);
             let ids = [query.link.0, query.subject.0, candidate.entity.0];
@@ -388,16 +388,22 @@ impl Model {
                 if !options.held_out.needs(answer.held_out) {
                     continue;
                 }
-                let because = self.because(found, &[candidate.entity], Detail::Brief)?.pop();
-                let answer = because.into_iter().fold(answer, Answer::because);
                 if options.held_out.shows(answer.held_out) {
                     best.add(rank);
                 }
-                let fact = MissingFact::new(query, candidate.entity, answer, self.names());
-                rows.push(RankedFact(rank, fact));
+                kept.push((rank, candidate.entity, answer));
             }
         }
-        Ok(rows)
+        // All at once: typical candidates are the same for all answers of a query.
+        let entities: Vec<EntityId> = kept.iter().map(|one| one.1).collect();
+        let because = match entities.is_empty() {
+            true => Vec::new(),
+            false => self.because(found, &entities, Detail::Brief)?,
+        };
+        let fact = |((rank, entity, answer), because): ((Rank, EntityId, Answer), _)| {
+            RankedFact(rank, MissingFact::new(query, entity, answer.because(because), self.names()))
+        };
+        Ok(kept.into_iter().zip(because).map(fact).collect())
     }
 }
 

@@ -12,6 +12,7 @@ const HEAD: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
   <key id="relation" for="edge" attr.name="relation" attr.type="string"/>
   <key id="predicted" for="edge" attr.name="predicted" attr.type="boolean"/>
   <key id="probability" for="edge" attr.name="probability" attr.type="double"/>
+  <key id="probability_rough" for="edge" attr.name="probability_rough" attr.type="boolean"/>
   <key id="rule" for="edge" attr.name="rule" attr.type="string"/>
   <graph edgedefault="directed">
 "#;
@@ -54,7 +55,9 @@ pub(super) fn write(
                 fact.probability.map(|share| format!("<data key=\"probability\">{share}</data>"));
             let rule =
                 fact.rule.as_deref().map(|rule| format!("<data key=\"rule\">{}</data>", escaped(rule)));
-            let more = probability.unwrap_or_default() + &rule.unwrap_or_default();
+            let rough =
+                if fact.probability_rough { "<data key=\"probability_rough\">true</data>" } else { "" };
+            let more = probability.unwrap_or_default() + rough + &rule.unwrap_or_default();
             edge(out, &fact.fact, true, &more)?;
             for used in fact.derived_from {
                 if seen.edges.insert(used.clone()) {

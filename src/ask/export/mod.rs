@@ -90,6 +90,7 @@ impl Line {
                 let fact = AnnotatedFact {
                     fact: [head, relation, tail],
                     probability: probability.0,
+                    probability_rough: fact.probability_rough,
                     score: Some(fact.score),
                     rule: reason.rule.as_ref().map(|rule| rule.text.clone()),
                     reason: fact.words,
@@ -114,6 +115,7 @@ impl Line {
                     let fact = AnnotatedFact {
                         fact: [head, relation.clone(), tail],
                         probability: answer.probability.0,
+                        probability_rough: answer.probability_rough,
                         score: Some(answer.score),
                         rule: reason.rule.as_ref().map(|rule| rule.text.clone()),
                         reason: reason.to_string(),
@@ -125,10 +127,9 @@ impl Line {
             }
             Line::Scored(row) if row.error.is_some() => Vec::new(),
             Line::Scored(row) => {
-                let reason = row.because.as_ref();
-                let (derived_from, path_labels) = reason
-                    .map(|reason| facts_of_path((&reason.from_id, &reason.from), &reason.path))
-                    .unwrap_or_default();
+                let reason = &row.reason;
+                let (derived_from, path_labels) =
+                    facts_of_path((&reason.from_id, &reason.from), &reason.path);
                 let label = |id: &String| {
                     let own = path_labels.iter().find(|one| one.0 == *id);
                     own.map_or_else(|| id.clone(), |(_, label)| label.clone())
@@ -137,8 +138,9 @@ impl Line {
                 let fact = AnnotatedFact {
                     fact: [row.subject, row.relation, row.object],
                     probability: row.probability.0,
+                    probability_rough: row.probability_rough,
                     score: row.score,
-                    rule: reason.and_then(|reason| Some(reason.rule.as_ref()?.text.clone())),
+                    rule: reason.rule.as_ref().map(|rule| rule.text.clone()),
                     reason: row.words,
                     derived_from,
                 };

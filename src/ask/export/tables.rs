@@ -55,13 +55,17 @@ fn number(value: Option<f64>) -> String {
 /// Writes `nodes.csv` and `relationships.csv`.
 pub(super) fn write_neo4j(folder: &Path, facts: Facts<'_>) -> io::Result<u64> {
     let nodes = ("nodes.csv", "id:ID,name,:LABEL");
-    let edges = ("relationships.csv", ":START_ID,:END_ID,:TYPE,probability:double,score:double,rule,reason");
+    let edges = (
+        "relationships.csv",
+        ":START_ID,:END_ID,:TYPE,probability:double,score:double,rule,reason,probability_rough:boolean",
+    );
     let node = |out: &mut dyn Write, id: &str, label: &str| commas(out, &[id, label, "Entity"]);
     let edge = |out: &mut dyn Write, _, ExportedFact { fact, .. }: &ExportedFact| {
         let [subject, relation, object] = &fact.fact;
         let (probability, score) = (number(fact.probability), number(fact.score));
         let rule = fact.rule.as_deref().unwrap_or_default();
-        commas(out, &[subject, object, relation, &probability, &score, rule, &fact.reason])
+        let rough = fact.probability_rough.to_string();
+        commas(out, &[subject, object, relation, &probability, &score, rule, &fact.reason, &rough])
     };
     write_both(folder, [nodes, edges], facts, node, edge)
 }
@@ -71,7 +75,7 @@ pub(super) fn write_kgx(folder: &Path, facts: Facts<'_>) -> io::Result<u64> {
     let nodes = ("nodes.tsv", "id\tcategory\tname");
     let edges = (
         "edges.tsv",
-        "id\tsubject\tpredicate\tobject\tcategory\tknowledge_level\tagent_type\tprobability\tscore\trule\treason",
+        "id\tsubject\tpredicate\tobject\tcategory\tknowledge_level\tagent_type\tprobability\tscore\trule\treason\tprobability_rough",
     );
     let line = |out: &mut dyn Write, cells: &[&str]| {
         let cells: Vec<Cell> = cells.iter().map(|cell| Cell::text(*cell)).collect();
@@ -84,7 +88,8 @@ pub(super) fn write_kgx(folder: &Path, facts: Facts<'_>) -> io::Result<u64> {
         let (probability, score) = (number(fact.probability), number(fact.score));
         let rule = fact.rule.as_deref().unwrap_or_default();
         let (level, agent) = ("prediction", "computational_model");
-        let cells: [&str; 11] = [
+        let rough = fact.probability_rough.to_string();
+        let cells: [&str; 12] = [
             &id,
             subject,
             relation,
@@ -96,6 +101,7 @@ pub(super) fn write_kgx(folder: &Path, facts: Facts<'_>) -> io::Result<u64> {
             &score,
             rule,
             &fact.reason,
+            &rough,
         ];
         line(out, &cells)
     };

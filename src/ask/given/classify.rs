@@ -159,7 +159,7 @@ impl Model {
         options: &ScoreOptions,
         progress: &dyn Progress,
     ) -> Result<Classification, AskError> {
-        let scorer = Scorer::new(self, options, progress)?;
+        let scorer = Scorer::new(self, options, false, progress)?;
         let trues: Vec<Triple> = split.triples(&self.dataset).to_vec();
         let known = self.dataset.answers();
         let given = match split {
@@ -175,7 +175,7 @@ impl Model {
         let mut done = 0;
         for (facts, label) in [(&trues, true), (&falses, false)] {
             for block in facts.chunks(super::score::BLOCK) {
-                for row in scorer.facts(block, false, progress)? {
+                for row in scorer.facts(block, progress)? {
                     tally.add(&ScoredTriple { label: Some(label), ..row });
                 }
                 done += block.len() as u64;

@@ -8,7 +8,7 @@
 use super::classify::{average_precision, precision_first};
 use super::list::stated;
 use super::verdict::features;
-use super::view::{End, View};
+use super::view::{BOTH_ENDS, End, View};
 use crate::ask::elsewhere::for_another_graph;
 use crate::ask::{Answer, AskError, Model, Probability};
 use crate::graph::{Cell, CellKind, Direction, EntityId, Query, RelationId, TableColumn, Triple, mixed};
@@ -189,7 +189,7 @@ impl Model {
         progress.begin("doubting", "facts", Some(facts.len() as u64));
         for group in self.groups_to_take_out(&facts) {
             let without = view.without(group)?;
-            let ends = without.judge(group, &truth, workers, progress)?;
+            let ends = without.judge(group, BOTH_ENDS, &truth, workers, progress)?;
             let plausible: Vec<f64> =
                 ends.iter().map(|ends| verdicts.plausibility(&features(&without.graph, ends))).collect();
             // Reasons take longer than scores, so they are looked for only where they may be reported.

@@ -2,10 +2,12 @@
 
 use super::list::{GivenTriple, TRIPLES, given_triple, triple};
 use super::view::{End, View};
+use crate::ask::answer::is_false;
 use crate::ask::complete::is_json_lines;
-use crate::ask::{AskError, Model, Probability, Reason};
+use crate::ask::{AskError, Contribution, Model, Probability, Reason};
 use crate::graph::{
-    Cell, CellKind, NamedRows, TableColumn, Triple, check_table, check_writable, write_packed, write_table,
+    Adjacency, Cell, CellKind, Direction, NamedRows, TableColumn, Triple, check_table, check_writable,
+    write_packed, write_table,
 };
 use crate::progress::Progress;
 use crate::run::RunError;
@@ -31,15 +33,27 @@ pub struct ReasonRow {
     pub object: String,
     /// The calibrated probability of the object, as [`Model::predict`] gives it.
     pub probability: Probability,
+    /// Whether the probability is rough: calibrated on too little.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub probability_rough: bool,
+    /// The score of the object; absent if nothing supports it.
+    pub score: Option<f64>,
     /// The rank of the object among all entities, without all other facts of the data.
     pub rank: Option<f64>,
     /// Whether the graph has the fact: then it was asked with itself taken out.
     pub known: bool,
     /// Which reason it is, from 1; 0 if there is none.
     pub place: u64,
-    /// The reason.
-    pub because: Option<Reason>,
-    /// The same in one line.
+    /// The reason; without path, rule and sentence if there is none.
+    #[serde(flatten)]
+    pub reason: Reason,
+    /// The score of a typical candidate of the query; only beside the first reason of a fact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typical: Option<f64>,
+    /// What the score came from: with `typical`, the shares add up to it; only beside the first reason of a fact.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub because: Vec<Contribution>,
+    /// The reason in one line.
     pub words: String,
     /// What is wrong with the row of the list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,7 +65,7 @@ pub struct ReasonRow {
 
 impl ReasonRow {
     /// The columns of a table of reasons.
-    pub const COLUMNS: [TableColumn; 12] = [
+    pub const COLUMNS: [TableColumn; 13] = [
         TableColumn::required("line", CellKind::Count),
         TableColumn::new("subject", CellKind::Text),
         TableColumn::new("relation", CellKind::Text),
@@ -62,13 +76,14 @@ impl ReasonRow {
         TableColumn::required("place", CellKind::Count),
         TableColumn::new("rule", CellKind::Text),
         TableColumn::new("confidence", CellKind::Number),
-        TableColumn::new("because", CellKind::Text),
+        TableColumn::new("reason", CellKind::Text),
         TableColumn::new("error", CellKind::Text),
+        TableColumn::required("probability_rough", CellKind::Truth),
     ];
 
     /// It as a row of that table.
     pub fn cells(self) -> Vec<Cell> {
-        let rule = self.because.and_then(|reason| reason.rule);
+        let rule = self.reason.rule;
         vec![
             Cell::Count(self.line),
             Cell::Text(self.subject),
@@ -82,6 +97,7 @@ impl ReasonRow {
             rule.map(|rule| rule.confidence).into(),
             Cell::Text(self.words),
             Cell::Text(self.error.unwrap_or_default()),
+            Cell::Truth(self.probability_rough),
         ]
     }
 }
@@ -118,6 +134,16 @@ impl ExplainedFile {
     }
 }
 
+/// What explains given facts.
+struct Explainer<'a> {
+    view: View<'a>,
+    /// All facts of the data.
+    truth: Adjacency,
+    /// The most reasons for a fact.
+    most: usize,
+    workers: usize,
+}
+
 impl Model {
     /// The best reasons for each of `facts`, given by name; at most `most` each. A fact without a reason, or with an
     /// unknown name, is one row.
@@ -132,13 +158,14 @@ impl Model {
         progress: &dyn Progress,
     ) -> Result<Vec<ReasonRow>, AskError> {
         let index = self.index();
+        let explainer = self.explainer(most, workers)?;
         let mut rows = Vec::new();
         progress.begin("explaining", "facts", Some(facts.len() as u64));
         let mut done = 0;
         for block in facts.chunks(BLOCK) {
             let given = block.par_iter().map(|typed| (typed.clone(), triple(typed, index))).collect();
             let lines = (1..).map(|place| (done + place) as u64);
-            rows.extend(self.reason_rows(lines, given, most, workers, progress)?);
+            rows.extend(explainer.rows(lines, given, progress)?);
             done += block.len();
             progress.advance(done as u64, &"");
         }
@@ -160,9 +187,10 @@ impl Model {
     ) -> Result<ExplainedFile, AskError> {
         let mut explained = ExplainedFile::default();
         let mut blocks = NamedRows::open(list, TRIPLES)?;
+        let explainer = self.explainer(most, workers)?;
         progress.begin("explaining", "facts", None);
         loop {
-            let Some(rows) = self.next_reasons(&mut blocks, most, workers, progress)? else { break };
+            let Some(rows) = explainer.next_block(&mut blocks, progress)? else { break };
             rows.iter().for_each(|row| explained.add(row));
             take(&rows).map_err(RunError::writing(Path::new("stdout")))?;
             progress.advance(explained.facts + explained.errors, &"");
@@ -189,10 +217,11 @@ impl Model {
         }
         check_writable(out)?;
         let mut blocks = NamedRows::open(list, TRIPLES)?;
+        let explainer = self.explainer(most, workers)?;
         let mut explained = ExplainedFile { out: Some(out.to_owned()), ..ExplainedFile::default() };
         let mut failed = None;
         progress.begin("explaining", "facts", None);
-        let mut rows = std::iter::from_fn(|| match self.next_reasons(&mut blocks, most, workers, progress) {
+        let mut rows = std::iter::from_fn(|| match explainer.next_block(&mut blocks, progress) {
             Ok(None) => None,
             Ok(Some(rows)) => {
                 rows.iter().for_each(|row| explained.add(row));
@@ -229,37 +258,40 @@ impl Model {
         Ok(explained)
     }
 
+    fn explainer(&self, most: usize, workers: usize) -> Result<Explainer<'_>, AskError> {
+        let view = View { embedding: None, decomposes: true, ..View::whole(self)? };
+        Ok(Explainer { view, truth: self.dataset.answers(), most, workers: workers.max(1) })
+    }
+}
+
+impl Explainer<'_> {
     /// The reasons of the next block of a list; `None` at its end.
-    fn next_reasons(
+    fn next_block(
         &self,
         list: &mut NamedRows,
-        most: usize,
-        workers: usize,
         progress: &dyn Progress,
     ) -> Result<Option<Vec<ReasonRow>>, AskError> {
         let block = list.next_block(BLOCK)?;
         if block.is_empty() {
             return Ok(None);
         }
-        let index = self.index();
+        let index = self.view.model.index();
         let read = |row| {
             let GivenTriple { typed, ids, .. } = given_triple(row, index);
             (typed, ids)
         };
         let given = block.par_iter().map(read).collect();
-        self.reason_rows(block.iter().map(|row| row.number), given, most, workers, progress).map(Some)
+        self.rows(block.iter().map(|row| row.number), given, progress).map(Some)
     }
 
-    fn reason_rows(
+    fn rows(
         &self,
         lines: impl Iterator<Item = u64>,
         given: Vec<([String; 3], Result<Triple, AskError>)>,
-        most: usize,
-        workers: usize,
         progress: &dyn Progress,
     ) -> Result<Vec<ReasonRow>, AskError> {
         let facts: Vec<Triple> = given.iter().filter_map(|(_, fact)| fact.as_ref().ok().copied()).collect();
-        let mut reasons = self.reasons_of(&facts, most, workers, progress)?.into_iter();
+        let mut reasons = self.of_facts(&facts, progress)?.into_iter();
         let mut rows = Vec::new();
         for (line, (typed, fact)) in lines.zip(given) {
             match fact {
@@ -283,50 +315,47 @@ impl Model {
     }
 
     /// The rows of each fact.
-    fn reasons_of(
-        &self,
-        facts: &[Triple],
-        most: usize,
-        workers: usize,
-        progress: &dyn Progress,
-    ) -> Result<Vec<Vec<ReasonRow>>, AskError> {
-        let truth = self.dataset.answers();
-        let whole = View { embedding: None, ..View::whole(self)? };
-        whole.each(facts, &truth, workers, progress, |view, fact, known, [tail, _]| {
-            self.rows_of(view, fact, known, tail, most)
+    fn of_facts(&self, facts: &[Triple], progress: &dyn Progress) -> Result<Vec<Vec<ReasonRow>>, AskError> {
+        let to_tail = [Direction::Forward];
+        self.view.each(facts, to_tail, &self.truth, self.workers, progress, |view, fact, known, [tail]| {
+            self.of_fact(view, fact, known, tail)
         })
     }
 
-    fn rows_of(
+    fn of_fact(
         &self,
         view: &View<'_>,
         fact: Triple,
         known: bool,
         tail: &End,
-        most: usize,
     ) -> Result<Vec<ReasonRow>, AskError> {
-        let names = self.names();
+        let (model, names) = (view.model, view.model.names());
+        let (typical, because) = model.decomposition_of(tail);
         let bare = ReasonRow {
             subject: names.entity(fact.head).to_owned(),
             relation: names.relation(fact.relation).to_owned(),
             object: names.entity(fact.tail).to_owned(),
             probability: tail.probability,
+            probability_rough: model.is_rough(tail.probability),
+            score: tail.candidate.as_ref().map(|candidate| candidate.score),
             rank: Some(tail.rank),
             known,
             ..ReasonRow::default()
         };
         let reasons = match &tail.candidate {
-            Some(candidate) => view.reasoner.reasons(tail.query, candidate, most)?,
+            Some(candidate) => view.reasoner.reasons(tail.query, candidate, self.most)?,
             None => Vec::new(),
         };
         if reasons.is_empty() {
-            return Ok(vec![bare]);
+            return Ok(vec![ReasonRow { typical, because, ..bare }]);
         }
         let row = |(place, reasoned)| {
-            let answer = self.named(tail.query, reasoned, tail.probability);
+            let answer = model.named(tail.query, reasoned, tail.probability);
             let words = answer.reason_in_words();
-            ReasonRow { place, because: Some(answer.reason), words, ..bare.clone() }
+            ReasonRow { place, reason: answer.reason, words, ..bare.clone() }
         };
-        Ok((1..).zip(&reasons).map(row).collect())
+        let mut rows: Vec<ReasonRow> = (1..).zip(&reasons).map(row).collect();
+        (rows[0].typical, rows[0].because) = (typical, because);
+        Ok(rows)
     }
 }

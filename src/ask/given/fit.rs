@@ -5,7 +5,7 @@
 
 use super::list::{TRIPLES, given_triple};
 use super::verdict::{Sample, Verdicts, features};
-use super::view::View;
+use super::view::{BOTH_ENDS, View};
 use crate::ask::{AskError, Model};
 use crate::graph::{Adjacency, Direction, Graph, NamedRows, Query, Triple, corrupted, evenly};
 use crate::progress::Progress;
@@ -82,7 +82,7 @@ impl Model {
         progress.begin("fitting thresholds", "facts", None);
         let mut samples = Vec::with_capacity(trues.len() + falses.len());
         for (facts, is_true) in [(&trues, true), (&falses, false)] {
-            let ends = view.judge(facts, graph.adjacency(), workers, progress)?;
+            let ends = view.judge(facts, BOTH_ENDS, graph.adjacency(), workers, progress)?;
             samples.extend(facts.iter().zip(&ends).map(|(fact, ends)| Sample {
                 row: features(&view.graph, ends),
                 relation: fact.relation,

@@ -6,8 +6,9 @@
 
 use super::score::best_reason;
 use super::verdict::{Sample, Verdicts, features};
-use super::view::{End, View};
-use crate::ask::{AskError, HeldOut, Model, Probability, Reason};
+use super::view::{BOTH_ENDS, End, View};
+use crate::ask::answer::is_false;
+use crate::ask::{AskError, Contribution, HeldOut, Model, Probability, Reason};
 use crate::eval::Split;
 use crate::graph::{Adjacency, Direction, EntityId, Link, Query, RelationId, Triple, evenly, mixed};
 use crate::progress::{Progress, Silent};
@@ -43,15 +44,27 @@ pub struct RelationAnswer {
     pub label: String,
     /// The calibrated probability of the object, as [`Model::predict`] gives it.
     pub probability: Probability,
+    /// Whether the probability is rough: calibrated on too little.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub probability_rough: bool,
+    /// The score of the object; absent if nothing supports it.
+    pub score: Option<f64>,
     /// How plausible the fact is by both ends, from 0 to 1; absent if nothing could be fitted.
     pub plausibility: Option<f64>,
     /// The rank of the object among all entities.
     pub rank_tail: f64,
     /// The rank of the subject.
     pub rank_head: f64,
-    /// Why; absent if nothing supports it.
-    pub because: Option<Reason>,
-    /// The same in one line.
+    /// The best reason for the object, or else for the subject; without path, rule and sentence if nothing supports either.
+    #[serde(flatten)]
+    pub reason: Reason,
+    /// The score of a typical candidate of the object's query; absent if nothing supports the object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typical: Option<f64>,
+    /// What the score came from: with `typical`, the shares add up to it; empty if nothing supports the object.
+    #[serde(default)]
+    pub because: Vec<Contribution>,
+    /// The reason in one line.
     pub words: String,
     /// The split that has this fact, if it is one of the data that was held out.
     pub held_out: Option<HeldOut>,
@@ -134,7 +147,7 @@ impl<'a> Ranker<'a> {
             (0..relations).map(move |id| Triple { head, relation: RelationId(id), tail })
         };
         let facts: Vec<Triple> = pairs.iter().flat_map(of_pair).collect();
-        let ends = self.view.judge(&facts, truth, self.workers, progress)?;
+        let ends = self.view.judge(&facts, BOTH_ENDS, truth, self.workers, progress)?;
         let asked = facts.into_iter().zip(ends).map(|(fact, ends)| self.asked(fact, ends));
         let mut all: Vec<Asked> = asked.collect();
         let rows = all.drain(..);
@@ -183,7 +196,7 @@ fn fitted(view: &View<'_>, workers: usize, progress: &dyn Progress) -> Result<Op
     falses.dedup();
     let mut samples = Vec::with_capacity(trues.len() + falses.len());
     for (facts, is_true) in [(&trues[..], true), (&falses[..], false)] {
-        let ends = view.judge(facts, view.graph.adjacency(), workers, progress)?;
+        let ends = view.judge(facts, BOTH_ENDS, view.graph.adjacency(), workers, progress)?;
         samples.extend(facts.iter().zip(&ends).map(|(fact, ends)| Sample {
             row: features(&view.graph, ends),
             relation: fact.relation,
@@ -215,7 +228,8 @@ impl Model {
         workers: usize,
         progress: &dyn Progress,
     ) -> Result<RelationPrediction, AskError> {
-        let ranker = Ranker::new(self, workers, progress)?;
+        let mut ranker = Ranker::new(self, workers, progress)?;
+        ranker.view.decomposes = true;
         let truth = self.graph().adjacency();
         let ranked = ranker.ranked(&[(subject, object)], truth, progress)?.pop().unwrap_or_default();
         let names = self.names();
@@ -230,16 +244,21 @@ impl Model {
             if answers.len() == top {
                 continue;
             }
-            let because = best_reason(&ranker.view, &asked.ends)?;
+            let reason = best_reason(&ranker.view, &asked.ends)?;
+            let (typical, because) = self.decomposition_of(tail);
             answers.push(RelationAnswer {
                 relation: names.relation(relation).to_owned(),
                 label: names.relation_label(relation).to_owned(),
                 probability: tail.probability,
+                probability_rough: self.is_rough(tail.probability),
+                score: tail.candidate.as_ref().map(|candidate| candidate.score),
                 plausibility: asked.plausibility,
                 rank_tail: tail.rank,
                 rank_head: head.rank,
-                words: because.as_ref().map_or_else(String::new, |one| one.reason_in_words()),
-                because: because.map(|answer| answer.reason),
+                words: reason.as_ref().map_or_else(String::new, |one| one.reason_in_words()),
+                reason: reason.map(|answer| answer.reason).unwrap_or_default(),
+                typical,
+                because,
                 held_out: self.held_out(tail.query, object),
             });
         }

@@ -1,6 +1,7 @@
 //! A scored fact as scripts see it: as JSON, and as a row of a table.
 
-use crate::ask::{HeldOut, Probability, Reason};
+use crate::ask::answer::is_false;
+use crate::ask::{Contribution, HeldOut, Probability, Reason};
 use crate::graph::{Cell, CellKind, TableColumn};
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,9 @@ pub struct ScoredTriple {
     pub object: String,
     /// The calibrated probability of the object, as [`predict`](crate::Model::predict) gives it.
     pub probability: Probability,
+    /// Whether the probability is rough: calibrated on too little.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub probability_rough: bool,
     /// The score of the object; absent if nothing supports it.
     pub score: Option<f64>,
     /// The rank of the object among all entities, without all other facts of the data.
@@ -35,9 +39,16 @@ pub struct ScoredTriple {
     /// Whether the list calls it true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<bool>,
-    /// The best reason for the object, or else for the subject; absent if nothing supports either.
-    pub because: Option<Reason>,
-    /// The same in one line.
+    /// The best reason for the object, or else for the subject; without path, rule and sentence if nothing supports either.
+    #[serde(flatten)]
+    pub reason: Reason,
+    /// The score of a typical candidate of the object's query; absent if nothing supports the object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typical: Option<f64>,
+    /// What the score came from: with `typical`, the shares add up to it; empty if nothing supports the object.
+    #[serde(default)]
+    pub because: Vec<Contribution>,
+    /// The reason in one line.
     pub words: String,
     /// What is wrong with the row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,7 +60,7 @@ pub struct ScoredTriple {
 
 impl ScoredTriple {
     /// The columns of a table of scored facts.
-    pub const COLUMNS: [TableColumn; 14] = [
+    pub const COLUMNS: [TableColumn; 15] = [
         TableColumn::new("subject", CellKind::Text),
         TableColumn::new("relation", CellKind::Text),
         TableColumn::new("object", CellKind::Text),
@@ -62,8 +73,9 @@ impl ScoredTriple {
         TableColumn::new("known", CellKind::Truth),
         TableColumn::new("held_out", CellKind::Text),
         TableColumn::new("label", CellKind::Truth),
-        TableColumn::new("because", CellKind::Text),
+        TableColumn::new("reason", CellKind::Text),
         TableColumn::new("error", CellKind::Text),
+        TableColumn::required("probability_rough", CellKind::Truth),
     ];
 
     /// It as a row of that table.
@@ -83,6 +95,7 @@ impl ScoredTriple {
             self.label.into(),
             Cell::Text(self.words),
             Cell::Text(self.error.unwrap_or_default()),
+            Cell::Truth(self.probability_rough),
         ]
     }
 }

@@ -8,7 +8,7 @@ use super::classify::{Classification, Tally};
 use super::list::{GivenTriple, TRIPLES, given_triple, triple};
 use super::row::ScoredTriple;
 use super::verdict::{Verdicts, features};
-use super::view::{End, View};
+use super::view::{BOTH_ENDS, End, View};
 use crate::aside::claim_file;
 use crate::ask::complete::{Blocks, is_json_lines};
 use crate::ask::{Answer, AskError, Model, ShardReport};
@@ -89,6 +89,8 @@ pub(super) struct Scorer<'a> {
     truth: Adjacency,
     verdicts: Option<Verdicts>,
     threshold: Option<f64>,
+    /// Whether rows have reasons.
+    reasons: bool,
     workers: usize,
 }
 
@@ -96,6 +98,7 @@ impl<'a> Scorer<'a> {
     pub(super) fn new(
         model: &'a Model,
         options: &ScoreOptions,
+        reasons: bool,
         progress: &dyn Progress,
     ) -> Result<Self, AskError> {
         let workers = options.workers.max(1);
@@ -119,18 +122,18 @@ impl<'a> Scorer<'a> {
             }
         }
         let truth = model.dataset.answers();
-        Ok(Self { model, view: View::whole(model)?, truth, verdicts, threshold, workers })
+        let view = View { decomposes: reasons, ..View::whole(model)? };
+        Ok(Self { model, view, truth, verdicts, threshold, reasons, workers })
     }
 
-    /// The rows of `facts`, in their order, with reasons if wanted.
+    /// The rows of `facts`, in their order.
     pub(super) fn facts(
         &self,
         facts: &[Triple],
-        reasons: bool,
         progress: &dyn Progress,
     ) -> Result<Vec<ScoredTriple>, AskError> {
-        self.view.each(facts, &self.truth, self.workers, progress, |view, fact, known, ends| {
-            self.row(view, fact, known, ends, reasons)
+        self.view.each(facts, BOTH_ENDS, &self.truth, self.workers, progress, |view, fact, known, ends| {
+            self.row(view, fact, known, ends)
         })
     }
 
@@ -140,7 +143,6 @@ impl<'a> Scorer<'a> {
         fact: Triple,
         known: bool,
         ends: &[End; 2],
-        reasons: bool,
     ) -> Result<ScoredTriple, AskError> {
         let (model, names) = (self.model, self.model.names());
         let [tail, head] = ends;
@@ -151,13 +153,15 @@ impl<'a> Scorer<'a> {
             Some(verdicts) => Some(verdicts.is_true(fact.relation, &row)),
             None => by_probability(),
         };
-        let because = if reasons { best_reason(view, ends)? } else { None };
+        let reason = if self.reasons { best_reason(view, ends)? } else { None };
+        let (typical, because) = model.decomposition_of(tail);
         Ok(ScoredTriple {
             line: 0,
             subject: names.entity(fact.head).to_owned(),
             relation: names.relation(fact.relation).to_owned(),
             object: names.entity(fact.tail).to_owned(),
             probability: tail.probability,
+            probability_rough: model.is_rough(tail.probability),
             score: tail.candidate.as_ref().map(|candidate| candidate.score),
             rank_tail: Some(tail.rank),
             rank_head: Some(head.rank),
@@ -166,8 +170,10 @@ impl<'a> Scorer<'a> {
             known,
             held_out: model.held_out(tail.query, tail.object),
             label: None,
-            words: because.as_ref().map_or_else(String::new, |one| one.reason_in_words()),
-            because: because.map(|answer| answer.reason),
+            words: reason.as_ref().map_or_else(String::new, |one| one.reason_in_words()),
+            reason: reason.map(|answer| answer.reason).unwrap_or_default(),
+            typical,
+            because,
             error: None,
             suggestions: Vec::new(),
         })
@@ -178,7 +184,7 @@ impl<'a> Scorer<'a> {
         let index = self.model.index();
         let given: Vec<GivenTriple> = block.par_iter().map(|row| given_triple(row, index)).collect();
         let facts: Vec<Triple> = given.iter().filter_map(|given| given.ids.as_ref().ok().copied()).collect();
-        let mut scored = self.facts(&facts, true, progress)?.into_iter();
+        let mut scored = self.facts(&facts, progress)?.into_iter();
         let row = |(row, given): (&NamedRow, GivenTriple)| {
             let GivenTriple { typed, label, ids } = given;
             match ids {
@@ -234,7 +240,7 @@ impl Model {
         options: &ScoreOptions,
         progress: &dyn Progress,
     ) -> Result<Vec<ScoredTriple>, AskError> {
-        let scorer = Scorer::new(self, options, progress)?;
+        let scorer = Scorer::new(self, options, true, progress)?;
         let index = self.index();
         let mut rows = Vec::with_capacity(facts.len());
         progress.begin("scoring", "facts", Some(facts.len() as u64));
@@ -242,7 +248,7 @@ impl Model {
             let ids: Vec<Result<Triple, AskError>> =
                 block.par_iter().map(|typed| triple(typed, index)).collect();
             let known: Vec<Triple> = ids.iter().filter_map(|fact| fact.as_ref().ok().copied()).collect();
-            let mut scored = scorer.facts(&known, true, progress)?.into_iter();
+            let mut scored = scorer.facts(&known, progress)?.into_iter();
             for (typed, fact) in block.iter().zip(ids) {
                 let line = rows.len() as u64 + 1;
                 rows.push(match fact {
@@ -268,7 +274,7 @@ impl Model {
         mut take: impl FnMut(&[ScoredTriple]) -> io::Result<()>,
     ) -> Result<Option<Classification>, AskError> {
         let mut rows = NamedRows::open(list, TRIPLES)?;
-        let scorer = Scorer::new(self, options, progress)?;
+        let scorer = Scorer::new(self, options, true, progress)?;
         let (mut tally, mut done) = (Tally::default(), 0);
         progress.begin("scoring", "facts", None);
         loop {
@@ -375,7 +381,7 @@ impl Model {
                 continue;
             }
             if scorer.is_none() {
-                scorer = Some(Scorer::new(self, options, progress)?);
+                scorer = Some(Scorer::new(self, options, true, progress)?);
                 progress.begin("scoring", "facts", None);
             }
             let Some(scorer) = &scorer else { break };

@@ -1,13 +1,13 @@
 //! A model without some of the facts of its graph, and what it says about both ends of given facts.
 
 use crate::ask::many::by_workers;
-use crate::ask::{AskError, Model, Probability};
+use crate::ask::{AskError, Contribution, Model, Probability};
 use crate::config::Config;
 use crate::embed::Embedding;
 use crate::eval::{Reasoner, Scored, filtered_rank};
 use crate::graph::{Adjacency, Direction, EntityId, Graph, Query, Triple};
 use crate::progress::Progress;
-use crate::reason::{Candidate, Explains, Found};
+use crate::reason::{Because, Candidate, Detail, Explains, Found};
 use crate::run::{Artifacts, RunError};
 use crate::tensor::logsumexp;
 use rayon::prelude::*;
@@ -27,7 +27,12 @@ pub(super) struct View<'a> {
     pub embedding: Option<Arc<Embedding>>,
     /// The artifacts behind the reasoner, if they are not those of the model.
     pub artifacts: Option<Artifacts>,
+    /// Whether scores of objects are decomposed.
+    pub decomposes: bool,
 }
+
+/// The directions in which both ends of a fact are asked: first for the tail.
+pub(super) const BOTH_ENDS: [Direction; 2] = [Direction::Forward, Direction::Inverse];
 
 /// What a view says about one end of a fact.
 #[derive(Clone, Debug)]
@@ -44,11 +49,19 @@ pub(super) struct End {
     pub rank: f64,
     /// The embedding model's score of the fact and the logarithm of its softmax.
     pub embedding: Option<[f64; 2]>,
+    /// What the score came from, if it is that of a tail, and decomposed.
+    pub because: Option<Because>,
     /// The best other candidate that is not known to be true, with its probability.
     pub rival: Option<(Candidate, Probability)>,
 }
 
 impl Model {
+    /// What the score of an end came from, with names: a typical candidate's score, and the members' shares.
+    pub(super) fn decomposition_of(&self, end: &End) -> (Option<f64>, Vec<Contribution>) {
+        let named = end.because.as_ref().map(|because| self.contributions(end.query, end.object, because));
+        named.map_or((None, Vec::new()), |(typical, because)| (Some(typical), because))
+    }
+
     /// Facts of the graph, in groups that are taken out of it together.
     pub(super) fn groups_to_take_out<'f>(&self, facts: &'f [Triple]) -> std::slice::Chunks<'f, Triple> {
         facts.chunks((self.graph().facts() / SHARE_TAKEN_OUT).max(1))
@@ -64,6 +77,7 @@ impl<'a> View<'a> {
             graph: Arc::clone(model.graph()),
             embedding: model.embedding()?,
             artifacts: None,
+            decomposes: false,
         })
     }
 
@@ -88,18 +102,20 @@ impl<'a> View<'a> {
             graph,
             embedding: self.embedding.clone(),
             artifacts: Some(artifacts),
+            decomposes: self.decomposes,
         })
     }
 
-    /// What `make` makes of each fact and of what is said about both of its ends, in the order of the facts. A fact of
-    /// the graph is asked of a view without it, which `make` is told.
-    pub(super) fn each<T: Send>(
+    /// What `make` makes of each fact and of what is said about it, asked in the directions `ways`, in the order of the
+    /// facts. A fact of the graph is asked of a view without it, which `make` is told.
+    pub(super) fn each<const N: usize, T: Send>(
         &self,
         facts: &[Triple],
+        ways: [Direction; N],
         truth: &Adjacency,
         workers: usize,
         progress: &dyn Progress,
-        make: impl Fn(&View<'a>, Triple, bool, &[End; 2]) -> Result<T, AskError> + Sync,
+        make: impl Fn(&View<'a>, Triple, bool, &[End; N]) -> Result<T, AskError> + Sync,
     ) -> Result<Vec<T>, AskError> {
         let is_known = |&place: &usize| {
             let (query, object) = Query::of(facts[place], Direction::Forward);
@@ -109,7 +125,7 @@ impl<'a> View<'a> {
         let mut made: Vec<Option<T>> = facts.iter().map(|_| None).collect();
         let mut fill = |view: &View<'a>, places: &[usize], known: bool| {
             let asked: Vec<Triple> = places.iter().map(|&place| facts[place]).collect();
-            let ends = view.judge(&asked, truth, workers, progress)?;
+            let ends = view.judge(&asked, ways, truth, workers, progress)?;
             let one = |(&fact, ends)| make(view, fact, known, ends);
             let all: Result<Vec<T>, AskError> = asked.par_iter().zip(&ends).map(one).collect();
             for (place, one) in places.iter().zip(all?) {
@@ -128,22 +144,21 @@ impl<'a> View<'a> {
         Ok(made.into_iter().map(|one| one.expect("every fact is known or new")).collect())
     }
 
-    /// What it says about both ends of each fact, the tail before the head, by `workers` threads. `truth` are the facts
-    /// that are known to be true.
-    pub(super) fn judge(
+    /// What it says about each fact, asked in the directions `ways`, by `workers` threads. `truth` are the facts that
+    /// are known to be true.
+    pub(super) fn judge<const N: usize>(
         &self,
         facts: &[Triple],
+        ways: [Direction; N],
         truth: &Adjacency,
         workers: usize,
         progress: &dyn Progress,
-    ) -> Result<Vec<[End; 2]>, AskError> {
-        let ways = [Direction::Forward, Direction::Inverse];
+    ) -> Result<Vec<[End; N]>, AskError> {
         let asked: Vec<(Query, EntityId)> =
             facts.iter().flat_map(|&fact| ways.map(|way| Query::of(fact, way))).collect();
-        let ends = self.ends(&asked, truth, workers, progress)?;
-        let mut ends = ends.into_iter();
-        let mut pair = || Some([ends.next()?, ends.next()?]);
-        Ok((0..facts.len()).map_while(|_| pair()).collect())
+        let mut ends = self.ends(&asked, truth, workers, progress)?.into_iter();
+        let mut of_fact = |_| ends.next().expect("every direction of every fact is asked");
+        Ok(facts.iter().map(|_| std::array::from_fn(&mut of_fact)).collect())
     }
 
     /// What it says about each answer to its query, in their order. A query with several answers is asked once.
@@ -219,6 +234,11 @@ impl<'a> View<'a> {
                         && is_true.binary_search_by_key(&one.entity, |edge| edge.target).is_err()
                 };
                 let rival = candidates.iter().find(is_rival);
+                let is_tail = query.link.direction() == Direction::Forward;
+                let because = match candidate.filter(|_| self.decomposes && is_tail) {
+                    Some(own) => self.reasoner.because(found, &[own], Detail::Brief)?.pop(),
+                    None => None,
+                };
                 Ok(End {
                     query: *query,
                     object,
@@ -228,6 +248,7 @@ impl<'a> View<'a> {
                     place: rank(known)?,
                     rank: rank(is_true)?,
                     embedding: None,
+                    because,
                     rival: rival.map(|one| (one.clone(), probabilities.of(one.score))),
                 })
             })

@@ -139,7 +139,7 @@ fn signals(member: &Weighed, candidate: &Candidate, weights: &Features, share: f
 
 #[cfg(test)]
 mod tests {
-    use super::super::Members;
+    use super::super::{Further, Members};
     use super::*;
     use crate::config::BlendWeights;
     use crate::embed::{self, Embedding, ModelKind, Settings, Size};
@@ -181,13 +181,16 @@ mod tests {
         let known =
             Known { facts: Array::from(facts.clone()), queries: Array::from(facts), ..Known::default() };
         let propagator = Propagator::new(&small, &graph, &device, 3).unwrap();
+        // As the universal propagator takes part: known by its name and its reasoner alone.
+        let further = Propagator::new(&small, &graph, &device, 4).unwrap();
+        let further = ByPropagator::new(Arc::new(further), &graph, &rules);
         let walker = Walker::new(&walk, &graph, &known, &device, 1).unwrap();
         let members = Members {
             rules: Some(Arc::new(ByRules::new(&graph, rules.clone().into(), ApplyOptions::default()))),
             walker: Some(ByWalker::new(Arc::new(walker), &graph, &rules)),
             embedding: Some(Arc::new(Embedding::new(&settings, size, &device, 7).unwrap())),
             propagator: Some(ByPropagator::new(Arc::new(propagator), &graph, &rules)),
-            further: Vec::new(),
+            further: vec![Further { name: "universal", reasoner: Arc::new(further) }],
         };
         (graph, members)
     }
@@ -200,8 +203,9 @@ mod tests {
             left_out.extend(zero.then_some(name));
             move |at: u32| if zero { 0.0 } else { f64::from(at % 1000) / 500.0 - 0.3 }
         };
-        let [rules, walker, embedding, propagator, graph] =
-            ["rules", "walker", "embedding", "propagator", "graph"].map(|name| weight(name, random));
+        let [rules, walker, embedding, propagator, universal, graph] =
+            ["rules", "walker", "embedding", "propagator", "universal", "graph"]
+                .map(|name| weight(name, random));
         let mut next = || random.next_u32();
         let general = FeatureWeights {
             rules: rules(next()),
@@ -215,7 +219,7 @@ mod tests {
             linked_back: graph(next()),
             taken: graph(next()),
             frequency: graph(next()),
-            ..FeatureWeights::default()
+            further: [("universal".to_owned(), universal(next()))].into(),
         };
         let given = BlendWeights { rules: 0.0, walker: 0.0, embedding: 0.0, propagator: 0.0 };
         (Recipe { general, ..Recipe::of(given) }, left_out)
@@ -225,7 +229,7 @@ mod tests {
     fn shares_add_up_to_the_score_and_members_without_weight_have_none() {
         let mut random = ChaCha8Rng::seed_from_u64(5);
         let models = [ModelKind::DistMult, ModelKind::ComplEx, ModelKind::RotatE, ModelKind::ConvE];
-        let (mut compared, mut cases, mut paths) = (0, 0, 0);
+        let (mut compared, mut cases, mut paths, mut further) = (0, 0, 0, 0);
         for model in models.into_iter().cycle().take(12) {
             let (graph, members) = drawn(&mut random, model);
             let (recipe, left_out) = weights(&mut random);
@@ -247,7 +251,9 @@ mod tests {
                         let is_case = |part: &&SharePart| matches!(part.source, ShareSource::Case(_));
                         let is_path = |part: &&SharePart| matches!(part.source, ShareSource::Path(_));
                         cases += member.parts.iter().filter(is_case).count();
-                        paths += member.parts.iter().filter(is_path).count();
+                        let along = member.parts.iter().filter(is_path).count();
+                        paths += along;
+                        further += if member.member == "universal" { along } else { 0 };
                     }
                     compared += 1;
                 }
@@ -261,6 +267,9 @@ mod tests {
                 assert!(!walked, "{reasons:?}");
             }
         }
-        assert!(compared > 100 && cases > 50 && paths > 50, "{compared} {cases} {paths}");
+        assert!(
+            compared > 100 && cases > 50 && paths > 50 && further > 20,
+            "{compared} {cases} {paths} {further}"
+        );
     }
 }
