@@ -226,8 +226,8 @@ fn signals_in_words(graph: &Graph, query: Query, answer: EntityId, signals: &[Si
         // The subject itself does not count, also where its fact is in the graph.
         let times = graph.targets(answer, query.link.reversed()).len()
             - usize::from(graph.contains(query.subject, query.link, answer));
-        let others = graph.pairs(query.link).len()
-            - usize::from(!graph.targets(query.subject, query.link).is_empty());
+        let others =
+            graph.pairs(query.link).len() - usize::from(!graph.targets(query.subject, query.link).is_empty());
         let share = percent(times as f64 / others.max(1) as f64);
         words.push(format!("it is an answer for {times} of {others} others, {share}"));
     }
@@ -259,6 +259,8 @@ fn rules_in_words(rules: usize, first: &ScoredRule, along: usize, together: Opti
 fn percent(share: f64) -> String {
     match 100.0 * share {
         small if small < 9.95 => format!("{small:.1} %"),
+        // Hardly anything is certain.
+        near if near > 99.5 && near < 100.0 => format!("{:.1} %", (10.0 * near).floor() / 10.0),
         large => format!("{large:.0} %"),
     }
 }
@@ -298,8 +300,8 @@ mod tests {
         let right = "was right in 338 of 411 such cases (0.822)";
         assert_eq!(rules_in_words(1, &rule, 0, Some(0.81)), format!("one rule {right}"));
         assert_eq!(rules_in_words(3, &rule, 1, None), format!("the first of 3 rules {right}"));
-        let together = format!("14 paths, 3 rules: the first {right}; all together, smoothed, say 95 %");
-        assert_eq!(rules_in_words(3, &rule, 14, Some(0.95)), together);
+        let together = format!("14 paths, 3 rules: the first {right}; all together, smoothed, say 99.9 %");
+        assert_eq!(rules_in_words(3, &rule, 14, Some(0.99998)), together);
     }
 
     #[test]

@@ -144,7 +144,9 @@ impl Explains for ByRules {
         let typical = typical_score(found);
         let one = |candidate: &&Candidate| {
             let parts = self.parts(found.query, candidate, candidate.score - typical, detail);
-            Because::alone(RULES, candidate.score, typical, parts)
+            let mut because = Because::alone(RULES, candidate.score, typical, parts);
+            because.members[0].together = self.together(candidate);
+            because
         };
         Ok(chosen.iter().map(one).collect())
     }
