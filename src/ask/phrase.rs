@@ -171,7 +171,14 @@ fn phrase_of(label: &str) -> String {
     let leading = words.iter().find(|word| !word.ends_with("ly")).map_or(first, String::as_str);
     let before = &words[..words.len() - 1];
     let ends_in_preposition = !before.is_empty() && PREPOSITIONS.contains(&last);
+    // `has_part`
+    let owns = first == "has"
+        && !said
+        && !before.is_empty()
+        && !ends_in_preposition
+        && !words.last().is_some_and(participle);
     let between = match () {
+        () if owns => format!("has the {}", words[1..].join(" ")),
         () if AUXILIARIES.contains(&first) || is_verb(leading) => text,
         () if ends_in_preposition && (before.iter().any(participle) || ADJECTIVES.contains(&first)) => {
             format!("is {text}")
@@ -252,7 +259,8 @@ mod tests {
             ("negatively_regulates", "{s} negatively regulates {o}"),
             ("in_pathway", "{s} is in pathway {o}"),
             ("_also_see", "{s} refers also to {o}"),
-            ("has-analytic", "{s} has analytic {o}"),
+            ("has-analytic", "{s} has the analytic {o}"),
+            ("has_enzyme_class", "{s} has the enzyme class {o}"),
             ("platform", "{s}'s platform is {o}"),
             ("country of citizenship", "{s}'s country of citizenship is {o}"),
             ("/people/person/place_of_birth", "{s}'s place of birth is {o}"),
