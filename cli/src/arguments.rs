@@ -168,6 +168,10 @@ pub enum Verb {
     /// Serve runs over HTTP: an API and a web page
     #[command(before_help = "Example: ruleguider serve runs/demonstration")]
     Serve(verb::serve::Serve),
+    #[cfg(feature = "live")]
+    /// Make tokens for `serve --live`, and print the verdicts that were given there
+    #[command(before_help = "Example: ruleguider live token ada --role review --tokens tokens")]
+    Live(verb::live::Live),
     #[cfg(feature = "study")]
     /// Run a blind study in which people compare the paths of two systems
     #[command(before_help = "Example: ruleguider judge measure runs/demonstration --triples 50")]

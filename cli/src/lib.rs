@@ -12,11 +12,15 @@ mod data;
 mod http;
 #[cfg(feature = "study")]
 mod judge;
+#[cfg(feature = "live")]
+mod live;
 mod part;
 mod protocol;
 #[cfg(feature = "serve")]
 mod serve;
 mod system;
+#[cfg(any(feature = "live", feature = "study"))]
+mod token;
 mod usage;
 mod verb;
 

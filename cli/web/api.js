@@ -7,11 +7,21 @@ export class Problem extends Error {
   }
 }
 
+const TOKEN = "ruleguider:token";
+let token = null;
+try { token = localStorage.getItem(TOKEN); } catch { /* a browser that keeps nothing is asked again */ }
+
+/** Sends `given` with every request from now on. */
+export function useToken(given) {
+  token = given;
+  try { localStorage.setItem(TOKEN, given); } catch { /* until the page is left */ }
+}
+
 /** The JSON at an address; `more` is what `fetch` takes besides. */
 export async function fetched(address, signal, more = {}) {
   let response;
   try {
-    response = await fetch(address, { signal, ...more, headers: { accept: "application/json", ...more.headers } });
+    response = await fetch(address, { signal, ...more, headers: { accept: "application/json", ...(token ? { authorization: `Bearer ${token}` } : {}), ...more.headers } });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Problem({ detail: "The server cannot be reached. Is it still running?", status: 0 });
@@ -19,6 +29,13 @@ export async function fetched(address, signal, more = {}) {
   const body = await response.json().catch(() => ({ detail: `The server answered ${response.status} without saying why.` }));
   if (!response.ok) throw Object.assign(new Problem({ status: response.status, ...body }), { body });
   return body;
+}
+
+/** A file of the server. */
+export async function text(address) {
+  const response = await fetch(address, { headers: token ? { authorization: `Bearer ${token}` } : {} });
+  if (!response.ok) throw new Problem({ status: response.status, detail: `The server answered ${response.status}.` });
+  return response.text();
 }
 
 /** The runs that are served. */

@@ -1,9 +1,10 @@
 // The page: reads the question from the address, shows its view, follows links without loading again, hears keys.
 
-import { ask, runs } from "./api.js";
+import { ask, runs, useToken } from "./api.js";
 import { answersView } from "./answers.js";
 import { aroundView } from "./around.js";
 import { combobox } from "./combobox.js";
+import { startDecisions } from "./decisions.js";
 import { el, href, learnReliability, link, notice } from "./dom.js";
 import { entityView } from "./entity.js";
 import { homeView } from "./home.js";
@@ -178,6 +179,7 @@ const KEYS = {
   e: () => { const answer = document.activeElement.closest(".answer") ?? document.querySelector(".answer"); if (answer) follow(answer.dataset.why); },
   a: () => press("accept"),
   r: () => press("reject"),
+  u: () => press("unsure"),
   c: turnClauses,
   "?": () => document.getElementById("help").showModal(),
 };
@@ -230,14 +232,22 @@ window.addEventListener("pagehide", () => {
   try { sessionStorage.setItem("ruleguider:at:" + here, String(scrollY)); } catch { /* then it begins at its top */ }
 });
 
+/** Asks for the token that the server wants. */
+function tokenForm() {
+  const field = el("input", { id: "token", type: "password", autocomplete: "current-password", "aria-label": "token" });
+  const use = () => { useToken(field.value.trim()); location.reload(); };
+  return notice("This server needs a token. ", field, " ", el("button", { type: "button", id: "use-token", onclick: use }, "Use it"));
+}
+
 theme();
 try {
   served = (await runs()).runs;
   learnReliability(served);
+  await startDecisions(served, refresh);
   runBox.replaceChildren(...served.map(({ name }) => el("option", { value: name }, name)));
   history.replaceState({ key: here }, "");
   await show();
   try { window.scrollTo(0, Number(sessionStorage.getItem("ruleguider:at:" + here) ?? 0)); } catch { /* at its top */ }
 } catch (problem) {
-  view.replaceChildren(el("h1", {}, "RuleGuider"), notice(problem.message));
+  view.replaceChildren(el("h1", {}, "RuleGuider"), problem.status === 401 ? tokenForm() : notice(problem.message));
 }

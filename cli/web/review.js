@@ -1,59 +1,48 @@
-// What the user accepts and rejects: kept in the browser, one list a run, the same in all tabs, saved as TSV.
+// Buttons to accept and reject facts, and the list of what was decided.
 
+import { address, text } from "./api.js";
+import { callReviewer, decide, decisions, isLive, key, mayDecide, reviewer } from "./decisions.js";
 import { counted, el, entityLink, link, notice, relationLink, save, short, sure, tsv } from "./dom.js";
 
-const PREFIX = "ruleguider:reviewed:";
-const memory = new Map(); // where the browser keeps nothing, as long as the page is open
+const VERBS = { accept: "accepts", reject: "rejects", unsure: "is unsure" };
 
-function read(run) {
-  try {
-    return JSON.parse(localStorage.getItem(PREFIX + run)) ?? {};
-  } catch {
-    return memory.get(run) ?? {};
-  }
-}
+/** What other reviewers decided, in words. */
+const inWords = (others = []) => others.map(({ who, verdict, note }) => `${short(who, 30)} ${VERBS[verdict]}${note ? `: ${short(note, 80)}` : ""}`).join("; ");
 
-function write(run, list) {
-  try {
-    localStorage.setItem(PREFIX + run, JSON.stringify(list));
-  } catch {
-    memory.set(run, list);
-  }
-}
-
-const key = ({ head, relation, tail }) => JSON.stringify([head, relation, tail]);
-
-/** Decides about a fact: "accept", "reject", or nothing, which takes it back. */
-function decide(run, fact, verdict) {
-  const list = read(run);
-  delete list[key(fact)];
-  if (verdict) {
-    const { head, relation, tail, head_label, tail_label, probability, probability_rough, score } = fact;
-    list[key(fact)] = { head, relation, tail, head_label, tail_label, probability, probability_rough, score, verdict };
-  }
-  write(run, list);
-  refresh();
-}
-
-/** Lets all buttons in the document show what holds now, whoever decided it in whichever tab. */
+/** Lets all buttons in the document show what holds now, whoever decided it in whichever window. */
 export function refresh() {
   const lists = new Map();
   for (const group of document.querySelectorAll(".verdict")) {
     const { run, fact } = group.dataset;
-    if (!lists.has(run)) lists.set(run, read(run));
-    const now = lists.get(run)[fact]?.verdict;
-    for (const button of group.children) button.setAttribute("aria-pressed", String(button.dataset.verdict === now));
+    if (!lists.has(run)) lists.set(run, decisions(run));
+    const now = lists.get(run)[fact];
+    for (const button of group.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.dataset.verdict === now?.verdict));
+    const others = group.querySelector(".others");
+    if (others) others.textContent = inWords(now?.others);
   }
 }
-window.addEventListener("storage", (event) => { if (event.key === null || event.key.startsWith(PREFIX)) refresh(); });
 
-/** Two buttons for a fact. A pressed one takes its verdict back: what is done is what is seen, not what another tab has. */
+/** A button a verdict for a fact. A pressed one takes its verdict back: what is done is what is seen, not what another tab has. */
 export function verdictButtons(run, fact) {
-  const now = read(run)[key(fact)]?.verdict;
-  const button = (verdict) => el("button", { type: "button", class: "small " + verdict, "data-verdict": verdict, "aria-pressed": String(now === verdict),
-    "aria-label": `${verdict} ${short(fact.head_label, 60)} ${short(fact.relation, 60)} ${short(fact.tail_label, 60)}`,
-    onclick: (event) => decide(run, fact, event.target.getAttribute("aria-pressed") === "true" ? undefined : verdict) }, verdict);
-  return el("span", { class: "verdict", "data-run": run, "data-fact": key(fact) }, button("accept"), " ", button("reject"));
+  const now = decisions(run)[key(fact)], live = isLive(run);
+  const failed = el("span", { class: "note", role: "status" });
+  let busy = false;
+  const press = async (event, verdict) => {
+    const pressed = event.target.getAttribute("aria-pressed") === "true";
+    if (busy) return;
+    busy = true; // a disabled button would lose the focus
+    failed.textContent = "";
+    try {
+      await decide(run, fact, pressed ? undefined : verdict);
+    } catch (problem) {
+      failed.textContent = " not saved: " + problem.message;
+    }
+    busy = false;
+  };
+  const button = (verdict) => [el("button", { type: "button", class: "small " + verdict, "data-verdict": verdict, "aria-pressed": String(now?.verdict === verdict),
+    "aria-label": `${verdict} ${short(fact.head_label, 60)} ${short(fact.relation, 60)} ${short(fact.tail_label, 60)}`, onclick: (event) => press(event, verdict) }, verdict), " "];
+  const verdicts = mayDecide(run) ? ["accept", "reject", ...(live ? ["unsure"] : [])] : [];
+  return el("span", { class: "verdict", "data-run": run, "data-fact": key(fact) }, verdicts.map(button), live && el("span", { class: "note others" }, inWords(now?.others)), failed);
 }
 
 /** The fact that an answer to `question` is, with what is known of both ends. */
@@ -63,25 +52,41 @@ export function factOf({ relation, inverse }, subject, answer) {
   return { head: head.id, relation, tail: tail.id, head_label: head.label, tail_label: tail.label, probability: answer.probability, probability_rough: answer.probability_rough, score: answer.score };
 }
 
+/** Who reviews: the holder of the token, or a name that is chosen here. */
+function asWhom(run) {
+  const { name, fixed } = reviewer(run);
+  const chosen = (event) => callReviewer(run, event.target.value.trim().replace(/[^\p{L}\p{N}\-_.@]/gu, "-") || "local");
+  return el("p", { class: "note" }, "Verdicts are kept by the server, for all reviewers. You review as ",
+    fixed ? el("strong", {}, name) : el("input", { id: "reviewer", value: name, maxlength: 60, "aria-label": "your name as a reviewer", onchange: chosen }), ".");
+}
+
+/** A note on one's own verdict. */
+const noteOf = (run, fact) => el("input", { class: "note-field", value: fact.note ?? "", maxlength: 1000, placeholder: "note", "aria-label": `note on ${short(fact.head_label, 60)} ${short(fact.tail_label, 60)}`,
+  onchange: (event) => decide(run, fact, fact.verdict, event.target.value).catch((problem) => { event.target.setCustomValidity(problem.message); event.target.reportValidity(); }) });
+
 /** Shows the list in `view`. */
 export async function reviewedView(view, { run }, { status }) {
-  const facts = Object.values(read(run)), accepted = facts.filter((fact) => fact.verdict === "accept");
+  const live = isLive(run), facts = Object.values(decisions(run));
+  const is = (outcome, verdict) => facts.filter((fact) => (live ? fact.outcome === outcome : fact.verdict === verdict));
+  const accepted = is("accepted", "accept"), rejected = is("rejected", "reject"), disputed = is("disputed");
   const all = [["head", "relation", "tail", "verdict", "probability", "score"],
     ...facts.map((fact) => [fact.head, fact.relation, fact.tail, fact.verdict, fact.probability, fact.score])];
   const graph = [["head", "relation", "tail"], ...accepted.map((fact) => [fact.head, fact.relation, fact.tail])];
   const tsvButton = (id, text, name, rows) => el("button", { type: "button", id, onclick: () => save(name, "text/tab-separated-values", tsv(rows)) }, text);
+  const file = (format, type, name) => [el("button", { type: "button", id: `save-${format}`,
+    onclick: async () => save(`verdicts-${run}.${format === "rdf" ? "nt" : format}`, type, await text(address(run, "live/verdicts", { format }))) }, name), " "];
   const item = (fact, i) => el("li", { tabindex: "-1", class: "answer", "data-why": link({ run, view: "why", subject: fact.head, relation: fact.relation, object: fact.tail }, "").getAttribute("href") },
     el("span", { class: "place" }, i + 1),
     el("span", { class: "name" }, entityLink(run, fact.head, fact.head_label), " —", relationLink(run, fact.relation), "→ ", entityLink(run, fact.tail, fact.tail_label)),
-    typeof fact.score === "number" ? sure(fact) : el("span", {}),
-    el("span", { class: "acts" }, verdictButtons(run, fact), " ",
+    typeof fact.score === "number" ? sure(fact) : el("span", {}, fact.outcome ?? ""),
+    el("span", { class: "acts" }, verdictButtons(run, fact), " ", live && fact.verdict && noteOf(run, fact), " ",
       link({ run, view: "why", subject: fact.head, relation: fact.relation, object: fact.tail }, "why?")));
   view.replaceChildren(el("h1", {}, "Reviewed facts"),
-    el("p", { class: "note" }, "What you accept and reject stays in this browser until you save it."),
+    live ? asWhom(run) : el("p", { class: "note" }, "What you accept and reject stays in this browser until you save it."),
     facts.length === 0 ? notice("Nothing is reviewed yet. Answers and the missing facts of a relation have buttons to accept or reject them.")
-      : el("div", { class: "tools" }, tsvButton("save-reviewed", "Save all as TSV", `reviewed-${run}.tsv`, all),
+      : el("div", { class: "tools" }, live ? [file("tsv", "text/tab-separated-values", "Save all as TSV"), file("jsonl", "application/x-ndjson", "JSON lines"), file("rdf", "application/n-triples", "RDF")] : tsvButton("save-reviewed", "Save all as TSV", `reviewed-${run}.tsv`, all),
         accepted.length > 0 && tsvButton("save-accepted", "Save the accepted as a graph", `accepted-${run}.tsv`, graph)),
     el("ol", { class: "list" }, facts.map(item)));
-  status(`${accepted.length} accepted, ${facts.length - accepted.length} rejected`);
+  status(`${accepted.length} accepted, ${rejected.length} rejected${live ? `, ${disputed.length} disputed` : ""}`);
   return { title: counted(facts.length, "reviewed fact") };
 }

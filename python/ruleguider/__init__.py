@@ -16,6 +16,7 @@ import atexit as _atexit
 
 from . import _ruleguider
 from ._ruleguider import Error
+from .client import Client, ServerError
 from .graph import Graph
 from .model import Model, ask, learn, open
 from .results import (
@@ -44,6 +45,7 @@ __version__ = _ruleguider.VERSION
 __all__ = [
     "Answer",
     "Case",
+    "Client",
     "Contribution",
     "Completed",
     "Doubts",
@@ -62,6 +64,7 @@ __all__ = [
     "Rule",
     "Rules",
     "Scores",
+    "ServerError",
     "Step",
     "apply",
     "ask",

@@ -1,7 +1,7 @@
 //! [`Learn`]: from a file of triples to a [`Model`].
 
 use super::relearn::learn_again;
-use super::{AskError, Model, UpdateReport};
+use super::{AskError, Edits, Model, UpdateReport};
 use crate::config::{self, Config, Layer};
 use crate::eval::Side;
 use crate::graph::{self, ColumnChoice, Dataset, Division, FileKind, Literals, ReadOptions, SplitShares};
@@ -48,6 +48,7 @@ pub struct Learn {
     siblings: Option<PathBuf>,
     everything: bool,
     update: Option<PathBuf>,
+    edits: Option<Edits>,
 }
 
 impl Learn {
@@ -84,6 +85,7 @@ impl Learn {
             siblings: None,
             everything: false,
             update: None,
+            edits: None,
         }
     }
 
@@ -183,6 +185,12 @@ impl Learn {
         Self { update: Some(run.as_ref().to_owned()), ..self }
     }
 
+    /// Changes the data by `edits`: added facts are training facts, rejected ones negative examples. Without data of its
+    /// own, an [`update`](Self::update) learns from those of the earlier run, each fact in the split that it was in.
+    pub fn edits(self, edits: Edits) -> Self {
+        Self { edits: Some(edits), ..self }
+    }
+
     /// Whether to learn once more after the figures are measured, from all facts including those held out: for the best
     /// answers in use. The figures, the weights of a blend and the calibration stay those of the first run. It takes
     /// about as long again.
@@ -217,7 +225,19 @@ impl Learn {
             (None, _) => None,
         };
         named.as_ref().unwrap_or(&Config::default()).with(&set)?;
-        let (source, dataset, learnt_before) = self.read(earlier.as_ref().map(|earlier| &earlier.dataset))?;
+        let (source, dataset, learnt_before) = match (&earlier, &self.data, &self.edits) {
+            // The data of the earlier run.
+            (Some(earlier), Data::Demonstration, Some(_)) => {
+                let folder = earlier.warm.path.file_name().unwrap_or_default();
+                let source = Source::Memory { name: folder.to_string_lossy().into_owned() };
+                (source, earlier.dataset.clone(), 0)
+            }
+            _ => self.read(earlier.as_ref().map(|earlier| &earlier.dataset))?,
+        };
+        let (source, dataset) = match self.edits.as_ref().filter(|edits| !edits.is_empty()) {
+            Some(edits) => (Source::Memory { name: source.name() }, edits.applied_to(&dataset)),
+            None => (source, dataset),
+        };
         let source = if self.piped { Source::Memory { name: "stdin".to_owned() } } else { source };
         let device = match &self.device {
             Some(device) => device.clone(),

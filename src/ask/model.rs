@@ -30,26 +30,26 @@ use std::sync::{Arc, OnceLock};
 ///
 /// A model owns everything it needs and reads each file once. It can be used from many threads at once.
 pub struct Model {
-    directory: RunDirectory,
+    pub(super) directory: RunDirectory,
     /// The first run, on which figures were measured, if this model has learnt all facts after it.
-    first: Option<PathBuf>,
+    pub(super) first: Option<PathBuf>,
     pub(super) dataset: Dataset,
     pub(super) artifacts: Artifacts,
     pub(super) reasoner: Arc<dyn Explains>,
-    rules: Arc<[ScoredRule]>,
+    pub(super) rules: Arc<[ScoredRule]>,
     pub(super) calibrator: Option<Calibrator>,
     pub(super) why_rough: Option<String>,
-    seed: u64,
+    pub(super) seed: u64,
     /// The graph it answers on, if that is not the graph it was learnt from.
-    on: Option<OtherGraph>,
-    source_change: Option<String>,
-    results: OnceLock<RunReport>,
+    pub(super) on: Option<OtherGraph>,
+    pub(super) source_change: Option<String>,
+    pub(super) results: OnceLock<RunReport>,
     // Computed on first use.
-    held_out: OnceLock<HashMap<Triple, HeldOut>>,
-    held_out_answers: OnceLock<Adjacency>,
-    counts: OnceLock<FactCounts>,
-    naming: OnceLock<Naming>,
-    index: OnceLock<NameIndex>,
+    pub(super) held_out: OnceLock<HashMap<Triple, HeldOut>>,
+    pub(super) held_out_answers: OnceLock<Adjacency>,
+    pub(super) counts: OnceLock<FactCounts>,
+    pub(super) naming: OnceLock<Arc<Naming>>,
+    pub(super) index: OnceLock<Arc<NameIndex>>,
     pub(super) rules_by_head: OnceLock<RulesByHead>,
     pub(super) fitted: FittedVerdicts,
 }
@@ -296,15 +296,16 @@ impl Model {
         &self.rules
     }
 
-    /// The embedding model, if it has one and answers on the graph it was learnt from.
+    /// The embedding model, if it has one and answers on the graph it was learnt from, without new entities.
     ///
     /// # Errors
     /// If it cannot be loaded.
     pub fn embedding(&self) -> Result<Option<Arc<Embedding>>, AskError> {
-        match self.artifacts.has(EMBEDDINGS) && self.on.is_none() {
-            true => Ok(Some(self.artifacts.embedding()?)),
-            false => Ok(None),
+        if !self.artifacts.has(EMBEDDINGS) || self.on.is_some() {
+            return Ok(None);
         }
+        let embedding = self.artifacts.embedding()?;
+        Ok((embedding.size().entities == self.names().entities.len()).then_some(embedding))
     }
 
     /// The reasoner, for custom rankings and searches.
@@ -363,12 +364,12 @@ impl Model {
 
     /// The name index: lookup and completion as people type.
     pub fn index(&self) -> &NameIndex {
-        self.index.get_or_init(|| NameIndex::new(self.names()))
+        self.index.get_or_init(|| Arc::new(NameIndex::new(self.names())))
     }
 
     /// Display names of entities, unambiguous for people.
     pub fn naming(&self) -> &Naming {
-        self.naming.get_or_init(|| Naming::new(self.names()))
+        self.naming.get_or_init(|| Arc::new(Naming::new(self.names())))
     }
 
     /// The query for an entity and a relation by name or label; `~relation` asks for heads.

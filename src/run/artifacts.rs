@@ -2,7 +2,7 @@
 
 use super::checksum::Summed;
 use super::material::Learnable;
-use super::member::{self, APPLIED, BLENDING, EMBEDDINGS, RULES};
+use super::member::{self, APPLIED, BLENDING, EMBEDDINGS, RULES, UNIVERSAL_WEIGHTS};
 use super::{Checksum, RunError};
 use crate::config::Config;
 use crate::graph::Graph;
@@ -42,18 +42,24 @@ impl Artifacts {
     /// # Errors
     /// If an artifact cannot be loaded.
     pub fn over(&self, graph: &Arc<Graph>) -> Result<Self, RunError> {
-        let learnable = Learnable { graph: Arc::clone(graph), ..self.learnable.clone() };
+        Ok(self.on(Learnable { graph: Arc::clone(graph), ..self.learnable.clone() }))
+    }
+
+    /// The same members on the graph of `learnable`. New entities and relations come after those of the run.
+    pub fn on(&self, learnable: Learnable) -> Self {
+        let same_relations = learnable.graph.relations() == self.learnable.graph.relations();
         let mut other = Self::new(&self.directory, learnable, self.config.clone(), self.device.clone());
-        let applied = self.lock().get(APPLIED).cloned();
+        let applied = self.lock().get(APPLIED).cloned().filter(|_| same_relations);
         if let Some(applied) = applied.and_then(|made| made.downcast::<ByRules>().ok()) {
-            other.put(APPLIED, applied.over(graph));
+            let applied = applied.over(&other.learnable.graph);
+            other.put(APPLIED, applied);
         }
         // These do not depend on the graph.
-        for name in [EMBEDDINGS, RULES, BLENDING] {
+        for name in [EMBEDDINGS, RULES, BLENDING, UNIVERSAL_WEIGHTS] {
             let made = self.lock().get(name).cloned();
             other.lock().extend(made.map(|made| (name, made)));
         }
-        Ok(other)
+        other
     }
 
     /// The artifacts of the run in `directory`, none of them loaded yet.

@@ -74,9 +74,9 @@ fn share(frame: &Frame, origin: Option<HeaderValue>, headers: &mut HeaderMap) {
     let Some(origin) = origin.filter(|origin| origin.as_bytes() == cors.as_bytes()) else { return };
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     let fixed = [
-        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST"),
-        (header::ACCESS_CONTROL_ALLOW_HEADERS, "content-type, if-none-match"),
-        (header::ACCESS_CONTROL_EXPOSE_HEADERS, "etag, x-request-id, retry-after"),
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, "authorization, content-type, idempotency-key, if-none-match"),
+        (header::ACCESS_CONTROL_EXPOSE_HEADERS, "etag, x-request-id, retry-after, ruleguider-change"),
         (header::ACCESS_CONTROL_MAX_AGE, "600"),
     ];
     for (name, value) in fixed {

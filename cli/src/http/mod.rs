@@ -143,13 +143,26 @@ pub async fn read_json<T: DeserializeOwned>(
     request: Request,
     largest: usize,
 ) -> Result<T, Problem> {
-    let json = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    if !json.is_some_and(|kind| kind.starts_with("application/json")) {
-        let detail = "expected a body with the content type application/json";
+    let (body, _charge) = read_bytes(gate, request, &["application/json"], largest).await?;
+    serde_json::from_slice(&body).map_err(|wrong| Problem::bad_request(format!("the body: {wrong}")))
+}
+
+/// The body of `request`, which has one of these content types; otherwise as [`read_json`].
+///
+/// # Errors
+/// As [`read_json`].
+pub async fn read_bytes(
+    gate: &Gate,
+    request: Request,
+    kinds: &[&str],
+    largest: usize,
+) -> Result<(Vec<u8>, Charge), Problem> {
+    let sent = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    if !sent.is_some_and(|sent| kinds.iter().any(|kind| sent.starts_with(kind))) {
+        let detail = format!("expected a body with the content type {}", kinds.join(" or "));
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail));
     }
-    let (body, _charge) = gate.in_time(read_body(gate, request, largest)).await?;
-    serde_json::from_slice(&body).map_err(|wrong| Problem::bad_request(format!("the body: {wrong}")))
+    gate.in_time(read_body(gate, request, largest)).await
 }
 
 async fn read_body(gate: &Gate, request: Request, largest: usize) -> Result<(Vec<u8>, Charge), Problem> {

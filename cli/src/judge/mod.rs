@@ -9,7 +9,6 @@ mod server;
 mod store;
 #[cfg(test)]
 mod tests;
-pub mod token;
 
 pub use server::serve;
 pub use store::{Store, expect_new};

@@ -4,9 +4,10 @@
 //! the address after `#`, which browsers do not send to servers. The study is blind: of an item, only labels, left and
 //! right, and the number of the screen are sent. The systems' names, scores and rules stay here.
 
+use super::page;
 use super::store::{Outcome, Shown, Standing, Store};
-use super::{page, token};
 use crate::http::{self, Frame, Gate, Limits, Problem, guard, json_response, read_json, wrong_method};
+use crate::token;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};

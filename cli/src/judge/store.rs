@@ -4,7 +4,7 @@
 //! every transaction. There is one writer: the process that serves a study holds its lock.
 
 use super::schema::{APPLICATION, STEPS, migrate};
-use super::token;
+use crate::token;
 use anyhow::{Context, bail, ensure};
 use ruleguider::ask::PathStep;
 use ruleguider::judge::{Choice, LabelledEntity, Secret, Study, StudyItem, StudyPair, Vote, screens};

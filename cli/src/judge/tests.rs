@@ -2,7 +2,7 @@
 
 use super::schema::{STEPS, migrate};
 use super::store::{Outcome, Standing, Store};
-use super::token;
+use crate::token;
 use ruleguider::ask::PathStep;
 use ruleguider::judge::{Choice, LabelledEntity, Study, StudyItem, StudyPair};
 use rusqlite::Connection;

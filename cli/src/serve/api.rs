@@ -179,8 +179,8 @@ pub async fn predict(
     Parameters(PredictParams { subject, relation, inverse, top }): Parameters<PredictParams>,
 ) -> Result<Response, Problem> {
     let (top, run) = (at_most(top, 10, "top")?, shared.run(&run)?);
-    let query = named(&shared, run, subject, relation, inverse).await?;
-    Ok(json_response(batch::predict(&shared.gate, run, query, top).await?))
+    let query = named(&shared, &run, subject, relation, inverse).await?;
+    Ok(json_response(batch::predict(&shared.gate, &run, query, top).await?))
 }
 
 /// The query with these names. Exact names are looked up directly; other matches are searched for by a worker.
@@ -375,14 +375,7 @@ pub async fn facts(
 ) -> Result<Response, Problem> {
     let (limit, run) = (at_most(limit, 50, "limit")?, shared.run(&run)?);
     let min_probability = comparable(min_probability, "min_probability")?;
-    let _place = shared.gate.enter()?;
-    let (model, deadline) = (Arc::clone(&run.model), Deadline::new(shared.gate.timeout()));
-    let found = async {
-        let work = move |_: &Deadline| Ok(directed(model.index().link(&relation)?, inverse));
-        let link = shared.gate.run_until(deadline.clone(), work).await?;
-        missing(&shared, run, (link, held_out), after > 0, deadline).await
-    };
-    let missing = shared.gate.in_time(found).await?;
+    let missing = facts_missing(&shared, &run, relation, inverse, held_out, after > 0).await?;
     let likely = |fact: &MissingFact| fact.probability.0.unwrap_or(1.0) >= min_probability;
     let facts = &missing.facts[..missing.facts.partition_point(likely)];
     let from = after.min(facts.len());
@@ -399,6 +392,37 @@ pub async fn facts(
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     Ok(response)
+}
+
+/// The missing facts of a relation, from their first page.
+///
+/// # Errors
+/// If there is no such relation, or the time is up.
+#[cfg(feature = "live")]
+pub async fn missing_facts(
+    shared: &Shared,
+    run: &Arc<Run>,
+    relation: String,
+) -> Result<Arc<MissingFacts>, Problem> {
+    facts_missing(shared, run, relation, false, HeldOutFacts::Hide, false).await
+}
+
+async fn facts_missing(
+    shared: &Shared,
+    run: &Arc<Run>,
+    relation: String,
+    inverse: bool,
+    held_out: HeldOutFacts,
+    further: bool,
+) -> Result<Arc<MissingFacts>, Problem> {
+    let _place = shared.gate.enter()?;
+    let (model, deadline) = (Arc::clone(&run.model), Deadline::new(shared.gate.timeout()));
+    let found = async {
+        let work = move |_: &Deadline| Ok(directed(model.index().link(&relation)?, inverse));
+        let link = shared.gate.run_until(deadline.clone(), work).await?;
+        missing(shared, run, (link, held_out), further, deadline).await
+    };
+    shared.gate.in_time(found).await
 }
 
 /// The missing facts from the cache, or found now. `deadline` is that of the whole request.

@@ -60,7 +60,7 @@ pub async fn predict(
     Path(run): Path<String>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let run = Arc::clone(shared.run(&run)?);
+    let run = shared.run(&run)?;
     let Many { queries, top } = read_json(&shared.gate, request, LARGEST).await?;
     let (top, id) = (at_most(top, 10, "top")?, guard::request_id());
     let queries = VecDeque::from(queries.all("queries")?);

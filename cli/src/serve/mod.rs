@@ -12,8 +12,13 @@ mod routes;
 mod state;
 
 use crate::http::{self, Frame, Gate, Limits};
+#[cfg(feature = "live")]
+pub use api::{Parameters, at_most, missing_facts};
 use ruleguider::ask::Model;
-use state::{Run, Shared};
+#[cfg(not(feature = "live"))]
+use state::{Run, Shared, Slot};
+#[cfg(feature = "live")]
+pub use state::{Run, Shared, Slot};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,6 +31,22 @@ pub struct Options {
     pub hosts: Vec<String>,
     /// How much it takes on.
     pub limits: Limits,
+    /// Whether facts may change, and where that is kept.
+    #[cfg(feature = "live")]
+    pub live: Option<Editable>,
+}
+
+/// Facts that may change.
+#[cfg(feature = "live")]
+pub struct Editable {
+    /// The folder of the run, which is the only one.
+    pub run: std::path::PathBuf,
+    /// The log of changes.
+    pub log: crate::live::log::Log,
+    /// Who may do what.
+    pub tokens: Option<crate::live::tokens::Tokens>,
+    /// How other runs are opened.
+    pub open: ruleguider::ask::OpenOptions,
 }
 
 /// Serves `models` at `listener` until told to stop, and finishes open requests.
@@ -37,21 +58,36 @@ pub fn serve(
     models: Vec<(String, Arc<Model>)>,
     options: Options,
 ) -> anyhow::Result<()> {
-    let runs: Vec<Arc<Run>> = models
+    let runs: Vec<Arc<Slot>> = models
         .into_iter()
-        .map(|(name, model)| Ok(Arc::new(Run::new(name, model)?)))
+        .map(|(name, model)| Ok(Arc::new(Slot::new(Run::new(name, model)?))))
         .collect::<anyhow::Result<_>>()?;
-    let Options { cors, hosts, limits } = options;
+    let Options { cors, hosts, limits, .. } = options;
+    #[cfg(feature = "live")]
+    let live = match (options.live, runs.first()) {
+        (Some(Editable { run, log, tokens, open }), Some(slot)) => {
+            Some(crate::live::Live::open(slot, &run, log, tokens, open)?)
+        }
+        _ => None,
+    };
     let gate = Arc::new(Gate::new(limits));
     let frame = Arc::new(Frame::new(&gate, hosts, cors));
-    let shared = Arc::new(Shared { runs, gate, frame: Arc::clone(&frame), warm: AtomicBool::new(false) });
+    let shared = Arc::new(Shared {
+        runs,
+        #[cfg(feature = "live")]
+        live,
+        gate,
+        frame: Arc::clone(&frame),
+        warm: AtomicBool::new(false),
+    });
     let warming = Arc::clone(&shared);
     http::serve(listener, &frame, routes::router(shared), limits.running, move || warm_up(&warming))
 }
 
 /// Builds the indexes that the first question would otherwise wait for.
 fn warm_up(shared: &Shared) {
-    for run in &shared.runs {
+    for slot in &shared.runs {
+        let run = slot.now();
         let (model, graph) = (&run.model, run.model.graph());
         model.naming();
         model.index().complete_entity("a", graph, 1);

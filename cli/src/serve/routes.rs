@@ -3,9 +3,11 @@
 use super::state::{Run, Shared};
 use super::{api, given, many, page};
 use crate::http::{self, Problem, guard, wrong_method};
+#[cfg(feature = "live")]
+use crate::live::tokens::Role;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
@@ -16,6 +18,9 @@ use std::sync::Arc;
 
 /// The description of the routes; a test asks every one of them and compares.
 const OPENAPI: &str = include_str!("openapi.json");
+
+/// The header with the number of the last change that is in an answer.
+const OVERLAY: &str = "ruleguider-change";
 
 /// All routes.
 pub fn router(shared: Arc<Shared>) -> Router {
@@ -32,8 +37,10 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .route("/groundings", get(api::groundings))
         .route("/facts", get(api::facts))
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), known_already));
-    page::routes(Router::new())
-        .nest("/api/v1/{run}", of_a_run)
+    let all = page::routes(Router::new());
+    #[cfg(feature = "live")]
+    let all = all.nest("/api/v1/{run}/live", crate::live::routes::router());
+    all.nest("/api/v1/{run}", of_a_run)
         .route("/api/v1/runs", get(runs))
         .route("/api/openapi.json", get(|| async { http::json_response(OPENAPI) }))
         .route("/healthz", get(|| async { "ok\n" }))
@@ -68,9 +75,13 @@ async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
     shared.frame.metrics_text(&own)
 }
 
-async fn runs(State(shared): State<Arc<Shared>>) -> Json<Value> {
-    let described: Vec<Value> = shared.runs.iter().map(|run| described(run)).collect();
-    Json(json!({"runs": described, "version": ruleguider::VERSION}))
+async fn runs(State(shared): State<Arc<Shared>>, _headers: HeaderMap) -> Result<Json<Value>, Problem> {
+    #[cfg(feature = "live")]
+    if let Some(live) = &shared.live {
+        live.admit(&_headers, Role::Read)?;
+    }
+    let described: Vec<Value> = shared.runs.iter().map(|slot| described(&slot.now())).collect();
+    Ok(Json(json!({"runs": described, "version": ruleguider::VERSION})))
 }
 
 fn described(run: &Run) -> Value {
@@ -79,7 +90,7 @@ fn described(run: &Run) -> Value {
     let results = model.results().ok();
     let figures = results.map(|results| json!(results.report.figures));
     json!({
-        "name": run.name, "dataset": results.map(|results| &results.dataset), "seed": model.seed(),
+        "name": run.name, "live": run.overlay.is_some(), "dataset": results.map(|results| &results.dataset), "seed": model.seed(),
         "system": model.config().system, "entities": graph.entities(), "relations": graph.relations(),
         "facts": model.counts().facts, "learnt": model.counts().learnt, "kept_back": model.counts().kept_back, "rules": model.rules().len(), "figures": figures,
         "probabilities": model.why_no_probability().is_ok_and(|why| why.is_none()),
@@ -88,7 +99,7 @@ fn described(run: &Run) -> Value {
     })
 }
 
-/// An answer depends only on the run and the question, so a client that has it need not get it again. The ETag is weak,
+/// An answer depends only on the run, the changes so far and the question, so a client that has it need not get it again. The ETag is weak,
 /// since the last digits of a score depend on the questions in the same batch.
 async fn known_already(
     State(shared): State<Arc<Shared>>,
@@ -100,7 +111,19 @@ async fn known_already(
         Ok(Path(path)) => path,
         Err(wrong) => return Problem::bad_request(wrong.body_text()).into_response(),
     };
-    let run = path.first().and_then(|(_, name)| shared.run(name).ok());
+    let name = path.first().map_or("", |(_, name)| name.as_str());
+    #[cfg(feature = "live")]
+    if let Some(live) = shared.live.as_ref().filter(|live| live.is_of(name)) {
+        let ready = match live.admit(request.headers(), Role::Read) {
+            Ok(_) => live.caught_up(shared.gate.timeout()).await,
+            Err(refused) => Err(refused),
+        };
+        if let Err(problem) = ready {
+            return problem.into_response();
+        }
+    }
+    let run = shared.run(name).ok();
+    let overlay = run.as_ref().and_then(|run| run.overlay);
     let Some(run) = run.filter(|_| request.method() == Method::GET) else { return next.run(request).await };
     let sum = Checksum::of(&(&run.fingerprint, request.uri().to_string())).to_string();
     let tag = format!("W/\"{}\"", &sum[..sum.len().min(32)]);
@@ -108,11 +131,14 @@ async fn known_already(
     let has =
         sent.is_some_and(|tags| tags.split(',').any(|one| one.trim().trim_start_matches("W/") == &tag[2..]));
     let Ok(tag) = HeaderValue::from_str(&tag) else { return next.run(request).await };
+    // Which change the answer was made from.
+    let made_from = overlay.and_then(|seq| HeaderValue::from_str(&seq.to_string()).ok());
     let mut response = match has {
         true => StatusCode::NOT_MODIFIED.into_response(),
         false => next.run(request).await,
     };
     let headers = response.headers_mut();
+    headers.extend(made_from.map(|seq| (HeaderName::from_static(OVERLAY), seq)));
     let fresh = headers.get(header::CACHE_CONTROL).is_none();
     if fresh {
         headers.insert(header::ETAG, tag);

@@ -7,7 +7,7 @@ use ruleguider::graph::Link;
 use ruleguider::run::Checksum;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// The most relations of a run whose missing facts are cached.
 const KEPT: usize = 64;
@@ -20,6 +20,8 @@ pub struct Run {
     pub model: Arc<Model>,
     /// The checksum of everything that its answers depend on.
     pub fingerprint: Checksum,
+    /// The last change that is in its answers, if facts may change.
+    pub overlay: Option<i64>,
     /// Questions that are answered together.
     pub batches: Batches,
     /// Missing facts that were found before.
@@ -40,10 +42,47 @@ impl Run {
             name,
             model,
             fingerprint,
+            overlay: None,
             batches: Batches::default(),
             missing: FoundBefore::default(),
             looking: tokio::sync::Mutex::new(()),
         })
+    }
+}
+
+#[cfg(feature = "live")]
+impl Run {
+    /// The same after change number `seq`.
+    pub fn after(self, seq: i64) -> Self {
+        let fingerprint = Checksum::of(&(&self.fingerprint, seq));
+        Self { fingerprint, overlay: Some(seq), ..self }
+    }
+}
+
+/// The place of a run: requests that began on one run finish on it when another one takes its place.
+pub struct Slot {
+    /// The name in URLs, which stays.
+    pub name: String,
+    now: RwLock<Arc<Run>>,
+}
+
+impl Slot {
+    /// The place of `run`.
+    pub fn new(run: Run) -> Self {
+        Self { name: run.name.clone(), now: RwLock::new(Arc::new(run)) }
+    }
+
+    /// The run that answers now.
+    pub fn now(&self) -> Arc<Run> {
+        Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts `run` into the place. The one that was there goes with its last request, not under the lock.
+    #[cfg(feature = "live")]
+    pub fn swap(&self, run: Run) {
+        let before =
+            std::mem::replace(&mut *self.now.write().unwrap_or_else(PoisonError::into_inner), Arc::new(run));
+        drop(before);
     }
 }
 
@@ -77,7 +116,10 @@ impl FoundBefore {
 /// What all requests share.
 pub struct Shared {
     /// The runs, in the order in which they were given.
-    pub runs: Vec<Arc<Run>>,
+    pub runs: Vec<Arc<Slot>>,
+    /// Changes to a run.
+    #[cfg(feature = "live")]
+    pub live: Option<Arc<crate::live::Live>>,
     /// Admits work.
     pub gate: Arc<Gate>,
     /// The state that all servers share.
@@ -91,9 +133,9 @@ impl Shared {
     ///
     /// # Errors
     /// If there is none, with the names of all runs.
-    pub fn run(&self, name: &str) -> Result<&Arc<Run>, Problem> {
+    pub fn run(&self, name: &str) -> Result<Arc<Run>, Problem> {
         let found = self.runs.iter().find(|run| run.name == name);
-        found.ok_or_else(|| {
+        found.map(|slot| slot.now()).ok_or_else(|| {
             let names = self.runs.iter().map(|run| run.name.clone()).collect();
             Problem::unknown(format!("this server has no run `{name}`"), names)
         })

@@ -12,6 +12,8 @@ pub mod export;
 pub mod generate;
 #[cfg(feature = "study")]
 pub mod judge;
+#[cfg(feature = "live")]
+pub mod live;
 pub mod manual;
 pub mod merge;
 pub mod mine;
@@ -65,6 +67,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         Verb::Report(verb) => verb.run(common),
         #[cfg(feature = "serve")]
         Verb::Serve(verb) => verb.run(common),
+        #[cfg(feature = "live")]
+        Verb::Live(verb) => verb.run(common),
         #[cfg(feature = "study")]
         Verb::Judge(verb) => verb.run(common),
         Verb::Completions(verb) => verb.run(common),

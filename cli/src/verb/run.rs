@@ -35,6 +35,7 @@ Examples:
   ruleguider run dated.tsv --split-time 2023-01-01
   ruleguider run my_triples.tsv --minutes 5 --learn-all
   ruleguider run --update runs/my_triples my_triples.tsv
+  ruleguider run --update runs/my_triples --live live.db
   ruleguider run data/wn18rr --set rules.seconds=100 --out runs/wn18rr
   ruleguider run data/wn18rr --config my.toml --json | jq .mrr"
 )]
@@ -64,8 +65,13 @@ pub struct Run {
     learn_all: bool,
     /// Start from this finished run; DATA is the new version of its data. The old run is not changed [default --out: its
     /// name and -updated]
-    #[arg(long, value_name = "RUN", conflicts_with = "config", requires = "data")]
+    #[arg(long, value_name = "RUN", conflicts_with = "config")]
     update: Option<PathBuf>,
+    /// Learn also from the facts and verdicts of `serve --live`: accepted facts are learnt, rejected ones are negative
+    /// examples; without DATA, from those of the updated run
+    #[cfg(feature = "live")]
+    #[arg(long, value_name = "FILE", requires = "update")]
+    live: Option<PathBuf>,
     /// Write event files for TensorBoard into RUN/tensorboard
     #[arg(long)]
     tensorboard: bool,
@@ -80,6 +86,9 @@ impl Run {
         let given = self.reading.divides() || header.is_some() || format.kind.is_some();
         if self.data.is_none() && (given || columns.is_some() || named_graph.is_some()) {
             bail!("--split, --split-time, --header, --format, --columns and --graph need DATA");
+        }
+        if self.update.is_some() && self.data.is_none() && !self.is_live() {
+            bail!("--update needs DATA, the new version of the data, or --live FILE");
         }
         let format = *format;
         let budget = self.minutes.map(|minutes| Duration::from_secs_f64(60.0 * minutes));
@@ -114,6 +123,14 @@ impl Run {
         Ok(Outcome::Done)
     }
 
+    /// Whether facts and verdicts are learnt from.
+    fn is_live(&self) -> bool {
+        #[cfg(feature = "live")]
+        return self.live.is_some();
+        #[cfg(not(feature = "live"))]
+        false
+    }
+
     fn learn(&self, place: Option<&Place>, common: &Common) -> anyhow::Result<Learn> {
         let mut learn = place.map_or_else(Learn::demonstration, |place| Learn::new(place.path()));
         learn = learn.piped(place.is_some_and(Place::is_spooled));
@@ -128,6 +145,10 @@ impl Run {
             .learn_all(self.learn_all);
         learn = learn.split(self.reading.shares());
         learn = self.update.iter().fold(learn, Learn::update);
+        #[cfg(feature = "live")]
+        if let Some(file) = &self.live {
+            learn = learn.edits(super::live::state(file)?.edits());
+        }
         if self.instant {
             learn = INSTANT.into_iter().fold(learn, Learn::set);
         }

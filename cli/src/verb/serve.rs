@@ -4,8 +4,16 @@ use crate::Outcome;
 use crate::arguments::Common;
 use crate::console;
 use crate::http::{Limits, listen};
+#[cfg(feature = "live")]
+use crate::live::log::Log;
+#[cfg(feature = "live")]
+use crate::live::tokens::Tokens;
+#[cfg(feature = "live")]
+use crate::serve::Editable;
 use crate::serve::{Options, serve};
 use anyhow::Context;
+#[cfg(feature = "live")]
+use anyhow::bail;
 use ruleguider::ask::{Model, OpenOptions};
 use serde_json::json;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -16,11 +24,12 @@ use std::time::Duration;
 /// Arguments of `serve`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "The page is at the address that is printed; /api/openapi.json describes the API. Runs are not modified. On \
+    after_help = "The page is at the address that is printed; /api/openapi.json describes the API. Runs are not modified; with --live, facts and verdicts are kept beside them. On \
 SIGTERM or Ctrl-C, requests in progress are finished first. Behind a proxy, give the public host name with --host.
 
 Examples:
   ruleguider serve runs/demonstration
+  ruleguider serve runs/demonstration --live live.db
   ruleguider serve runs/wn18rr runs/fb15k-237 --bind 0.0.0.0:8080 --host graphs.example.org"
 )]
 pub struct Serve {
@@ -45,6 +54,14 @@ pub struct Serve {
     /// The maximum memory of request bodies and unsent responses, in MB; requests beyond it are rejected with 503
     #[arg(long, value_name = "MB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(32..=4096))]
     in_flight_mb: u32,
+    /// Let facts and verdicts be written: kept in this file (SQLite), which is made if there is none; with one RUN
+    #[cfg(feature = "live")]
+    #[arg(long, value_name = "FILE")]
+    live: Option<PathBuf>,
+    /// Who may do what: a file of names, roles and checksums of tokens, made by `ruleguider live token`
+    #[cfg(feature = "live")]
+    #[arg(long, value_name = "FILE", requires = "live")]
+    tokens: Option<PathBuf>,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -82,6 +99,8 @@ fn is_host_name(text: &str) -> bool {
 impl Serve {
     /// Opens the runs and serves them.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
+        #[cfg(feature = "live")]
+        let tokens = self.tokens()?;
         let listener = listen(self.bind)?;
         let device = common.device_for_many()?;
         // A GPU is one worker, for any number of threads.
@@ -93,6 +112,16 @@ impl Serve {
             models.push((name_of(path, &models)?, Arc::new(model)));
         }
         let address = listener.local_addr()?;
+        #[cfg(feature = "live")]
+        let live = match &self.live {
+            Some(file) => Some(Editable {
+                run: self.runs[0].clone(),
+                log: Log::work_on(file)?,
+                tokens,
+                open: options.clone(),
+            }),
+            None => None,
+        };
         match common.json {
             true => console::print_json(&json!({"address": format!("http://{address}/")}))?,
             false => console::print(&format_args!("http://{address}/"))?,
@@ -106,9 +135,23 @@ impl Serve {
                 timeout: Duration::from_secs_f64(self.timeout_s),
                 in_flight: (self.in_flight_mb as usize) << 20,
             },
+            #[cfg(feature = "live")]
+            live,
         };
         serve(listener, models, options)?;
         Ok(Outcome::Done)
+    }
+
+    /// The tokens, once it is clear that facts may be written at all.
+    #[cfg(feature = "live")]
+    fn tokens(&self) -> anyhow::Result<Option<Tokens>> {
+        if self.live.is_some() && self.runs.len() > 1 {
+            bail!("--live needs one RUN, found {}", self.runs.len());
+        }
+        if self.live.is_some() && self.tokens.is_none() && !self.bind.ip().is_loopback() {
+            bail!("--live on {} needs --tokens FILE: everyone who reaches it could write", self.bind);
+        }
+        self.tokens.as_deref().map(Tokens::read).transpose()
     }
 }
 

@@ -21,6 +21,8 @@ mod judge;
 mod judge_browser;
 mod labels;
 mod limits;
+#[cfg(feature = "live")]
+mod live;
 mod names;
 mod one_probability;
 mod page;

@@ -90,8 +90,9 @@ fn every_route_answers_as_the_document_says() {
         ("/readyz", String::new()),
         ("/metrics", String::new()),
     ];
-    let documented: BTreeSet<&str> =
-        document["paths"].as_object().unwrap().keys().map(String::as_str).collect();
+    // Those that write are asked in `live.rs`.
+    let reading = document["paths"].as_object().unwrap().keys().map(String::as_str);
+    let documented: BTreeSet<&str> = reading.filter(|path| !path.contains("/live")).collect();
     let fact = json!({"subject": "Ilse_Hagenthal", "relation": "cousin_of", "object": "Vera_Hagenthal"});
     let unknown = json!({"subject": "Nobody", "relation": "cousin_of", "object": "Vera_Hagenthal"});
     let posted = [

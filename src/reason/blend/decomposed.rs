@@ -98,12 +98,13 @@ impl Blend {
                 None => Vec::new(),
             },
             EMBEDDING if full => match &self.members.embedding {
-                Some(embedding) => {
+                // A new entity is like no other yet.
+                Some(embedding) if embedding.size().entities == self.graph.entities() => {
                     let (answer, against) = (candidate.entity, member.middle.map(|middle| middle.0));
                     let asked = Asked { query, answer, against, weight: weights[EMBEDDING], share };
                     cases(embedding, &self.graph, asked)?
                 }
-                None => Vec::new(),
+                _ => Vec::new(),
             },
             PROPAGATOR if full => match &self.members.propagator {
                 Some(propagator) => propagator.parts(query, candidate, share, weights[PROPAGATOR])?,

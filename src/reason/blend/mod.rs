@@ -349,7 +349,8 @@ impl Explains for Blend {
         if !self.members.further.is_empty() {
             return Ok(queries.to_vec());
         }
-        if embedding.device().is_cuda() {
+        // A new entity has no row to bound.
+        if embedding.device().is_cuda() || embedding.size().entities != self.graph.entities() {
             return Ok(queries.to_vec());
         }
         let by_rules = self.by_rules(queries, false, progress)?;

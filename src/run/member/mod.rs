@@ -27,6 +27,7 @@ pub(in crate::run) use rules::APPLIED;
 pub use rules::RULES;
 pub use training::TRAINING;
 pub use universal::UNIVERSAL;
+pub(in crate::run) use universal::UNIVERSAL_WEIGHTS;
 
 use super::artifacts::Artifacts;
 use super::material::Material;

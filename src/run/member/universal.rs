@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 /// Its name.
 pub const UNIVERSAL: &str = "universal";
+/// Its weights, which do not depend on the graph.
+pub(in crate::run) const UNIVERSAL_WEIGHTS: &str = "universal weights";
 
 /// The universal propagator.
 pub(super) struct ByUniversal;
@@ -71,6 +73,7 @@ impl Member for ByUniversal {
         let figures = MemberReport { parameters: Some(universal.parameters()), ..MemberReport::default() };
         // What was stored is what answers, even if it was rounded.
         artifacts.remove(UNIVERSAL);
+        artifacts.remove(UNIVERSAL_WEIGHTS);
         Ok(Finished { files: vec![WEIGHTS.to_owned()], figures, seconds: None })
     }
 
@@ -95,10 +98,10 @@ impl Artifacts {
 
     /// The weights of the run on its graph.
     fn universal(&self) -> Result<Arc<UniversalReasoner>, RunError> {
-        self.get(UNIVERSAL, || {
+        let weights = self.get(UNIVERSAL_WEIGHTS, || {
             let (path, archive) = (self.path(WEIGHTS), self.archive(WEIGHTS)?);
-            let universal = Universal::from_archive(&archive, &path, &self.device)?;
-            Ok(UniversalReasoner::new(Arc::new(universal), &self.learnable.graph)?)
-        })
+            Ok(Universal::from_archive(&archive, &path, &self.device)?)
+        })?;
+        self.get(UNIVERSAL, || Ok(UniversalReasoner::new(weights, &self.learnable.graph)?))
     }
 }

@@ -1,4 +1,4 @@
-//! Tokens of judges: random, printed once, stored as a checksum.
+//! Tokens: random, printed once, stored as a checksum.
 
 use ruleguider::run::Checksum;
 

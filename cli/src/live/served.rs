@@ -1,0 +1,310 @@
+//! The served run and its changes: written first, shown by the next question.
+
+use super::event::{Fact, Kind, Said};
+use super::log::{Keyed, Log};
+use super::state::{Standing, State};
+use super::tokens::{Role, Tokens};
+use crate::http::Problem;
+use crate::serve::{Run, Slot};
+use anyhow::Context;
+use axum::http::{HeaderMap, StatusCode, header};
+use ruleguider::ask::{Model, OpenOptions};
+use ruleguider::graph::{EntityId, Link, RelationId};
+use rusqlite::ErrorCode;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// The most new names that a reply lists.
+const LISTED: usize = 20;
+/// Who writes where there are no tokens.
+pub const LOCAL: &str = "local";
+
+/// The log and what follows from it, which change together.
+pub struct Kept {
+    pub log: Log,
+    pub state: State,
+}
+
+/// Changes to the run of a slot.
+pub struct Live {
+    slot: Arc<Slot>,
+    kept: Mutex<Kept>,
+    /// The run without edits. Held while the served model is rebuilt.
+    base: Mutex<Arc<Model>>,
+    /// Where another run may be.
+    folder: PathBuf,
+    options: OpenOptions,
+    tokens: Option<Tokens>,
+    /// The last entry of the log, and the last one that answers are made from.
+    written: AtomicI64,
+    shown: watch::Sender<i64>,
+    changed: SyncSender<()>,
+    /// How many facts no member can use yet.
+    waiting: AtomicUsize,
+    /// Why the last change is not shown, if it is not.
+    failure: Mutex<Option<String>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Live {
+    /// The run of `slot`, at `path`, with the changes of `log`; from now on they are followed.
+    ///
+    /// # Errors
+    /// If the log cannot be read, or the model cannot be edited.
+    pub fn open(
+        slot: &Arc<Slot>,
+        path: &Path,
+        log: Log,
+        tokens: Option<Tokens>,
+        options: OpenOptions,
+    ) -> anyhow::Result<Arc<Self>> {
+        let mut state = State::default();
+        log.each(0, usize::MAX, |event| state.apply(event)).context("reading the live facts")?;
+        let (changed, changes) = sync_channel(1);
+        let whole = path.canonicalize().with_context(|| path.display().to_string())?;
+        let live = Arc::new(Self {
+            slot: Arc::clone(slot),
+            written: AtomicI64::new(log.last()),
+            kept: Mutex::new(Kept { log, state }),
+            base: Mutex::new(Arc::clone(&slot.now().model)),
+            folder: whole.parent().unwrap_or(&whole).to_owned(),
+            options,
+            tokens,
+            shown: watch::Sender::new(0),
+            changed,
+            waiting: AtomicUsize::new(0),
+            failure: Mutex::default(),
+        });
+        live.rebuild(&lock(&live.base))?;
+        let follower = Arc::clone(&live);
+        std::thread::Builder::new().name("live".to_owned()).spawn(move || follower.follow(&changes))?;
+        Ok(live)
+    }
+
+    /// Whether changes are to the run called `name`.
+    pub fn is_of(&self, name: &str) -> bool {
+        self.slot.name == name
+    }
+
+    /// The log and its state.
+    pub fn kept(&self) -> MutexGuard<'_, Kept> {
+        lock(&self.kept)
+    }
+
+    /// The run as it answers now.
+    pub fn now(&self) -> Arc<Run> {
+        self.slot.now()
+    }
+
+    /// How many facts wait for the next learning, and why the last change is not shown, if it is not.
+    pub fn standing(&self) -> (usize, Option<String>) {
+        (self.waiting.load(Ordering::Relaxed), lock(&self.failure).clone())
+    }
+
+    /// Rebuilds the served model after changes, many at once if they come faster.
+    fn follow(&self, changes: &Receiver<()>) {
+        while changes.recv().is_ok() {
+            let base = lock(&self.base);
+            if let Err(error) = self.rebuild(&base) {
+                let why = format!("{error:#}");
+                // Not stdout, which has the address only.
+                eprintln!("live: the last changes are kept but not shown: {why}");
+                *lock(&self.failure) = Some(why);
+                self.shown.send_replace(self.written.load(Ordering::Acquire));
+            }
+        }
+    }
+
+    fn rebuild(&self, base: &Model) -> anyhow::Result<()> {
+        let (edits, seq) = {
+            let kept = self.kept();
+            (kept.state.edits(), kept.log.last())
+        };
+        let edited = base.with_edits(&edits)?;
+        self.waiting.store(edited.waiting, Ordering::Relaxed);
+        self.slot.swap(Run::new(self.slot.name.clone(), Arc::new(edited.model))?.after(seq));
+        *lock(&self.failure) = None;
+        self.shown.send_replace(seq);
+        Ok(())
+    }
+
+    /// Returns once everything that was written before is in the answers.
+    ///
+    /// # Errors
+    /// If that takes longer than `timeout`.
+    pub async fn caught_up(&self, timeout: Duration) -> Result<(), Problem> {
+        let wanted = self.written.load(Ordering::Acquire);
+        let mut shown = self.shown.subscribe();
+        match tokio::time::timeout(timeout, shown.wait_for(|&shown| shown >= wanted)).await {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Problem::timeout(timeout.as_secs_f64())),
+        }
+    }
+
+    /// Answers by the run in the folder `name`, beside the one that was served first, or by the same run read again.
+    /// Requests in progress finish on the old one.
+    ///
+    /// # Errors
+    /// If there is no finished run. Then nothing changes.
+    pub fn reload(&self, name: Option<&str>) -> anyhow::Result<PathBuf> {
+        let path = match name {
+            Some(name) => self.folder.join(name),
+            None => lock(&self.base).run_path().to_owned(),
+        };
+        let model = Arc::new(self.options.open(&path)?);
+        let mut base = lock(&self.base);
+        self.rebuild(&model)?;
+        *base = model;
+        Ok(path)
+    }
+
+    /// Who asks, if their token allows `role`. Without tokens, everyone on this machine may do everything.
+    ///
+    /// # Errors
+    /// If there is no token, an unknown one, or one with a lesser role.
+    pub fn admit(&self, headers: &HeaderMap, role: Role) -> Result<Arc<str>, Problem> {
+        let Some(tokens) = &self.tokens else { return Ok(LOCAL.into()) };
+        let stranger = |detail: &str| Problem::new(StatusCode::UNAUTHORIZED, "no-token", detail);
+        let sent = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let Some((scheme, token)) = sent.and_then(|value| value.split_once(' ')) else {
+            return Err(stranger("this server needs a token: send it as `Authorization: Bearer TOKEN`"));
+        };
+        let holder = tokens.holder(token.trim()).filter(|_| scheme.eq_ignore_ascii_case("bearer"));
+        match holder {
+            None => Err(stranger("this token is not known; ask whoever runs the server for another")),
+            Some(holder) if holder.role < role => Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                "role",
+                format!(
+                    "the token of {} has the role {}, and this needs {}",
+                    holder.name,
+                    holder.role.name(),
+                    role.name()
+                ),
+            )),
+            Some(holder) => Ok(Arc::clone(&holder.name)),
+        }
+    }
+
+    /// Whether writing needs a token.
+    pub fn has_tokens(&self) -> bool {
+        self.tokens.is_some()
+    }
+
+    /// Writes `said` by `who`, all or nothing, and returns the reply. It is on the disk then.
+    ///
+    /// # Errors
+    /// If a fact is in conflict with what holds, or the log cannot be written.
+    pub fn write(&self, said: Vec<Said>, who: &Arc<str>, keyed: Option<&Keyed>) -> Result<String, Problem> {
+        let now = self.now();
+        let mut kept = self.kept();
+        if let Some(keyed) = keyed
+            && let Some((sum, reply)) = kept.log.answered(who, &keyed.key).map_err(unkept)?
+        {
+            let other = "this idempotency key was used for another request; use a new one";
+            return match sum == keyed.sum {
+                true => Ok(reply),
+                false => Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "key-reused", other)),
+            };
+        }
+        for said in &said {
+            self.check(&kept.state, said, &now.model)?;
+        }
+        let given = said.len();
+        let new: Vec<Said> = said.into_iter().filter(|said| kept.state.is_new(said, who)).collect();
+        let changed = new.len();
+        let [entities, relations] = new_names(&new, &now.model);
+        let reply = |sequence: i64| {
+            json!({
+                "sequence": sequence, "changed": changed, "unchanged": given - changed,
+                "new_entities": entities, "new_relations": relations,
+            })
+            .to_string()
+        };
+        let (events, reply) = kept.log.append(new, who, keyed, reply).map_err(unkept)?;
+        events.into_iter().for_each(|event| kept.state.apply(event));
+        self.written.store(kept.log.last(), Ordering::Release);
+        drop(kept);
+        if changed > 0 {
+            // One wish that waits is enough for all.
+            let _ = self.changed.try_send(());
+        }
+        Ok(reply)
+    }
+
+    /// Refuses to add what is rejected, and to remove what is no fact.
+    fn check(&self, state: &State, said: &Said, model: &Model) -> Result<(), Problem> {
+        let standing = state.about(&said.fact).map_or(Standing::AsBefore, super::state::About::standing);
+        let [subject, relation, object] = &said.fact;
+        match (said.kind, standing) {
+            (Kind::Add, Standing::Rejected) => Err(Problem::new(
+                StatusCode::CONFLICT,
+                "rejected",
+                format!(
+                    "`{subject}` `{relation}` `{object}` was rejected by reviewers; take the verdict back first. \
+                     Nothing of this request was kept"
+                ),
+            )),
+            (Kind::Remove, Standing::AsBefore) if !is_fact(model, &said.fact) => Err(Problem::new(
+                StatusCode::NOT_FOUND,
+                "no-fact",
+                format!("`{subject}` `{relation}` `{object}` is no fact. Nothing of this request was kept"),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether the graph of `model` has `fact`.
+pub fn is_fact(model: &Model, [subject, relation, object]: &Fact) -> bool {
+    let names = model.names();
+    let ids = [names.entities.get(subject), names.relations.get(relation), names.entities.get(object)];
+    let [Some(subject), Some(relation), Some(object)] = ids else { return false };
+    model.graph().contains(EntityId(subject), Link::forward(RelationId(relation)), EntityId(object))
+}
+
+/// The first names of entities and of relations that the model has not met.
+fn new_names(said: &[Said], model: &Model) -> [Vec<String>; 2] {
+    let (names, mut new) = (model.names(), [Vec::new(), Vec::new()]);
+    for Said { fact: [subject, relation, object], .. } in said {
+        let places = [
+            (0, subject, names.entities.get(subject)),
+            (1, relation, names.relations.get(relation)),
+            (0, object, names.entities.get(object)),
+        ];
+        for (kind, name, known) in places {
+            let list: &mut Vec<String> = &mut new[kind];
+            if known.is_none() && list.len() < LISTED && list.iter().all(|other| **other != **name) {
+                list.push(name.to_string());
+            }
+        }
+    }
+    new
+}
+
+/// The log cannot be read or written: nothing of the request was kept.
+pub fn unkept(error: rusqlite::Error) -> Problem {
+    let (status, kind, remedy) = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => {
+            (StatusCode::INSUFFICIENT_STORAGE, "disk-full", "the disk is full; make room and send it again")
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "locked",
+            "another program has locked the file of live facts; send it again",
+        ),
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            (StatusCode::INSUFFICIENT_STORAGE, "not-writable", "the file of live facts cannot be written")
+        }
+        _ => (StatusCode::INTERNAL_SERVER_ERROR, "not-kept", "the file of live facts failed"),
+    };
+    Problem::new(status, kind, format!("nothing was kept: {remedy} ({error})"))
+}
