@@ -1,6 +1,6 @@
 //! Given facts: scored, classified, explained and doubted.
 //!
-//! A [`View`](view::View) asks both ends of given facts of a model, by the search that [`predict`](crate::Model::predict) uses, so that a
+//! A [`View`](view::View) asks a model for one or both ends of given facts, by the search that [`predict`](crate::Model::predict) uses, so that a
 //! fact has one probability everywhere. A fact of the graph is asked of a view without it.
 //! [`Verdicts`](verdict::Verdicts) tell true facts from false ones by what both ends say, fitted on the validation split.
 
