@@ -139,7 +139,7 @@ mod tests {
         let related = relations.answers.iter().find(|answer| answer.relation == relation).unwrap();
         assert!(scored.probability_rough && explained.probability_rough && related.probability_rough);
         assert!(model.explain(subject, relation, &first.entity).unwrap().probability_rough);
-        let last = |cells: Vec<Cell>| cells.into_iter().last().unwrap();
+        let last = |mut cells: Vec<Cell>| cells.pop().unwrap();
         for (columns, cells) in [
             (&ScoredTriple::COLUMNS[..], scored.clone().cells()),
             (&ReasonRow::COLUMNS[..], explained.clone().cells()),
