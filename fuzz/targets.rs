@@ -147,9 +147,9 @@ fn folders(data: &[u8]) {
         ReadOptions { columns, incomplete: true, shares: SplitShares::WHOLE, ..ReadOptions::default() };
     match read(&folder, &options) {
         Err(error) => {
-            let said = error.to_string();
-            assert!(said.starts_with(&folder.display().to_string()), "no place in {said}");
-            assert!(!said.contains('\n'), "several lines: {said}");
+            let printed = error.to_string();
+            assert!(printed.starts_with(&folder.display().to_string()), "no place in {printed}");
+            assert!(!printed.contains('\n'), "several lines: {printed}");
         }
         Ok(dataset) => {
             let again = read(&folder, &options).expect("what was read once reads again");
@@ -212,7 +212,7 @@ fn rules(data: &[u8]) {
 fn weights(data: &[u8]) {
     let Some((&choice, bytes)) = data.split_first() else { return };
     let path = put("weights.safetensors", bytes);
-    let said = match choice % 3 {
+    let printed = match choice % 3 {
         0 => Archive::read(&path).map(|archive| check_archive(&archive)).err().map(|error| error.to_string()),
         1 => {
             let names = named_so(&["a", "b", "c"], &["r"]);
@@ -231,7 +231,7 @@ fn weights(data: &[u8]) {
             Walker::read(&path, &graph, &known, device()).err().map(|error| error.to_string())
         }
     };
-    assert!(said.is_none_or(|said| !said.is_empty()));
+    assert!(printed.is_none_or(|printed| !printed.is_empty()));
 }
 
 fn device() -> &'static Device {
@@ -312,7 +312,7 @@ fn queries(data: &[u8]) {
     for line in data.split(|&byte| byte == b'\n') {
         match index.query(line) {
             Ok(query) => assert!(query.subject.index() < ENTITIES.len()),
-            Err(said) => assert!(!said.is_empty() && said.len() < 4000, "{said}"),
+            Err(printed) => assert!(!printed.is_empty() && printed.len() < 4000, "{printed}"),
         }
     }
 }
@@ -328,15 +328,15 @@ fn parts(data: &[u8]) {
         3 => sealed(ShardKind::Facts, bytes),
         4 => put("1.shard", bytes),
         _ => {
-            let said = DataFile::open(&put("data.rg", bytes)).err().expect("a checksum").to_string();
-            assert!(said.contains("data.rg"), "{said}");
+            let printed = DataFile::open(&put("data.rg", bytes)).err().expect("a checksum").to_string();
+            assert!(printed.contains("data.rg"), "{printed}");
             return;
         }
     };
     let out = path.with_file_name("merged.tsv");
     if let Err(error) = merge(std::slice::from_ref(&path), Some(&out)) {
-        let said = error.to_string();
-        assert!(!said.is_empty() && !said.contains('\n'), "{said}");
+        let printed = error.to_string();
+        assert!(!printed.is_empty() && !printed.contains('\n'), "{printed}");
     }
 }
 

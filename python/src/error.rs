@@ -21,10 +21,10 @@ pub fn raised(error: AskError) -> PyErr {
     let mut line = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        let said = error.to_string();
-        if !line.contains(&said) {
+        let text = error.to_string();
+        if !line.contains(&text) {
             line.push_str(": ");
-            line.push_str(&said);
+            line.push_str(&text);
         }
         cause = error.source();
     }

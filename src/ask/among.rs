@@ -128,9 +128,9 @@ mod tests {
         std::fs::write(&file, format!("{}\n\n", answers[1].entity)).unwrap();
         assert_eq!(among(file.to_str(), None), [answers[1].entity.clone()]);
         std::fs::write(&file, "\nNobody at all\n").unwrap();
-        let said = told.answers_among(file.to_str(), None).unwrap_err().to_string();
-        assert!(said.contains("wanted.txt:2: "), "{said}");
-        let said = told.answers_among(Some("Third"), None).unwrap_err().to_string();
-        assert!(said.ends_with("found Third; the only type is Second"), "{said}");
+        let message = told.answers_among(file.to_str(), None).unwrap_err().to_string();
+        assert!(message.contains("wanted.txt:2: "), "{message}");
+        let message = told.answers_among(Some("Third"), None).unwrap_err().to_string();
+        assert!(message.ends_with("found Third; the only type is Second"), "{message}");
     }
 }

@@ -249,13 +249,16 @@ mod tests {
         let members = [EMBEDDINGS, RULES, UNIVERSAL, BLENDING, CALIBRATION];
         let found: Vec<&str> = member::of(&plan.config).iter().map(|member| member.name()).collect();
         assert_eq!(found, members);
-        let said = plan.to_string();
-        assert!(said.contains("complex of dimension 64") && !said.contains("walker of width"), "{said}");
+        let message = plan.to_string();
+        assert!(
+            message.contains("complex of dimension 64") && !message.contains("walker of width"),
+            "{message}"
+        );
         let many = choose(&shape(270_000, 2_400_000), &TWO_CORES);
         assert_eq!((many.config.system, many.config.rules.min_support), (System::Rules, 5));
-        let said = |set: &str| many.with(&Layer::from_pairs([set]).unwrap()).unwrap().to_string();
-        assert!(said("rules.top=50").contains("no time for networks"));
-        assert!(!said("system=embedding").contains("no time for networks"));
+        let message = |set: &str| many.with(&Layer::from_pairs([set]).unwrap()).unwrap().to_string();
+        assert!(message("rules.top=50").contains("no time for networks"));
+        assert!(!message("system=embedding").contains("no time for networks"));
         // Ranking takes its time, and mining leaves it.
         assert!(many.ranking > 10.0 && many.learning() + many.ranking <= 600.0, "{many}");
     }
@@ -278,17 +281,17 @@ mod tests {
         let set = |pairs: &[&str]| plan.with(&Layer::from_pairs(pairs.iter().copied()).unwrap()).unwrap();
         let rules = set(&["system=rules", "rules.seconds=123"]);
         assert_eq!((rules.seconds[RULES], rules.learning()), (123.0, 123.0));
-        let said = rules.to_string();
-        assert!(said.contains("rules up to length 3") && !said.contains("walker"), "{said}");
+        let message = rules.to_string();
+        assert!(message.contains("rules up to length 3") && !message.contains("walker"), "{message}");
         assert_eq!(set(&[]), plan);
         assert!(set(&["embed.epochs=1"]).seconds[EMBEDDINGS] < plan.seconds[EMBEDDINGS]);
     }
 
     #[test]
     fn the_plan_is_said_beforehand() {
-        let said = choose(&shape(300, 3_000), &TWO_CORES).to_string();
-        assert!(said.starts_with("plan, about ") && said.contains(" propagator of "), "{said}");
-        assert!(!said.contains("walker of"), "{said}");
+        let message = choose(&shape(300, 3_000), &TWO_CORES).to_string();
+        assert!(message.starts_with("plan, about ") && message.contains(" propagator of "), "{message}");
+        assert!(!message.contains("walker of"), "{message}");
         let hasty = choose(&shape(5_000, 30_000), &TWO_CORES).to_string();
         assert!(hasty.contains("complex of") && !hasty.contains("propagator of"), "{hasty}");
     }

@@ -48,9 +48,9 @@ fn sweep(out: &Path, search: Search, trials: usize) -> Sweep {
 }
 
 #[track_caller]
-fn refused(text: &str, said: &str) {
+fn refused(text: &str, message: &str) {
     let error = Space::parse(text, "a.toml", &Config::default()).unwrap_err();
-    assert_eq!(error.to_string(), said);
+    assert_eq!(error.to_string(), message);
     assert!(error.is_mistake());
 }
 
@@ -288,8 +288,8 @@ fn a_search_gives_the_same_table_however_it_is_run() {
         (sweep(&folder.path().join("plain"), Search::Random, 4), "another number of trials (5; now 4)"),
         (sweep(&folder.path().join("plain"), Search::Grid, 5), "another search (random; now grid)"),
     ] {
-        let said = other.run(&Silent).unwrap_err().to_string();
-        assert!(said.contains(what), "{said}");
+        let message = other.run(&Silent).unwrap_err().to_string();
+        assert!(message.contains(what), "{message}");
     }
 }
 
@@ -349,17 +349,17 @@ fn what_trials_share_is_done_once_and_a_trial_that_fails_is_told() {
 #[test]
 fn halving_needs_something_to_stop() {
     let folder = tempfile::tempdir().unwrap();
-    let said = |base: Config, trials: usize| {
+    let message = |base: Config, trials: usize| {
         let searching = Sweep { base, ..sweep(&folder.path().join("out"), Search::Halving, trials) };
         searching.run(&Silent).unwrap_err().to_string()
     };
     assert!(
-        said(Config { system: System::Rules, ..small() }, 4).ends_with("rules are not trained in epochs")
+        message(Config { system: System::Rules, ..small() }, 4).ends_with("rules are not trained in epochs")
     );
-    assert!(said(small(), 1).ends_with("a single trial has no worse half"));
+    assert!(message(small(), 1).ends_with("a single trial has no worse half"));
     let mut rare = small();
     rare.embed.evaluate_every = 8;
-    assert!(said(rare, 4).contains("the embedding model is validated 1 times"));
+    assert!(message(rare, 4).contains("the embedding model is validated 1 times"));
     assert!(!folder.path().join("out").exists());
 }
 

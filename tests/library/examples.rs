@@ -18,30 +18,33 @@ fn run(name: &str, arguments: &[&str]) -> String {
 
 #[test]
 fn learn_and_ask() {
-    let said = run("ask", &[]);
-    assert!(said.contains("test MRR 0.98") && said.contains("rules that predict it"), "{said}");
+    let message = run("ask", &[]);
+    assert!(message.contains("test MRR 0.98") && message.contains("rules that predict it"), "{message}");
 }
 
 #[test]
 fn mine_rules_and_apply_them() {
-    let said = run("rules", &[]);
-    assert!(said.contains(" <= ") && said.contains("MRR"), "{said}");
+    let message = run("rules", &[]);
+    assert!(message.contains(" <= ") && message.contains("MRR"), "{message}");
 }
 
 #[test]
 fn stop_and_go_on() {
-    let said = run("stop", &[]);
-    assert!(said.contains("stopped; what is finished stays") && said.contains("test MRR 0.6"), "{said}");
+    let message = run("stop", &[]);
+    assert!(
+        message.contains("stopped; what is finished stays") && message.contains("test MRR 0.6"),
+        "{message}"
+    );
 }
 
 #[test]
 fn answers_at_once() {
-    let said = run("instant", &[]);
-    assert!(said.lines().count() > 1 && said.contains('←') | said.contains("—"), "{said}");
+    let message = run("instant", &[]);
+    assert!(message.lines().count() > 1 && message.contains('←') | message.contains("—"), "{message}");
 }
 
 #[test]
 fn parts_of_a_job() {
-    let said = run("shards", &[]);
-    assert!(said.contains("one part and four give the same file: true"), "{said}");
+    let message = run("shards", &[]);
+    assert!(message.contains("one part and four give the same file: true"), "{message}");
 }

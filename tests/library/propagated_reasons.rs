@@ -171,8 +171,8 @@ fn the_best_path_follows_a_true_rule_and_the_score_hangs_on_it() {
         lower += usize::from(without(&best) < without(&other));
     }
     let of = right.len();
-    let said =
+    let message =
         format!("{by_rule} follow a rule ({by_rule_at_random} walks at random), {lower} fall more, of {of}");
-    println!("{said}");
-    assert!(10 * by_rule >= 9 * of && 10 * lower >= 9 * of && 2 * by_rule_at_random < by_rule, "{said}");
+    println!("{message}");
+    assert!(10 * by_rule >= 9 * of && 10 * lower >= 9 * of && 2 * by_rule_at_random < by_rule, "{message}");
 }

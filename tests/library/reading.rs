@@ -99,8 +99,8 @@ fn a_header_may_put_the_columns_in_another_order() {
     fs::write(&path, "id,source,weight,target,type\n1,a,0.5,b,r\n").unwrap();
     assert_eq!(read_named(&path), naive("a\tr\tb"));
     fs::write(&path, "id,source,weight,target,type\n1,a,0.5,b\n").unwrap();
-    let said = read_file(&path, &ReadOptions::default()).err().unwrap().to_string();
-    assert!(said.ends_with(":2: expected 5 comma-separated fields, found 4"), "{said}");
+    let message = read_file(&path, &ReadOptions::default()).err().unwrap().to_string();
+    assert!(message.ends_with(":2: expected 5 comma-separated fields, found 4"), "{message}");
     // The same in TSV: the edges of KGX, and Hetionet's own header.
     let tabs = folder.path().join("edges.tsv");
     let kgx = "id\tsubject\tpredicate\tobject\tcategory\n1\ta\tr\tb\tx\n";
@@ -110,8 +110,8 @@ fn a_header_may_put_the_columns_in_another_order() {
     }
     for (line, found) in [("1\ta\tr\tb", "4 instead of 5"), ("1\ta\t\tb\tx", "an empty relation")] {
         fs::write(&tabs, format!("id\tsubject\tpredicate\tobject\tcategory\n{line}\n")).unwrap();
-        let said = read_file(&tabs, &ReadOptions::default()).err().unwrap().to_string();
-        assert!(said.contains(":2: expected") && said.ends_with(found), "{said}");
+        let message = read_file(&tabs, &ReadOptions::default()).err().unwrap().to_string();
+        assert!(message.contains(":2: expected") && message.ends_with(found), "{message}");
     }
     // A fact of such names is written so that it is read as one.
     let options = ReadOptions { header: Some(false), ..Default::default() };
@@ -134,8 +134,11 @@ fn nothing_is_said_of_a_header_where_there_can_be_none() {
     fs::write(&path, "").unwrap();
     for header in [true, false] {
         let options = ReadOptions { header: Some(header), ..Default::default() };
-        let said = read_file(&path, &options).err().map(|error| error.to_string()).unwrap();
-        assert!(said.contains("expected a TSV or CSV file (other formats have no header), found"), "{said}");
+        let message = read_file(&path, &options).err().map(|error| error.to_string()).unwrap();
+        assert!(
+            message.contains("expected a TSV or CSV file (other formats have no header), found"),
+            "{message}"
+        );
     }
 }
 
@@ -143,7 +146,9 @@ fn nothing_is_said_of_a_header_where_there_can_be_none() {
 fn a_bad_line_is_reported_even_if_the_file_is_cut_after_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.tsv.gz");
-    for (bad, said) in [("two\tfields\n", ":2: expected 3 tab"), ("h\tr\tt\n", "expected more of the file")] {
+    for (bad, message) in
+        [("two\tfields\n", ":2: expected 3 tab"), ("h\tr\tt\n", "expected more of the file")]
+    {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         write!(gzip, "a\tr\tb\n{bad}").unwrap();
         for i in 0..20_000u64 {
@@ -152,7 +157,7 @@ fn a_bad_line_is_reported_even_if_the_file_is_cut_after_it() {
         let packed = gzip.finish().unwrap();
         fs::write(&path, &packed[..packed.len() / 2]).unwrap();
         let error = read_file(&path, &ReadOptions::default()).err().unwrap().to_string();
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(message), "{error}");
     }
 }
 
@@ -214,11 +219,11 @@ fn columns_are_found_by_name_or_by_order_whatever_their_pages() {
 #[test]
 fn a_parquet_file_that_holds_no_facts_says_why() {
     let folder = tempfile::tempdir().unwrap();
-    let said = |path: &Path| {
+    let message = |path: &Path| {
         let error = read_file(path, &ReadOptions::default()).err().expect("no facts").to_string();
         error.strip_prefix(&path.display().to_string()).expect("the file first").to_owned()
     };
-    let of = |name: &str| said(&parquet(folder.path(), name));
+    let of = |name: &str| message(&parquet(folder.path(), name));
     assert_eq!(of("empty_value"), ":2: expected a name in each of the 3 columns, found no head");
     assert_eq!(
         of("only_two_columns"),
@@ -230,7 +235,7 @@ fn a_parquet_file_that_holds_no_facts_says_why() {
     assert!(brotli.starts_with(": expected a Parquet file, found an error: "), "{brotli}");
     let text = folder.path().join("text.parquet");
     fs::write(&text, LINES).unwrap();
-    assert!(said(&text).starts_with(": expected a Parquet file, found an error: "), "{}", said(&text));
+    assert!(message(&text).starts_with(": expected a Parquet file, found an error: "), "{}", message(&text));
 }
 
 #[test]

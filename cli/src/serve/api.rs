@@ -39,16 +39,16 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Parameters<T> {
 }
 
 /// What the parser of a query string says, for people.
-fn in_words(said: &str) -> String {
+fn in_words(message: &str) -> String {
     let number = |rest: &str| {
         rest.contains("invalid digit") || rest.contains("number") || rest.contains("empty string")
     };
-    match (said.strip_prefix("missing field `"), said.split_once(": ")) {
+    match (message.strip_prefix("missing field `"), message.split_once(": ")) {
         (Some(name), _) => format!("the parameter `{} is missing", name),
         (None, Some((name, rest))) if number(rest) && !name.contains(' ') => {
             format!("{name}: expected a whole number that is not negative")
         }
-        _ => said.replacen("unknown field", "there is no parameter", 1),
+        _ => message.replacen("unknown field", "there is no parameter", 1),
     }
 }
 

@@ -93,9 +93,9 @@ impl Explain {
                         false => writeln!(out, "{}", table_line(&row.clone().cells())),
                     });
                     begun.and(written).and_then(|()| out.flush()).map_err(|error| {
-                        let said = io::Error::new(error.kind(), "stdout");
+                        let message = io::Error::new(error.kind(), "stdout");
                         failed = Some(error);
-                        said
+                        message
                     })
                 };
                 let explained = model.explain_rows(file, most, workers, &console, take);
@@ -193,9 +193,9 @@ impl fmt::Display for Explained<'_> {
         write!(f, "{}", aside(explanation.held_out))?;
         write_because(f, explanation, naming)?;
         // A path that a rule below shows is not printed twice, and what no member with weight supports has none.
-        let said = |answer: &&Answer| !rules.iter().any(|rule| rule.path == answer.reason.path);
+        let new = |answer: &&Answer| !rules.iter().any(|rule| rule.path == answer.reason.path);
         let shown = |answer: &&Answer| !answer.reason_in_words().is_empty();
-        for answer in answers.iter().filter(said).filter(shown) {
+        for answer in answers.iter().filter(new).filter(shown) {
             write!(f, "\n  {:8.4}  {}", answer.score, Shown(reason_of(answer)))?;
             write_without(f, answer.reason.propagator)?;
             for step in &answer.reason.path {

@@ -144,9 +144,9 @@ impl Score {
         };
         let take = |rows: &[ScoredTriple]| {
             write(rows).map_err(|error| {
-                let said = io::Error::new(error.kind(), "stdout");
+                let message = io::Error::new(error.kind(), "stdout");
                 failed = Some(error);
-                said
+                message
             })
         };
         let scored = model.score_rows(&self.file, options, console, take);

@@ -20,17 +20,20 @@ fn quick(tool: &Tool) {
 #[test]
 fn wrong_paths_and_settings_are_named() {
     let tool = Tool::new();
-    let said = tool.refused(&["run", "nowhere"]);
-    assert!(said.starts_with("ruleguider: nowhere: cannot be read"), "{said}");
-    let said = tool.refused(&["evaluate", "nowhere"]);
-    assert!(said.contains("nowhere: not a run directory (it has no run.json)"), "{said}");
-    let said = tool.refused(&["run", "--set", "rules.treshold=1"]);
-    assert!(said.ends_with("unknown setting `rules.treshold`; did you mean `rules.threshold`?"), "{said}");
+    let message = tool.refused(&["run", "nowhere"]);
+    assert!(message.starts_with("ruleguider: nowhere: cannot be read"), "{message}");
+    let message = tool.refused(&["evaluate", "nowhere"]);
+    assert!(message.contains("nowhere: not a run directory (it has no run.json)"), "{message}");
+    let message = tool.refused(&["run", "--set", "rules.treshold=1"]);
+    assert!(
+        message.ends_with("unknown setting `rules.treshold`; did you mean `rules.threshold`?"),
+        "{message}"
+    );
     let path = tool.write("mine.toml", "\n[rules]\nseconds = \"ten\"\n");
-    let said = tool.refused(&["run", "--config", text(&path)]);
-    assert!(said.ends_with("mine.toml:3: `rules.seconds`: expected a number, found \"ten\""), "{said}");
-    let said = tool.refused(&["run", "--config", "demonstratio"]);
-    assert!(said.ends_with("did you mean `demonstration`?"), "{said}");
+    let message = tool.refused(&["run", "--config", text(&path)]);
+    assert!(message.ends_with("mine.toml:3: `rules.seconds`: expected a number, found \"ten\""), "{message}");
+    let message = tool.refused(&["run", "--config", "demonstratio"]);
+    assert!(message.ends_with("did you mean `demonstration`?"), "{message}");
     // The folder was not made for nothing.
     assert!(!tool.path("runs").exists());
 }
@@ -39,11 +42,11 @@ fn wrong_paths_and_settings_are_named() {
 fn a_place_that_cannot_be_written_to() {
     let tool = Tool::new();
     tool.write("file", "");
-    let said = tool.refused(&["run", "--out", "file/run"]);
-    assert!(said.starts_with("ruleguider: file/run: cannot be written"), "{said}");
+    let message = tool.refused(&["run", "--out", "file/run"]);
+    assert!(message.starts_with("ruleguider: file/run: cannot be written"), "{message}");
     tool.write("thesis.tex", "");
-    let said = tool.refused(&["run", "--out", "."]);
-    assert!(said.contains("holds files but no run; choose an empty or a new folder"), "{said}");
+    let message = tool.refused(&["run", "--out", "."]);
+    assert!(message.contains("holds files but no run; choose an empty or a new folder"), "{message}");
 }
 
 #[test]
@@ -52,8 +55,8 @@ fn two_runs_in_one_directory() {
     tool.demonstration();
     let lock = std::fs::File::open(tool.path("run/lock")).unwrap();
     lock.try_lock().unwrap();
-    let said = tool.refused(&[&["run"], &QUICK[..]].concat());
-    assert!(said.contains("run: another run is using this folder"), "{said}");
+    let message = tool.refused(&[&["run"], &QUICK[..]].concat());
+    assert!(message.contains("run: another run is using this folder"), "{message}");
     // Asking needs no lock.
     tool.done(&["evaluate", "run", "--quiet"]);
 }
@@ -63,13 +66,13 @@ fn a_directory_from_other_data_or_another_version() {
     let tool = Tool::new();
     tool.demonstration();
     tool.done(&["generate", "family", "--people", "60", "--out", "data", "--quiet"]);
-    let said = tool.refused(&[&["run", "data"], &QUICK[..]].concat());
-    assert!(said.contains("run: was made from the demonstration graph"), "{said}");
+    let message = tool.refused(&[&["run", "data"], &QUICK[..]].concat());
+    assert!(message.contains("run: was made from the demonstration graph"), "{message}");
     let manifest = std::fs::read_to_string(tool.path("run/run.json")).unwrap();
     tool.write("run/run.json", &manifest.replace("\"layout\": 1", "\"layout\": 77"));
     for arguments in [&["evaluate", "run"][..], &["run", "--out", "run"]] {
-        let said = tool.refused(arguments);
-        assert!(said.contains("(layout 77), now it is version"), "{said}");
+        let message = tool.refused(arguments);
+        assert!(message.contains("(layout 77), now it is version"), "{message}");
     }
 }
 
@@ -82,8 +85,11 @@ fn damaged_files_are_noticed_and_made_anew() {
         let path = tool.path("run").join(file);
         let bytes = std::fs::read(&path).unwrap();
         std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
-        let said = tool.refused(&["predict", "run", "x", "uncle_of"]);
-        assert!(said.contains(&format!("{file}: is missing or has changed since it was written")), "{said}");
+        let message = tool.refused(&["predict", "run", "x", "uncle_of"]);
+        assert!(
+            message.contains(&format!("{file}: is missing or has changed since it was written")),
+            "{message}"
+        );
         quick(&tool);
         assert!(learnt(&tool.path("run")) == whole, "{file}");
     }
@@ -97,14 +103,14 @@ fn damaged_files_are_noticed_and_made_anew() {
     for changed in [String::new(), settings.replace("top = ", "top = 1")] {
         assert_ne!(changed, settings);
         tool.write("run/config.toml", &changed);
-        let said = tool.refused(&["predict", "run", "x", "uncle_of"]);
-        assert!(said.contains("config.toml: has changed since it was written; run the same"), "{said}");
+        let message = tool.refused(&["predict", "run", "x", "uncle_of"]);
+        assert!(message.contains("config.toml: has changed since it was written; run the same"), "{message}");
     }
     quick(&tool);
     assert_eq!(std::fs::read_to_string(tool.path("run/config.toml")).unwrap(), settings);
     std::fs::remove_file(tool.path("run/config.toml")).unwrap();
-    let said = tool.refused(&["evaluate", "run"]);
-    assert!(said.contains("config.toml: is missing"), "{said}");
+    let message = tool.refused(&["evaluate", "run"]);
+    assert!(message.contains("config.toml: is missing"), "{message}");
 }
 
 #[test]
@@ -113,13 +119,13 @@ fn a_run_that_is_being_made_says_so() {
     tool.demonstration();
     let stages = std::fs::read_to_string(tool.path("run/stages.json")).unwrap();
     tool.write("run/stages.json", "{}");
-    let said = tool.refused(&["predict", "run", "x", "uncle_of"]);
-    assert!(said.contains("run: has no finished stage `rules`"), "{said}");
+    let message = tool.refused(&["predict", "run", "x", "uncle_of"]);
+    assert!(message.contains("run: has no finished stage `rules`"), "{message}");
     let lock = std::fs::File::open(tool.path("run/lock")).unwrap();
     lock.try_lock().unwrap();
     for arguments in [&["predict", "run", "x", "uncle_of"][..], &["evaluate", "run"]] {
-        let said = tool.refused(arguments);
-        assert!(said.contains("run: is still being made; try again when"), "{said}");
+        let message = tool.refused(arguments);
+        assert!(message.contains("run: is still being made; try again when"), "{message}");
     }
     // One that was finished and is gone through again can be asked all the while.
     tool.write("run/stages.json", &stages);
@@ -138,13 +144,13 @@ fn a_run_has_its_own_data_wherever_its_source_and_itself_are() {
     // Another source in its place is noted, and answers still come.
     tool.done(&["generate", "family", "--people", "61", "--out", "data", "--quiet"]);
     let output = tool.run(&["evaluate", "run", "--split", "valid"]);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success() && said.contains("has changed since this run was made"), "{said}");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && message.contains("has changed since this run was made"), "{message}");
     std::fs::rename(tool.path("run"), tool.path("moved")).unwrap();
     tool.done(&["evaluate", "moved", "--quiet"]);
     std::fs::remove_file(tool.path("moved/data.rg")).unwrap();
-    let said = tool.refused(&["evaluate", "moved"]);
-    assert!(said.contains("has no data file data.rg; run the same `ruleguider run` again"), "{said}");
+    let message = tool.refused(&["evaluate", "moved"]);
+    assert!(message.contains("has no data file data.rg; run the same `ruleguider run` again"), "{message}");
 }
 
 #[test]
@@ -153,8 +159,8 @@ fn a_run_json_of_another_program_is_left_alone() {
     std::fs::create_dir(tool.path("run")).unwrap();
     tool.write("run/run.json", "{\"name\": \"of another tool\"}");
     tool.write("run/rules.tsv", "theirs");
-    let said = tool.refused(&[&["run"], &QUICK[..]].concat());
-    assert!(said.contains("run.json: is damaged, or not a file of a run"), "{said}");
+    let message = tool.refused(&[&["run"], &QUICK[..]].concat());
+    assert!(message.contains("run.json: is damaged, or not a file of a run"), "{message}");
     assert_eq!(std::fs::read_to_string(tool.path("run/rules.tsv")).unwrap(), "theirs");
 }
 
@@ -164,25 +170,25 @@ fn another_division_of_the_same_file_is_other_data() {
     tool.done(&["generate", "family", "--people", "60", "--out", "data", "--quiet"]);
     let begin = |more: &[&'static str]| [&["run", "data/train.tsv"], &QUICK[..], more].concat();
     tool.done(&[&begin(&[])[..], &["--quiet"]].concat());
-    let said = tool.refused(&begin(&["--split", "0.5,0.3,0.2"]));
+    let message = tool.refused(&begin(&["--split", "0.5,0.3,0.2"]));
     assert!(
-        said.contains("split 0.8,0.1,0.1 by seed 1") && said.contains("split 0.5,0.3,0.2 by seed 1"),
-        "{said}"
+        message.contains("split 0.8,0.1,0.1 by seed 1") && message.contains("split 0.5,0.3,0.2 by seed 1"),
+        "{message}"
     );
-    let said = tool.refused(&["mine", "data", "--out", "new_folder/", "--seconds", "600"]);
-    assert!(said.contains("new_folder/: cannot be written"), "{said}");
-    let said = tool.refused(&["convert", "data", "copy", "--split", "0.5,0.3,0.2"]);
-    assert!(said.contains("data: already has splits"), "{said}");
-    let said = tool.refused(&["run", "--split", "0.5,0.3,0.2"]);
-    assert!(said.contains("need DATA"), "{said}");
+    let message = tool.refused(&["mine", "data", "--out", "new_folder/", "--seconds", "600"]);
+    assert!(message.contains("new_folder/: cannot be written"), "{message}");
+    let message = tool.refused(&["convert", "data", "copy", "--split", "0.5,0.3,0.2"]);
+    assert!(message.contains("data: already has splits"), "{message}");
+    let message = tool.refused(&["run", "--split", "0.5,0.3,0.2"]);
+    assert!(message.contains("need DATA"), "{message}");
     // What a run divides can be had as a folder.
     tool.done(&["convert", "data/train.tsv", "divided", "--split", "0.5,0.3,0.2"]);
     let (of_file, of_folder) =
         (tool.json(&["stats", "data/train.tsv", "--split", "0.5,0.3,0.2"]), tool.json(&["stats", "divided"]));
     assert_eq!(of_file["valid"], of_folder["valid"]);
     assert_eq!(of_file["test_linked"], of_folder["test_linked"]);
-    let said = tool.refused(&["convert", "data/train.tsv", "divided.tsv", "--split", "0.5,0.3,0.2"]);
-    assert!(said.contains("--split writes a folder"), "{said}");
+    let message = tool.refused(&["convert", "data/train.tsv", "divided.tsv", "--split", "0.5,0.3,0.2"]);
+    assert!(message.contains("--split writes a folder"), "{message}");
 }
 
 #[test]
@@ -217,8 +223,8 @@ fn wrong_arguments_get_one_line_too() {
             "`embed.dimension`: expected a whole number from 1 to 65536, found 1000000000000",
         ),
     ] {
-        let said = tool.refused(arguments);
-        assert!(said.contains(expected), "{said}");
+        let message = tool.refused(arguments);
+        assert!(message.contains(expected), "{message}");
     }
 }
 
@@ -369,8 +375,8 @@ fn no_card_is_said() {
     if output.status.success() {
         return skip(Need::NoCuda, "there is a CUDA device here");
     }
-    let said = tool.refused(&[&["run", "--device", "cuda"], &QUICK[..]].concat());
-    assert!(said.to_lowercase().contains("cuda") && said.contains("choose the CPU"), "{said}");
+    let message = tool.refused(&[&["run", "--device", "cuda"], &QUICK[..]].concat());
+    assert!(message.to_lowercase().contains("cuda") && message.contains("choose the CPU"), "{message}");
 }
 
 fn learnt_if_any(tool: &Tool) -> Vec<(String, Vec<u8>)> {
@@ -396,12 +402,12 @@ fn a_full_disk_is_said_and_survived() {
     let Ok(output) = output else {
         return skip(Need::System, "there is no `unshare` to make a small disk with");
     };
-    let (out, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    if output.status.code() == Some(77) || said.contains("unshare failed") {
-        return skip(Need::System, format_args!("a small disk cannot be made here: {said}"));
+    let (out, message) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if output.status.code() == Some(77) || message.contains("unshare failed") {
+        return skip(Need::System, format_args!("a small disk cannot be made here: {message}"));
     }
-    assert!(out.contains("first 2\n0\n") && out.contains("second 0"), "{out}{said}");
-    assert!(said.contains("No space left on device"), "{said}");
+    assert!(out.contains("first 2\n0\n") && out.contains("second 0"), "{out}{message}");
+    assert!(message.contains("No space left on device"), "{message}");
 }
 
 #[cfg(unix)]
@@ -441,10 +447,10 @@ fn interrupted_in_training_it_keeps_a_checkpoint_and_goes_on_to_the_same_numbers
     let child = start(&tool, &arguments, in_training);
     interrupt(&child);
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(130), "{said}");
-    assert!(said.contains("stopping after this step; Ctrl-C again stops at once"), "{said}");
-    assert!(said.ends_with("run the same command again to resume\n"), "{said}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{message}");
+    assert!(message.contains("stopping after this step; Ctrl-C again stops at once"), "{message}");
+    assert!(message.ends_with("run the same command again to resume\n"), "{message}");
     assert_eq!(checkpoints(&tool).len(), 1, "{:?}", checkpoints(&tool));
     tool.done(&arguments);
     assert!(learnt(&tool.path("run")) == whole, "it goes on to other numbers");
@@ -470,13 +476,13 @@ fn interrupted_twice_it_stops_at_once() {
     let mut child = start(&tool, &arguments, || tool.path("run/checkpoints").exists());
     std::thread::sleep(Duration::from_millis(200));
     interrupt(&child);
-    let mut said = std::io::BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut message = std::io::BufReader::new(child.stderr.take().unwrap()).lines();
     let stopping =
-        said.find(|line| line.as_ref().is_ok_and(|line| line.contains("stopping after this step")));
+        message.find(|line| line.as_ref().is_ok_and(|line| line.contains("stopping after this step")));
     assert!(stopping.is_some(), "the first Ctrl-C is not answered");
     interrupt(&child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    let rest: Vec<String> = said.map_while(Result::ok).collect();
+    let rest: Vec<String> = message.map_while(Result::ok).collect();
     assert!(!rest.iter().any(|line| line.contains("again to resume")), "it waited for the step: {rest:?}");
     // What it left is a run that another may go on with.
     let quick = ["--set", "embed.dimension=8", "--set", "embed.batch=512", "--set", "embed.epochs=1"];
@@ -502,24 +508,27 @@ fn a_damaged_checkpoint_is_noticed_and_the_stage_begins_anew() {
         std::fs::write(&checkpoint, damaged).unwrap();
         std::fs::remove_file(tool.path("run/walker.safetensors")).unwrap();
         let output = tool.run(&arguments);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}");
-        assert!(said.contains("checkpoint.safetensors is damaged; starting over"), "{said}");
-        assert!(learnt(&tool.path("run")) == whole, "{said}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{message}");
+        assert!(message.contains("checkpoint.safetensors is damaged; starting over"), "{message}");
+        assert!(learnt(&tool.path("run")) == whole, "{message}");
     }
     // Weights that are finished are checked when they are used. The embedding only taught the walker, which answers alone.
     let cut = |file: &str| {
         let path = tool.path("run").join(file);
         let bytes = std::fs::read(&path).unwrap();
         std::fs::write(&path, &bytes[..bytes.len() - 7]).unwrap();
-        let said = tool.refused(&["predict", "run", "x", "uncle_of"]);
+        let message = tool.refused(&["predict", "run", "x", "uncle_of"]);
         std::fs::write(&path, &bytes).unwrap();
-        said
+        message
     };
-    let said = cut("walker.safetensors");
-    assert!(said.contains("walker.safetensors: is missing or has changed since it was written"), "{said}");
-    let said = cut("embedding.safetensors");
-    assert!(said.contains("does not have an entity `x`"), "{said}");
+    let message = cut("walker.safetensors");
+    assert!(
+        message.contains("walker.safetensors: is missing or has changed since it was written"),
+        "{message}"
+    );
+    let message = cut("embedding.safetensors");
+    assert!(message.contains("does not have an entity `x`"), "{message}");
 }
 
 #[cfg(unix)]
@@ -549,9 +558,9 @@ fn no_permission_to_write() {
             }
         }
     };
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert_eq!(said, "ruleguider: closed/run: cannot be written: Permission denied (os error 13)\n");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert_eq!(message, "ruleguider: closed/run: cannot be written: Permission denied (os error 13)\n");
 }
 
 #[test]
@@ -578,9 +587,9 @@ fn odd_graphs() {
         }
     }
     let no_tabs = tool.write("line.tsv", &"x".repeat(50_000_000));
-    let said = tool.refused(&["run", text(&no_tabs)]);
-    assert!(said.contains("line.tsv:1: expected a line of 3") && said.len() < 500, "{}", said.len());
+    let message = tool.refused(&["run", text(&no_tabs)]);
+    assert!(message.contains("line.tsv:1: expected a line of 3") && message.len() < 500, "{}", message.len());
     let path = tool.write("two.tsv", "a\tr\tb\nb\tr\tc\n");
-    let said = tool.refused(&["run", text(&path), "--set", "system=rules"]);
-    assert!(said.contains("enough facts to hold some out"), "{said}");
+    let message = tool.refused(&["run", text(&path), "--set", "system=rules"]);
+    assert!(message.contains("enough facts to hold some out"), "{message}");
 }

@@ -17,10 +17,10 @@ fn ruleguider(folder: &Path, arguments: &[&str]) -> Output {
 /// What a failing call says, with its exit code in front.
 fn complaint(folder: &Path, arguments: &[&str]) -> String {
     let output = ruleguider(folder, arguments);
-    let said = String::from_utf8(output.stderr).expect("messages are UTF-8");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "data on stdout in spite of: {said}");
-    assert_eq!(said.lines().count(), 1, "one line: {said}");
-    format!("exit {}: {}", output.status.code().expect("an exit code"), said.trim_end())
+    let message = String::from_utf8(output.stderr).expect("messages are UTF-8");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "data on stdout in spite of: {message}");
+    assert_eq!(message.lines().count(), 1, "one line: {message}");
+    format!("exit {}: {}", output.status.code().expect("an exit code"), message.trim_end())
 }
 
 /// A folder of three good splits, then changed by `spoil`; what `stats` says of it.
@@ -49,61 +49,61 @@ fn train(folder: &Path) -> std::path::PathBuf {
 
 #[test]
 fn a_line_with_too_few_fields_names_its_place() {
-    let said = stats_after(|folder| {
+    let message = stats_after(|folder| {
         let mut lines: Vec<String> =
             fs::read_to_string(train(folder)).unwrap().lines().map(str::to_owned).collect();
         lines[16] = "e1\tr1".to_owned();
         fs::write(train(folder), lines.join("\n")).unwrap();
     });
-    insta::assert_snapshot!(said, @"exit 2: ruleguider: ./train.txt:17: expected 3 tab-separated fields, found 2");
+    insta::assert_snapshot!(message, @"exit 2: ruleguider: ./train.txt:17: expected 3 tab-separated fields, found 2");
 }
 
 #[test]
 fn too_many_fields_and_empty_fields() {
-    let said = stats_after(|folder| fs::write(train(folder), "a\tr\tb\na\tr\tb\tc\n").unwrap());
-    insta::assert_snapshot!(said, @"exit 2: ruleguider: ./train.txt:2: expected 3 tab-separated fields, found 4");
-    let said = stats_after(|folder| fs::write(train(folder), "a\tr\tb\n\na\t\tb\n").unwrap());
-    insta::assert_snapshot!(said, @"exit 2: ruleguider: ./train.txt:3: expected 3 fields with text in them, found an empty relation");
-    let said = stats_after(|folder| fs::write(train(folder), "a r\n").unwrap());
-    insta::assert_snapshot!(said, @"exit 2: ruleguider: ./train.txt:1: expected 3 tab-separated fields, found 1");
+    let message = stats_after(|folder| fs::write(train(folder), "a\tr\tb\na\tr\tb\tc\n").unwrap());
+    insta::assert_snapshot!(message, @"exit 2: ruleguider: ./train.txt:2: expected 3 tab-separated fields, found 4");
+    let message = stats_after(|folder| fs::write(train(folder), "a\tr\tb\n\na\t\tb\n").unwrap());
+    insta::assert_snapshot!(message, @"exit 2: ruleguider: ./train.txt:3: expected 3 fields with text in them, found an empty relation");
+    let message = stats_after(|folder| fs::write(train(folder), "a r\n").unwrap());
+    insta::assert_snapshot!(message, @"exit 2: ruleguider: ./train.txt:1: expected 3 tab-separated fields, found 1");
 }
 
 #[test]
 fn invalid_utf8_names_the_byte() {
-    let said = stats_after(|folder| fs::write(train(folder), b"a\tr\tb\nc\tr\t\xff\n").unwrap());
-    insta::assert_snapshot!(said, @"exit 2: ruleguider: ./train.txt:2: expected UTF-8 text, found the byte 0xff");
+    let message = stats_after(|folder| fs::write(train(folder), b"a\tr\tb\nc\tr\t\xff\n").unwrap());
+    insta::assert_snapshot!(message, @"exit 2: ruleguider: ./train.txt:2: expected UTF-8 text, found the byte 0xff");
 }
 
 #[test]
 fn missing_and_empty_splits() {
-    let said = mine_after(|folder| fs::remove_file(folder.join("valid.txt")).unwrap());
-    insta::assert_snapshot!(said, @"exit 2: ruleguider: .: expected a file valid.txt, valid.tsv.gz, valid.nt or the like, found test.txt, train.txt");
-    let said = mine_after(|folder| fs::write(folder.join("test.txt"), "").unwrap());
-    insta::assert_snapshot!(said, @"exit 2: ruleguider: ./test.txt:1: expected at least one fact, found none");
-    let said = stats_after(|folder| {
+    let message = mine_after(|folder| fs::remove_file(folder.join("valid.txt")).unwrap());
+    insta::assert_snapshot!(message, @"exit 2: ruleguider: .: expected a file valid.txt, valid.tsv.gz, valid.nt or the like, found test.txt, train.txt");
+    let message = mine_after(|folder| fs::write(folder.join("test.txt"), "").unwrap());
+    insta::assert_snapshot!(message, @"exit 2: ruleguider: ./test.txt:1: expected at least one fact, found none");
+    let message = stats_after(|folder| {
         fs::copy(train(folder), folder.join("train.csv")).unwrap();
     });
-    insta::assert_snapshot!(said, @"exit 2: ruleguider: .: expected one file for the split train, found train.csv, train.txt");
+    insta::assert_snapshot!(message, @"exit 2: ruleguider: .: expected one file for the split train, found train.csv, train.txt");
 }
 
 #[test]
 fn unreadable_files_and_wrong_endings() {
     let folder = tempfile::tempdir().unwrap();
-    let said = complaint(folder.path(), &["stats", "nowhere"]);
-    insta::assert_snapshot!(said, @"exit 2: ruleguider: nowhere: cannot be read: No such file or directory (os error 2)");
+    let message = complaint(folder.path(), &["stats", "nowhere"]);
+    insta::assert_snapshot!(message, @"exit 2: ruleguider: nowhere: cannot be read: No such file or directory (os error 2)");
     fs::write(folder.path().join("triples.docx"), "x").unwrap();
-    let said = complaint(folder.path(), &["stats", "triples.docx"]);
-    insta::assert_snapshot!(said, @"exit 2: ruleguider: triples.docx: expected one of the extensions .txt, .tsv, .csv, .sif, .nt, .ttl, .nq, .trig, .rdf, .owl, .n3, .parquet, each also with .gz, .zst or .bz2, found .docx");
-    let said = stats_after(|folder| {
+    let message = complaint(folder.path(), &["stats", "triples.docx"]);
+    insta::assert_snapshot!(message, @"exit 2: ruleguider: triples.docx: expected one of the extensions .txt, .tsv, .csv, .sif, .nt, .ttl, .nq, .trig, .rdf, .owl, .n3, .parquet, each also with .gz, .zst or .bz2, found .docx");
+    let message = stats_after(|folder| {
         fs::remove_file(train(folder)).unwrap();
         fs::create_dir(train(folder)).unwrap();
     });
-    insta::assert_snapshot!(said, @"exit 2: ruleguider: ./train.txt: expected a file of triples, found a folder");
+    insta::assert_snapshot!(message, @"exit 2: ruleguider: ./train.txt: expected a file of triples, found a folder");
 }
 
 #[test]
 fn a_gzip_stream_that_breaks_off() {
-    let said = stats_after(|folder| {
+    let message = stats_after(|folder| {
         let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         for i in 0..20_000u64 {
             writeln!(packer, "e{}\tr\te{}", i * 7919 % 10_007, i * 104_729 % 9_973).unwrap();
@@ -112,8 +112,8 @@ fn a_gzip_stream_that_breaks_off() {
         fs::remove_file(train(folder)).unwrap();
         fs::write(folder.join("train.txt.gz"), &packed[..packed.len() / 2]).unwrap();
     });
-    assert!(said.starts_with("exit 2: ruleguider: ./train.txt.gz:"), "{said}");
-    assert!(said.contains("expected more of the file, found an error"), "{said}");
+    assert!(message.starts_with("exit 2: ruleguider: ./train.txt.gz:"), "{message}");
+    assert!(message.contains("expected more of the file, found an error"), "{message}");
 }
 
 #[test]
@@ -135,17 +135,17 @@ fn bad_csv_and_bad_rdf() {
 fn shares_that_do_not_add_up() {
     let folder = tempfile::tempdir().unwrap();
     let output = ruleguider(folder.path(), &["stats", "x.tsv", "--split", "0.5,0.5,0.5"]);
-    let said = String::from_utf8(output.stderr).unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(said.contains("add up to 1"), "{said}");
+    assert!(message.contains("add up to 1"), "{message}");
 }
 
 #[test]
 fn a_file_too_small_to_divide() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("tiny.tsv"), "a\tr\tb\n").unwrap();
-    let said = complaint(folder.path(), &["mine", "tiny.tsv", "--out", "rules.tsv"]);
-    insta::assert_snapshot!(said, @"exit 2: ruleguider: tiny.tsv: expected enough facts to hold some out for validation and test, found 1 facts, of which 0 can be held out");
+    let message = complaint(folder.path(), &["mine", "tiny.tsv", "--out", "rules.tsv"]);
+    insta::assert_snapshot!(message, @"exit 2: ruleguider: tiny.tsv: expected enough facts to hold some out for validation and test, found 1 facts, of which 0 can be held out");
 }
 
 #[test]
@@ -153,12 +153,12 @@ fn nothing_half_written_is_left_behind() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("bad.tsv"), "a\tr\tb\nbroken\n").unwrap();
     fs::write(folder.path().join("tab.csv"), "\"a\tb\",r,c\n").unwrap();
-    let said = complaint(folder.path(), &["convert", "bad.tsv", "out.nt"]);
-    insta::assert_snapshot!(said, @"exit 2: ruleguider: bad.tsv:2: expected 3 tab-separated fields, found 1");
-    let said = complaint(folder.path(), &["convert", "tab.csv", "out.tsv"]);
-    insta::assert_snapshot!(said, @r#"exit 2: ruleguider: out.tsv: expected names without tabs or line breaks (or the extension .csv), found "a\tb""#);
-    let said = complaint(folder.path(), &["convert", "tab.csv", "bad.tsv"]);
-    insta::assert_snapshot!(said, @"exit 2: ruleguider: bad.tsv: already exists; --force overwrites it");
+    let message = complaint(folder.path(), &["convert", "bad.tsv", "out.nt"]);
+    insta::assert_snapshot!(message, @"exit 2: ruleguider: bad.tsv:2: expected 3 tab-separated fields, found 1");
+    let message = complaint(folder.path(), &["convert", "tab.csv", "out.tsv"]);
+    insta::assert_snapshot!(message, @r#"exit 2: ruleguider: out.tsv: expected names without tabs or line breaks (or the extension .csv), found "a\tb""#);
+    let message = complaint(folder.path(), &["convert", "tab.csv", "bad.tsv"]);
+    insta::assert_snapshot!(message, @"exit 2: ruleguider: bad.tsv: already exists; --force overwrites it");
     let mut left: Vec<_> =
         fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
@@ -178,9 +178,9 @@ fn data_below_a_path_that_is_not_utf8_is_refused_where_it_must_be_recorded() {
         let output = tool.command(arguments).current_dir(&folder).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    let (code, said) = within(&["run", "fam.tsv", "--quiet", "--set", "system=rules", "--out", "out"]);
-    assert_eq!((code, said.lines().count()), (Some(2), 1), "{said}");
-    assert!(said.contains("this path is not UTF-8"), "{said}");
+    let (code, message) = within(&["run", "fam.tsv", "--quiet", "--set", "system=rules", "--out", "out"]);
+    assert_eq!((code, message.lines().count()), (Some(2), 1), "{message}");
+    assert!(message.contains("this path is not UTF-8"), "{message}");
     assert!(!folder.join("out").exists());
     assert_eq!(within(&["stats", "fam.tsv", "--quiet"]).0, Some(0));
 }

@@ -126,7 +126,7 @@ fn what_is_misspelt_or_empty_gets_a_message() {
     browser.wait("document.querySelector('.notice li a')");
     assert!(browser.text(".notice").contains("no run `nowhere`"));
     // What an address does not say, or says wrongly, is said in words.
-    for (query, said) in [
+    for (query, message) in [
         ("run=demo&view=ask&subject=Ilse_Hagenthal", "does not say which relation is asked for"),
         (
             "run=demo&view=why",
@@ -136,7 +136,7 @@ fn what_is_misspelt_or_empty_gets_a_message() {
     ] {
         browser.go(&format!("{home}?{query}"));
         browser.wait("document.querySelector('.notice a')");
-        assert!(browser.text(".notice").contains(said), "{}", browser.text(".notice"));
+        assert!(browser.text(".notice").contains(message), "{}", browser.text(".notice"));
     }
     browser.go(&format!("{home}?run=demo&view=ask&subject=Ilse_Hagenthal&relation=cousin_of&top=abc&min=x"));
     browser.wait("document.querySelectorAll('.answer').length === 10");

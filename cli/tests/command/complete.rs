@@ -24,8 +24,11 @@ fn answers_have_probabilities_that_can_be_trusted() {
     assert!(calibration["ece"].as_f64().unwrap() < 0.03, "{calibration}");
     assert_eq!(calibration["bins"].as_array().unwrap().len(), 10);
     assert_eq!(tool.json(&["evaluate", "run"])["calibration"], *calibration);
-    let said = tool.done(&["evaluate", "run"]);
-    assert!(said.contains("expected calibration error 0.0") && said.contains("0.9 to 1.0"), "{said}");
+    let message = tool.done(&["evaluate", "run"]);
+    assert!(
+        message.contains("expected calibration error 0.0") && message.contains("0.9 to 1.0"),
+        "{message}"
+    );
     let prediction = tool.json(&["predict", "run", "Ilse_Hagenthal", "cousin_of"]);
     let answers = prediction["answers"].as_array().unwrap();
     assert!(answers.iter().all(|answer| (0.0..=1.0).contains(&probability(answer))), "{prediction}");
@@ -48,19 +51,22 @@ fn a_run_without_probabilities_says_so() {
     tool.done(&[&rules[..], &["--set", "data.learn_valid=always"]].concat());
     let output = tool.run(&["predict", "run", "Ilse_Hagenthal", "cousin_of", "--json"]);
     assert_eq!(output.status.code(), Some(0));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("no probabilities: this run has learnt its validation facts"), "{said}");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("no probabilities: this run has learnt its validation facts"), "{message}");
     let prediction: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(prediction["answers"][0]["probability"].is_null());
     assert!(tool.json(&["evaluate", "run"])["calibration"].is_null());
-    let said = tool.refused(&["complete", "run", "--min-probability", "0.5", "--out", "missing.tsv"]);
-    assert!(said.contains("this run has learnt its validation facts"), "{said}");
+    let message = tool.refused(&["complete", "run", "--min-probability", "0.5", "--out", "missing.tsv"]);
+    assert!(message.contains("this run has learnt its validation facts"), "{message}");
     tool.done(&["complete", "run", "--top", "5", "--out", "missing.jsonl"]);
     assert!(facts(&tool, "missing.jsonl").iter().all(|fact| fact["probability"].is_null()));
     // A file that is not what was written is not trusted.
     tool.write("run/calibration.json", "null ");
-    let said = tool.refused(&["predict", "run", "Ilse_Hagenthal", "cousin_of"]);
-    assert!(said.contains("calibration.json: is missing or has changed since it was written"), "{said}");
+    let message = tool.refused(&["predict", "run", "Ilse_Hagenthal", "cousin_of"]);
+    assert!(
+        message.contains("calibration.json: is missing or has changed since it was written"),
+        "{message}"
+    );
 }
 
 /// How many facts of the test split are among the first so many of `facts`. Those of the validation split are left out:
@@ -83,14 +89,14 @@ fn across_queries_a_probability_says_more_than_a_score() {
         let [likely, high] = [&by_probability, &by_score].map(|facts| of_test(facts, 200));
         assert!(likely > high + 4, "{samples}: {likely} by probability, {high} by score");
         // They are shares: of those that are said to be likely, as many are true.
-        let said: Vec<&Value> =
+        let message: Vec<&Value> =
             all.iter().filter(|fact| fact["held_out"] != "valid" && probability(fact) >= 0.5).collect();
-        let expected: f64 = said.iter().map(|fact| probability(fact)).sum();
-        let found = of_test(&said, usize::MAX) as f64;
+        let expected: f64 = message.iter().map(|fact| probability(fact)).sum();
+        let found = of_test(&message, usize::MAX) as f64;
         assert!(
             (expected - found).abs() < 0.15 * found,
             "{samples}: {expected} of {} expected, {found}",
-            said.len()
+            message.len()
         );
     }
 }
@@ -100,8 +106,8 @@ fn where_the_validation_split_is_learnt_there_is_nothing_to_calibrate_on() {
     let tool = Tool::new();
     let learnt = ["run", "--out", "run", "--set", "system=rules", "--set", "data.learn_valid=always"];
     assert!(tool.json(&learnt)["calibration"].is_null());
-    let said = tool.done(&["evaluate", "run"]);
-    assert!(said.contains("no probabilities: this run has learnt its validation facts"), "{said}");
+    let message = tool.done(&["evaluate", "run"]);
+    assert!(message.contains("no probabilities: this run has learnt its validation facts"), "{message}");
 }
 
 #[test]
@@ -150,12 +156,12 @@ fn missing_facts_are_written_in_the_format_of_the_ending() {
         text.starts_with("head\trelation\ttail\tprobability\tscore\theld_out\treason\tprobability_rough\n"),
         "{text}"
     );
-    let said = tool.refused(&["complete", "run", "--out", "missing.docx"]);
-    assert!(said.contains("one of the extensions .tsv"), "{said}");
-    let said = tool.refused(&["complete", "run", "--shard", "3/2", "--out", "missing.shard"]);
-    assert!(said.contains("expected i/n with i from 1 to n"), "{said}");
-    let said = tool.refused(&["complete", "run", "--min-probability", "2", "--out", "missing.tsv"]);
-    assert!(said.contains("expected a number from 0 to 1"), "{said}");
-    let said = tool.refused(&["complete", "run", "--relation", "cousin", "--out", "missing.tsv"]);
-    assert!(said.contains("cousin_of"), "{said}");
+    let message = tool.refused(&["complete", "run", "--out", "missing.docx"]);
+    assert!(message.contains("one of the extensions .tsv"), "{message}");
+    let message = tool.refused(&["complete", "run", "--shard", "3/2", "--out", "missing.shard"]);
+    assert!(message.contains("expected i/n with i from 1 to n"), "{message}");
+    let message = tool.refused(&["complete", "run", "--min-probability", "2", "--out", "missing.tsv"]);
+    assert!(message.contains("expected a number from 0 to 1"), "{message}");
+    let message = tool.refused(&["complete", "run", "--relation", "cousin", "--out", "missing.tsv"]);
+    assert!(message.contains("cousin_of"), "{message}");
 }

@@ -58,12 +58,12 @@ fn stats_count_whatever_can_be_read() {
         (&2.into(), &1.into(), &false.into())
     );
     fs::write(tool.path("only/valid.tsv"), "").unwrap();
-    let said = tool.done(&["stats", "only"]);
+    let message = tool.done(&["stats", "only"]);
     assert!(
-        said.contains("symmetric: 100 % of its facts") && said.contains("none; needed for learning"),
-        "{said}"
+        message.contains("symmetric: 100 % of its facts") && message.contains("none; needed for learning"),
+        "{message}"
     );
-    assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+    assert!(message.lines().all(|line| line.chars().count() <= 80), "{message}");
 }
 
 #[test]
@@ -73,9 +73,9 @@ fn a_table_of_relations_keeps_within_a_terminal() {
     let facts: String = (0..50).map(|n| format!("e{n}\t{long}{}\te{}\n", n % 10, n + 1)).collect::<String>()
         + "e1\tback\te0\n";
     fs::write(tool.path("long.tsv"), facts).unwrap();
-    let said = tool.done(&["stats", "long.tsv", "--relations", "4"]);
-    assert!(said.contains("7 more relations: --relations N shows more, --json has all"), "{said}");
-    assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+    let message = tool.done(&["stats", "long.tsv", "--relations", "4"]);
+    assert!(message.contains("7 more relations: --relations N shows more, --json has all"), "{message}");
+    assert!(message.lines().all(|line| line.chars().count() <= 80), "{message}");
     assert_eq!(tool.json(&["stats", "long.tsv"])["relation_table"].as_array().unwrap().len(), 11);
 }
 
@@ -93,8 +93,8 @@ fn data_comes_through_a_pipe_in_any_format() {
     let counted = json(&fed(&tool, &["stats", "-", "--format", "parquet", "--json"], &packed));
     assert_eq!(counted["relation_table"], tabs["relation_table"]);
     let broken = fed(&tool, &["stats", "-"], b"a\tr\tb\nbroken\n");
-    let said = String::from_utf8(broken.stderr).unwrap();
-    assert!(said.contains("stdin:2: expected 3 tab-separated fields, found 1"), "{said}");
+    let message = String::from_utf8(broken.stderr).unwrap();
+    assert!(message.contains("stdin:2: expected 3 tab-separated fields, found 1"), "{message}");
     assert_eq!(broken.status.code(), Some(2));
     let nothing = fed(&tool, &["stats", "-"], b"");
     assert!(String::from_utf8_lossy(&nothing.stderr).contains("stdin: expected triples, found nothing"));
@@ -125,8 +125,8 @@ fn a_named_pipe_is_read_once_and_its_run_is_asked_afterwards() {
     tool.done(&["stats", "other"]);
     writer.join().unwrap();
     // Where data is opened by its place again, a pipe is refused instead of waited for.
-    let said = tool.refused(&["evaluate", "run", "--on", "other"]);
-    assert!(said.contains("other: expected a file or a folder"), "{said}");
+    let message = tool.refused(&["evaluate", "run", "--on", "other"]);
+    assert!(message.contains("other: expected a file or a folder"), "{message}");
 }
 
 #[cfg(unix)]

@@ -22,9 +22,9 @@ fn learnt(settings: &[&str]) -> Tool {
 /// What it says on stderr while all goes well.
 fn notes(tool: &Tool, arguments: &[&str]) -> String {
     let output = tool.run(arguments);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {said}");
-    said
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {message}");
+    message
 }
 
 /// A person of the other family who has a cousin, and no namesake in the own one.
@@ -49,12 +49,12 @@ fn rules_answer_on_another_family_and_those_about_other_people_are_counted() {
     assert_eq!((&on["data"], &on["facts_left_out"]), (&"other".into(), &0.into()), "{on}");
     assert!(rules > 0, "rules about people of the own family: {on}");
     assert_eq!(there["queries"], tool.json(&["stats", "other"])["test"].as_u64().unwrap() * 2);
-    let said = notes(&tool, &["evaluate", "run", "--on", "other"]);
+    let message = notes(&tool, &["evaluate", "run", "--on", "other"]);
     assert!(
-        said.contains(&format!(
+        message.contains(&format!(
             "on other: {rules} rules left out, because they name entities that it does not have"
         )),
-        "{said}"
+        "{message}"
     );
 
     let cousin = cousin(&tool);
@@ -106,8 +106,11 @@ fn a_blend_goes_on_without_its_embedding_model_and_says_so() {
     assert!(mrr(&there) > 0.8, "{there}");
     assert_eq!(there["on"]["members_left_out"], serde_json::json!(["the embedding model"]));
     assert!(there["calibration"].is_null(), "fitted with the embedding model");
-    let said = notes(&tool, &["predict", "run", &cousin(&tool), "cousin_of", "--on", "other"]);
-    assert!(said.contains("the embedding model left out") && said.contains("no probabilities:"), "{said}");
+    let message = notes(&tool, &["predict", "run", &cousin(&tool), "cousin_of", "--on", "other"]);
+    assert!(
+        message.contains("the embedding model left out") && message.contains("no probabilities:"),
+        "{message}"
+    );
     let prediction = tool.json(&["predict", "run", &cousin(&tool), "cousin_of", "--on", "other"]);
     let object = prediction["answers"][0]["entity"].as_str().unwrap();
     let asked = ["explain", "run", &cousin(&tool), "cousin_of", object, "--on", "other"];
@@ -130,10 +133,10 @@ fn a_walker_that_knows_relations_alone_walks_another_graph_and_others_do_not() {
     let there = tool.json(&["evaluate", "run", "--on", "other"]);
     assert!(mrr(&there) > 0.2, "{there}");
     let by_name = learnt(&walk);
-    let said = by_name.refused(&["evaluate", "run", "--on", "other"]);
+    let message = by_name.refused(&["evaluate", "run", "--on", "other"]);
     assert!(
-        said.contains("the walker with entity embeddings, which only knows the entities of its own graph"),
-        "{said}"
+        message.contains("the walker with entity embeddings, which only knows the entities of its own graph"),
+        "{message}"
     );
 }
 
@@ -144,10 +147,10 @@ fn an_updated_graph_is_asked_whole_and_what_was_never_learnt_is_counted() {
     let person = own.split('\t').next().unwrap();
     let new = "Newborn\tsibling_of\tTwin\nNewborn\towns\tBall\nTwin\towns\tBall\n";
     tool.write("now.tsv", &format!("{own}{new}{person}\tparent_of\tNewborn\n"));
-    let said = notes(&tool, &["predict", "run", person, "parent_of", "--on", "now.tsv"]);
+    let message = notes(&tool, &["predict", "run", person, "parent_of", "--on", "now.tsv"]);
     assert!(
-        said.contains("on now: 2 facts left out, of 1 relation that the run has not learnt: `owns`"),
-        "{said}"
+        message.contains("on now: 2 facts left out, of 1 relation that the run has not learnt: `owns`"),
+        "{message}"
     );
     let prediction = tool.json(&["predict", "run", person, "parent_of", "--on", "now.tsv"]);
     let has = |list: &Value, name: &str| list.as_array().unwrap().iter().any(|one| one == name);
@@ -157,12 +160,12 @@ fn an_updated_graph_is_asked_whole_and_what_was_never_learnt_is_counted() {
     assert!(answers.contains(&&"Twin".into()), "the sibling of a child: {prediction}");
     assert!(tool.refused(&["predict", "run", "Newborn", "owns", "--on", "now.tsv"]).contains("owns"));
     tool.write("strange.tsv", "a\tlikes\tb\nb\tlikes\tc\n");
-    let said = tool.refused(&["predict", "run", "a", "likes", "--on", "strange.tsv"]);
+    let message = tool.refused(&["predict", "run", "a", "likes", "--on", "strange.tsv"]);
     assert!(
-        said.starts_with(
+        message.starts_with(
             "ruleguider: strange: has no fact of a relation that the run has learnt; it has `likes`"
         ),
-        "{said}"
+        "{message}"
     );
 }
 
@@ -170,17 +173,18 @@ fn an_updated_graph_is_asked_whole_and_what_was_never_learnt_is_counted() {
 fn apply_leaves_out_rules_that_name_what_the_data_lacks() {
     let tool = learnt(&["system=rules", "rules.types=[\"cyclic\",\"acyclic\"]"]);
     let arguments = ["apply", "other", "--rules", "run/rules.tsv"];
-    let said = notes(&tool, &arguments);
+    let message = notes(&tool, &arguments);
     assert!(
-        said.contains("rules left out: they name entities or relations that the data does not have; the first is run/rules.tsv:"),
-        "{said}"
+        message.contains("rules left out: they name entities or relations that the data does not have; the first is run/rules.tsv:"),
+        "{message}"
     );
     assert!(mrr(&tool.json(&arguments)) > 0.8);
     tool.write("rules.tsv", "3\t2\t0.66\tlikes(X,Y) <= likes(Y,X)\n");
-    let said = tool.refused(&["apply", "other", "--rules", "rules.tsv"]);
+    let message = tool.refused(&["apply", "other", "--rules", "rules.tsv"]);
     assert!(
-        said.contains("none of the rules fits this data; rules.tsv:1:10: the data has no relation `likes`"),
-        "{said}"
+        message
+            .contains("none of the rules fits this data; rules.tsv:1:10: the data has no relation `likes`"),
+        "{message}"
     );
 }
 

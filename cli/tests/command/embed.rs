@@ -31,8 +31,8 @@ fn embed(data: &Path, out: &Path, more: &[&str]) -> Command {
 }
 
 fn json(output: &Output) -> Value {
-    let said = String::from_utf8_lossy(&output.stderr);
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
+    let message = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {message}"))
 }
 
 #[test]
@@ -77,10 +77,10 @@ fn an_interrupted_training_goes_on_to_the_same_figures() {
         std::thread::sleep(Duration::from_millis(2));
     }
     let second = embed(&data, &out, &epochs).output().unwrap();
-    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    let message = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(
-        second.status.code() == Some(2) && said.contains("another training is using this folder"),
-        "{said}"
+        second.status.code() == Some(2) && message.contains("another training is using this folder"),
+        "{message}"
     );
     let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(interrupted.success());
@@ -105,11 +105,11 @@ fn mistakes_end_with_code_2_and_one_line_that_says_what_to_do() {
         (&["--model", "transe"], "use distmult, complex, conve or rotate"),
         (&["--config", "nowhere.toml"], "nowhere.toml"),
     ];
-    for (arguments, said) in cases {
+    for (arguments, message) in cases {
         let output = embed(&data, &out, arguments).output().unwrap();
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{text}");
-        assert!(text.contains(said), "{text}");
+        assert!(text.contains(message), "{text}");
     }
     let output = ruleguider(&["embed", data.to_str().unwrap(), "--weights", damaged]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();

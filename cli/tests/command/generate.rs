@@ -34,14 +34,14 @@ fn one_seed_gives_identical_files_and_a_summary_to_read() {
 fn mistakes_end_with_code_2_and_one_line_that_says_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("notes.txt"), "mine").unwrap();
-    for (arguments, said) in [
+    for (arguments, printed) in [
         (vec!["--quiet"], "unless overwriting is forced"),
         (vec!["--quiet", "--people", "12"], "at least 50 people"),
     ] {
         let output = generate(folder.path(), &arguments);
         let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2));
-        assert!(message.lines().count() == 1 && message.contains(said), "{message}");
+        assert!(message.lines().count() == 1 && message.contains(printed), "{message}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

@@ -52,10 +52,10 @@ fn given_facts_are_scored_and_unknown_names_are_rows() {
     // A verdict by probability.
     let by_probability = ["score", "run", "--file", "list.tsv", "--json", "--threshold", "1", "--quiet"];
     assert_eq!(json_lines(&tool.done(&by_probability))[0]["true"], false);
-    let said = tool.refused(&["score", "run", "--file", "list.tsv", "--threshold", "2"]);
-    assert!(said.contains("expected auto, none or a number from 0 to 1"), "{said}");
-    let said = tool.refused(&["score", "run", "--file", "nothing.tsv"]);
-    assert!(said.contains("nothing.tsv"), "{said}");
+    let message = tool.refused(&["score", "run", "--file", "list.tsv", "--threshold", "2"]);
+    assert!(message.contains("expected auto, none or a number from 0 to 1"), "{message}");
+    let message = tool.refused(&["score", "run", "--file", "nothing.tsv"]);
+    assert!(message.contains("nothing.tsv"), "{message}");
 }
 
 #[test]
@@ -82,8 +82,8 @@ fn labels_give_the_figures_of_triple_classification() {
     let scored = tool.json(&["score", "run", "--file", "labelled.csv", "--out", "scored.tsv", "--quiet"]);
     assert_eq!(scored["facts"].as_u64(), Some(facts.len() as u64));
     assert_eq!(scored["classification"]["recall"], figures["recall"]);
-    let said = tool.done(&["evaluate", "run", "--classify", "--quiet"]);
-    assert!(said.contains("labelled facts") && said.contains("average precision"), "{said}");
+    let message = tool.done(&["evaluate", "run", "--classify", "--quiet"]);
+    assert!(message.contains("labelled facts") && message.contains("average precision"), "{message}");
 }
 
 #[test]
@@ -96,15 +96,15 @@ fn the_relations_between_two_entities_are_ranked() {
     let answers = prediction["answers"].as_array().unwrap();
     assert!(answers.iter().any(|answer| answer["relation"] == fields[1]), "{prediction}");
     assert!(answers[0]["plausibility"].as_f64() >= answers[1]["plausibility"].as_f64());
-    let said = tool.done(&["predict", "run", fields[0], "?", fields[2], "--top", "1"]);
-    assert!(said.contains(" —?→ ") && said.contains("  1  "), "{said}");
+    let message = tool.done(&["predict", "run", fields[0], "?", fields[2], "--top", "1"]);
+    assert!(message.contains(" —?→ ") && message.contains("  1  "), "{message}");
     let figures = tool.json(&["evaluate", "run", "--predict-relations", "--quiet"]);
     assert!(figures["mrr"].as_f64() > Some(0.6), "{figures}");
     assert!(figures["hits@1"].as_f64() <= figures["hits@10"].as_f64());
-    let said = tool.refused(&["predict", "run", fields[0], "?"]);
-    assert!(said.contains("expected OBJECT"), "{said}");
-    let said = tool.refused(&["predict", "run", fields[0], fields[1], fields[2]]);
-    assert!(said.contains("`explain` asks about one fact"), "{said}");
+    let message = tool.refused(&["predict", "run", fields[0], "?"]);
+    assert!(message.contains("expected OBJECT"), "{message}");
+    let message = tool.refused(&["predict", "run", fields[0], fields[1], fields[2]]);
+    assert!(message.contains("`explain` asks about one fact"), "{message}");
 }
 
 #[test]
@@ -161,8 +161,8 @@ fn planted_errors_are_doubted_first() {
     tool.done(&["doubt", "run", "--out", "doubtful.csv", "--top", "5", "--quiet"]);
     let text = std::fs::read_to_string(tool.path("doubtful.csv")).unwrap();
     assert!(text.starts_with("subject,relation,object,plausibility,") && text.lines().count() == 6, "{text}");
-    let said = tool.refused(&["generate", "errors", "family", "--out", "wrong"]);
-    assert!(said.contains("has files already"), "{said}");
+    let message = tool.refused(&["generate", "errors", "family", "--out", "wrong"]);
+    assert!(message.contains("has files already"), "{message}");
 }
 
 #[test]
@@ -198,8 +198,8 @@ fn answers_of_all_kinds_are_exported() {
     let first: Vec<&str> = edges.lines().nth(1).unwrap().split('\t').collect();
     assert_eq!(first[1], predicted["answers"][0]["entity"]);
     assert_eq!(first[2..4], ["parent_of", "Ilse_Hagenthal"]);
-    let said = tool.refused(&["export", "list.tsv", "--to", "rdf", "--out", "facts.nt"]);
-    assert!(said.contains("list.tsv: object 1: expected JSON of"), "{said}");
-    let said = tool.refused(&["export", "missing.jsonl", "--to", "rdf", "--out", "facts.tsv"]);
-    assert!(said.contains("one of the extensions .nt"), "{said}");
+    let message = tool.refused(&["export", "list.tsv", "--to", "rdf", "--out", "facts.nt"]);
+    assert!(message.contains("list.tsv: object 1: expected JSON of"), "{message}");
+    let message = tool.refused(&["export", "missing.jsonl", "--to", "rdf", "--out", "facts.tsv"]);
+    assert!(message.contains("one of the extensions .nt"), "{message}");
 }

@@ -87,9 +87,9 @@ fn printed_by(tool: &Tool, text: &str) -> Vec<String> {
         .env_remove("RULEGUIDER_DATA")
         .output()
         .expect("a shell");
-    let said = String::from_utf8_lossy(&output.stderr);
+    let message = String::from_utf8_lossy(&output.stderr);
     let code = output.status.code();
-    assert!(code == Some(0) || code == Some(1), "`{text}` failed: {said}");
+    assert!(code == Some(0) || code == Some(1), "`{text}` failed: {message}");
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
 }
 

@@ -27,12 +27,12 @@ fn table(study: &str, query: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn the_same_seed_draws_the_same_study_and_what_is_left_out_is_counted() {
-    let said = prepare("one.db", 25, &["--seed", "4"]);
-    let pair = &said["pairs"][0];
-    assert_eq!((&said["items"], &pair["items"]), (&json!(25), &json!(25)));
+    let result = prepare("one.db", 25, &["--seed", "4"]);
+    let pair = &result["pairs"][0];
+    assert_eq!((&result["items"], &pair["items"]), (&json!(25), &json!(25)));
     let count = |key: &str| pair[key].as_u64().unwrap();
     assert_eq!(count("looked_at"), count("items") + count("identical") + count("unanswered"));
-    assert!(count("identical") > 0, "{said}");
+    assert!(count("identical") > 0, "{result}");
     prepare("again.db", 25, &["--seed", "4"]);
     let bytes = |name: &str| std::fs::read(systems().path(name)).unwrap();
     assert_eq!(bytes("one.db"), bytes("again.db"));
@@ -95,9 +95,9 @@ fn predictions_of_other_programs_are_judged_like_a_run() {
         ),
     ] {
         systems().write("broken/foreign.jsonl", &format!("\n{text}\n"));
-        let said =
+        let message =
             systems().refused(&["judge", "prepare", "longlegs", "broken/foreign.jsonl", "--out", "no.db"]);
-        assert!(said.contains(complaint), "{said}");
+        assert!(message.contains(complaint), "{message}");
         assert!(!systems().path("no.db").exists());
     }
 }
@@ -118,9 +118,9 @@ fn three_systems_are_judged_in_pairs_and_measured_on_the_same_facts() {
     systems().write("empty.jsonl", "");
     let three =
         ["judge", "prepare", "longlegs", "shortlegs", "empty.jsonl", "--names", names, "--triples", "5"];
-    let said = systems().json(&[&three[..], &["--out", "three.db", "--quiet"]].concat());
+    let result = systems().json(&[&three[..], &["--out", "three.db", "--quiet"]].concat());
     let pairs: Vec<(&Value, &Value)> =
-        said["pairs"].as_array().unwrap().iter().map(|pair| (&pair["systems"], &pair["items"])).collect();
+        result["pairs"].as_array().unwrap().iter().map(|pair| (&pair["systems"], &pair["items"])).collect();
     let expected = [(json!([0, 1]), json!(5)), (json!([0, 2]), json!(0)), (json!([1, 2]), json!(0))];
     assert_eq!(pairs, expected.each_ref().map(|(systems, items)| (systems, items)));
     let measure = ["judge", "measure", "longlegs", "shortlegs", "--triples", "50", "--quiet"];
@@ -145,8 +145,8 @@ fn what_cannot_be_drawn_is_refused() {
         (&["empty.jsonl", "empty.jsonl", "--names", "a,b"][..], "at least one run directory"),
     ] {
         systems().write("empty.jsonl", "");
-        let said = systems().refused(&[&["judge", "prepare", "--out", "no.db"], arguments].concat());
-        assert!(said.contains(complaint), "{said}");
+        let message = systems().refused(&[&["judge", "prepare", "--out", "no.db"], arguments].concat());
+        assert!(message.contains(complaint), "{message}");
     }
     prepare("there.db", 2, &[]);
     let again = ["judge", "prepare", "longlegs", "shortlegs", "--out", "there.db"];
@@ -279,8 +279,8 @@ fn a_judge_is_known_by_their_link_alone_and_sees_their_own_votes_alone() {
     server.terminate();
     server.wait();
     let renewing = ["judge", "serve", "tokens.db", "--renew", "2", "--bind", "127.0.0.1:0", "--quiet"];
-    let (server, said) = crate::served::Server::spawn(&mut systems().command(&renewing), 1);
-    let link = said[0].split_once('#').unwrap().1.to_owned();
+    let (server, message) = crate::served::Server::spawn(&mut systems().command(&renewing), 1);
+    let link = message[0].split_once('#').unwrap().1.to_owned();
     assert_eq!(Judge::new(&server, &tokens[1]).standing().status, 401);
     assert_eq!(Judge::new(&server, &link).standing().json()["done"], 0);
 }
@@ -357,7 +357,7 @@ fn the_report_says_what_the_votes_come_to() {
     assert_eq!(report["published"]["first_better"], 63.08);
     assert_eq!(pair["agreement"]["complete"], 20);
     let text = systems().done(&["judge", "report", "told.db"]);
-    for said in [
+    for message in [
         "100.00 [83.89, 100.00]",
         "63.08",
         "36.92",
@@ -365,7 +365,7 @@ fn the_report_says_what_the_votes_come_to() {
         "Fleiss",
         "judge 3: 21 votes, left 21 of 21",
     ] {
-        assert!(text.contains(said), "{said} is not in {text}");
+        assert!(text.contains(message), "{message} is not in {text}");
     }
     let votes = std::fs::read_to_string(systems().path("votes.csv")).unwrap();
     assert_eq!(votes.lines().count(), 64);

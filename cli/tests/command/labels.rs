@@ -29,13 +29,13 @@ fn relations_are_read_by_their_labels_and_scripts_keep_the_names() {
     let found = test.lines().find_map(|line| {
         let [subject, relation, _] = line.split('\t').collect::<Vec<_>>()[..] else { return None };
         let output = tool.run(&["predict", "run", subject, relation, "--top", "1", "--json"]);
-        let said: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
-        let step = said["answers"][0]["path"][0].clone();
-        step.is_object().then(|| (subject.to_owned(), relation.to_owned(), said))
+        let result: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+        let step = result["answers"][0]["path"][0].clone();
+        step.is_object().then(|| (subject.to_owned(), relation.to_owned(), result))
     });
-    let (subject, relation, said) = found.expect("rules answer some test query by a path");
-    let answer = &said["answers"][0];
-    assert_eq!(said["relation"], relation.as_str());
+    let (subject, relation, result) = found.expect("rules answer some test query by a path");
+    let answer = &result["answers"][0];
+    assert_eq!(result["relation"], relation.as_str());
     for step in answer["path"].as_array().unwrap() {
         let name = step["relation"].as_str().unwrap();
         assert!(!name.contains('<'), "{name}");
@@ -93,8 +93,8 @@ fn phrases_make_the_sentences_and_clauses_are_there_on_demand() {
         assert_eq!(confidence, correct / rule["predicted"].as_f64().unwrap());
     }
     tool.write("family/relation_phrases.tsv", "cousin_of\t{s} is a cousin\n");
-    let said = tool.refused(&["run", "family", "--out", "other", "--set", "system=rules"]);
-    assert!(said.contains("relation_phrases.tsv:1") && said.contains("{o}"), "{said}");
+    let message = tool.refused(&["run", "family", "--out", "other", "--set", "system=rules"]);
+    assert!(message.contains("relation_phrases.tsv:1") && message.contains("{o}"), "{message}");
 }
 
 #[test]

@@ -19,10 +19,10 @@ fn limited(tool: &Tool, limit: &str, arguments: &[&str]) -> Output {
 /// What is said by the one line of a program that ends with exit code 2 for want of nothing but good input.
 #[track_caller]
 fn refused(output: &Output) -> String {
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
-    said.trim_end().to_owned()
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert_eq!(message.lines().count(), 1, "{message}");
+    message.trim_end().to_owned()
 }
 
 /// A file that unpacks to `begin` and then to `piece` so many times.
@@ -49,8 +49,8 @@ fn entities_that_expand_without_end_are_refused() {
     bomb += "]>\n<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:p=\"http://p/\">\n\
              <rdf:Description rdf:about=\"http://x\"><p:y>&a10;</p:y></rdf:Description></rdf:RDF>\n";
     let path = tool.write("bomb.rdf", &bomb);
-    let said = refused(&limited(&tool, "ulimit -v 300000", &["stats", text(&path), "--threads", "2"]));
-    assert!(said.contains("bomb.rdf:10: expected entities that do not expand to much more"), "{said}");
+    let message = refused(&limited(&tool, "ulimit -v 300000", &["stats", text(&path), "--threads", "2"]));
+    assert!(message.contains("bomb.rdf:10: expected entities that do not expand to much more"), "{message}");
     // Entities as vocabularies use them stay what they are.
     let unused = |line: &&str| !(2..=10).any(|i| line.starts_with(&format!("<!ENTITY a{i} ")));
     let small: Vec<&str> = bomb.lines().filter(unused).collect();
@@ -102,8 +102,8 @@ fn memory_is_bounded_by_what_is_read() {
         let path = packed(&tool, name, begin, piece, large / piece.len());
         let output =
             limited(&tool, "ulimit -v 350000", &["convert", text(&path), "out.tsv", "--threads", "2"]);
-        let said = refused(&output);
-        assert!(said.contains(expected), "{said}");
+        let message = refused(&output);
+        assert!(message.contains(expected), "{message}");
     }
 }
 
@@ -113,10 +113,10 @@ fn a_decoder_that_gives_up_says_nothing_of_its_own() {
     let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/corpus/parquet/negative_length");
     // The first byte is the fuzzer's own.
     std::fs::write(tool.path("bad.parquet"), &std::fs::read(corpus).unwrap()[1..]).unwrap();
-    let said = tool.refused(&["stats", "bad.parquet"]);
+    let message = tool.refused(&["stats", "bad.parquet"]);
     assert!(
-        said.contains("bad.parquet: expected a Parquet file, found an error: its pages contradict"),
-        "{said}"
+        message.contains("bad.parquet: expected a Parquet file, found an error: its pages contradict"),
+        "{message}"
     );
 }
 
@@ -126,9 +126,9 @@ fn copies_are_removed_while_reading() {
     let path = packed(&tool, "copies.tsv.gz", b"a\tr\tb\n", b"c\tr\td\n", 40_000_000);
     let arguments = ["convert", text(&path), "out.tsv", "--threads", "2"];
     let output = limited(&tool, "ulimit -v 400000", &arguments);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    assert!(said.contains("duplicate lines left out"), "{said}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{message}");
+    assert!(message.contains("duplicate lines left out"), "{message}");
     assert_eq!(std::fs::read_to_string(tool.path("out.tsv")).unwrap(), "a\tr\tb\nc\tr\td\n");
 }
 
@@ -149,9 +149,9 @@ fn little_memory_is_said() {
             continue;
         }
         if !output.status.success() {
-            let said = refused(&output);
-            let short = said.starts_with("ruleguider: out of memory: ") && said.contains("(ulimit -v)");
-            assert!(short || said.contains("threads could not be started"), "{said}");
+            let message = refused(&output);
+            let short = message.starts_with("ruleguider: out of memory: ") && message.contains("(ulimit -v)");
+            assert!(short || message.contains("threads could not be started"), "{message}");
             refusals += 1;
         }
     }
@@ -161,10 +161,10 @@ fn little_memory_is_said() {
     let path = tool.write("many.tsv", &many);
     let arguments =
         ["embed", text(&path), "--model", "complex", "--set", "dimension=2000", "--out", "w", "--quiet"];
-    let said = refused(&limited(&tool, "ulimit -v 700000", &arguments));
+    let message = refused(&limited(&tool, "ulimit -v 700000", &arguments));
     assert!(
-        said.starts_with("ruleguider: out of memory: ") && said.contains(" MB more were needed"),
-        "{said}"
+        message.starts_with("ruleguider: out of memory: ") && message.contains(" MB more were needed"),
+        "{message}"
     );
 }
 
@@ -172,16 +172,16 @@ fn little_memory_is_said() {
 fn threads_that_cannot_be_started_are_said() {
     let tool = Tool::new();
     let arguments = ["run", "--quiet", "--out", "run", "--set", "system=rules", "--threads", "1000"];
-    let said = refused(&limited(&tool, "ulimit -v 300000", &arguments));
-    assert!(said.contains("--threads 1000: only") && said.contains("can be started"), "{said}");
+    let message = refused(&limited(&tool, "ulimit -v 300000", &arguments));
+    assert!(message.contains("--threads 1000: only") && message.contains("can be started"), "{message}");
 }
 
 #[test]
 fn a_file_that_may_not_grow_is_said_like_a_full_disk() {
     let tool = Tool::new();
     let arguments = ["generate", "family", "--people", "2000", "--out", "data", "--quiet"];
-    let said = refused(&limited(&tool, "ulimit -f 16", &arguments));
-    assert!(said.contains("cannot be written: File too large"), "{said}");
+    let message = refused(&limited(&tool, "ulimit -f 16", &arguments));
+    assert!(message.contains("cannot be written: File too large"), "{message}");
     let left: Vec<_> = std::fs::read_dir(tool.path("data")).map_or_else(|_| Vec::new(), Iterator::collect);
     assert!(left.is_empty(), "{left:?}");
 }
@@ -201,10 +201,10 @@ fn a_full_disk_behind_stdout_is_said() {
     ] {
         let full = std::fs::File::options().write(true).open("/dev/full").expect("/dev/full is everywhere");
         let output = tool.command(arguments).stdout(full).output().unwrap();
-        let said = refused(&output);
+        let message = refused(&output);
         assert!(
-            said.starts_with("ruleguider: stdout: cannot be written: No space left"),
-            "{arguments:?}: {said}"
+            message.starts_with("ruleguider: stdout: cannot be written: No space left"),
+            "{arguments:?}: {message}"
         );
     }
 }
@@ -284,10 +284,10 @@ fn a_small_stack_is_enough() {
         [&["generate", "family", "--people", "60", "--out", "little", "--force"][..], &["--help"]]
     {
         let output = limited(&tool, "ulimit -s 32", arguments);
-        let said = String::from_utf8_lossy(&output.stderr);
+        let message = String::from_utf8_lossy(&output.stderr);
         let is_refused =
-            output.status.code() == Some(2) && said.lines().count() == 1 && said.contains("stack");
-        assert!(output.status.success() || is_refused, "{:?}: {said}", output.status);
+            output.status.code() == Some(2) && message.lines().count() == 1 && message.contains("stack");
+        assert!(output.status.success() || is_refused, "{:?}: {message}", output.status);
     }
     for kilobytes in [64, 128, 1024] {
         let limit = format!("ulimit -s {kilobytes}");

@@ -133,7 +133,7 @@ fn what_is_wrong_is_refused_whole_and_said_clearly() {
     let good = fact("Somebody", "cousin_of", "Ilse_Hagenthal").to_string();
     let rejected = fact("Ilse_Hagenthal", "cousin_of", &first).to_string();
     let json = "application/json";
-    for (method, path, kind, body, status, said) in [
+    for (method, path, kind, body, status, message) in [
         (
             "POST",
             FACTS,
@@ -179,7 +179,7 @@ fn what_is_wrong_is_refused_whole_and_said_clearly() {
     ] {
         let reply = server.client().request(method, path, &[("Content-Type", kind)], body.as_bytes());
         assert_eq!(reply.status, status, "{method} {path} {body}: {}", reply.text());
-        assert!(reply.json()["detail"].as_str().unwrap().contains(said), "{}", reply.text());
+        assert!(reply.json()["detail"].as_str().unwrap().contains(message), "{}", reply.text());
     }
     let other = [("Origin", "https://evil.example")];
     assert_eq!(send(&server, "POST", FACTS, &other, &good).status, 403);
@@ -198,7 +198,7 @@ fn what_is_wrong_is_refused_whole_and_said_clearly() {
     assert_eq!(reply.status, 403);
     assert!(reply.text().contains("--live FILE"), "{}", reply.text());
     let path = folder.path("live.db");
-    for (arguments, said) in [
+    for (arguments, message) in [
         (&["serve", "demo", "--live", &path, "--bind", "127.0.0.1:0"][..], "another server is using it"),
         (&["serve", "demo", "odd", "--live", &path], "--live needs one RUN"),
         (&["serve", "demo", "--live", &path, "--bind", "0.0.0.0:0"], "needs --tokens"),
@@ -207,7 +207,7 @@ fn what_is_wrong_is_refused_whole_and_said_clearly() {
         (&["run", "--update", "demo"], "--live FILE"),
     ] {
         let refused = runs().refused(arguments);
-        assert!(refused.contains(said), "{refused}");
+        assert!(refused.contains(message), "{refused}");
     }
     // Another program that holds the file delays writing; it loses nothing.
     let locked = rusqlite::Connection::open(&path).unwrap();

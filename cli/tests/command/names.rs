@@ -33,8 +33,8 @@ fn control_characters_do_not_reach_the_terminal() {
     assert!(!shown.contains(['\u{1b}', '\r', '\t']) && shown.contains("Rules that predict it"), "{shown:?}");
     let shown = tool.done(&["evaluate", "run", "--quiet"]);
     assert!(!shown.contains(['\u{1b}', '\r', '\t']) && shown.contains("is\\r\\nnear"), "{shown:?}");
-    let said = tool.refused(&["predict", "run", &format!("{RED} nobody"), "is\r\nnear"]);
-    assert!(!said.contains('\u{1b}') && said.contains("\\u{1b}[31mred"), "{said:?}");
+    let message = tool.refused(&["predict", "run", &format!("{RED} nobody"), "is\r\nnear"]);
+    assert!(!message.contains('\u{1b}') && message.contains("\\u{1b}[31mred"), "{message:?}");
     tool.done(&["convert", "odd.csv", "copy.csv", "--quiet"]);
     assert!(std::fs::read_to_string(tool.path("copy.csv")).unwrap().contains(RED));
 }
@@ -51,8 +51,8 @@ fn a_long_name_is_not_echoed_whole() {
         &["stats", &long],
         &[&long],
     ] {
-        let said = tool.refused(arguments);
-        assert!(said.len() < 3000, "{}", said.len());
+        let message = tool.refused(arguments);
+        assert!(message.len() < 3000, "{}", message.len());
     }
     tool.write("queries.tsv", &format!("\n{long}\tuncle_of\nIlse_Hagenthal\tcousin_of\n"));
     let rows = tool.done(&["predict", "run", "--file", "queries.tsv", "--quiet"]);
@@ -72,10 +72,10 @@ fn a_relation_called_like_an_inverse() {
     let path = tool.write("facts.tsv", &facts);
     tool.done(&["run", text(&path), "--quiet", "--out", "run", "--set", "system=rules"]);
     let output = tool.run(&["predict", "run", "b1", "~inv", "--json"]);
-    let said = String::from_utf8(output.stderr).unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
     assert!(
-        said.contains("`~inv` is a relation of its own here; the inverse of `inv` is `inv^-1`"),
-        "{said}"
+        message.contains("`~inv` is a relation of its own here; the inverse of `inv` is `inv^-1`"),
+        "{message}"
     );
     let asked: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&asked["relation"], &asked["inverse"]), (&"~inv".into(), &false.into()));
@@ -90,12 +90,12 @@ fn rule_files_that_are_no_text() {
     let good = "2\t1\t0.5\tparent_of(X,Y) <= sibling_of(Y,X)\n";
     std::fs::write(tool.path("rules.tsv"), [good.as_bytes(), b"2\t1\t0.5\tparent_of(X,\xff) <= \n"].concat())
         .unwrap();
-    let said = tool.refused(&["apply", "data", "--rules", "rules.tsv"]);
-    assert!(said.contains("rules.tsv:2:21: expected UTF-8 text, found the byte 0xff"), "{said}");
+    let message = tool.refused(&["apply", "data", "--rules", "rules.tsv"]);
+    assert!(message.contains("rules.tsv:2:21: expected UTF-8 text, found the byte 0xff"), "{message}");
     tool.write("rules.tsv", "2\t1\t0.5\tparent_of(02154508,Y) <= sibling_of(Y,02154508)\n");
-    let said = tool.refused(&["apply", "data", "--rules", "rules.tsv"]);
-    assert!(said.contains("rules.tsv:1:19: the data has no entity `02154508`"), "{said}");
+    let message = tool.refused(&["apply", "data", "--rules", "rules.tsv"]);
+    assert!(message.contains("rules.tsv:1:19: the data has no entity `02154508`"), "{message}");
     tool.write("rules.tsv", &format!("2\t1\t0.5\t{}\n", "nobody(X,".repeat(1_000_000)));
-    let said = tool.refused(&["apply", "data", "--rules", "rules.tsv"]);
-    assert!(said.contains("rules.tsv:1:9: the data has no relation `nobody`"), "{said}");
+    let message = tool.refused(&["apply", "data", "--rules", "rules.tsv"]);
+    assert!(message.contains("rules.tsv:1:9: the data has no relation `nobody`"), "{message}");
 }

@@ -47,9 +47,9 @@ fn compared(tool: &Tool, run: &str) -> usize {
     tool.write("queries.tsv", &queries.into_iter().collect::<String>());
     let mut predicted = BTreeMap::new();
     for line in tool.done(&["predict", run, "--file", "queries.tsv", "--top", "50", "--quiet"]).lines() {
-        let said: Value = serde_json::from_str(line).unwrap();
-        for answer in said["answers"].as_array().unwrap() {
-            let fact = [&said["subject"], &said["relation"], &answer["entity"]].map(word);
+        let result: Value = serde_json::from_str(line).unwrap();
+        for answer in result["answers"].as_array().unwrap() {
+            let fact = [&result["subject"], &result["relation"], &answer["entity"]].map(word);
             predicted.insert(fact, answer["probability"].clone());
         }
     }
@@ -69,8 +69,9 @@ fn compared(tool: &Tool, run: &str) -> usize {
             same(&why["answers"][0]["probability"], probability, fact);
             let asked =
                 format!("/api/v1/{run}/predict?subject={}&relation={}", encoded(head), encoded(relation));
-            let said = server.json(&asked);
-            let answer = said["answers"].as_array().unwrap().iter().find(|answer| answer["entity"] == **tail);
+            let result = server.json(&asked);
+            let answer =
+                result["answers"].as_array().unwrap().iter().find(|answer| answer["entity"] == **tail);
             same(&answer.unwrap()["probability"], probability, fact);
         }
     }
@@ -152,8 +153,8 @@ fn what_was_held_out_is_counted_as_proof_and_is_no_news() {
         assert_eq!(summary["recovered"], by(&found, "test"), "{summary}");
         assert!(summary["recovered"].as_u64() < summary["hidden"].as_u64(), "{summary}");
     }
-    let said = tool.done(&["complete", "run", "--top", "5", "--out", "five.tsv"]);
-    assert!(said.contains("\nrecovered ") && said.contains(" facts hidden from it"), "{said}");
+    let message = tool.done(&["complete", "run", "--top", "5", "--out", "five.tsv"]);
+    assert!(message.contains("\nrecovered ") && message.contains(" facts hidden from it"), "{message}");
     assert_eq!(std::fs::read_to_string(tool.path("five.tsv")).unwrap().lines().count(), 6);
     // The default is to hide, by parts too.
     tool.done(&["complete", "run", "--top", "5", "--shard", "1-2/2", "--out", "five-{}.shard"]);
@@ -162,8 +163,8 @@ fn what_was_held_out_is_counted_as_proof_and_is_no_news() {
         std::fs::read(tool.path("merged.tsv")).unwrap(),
         std::fs::read(tool.path("five.tsv")).unwrap()
     );
-    let recovered = |said: &str| said.lines().last().map(str::to_owned);
-    assert_eq!(recovered(&merged), recovered(&said));
+    let recovered = |message: &str| message.lines().last().map(str::to_owned);
+    assert_eq!(recovered(&merged), recovered(&message));
     let refused = tool.refused(&["complete", "run", "--held-out", "maybe", "--out", "x.tsv"]);
     assert!(refused.contains("expected hide, show or only, found maybe"), "{refused}");
 }

@@ -47,22 +47,22 @@ fn look(chromium: &Path, tool: &Tool, page: &Path) -> (String, Vec<String>) {
         .stdin(Stdio::null())
         .output()
         .expect("the browser starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "the browser failed: {said}");
-    let console = said.lines().filter(|line| line.contains(":CONSOLE")).map(str::to_owned).collect();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "the browser failed: {message}");
+    let console = message.lines().filter(|line| line.contains(":CONSOLE")).map(str::to_owned).collect();
     (String::from_utf8_lossy(&output.stdout).into_owned(), console)
 }
 
 /// A figure that the witness left in the page.
 fn seen(dom: &str, name: &str) -> String {
     // The last one: the text of the witness itself stands in the page, too.
-    let said = dom
+    let message = dom
         .rsplit("SEEN ")
         .next()
         .filter(|_| dom.contains("<pre>SEEN"))
         .and_then(|rest| rest.split(" END").next());
-    let said = said.unwrap_or_else(|| panic!("the page has not been loaded: {dom}"));
-    let figures = said.split(' ').filter_map(|figure| figure.split_once('='));
+    let message = message.unwrap_or_else(|| panic!("the page has not been loaded: {dom}"));
+    let figures = message.split(' ').filter_map(|figure| figure.split_once('='));
     { figures }.find(|(key, _)| *key == name).map(|(_, value)| value.to_owned()).expect("a known figure")
 }
 

@@ -69,8 +69,11 @@ fn a_score_is_the_sum_of_what_it_came_from() {
         member("rules")["words"].as_str().unwrap().contains(" was right in ")
             || member("rules")["words"].as_str().unwrap().contains("together")
     );
-    let said = tool.done(&explain);
-    assert!(said.contains("came from (a typical candidate has") && said.contains("embedding  "), "{said}");
+    let message = tool.done(&explain);
+    assert!(
+        message.contains("came from (a typical candidate has") && message.contains("embedding  "),
+        "{message}"
+    );
     assert!(tool.done(&[&["predict"][..], &asked].concat()).contains("because: "));
     tool.done(&["complete", "run", "--relation", "cousin_of", "--top", "5", "--out", "missing.jsonl"]);
     let text = std::fs::read_to_string(tool.path("missing.jsonl")).unwrap();

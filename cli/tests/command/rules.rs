@@ -104,9 +104,12 @@ fn a_confidence_counts_all_predictions_or_those_about_the_known() {
         "whatever the threads"
     );
     let chosen = mine("validation", "2");
-    let said = String::from_utf8_lossy(&chosen.stderr);
-    assert!(said.contains("with standard confidence") && said.contains("with PCA confidence"), "{said}");
-    let better = if said.contains("PCA it is") { pca } else { standard };
+    let printed = String::from_utf8_lossy(&chosen.stderr);
+    assert!(
+        printed.contains("with standard confidence") && printed.contains("with PCA confidence"),
+        "{printed}"
+    );
+    let better = if printed.contains("PCA it is") { pca } else { standard };
     assert_eq!(counts("validation"), better);
     let learnt = ["--samples", "9", "--out", "x.tsv", "--confidence", "validation", "--learn-valid"];
     let refused = ruleguider(&["mine", data.to_str().unwrap()]).args(learnt).output().unwrap();
@@ -157,7 +160,7 @@ fn mistakes_end_with_code_2_and_one_line_that_says_where() {
     fs::write(&empty, "").unwrap();
     let in_file = format!("{}/rules.tsv", bad.display());
     let (bad, out, empty) = (bad.to_str().unwrap(), out.to_str().unwrap(), empty.to_str().unwrap());
-    for (arguments, said) in [
+    for (arguments, printed) in [
         (vec!["apply", data, "--rules", bad], "bad.tsv:1:9: the data has no relation `nobody`"),
         (vec!["apply", data, "--rules", "none.tsv"], "none.tsv: cannot read the rules"),
         (vec!["mine", data, "--out", out, "--heads", "nobody"], "--heads: the data has no relation `nobody`"),
@@ -191,7 +194,7 @@ fn mistakes_end_with_code_2_and_one_line_that_says_where() {
         let output = run(&[&arguments[..], &["--quiet"]].concat());
         let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{message}");
-        assert!(message.lines().count() == 1 && message.contains(said), "{message}");
+        assert!(message.lines().count() == 1 && message.contains(printed), "{message}");
     }
 }
 
@@ -222,8 +225,8 @@ fn a_graph_of_its_own_hands_the_validation_facts_over_for_the_test_split() {
         command.arg("--rules").arg(&rules).args(more).output().unwrap()
     };
     let output = apply(&[]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("1 test facts with an entity that is not in the graph"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(printed.contains("1 test facts with an entity that is not in the graph"), "{printed}");
     let report = json(&output);
     assert_eq!((&report["hits@1"], &report["left_out"]), (&1.0.into(), &2.into()), "{report}");
     let report = json(&apply(&["--split", "valid", "--quiet"]));

@@ -85,7 +85,7 @@ fn a_propagator_that_starts_from_the_universal_weights_begins_where_they_stand()
     let started = mrr("started", &[&hardly[..], &["propagate.start=universal"]].concat());
     let random = mrr("random", &hardly);
     assert!(started > 0.8 * universal && started > 2.0 * random, "{started} {universal} {random}");
-    let said = tool.refused(&[
+    let message = tool.refused(&[
         "run",
         "set",
         "--out",
@@ -97,7 +97,10 @@ fn a_propagator_that_starts_from_the_universal_weights_begins_where_they_stand()
         "--set",
         "propagate.width=16",
     ]);
-    assert!(said.contains("propagate.width") && said.contains("32, as the universal weights have"), "{said}");
+    assert!(
+        message.contains("propagate.width") && message.contains("32, as the universal weights have"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -108,14 +111,14 @@ fn a_falling_step_that_cannot_fall_longer_is_said() {
         let (epochs, rate) = (format!("walk.epochs={epochs}"), format!("walk.final_rate={rate}"));
         let more = ["--set", &epochs, "--set", &rate];
         let output = tool.run(&[&["run", "data", "--out", "run"], &WHOLE[..], &more].concat());
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{said}");
-        said
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{message}");
+        message
     };
     let (again, why) = ("running it again from the beginning", "cannot be extended");
     assert!(!trained("2", "0.5").contains(again));
-    let said = trained("3", "0.5");
-    assert!(said.contains(again) && said.contains(why), "{said}");
+    let message = trained("3", "0.5");
+    assert!(message.contains(again) && message.contains(why), "{message}");
     // A step that does not fall says nothing of the kind.
     assert!(!trained("3", "1.0").contains(why));
 }
@@ -153,9 +156,9 @@ fn an_own_graph_is_ranked_at_both_ends_beside_what_needs_no_model() {
     }
     let tails = tool.json(&["evaluate", "run", "--direction", "tail"]);
     assert_eq!((&tails["mrr"], &tails["tails"]), (&report["tails"]["mrr"], &Value::Null));
-    let said = tool.done(&["evaluate", "run"]);
+    let message = tool.done(&["evaluate", "run"]);
     for row in ["\ntails ", "\nheads ", "\nby popularity ", "\nas similar "] {
-        assert!(said.contains(row), "{said}");
+        assert!(message.contains(row), "{message}");
     }
 }
 
@@ -191,8 +194,8 @@ fn a_run_can_be_evaluated_every_way() {
     assert!(tool.done(&["evaluate", "run"]).contains("to many"));
     // Facts that were learnt cannot be ranked.
     tool.json(&[&["run", "--out", "learnt", "--set", "data.learn_valid=always"], &QUICK[..]].concat());
-    let said = tool.refused(&["evaluate", "learnt", "--split", "valid"]);
-    assert!(said.contains("has learnt its validation facts"), "{said}");
+    let message = tool.refused(&["evaluate", "learnt", "--split", "valid"]);
+    assert!(message.contains("has learnt its validation facts"), "{message}");
 }
 
 #[test]
@@ -227,8 +230,8 @@ fn a_run_answers_and_explains() {
     for entity in &asked {
         let place = listed.iter().position(|other| *other == entity);
         let arguments = ["explain", "run", subject, relation, entity.as_str().unwrap(), "--json"];
-        let said = tool.exits(&arguments, i32::from(place.is_none()));
-        let explanation: Value = serde_json::from_str(&said).unwrap();
+        let message = tool.exits(&arguments, i32::from(place.is_none()));
+        let explanation: Value = serde_json::from_str(&message).unwrap();
         assert_eq!(explanation["rank"].as_u64(), place.map(|place| place as u64 + 1), "{entity}");
         assert_eq!(explanation["answers"].as_array().unwrap().is_empty(), place.is_none(), "{entity}");
     }
@@ -246,20 +249,20 @@ fn misspelt_names_have_suggestions() {
     let report = tool.demonstration();
     let subject = report["examples"][0]["subject"].as_str().unwrap();
     let misspelt = subject.replacen(' ', "  ", 1);
-    let said = tool.refused(&["predict", "run", &misspelt, "uncle_of"]);
-    assert!(said.contains("did you mean") && said.contains(subject), "{said}");
-    let said = tool.refused(&["predict", "run", subject, "weight"]);
-    assert!(said.contains("its relations are cousin_of, "), "{said}");
+    let message = tool.refused(&["predict", "run", &misspelt, "uncle_of"]);
+    assert!(message.contains("did you mean") && message.contains(subject), "{message}");
+    let message = tool.refused(&["predict", "run", subject, "weight"]);
+    assert!(message.contains("its relations are cousin_of, "), "{message}");
     let output = tool.run(&["predict", "run", subject, "uncle_of", "--beam", "5000"]);
-    let said = String::from_utf8_lossy(&output.stderr);
+    let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2));
-    assert!(said.contains("'--beam <N>': 5000 is not in 1..=4096"), "{said}");
+    assert!(message.contains("'--beam <N>': 5000 is not in 1..=4096"), "{message}");
     // The other end may be meant.
     let output = tool.run(&["predict", "run", "woman", "gender"]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("never its head") && said.contains("did you mean `~gender`?"), "{said}");
-    let said = tool.refused(&["predict", "run", subject, "uncel_of"]);
-    assert!(said.contains("the graph does not have a relation `uncel_of`; did you mean"), "{said}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("never its head") && message.contains("did you mean `~gender`?"), "{message}");
+    let message = tool.refused(&["predict", "run", subject, "uncel_of"]);
+    assert!(message.contains("the graph does not have a relation `uncel_of`; did you mean"), "{message}");
 }
 
 #[test]
@@ -585,8 +588,8 @@ fn each_voice_of_a_blend_can_be_left_out(tool: &Tool, arguments: &[&str], ask: &
     let (unwalked, ordered) = blend(&["walker"]);
     assert_eq!(unwalked["stages"]["blending"]["figures"]["walker"], 0.0);
     assert_eq!(unwalked["stages"]["embeddings"]["skipped"], true);
-    let said = tool.refused(&[ask, &["--beam", "2"]].concat());
-    assert!(said.ends_with("this run has no walker, so there is no beam to set"), "{said}");
+    let message = tool.refused(&[ask, &["--beam", "2"]].concat());
+    assert!(message.ends_with("this run has no walker, so there is no beam to set"), "{message}");
     // An embedding model orders what rules predict, and adds nothing.
     assert!(ordered.iter().all(|answer| !answer["rule"].is_null()), "{ordered:?}");
     let (walked, _) = blend(&["embedding"]);
@@ -594,8 +597,11 @@ fn each_voice_of_a_blend_can_be_left_out(tool: &Tool, arguments: &[&str], ask: &
     assert_eq!(walked["stages"]["training"]["skipped"], true);
     let none =
         ["--set", "system=blend", "--set", "blend.with_rules=false", "--set", "blend.with_walker=false"];
-    let said = tool.refused(&[arguments, &none].concat());
-    assert!(said.contains("`blend.with_walker`: expected true where `blend.with_rules` is false"), "{said}");
+    let message = tool.refused(&[arguments, &none].concat());
+    assert!(
+        message.contains("`blend.with_walker`: expected true where `blend.with_rules` is false"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -106,14 +106,14 @@ fn every_route_answers_as_the_document_says() {
         assert_eq!(reply.status, 200, "{path}: {}", reply.text());
         let described =
             &document["paths"][path]["post"]["responses"]["200"]["content"]["application/json"]["schema"];
-        let said = reply.json();
-        assert_eq!(complaints(&said, described, &document, path), [""; 0]);
-        let rows = said["facts"].as_array().or(said["reasons"].as_array()).unwrap();
+        let result = reply.json();
+        assert_eq!(complaints(&result, described, &document, path), [""; 0]);
+        let rows = result["facts"].as_array().or(result["reasons"].as_array()).unwrap();
         assert!(
             rows[0]["because"].is_array()
                 && rows[0]["path"].is_array()
                 && rows.last().unwrap()["error"].is_string(),
-            "{said}"
+            "{result}"
         );
         let many: Vec<Value> = vec![fact.clone(); 1001];
         let refused = server.client().post(&path.replace("{run}", "demo"), &json!({"facts": many}));
@@ -141,13 +141,14 @@ fn every_route_answers_as_the_document_says() {
             parameters.filter(|one| one["in"] == "query").map(|one| one["name"].as_str().unwrap()).collect();
         let refused = server.get(&format!("{}?{query}&nonsense=1", path.replace("{run}", "demo")));
         assert_eq!(refused.status, 400, "{path}");
-        let said = refused.json();
+        let result = refused.json();
         assert_eq!(
-            complaints(&said, &json!({"$ref": "#/components/schemas/Problem"}), &document, path),
+            complaints(&result, &json!({"$ref": "#/components/schemas/Problem"}), &document, path),
             [""; 0]
         );
-        let taken: BTreeSet<&str> = said["detail"].as_str().unwrap().split('`').skip(3).step_by(2).collect();
-        assert_eq!(named, taken, "{path}: {said}");
+        let taken: BTreeSet<&str> =
+            result["detail"].as_str().unwrap().split('`').skip(3).step_by(2).collect();
+        assert_eq!(named, taken, "{path}: {result}");
     }
 }
 
@@ -300,16 +301,16 @@ fn what_is_wrong_is_said_with_what_may_be_meant() {
     let server = Server::start(&["demo", "odd"]);
     let refused = |path: &str, status: u16, part: &str| {
         let reply = server.get(path);
-        let said = reply.json();
+        let result = reply.json();
         assert_eq!(
-            (reply.status, said["status"].as_u64()),
+            (reply.status, result["status"].as_u64()),
             (status, Some(u64::from(status))),
-            "{path}: {said}"
+            "{path}: {result}"
         );
         assert_eq!(reply.header("content-type"), Some("application/problem+json"));
-        assert_eq!(said["request_id"].as_str(), reply.header("x-request-id"));
-        assert!(said["detail"].as_str().unwrap().contains(part), "{path}: {said}");
-        said["suggestions"].clone()
+        assert_eq!(result["request_id"].as_str(), reply.header("x-request-id"));
+        assert!(result["detail"].as_str().unwrap().contains(part), "{path}: {result}");
+        result["suggestions"].clone()
     };
     let meant = refused(
         "/api/v1/demo/predict?subject=Ilse_Hagentahl&relation=cousin_of",

@@ -44,8 +44,8 @@ fn rules_mined_in_parts_are_those_of_one_process() {
         tool.done(&[&verb[..], &["--out", "whole.tsv.gz", "--quiet"]].concat());
         for count in [1, 3] {
             let parts = parts(&tool, &verb, "rules", count);
-            let said = merge(&tool, &parts, &["--out", "merged.tsv.gz"]);
-            assert!(said.contains("rules: ") && said.contains("merged.tsv.gz"), "{said}");
+            let message = merge(&tool, &parts, &["--out", "merged.tsv.gz"]);
+            assert!(message.contains("rules: ") && message.contains("merged.tsv.gz"), "{message}");
             assert!(same(&tool, "whole.tsv.gz", "merged.tsv.gz"), "{budget:?}, {count} parts");
             parts.iter().for_each(|part| std::fs::remove_file(tool.path(part)).unwrap());
         }
@@ -145,8 +145,8 @@ fn the_tasks_of_the_slurm_example_give_what_one_process_gives() {
             .env("SETTINGS", "system=rules")
             .output()
             .expect("bash starts");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{message}");
         String::from_utf8(output.stdout).unwrap()
     };
     run();
@@ -158,7 +158,7 @@ fn the_tasks_of_the_slurm_example_give_what_one_process_gives() {
     assert!(same(&tool, "whole.tsv", "out/missing.tsv"));
     // Submitted again, as after a failed task, it makes what is missing.
     std::fs::remove_file(tool.path("out/parts/rules-2-of-3.shard.zst")).unwrap();
-    let said = run();
-    assert_eq!(said.matches("already exists").count(), 5, "{said}");
+    let message = run();
+    assert_eq!(message.matches("already exists").count(), 5, "{message}");
     assert!(same(&tool, "whole.tsv.zst", "out/rules.tsv.zst"));
 }

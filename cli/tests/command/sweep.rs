@@ -97,9 +97,9 @@ fn interrupted_it_keeps_everything() {
     awaited(&tool.path("out/trials/0001/metrics.jsonl"));
     std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(130), "{said}");
-    assert!(said.contains("interrupted; run the same command again to resume"), "{said}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(130), "{message}");
+    assert!(message.contains("interrupted; run the same command again to resume"), "{message}");
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&report["complete"], &report["best"]), (&false.into(), &serde_json::Value::Null));
     assert!(tool.path("out/sweep.html").exists() && tool.path("out/trials/0001/checkpoints").exists());
@@ -136,8 +136,8 @@ fn trials_may_be_trained_one_by_one() {
     assert!(!tool.path("apart/trials.tsv").exists());
     tool.done(&[&searching("apart", &[])[..], &["--quiet"]].concat());
     assert_eq!(table(&tool, "apart"), table(&tool, "whole"));
-    let said = tool.refused(&searching("apart", &["--trial", "5"]));
-    assert!(said.ends_with("there is no trial 5; this search has 1 to 4"), "{said}");
+    let message = tool.refused(&searching("apart", &["--trial", "5"]));
+    assert!(message.ends_with("there is no trial 5; this search has 1 to 4"), "{message}");
 }
 
 #[test]
@@ -187,28 +187,28 @@ fn the_best_is_what_run_and_reproduce_take() {
 #[test]
 fn what_cannot_be_searched_is_refused_in_one_line() {
     let tool = prepared();
-    for (more, said) in [
+    for (more, message) in [
         (&["--space", "papr"][..], "papr: no such file, and no space of that name; did you mean `paper`?"),
         (&["--set", "embed.epoch=3"], "unknown setting `embed.epoch`; did you mean `embed.epochs`?"),
         (&["--search", "gird"], "unknown search `gird`; use grid, random or halving"),
     ] {
         let said_now = tool.refused(&[&["sweep", "data/umls", "complex"], more].concat());
-        assert!(said_now.contains(said), "{said_now}");
+        assert!(said_now.contains(message), "{said_now}");
     }
-    let said = tool.refused(&["sweep", "data/umls", "propagatr"]);
-    assert!(said.contains("no system of that name for umls; did you mean `propagator`?"), "{said}");
-    let said = tool.refused(&["sweep", "data/umls", "rules-cyclic"]);
+    let message = tool.refused(&["sweep", "data/umls", "propagatr"]);
+    assert!(message.contains("no system of that name for umls; did you mean `propagator`?"), "{message}");
+    let message = tool.refused(&["sweep", "data/umls", "rules-cyclic"]);
     assert!(
-        said.contains("this system has no space of its own; name one: embedding, paper, propagator"),
-        "{said}"
+        message.contains("this system has no space of its own; name one: embedding, paper, propagator"),
+        "{message}"
     );
     tool.write("space.toml", "[embed]\nlearning_rat = [1]\n");
-    let said = tool.refused(&searching("out", &[]));
+    let message = tool.refused(&searching("out", &[]));
     assert!(
-        said.contains(
+        message.contains(
             "space.toml:2: unknown setting `embed.learning_rat`; did you mean `embed.learning_rate`?"
         ),
-        "{said}"
+        "{message}"
     );
     std::fs::create_dir(tool.path("other")).unwrap();
     tool.write("other/thesis.tex", "");

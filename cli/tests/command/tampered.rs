@@ -11,8 +11,8 @@ fn results_that_were_changed_are_not_reported() {
     let text = std::fs::read_to_string(&path).unwrap();
     let mrr = text.lines().find(|line| line.contains("\"mrr\"")).unwrap();
     std::fs::write(&path, text.replacen(mrr, "    \"mrr\": 0.9999,", 1)).unwrap();
-    let said = tool.refused(&["report", "run", "--out", "page"]);
-    assert!(said.contains("results.json: does not match its checksum"), "{said}");
+    let message = tool.refused(&["report", "run", "--out", "page"]);
+    assert!(message.contains("results.json: does not match its checksum"), "{message}");
     // As the message says, the same command makes it again.
     tool.done(&["run", "--out", "run", "--set", "system=rules", "--quiet"]);
     tool.done(&["report", "run", "--out", "page", "--quiet"]);
@@ -25,19 +25,22 @@ fn settings_that_make_no_sense_are_refused() {
     for nonsense in
         ["embed.epsilon=-1", "embed.epsilon=nan", "embed.decay=nan", "embed.decay=-1", "embed.decay=2"]
     {
-        let said = tool.refused(&["run", "set", "--out", "run", "--set", nonsense]);
-        assert!(said.contains(nonsense.split_once('=').unwrap().0.trim_start_matches("embed.")), "{said}");
+        let message = tool.refused(&["run", "set", "--out", "run", "--set", nonsense]);
+        assert!(
+            message.contains(nonsense.split_once('=').unwrap().0.trim_start_matches("embed.")),
+            "{message}"
+        );
     }
-    let said = tool.refused(&["generate", "family", "--people", "18446744073709551615", "--out", "all"]);
-    assert!(said.contains("at most 4294967295 people"), "{said}");
+    let message = tool.refused(&["generate", "family", "--people", "18446744073709551615", "--out", "all"]);
+    assert!(message.contains("at most 4294967295 people"), "{message}");
     let endless = "18446744073709551615";
-    let said = tool.refused(&["mine", "set", "--samples", endless, "--out", "rules.tsv"]);
-    assert!(said.contains("1000000000000"), "{said}");
-    let said = tool.refused(&["run", "set", "--out", "run", "--set", "rules.samples=2000000000000"]);
-    assert!(said.contains("samples") && said.contains("at most 1000000000000"), "{said}");
+    let message = tool.refused(&["mine", "set", "--samples", endless, "--out", "rules.tsv"]);
+    assert!(message.contains("1000000000000"), "{message}");
+    let message = tool.refused(&["run", "set", "--out", "run", "--set", "rules.samples=2000000000000"]);
+    assert!(message.contains("samples") && message.contains("at most 1000000000000"), "{message}");
     tool.write("twice.csv", "head,relation,tail,tail\na,r,b,c\n");
-    let said = tool.refused(&["stats", "twice.csv"]);
-    assert!(said.contains("twice.csv"), "{said}");
+    let message = tool.refused(&["stats", "twice.csv"]);
+    assert!(message.contains("twice.csv"), "{message}");
 }
 
 #[test]
@@ -70,10 +73,10 @@ fn another_label_is_another_answer() {
     // A run has its own labels; the same command takes over new ones, once they are known to be meant.
     assert_eq!(tag(), before);
     let again = ["run", "set", "--out", "run", "--set", "system=rules", "--quiet"];
-    let said = tool.refused(&again);
+    let message = tool.refused(&again);
     assert!(
-        said.contains("entity_labels.tsv: ") && said.contains("remove splits.sha256 if you changed"),
-        "{said}"
+        message.contains("entity_labels.tsv: ") && message.contains("remove splits.sha256 if you changed"),
+        "{message}"
     );
     std::fs::remove_file(tool.path("set/splits.sha256")).unwrap();
     tool.done(&again);
@@ -107,6 +110,6 @@ fn requests_that_mean_nothing_are_refused_as_problems() {
         );
     }
     assert_eq!(server.get("/api/v1/demo/rules?head=").status, 404);
-    let said = runs().refused(&["serve", "demo", "--cors", "https://a/"]);
-    assert!(said.contains("expected a scheme and a host"), "{said}");
+    let message = runs().refused(&["serve", "demo", "--cors", "https://a/"]);
+    assert!(message.contains("expected a scheme and a host"), "{message}");
 }

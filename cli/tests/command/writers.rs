@@ -40,8 +40,8 @@ fn two_conversions_into_one_folder_leave_one_of_them() {
         let ended = both.map(|child| child.wait_with_output().unwrap());
         assert!(ended.iter().any(|output| output.status.success()));
         for output in ended.iter().filter(|output| !output.status.success()) {
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert!(said.contains("another process is writing to this folder"), "{said}");
+            let message = String::from_utf8_lossy(&output.stderr);
+            assert!(message.contains("another process is writing to this folder"), "{message}");
             assert_eq!(output.status.code(), Some(2));
         }
         let left = files(&tool.path("out"));

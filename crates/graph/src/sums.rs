@@ -128,8 +128,8 @@ mod tests {
 
     #[track_caller]
     fn refused(folder: &Path, reported: &str) {
-        let said = read(folder, &ReadOptions::default()).unwrap_err().to_string();
-        assert_eq!(said.replace(&folder.display().to_string(), "set"), reported);
+        let message = read(folder, &ReadOptions::default()).unwrap_err().to_string();
+        assert_eq!(message.replace(&folder.display().to_string(), "set"), reported);
     }
 
     #[test]
@@ -156,8 +156,8 @@ mod tests {
         read_known(&one, &ReadOptions::default()).unwrap();
         fs::remove_file(one.join("test.tsv")).unwrap();
         let incomplete = ReadOptions { incomplete: true, ..ReadOptions::default() };
-        let said = read(&one, &incomplete).unwrap_err().to_string();
-        assert!(said.contains("test.tsv: expected the file that splits.sha256"), "{said}");
+        let message = read(&one, &incomplete).unwrap_err().to_string();
+        assert!(message.contains("test.tsv: expected the file that splits.sha256"), "{message}");
         // Without sums it is the user's own.
         fs::remove_file(one.join(SUMS)).unwrap();
         read(&one, &incomplete).unwrap();
@@ -182,8 +182,8 @@ mod tests {
         let before = Sums::of(folder.path()).unwrap();
         before.check(|_| true).unwrap();
         stage(folder.path(), "c").commit(|_| false).unwrap();
-        let said = before.check(|_| true).unwrap_err().to_string();
-        assert!(said.ends_with(": was replaced while it was read; read it again"), "{said}");
+        let message = before.check(|_| true).unwrap_err().to_string();
+        assert!(message.ends_with(": was replaced while it was read; read it again"), "{message}");
         Sums::of(folder.path()).unwrap().check(|_| true).unwrap();
     }
 }

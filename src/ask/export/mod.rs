@@ -208,9 +208,9 @@ impl Iterator for Lines {
                 Ok(None) => return None,
                 Ok(Some(facts)) => self.waiting = facts.into_iter(),
                 Err(error) => {
-                    let said = io::Error::other(error.to_string());
+                    let message = io::Error::other(error.to_string());
                     self.failed = Some(error);
-                    return Some(Err(said));
+                    return Some(Err(message));
                 }
             }
         }

@@ -290,13 +290,13 @@ impl Model {
         let answer = self.named(query, reasoned, probability);
         let relation = query.link.relation();
         let fact = stated(query.subject, query.link, entity);
-        let said = format!(
+        let text = format!(
             "{} —{}→ {}",
             naming.of(fact.head, names),
             relation.map_or("", |relation| names.relation_label(relation)),
             naming.of(fact.tail, names)
         );
-        let words = format!("{said}, because {}", answer.reason_in_words());
+        let words = format!("{text}, because {}", answer.reason_in_words());
         CounterEvidence { head: query.link.direction() == Direction::Inverse, answer, words }
     }
 

@@ -229,9 +229,9 @@ impl Model {
                 Some(rows.into_iter().map(Ok).collect::<Vec<io::Result<ReasonRow>>>())
             }
             Err(error) => {
-                let said = io::Error::other(error.to_string());
+                let message = io::Error::other(error.to_string());
                 failed = Some(error);
-                Some(vec![Err(said)])
+                Some(vec![Err(message)])
             }
         })
         .flatten();
@@ -301,13 +301,13 @@ impl Explainer<'_> {
                 }
                 Err(error) => {
                     let [subject, relation, object] = typed;
-                    let said = Some(error.to_string());
+                    let message = Some(error.to_string());
                     let suggestions = match error {
                         AskError::Name { suggestions, .. } => suggestions,
                         _ => Vec::new(),
                     };
                     let row = ReasonRow { line, subject, relation, object, ..ReasonRow::default() };
-                    rows.push(ReasonRow { error: said, suggestions, ..row });
+                    rows.push(ReasonRow { error: message, suggestions, ..row });
                 }
             }
         }

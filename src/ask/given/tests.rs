@@ -121,8 +121,8 @@ fn verdicts_tell_true_facts_from_false_ones() {
     assert!((recall - figures.recall.unwrap()).abs() < 1e-9);
     // False facts that are true by the list's own word are a mistake.
     let wrong = ScoreOptions { negatives: Some(file), ..options(Threshold::Auto) };
-    let said = model.score(&[], &wrong, &Silent).unwrap_err();
-    assert!(said.is_mistake() && said.to_string().contains("labelled true"), "{said}");
+    let message = model.score(&[], &wrong, &Silent).unwrap_err();
+    assert!(message.is_mistake() && message.to_string().contains("labelled true"), "{message}");
 }
 
 #[test]
@@ -197,6 +197,6 @@ fn a_file_is_the_same_in_parts_and_after_interruptions() {
     }
     let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().contains("blocks")), "{left:?}");
-    let said = model.score_file(&path("list.tsv"), &options, Path::new("out.docx"), &Silent).unwrap_err();
-    assert!(said.to_string().contains("one of the extensions"), "{said}");
+    let message = model.score_file(&path("list.tsv"), &options, Path::new("out.docx"), &Silent).unwrap_err();
+    assert!(message.to_string().contains("one of the extensions"), "{message}");
 }

@@ -75,8 +75,12 @@ fn known_probabilities_are_found_on_any_scale() {
         assert!(table.ece < 0.015, "{table}");
         let mut off = 0.0;
         for (outcome, chances) in fresh.iter().zip(&chances) {
-            let said = calibrator.probabilities(&outcome.list);
-            off += said.iter().zip(chances).map(|(said, chance)| (said - chance).abs()).sum::<f64>();
+            let estimated = calibrator.probabilities(&outcome.list);
+            off += estimated
+                .iter()
+                .zip(chances)
+                .map(|(estimated, chance)| (estimated - chance).abs())
+                .sum::<f64>();
         }
         assert!(off / 20_000.0 < 0.03, "in the mean {} off", off / 20_000.0);
     }
@@ -88,12 +92,12 @@ fn a_score_alone_would_be_wrong_about_both_relations() {
     let both = names(&["a", "b"]);
     let calibration = Calibration::fit(&seen.clone().into(), &both).unwrap();
     let calibrator = Calibrator::new(&calibration, &both);
-    let said = |relation| {
+    let estimated = |relation| {
         let mut list = seen[0].list.clone();
         list.link = Link::forward(RelationId(relation));
         calibrator.probabilities(&list)[0]
     };
-    assert!(said(0) > said(1) + 0.2, "{} {}", said(0), said(1));
+    assert!(estimated(0) > estimated(1) + 0.2, "{} {}", estimated(0), estimated(1));
     // By name, not by number: other data may number the relations in the opposite order.
     let turned = Calibrator::new(&calibration, &names(&["b", "a"]));
     let numbered =
@@ -139,10 +143,10 @@ fn answers_that_the_test_split_has_do_not_count_against_those_of_validation() {
     }
     let both = names(&["a", "b"]);
     let calibrator = Calibrator::new(&Calibration::fit(&seen.clone().into(), &both).unwrap(), &both);
-    let said = calibrator.probabilities(&seen[0].list);
+    let estimated = calibrator.probabilities(&seen[0].list);
     // Near the edge the curve is smoothed; elsewhere true answers are likely and no others are.
-    assert!(said[..4].iter().all(|&said| said > 0.9) && said[4] > 0.7, "{said:?}");
-    assert!(said[5] < 0.2 && said[6..].iter().all(|&said| said < 0.01), "{said:?}");
+    assert!(estimated[..4].iter().all(|&estimated| estimated > 0.9) && estimated[4] > 0.7, "{estimated:?}");
+    assert!(estimated[5] < 0.2 && estimated[6..].iter().all(|&estimated| estimated < 0.01), "{estimated:?}");
 }
 
 #[test]
@@ -151,8 +155,8 @@ fn where_nothing_was_true_nothing_is_likely() {
     seen.iter_mut().flat_map(|outcome| &mut outcome.judged).for_each(|one| one.1 = false);
     let both = names(&["a", "b"]);
     let calibrator = Calibrator::new(&Calibration::fit(&seen.clone().into(), &both).unwrap(), &both);
-    let said = calibrator.probabilities(&seen[0].list);
-    assert!(said.iter().all(|&said| said > 0.0 && said < 0.01), "{said:?}");
+    let estimated = calibrator.probabilities(&seen[0].list);
+    assert!(estimated.iter().all(|&estimated| estimated > 0.0 && estimated < 0.01), "{estimated:?}");
 }
 
 #[test]
@@ -242,11 +246,11 @@ proptest! {
         scores.sort_by(|a, b| b.total_cmp(a));
         let link = Link::forward(RelationId(relation));
         let list = RankedScores { link, known, usual, scores: scores.clone() };
-        let said = calibrator.probabilities(&list);
-        prop_assert!(said.iter().all(|said| (0.0..=1.0).contains(said)), "{:?}", said);
+        let estimated = calibrator.probabilities(&list);
+        prop_assert!(estimated.iter().all(|estimated| (0.0..=1.0).contains(estimated)), "{:?}", estimated);
         for at in 1..scores.len() {
-            prop_assert!(said[at] <= said[at - 1], "{:?} {:?}", scores, said);
-            prop_assert!(scores[at] != scores[at - 1] || said[at] == said[at - 1]);
+            prop_assert!(estimated[at] <= estimated[at - 1], "{:?} {:?}", scores, estimated);
+            prop_assert!(scores[at] != scores[at - 1] || estimated[at] == estimated[at - 1]);
         }
         // Nor is it higher than the bound for scores around these.
         let moved = |by: f64| scores.iter().zip(0..).map(|(score, at)| score + by / f64::from(1 + at % 3)).collect();
@@ -256,7 +260,7 @@ proptest! {
             RankedScores { scores, ..list.clone() }
         });
         let most = calibrator.at_most([&lowest, &highest]);
-        prop_assert!(said.iter().all(|&said| said <= most + 1e-12), "{:?} {}", said, most);
+        prop_assert!(estimated.iter().all(|&estimated| estimated <= most + 1e-12), "{:?} {}", estimated, most);
     }
 }
 

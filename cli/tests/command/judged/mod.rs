@@ -32,10 +32,10 @@ pub fn prepare(name: &str, triples: usize, more: &[&str]) -> Value {
 pub fn serve(name: &str, judges: usize, new: usize) -> (Server, Vec<String>) {
     let count = judges.to_string();
     let arguments = ["judge", "serve", name, "--judges", &count, "--bind", "127.0.0.1:0", "--quiet"];
-    let (server, said) = Server::spawn(&mut systems().command(&arguments), new.max(1));
+    let (server, message) = Server::spawn(&mut systems().command(&arguments), new.max(1));
     let token = |line: &String| line.split_once('#').map(|(_, token)| token.to_owned());
-    let tokens: Vec<String> = said.iter().filter_map(token).collect();
-    assert_eq!(tokens.len(), new, "{said:?}");
+    let tokens: Vec<String> = message.iter().filter_map(token).collect();
+    assert_eq!(tokens.len(), new, "{message:?}");
     (server, tokens)
 }
 

@@ -29,12 +29,12 @@ impl Browser {
             Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut driver = driver.ok()?;
         let lines = BufReader::new(driver.stdout.take().expect("its stdout is ours")).lines();
-        let said = |line: Result<String, _>| {
+        let message = |line: Result<String, _>| {
             let line: String = line.ok()?;
             let (_, port) = line.split_once("successfully on port ")?;
             Some(port.trim_end_matches('.').to_owned())
         };
-        let port = { lines }.find_map(said).expect("the driver says where it is");
+        let port = { lines }.find_map(message).expect("the driver says where it is");
         let arguments = [
             "--headless=new",
             "--no-sandbox",
@@ -56,9 +56,9 @@ impl Browser {
         let body = if method == "POST" { body.to_string() } else { String::new() };
         let headers = [("Content-Type", "application/json"), ("Host", "localhost"), ("Connection", "close")];
         let reply = Client::to(&self.address).request(method, path, &headers, body.as_bytes());
-        let said = reply.json()["value"].clone();
-        assert_eq!(reply.status, 200, "{method} {path}: {said}");
-        said
+        let message = reply.json()["value"].clone();
+        assert_eq!(reply.status, 200, "{method} {path}: {message}");
+        message
     }
 
     fn post(&self, path: &str, body: &Value) -> Value {
@@ -175,7 +175,7 @@ impl Browser {
     /// Fails if anything came to the console, or anything was fetched from elsewhere.
     #[track_caller]
     pub fn is_content(&self) {
-        let said = self.post("/se/log", &json!({"type": "browser"}));
+        let message = self.post("/se/log", &json!({"type": "browser"}));
         // What the server refuses is said there too, and is what the test asked for.
         let wrong = |line: &&Value| {
             !line["message"]
@@ -183,8 +183,8 @@ impl Browser {
                 .unwrap_or_default()
                 .contains("the server responded with a status of 404")
         };
-        let said: Vec<&Value> = said.as_array().expect("a list").iter().filter(wrong).collect();
-        assert!(said.is_empty(), "{said:?}");
+        let message: Vec<&Value> = message.as_array().expect("a list").iter().filter(wrong).collect();
+        assert!(message.is_empty(), "{message:?}");
         let elsewhere = "return performance.getEntriesByType('resource').map(e => e.name).filter(n => !n.startsWith(location.origin + '/'))";
         assert_eq!(self.script(elsewhere), json!([]));
     }

@@ -73,10 +73,10 @@ impl Server {
         let line = lines.next().unwrap_or_default();
         let address = line.trim().trim_start_matches("http://").trim_end_matches('/').to_owned();
         assert!(!address.is_empty(), "the server did not start");
-        let said = lines.take(more).collect();
+        let message = lines.take(more).collect();
         let server = Self { child, address };
         server.until("it is ready", || server.get("/readyz").status == 200);
-        (server, said)
+        (server, message)
     }
 
     /// Ends it as a power cut would: nothing is written any more.

@@ -38,8 +38,8 @@ impl Tool {
     #[track_caller]
     pub fn exits(&self, arguments: &[&str], code: i32) -> String {
         let output = self.run(arguments);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {message}");
         String::from_utf8(output.stdout).expect("the program prints UTF-8")
     }
 
@@ -53,11 +53,11 @@ impl Tool {
     #[track_caller]
     pub fn refused(&self, arguments: &[&str]) -> String {
         let output = self.run(&[arguments, &["--quiet"]].concat());
-        let said = String::from_utf8(output.stderr).expect("the program complains in UTF-8");
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
-        assert_eq!(said.lines().count(), 1, "{arguments:?}: {said}");
+        let message = String::from_utf8(output.stderr).expect("the program complains in UTF-8");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        assert_eq!(message.lines().count(), 1, "{arguments:?}: {message}");
         assert!(output.stdout.is_empty(), "{arguments:?}");
-        said.trim_end().to_owned()
+        message.trim_end().to_owned()
     }
 
     /// A file of `facts` lines in the test's folder.

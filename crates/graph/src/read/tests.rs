@@ -50,10 +50,10 @@ fn primekg_is_read_by_its_columns() {
         (types(&dataset, "14012"), types(&dataset, "0")),
         (vec!["drug".to_owned()], vec!["gene/protein".to_owned()])
     );
-    let said = dataset.understood.join(" ");
-    assert!(said.contains("facts are x_index – relation – y_index"), "{said}");
-    assert!(said.contains("not used: display_relation, x_id, x_source, y_id, y_source."), "{said}");
-    assert!(said.contains("4 of 4 entities have a type: 2 gene/protein, 1 drug, 1 disease."), "{said}");
+    let message = dataset.understood.join(" ");
+    assert!(message.contains("facts are x_index – relation – y_index"), "{message}");
+    assert!(message.contains("not used: display_relation, x_id, x_source, y_id, y_source."), "{message}");
+    assert!(message.contains("4 of 4 entities have a type: 2 gene/protein, 1 drug, 1 disease."), "{message}");
 }
 
 #[test]
@@ -74,15 +74,15 @@ fn a_folder_of_kgx_has_types_labels_sources_and_negations() {
     assert_eq!(types(&dataset, "CHEBI:1"), ["biolink:Drug", "biolink:ChemicalEntity"]);
     let described: Vec<(&str, &str)> = dataset.names.attributes.of(entity(&dataset, "CHEBI:1")).collect();
     assert_eq!(described, [("description", "an old drug"), ("provided_by", "x")]);
-    let said = dataset.understood.join(" ");
+    let message = dataset.understood.join(" ");
     assert!(
-        said.contains("my_nodes.tsv: 3 nodes.")
-            && said.contains("1 things that are described are in no fact"),
-        "{said}"
+        message.contains("my_nodes.tsv: 3 nodes.")
+            && message.contains("1 things that are described are in no fact"),
+        "{message}"
     );
     assert!(
-        said.contains("Not read, because their columns are neither edges nor nodes: README.md."),
-        "{said}"
+        message.contains("Not read, because their columns are neither edges nor nodes: README.md."),
+        "{message}"
     );
 }
 
@@ -114,8 +114,8 @@ fn lists_of_edges_and_sif_are_read() {
         facts(&read_text("words.txt", "a likes b\nb likes c\n", &options()).unwrap()),
         ["a likes b", "b likes c"]
     );
-    let said = read_text("words.txt", "a likes b\nb likes\n", &options()).unwrap_err();
-    assert_eq!(said, "words.txt:2: expected 3 fields separated by white space, found 2");
+    let message = read_text("words.txt", "a likes b\nb likes\n", &options()).unwrap_err();
+    assert_eq!(message, "words.txt:2: expected 3 fields separated by white space, found 2");
     let sif = "a pp b c\nlonely\nb pd c\n";
     let dataset = read_text("net.sif", sif, &options()).unwrap();
     assert_eq!(facts(&dataset), ["a pp b", "a pp c", "b pd c"]);
@@ -135,8 +135,8 @@ fn facts_have_a_confidence_a_source_and_a_time() {
     let wrong =
         |cell: &str, text: &str| read_text("noted.tsv", &text.replace("0.5", cell), &options()).unwrap_err();
     assert_eq!(wrong("1.5", text), "noted.tsv:2: expected a confidence above 0 and at most 1, found 1.5");
-    let said = read_text("noted.tsv", &text.replace("2015-06-30", "soon"), &options()).unwrap_err();
-    assert!(said.starts_with("noted.tsv:2: expected a date such as 2015-06-30"), "{said}");
+    let message = read_text("noted.tsv", &text.replace("2015-06-30", "soon"), &options()).unwrap_err();
+    assert!(message.starts_with("noted.tsv:2: expected a date such as 2015-06-30"), "{message}");
     let dated = read_text("dated.tsv", "a\tr\tb\t2015-06-30\nb\tr\tc\t2014-01-01\n", &options()).unwrap();
     assert_eq!(dated.known.notes.time(dated.known.facts[1]), Some("2014-01-01"));
     // The notes of a test fact stay with the test split.
@@ -153,15 +153,15 @@ fn columns_are_chosen_and_a_wrong_name_lists_those_there_are() {
     assert_eq!(facts(&read_text("own.csv", text, &chosen(columns)).unwrap()), ["aspirin treats headache"]);
     let tabs = text.replace(',', "\t");
     assert_eq!(facts(&read_text("own.tsv", &tabs, &chosen(columns)).unwrap()), ["aspirin treats headache"]);
-    let said = read_text("own.csv", text, &chosen("subject=drug,object=illness")).unwrap_err();
+    let message = read_text("own.csv", text, &chosen("subject=drug,object=illness")).unwrap_err();
     assert_eq!(
-        said,
+        message,
         "own.csv:1: expected a column illness, as chosen for the object, found n, drug, effect, disease"
     );
-    let said = read_text("own.csv", text, &options()).unwrap_err();
+    let message = read_text("own.csv", text, &options()).unwrap_err();
     assert!(
-        said.contains("--columns subject=…") && said.ends_with("found 4: n, drug, effect, disease"),
-        "{said}"
+        message.contains("--columns subject=…") && message.ends_with("found 4: n, drug, effect, disease"),
+        "{message}"
     );
 }
 
@@ -189,17 +189,17 @@ fn negatives_beside_splits_are_kept_and_conflicts_name_both_lines() {
         [types.find("Person").unwrap()]
     );
     let conflict = folder(&[("train.tsv", train), ("negatives.tsv", "a\tr\tc\nb\tr\tc\n")]);
-    let said = read(conflict.path(), &options()).unwrap_err().to_string();
+    let message = read(conflict.path(), &options()).unwrap_err().to_string();
     let place = |name: &str| conflict.path().join(name).display().to_string();
     let expected = format!(
         "{}:2: expected a fact that is known to be false, found b r c, which is stated as a fact in {}:2",
         place("negatives.tsv"),
         place("train.tsv")
     );
-    assert_eq!(said, expected);
+    assert_eq!(message, expected);
     let wrong = folder(&[("train.tsv", train), ("schema.tsv", "r\tfrom\tPerson\n")]);
-    let said = read(wrong.path(), &options()).unwrap_err().to_string();
-    assert!(said.contains("schema.tsv:1: expected a relation, `domain` or `range`"), "{said}");
+    let message = read(wrong.path(), &options()).unwrap_err().to_string();
+    assert!(message.contains("schema.tsv:1: expected a relation, `domain` or `range`"), "{message}");
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn a_wrong_annotation_is_an_error_wherever_it_stands() {
     let reifies = "_:n <http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies> \
                    <<( <http://x.org/a> <http://x.org/r> <http://x.org/b> )>> .\n";
     let fact = "<http://x.org/a> <http://x.org/r> <http://x.org/b> .\n";
-    for (said, expected) in [
+    for (message, expected) in [
         (
             "confidence> \"7\"",
             "a confidence above 0 and at most 1, found 7 (_:n http://example.org/confidence)",
@@ -290,8 +290,8 @@ fn a_wrong_annotation_is_an_error_wherever_it_stands() {
             "a date such as 2015-06-30, or a number, as the time, found soon (_:n http://example.org/date)",
         ),
     ] {
-        let said = format!("_:n <http://example.org/{said} .\n");
-        for text in [format!("{fact}{said}{reifies}"), format!("{fact}{reifies}{said}")] {
+        let message = format!("_:n <http://example.org/{message} .\n");
+        for text in [format!("{fact}{message}{reifies}"), format!("{fact}{reifies}{message}")] {
             let error = read_text("noted.nt", &text, &options()).unwrap_err();
             assert!(error.starts_with("noted.nt:") && error.ends_with(expected), "{error}");
         }

@@ -355,10 +355,10 @@ mod tests {
         let damaged = |bytes: &[u8]| {
             std::fs::write(&path, bytes).unwrap();
             let error = Part::open(&path).unwrap().rows::<u32>().find_map(Result::err).unwrap();
-            let said = error.to_string();
+            let message = error.to_string();
             assert!(
-                said.ends_with("a.shard: its lines do not match its checksum; make the part again"),
-                "{said}"
+                message.ends_with("a.shard: its lines do not match its checksum; make the part again"),
+                "{message}"
             );
         };
         let text = String::from_utf8(whole.clone()).unwrap();
