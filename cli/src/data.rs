@@ -6,7 +6,8 @@ use crate::console::Console;
 use anyhow::{Context, bail, ensure};
 use ruleguider::ask::{Model, OpenOptions, instant};
 use ruleguider::graph::{
-    ColumnChoice, Dataset, FileKind, Findings, GraphError, Literals, ReadOptions, SplitShares, Time, read,
+    ColumnChoice, Conflicts, Dataset, FileKind, Findings, GraphError, Literals, ReadOptions, SplitShares,
+    Time, read,
 };
 use ruleguider::progress::Progress;
 use ruleguider::run::Source;
@@ -57,6 +58,10 @@ pub struct Form {
     /// Read only this named graph of RDF data
     #[arg(long = "graph", value_name = "IRI")]
     pub named_graph: Option<String>,
+    /// What becomes of a fact that is also known to be false: error, drop (it is neither), facts (it is a fact) or
+    /// negatives (it is false) [default: error]
+    #[arg(long, value_name = "error|drop|facts|negatives")]
+    pub conflicts: Option<Conflicts>,
     #[command(flatten)]
     pub format: FormatChoice,
 }
@@ -171,6 +176,7 @@ impl Reading {
             columns: self.form.columns.clone(),
             literals: self.form.literals.unwrap_or_default(),
             named_graph: self.form.named_graph.clone(),
+            conflicts: self.form.conflicts.unwrap_or_default(),
             incomplete: false,
         }
     }

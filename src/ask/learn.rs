@@ -4,7 +4,9 @@ use super::relearn::learn_again;
 use super::{AskError, Edits, Model, UpdateReport};
 use crate::config::{self, Config, Layer};
 use crate::eval::Side;
-use crate::graph::{self, ColumnChoice, Dataset, Division, FileKind, Literals, ReadOptions, SplitShares};
+use crate::graph::{
+    self, ColumnChoice, Conflicts, Dataset, Division, FileKind, Literals, ReadOptions, SplitShares,
+};
 use crate::plan::{GraphSize, Plan, Resources, choose};
 use crate::progress::{Progress, Silent};
 use crate::run::{self, DataChanges, EarlierRun, Manifest, RuleChanges, RunSpec, Source};
@@ -36,6 +38,7 @@ pub struct Learn {
     columns: Option<ColumnChoice>,
     literals: Literals,
     named_graph: Option<String>,
+    conflicts: Conflicts,
     piped: bool,
     config: Option<String>,
     settings: Layer,
@@ -73,6 +76,7 @@ impl Learn {
             columns: None,
             literals: Literals::default(),
             named_graph: None,
+            conflicts: Conflicts::default(),
             piped: false,
             config: None,
             settings: Layer::default(),
@@ -160,6 +164,11 @@ impl Learn {
     /// Reads only this named graph of RDF data.
     pub fn named_graph(self, iri: impl Into<String>) -> Self {
         Self { named_graph: Some(iri.into()), ..self }
+    }
+
+    /// What becomes of facts that are also known to be false; by default they are an error.
+    pub fn conflicts(self, conflicts: Conflicts) -> Self {
+        Self { conflicts, ..self }
     }
 
     /// Whether the data came through a pipe into a temporary file, which is not worth remembering.
@@ -296,7 +305,7 @@ impl Learn {
                 return Ok((source.clone(), dataset, learnt_before));
             }
             Data::Path(path) => {
-                let &Self { shares, seed, header, format, literals, .. } = self;
+                let &Self { shares, seed, header, format, literals, conflicts, .. } = self;
                 let (columns, named_graph) = (self.columns.clone(), self.named_graph.clone());
                 let options = ReadOptions {
                     shares,
@@ -306,6 +315,7 @@ impl Learn {
                     columns,
                     literals,
                     named_graph,
+                    conflicts,
                     incomplete: false,
                 };
                 let source = Source::of(path, &options)?;

@@ -7,7 +7,8 @@ use super::directory::{CONFIG, DATA, MANIFEST, RunDirectory};
 use super::{Checksum, RunError};
 use crate::cost::Resources;
 use crate::graph::{
-    self, DataFile, DataSums, Dataset, FileKind, GraphError, Literals, Names, ReadOptions, SplitShares,
+    self, Conflicts, DataFile, DataSums, Dataset, FileKind, GraphError, Literals, Names, ReadOptions,
+    SplitShares,
 };
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -53,6 +54,9 @@ pub enum Source {
         /// The named graph that is read alone.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         named_graph: Option<String>,
+        /// What becomes of facts that are also known to be false.
+        #[serde(default, skip_serializing_if = "is_default")]
+        conflicts: Conflicts,
     },
 }
 
@@ -80,6 +84,7 @@ impl Source {
             columns: options.columns.as_ref().map(ToString::to_string),
             literals: options.literals,
             named_graph: options.named_graph.clone(),
+            conflicts: options.conflicts,
         })
     }
 
@@ -122,6 +127,7 @@ impl Source {
             columns,
             literals,
             named_graph,
+            conflicts,
         } = self
         else {
             return Ok(None);
@@ -139,6 +145,7 @@ impl Source {
             columns,
             literals: *literals,
             named_graph: named_graph.clone(),
+            conflicts: *conflicts,
             incomplete: false,
         };
         Ok(Some((path, options)))
@@ -157,9 +164,9 @@ impl Source {
     }
 }
 
-/// Whether literals are what they are by default.
-fn is_default(literals: &Literals) -> bool {
-    *literals == Literals::default()
+/// Whether an option is what it is by default.
+fn is_default<T: Default + PartialEq>(option: &T) -> bool {
+    *option == T::default()
 }
 
 /// How a file of the source looked when it was read.

@@ -82,10 +82,11 @@ pub struct Run {
 impl Run {
     /// Runs, prints the figures and the answers.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
-        let Form { header, format, columns, named_graph, .. } = &self.reading.form;
+        let Form { header, format, columns, named_graph, conflicts, .. } = &self.reading.form;
         let given = self.reading.divides() || header.is_some() || format.kind.is_some();
-        if self.data.is_none() && (given || columns.is_some() || named_graph.is_some()) {
-            bail!("--split, --split-time, --header, --format, --columns and --graph need DATA");
+        let given = given || columns.is_some() || named_graph.is_some() || conflicts.is_some();
+        if self.data.is_none() && given {
+            bail!("--split, --split-time, --header, --format, --columns, --graph and --conflicts need DATA");
         }
         if self.update.is_some() && self.data.is_none() && !self.is_live() {
             bail!("--update needs DATA, the new version of the data, or --live FILE");
@@ -138,6 +139,7 @@ impl Run {
         learn = learn.literals(self.reading.form.literals.unwrap_or_default());
         learn = self.reading.form.columns.iter().cloned().fold(learn, Learn::columns);
         learn = self.reading.form.named_graph.iter().fold(learn, Learn::named_graph);
+        learn = learn.conflicts(self.reading.form.conflicts.unwrap_or_default());
         learn = learn
             .seed(common.seed)
             .device(common.device()?)

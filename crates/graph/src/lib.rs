@@ -68,7 +68,9 @@ pub use pagerank::pagerank;
 pub use predicted::{PredictedFact, check_predicted, write_predicted};
 pub use prefixes::Prefixes;
 pub use profile::{RelatedRelation, RelationProfile, TypeCount};
-pub use read::{ColumnChoice, Literals, ReadOptions, is_part, panic_is_caught, read, read_file, read_known};
+pub use read::{
+    ColumnChoice, Conflicts, Literals, ReadOptions, is_part, panic_is_caught, read, read_file, read_known,
+};
 pub use reasoner::{Answers, Reasoner, ReasonerError, Scored};
 pub use relations::OtherRelations;
 pub use renumber::Renumbering;

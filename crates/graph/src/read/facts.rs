@@ -35,6 +35,12 @@ impl Facts {
         self.look(entities);
     }
 
+    /// Leaves out the facts that are not to be kept.
+    #[cfg_attr(not(feature = "rdf"), allow(dead_code))]
+    pub(super) fn retain(&mut self, is_kept: impl FnMut(&Triple) -> bool) {
+        self.list.retain(is_kept);
+    }
+
     /// How many facts were read, including duplicates. Parquet files have no lines, so this numbers their rows.
     #[cfg_attr(not(feature = "parquet"), allow(dead_code))]
     pub(super) fn read(&self) -> usize {

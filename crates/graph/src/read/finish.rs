@@ -1,11 +1,9 @@
 //! What remains when all files are read: what was said by name is given to ids, negatives are checked against the facts,
 //! and what was understood is put into words.
 
+use super::Builder;
 use super::about::types_by_prefix;
-use super::{Builder, folder};
-use crate::{Dataset, EntityId, GraphError, Known, Names, ReadOptions, RelationId, Triple, Types};
-use std::collections::HashMap;
-use std::path::Path;
+use crate::{Dataset, EntityId, GraphError, Names, RelationId, Types};
 use std::sync::Arc;
 
 /// The relation of RDF that gives a thing its type.
@@ -55,49 +53,6 @@ impl Builder {
         for fact in dataset.known.facts.iter().filter(|fact| fact.relation == relation) {
             self.about.of_type(names.entity(fact.head), names.entity(fact.tail));
         }
-    }
-
-    /// Divides the negatives by their split and refuses those that are facts.
-    fn place_negatives(&mut self, dataset: &mut Dataset) -> Result<(), GraphError> {
-        if self.negatives.is_empty() {
-            return Ok(());
-        }
-        let by_fact: HashMap<Triple, (&Path, u64)> =
-            self.negatives.iter().map(|(_, fact, path, line)| (*fact, (path.as_path(), *line))).collect();
-        let Known { facts, queries, valid, .. } = &dataset.known;
-        let splits: [&[Triple]; 5] = [facts, queries, valid, &dataset.test, &dataset.test_left_out];
-        for fact in splits.into_iter().flatten() {
-            if let Some((path, line)) = by_fact.get(fact) {
-                return Err(self.conflict(&dataset.names, *fact, path, *line));
-            }
-        }
-        let mut of: [Vec<Triple>; 3] = Default::default();
-        for (split, fact, ..) in &self.negatives {
-            of[*split].push(*fact);
-        }
-        for split in &mut of {
-            split.sort_unstable();
-            split.dedup();
-        }
-        let [negatives, valid_negatives, test_negatives] = of.map(Into::into);
-        (dataset.known.negatives, dataset.known.valid_negatives) = (negatives, valid_negatives);
-        dataset.test_negatives = test_negatives;
-        Ok(())
-    }
-
-    /// The error that `fact` is stated and denied.
-    fn conflict(&self, names: &Names, fact: Triple, path: &Path, line: u64) -> GraphError {
-        let words = [names.entity(fact.head), names.relation(fact.relation), names.entity(fact.tail)];
-        let options = ReadOptions::default();
-        let line = if line > 0 { line } else { folder::line_of(path, words, &options).unwrap_or(1) };
-        let elsewhere = self.files.iter().filter(|other| other.as_path() != path);
-        let stated = elsewhere.chain([&path.to_owned()]).find_map(|other| {
-            let found =
-                folder::line_of(other, words, &options).filter(|found| other != path || *found != line)?;
-            Some(format!(" in {}:{found}", other.display()))
-        });
-        let found = format!("{}, which is stated as a fact{}", words.join(" "), stated.unwrap_or_default());
-        GraphError::line(path, line, "a fact that is known to be false", found)
     }
 
     /// Says in words what is there beside facts.

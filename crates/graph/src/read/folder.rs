@@ -168,8 +168,19 @@ impl Builder {
     }
 }
 
-/// The line of the table at `path` that states the fact with these names; `None` if it is no table, or has no such line.
+/// The line of the file at `path` that states the fact with these names, in Parquet the row; `None` if it has none, or a
+/// format in which lines cannot be told.
 pub(super) fn line_of(path: &Path, words: [&str; 3], options: &ReadOptions) -> Option<u64> {
+    let kind = options.format.or_else(|| FileKind::of(path))?;
+    match kind.format {
+        Format::Tabs | Format::Commas => line_of_table(path, words, options),
+        #[cfg(feature = "rdf")]
+        Format::Rdf(format) => super::rdf::line_of(path, kind.compression, format, words),
+        _ => row_of(path, words, options),
+    }
+}
+
+fn line_of_table(path: &Path, words: [&str; 3], options: &ReadOptions) -> Option<u64> {
     let mut rows = rows(path).ok()??;
     let mut layout = None;
     while rows.advance().ok()? {
@@ -186,4 +197,21 @@ pub(super) fn line_of(path: &Path, words: [&str; 3], options: &ReadOptions) -> O
         }
     }
     None
+}
+
+/// The row of a file that has no other lines, where every row is a fact.
+fn row_of(path: &Path, [head, relation, tail]: [&str; 3], options: &ReadOptions) -> Option<u64> {
+    if FileKind::of(path)?.format != Format::Parquet {
+        return None;
+    }
+    let mut builder = Builder::default();
+    let facts = builder.read(path, options).ok()?;
+    let wanted = crate::Triple::new(
+        builder.names.entities.get(head)?,
+        builder.names.relations.get(relation)?,
+        builder.names.entities.get(tail)?,
+    );
+    // Where facts have been left out, places are no rows.
+    let is_whole = builder.copies == 0 && builder.negatives.is_empty();
+    facts.iter().position(|fact| *fact == wanted).filter(|_| is_whole).map(|at| at as u64 + 1)
 }

@@ -8,6 +8,7 @@ mod about;
 #[cfg_attr(not(feature = "rdf"), allow(dead_code))]
 mod bounded;
 mod columns;
+mod conflicts;
 mod csv;
 #[cfg_attr(not(feature = "rdf"), allow(dead_code))]
 mod entities;
@@ -32,8 +33,10 @@ mod tabs;
 mod tests;
 #[cfg(feature = "parquet")]
 mod thrift;
+mod unnamed_header;
 
 pub use columns::ColumnChoice;
+pub use conflicts::Conflicts;
 #[cfg(not(feature = "rdf"))]
 pub(crate) use no_rdf::RdfFormat;
 #[cfg(feature = "rdf")]
@@ -85,6 +88,8 @@ pub struct ReadOptions {
     pub literals: Literals,
     /// Read only this named graph of RDF files; `None` reads all graphs as one.
     pub named_graph: Option<String>,
+    /// What becomes of facts that are also known to be false.
+    pub conflicts: Conflicts,
     /// The format of the files; `None` decides by their endings.
     pub format: Option<FileKind>,
     /// Whether data without a validation or test split is acceptable, as for counting: a missing split is empty, and
@@ -385,6 +390,10 @@ pub(super) struct Builder {
     pub(super) names: Names,
     /// First lines recognised as headers in formats that rarely have one.
     headers: usize,
+    /// Whether the first fact of the file that is being read was its first line.
+    first_is_a_fact: bool,
+    /// A first line that was taken for a header, though its names say nothing.
+    unnamed_header: Option<[String; 3]>,
     /// Duplicate facts removed while reading.
     copies: usize,
     /// Blank nodes of RDF files, by the parser's id, numbered by first appearance.
@@ -399,8 +408,9 @@ pub(super) struct Builder {
     prefixes: Prefixes,
     /// Whether a file is RDF, whose names are abbreviated for people.
     is_rdf: bool,
-    /// The files that were read.
-    files: Vec<PathBuf>,
+    /// The files that were read, and how.
+    files: Vec<(PathBuf, ReadOptions)>,
+    conflicts: Conflicts,
     /// What was understood, in sentences.
     said: Vec<String>,
 }
@@ -426,12 +436,15 @@ impl Builder {
                 kind.format.words(),
             ));
         }
-        self.files.push(path.to_owned());
+        self.files.push((path.to_owned(), options.clone()));
+        self.conflicts = options.conflicts;
         let open = || kind.compression.open(path);
+        let before = [self.names.entities.len(), self.names.relations.len()];
+        self.first_is_a_fact = false;
         let facts = match kind.format {
             Format::Tabs => tabs::read(path, open()?, options, self),
             Format::Commas => csv::read(path, open()?, options, self),
-            Format::Sif => sif::read(path, open()?, self),
+            Format::Sif => sif::read(path, open()?, options, self),
             #[cfg(feature = "rdf")]
             Format::Rdf(format) => rdf::read(path, open()?, format, options, self),
             #[cfg(feature = "parquet")]
@@ -439,8 +452,9 @@ impl Builder {
             #[cfg(not(all(feature = "rdf", feature = "parquet")))]
             Format::Rdf(_) | Format::Parquet => return Err(FileKind::not_built(path, kind.format)),
         };
-        let (facts, copies) = facts?.into_parts();
+        let (mut facts, copies) = facts?.into_parts();
         self.copies += copies;
+        self.leave_out_header(path, options, before, &mut facts);
         Ok(facts)
     }
 

@@ -11,11 +11,12 @@ use super::bounded::{Bounded, Excess, LONGEST, LONGEST_IN_WORDS};
 use super::columns::{Part, plain_name};
 use super::facts::Facts;
 use super::{Builder, Literals, ReadOptions, table};
+use crate::format::Compression;
 use crate::{Direction, GraphError, Note, Triple};
 use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 use oxrdfio::{RdfFormat, RdfParseError, RdfParser};
-use std::collections::{BTreeMap, HashMap};
-use std::io::Read;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::{BufRead, Read};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -34,7 +35,7 @@ pub(super) fn read(
     let (source, place) = Bounded::new(source, format == RdfFormat::RdfXml);
     let source = std::io::BufReader::with_capacity(1 << 16, source);
     let mut statements = RdfParser::from_format(format).for_reader(source);
-    let mut reader = Reader { format, builder, facts: Facts::default(), annotations: Annotations::default() };
+    let mut reader = Reader::new(path, format, builder);
     let mut other_graphs = 0usize;
     for quad in statements.by_ref() {
         let quad = quad.map_err(|error| parse_error(path, place.line(), error))?;
@@ -49,11 +50,7 @@ pub(super) fn read(
             .take(&quad, options.literals)
             .map_err(|(expected, found)| GraphError::line(path, place.line(), expected, found))?;
     }
-    reader
-        .annotations_without_a_fact()
-        .map_err(|(expected, found)| GraphError::file(path, expected, found))?;
-    reader.say_what_is_left_out();
-    let Reader { facts, .. } = reader;
+    let facts = reader.finish().map_err(|(expected, found)| GraphError::file(path, expected, found))?;
     for (prefix, iri) in statements.prefixes() {
         builder.prefixes.add(prefix, iri);
     }
@@ -65,7 +62,7 @@ pub(super) fn read(
 
 const RDFS: &str = "http://www.w3.org/2000/01/rdf-schema#";
 const SCHEMA: [&str; 2] = ["http://schema.org/", "https://schema.org/"];
-const REIFIES: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies";
+const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
 const DATATYPES: &str = "http://www.w3.org/2001/XMLSchema#";
 
 /// What a relation says that is no fact about two entities.
@@ -75,6 +72,8 @@ enum Meaning {
     KindOf,
     Declares(Direction),
     Reifies,
+    /// It names one of the three parts of an `rdf:Statement`.
+    PartOfStatement(usize),
     Other,
 }
 
@@ -85,6 +84,15 @@ fn meaning(relation: &str) -> Meaning {
             "subClassOf" => Meaning::KindOf,
             "domain" => Meaning::Declares(Direction::Forward),
             "range" => Meaning::Declares(Direction::Inverse),
+            _ => Meaning::Other,
+        };
+    }
+    if let Some(name) = relation.strip_prefix(RDF) {
+        return match name {
+            "reifies" => Meaning::Reifies,
+            "subject" => Meaning::PartOfStatement(0),
+            "predicate" => Meaning::PartOfStatement(1),
+            "object" => Meaning::PartOfStatement(2),
             _ => Meaning::Other,
         };
     }
@@ -99,7 +107,6 @@ fn meaning(relation: &str) -> Meaning {
     match relation {
         "http://www.w3.org/2004/02/skos/core#prefLabel" => Meaning::Label(1),
         "http://xmlns.com/foaf/0.1/name" => Meaning::Label(3),
-        REIFIES => Meaning::Reifies,
         _ => Meaning::Other,
     }
 }
@@ -108,6 +115,10 @@ fn meaning(relation: &str) -> Meaning {
 #[derive(Default)]
 struct Annotations {
     statements: HashMap<String, Triple>,
+    /// The parts of each `rdf:Statement` that are known so far.
+    parts: HashMap<String, [Option<String>; 3]>,
+    /// Statements that are annotated as false.
+    denied: Vec<Triple>,
     /// What was said about nodes before it was known that they stand for a statement.
     waiting: Vec<(String, String, Value)>,
     /// The relations of annotations that say nothing that is kept of facts, and how many there are of each.
@@ -121,15 +132,20 @@ enum Value {
 }
 
 /// The facts of one file.
-struct Reader<'b> {
+pub(super) struct Reader<'b> {
+    path: &'b Path,
     format: RdfFormat,
     builder: &'b mut Builder,
     facts: Facts,
     annotations: Annotations,
 }
 
-impl Reader<'_> {
-    fn take(&mut self, quad: &Quad, literals: Literals) -> Result<(), (String, String)> {
+impl<'b> Reader<'b> {
+    pub(super) fn new(path: &'b Path, format: RdfFormat, builder: &'b mut Builder) -> Self {
+        Self { path, format, builder, facts: Facts::default(), annotations: Annotations::default() }
+    }
+
+    pub(super) fn take(&mut self, quad: &Quad, literals: Literals) -> Result<(), (String, String)> {
         let subject = match &quad.subject {
             NamedOrBlankNode::NamedNode(node) => iri_name(node),
             NamedOrBlankNode::BlankNode(node) => blank_name(node, self.format, self.builder),
@@ -149,9 +165,13 @@ impl Reader<'_> {
             self.builder.take_fact([&subject, &relation, &object], &mut self.facts);
             return Ok(());
         }
-        if self.annotation(&subject, &relation, &object)? {
+        if self.part_of_statement(&subject, &relation, &object, literal.is_some())
+            || self.annotation(&subject, &relation, &object)?
+        {
             return Ok(());
         }
+        let waits = annotated(&relation).is_some()
+            && (subject.starts_with("_:") || self.annotations.parts.contains_key(&subject));
         let about = &mut self.builder.about;
         match (meaning(&relation), literal) {
             (Meaning::Label(rank), Some(literal)) => {
@@ -160,7 +180,7 @@ impl Reader<'_> {
                     literal.language().is_none_or(|language| language == "en" || language.starts_with("en-"));
                 about.label_of_rank(&subject, &object, if is_plain { rank } else { rank + 10 });
             }
-            (_, Some(_)) if annotated(&relation).is_some() && subject.starts_with("_:") => {
+            (_, Some(_)) if waits => {
                 self.annotations.waiting.push((subject, relation, Value::Literal(object)));
             }
             (_, Some(_)) => about.attribute(&subject, &relation, &object),
@@ -170,7 +190,7 @@ impl Reader<'_> {
                 about.kind_of(&subject, &object);
                 self.builder.take_fact([&subject, &relation, &object], &mut self.facts);
             }
-            (_, None) if annotated(&relation).is_some() && subject.starts_with("_:") => {
+            (_, None) if waits => {
                 self.annotations.waiting.push((subject, relation, Value::Name(object)));
             }
             (_, None) => self.builder.take_fact([&subject, &relation, &object], &mut self.facts),
@@ -186,8 +206,8 @@ impl Reader<'_> {
         statement: &oxrdf::Triple,
     ) -> Result<(), (String, String)> {
         if !matches!(meaning(relation), Meaning::Reifies) {
-            let expected = "a statement as the object of rdf:reifies alone".to_owned();
-            return Err((expected, format!("one of {relation}")));
+            *self.annotations.left_out.entry(relation.to_owned()).or_default() += 1;
+            return Ok(());
         }
         let subject = match &statement.subject {
             NamedOrBlankNode::NamedNode(node) => iri_name(node),
@@ -217,7 +237,13 @@ impl Reader<'_> {
                 Note { confidence: Some(table::confidence(value).map_err(at)?), ..Note::default() }
             }
             Some(Part::Time) => Note { time: Some(table::time(value).map_err(at)?), ..Note::default() },
-            Some(Part::Source) => Note { source: Some(value), ..Note::default() },
+            Some(Part::Source) if !value.starts_with("_:") => Note { source: Some(value), ..Note::default() },
+            Some(Part::Negative) => {
+                if table::truth(value).map_err(at)? {
+                    self.annotations.denied.push(fact);
+                }
+                return Ok(true);
+            }
             _ => {
                 *self.annotations.left_out.entry(relation.to_owned()).or_default() += 1;
                 return Ok(true);
@@ -225,6 +251,51 @@ impl Reader<'_> {
         };
         self.builder.notes.add(fact, note);
         Ok(true)
+    }
+
+    /// Takes what an `rdf:Statement` is made of; `false` if that is something else.
+    fn part_of_statement(&mut self, node: &str, relation: &str, value: &str, is_literal: bool) -> bool {
+        if relation == super::finish::RDF_TYPE && !is_literal && value.strip_prefix(RDF) == Some("Statement")
+        {
+            if !self.annotations.statements.contains_key(node) {
+                self.annotations.parts.entry(node.to_owned()).or_default();
+            }
+            return true;
+        }
+        // Nearly all relations are others, and are seen to be by their last letters.
+        let Meaning::PartOfStatement(place) = meaning(relation) else { return false };
+        // Of a literal there is no fact, and what is said about it is no note.
+        let parts = self.annotations.parts.entry(node.to_owned()).or_default();
+        parts[place] = Some(if is_literal { String::new() } else { value.to_owned() });
+        if let [Some(subject), Some(relation), Some(object)] = parts
+            && [&*subject, &*relation, &*object].iter().all(|part| !part.is_empty())
+        {
+            let fact = self.builder.fact([subject, relation, object]);
+            self.annotations.parts.remove(node);
+            self.annotations.statements.insert(node.to_owned(), fact);
+        }
+        true
+    }
+
+    /// The facts, when all statements are taken.
+    pub(super) fn finish(mut self) -> Result<Facts, (String, String)> {
+        self.annotations_without_a_fact()?;
+        self.say_what_is_left_out();
+        self.take_negatives();
+        Ok(self.facts)
+    }
+
+    /// Statements that are annotated as false are no facts, even if they are stated.
+    fn take_negatives(&mut self) {
+        if self.annotations.denied.is_empty() {
+            return;
+        }
+        let denied: HashSet<Triple> = self.annotations.denied.drain(..).collect();
+        self.facts.retain(|fact| !denied.contains(fact));
+        let mut denied: Vec<Triple> = denied.into_iter().collect();
+        denied.sort_unstable();
+        let path = self.path;
+        self.builder.negatives.extend(denied.into_iter().map(|fact| (0, fact, path.to_owned(), 0)));
     }
 
     /// What waited for a node to stand for a statement, and waits no more.
@@ -245,11 +316,17 @@ impl Reader<'_> {
     }
 
     fn say_what_is_left_out(&mut self) {
+        let incomplete = self.annotations.parts.len();
+        if incomplete > 0 {
+            self.builder.said.push(format!(
+                "{incomplete} of rdf:Statement are left out, which lack a part or are about a literal."
+            ));
+        }
         let left_out = &self.annotations.left_out;
         if !left_out.is_empty() {
             let relations: Vec<&str> = left_out.keys().map(String::as_str).collect();
             self.builder.said.push(format!(
-                "{} annotations of facts are left out, which are no confidence, source or time ({}).",
+                "{} annotations of facts are left out, which are no confidence, source, time or negation ({}).",
                 left_out.values().sum::<usize>(),
                 super::finish::shortened(&relations)
             ));
@@ -263,7 +340,7 @@ fn annotated(relation: &str) -> Option<Part> {
     match word {
         "wasDerivedFrom" => Some(Part::Source),
         _ => Part::beside(&plain_name(word))
-            .filter(|part| matches!(part, Part::Confidence | Part::Source | Part::Time)),
+            .filter(|part| matches!(part, Part::Confidence | Part::Source | Part::Time | Part::Negative)),
     }
 }
 
@@ -280,6 +357,34 @@ fn parse_error(path: &Path, line: u64, error: RdfParseError) -> GraphError {
         },
     };
     GraphError::line(path, line, expected, found.replace('\n', " "))
+}
+
+/// The line of a file with one statement per line that states the fact with these names.
+pub(super) fn line_of(
+    path: &Path,
+    compression: Compression,
+    format: RdfFormat,
+    [head, relation, tail]: [&str; 3],
+) -> Option<u64> {
+    if !matches!(format, RdfFormat::NTriples | RdfFormat::NQuads) {
+        return None;
+    }
+    let source = std::io::BufReader::new(compression.open(path).ok()?);
+    let wanted = (node(head), named_node(relation), term(tail));
+    for (line, number) in source.lines().zip(1..) {
+        let line = line.ok()?;
+        // A line is parsed if it may be the one.
+        if !line.contains(wanted.1.as_str()) {
+            continue;
+        }
+        let found = RdfParser::from_format(format).for_slice(line.as_bytes()).next();
+        if let Some(Ok(quad)) = found
+            && (quad.subject, quad.predicate, quad.object) == wanted
+        {
+            return Some(number);
+        }
+    }
+    None
 }
 
 /// The name of a blank node. If the file gives no id, the parser draws a random one of 128 bits, and the name would

@@ -1,23 +1,42 @@
 //! Reads SIF, Cytoscape's simple interaction format: `node relation node node …`, a fact for every node after the
 //! relation. A file with a tab is separated by tabs, any other by spaces; a line of one node states nothing.
+//!
+//! SIF has no header, but some are published with one (Hetionet's `source metaedge target`). A header that names the
+//! columns in another order, or a choice of columns, makes the file a table.
 
-use super::Builder;
+use super::columns::{Layout, layout_of};
 use super::facts::Facts;
 use super::lines::{Lines, Separator};
-use super::table::Rows;
+use super::table::{self, Rows, stem};
+use super::{Builder, ReadOptions};
 use crate::GraphError;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 /// Reads all of `source` into `builder`.
-pub(super) fn read(path: &Path, source: impl Read, builder: &mut Builder) -> Result<Facts, GraphError> {
+pub(super) fn read(
+    path: &Path,
+    source: impl Read,
+    options: &ReadOptions,
+    builder: &mut Builder,
+) -> Result<Facts, GraphError> {
     let mut source = BufReader::with_capacity(1 << 16, source);
     let begun = source.fill_buf().map_err(GraphError::reading(path))?;
     let separator = if begun.contains(&b'\t') { Separator::Tab } else { Separator::White };
+    let header = match begun_with(begun, separator, path, options) {
+        Begun::Table => return table::read(path, &mut Lines::new(source, separator), options, builder),
+        Begun::Header => true,
+        Begun::Fact => false,
+    };
     let mut rows = Lines::new(source, separator);
+    let bad = |line: u64, expected: &str, found: &str| GraphError::line(path, line, expected, found);
+    if header {
+        rows.advance().map_err(|(line, expected, found)| bad(line, &expected, &found))?;
+        builder.headers += 1;
+    }
+    builder.first_is_a_fact = !header && options.header.is_none();
     let mut facts = Facts::default();
     let mut alone = 0;
-    let bad = |line: u64, expected: &str, found: &str| GraphError::line(path, line, expected, found);
     while rows.advance().map_err(|(line, expected, found)| bad(line, &expected, &found))? {
         let line = rows.line();
         let text = |place: usize| {
@@ -42,4 +61,34 @@ pub(super) fn read(path: &Path, source: impl Read, builder: &mut Builder) -> Res
         builder.said.push(format!("{}: {alone} nodes without an edge are left out.", path.display()));
     }
     Ok(facts)
+}
+
+/// What a file begins with.
+enum Begun {
+    Fact,
+    /// A header over subject, relation and objects, in this order.
+    Header,
+    /// A header that says something else, or chosen columns: the file is a table.
+    Table,
+}
+
+fn begun_with(begun: &[u8], separator: Separator, path: &Path, options: &ReadOptions) -> Begun {
+    if options.columns.is_some() {
+        return Begun::Table;
+    }
+    let mut rows = Lines::new(begun, separator);
+    let row = match rows.advance() {
+        Ok(true) => (0..rows.len()).map(|place| std::str::from_utf8(rows.field(place))).collect(),
+        _ => Ok(Vec::new()),
+    };
+    // What is no text, or no row at all, is reported where it is read.
+    let row: Vec<&str> = row.unwrap_or_default();
+    match layout_of(&row, &stem(path), options.header, false, None) {
+        Ok((layout, true)) if Layout { names: Vec::new(), ..layout.clone() } != Layout::plain() => {
+            Begun::Table
+        }
+        Ok((_, true)) => Begun::Header,
+        _ if options.header == Some(true) => Begun::Header,
+        _ => Begun::Fact,
+    }
 }

@@ -73,6 +73,7 @@ pub(super) fn read(
                 if is_header {
                     continue;
                 }
+                builder.first_is_a_fact = *found == Layout::plain() && choice.is_none();
                 found
             }
         };
@@ -173,7 +174,7 @@ pub(super) fn time(value: &str) -> Result<&str, (String, String)> {
     Time::parse(value).map(|_| value).ok_or_else(|| (expected.to_owned(), value.to_owned()))
 }
 
-fn truth(value: &str) -> Result<bool, (String, String)> {
+pub(super) fn truth(value: &str) -> Result<bool, (String, String)> {
     match value.to_ascii_lowercase().as_str() {
         "true" | "1" | "yes" | "t" => Ok(true),
         "false" | "0" | "no" | "f" => Ok(false),

@@ -65,6 +65,7 @@ pub(super) fn read(
     };
     blocks.looked_at = first;
     builder.headers += usize::from(taken.is_some());
+    builder.first_is_a_fact = taken.is_none();
     let (lines, columns) = taken.unwrap_or((0, Columns::PLAIN));
     let blocks = Mutex::new(blocks);
     let merge = Mutex::new(Merge { path, turn: 0, lines, builder, facts: Facts::default(), error: None });

@@ -192,7 +192,8 @@ fn negatives_beside_splits_are_kept_and_conflicts_name_both_lines() {
     let message = read(conflict.path(), &options()).unwrap_err().to_string();
     let place = |name: &str| conflict.path().join(name).display().to_string();
     let expected = format!(
-        "{}:2: expected a fact that is known to be false, found b r c, which is stated as a fact in {}:2",
+        "{}:2: expected a fact that is known to be false (--conflicts drop, facts or negatives settles such conflicts), \
+         found b r c, which is stated as a fact in {}:2",
         place("negatives.tsv"),
         place("train.tsv")
     );
@@ -301,7 +302,7 @@ fn a_wrong_annotation_is_an_error_wherever_it_stands() {
     let dataset = read_text("noted.nt", &noted, &options()).unwrap();
     assert_eq!(
         dataset.understood[0],
-        "1 annotations of facts are left out, which are no confidence, source or time (http://example.org/mood)."
+        "1 annotations of facts are left out, which are no confidence, source, time or negation (http://example.org/mood)."
     );
 }
 
@@ -329,4 +330,123 @@ fn names_with_a_few_prefixes_have_types() {
         "{:?}",
         dataset.understood
     );
+}
+
+#[test]
+fn a_header_of_sif_is_no_fact() {
+    let hetionet = "source\tmetaedge\ttarget\nGene::9021\tGpBP\tBiological Process::GO:0071357\nGene::51676\tGpBP\tBiological Process::GO:0098780\n";
+    let dataset = read_text("hetionet-v1.0-edges.sif", hetionet, &options()).unwrap();
+    let expected =
+        ["Gene::9021 GpBP Biological Process::GO:0071357", "Gene::51676 GpBP Biological Process::GO:0098780"];
+    assert_eq!((facts(&dataset), dataset.findings.headers), (expected.map(str::to_owned).to_vec(), 1));
+    let with = |header: Option<bool>, columns: &str| {
+        let columns = (!columns.is_empty()).then(|| columns.parse().unwrap());
+        ReadOptions { header, columns, ..options() }
+    };
+    let count = |text: &str, options: &ReadOptions| {
+        facts(&read_text("net.sif", text, options).unwrap_or_else(|said| panic!("{said}")))
+    };
+    assert_eq!(count(hetionet, &with(Some(false), "")).len(), 3);
+    // Several nodes a line behind a header; other names of columns; columns in another order; spaces.
+    assert_eq!(count("a\thow\tb\nx\tr\ty\tz\n", &with(Some(true), "")), ["x r y", "x r z"]);
+    assert_eq!(count("target\ttype\tsource\nx\tr\ty\n", &options()), ["y r x"]);
+    assert_eq!(count("source type target\nx r y\n", &options()), ["x r y"]);
+    assert_eq!(count("1\tx\ty\tr\n", &with(None, "subject=2,object=3,relation=4")), ["x r y"]);
+}
+
+#[test]
+fn a_first_line_whose_names_stand_nowhere_else_is_a_header() {
+    let rows: String = (0..20).map(|id| format!("d{}\ttreats\tx{}\n", id % 5, id % 7)).collect();
+    let text = format!("drug\teffect\tdisease\n{rows}");
+    for name in ["own.tsv", "own.csv", "own.sif"] {
+        let text = if name.ends_with("csv") { text.replace('\t', ",") } else { text.clone() };
+        let dataset = read_text(name, &text, &options()).unwrap();
+        assert_eq!((dataset.known.facts.len(), dataset.names.entities.len()), (20, 12), "{name}");
+        assert_eq!((dataset.names.relations.len(), facts(&dataset)[0].as_str()), (1, "d0 treats x0"));
+        let said = dataset.understood.join(" ");
+        assert!(
+            said.starts_with(&format!(
+                "{name}: the first line (drug, effect, disease) is taken for a header"
+            )),
+            "{said}"
+        );
+        let kept = ReadOptions { header: Some(false), ..options() };
+        assert_eq!(read_text(name, &text, &kept).unwrap().known.facts.len(), 21);
+    }
+    // In every split, even a short one. What stands elsewhere is a name.
+    let split = folder(&[("train.tsv", &text), ("valid.tsv", "drug\teffect\tdisease\nd0\ttreats\tx3\n")]);
+    let dataset = read(split.path(), &options()).unwrap();
+    assert_eq!(
+        (dataset.known.facts.len(), dataset.known.valid.len(), dataset.names.entities.len()),
+        (20, 1, 12)
+    );
+    for text in [
+        format!("{text}drug\ttreats\tx1\n"),
+        format!("drug\ttreats\tdisease\n{rows}"),
+        format!("d9\teffect\tx9\n{rows}"),
+    ] {
+        assert_eq!(read_text("own.tsv", &text, &options()).unwrap().findings.headers, 0, "{text}");
+    }
+}
+
+#[test]
+fn conflicts_are_found_by_the_options_of_reading_and_settled_if_that_is_asked() {
+    let train = "n\tfrom_what\thow\tto_what\n1\ta\tr\tb\n2\tb\tr\tc\n3\tc\tr\ta\n";
+    let negatives = "n\tfrom_what\thow\tto_what\n1\ta\tr\tc\n2\tb\tr\tc\n";
+    let given = folder(&[("train.tsv", train), ("negatives.tsv", negatives)]);
+    let columns = Some("subject=from_what,relation=how,object=to_what".parse().unwrap());
+    let with = |conflicts| ReadOptions { columns: columns.clone(), conflicts, ..options() };
+    let said = read(given.path(), &with(Conflicts::Error)).unwrap_err().to_string();
+    assert!(said.contains("negatives.tsv:3: expected") && said.ends_with("train.tsv:3"), "{said}");
+    let counts = |conflicts| {
+        let dataset = read(given.path(), &with(conflicts)).unwrap();
+        let said = dataset.understood.join(" ");
+        assert!(said.contains("1 facts that are also known to be false are"), "{said}");
+        (dataset.known.facts.len(), dataset.known.queries.len(), dataset.known.negatives.len())
+    };
+    assert_eq!(counts(Conflicts::Drop), (2, 2, 1));
+    assert_eq!(counts(Conflicts::Facts), (3, 3, 1));
+    assert_eq!(counts(Conflicts::Negatives), (2, 2, 2));
+    // A file of lines of RDF has lines, too.
+    let line = |a: &str, b: &str| format!("<http://x.org/{a}> <http://x.org/r> <http://x.org/{b}> .\n");
+    let train = ["# comment\n".to_owned(), line("a", "b"), line("b", "c")].concat();
+    let given = folder(&[("train.nt", &train), ("negatives.nt", &line("b", "c"))]);
+    let said = read(given.path(), &options()).unwrap_err().to_string();
+    assert!(said.contains("negatives.nt:1: expected") && said.ends_with("train.nt:3"), "{said}");
+}
+
+#[test]
+fn rdf_annotations_may_deny_a_fact() {
+    let text = "@prefix ex: <http://example.org/> .\n\
+                ex:a ex:treats ex:b {| ex:negated true |} .\nex:b ex:treats ex:c {| ex:negated false |} .\n";
+    let dataset = read_text("denied.ttl", text, &options()).unwrap();
+    let named = |fact: Triple| (dataset.names.entity(fact.head), dataset.names.entity(fact.tail));
+    assert_eq!(
+        dataset.known.facts.iter().map(|&fact| named(fact)).collect::<Vec<_>>(),
+        [("http://example.org/b", "http://example.org/c")]
+    );
+    assert_eq!(
+        dataset.known.negatives.iter().map(|&fact| named(fact)).collect::<Vec<_>>(),
+        [("http://example.org/a", "http://example.org/b")]
+    );
+}
+
+#[test]
+fn statements_of_older_rdf_are_annotations() {
+    let rdf = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
+    let text = format!(
+        "@prefix ex: <http://example.org/> .\n@prefix rdf: <{rdf}> .\n\
+         ex:a ex:treats ex:b .\nex:b ex:treats ex:c .\n\
+         _:early ex:confidence 0.5 .\n\
+         _:early a rdf:Statement ; rdf:subject ex:a ; rdf:predicate ex:treats ; rdf:object ex:b .\n\
+         ex:s1 rdf:object ex:c ; rdf:predicate ex:treats ; rdf:subject ex:b ; ex:source \"PMID:1\" .\n\
+         ex:s1 a rdf:Statement .\n\
+         ex:s2 a rdf:Statement ; rdf:subject ex:a ; rdf:predicate ex:height ; rdf:object 1.65 ; ex:source \"tape\" .\n"
+    );
+    let dataset = read_text("old.ttl", &text, &options()).unwrap();
+    let notes: Vec<Note> = dataset.known.facts.iter().map(|&fact| dataset.note(fact)).collect();
+    assert_eq!((notes.len(), notes[0].confidence, notes[1].source), (2, Some(0.5), Some("PMID:1")));
+    let said = dataset.understood.join(" ");
+    assert!(said.contains("1 of rdf:Statement are left out"), "{said}");
+    assert_eq!(dataset.names.entities.len(), 3);
 }
