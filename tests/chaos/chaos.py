@@ -444,10 +444,12 @@ def main() -> int:
     parser.add_argument("--from", dest="first", type=int, default=0)
     parser.add_argument("--attacks", type=int, default=sys.maxsize)
     asked = parser.parse_args()
-    began, failures, done = time.monotonic(), [], {}
+    failures, done = [], {}
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
         chaos = Chaos(asked.tool.resolve(), Path(folder))
         chaos.prepare()
+        # Preparing may take longer than a short attack, and is none.
+        began = time.monotonic()
         for number in range(asked.first, asked.first + asked.attacks):
             if time.monotonic() - began >= asked.seconds:
                 break

@@ -185,6 +185,10 @@ async fn read_body(gate: &Gate, request: Request, largest: usize) -> Result<(Vec
         }
         // What was only announced takes no memory, so it is charged as it arrives.
         charge = gate.recharge_body(charge, body.len() + piece.len())?;
+        if body.capacity() < body.len() + piece.len() {
+            // Not twice as much, as a vector takes: that would be charged to nobody.
+            body.reserve_exact(piece.len() + body.len() / 8);
+        }
         body.extend_from_slice(&piece);
     }
     Ok((body, charge))

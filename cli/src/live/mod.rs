@@ -7,6 +7,7 @@
 
 pub mod event;
 pub mod log;
+pub mod review;
 pub mod routes;
 pub mod served;
 pub mod state;

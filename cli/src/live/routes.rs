@@ -5,23 +5,23 @@
 
 use super::event::{Event, Fact, Kind, Said};
 use super::log::Keyed;
+use super::review;
 use super::served::{Live, unkept};
 use super::state::About;
 use super::tokens::{Role, is_name};
 use super::written::{self, Form};
 use crate::http::{self, Problem, json_response};
-use crate::serve::{Parameters, Shared, at_most, missing_facts};
+use crate::serve::{Parameters, Shared, at_most};
 use axum::Router;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use ruleguider::ask::{MissingFact, Model};
+use ruleguider::ask::Model;
 use ruleguider::run::Checksum;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The largest body.
@@ -38,7 +38,8 @@ pub fn router() -> Router<Arc<Shared>> {
         .route("/facts", post(add).delete(remove))
         .route("/changes", get(changes))
         .route("/verdicts", post(decide).get(verdicts))
-        .route("/queue", get(queue))
+        .route("/queue", get(review::queue))
+        .route("/agreement", get(review::agreement))
         .route("/reload", post(reload))
 }
 
@@ -66,7 +67,7 @@ struct GivenVerdict {
 }
 
 /// The live part of the run called `name`.
-fn live_of(shared: &Shared, name: &str) -> Result<Arc<Live>, Problem> {
+pub(super) fn live_of(shared: &Shared, name: &str) -> Result<Arc<Live>, Problem> {
     shared.run(name)?;
     let live = shared.live.as_ref().filter(|live| live.is_of(name));
     live.cloned().ok_or_else(|| {
@@ -154,7 +155,10 @@ async fn write(
     parse: impl FnOnce(&Live, &[u8], &mut Arc<str>) -> Result<Vec<Said>, Problem> + Send + 'static,
 ) -> Result<Response, Problem> {
     let _place = shared.gate.enter()?;
+    // Parsed, a body takes several times its size, so one is parsed at a time. The log has one writer anyway.
+    let turn = shared.gate.in_time(async { Ok(admitted.live.turn().await) }).await?;
     let work = move || {
+        let _turn = turn;
         let Admitted { live, mut who, keyed, body, _charge } = admitted;
         let said = parse(&live, &body, &mut who)?;
         live.write(said, &who, keyed.as_ref())
@@ -164,7 +168,7 @@ async fn write(
     Ok(uncached(json_response(reply)))
 }
 
-fn uncached(mut response: Response) -> Response {
+pub(super) fn uncached(mut response: Response) -> Response {
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
@@ -392,70 +396,6 @@ fn shown(fact: &Fact, about: &About, model: &Model) -> Value {
     })
 }
 
-/// Parameters of `GET queue`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct QueueParams {
-    relation: String,
-    limit: Option<usize>,
-}
-
-/// What to look at next, and why.
-async fn queue(
-    State(shared): State<Arc<Shared>>,
-    Path(run): Path<String>,
-    headers: HeaderMap,
-    Parameters(QueueParams { relation, limit }): Parameters<QueueParams>,
-) -> Result<Response, Problem> {
-    let live = live_of(&shared, &run)?;
-    let who = live.admit(&headers, Role::Read)?;
-    live.caught_up(shared.gate.timeout()).await?;
-    let limit = at_most(limit, 20, "limit")?;
-    let missing = missing_facts(&shared, &live.now(), relation).await?;
-    let kept = live.kept();
-    let unseen = |fact: &&MissingFact| {
-        let name = [&fact.head, &fact.relation, &fact.tail].map(|name| Arc::from(name.as_str()));
-        kept.state.about(&name).is_none_or(|about| !about.verdicts.contains_key(&who))
-    };
-    let open: Vec<&MissingFact> = missing.facts.iter().filter(unseen).collect();
-    let items: Vec<Value> = queued(&open, limit)
-        .into_iter()
-        .map(|(fact, why, alike)| json!({"fact": fact, "why": why, "alike": alike}))
-        .collect();
-    Ok(uncached(json_response(shared.gate.json(&json!({"items": items, "open": open.len()}))?)))
-}
-
-/// The next suggestions by turns: the most probable one, and the one whose verdict would teach most. That is one that is
-/// uncertain and rests on the same rule as many others: by its verdict, all of these become more or less likely.
-fn queued<'a>(open: &[&'a MissingFact], limit: usize) -> Vec<(&'a MissingFact, &'static str, usize)> {
-    let rule = |fact: &'a MissingFact| fact.reason.rule.as_ref().map(|rule| rule.text.as_str());
-    let mut alike: HashMap<Option<&str>, usize> = HashMap::new();
-    for fact in open {
-        *alike.entry(rule(fact)).or_default() += 1;
-    }
-    let teaches = |fact: &MissingFact, alike: usize| {
-        let share = fact.probability.0.unwrap_or(0.5);
-        share * (1.0 - share) * (1.0 + alike as f64).ln()
-    };
-    let others = |fact: &'a MissingFact| alike.get(&rule(fact)).map_or(0, |count| count - 1);
-    let mut by_teaching: Vec<usize> = (0..open.len()).collect();
-    let worth: Vec<f64> = open.iter().map(|fact| teaches(fact, others(fact))).collect();
-    by_teaching.sort_by(|&a, &b| worth[b].total_cmp(&worth[a]));
-    let (mut probable, mut teaching) = (0..open.len(), by_teaching.into_iter());
-    let mut taken = vec![false; open.len()];
-    let mut next = Vec::new();
-    while next.len() < limit {
-        let (place, why) = match next.len() % 2 {
-            0 => (probable.find(|&at| !taken[at]), "most probable"),
-            _ => (teaching.find(|&at| !taken[at]), "uncertain, and others rest on the same rule"),
-        };
-        let Some(place) = place else { break };
-        taken[place] = true;
-        next.push((open[place], why, others(open[place])));
-    }
-    next
-}
-
 /// The body of `POST reload`.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -486,30 +426,4 @@ async fn reload(
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     eprintln!("live: {who} loaded the run {}", ruleguider::shown::Shown(&name));
     Ok(uncached(json_response(json!({"run": name}).to_string())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_queue_takes_turns_and_names_no_fact_twice() {
-        let fact = |tail: &str, probability: f64, rule: &str| -> MissingFact {
-            serde_json::from_value(json!({
-                "head": "h", "relation": "r", "tail": tail, "head_label": "h", "tail_label": tail,
-                "probability": probability, "score": probability, "words": "", "held_out": null,
-                "from": "h", "path": [], "sentence": "",
-                "rule": {
-                    "text": rule, "confidence": 0.5, "predictions": 4, "correct": 2, "support": 2, "body": [],
-                },
-            }))
-            .unwrap_or_else(|error| panic!("{error}"))
-        };
-        let facts = [fact("a", 0.9, "x"), fact("b", 0.5, "y"), fact("c", 0.45, "z"), fact("d", 0.4, "z")];
-        let open: Vec<&MissingFact> = facts.iter().collect();
-        let next = queued(&open, 10);
-        let tails: Vec<&str> = next.iter().map(|one| one.0.tail.as_str()).collect();
-        assert_eq!(tails, ["a", "c", "b", "d"]);
-        assert_eq!((next[1].2, next[0].2), (1, 0));
-    }
 }

@@ -2,6 +2,7 @@
 
 use super::event::{Fact, Kind, Said};
 use super::log::{Keyed, Log};
+use super::review::Pools;
 use super::state::{Standing, State};
 use super::tokens::{Role, Tokens};
 use crate::http::Problem;
@@ -13,7 +14,7 @@ use ruleguider::graph::{EntityId, Link, RelationId};
 use rusqlite::ErrorCode;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -48,6 +49,11 @@ pub struct Live {
     waiting: AtomicUsize,
     /// Why the last change is not shown, if it is not.
     failure: Mutex<Option<String>>,
+    /// Held while a request is parsed and written.
+    turn: Arc<tokio::sync::Mutex<()>>,
+    /// How many runs have taken over.
+    generation: AtomicU64,
+    pools: Pools,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -82,6 +88,9 @@ impl Live {
             changed,
             waiting: AtomicUsize::new(0),
             failure: Mutex::default(),
+            turn: Arc::default(),
+            generation: AtomicU64::new(0),
+            pools: Pools::default(),
         });
         live.rebuild(&lock(&live.base))?;
         let follower = Arc::clone(&live);
@@ -102,6 +111,27 @@ impl Live {
     /// The run as it answers now.
     pub fn now(&self) -> Arc<Run> {
         self.slot.now()
+    }
+
+    /// Waits until no other request is written.
+    pub async fn turn(&self) -> tokio::sync::OwnedMutexGuard<()> {
+        Arc::clone(&self.turn).lock_owned().await
+    }
+
+    /// Which run changes are to: others have other numbers.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// The run without edits, and its number.
+    pub fn base(&self) -> (u64, Arc<Model>) {
+        let base = lock(&self.base);
+        (self.generation(), Arc::clone(&base))
+    }
+
+    /// What was found for earlier requests.
+    pub fn pools(&self) -> &Pools {
+        &self.pools
     }
 
     /// How many facts wait for the next learning, and why the last change is not shown, if it is not.
@@ -163,6 +193,7 @@ impl Live {
         let mut base = lock(&self.base);
         self.rebuild(&model)?;
         *base = model;
+        self.generation.fetch_add(1, Ordering::Release);
         Ok(path)
     }
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// The most items of a list that one request gets.
 pub const MOST: usize = 1000;
 /// The most missing facts of a relation that can be paged through.
-const MISSING: usize = 5000;
+pub const MISSING: usize = 5000;
 
 /// Parameters of a query string; invalid ones are a [`Problem`].
 pub struct Parameters<T>(pub T);
@@ -392,19 +392,6 @@ pub async fn facts(
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     Ok(response)
-}
-
-/// The missing facts of a relation, from their first page.
-///
-/// # Errors
-/// If there is no such relation, or the time is up.
-#[cfg(feature = "live")]
-pub async fn missing_facts(
-    shared: &Shared,
-    run: &Arc<Run>,
-    relation: String,
-) -> Result<Arc<MissingFacts>, Problem> {
-    facts_missing(shared, run, relation, false, HeldOutFacts::Hide, false).await
 }
 
 async fn facts_missing(

@@ -13,7 +13,7 @@ mod state;
 
 use crate::http::{self, Frame, Gate, Limits};
 #[cfg(feature = "live")]
-pub use api::{Parameters, at_most, missing_facts};
+pub use api::{MISSING, Parameters, at_most};
 use ruleguider::ask::Model;
 #[cfg(not(feature = "live"))]
 use state::{Run, Shared, Slot};

@@ -131,6 +131,24 @@ fn a_named_pipe_is_read_once_and_its_run_is_asked_afterwards() {
 
 #[cfg(unix)]
 #[test]
+fn what_a_shell_substitutes_is_learnt_from() {
+    let tool = Tool::new();
+    tool.done(&["generate", "family", "--people", "60", "--out", "set", "--quiet"]);
+    let program = env!("CARGO_BIN_EXE_ruleguider");
+    let line = format!(
+        "{program} run <(cat set/train.tsv) --out run --set system=rules --set rules.samples=300 --quiet"
+    );
+    let done =
+        std::process::Command::new("bash").args(["-c", &line]).current_dir(tool.folder.path()).output();
+    let Ok(done) = done else {
+        return crate::skip::skip(crate::skip::Need::System, "there is no bash");
+    };
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    tool.done(&["evaluate", "run", "--quiet"]);
+}
+
+#[cfg(unix)]
+#[test]
 fn someone_who_waits_for_a_pipe_can_be_stopped() {
     let tool = Tool::new();
     let made = std::process::Command::new("mkfifo").arg(tool.path("silent")).status();

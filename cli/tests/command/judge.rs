@@ -262,6 +262,9 @@ fn a_judge_is_known_by_their_link_alone_and_sees_their_own_votes_alone() {
         (json!({"at": 1, "choice": "left"}), 400),
         (json!({"at": 1, "choice": "left", "seconds": -1.0}), 400),
         (json!({"at": 1, "choice": "left", "seconds": 1, "judge": 2}), 400),
+        (json!({"at": 1, "choice": "left", "seconds": 9_223_372_036_854_775_808_u64}), 400),
+        (json!({"at": 1, "choice": "left", "seconds": 1e300}), 400),
+        (json!({"at": 9_223_372_036_854_775_808_u64, "choice": "left", "seconds": 1}), 400),
         (json!({"at": 1, "choice": "x".repeat(9000), "seconds": 1}), 413),
     ] {
         assert_eq!(one.request("POST", "/vote", &body).status, status, "{body}");

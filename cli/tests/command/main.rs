@@ -23,6 +23,8 @@ mod labels;
 mod limits;
 #[cfg(feature = "live")]
 mod live;
+#[cfg(feature = "live")]
+mod live_routes;
 mod names;
 mod one_probability;
 mod page;

@@ -128,6 +128,11 @@ impl Server {
         assert!(done.success());
     }
 
+    /// Its process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits for its end; its exit code.
     pub fn wait(&mut self) -> Option<i32> {
         self.child.wait().expect("it can be waited for").code()
