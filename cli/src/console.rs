@@ -1,7 +1,7 @@
 //! The only place that writes to the terminal: results on stdout, progress and errors on stderr.
 
 use crate::arguments::Common;
-use crate::system;
+use crate::system::{self, Stream};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use ruleguider::progress::Progress;
 use ruleguider::shown::{Shown, shortened_to};
@@ -21,7 +21,7 @@ const LONGEST_COMPLAINT: usize = 2000;
 /// beginning, and words stay whole; elsewhere a line is a line.
 pub fn print(text: &dyn Display) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    match system::columns() {
+    match system::columns(Stream::Out) {
         Some(columns) => writeln!(out, "{}", folded(&text.to_string(), columns)),
         None => writeln!(out, "{text}"),
     }
@@ -113,9 +113,10 @@ impl Console {
         Self::new(common)
     }
 
-    /// The same; from now on no stage is said to need longer than is left of `budget`.
-    pub fn within(self, budget: Option<Duration>) -> Self {
-        Self { until: budget.and_then(|budget| Instant::now().checked_add(budget)), ..self }
+    /// The same; from now on no stage is said to need longer than is left of the budget that `began` then, if there is one.
+    pub fn within(self, began: Instant, minutes: Option<f64>) -> Self {
+        let budget = minutes.and_then(|minutes| Duration::try_from_secs_f64(60.0 * minutes).ok());
+        Self { until: budget.and_then(|budget| began.checked_add(budget)), ..self }
     }
 
     /// A line for the user, on stderr.
@@ -124,7 +125,7 @@ impl Console {
             return;
         }
         match self.lock().as_ref().and_then(|stage| stage.bar.clone()) {
-            Some(bar) => bar.println(Shown(text).to_string()),
+            Some(bar) => bar.println(for_stderr(text)),
             None => write_line(text),
         }
     }
@@ -239,11 +240,12 @@ fn seconds_until(until: Instant) -> f64 {
 
 /// Nothing is left for longer than until `until`, if there is such a time.
 fn new_bar(stage: &str, unit: &str, total: Option<u64>, until: Option<Instant>) -> ProgressBar {
+    // The message has what is left of the line and is cut there: a bar that gives way to it would vanish.
     let template = match total {
         Some(_) => format!(
-            "{{prefix}} {{wide_bar}} {{human_pos}}/{{human_len}} {unit} {{rate}} {{left}} left  {{msg}}"
+            "{{prefix}} {{bar:16}} {{human_pos}}/{{human_len}} {unit} {{rate}} {{left}} left  {{wide_msg}}"
         ),
-        None => format!("{{prefix}} {{spinner}} {{human_pos}} {unit} {{rate}} {{elapsed}}  {{msg}}"),
+        None => format!("{{prefix}} {{spinner}} {{human_pos}} {unit} {{rate}} {{elapsed}}  {{wide_msg}}"),
     };
     let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
     if let Ok(style) = ProgressStyle::with_template(&template) {
@@ -267,7 +269,13 @@ fn new_bar(stage: &str, unit: &str, total: Option<u64>, until: Option<Instant>) 
 
 fn write_line(text: &dyn Display) {
     // A closed stderr must not end the work.
-    let _ = writeln!(std::io::stderr().lock(), "{}", Shown(text));
+    let _ = writeln!(std::io::stderr().lock(), "{}", for_stderr(text));
+}
+
+/// A line as stderr shows it: on a terminal, words stay whole.
+fn for_stderr(text: &dyn Display) -> String {
+    let text = Shown(text).to_string();
+    system::columns(Stream::Err).map(|columns| folded(&text, columns)).unwrap_or(text)
 }
 
 #[cfg(test)]

@@ -108,21 +108,38 @@ fn memory_limit() -> Option<u64> {
     (known && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
-/// The columns of the terminal that stdout is; `None` if it is none.
+/// A stream that results or messages are printed on.
+#[derive(Clone, Copy)]
+pub enum Stream {
+    /// Results.
+    Out,
+    /// Messages and progress.
+    Err,
+}
+
+/// The columns of the terminal that a stream is; `None` if it is none.
 #[cfg(unix)]
-pub fn columns() -> Option<usize> {
+pub fn columns(stream: Stream) -> Option<usize> {
+    let file = match stream {
+        Stream::Out => libc::STDOUT_FILENO,
+        Stream::Err => libc::STDERR_FILENO,
+    };
     // SAFETY: a structure of numbers, for which zeros are a value.
     let mut size: libc::winsize = unsafe { std::mem::zeroed() };
     // SAFETY: the system fills the structure that it is given.
-    let known = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) } == 0;
+    let known = unsafe { libc::ioctl(file, libc::TIOCGWINSZ, &mut size) } == 0;
     (known && size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
-/// The columns of the terminal that stdout is; `None` if it is none.
+/// The columns of the terminal that a stream is; `None` if it is none.
 #[cfg(not(unix))]
-pub fn columns() -> Option<usize> {
+pub fn columns(stream: Stream) -> Option<usize> {
     use std::io::IsTerminal;
-    std::io::stdout().is_terminal().then_some(80)
+    let terminal = match stream {
+        Stream::Out => std::io::stdout().is_terminal(),
+        Stream::Err => std::io::stderr().is_terminal(),
+    };
+    terminal.then_some(80)
 }
 
 /// Must be called before any other thread is started.

@@ -1,22 +1,23 @@
 // The answers to a question, best first, each with its reason beside it.
 
 import { address, ask } from "./api.js";
-import { aside, counted, el, entityLink, href, link, notice, pathInWords, picture, relationLink, save, short, sure, tsv } from "./dom.js";
+import { aside, counted, el, entityLink, href, link, notice, pathInWords, picture, relationLink, save, shares, short, sure, tsv } from "./dom.js";
 import { heading, pathOf } from "./draw.js";
 import { factOf, verdictButtons } from "./review.js";
 
 const UNLIKELY = 0.01; // answers below this probability are folded
 const BEST = 3; // unless there are no others: then this many are shown
 
-function item(question, entity, answer) {
+/** A place in a ranked list: what it is called, how sure it is, what can be done, and the reason beside it. */
+export function rankedItem(question, entity, answer, called) {
   const { run, subject, relation, inverse } = question;
   const why = { run, view: "why", subject, relation, inverse, object: answer.entity };
   return el("li", { tabindex: "-1", class: "answer", "data-why": href(why) },
     el("span", { class: "place" }, answer.place),
     el("div", { class: "who" },
-      el("div", {}, entityLink(run, answer.entity, answer.label), answer.label !== answer.entity && el("span", { class: "degree" }, " " + short(answer.entity, 40)), aside(answer)),
-      sure(answer),
-      el("div", { class: "acts" }, link(why, "why?", { class: "why", "aria-label": "Why " + short(answer.label, 60) + "?" }), " ", verdictButtons(run, factOf(question, entity, answer)))),
+      el("div", {}, called, aside(answer)),
+      el("div", {}, sure(answer), shares(answer.because)),
+      el("div", { class: "acts" }, link(why, "why?", { class: "why", "aria-label": `Why ${short(relation, 60)} ${short(answer.label, 60)}?` }), " ", verdictButtons(run, factOf(question, entity, answer)))),
     el("div", { class: "because" }, el("p", {}, answer.sentence || heading(answer, relation)), answer.path.length > 0 && picture(run, [pathOf(answer)], [answer.entity])));
 }
 
@@ -24,7 +25,8 @@ function item(question, entity, answer) {
 function ranked(question, entity, shown) {
   const likely = shown.findIndex((answer) => answer.probability !== null && answer.probability < UNLIKELY);
   const open = likely === -1 ? shown.length : Math.max(likely, Math.min(BEST, shown.length));
-  const list = (answers) => el("ol", { class: "list ranked" }, answers.map((answer) => item(question, entity, answer)));
+  const list = (answers) => el("ol", { class: "list ranked" }, answers.map((answer) => rankedItem(question, entity, answer,
+    [entityLink(question.run, answer.entity, answer.label), answer.label !== answer.entity && el("span", { class: "degree" }, " " + short(answer.entity, 40))])));
   const folded = shown.slice(open);
   return [
     likely === 0 && notice("No answer is likely: all of them are below 1 %."),

@@ -3,6 +3,7 @@
 
 import { ask } from "./api.js";
 import { counted, el, entityLink, likely, link, measured, notice, short, svg } from "./dom.js";
+import { factOf, verdictButtons } from "./review.js";
 import { fitted, textWidth } from "./draw.js";
 
 const ROW = 32, BOX = 24, GAP = 34, RELATIONS = 6, FACTS = 5, GUESSES = 3, UNLIKELY = 0.01, HOP = "12px system-ui, sans-serif";
@@ -15,10 +16,10 @@ async function grown(run, parent, signal) {
   const { links } = await ask(run, "entity", { id: parent.id, limit: 1 }, signal);
   const largest = [...links].sort((a, b) => b.facts - a.facts).slice(0, RELATIONS);
   return Promise.all(largest.map(async ({ relation, inverse, facts }) => {
-    const name = short(relation, 60), group = node("relation", inverse ? `← ${name}` : `${name} →`, { relation, inverse, subject: parent.id, open: true });
+    const name = short(relation, 60), group = node("relation", inverse ? `← ${name}` : `${name} →`, { relation, inverse, subject: parent.id, of: parent.text, open: true });
     const [known, { answers }] = await Promise.all([factsOf(run, group, 0, signal),
       ask(run, "predict", { subject: parent.id, relation, inverse: inverse ? "true" : undefined, top: GUESSES }, signal)]);
-    const guesses = answers.filter(({ probability }) => probability === null || probability >= UNLIKELY).map((answer) => node("entity", answer.label, { id: answer.entity, guess: true, sure: answer.probability === null ? undefined : likely(answer) }));
+    const guesses = answers.filter(({ probability }) => probability === null || probability >= UNLIKELY).map((answer) => node("entity", answer.label, { id: answer.entity, guess: answer, sure: answer.probability === null ? undefined : likely(answer) }));
     group.children = [...known, ...guesses];
     group.facts = facts;
     return group;
@@ -67,13 +68,19 @@ function drawnNode(one, grow) {
     svg("title", {}, label), svg("rect", { x, y, width, height: BOX, rx: 12 }), svg("text", { x: x + 13, y: y + 16.5 }, shown));
 }
 
+/** What can be done about a predicted fact. */
+function decided(run, { parent: { relation, inverse, subject, of }, guess }) {
+  return [guess.probability === null ? "Predicted: " : `Predicted with ${likely(guess)}: `, verdictButtons(run, factOf({ relation, inverse }, { id: subject, label: of }, guess)), " ",
+    link({ run, view: "why", subject, relation, inverse, object: guess.entity }, "why?")];
+}
+
 /** Shows the neighbourhood of the entity `question.id` in `view`. */
 export async function aroundView(view, { run, id }, { signal, status }) {
   const entity = await ask(run, "entity", { id, limit: 1 }, signal);
   const root = node("entity", entity.label, { id: entity.id, open: true });
   root.children = await grown(run, root, signal);
   root.grown = true;
-  const about = el("p", { class: "note", role: "status" });
+  const about = el("p", { class: "note fact", role: "status" });
   let draw = () => {};
   async function grow(one) {
     if (one.kind === "more") {
@@ -85,7 +92,7 @@ export async function aroundView(view, { run, id }, { signal, status }) {
       one.open = one.parent ? !one.open : true;
     }
     const facts = one.children.length > 0 || one.kind === "more" ? "" : " It has no facts.";
-    about.replaceChildren(...(one.kind === "entity" ? [entityLink(run, one.id, one.text), ` (open its page).${facts}`] : []));
+    about.replaceChildren(...(one.kind === "entity" ? [entityLink(run, one.id, one.text), ` (open its page).${facts} `, ...(one.guess ? decided(run, one) : [])] : []));
     draw(one);
   }
   const failed = (problem) => about.replaceChildren(notice(problem.message));

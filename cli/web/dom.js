@@ -1,7 +1,7 @@
 // Making elements. Data goes into text nodes and attributes only, never into markup; `draw.js` begins with how.
 
-import { called, drawn, el, pathInWords, percent, short, svg } from "./draw.js";
-export { called, el, pathInWords, percent, short, svg };
+import { called, drawn, el, likely, pathInWords, percent, short, svg } from "./draw.js";
+export { called, el, likely, pathInWords, percent, short, svg };
 
 /** An address within this page. Parameters without a value are left out. */
 export function href(parameters) {
@@ -36,17 +36,14 @@ function worth(probability) {
   return bin?.answers > 0 ? `; of answers this sure, ${percent(bin.observed)} were true (${bin.answers.toLocaleString("en")} checked)` : "";
 }
 
-/** A probability for people: `41 %`, or `~40 %` if it is rough. */
-export const likely = ({ probability, probability_rough }) => probability_rough ? `~${10 * Math.round(10 * probability)} %` : percent(probability);
-
 /** How sure an answer is: its probability where there is one, else its score. */
 export function sure(answer) {
   if (answer.probability === null || answer.probability === undefined) {
-    return el("span", { class: "sure", title: "A score; this run has no probabilities" }, "score " + answer.score.toPrecision(3));
+    return el("span", { class: "sure", title: "A score; this run has no probabilities" }, typeof answer.score === "number" ? "score " + answer.score.toPrecision(3) : "–");
   }
   const rough = answer.probability_rough, said = likely(answer);
   const meaning = `Of 100 answers as sure as this one, about ${Math.round(100 * answer.probability)} turn out to be true`;
-  return el("span", { class: "sure", title: `${meaning}${rough ? "; rough, since there was little to measure it on" : ""}${worth(answer.probability)} (score ${answer.score.toPrecision(4)})` },
+  return el("span", { class: "sure", title: `${meaning}${rough ? "; rough, since there was little to measure it on" : ""}${worth(answer.probability)}` },
     el("meter", { min: 0, max: 1, value: answer.probability, "aria-hidden": "true" }), el("span", { class: "share" }, said));
 }
 
@@ -72,10 +69,32 @@ export function measured(draw, attributes) {
   return place;
 }
 
-/** Paths as a drawing whose entities are links, as the place has room for it. */
+/** Paths as a drawing whose entities are links, as the place has room for it; below it, where the facts of a single one come from. */
 export function picture(run, paths, goals) {
   if (paths.length === 0) return false;
-  return measured((room) => drawn(paths, new Set(goals), entityAddress(run), room));
+  const place = measured((room) => drawn(paths, new Set(goals), entityAddress(run), room));
+  return paths.length === 1 && paths[0].some((step) => step.note) ? [place, sources(paths[0])] : place;
+}
+
+/** What the data say about the facts of a path. Addresses are links. */
+const sources = (path) => el("ul", { class: "sources" }, path.flatMap(({ relation, inverse, label, note }, i) => {
+  if (!note) return [];
+  const ends = [path[i - 1].label, label].map((name) => short(name, 40)), [head, tail] = inverse ? ends.toReversed() : ends;
+  const linked = note.split(/(https?:\/\/[^\s|,]+)/).map((part, at) => (at % 2 === 1 ? el("a", { href: part, rel: "noopener noreferrer" }, short(part, 60)) : part));
+  return [el("li", {}, `${head} —${short(relation, 40)}→ ${tail}: `, linked)];
+}));
+
+const MEMBERS = ["rules", "embedding", "propagator", "universal", "walker"];
+
+/** What speaks for an answer, as a small bar: a segment for each member, as long as its share. */
+export function shares(because = []) {
+  const speaking = because.filter(({ share }) => share > 0), sum = speaking.reduce((all, { share }) => all + share, 0);
+  if (because.length < 2 || sum === 0) return false;
+  const said = "Its score came from " + speaking.map(({ member, share }) => `${member} ${percent(share / sum)}`).join(", ");
+  let x = 0;
+  const segment = ({ member, share }) => svg("rect", { class: `c${MEMBERS.includes(member) ? MEMBERS.indexOf(member) : 5}`, x: (x += share / sum) - share / sum, width: share / sum, height: 1 });
+  const [most] = speaking.toSorted((a, b) => b.share - a.share);
+  return el("span", { class: "degree", title: said }, svg("svg", { class: "mix", viewBox: "0 0 1 1", preserveAspectRatio: "none", role: "img", "aria-label": said }, speaking.map(segment)), `mostly ${most.member}`);
 }
 
 /** `1 fact`, `2 facts`. */

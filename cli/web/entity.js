@@ -2,6 +2,7 @@
 
 import { ask } from "./api.js";
 import { combobox } from "./combobox.js";
+import { factOf, verdictButtons } from "./review.js";
 import { aside, counted, el, entityLink, href, link, notice, pathInWords, relationLink, short, sure } from "./dom.js";
 
 const PAGE = 50, QUESTIONS = 8;
@@ -14,19 +15,30 @@ const questionLink = (run, id, { relation, inverse }) =>
 function questions(run, entity, go) {
   const input = el("input", { id: "relation", type: "text", placeholder: "another relation", "aria-label": "Another relation", spellcheck: "false", required: true });
   const direction = el("select", { id: "direction", "aria-label": "Direction" }, el("option", { value: "" }, "this → ?"), el("option", { value: "1" }, "? → this"));
-  const form = el("form", { id: "ask", autocomplete: "off", onsubmit: (event) => {
+  const form = el("form", { id: "ask", class: "ask", autocomplete: "off", onsubmit: (event) => {
     event.preventDefault();
     go({ run, view: "ask", subject: entity.id, relation: relation.value(), inverse: direction.value === "1" });
   } }, el("div", { class: "field" }, input), direction, el("button", { type: "submit" }, "Ask"));
   const relation = combobox(input, async (q, signal) => (await ask(run, "suggest", { q, kind: "relation", limit: 10 }, signal)).items);
   const links = [...entity.links].sort((a, b) => b.facts - a.facts).slice(0, QUESTIONS);
   return el("section", { class: "questions", "aria-label": "Questions" }, el("h2", {}, "Ask"),
-    el("p", {}, links.map((one) => [questionLink(run, entity.id, one), " "])), form);
+    el("p", {}, links.map((one) => [questionLink(run, entity.id, one), " "])), form, related(run, entity, go));
+}
+
+/** Asking how the entity is related to another one. */
+function related(run, entity, go) {
+  const input = el("input", { id: "other", type: "text", placeholder: "another entity", "aria-label": "Another entity", spellcheck: "false", required: true });
+  const form = el("form", { id: "between", class: "ask", autocomplete: "off", onsubmit: (event) => {
+    event.preventDefault();
+    go({ run, view: "between", subject: entity.id, object: other.value() });
+  } }, el("label", { for: "other" }, "How is it related to"), el("div", { class: "field" }, input), el("button", { type: "submit" }, "Ask"));
+  const other = combobox(input, async (q, signal) => (await ask(run, "suggest", { q, kind: "entity", limit: 10 }, signal)).items);
+  return form;
 }
 
 /** One relation of the entity: its facts when it is opened, more on demand, and what is predicted. */
-function relationSection(run, id, { relation, inverse, facts }, open) {
-  const list = el("ul", { class: "columns" }), foot = el("p", {}), predicted = el("div", {});
+function relationSection(run, entity, { relation, inverse, facts }, open) {
+  const { id } = entity, list = el("ul", { class: "columns" }), foot = el("p", {}), predicted = el("div", {});
   const asked = { run, view: "ask", subject: id, relation, inverse };
   async function load(after) {
     const page = await ask(run, "entity", { id, relation, inverse: inverse ? "true" : undefined, after, limit: PAGE });
@@ -41,8 +53,9 @@ function relationSection(run, id, { relation, inverse, facts }, open) {
     try {
       const { answers } = await ask(run, "predict", { subject: id, relation, inverse: inverse ? "true" : undefined, top: 5 });
       predicted.replaceChildren(answers.length === 0 ? el("p", { class: "note" }, "Nothing more is predicted.") : el("ol", { class: "predicted" }, answers.map((answer) =>
-        el("li", {}, entityLink(run, answer.entity, answer.label), " ", sure(answer), aside(answer), " ",
-          link({ ...asked, view: "why", object: answer.entity }, "why?"), el("div", { class: "said" }, answer.sentence || pathInWords(answer.from, answer.path))))));
+        el("li", { class: "answer", tabindex: "-1", "data-why": href({ ...asked, view: "why", object: answer.entity }) },
+          entityLink(run, answer.entity, answer.label), " ", sure(answer), aside(answer), " ",
+          verdictButtons(run, factOf(asked, entity, answer)), " ", link({ ...asked, view: "why", object: answer.entity }, "why?"), el("div", { class: "said" }, answer.sentence || pathInWords(answer.from, answer.path))))));
     } catch (problem) {
       predicted.replaceChildren(notice(problem.message));
     }
@@ -68,7 +81,7 @@ export async function entityView(view, { run, id }, { go, signal, status }) {
       : el("p", {}, el("a", { id: "around-link", href: href({ run, view: "around", id: entity.id }) }, "Neighbourhood, drawn")),
     questions(run, entity, go),
     el("h2", {}, "Facts"),
-    ...entity.links.map((one, i) => relationSection(run, entity.id, one, i < 3)));
+    ...entity.links.map((one, i) => relationSection(run, entity, one, i < 3)));
   status(counted(total, "fact"));
   return { title: entity.label };
 }

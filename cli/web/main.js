@@ -2,20 +2,23 @@
 
 import { ask, runs, useToken } from "./api.js";
 import { answersView } from "./answers.js";
+import { betweenView } from "./between.js";
 import { aroundView } from "./around.js";
 import { combobox } from "./combobox.js";
-import { startDecisions } from "./decisions.js";
+import { isLive, startDecisions } from "./decisions.js";
 import { el, href, learnReliability, link, notice } from "./dom.js";
 import { entityView } from "./entity.js";
 import { homeView } from "./home.js";
+import { listView } from "./list.js";
+import { queueView } from "./queue.js";
 import { relationView } from "./relation.js";
 import { refresh, reviewedView } from "./review.js";
 import { whyView } from "./why.js";
 
-const VIEWS = { ask: answersView, why: whyView, entity: entityView, around: aroundView, relation: relationView, reviewed: reviewedView, home: homeView };
+const VIEWS = { ask: answersView, why: whyView, entity: entityView, around: aroundView, between: betweenView, relation: relationView, list: listView, queue: queueView, reviewed: reviewedView, home: homeView };
 // What an address has to say for its view, and how that is called in a message.
-const NEEDED = { ask: ["subject", "relation"], why: ["subject", "relation", "object"], entity: ["id"], around: ["id"], relation: ["id"] };
-const CALLED = { subject: "which entity is asked about", relation: "which relation is asked for", object: "which answer is to be explained", id: "which one is meant" };
+const NEEDED = { ask: ["subject", "relation"], why: ["subject", "relation", "object"], entity: ["id"], around: ["id"], between: ["subject", "object"], relation: ["id"] };
+const CALLED = { subject: "which entity is asked about", relation: "which relation is asked for", object: "which answer or other entity is meant", id: "which one is meant" };
 const KEPT = 30; // views that Back shows again as they were
 
 const [view, statusLine, runBox] = ["view", "status", "run"].map((id) => document.getElementById(id));
@@ -94,6 +97,10 @@ function again(key) {
 function frame({ run }) {
   runBox.value = run;
   document.getElementById("reviewed-link").href = href({ run, view: "reviewed" });
+  document.getElementById("list-link").href = href({ run, view: "list" });
+  const queue = document.getElementById("queue-link");
+  queue.href = href({ run, view: "queue" });
+  queue.hidden = !isLive(run);
   document.getElementById("brand").href = href({ run });
 }
 

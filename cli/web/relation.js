@@ -1,9 +1,10 @@
 // A relation's own page: how it is used, its rules, and its missing facts, best first, to accept or reject.
 
 import { ask } from "./api.js";
-import { aside, counted, el, entityLink, href, link, notice, pathInWords, short, sure } from "./dom.js";
+import { counted, el, link, notice, pathInWords, short } from "./dom.js";
 import { clause, ruleBesidePath, ruleHeading } from "./draw.js";
-import { verdictButtons } from "./review.js";
+import { isLive } from "./decisions.js";
+import { factItem } from "./review.js";
 
 const PAGE = 25;
 
@@ -28,19 +29,12 @@ function ruleTable(run, id, first) {
     }
   }
   offer(first.next, first.total);
-  const head = ["Rule", "True", "Predicted", "Confidence"].map((name) => el("th", { scope: "col", title: name === "Confidence" && "true / (predicted + 5)" }, name));
+  const head = ["Rule", "True", "Predicted", "Confidence"].map((name) => el("th", { scope: "col", title: name === "Confidence" && "true / predicted" }, name));
   return [el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Rules" }, el("table", {}, el("thead", {}, el("tr", {}, head)), body)), foot];
 }
 
-/** A missing fact with its buttons. */
-function factItem(run, fact, place) {
-  const why = { run, view: "why", subject: fact.head, relation: fact.relation, object: fact.tail };
-  return el("li", { tabindex: "-1", class: "answer", "data-why": href(why) },
-    el("span", { class: "place" }, place),
-    el("span", { class: "name" }, entityLink(run, fact.head, fact.head_label), " → ", entityLink(run, fact.tail, fact.tail_label), aside(fact)),
-    sure(fact), el("span", { class: "acts" }, verdictButtons(run, fact), " ", link(why, "why?")),
-    el("span", { class: "said" }, fact.sentence || [fact.rule ? [fact.path.length > 0 ? ruleBesidePath(fact.rule, fact.relation) : ruleHeading(fact.rule), el("br")] : "", pathInWords(fact.from, fact.path)]));
-}
+/** What is said of a missing fact. */
+const said = (fact) => fact.sentence || [fact.rule ? [fact.path.length > 0 ? ruleBesidePath(fact.rule, fact.relation) : ruleHeading(fact.rule), el("br")] : "", pathInWords(fact.from, fact.path)];
 
 /** The missing facts, looked for when they are asked for: that can take a while. How many are shown is in the address. */
 function missing(question, id, { go, remember }) {
@@ -51,7 +45,7 @@ function missing(question, id, { go, remember }) {
     try {
       const page = await ask(run, "facts", { relation: id, after, limit: Math.min(most, 1000), held_out: wanted });
       proof.replaceChildren(page.hidden > 0 ? `As proof, it recovered ${page.recovered.toLocaleString("en")} of the ${counted(page.hidden, "fact")} hidden from it.` : "");
-      list.append(...page.items.map((fact, i) => factItem(run, fact, after + i + 1)));
+      list.append(...page.items.map((fact, i) => factItem(run, fact, after + i + 1, { said: said(fact) })));
       remember({ ...question, view: "relation", missing: list.children.length });
       const left = most - page.items.length;
       if (page.next !== null && left > 0) return load(page.next, left);
@@ -82,7 +76,8 @@ export async function relationView(view, question, { go, remember, signal, statu
     relation.label !== relation.relation ? el("p", { class: "note name" }, relation.relation) : "",
     el("p", { class: "lead" }, `${counted(relation.facts, "fact")}: ${counted(relation.heads, "entity stands", "entities stand")} before “${name}”, ${relation.tails.toLocaleString("en")} after it. `,
       relation.rules > 0 ? `${counted(relation.rules, "rule predicts", "rules predict")} more.` : "No rule predicts more."),
-    el("h2", {}, "Missing facts, best first"), el("p", { class: "note" }, "What you accept or reject is kept in this browser: ", link({ run, view: "reviewed" }, "reviewed facts"), "."),
+    el("h2", {}, "Missing facts, best first"), el("p", { class: "note" }, `What you accept or reject is kept ${isLive(run) ? "by the server, for all reviewers" : "in this browser"}: `, link({ run, view: "reviewed" }, "reviewed facts"), ". ",
+      isLive(run) && link({ run, view: "queue", relation: id }, "What to review next")),
     ...missing(question, relation.relation, { go, remember }),
     el("h2", {}, "Rules"), ...(rules.total > 0 ? ruleTable(run, relation.relation, rules) : [el("p", {}, "No rule predicts this relation.")]));
   status(`${counted(relation.facts, "fact")}, ${counted(relation.rules, "rule")}`);

@@ -2,7 +2,7 @@
 
 import { address, text } from "./api.js";
 import { callReviewer, decide, decisions, isLive, key, mayDecide, reviewer } from "./decisions.js";
-import { counted, el, entityLink, link, notice, relationLink, save, short, sure, tsv } from "./dom.js";
+import { aside, counted, el, entityLink, href, link, notice, relationLink, save, short, sure, tsv } from "./dom.js";
 
 const VERBS = { accept: "accepts", reject: "rejects", unsure: "is unsure" };
 
@@ -22,8 +22,8 @@ export function refresh() {
   }
 }
 
-/** A button a verdict for a fact. A pressed one takes its verdict back: what is done is what is seen, not what another tab has. */
-export function verdictButtons(run, fact) {
+/** A button a verdict for a fact; `decided` hears that one was given. A pressed one takes its verdict back: what is done is what is seen, not what another tab has. */
+export function verdictButtons(run, fact, decided = () => {}) {
   const now = decisions(run)[key(fact)], live = isLive(run);
   const failed = el("span", { class: "note", role: "status" });
   let busy = false;
@@ -34,6 +34,7 @@ export function verdictButtons(run, fact) {
     failed.textContent = "";
     try {
       await decide(run, fact, pressed ? undefined : verdict);
+      if (!pressed) decided();
     } catch (problem) {
       failed.textContent = " not saved: " + problem.message;
     }
@@ -50,6 +51,16 @@ export function factOf({ relation, inverse }, subject, answer) {
   const [one, other] = [{ id: subject.id, label: subject.label }, { id: answer.entity, label: answer.label }];
   const [head, tail] = inverse ? [other, one] : [one, other];
   return { head: head.id, relation, tail: tail.id, head_label: head.label, tail_label: tail.label, probability: answer.probability, probability_rough: answer.probability_rough, score: answer.score };
+}
+
+/** A fact in a list: how sure it is, buttons, what is said of it. `decided` hears of a verdict. */
+export function factItem(run, fact, place, { beside = sure(fact), note, said, decided } = {}) {
+  const why = { run, view: "why", subject: fact.head, relation: fact.relation, object: fact.tail };
+  return el("li", { tabindex: "-1", class: "answer", "data-why": href(why) },
+    el("span", { class: "place" }, place),
+    el("span", { class: "name" }, entityLink(run, fact.head, fact.head_label), " —", relationLink(run, fact.relation), "→ ", entityLink(run, fact.tail, fact.tail_label), aside(fact)),
+    beside, el("span", { class: "acts" }, verdictButtons(run, fact, decided), " ", note, " ", link(why, "why?")),
+    said && el("span", { class: "said" }, said));
 }
 
 /** Who reviews: the holder of the token, or a name that is chosen here. */
@@ -75,12 +86,7 @@ export async function reviewedView(view, { run }, { status }) {
   const tsvButton = (id, text, name, rows) => el("button", { type: "button", id, onclick: () => save(name, "text/tab-separated-values", tsv(rows)) }, text);
   const file = (format, type, name) => [el("button", { type: "button", id: `save-${format}`,
     onclick: async () => save(`verdicts-${run}.${format === "rdf" ? "nt" : format}`, type, await text(address(run, "live/verdicts", { format }))) }, name), " "];
-  const item = (fact, i) => el("li", { tabindex: "-1", class: "answer", "data-why": link({ run, view: "why", subject: fact.head, relation: fact.relation, object: fact.tail }, "").getAttribute("href") },
-    el("span", { class: "place" }, i + 1),
-    el("span", { class: "name" }, entityLink(run, fact.head, fact.head_label), " —", relationLink(run, fact.relation), "→ ", entityLink(run, fact.tail, fact.tail_label)),
-    typeof fact.score === "number" ? sure(fact) : el("span", {}, fact.outcome ?? ""),
-    el("span", { class: "acts" }, verdictButtons(run, fact), " ", live && fact.verdict && noteOf(run, fact), " ",
-      link({ run, view: "why", subject: fact.head, relation: fact.relation, object: fact.tail }, "why?")));
+  const item = (fact, i) => factItem(run, fact, i + 1, { beside: typeof fact.score === "number" ? sure(fact) : el("span", {}, fact.outcome ?? ""), note: live && fact.verdict && noteOf(run, fact) });
   view.replaceChildren(el("h1", {}, "Reviewed facts"),
     live ? asWhom(run) : el("p", { class: "note" }, "What you accept and reject stays in this browser until you save it."),
     facts.length === 0 ? notice("Nothing is reviewed yet. Answers and the missing facts of a relation have buttons to accept or reject them.")

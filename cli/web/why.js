@@ -21,9 +21,9 @@ function without({ without: left }, now) {
   return `Without it: ${place}, ${sure}.`;
 }
 
-/** What the propagator's score falls to without a path, if it has one. */
+/** What the score of the propagator falls to without a path, if it has one. */
 const scoreWithout = ({ propagator }) => propagator && el("p", { class: "wide note without" },
-  `The propagator's score is ${propagator.score.toFixed(2)}; without this path it is ${propagator.without.toFixed(2)}.`);
+  `Without this path, the graph network (propagator) would give ${propagator.without.toFixed(2)} instead of ${propagator.score.toFixed(2)}.`);
 
 function ruleSection(question, now, rule, object) {
   const { run, subject, relation, inverse } = question;
@@ -87,7 +87,7 @@ function wayItem(run, way) {
   return el("section", { class: "group" }, el("h2", {}, short(pathInWords(way.from, way.path), 300) || "No path", " ", sure(way)),
     drawn(run, way, way.entity),
     scoreWithout(way),
-    agents.length > 0 && el("p", { class: "wide note" }, "How likely the walker found each step: " + agents.join("; ")));
+    agents.length > 0 && el("p", { class: "wide note" }, "How sure the path finder (walker) was of each step: " + agents.join("; ")));
 }
 
 /** A member's cases: what they share with the subject or the answer, and their shares. */
@@ -99,7 +99,11 @@ function cases(run, { evidence = [] }) {
   return all.length > 0 && el("ul", {}, all.map(item), rest && el("li", {}, "the rest ", el("span", { class: "counts" }, signed(rest.share))));
 }
 
-const signed = (share) => (share < 0 ? "−" : "+") + Math.abs(share).toFixed(2);
+const minus = (score) => score.toFixed(2).replace("-", "−");
+const signed = (share) => (share < 0 ? "" : "+") + minus(share);
+
+/** A member's evidence in words; a share below 0 speaks against the answer. */
+const inWords = ({ share, words }) => (share < 0 ? `speaks against it${words ? ": " + words : ""}` : words ?? "");
 
 /** What the score came from: a bar for each member, as long as its share. */
 function because(run, { because: members = [], typical, answers }) {
@@ -108,9 +112,9 @@ function because(run, { because: members = [], typical, answers }) {
   const bar = ({ share }) => el("meter", { class: share < 0 ? "against" : "for", min: 0, max: longest || 1, value: Math.abs(share), "aria-hidden": "true" });
   const row = (member) => el("div", { class: "share" }, el("dt", {}, member.member),
     el("dd", {}, el("span", { class: "amount" }, signed(member.share)), bar(member),
-      el("span", { class: "counts" }, member.words ?? ""), cases(run, member)));
+      el("span", { class: "counts" }, inWords(member)), cases(run, member)));
   return el("section", { id: "because", class: "group" }, el("h2", {}, "What the score came from ",
-    el("span", { class: "counts" }, `${answers[0].score.toFixed(2)}; a typical candidate has ${typical.toFixed(2)}`)),
+    el("span", { class: "counts" }, `${minus(answers[0].score)}; a typical candidate has ${minus(typical)}`)),
     el("dl", { class: "shares wide" }, members.map(row)));
 }
 
@@ -135,7 +139,7 @@ export async function whyView(view, question, { signal, status }) {
     moreRules(asked, now, why),
     ways.length > 0 && el("h2", {}, why.rules.length > 0 ? "Other paths" : "Paths"),
     ways.map((way) => wayItem(run, way)),
-    why.embedding && el("p", {}, `The embedding model: plausibility ${why.embedding.plausibility.toPrecision(2)}, rank ${why.embedding.rank.toLocaleString("en")} among all entities.`),
+    why.embedding && !(why.because?.length > 0) && el("p", {}, `The embedding model: plausibility ${why.embedding.plausibility.toPrecision(2)}, rank ${why.embedding.rank.toLocaleString("en")} among all entities.`),
     why.instead && el("div", {}, el("h2", {}, "The best answer instead"),
       el("p", {}, entityLink(run, why.instead.entity, why.instead.label), " ", sure(why.instead), aside(why.instead), " ",
         link({ ...all, view: "why", object: why.instead.entity }, "why?")),

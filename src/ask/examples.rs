@@ -38,6 +38,12 @@ impl ExampleAnswer {
         self.relation_label.as_deref().unwrap_or(&self.relation)
     }
 
+    /// The answer in plain words, without its reason.
+    pub fn claim(&self) -> &str {
+        let claim = self.words.strip_suffix(self.answer.reason_in_words().as_str());
+        claim.map_or(self.words.as_str(), |claim| claim.trim_end_matches([':', ' ']))
+    }
+
     /// The split that has the answer; none if it is not in the data at all.
     pub fn split(&self) -> Option<HeldOut> {
         // Runs of earlier versions recorded only this.

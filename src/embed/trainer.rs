@@ -246,7 +246,7 @@ impl Trainable for Lessons<'_> {
 
     fn line(&self, _sums: &Sums, last: Option<&Metric>) -> String {
         let loss = last.and_then(|metric| metric.figures[Sums::LOSS].as_f64());
-        loss.map_or_else(String::new, |loss| format!("loss {loss:.3e}"))
+        loss.map_or_else(String::new, |loss| format!("loss {loss:.3}"))
     }
 }
 

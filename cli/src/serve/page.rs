@@ -6,7 +6,7 @@ use axum::Router;
 use std::sync::Arc;
 
 /// The page's own files; style and drawing are shared with the report.
-const FILES: [File; 15] = files![
+const FILES: [File; 18] = files![
     "/" "text/html; charset=utf-8" "index.html",
     "/style.css" "text/css; charset=utf-8" "style.css",
     "/icon.svg" "image/svg+xml" "icon.svg",
@@ -19,6 +19,9 @@ const FILES: [File; 15] = files![
     "/app/entity.js" "text/javascript; charset=utf-8" "entity.js",
     "/app/relation.js" "text/javascript; charset=utf-8" "relation.js",
     "/app/around.js" "text/javascript; charset=utf-8" "around.js",
+    "/app/between.js" "text/javascript; charset=utf-8" "between.js",
+    "/app/list.js" "text/javascript; charset=utf-8" "list.js",
+    "/app/queue.js" "text/javascript; charset=utf-8" "queue.js",
     "/app/home.js" "text/javascript; charset=utf-8" "home.js",
     "/app/decisions.js" "text/javascript; charset=utf-8" "decisions.js",
     "/app/review.js" "text/javascript; charset=utf-8" "review.js",

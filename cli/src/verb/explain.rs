@@ -196,7 +196,7 @@ impl fmt::Display for Explained<'_> {
         let new = |answer: &&Answer| !rules.iter().any(|rule| rule.path == answer.reason.path);
         let shown = |answer: &&Answer| !answer.reason_in_words().is_empty();
         for answer in answers.iter().filter(new).filter(shown) {
-            write!(f, "\n  {:8.4}  {}", answer.score, Shown(reason_of(answer)))?;
+            write!(f, "\n  {:8.4}\n     {}", answer.score, Shown(reason_of(answer)))?;
             write_without(f, answer.reason.propagator)?;
             for step in &answer.reason.path {
                 if let (Some(relation), Some(entity)) = (step.relation_score, step.entity_score) {
@@ -244,7 +244,10 @@ impl fmt::Display for Explained<'_> {
         }
         if let Some(best) = instead {
             let (name, reason) = (Shown(best.name(naming)), Shown(reason_of(best)));
-            write!(f, "\nThe best answer is {name} ({:.4}): {reason}{}", best.score, aside(best.held_out))?;
+            write!(f, "\nThe best answer is {name} ({:.4}){}", best.score, aside(best.held_out))?;
+            if !reason_of(best).is_empty() {
+                write!(f, "\n     {reason}")?;
+            }
         }
         Ok(())
     }

@@ -201,15 +201,15 @@ impl fmt::Display for BetweenTwo<'_> {
             let probable = answer.probability.in_words(answer.probability_rough);
             let probable = probable.map_or_else(String::new, |share| format!("  {share:>5}"));
             let plausible = answer.plausibility.map_or_else(String::new, |share| format!("  {share:5.3}"));
-            let reason = if answer.words.is_empty() { "nothing supports it" } else { &answer.words };
+            let reason = if answer.words.is_empty() { "no member supports it" } else { &answer.words };
             write!(f, "\n{:3}  {}{plausible}{probable}", place + 1, Shown(&answer.label))?;
             write!(
                 f,
-                "  rank {} and {}  {}{}",
+                "  rank {} and {}{}\n     {}",
                 answer.rank_tail,
                 answer.rank_head,
-                Shown(reason),
-                aside(answer.held_out)
+                aside(answer.held_out),
+                Shown(reason)
             )?;
         }
         if !known.is_empty() {

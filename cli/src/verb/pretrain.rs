@@ -5,6 +5,7 @@ use crate::arguments::Common;
 use crate::console::{self, Console};
 use ruleguider::universal::{Overlap, PretrainReport, PretrainSettings, PretrainTask, overlap, pretrain};
 use std::path::PathBuf;
+use std::time::Instant;
 
 /// Arguments of `pretrain`.
 #[derive(clap::Args)]
@@ -63,7 +64,8 @@ impl Pretrain {
             }?;
             return Ok(Outcome::Done);
         }
-        let console = Console::with_interrupt(common);
+        let console = Console::with_interrupt(common)
+            .within(Instant::now(), Some(self.minutes.unwrap_or(settings.minutes)));
         let device = common.device()?;
         let task = PretrainTask {
             settings: &settings,

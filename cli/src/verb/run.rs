@@ -14,7 +14,7 @@ use ruleguider::run::{RuleChange, member};
 use ruleguider::shown::Shown;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::Instant;
 
 /// Minutes, as a user gives them.
 pub fn minutes(text: &str) -> Result<f64, String> {
@@ -92,10 +92,10 @@ impl Run {
             bail!("--update needs DATA, the new version of the data, or --live FILE");
         }
         let format = *format;
-        let budget = self.minutes.map(|minutes| Duration::from_secs_f64(60.0 * minutes));
-        let console = Console::with_interrupt(common).within(budget);
+        let (console, began) = (Console::with_interrupt(common), Instant::now());
         let place = self.data.as_ref().map(|data| Place::of(data, format, common)).transpose()?;
         let learning = self.learn(place.as_ref(), common)?.prepare()?;
+        let console = console.within(began, learning.plan().map(|plan| plan.resources.minutes));
         if let Some(path) = &self.data {
             data::note_odd(path, &learning.dataset().findings, common);
             data::note_understood(learning.dataset(), common);
@@ -302,7 +302,11 @@ impl fmt::Display for Ending<'_> {
                 Some(split) => format!("true, held out for {}", split.purpose()),
                 None => "not in the data".to_owned(),
             };
-            writeln!(f, "  {}  [{verdict}]", Shown(&example.words))?;
+            writeln!(f, "  {}  [{verdict}]", Shown(example.claim()))?;
+            let reason = example.answer.reason_in_words();
+            if !reason.is_empty() {
+                writeln!(f, "     {}", Shown(reason))?;
+            }
         }
         if let Some(update) = &self.report.update {
             write!(f, "{}", Updated { update, after: &self.report.report.figures })?;

@@ -9,6 +9,7 @@ use ruleguider::config::Layer;
 use ruleguider::report::sweep::page;
 use ruleguider::sweep::{Search, Space, Sweep as Searching, SweepReport, Tuning, Workers, system};
 use std::path::PathBuf;
+use std::time::Instant;
 
 /// The default number of trials.
 const TRIALS: usize = 16;
@@ -69,7 +70,7 @@ pub struct Sweep {
 impl Sweep {
     /// Searches, and prints the table.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
-        let console = Console::with_interrupt(common);
+        let console = Console::with_interrupt(common).within(Instant::now(), self.minutes);
         let device = common.device()?;
         let searching = self.searching(common, device.is_cuda())?;
         let dataset = searching.data.dataset();

@@ -63,6 +63,12 @@ export function percent(share) {
   return whole + " %";
 }
 
+/** A probability for people: `41 %`, or `~40 %` if it is rough. */
+export const likely = ({ probability, probability_rough }) => (probability_rough ? `~${10 * Math.round(10 * probability)} %` : percent(probability));
+
+/** What the data say about the fact of a step: `2021-03, from a report, confidence 0.9`. */
+export const noted = ({ note }) => (note ? [note.time, note.source && `from ${short(note.source, 200)}`, note.confidence !== undefined && `confidence ${Number(note.confidence.toPrecision(2))}`] : []).filter(Boolean).join(", ");
+
 /** `Ada —parent_of→ Ben ←sibling_of— Cleo`. */
 export function pathInWords(from, path) {
   const step = (one) => (one.inverse ? ` ←${called(one)}— ` : ` —${called(one)}→ `) + short(one.label, 60);
@@ -134,6 +140,9 @@ function hopText({ relation, inverse }, limit) {
   return inverse ? `← ${text}` : `${text} →`;
 }
 
+/** A relation in full, with what the data say about the fact. */
+const hopTitle = ({ relation, note }) => short(relation, 500) + (note ? `: ${note}` : "");
+
 /** The gap before a step: as wide as its relation. */
 const gap = (step, limit) => Math.max(GAP, 18 + textWidth(hopText(step, limit), HOP_FONT));
 
@@ -142,7 +151,7 @@ function hops(path, columns, limit) {
   return path.slice(1).map((step, i) => {
     const node = columns[i].values().next().value;
     return svg("text", { class: "hop", x: node.x + node.column + gap(step, limit) / 2, y: 14, "text-anchor": "middle" },
-      svg("title", {}, step.relation), hopText(step, limit));
+      svg("title", {}, hopTitle(step)), hopText(step, limit));
   });
 }
 
@@ -163,7 +172,8 @@ function edges(paths, columns) {
       const [x1, y1, x2, y2] = [from.x + from.width, from.y + BOX / 2, to.x, to.y + BOX / 2];
       const [tip, back] = path[i].inverse ? [x1, 6] : [x2, -6];
       const y = path[i].inverse ? y1 : y2;
-      drawn.push(svg("path", { d: `M${x1} ${y1} C${x1 + 40} ${y1} ${x2 - 40} ${y2} ${x2} ${y2} M${tip + back} ${y - 4} L${tip} ${y} L${tip + back} ${y + 4}` }));
+      drawn.push(svg("path", { d: `M${x1} ${y1} C${x1 + 40} ${y1} ${x2 - 40} ${y2} ${x2} ${y2} M${tip + back} ${y - 4} L${tip} ${y} L${tip + back} ${y + 4}` },
+        path[i].note && svg("title", {}, hopTitle(path[i]))));
     }
   }
   return drawn;
@@ -182,7 +192,7 @@ function inWords(path) {
 
 /** A path of an answer or rule with the entity where it begins. */
 export const pathOf = ({ from, from_id, path }) =>
-  [{ id: from_id, label: from }, ...path.map((step) => ({ relation: called(step), inverse: step.inverse, id: step.entity, label: step.label }))];
+  [{ id: from_id, label: from }, ...path.map((step) => ({ relation: called(step), inverse: step.inverse, id: step.entity, label: step.label, note: noted(step) }))];
 
 const DOWN = { width: 340, left: 4, line: 16 };
 
@@ -198,8 +208,8 @@ function wrapped(text, room, lines, font) {
   return [...kept, rest].filter(Boolean).map((line) => fitted(line.trimEnd(), room, font));
 }
 
-const linesOf = (lines, x, y, attributes) =>
-  svg("text", attributes, ...lines.map((line, i) => svg("tspan", { x, y: y + i * DOWN.line }, line)));
+const linesOf = (lines, x, y, attributes, title) =>
+  svg("text", attributes, title && svg("title", {}, title), ...lines.map((line, i) => svg("tspan", { x, y: y + i * DOWN.line }, line)));
 
 /**
  * Draws one path downwards, with every name in full where a few lines can hold it: for reading, on a narrow screen too.
@@ -213,7 +223,7 @@ export function drawnDown(path, address = () => undefined, room = DOWN.width) {
       const lines = wrapped(step.relation, width - left - 36, 3, HOP_FONT), height = 14 + DOWN.line * lines.length, x = left + 18;
       const [tip, back] = step.inverse ? [top + 1, 6] : [top + height - 1, -6];
       parts.push(svg("path", { d: `M${x} ${top} L${x} ${top + height} M${x - 4} ${tip + back} L${x} ${tip} L${x + 4} ${tip + back}` }),
-        linesOf(lines, x + 12, top + 17, { class: "hop" }));
+        linesOf(lines, x + 12, top + 17, { class: "hop" }, hopTitle(step)));
       top += height;
     }
     const lines = wrapped(step.label, width - 2 * left - 26, 2, FONT), height = 8 + DOWN.line * lines.length;
@@ -226,23 +236,6 @@ export function drawnDown(path, address = () => undefined, room = DOWN.width) {
   const picture = frame([path], width, top + 4, path.some((step) => address(step.id)), " down");
   picture.append(...parts);
   return picture;
-}
-
-/** The pattern of a reason: its rule, else the relations of its path. Answers with the same one stand together. */
-function pattern({ rule, path, from_id }, subject) {
-  const walked = path.map((step) => (step.inverse ? "~" : "") + step.relation).join(" · ");
-  return JSON.stringify([rule?.text ?? null, walked, rule?.constants || from_id !== subject ? "" : "s"]);
-}
-
-/** Groups in the order of their best answers. */
-export function grouped(answers, subject) {
-  const groups = new Map();
-  for (const answer of answers) {
-    const key = pattern(answer, subject);
-    if (!groups.has(key)) groups.set(key, []);
-    groups.get(key).push(answer);
-  }
-  return [...groups.values()];
 }
 
 /** How often a rule is right. */
@@ -273,7 +266,7 @@ export function verdict({ known, rank, rules, answers }) {
   if (known) return "A fact of the graph.";
   if (rank) {
     const probability = answers[0]?.probability;
-    return `Predicted at rank ${rank}` + (probability === null || probability === undefined ? "." : `, with a probability of ${percent(probability)}.`);
+    return `Predicted at rank ${rank}` + (probability === null || probability === undefined ? "." : `, with a probability of ${likely(answers[0])}.`);
   }
   return rules.length > 0 ? "Not predicted: there are too many better answers." : "Not predicted: no learnt path or rule leads there.";
 }

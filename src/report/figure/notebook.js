@@ -1,13 +1,30 @@
 // What a notebook shows of a result, drawn as on the page.
 
-import { drawing, el, grouped, heading, otherWays, pathInWords, pathOf, percent, ruleHeading, short, verdict } from "./draw.js";
+import { drawing, el, heading, likely, otherWays, pathInWords, pathOf, ruleHeading, short, verdict } from "./draw.js";
+
+/** The pattern of a reason: its rule, else the relations of its path. Answers with the same one stand together. */
+function pattern({ rule, path, from_id }, subject) {
+  const walked = path.map((step) => (step.inverse ? "~" : "") + step.relation).join(" · ");
+  return JSON.stringify([rule?.text ?? null, walked, rule?.constants || from_id !== subject ? "" : "s"]);
+}
+
+/** Groups in the order of their best answers. */
+function grouped(answers, subject) {
+  const groups = new Map();
+  for (const answer of answers) {
+    const key = pattern(answer, subject);
+    if (!groups.has(key)) groups.set(key, []);
+    groups.get(key).push(answer);
+  }
+  return [...groups.values()];
+}
 
 const picture = (paths, goals) => paths.length > 0 && el("div", { class: "wide" }, drawing(paths, new Set(goals), undefined, 900));
 
 const group = (title, ...children) => el("section", { class: "group" }, el("h4", {}, title), ...children);
 
-const sure = ({ probability, score }) =>
-  el("span", { class: "sure" }, probability === null || probability === undefined ? "score " + score.toPrecision(3) : percent(probability));
+const sure = (answer) =>
+  el("span", { class: "sure" }, answer.probability === null || answer.probability === undefined ? "score " + answer.score.toPrecision(3) : likely(answer));
 
 const held = (fact) => fact.held_out && el("span", { class: "badge" }, "held out: " + { train: "training", valid: "validation", test: "test" }[fact.held_out]);
 
@@ -34,7 +51,7 @@ function explanationView(why) {
   return [question(why, undefined, object), el("p", {}, verdict(why), held(why)),
     rules.map((rule) => group(ruleHeading(rule), drawn(rule, object))),
     otherWays(why).map((way) => group([short(pathInWords(way.from, way.path), 300) || "No path", " ", sure(way)], drawn(way, object))),
-    embedding && el("p", {}, `The embedding model: plausibility ${embedding.plausibility.toPrecision(2)}, rank ${embedding.rank.toLocaleString("en")} among all entities.`),
+    embedding && !(why.because?.length > 0) && el("p", {}, `The embedding model: plausibility ${embedding.plausibility.toPrecision(2)}, rank ${embedding.rank.toLocaleString("en")} among all entities.`),
     instead && group(["The best answer instead: " + short(instead.label, 60), " ", sure(instead)], drawn(instead, instead.entity))];
 }
 

@@ -34,10 +34,7 @@ pub(crate) fn boxes(from: &str, path: &[PathStep], name: impl Fn(&PathStep) -> S
 /// A table; the first column is text, the others are numbers. Cells are escaped. A table that is wider than the
 /// screen scrolls; its caption stays.
 pub(crate) fn table(caption: &str, head: &[&str], rows: &[Vec<String>]) -> String {
-    let mut html = format!(
-        "<p class=\"caption\">{0}</p><div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table><thead><tr>",
-        escape(caption)
-    );
+    let mut html = String::from("<table><thead><tr>");
     for name in head {
         // Writing to a string cannot fail, here and below.
         // A heading without text is none.
@@ -54,8 +51,16 @@ pub(crate) fn table(caption: &str, head: &[&str], rows: &[Vec<String>]) -> Strin
         }
         html.push_str("</tr>");
     }
-    html.push_str("</tbody></table></div>");
-    html
+    html.push_str("</tbody></table>");
+    region(caption, &html)
+}
+
+/// A table, or what else may be wide, with its caption: it scrolls, also by keyboard.
+pub(crate) fn region(caption: &str, table: &str) -> String {
+    let caption = escape(caption);
+    format!(
+        "<p class=\"caption\">{caption}</p><div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\">{table}</div>"
+    )
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 pub(super) mod chart;
 pub(super) mod html;
 mod section;
+mod story;
 
 use super::figure::{DRAWING, STYLE as DRAWN};
 use super::published;
@@ -15,8 +16,11 @@ use html::table;
 use section::{section, title};
 use std::fmt::Write;
 
-/// The style sheet of the page, shared with the program's other pages.
+/// The style sheet shared with the program's other pages.
 pub const STYLE: &str = include_str!("page.css");
+
+/// What reports have beyond it.
+const REPORT_STYLE: &str = include_str!("report.css");
 
 /// Draws the paths of the page; without scripts they remain readable as text.
 const DRAW_ALL: &str = "for (const place of document.querySelectorAll('[data-reason]')) {
@@ -26,7 +30,7 @@ const DRAW_ALL: &str = "for (const place of document.querySelectorAll('[data-rea
 }";
 
 /// How many answers of each run are shown with their paths.
-const ANSWERS: usize = 20;
+const ANSWERS: usize = 5;
 
 /// A run as the page shows it.
 pub struct ReportedRun {
@@ -44,11 +48,12 @@ pub struct ReportedRun {
 /// If a run cannot be asked for its example answers.
 pub fn page(runs: &[ReportedRun]) -> Result<String, AskError> {
     let mut body = String::from("<h1>RuleGuider: answers with their reasons</h1>");
-    body.push_str(&results(runs));
-    body.push_str(&rule_quality(runs));
     for run in runs {
         body.push_str(&section(run, ANSWERS)?);
     }
+    // What only some readers look for comes last.
+    body.push_str(&results(runs));
+    body.push_str(&rule_quality(runs));
     let script = format!("<script type=\"module\">{DRAWING}\n{DRAW_ALL}</script>");
     Ok(whole("RuleGuider report", &body, &script))
 }
@@ -59,7 +64,7 @@ pub(super) fn whole(title: &str, body: &str, script: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <link rel=\"icon\" href=\"data:,\"><title>{}</title><style>{STYLE}{DRAWN}</style></head><body><main>{body}\
+         <link rel=\"icon\" href=\"data:,\"><title>{}</title><style>{STYLE}{REPORT_STYLE}{DRAWN}</style></head><body><main>{body}\
          <p class=\"note\">Made by ruleguider {version}.</p></main>{script}</body></html>\n",
         escape(title),
     )
@@ -118,7 +123,7 @@ fn results(runs: &[ReportedRun]) -> String {
     );
     let head =
         ["", "hits@1", "hits@3", "hits@5", "hits@10", "MRR", "mean rank", "queries", "left out", "seed"];
-    let mut html = format!("<h2>Results</h2>{}", table(&protocol, &head, &rows));
+    let mut html = format!("<h2>Results in figures</h2>{}", table(&protocol, &head, &rows));
     if compared {
         let protocol = &published::published().protocol;
         let _ = write!(

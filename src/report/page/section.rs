@@ -3,6 +3,7 @@
 use super::ReportedRun;
 use super::chart::{Line, Room, lines};
 use super::html::{boxes, escape, table};
+use super::story;
 use crate::ask::{
     AskError, Estimate, ExampleAnswer, Faithfulness, Naming, PathStep, Reason, RunReport, because_in_words,
 };
@@ -31,27 +32,29 @@ pub(crate) fn title(run: &ReportedRun) -> String {
 /// Everything about one run.
 pub(crate) fn section(run: &ReportedRun, answers: usize) -> Result<String, AskError> {
     let mut html = format!("<h2>{}</h2>", escape(&title(run)));
-    // Writing to a string cannot fail, here and below.
-    let _ = write!(
-        html,
-        "<p class=\"note\">Version {}, seed {}, data {}.</p>",
-        escape(&run.report.version),
-        run.report.seed,
-        escape(run.model.checksum().short())
-    );
-    if let Some(counts) = run.report.counts {
-        let _ = write!(html, "<p>{counts}.</p>");
-    }
-    html.push_str(&otherwise(run));
-    html.push_str(&stages(run));
-    html.push_str(&rule_share(run));
-    html.push_str(&curves(&run.metrics));
-    html.push_str(&relations(run));
-    html.push_str(&reliability(run));
-    html.push_str(&faithfulness(run));
+    html.push_str(&story::graph(run)?);
+    html.push_str(&story::quality(run));
+    html.push_str(&calibration_chart(run));
     let examples = run.model.examples(answers)?;
     html.push_str(&examples_html(&examples, run.model.naming()));
+    html.push_str(&story::rules(run));
+    html.push_str(&curves(&run.metrics));
+    html.push_str(&story::next(run)?);
+    html.push_str(&details(run));
     Ok(html)
+}
+
+/// What readers who know the field look for.
+fn details(run: &ReportedRun) -> String {
+    let RunReport { version, seed, .. } = &run.report;
+    format!(
+        "<details><summary>Technical details of {}</summary><p class=\"note\">Version {}, seed {seed}, data {}.</p>{}</details>",
+        escape(&title(run)),
+        escape(version),
+        escape(run.model.checksum().short()),
+        [otherwise(run), relations(run), reliability(run), faithfulness(run), stages(run), rule_share(run)]
+            .concat()
+    )
 }
 
 /// The settings that differ from the configuration that the run is named after.
@@ -188,7 +191,22 @@ fn relations(run: &ReportedRun) -> String {
     table("By relation, the most frequent first", &head, &rows)
 }
 
-/// Predicted probabilities of test answers against observed frequencies.
+/// Predicted probabilities of test answers against observed frequencies, drawn.
+fn calibration_chart(run: &ReportedRun) -> String {
+    let Some(Reliability { bins, .. }) = &run.report.calibration else { return String::new() };
+    let filled = bins.iter().filter(|bin| bin.of.answers > 0);
+    let drawn = [
+        Line {
+            name: "observed".to_owned(),
+            points: filled.map(|bin| (bin.of.predicted, bin.of.observed)).collect(),
+        },
+        Line { name: "as it should be".to_owned(), points: vec![(0.0, 0.0), (1.0, 1.0)] },
+    ];
+    lines("Share of true answers by the probability that was said", "probability", Room::Narrow, &drawn)
+        .unwrap_or_default()
+}
+
+/// The same in figures.
 fn reliability(run: &ReportedRun) -> String {
     let Some(Reliability { queries, top, answers, ece, error_above, above, by_relation, bins, .. }) =
         &run.report.calibration
@@ -196,14 +214,6 @@ fn reliability(run: &ReportedRun) -> String {
         return String::new();
     };
     let filled: Vec<&ReliabilityBin> = bins.iter().filter(|bin| bin.of.answers > 0).collect();
-    let drawn = [
-        Line {
-            name: "observed".to_owned(),
-            points: filled.iter().map(|bin| (bin.of.predicted, bin.of.observed)).collect(),
-        },
-        Line { name: "perfect calibration".to_owned(), points: vec![(0.0, 0.0), (1.0, 1.0)] },
-    ];
-    let chart = lines("Share of true answers by probability", "probability", Room::Narrow, &drawn);
     let row = |bin: &&ReliabilityBin| {
         [vec![format!("{:.1} to {:.1}", bin.from, bin.to)], reliability_row(&bin.of)].concat()
     };
@@ -220,13 +230,7 @@ fn reliability(run: &ReportedRun) -> String {
         .collect();
     let columns = ["relation", "answers", "mean", "true", "95 % interval"];
     let by_relation = table("Answers above 0.2, by relation", &columns, &rows);
-    let rough = run.model.why_rough().map_or_else(String::new, |why| {
-        format!("<p>Probabilities are rough, and marked with ~: {}.</p>", escape(why))
-    });
-    format!(
-        "<h3>Probabilities</h3>{rough}<div class=\"charts\">{}</div>{table_of_bins}{by_relation}",
-        chart.unwrap_or_default()
-    )
+    format!("<h3>Probabilities</h3>{table_of_bins}{by_relation}")
 }
 
 /// Answers, their mean probability, and the share that is true with its interval.
@@ -269,7 +273,7 @@ fn faithfulness(run: &ReportedRun) -> String {
 }
 
 fn examples_html(examples: &[ExampleAnswer], naming: &Naming) -> String {
-    let mut html = String::from("<h3>Answers with their paths</h3><ol class=\"answers\">");
+    let mut html = String::from("<h3>Answers with their reasons</h3><ol class=\"answers\">");
     for example in examples {
         let answer = &example.answer;
         let (class, verdict) = match example.split() {
@@ -278,25 +282,17 @@ fn examples_html(examples: &[ExampleAnswer], naming: &Naming) -> String {
         };
         let _ = write!(
             html,
-            "<li><strong>{}</strong> {} <strong>{}</strong> <span class=\"{class}\">({verdict})</span>{}",
-            escape(&example.subject),
-            escape(example.relation_shown()),
-            escape(&answer.name(naming)),
+            "<li><strong>{}.</strong> <span class=\"{class}\">({verdict})</span>{}",
+            escape(example.claim()),
             drawn(&answer.reason, &answer.entity, naming)
         );
-        if let Some(rule) = &answer.reason.rule {
-            let _ = write!(
-                html,
-                "<div class=\"because\">{} · confidence {:.3}, {} of {}</div>",
-                escape(&rule.sentence),
-                rule.confidence,
-                rule.correct,
-                rule.predicted
-            );
+        let reason = answer.reason_in_words();
+        if !reason.is_empty() {
+            let _ = write!(html, "<div class=\"because\">{}</div>", escape(&reason));
         }
         if answer.because.len() > 1 {
             let words = because_in_words(&answer.because);
-            let _ = write!(html, "<div class=\"because\">because: {}</div>", escape(&words));
+            let _ = write!(html, "<div class=\"because\">Its score came from: {}</div>", escape(&words));
         }
         html.push_str("</li>");
     }

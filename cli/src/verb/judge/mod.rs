@@ -30,12 +30,18 @@ pub struct Judge {
 #[derive(Subcommand)]
 enum Step {
     /// Draw a study: facts that both systems explain, each with both paths
+    #[command(
+        before_help = "Example: ruleguider judge prepare runs/demonstration runs/rules --triples 20 --out study.db"
+    )]
     Prepare(prepare::Prepare),
     /// Serve the page on which judges vote, blind, and print a link for each judge
+    #[command(before_help = "Example: ruleguider judge serve study.db --judges 3")]
     Serve(serve::Serve),
     /// Print the result of the votes: the paper's table, intervals, agreement
+    #[command(before_help = "Example: ruleguider judge report study.db")]
     Report(report::Report),
     /// Measure the paths of systems without judges: rules followed, length, support
+    #[command(before_help = "Example: ruleguider judge measure runs/demonstration --triples 50")]
     Measure(measure::Measure),
 }
 
