@@ -26,9 +26,10 @@ const VALIDATION_QUERIES: usize = 2000;
 
 /// The largest share of the time that asking the universal propagator may take, over all queries that a run asks with a
 /// short time: [`FEWEST_ASKED`]. Chosen by hand.
-const ASKING: f64 = 0.2;
-/// Queries that fit the blend, calibrate it, and are ranked and checked, if only a sample of each is.
-const FEWEST_ASKED: f64 = 3000.0;
+const ASKING: f64 = 0.35;
+/// Queries that fit the blend, calibrate it, and are ranked and checked, if only a sample of each is: both ends of
+/// [`FEWEST_FITTED`] facts, twice, and of some 250 facts, twice.
+const FEWEST_ASKED: f64 = 2200.0;
 
 /// The settings of a run, and about how long each stage will take.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use super::run::RunSpec;
 use serde_json::{Value, json};
 
 /// Increased when a member would give another result than in an older version.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// What a member depends on.
 pub(crate) struct Inputs<'a> {
@@ -22,12 +22,11 @@ pub(crate) struct Inputs<'a> {
 }
 
 impl Inputs<'_> {
-    /// The checksum of everything that the member depends on. A training that a time budget may have cut short differs
-    /// from one with a longer budget.
+    /// The checksum of everything that the member depends on but the time that it was given, which counts only where it
+    /// was too short (`StageRecord::within`).
     pub(crate) fn of_result(&self) -> Checksum {
         let Inputs { member, spec, .. } = self;
-        let seconds = spec.budget.as_ref().map(|budget| budget.resources.seconds());
-        self.sum(json!([member.name(), member.settings(&spec.config), seconds]))
+        self.sum(json!([member.name(), member.settings(&spec.config)]))
     }
 
     /// The checksum of everything that its checkpoints depend on.

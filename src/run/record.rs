@@ -27,16 +27,28 @@ pub struct StageRecord {
     /// Why it ended before it was done, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
+    /// The seconds that the whole run was given; none if it could take as long as it liked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<f64>,
     /// Whether the stage is stale: the run was restarted with other settings and has not revalidated it yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[serde(alias = "doubtful")]
     pub stale: bool,
 }
 
+impl StageRecord {
+    /// Whether a run that is given `seconds` would make the same.
+    fn suits(&self, seconds: Option<f64>) -> bool {
+        self.cut.is_none() || self.within == seconds
+    }
+}
+
 /// The stages of one run directory.
 pub struct Stages<'a> {
     directory: &'a RunDirectory,
     records: BTreeMap<String, StageRecord>,
+    /// The seconds that the run is given.
+    within: Option<f64>,
 }
 
 /// Why a stage has to run.
@@ -71,7 +83,13 @@ impl<'a> Stages<'a> {
     pub fn of(directory: &'a RunDirectory) -> Result<Self, RunError> {
         let text = directory.read(STAGES)?.and_then(|text| unsealed(&text));
         let records = text.and_then(|text| serde_json::from_str(&text).ok());
-        Ok(Self { directory, records: records.unwrap_or_default() })
+        Ok(Self { directory, records: records.unwrap_or_default(), within: None })
+    }
+
+    /// The same, if the run is given this many seconds. A stage that was cut short is not finished where there is another
+    /// time for it; any other is what more time would make, too.
+    pub(crate) fn within(self, seconds: Option<f64>) -> Self {
+        Self { within: seconds, ..self }
     }
 
     /// The record of a finished stage.
@@ -95,7 +113,7 @@ impl<'a> Stages<'a> {
     /// If a file exists but cannot be read.
     pub fn standing(&self, stage: &str, inputs: &Checksum) -> Result<Standing, RunError> {
         let Some(record) = self.records.get(stage) else { return Ok(Standing::Unfinished) };
-        if record.inputs != *inputs {
+        if record.inputs != *inputs || !record.suits(self.within) {
             return Ok(Standing::Outdated);
         }
         for (file, sum) in &record.files {
@@ -168,6 +186,7 @@ impl<'a> Stages<'a> {
             peak_memory_mb: memory::peak_mb(),
             figures,
             cut: None,
+            within: self.within,
             stale: false,
         };
         self.records.insert(stage.to_owned(), record);
@@ -194,6 +213,9 @@ impl<'a> Stages<'a> {
         paths.sort();
         for path in paths.into_iter().filter(|path| path != self.directory.path()) {
             let Some((record, files)) = finished_by(&path, stage, inputs) else { continue };
+            if !record.suits(self.within) {
+                continue;
+            }
             for (file, content) in &files {
                 self.directory.write(file, content)?;
             }
@@ -338,6 +360,24 @@ mod tests {
         two.write(super::super::directory::MANIFEST, b"{}").unwrap();
         std::fs::write(two.file("rules.tsv"), "other rules").unwrap();
         assert_eq!(Stages::of(&three).unwrap().adopt("rules", &inputs, folder.path()).unwrap(), None);
+    }
+
+    #[test]
+    fn only_a_stage_that_was_cut_short_depends_on_the_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = RunDirectory::work_in(folder.path()).unwrap();
+        let inputs = Checksum::of(&0);
+        let within = |seconds| Stages::of(&directory).unwrap().within(seconds);
+        let mut stages = within(Some(60.0));
+        stages.run("a", &inputs, || Ok(Finished::default())).unwrap();
+        stages.run("b", &inputs, || Ok(Finished::default())).unwrap();
+        stages.cut("b", "out of time").unwrap();
+        for (seconds, b) in
+            [(Some(60.0), Standing::Finished), (Some(90.0), Standing::Outdated), (None, Standing::Outdated)]
+        {
+            assert_eq!(within(seconds).standing("a", &inputs).unwrap(), Standing::Finished);
+            assert_eq!(within(seconds).standing("b", &inputs).unwrap(), b);
+        }
     }
 
     #[test]

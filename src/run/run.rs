@@ -170,7 +170,8 @@ fn begin<'a>(
     manifest.resources = spec.budget.as_ref().map(|budget| budget.resources);
     let settings = spec.config.to_toml();
     manifest.config = Some(Checksum::of(&settings));
-    let mut stages = Stages::of(directory)?;
+    let seconds = spec.budget.as_ref().map(|budget| budget.resources.seconds());
+    let mut stages = Stages::of(directory)?.within(seconds);
     let other_seed = match manifest.resumes(directory) {
         Ok(before) => before.is_some_and(|before| before.seed != spec.seed),
         // The manifest is lost, but stages know their own inputs. If there are no stages, it may be a file of another
