@@ -33,7 +33,9 @@ pub(super) fn divided_by_time(dataset: &Dataset, since: Time) -> Result<Dataset,
         }
     }
     // Stable: facts of one day stay in the order of the data.
-    [&mut before, &mut later].map(|dated| dated.sort_by_key(|(day, _)| *day));
+    for dated in [&mut before, &mut later] {
+        dated.sort_by_key(|(day, _)| *day);
+    }
     let earlier = (1.0 - LATEST) * before.len() as f64;
     let latest = between_days(&before, earlier as usize).map_or(Dated::new(), |at| before.split_off(at));
     train.extend(before.into_iter().map(|(_, fact)| fact));
