@@ -94,4 +94,5 @@ family() {
     ' "$out/family.tsv" "$made/planted_rules.tsv"
 }
 
-for part in ${@:-bars apply family}; do "$part"; done
+[ $# -gt 0 ] || set -- bars apply family
+for part in "$@"; do "$part"; done

@@ -18,6 +18,7 @@ place=$(mktemp -d -p "$([ -d /dev/shm ] && echo /dev/shm || echo /tmp)")
 trap 'rm -rf "$place"' EXIT
 export TMPDIR="$place"
 if [ -n "${FUZZ_RUNS:-}" ]; then limit="-runs=$FUZZ_RUNS"; else limit="-max_total_time=${FUZZ_SECONDS:-60}"; fi
+# shellcheck disable=SC2046 # names of targets have no spaces
 [ $# -gt 0 ] || set -- $(sed -n 's/^name = "\(.*\)"$/\1/p' Cargo.toml | grep -v ruleguider)
 for target in "$@"; do
     mkdir -p "found/$target" "artifacts/$target"

@@ -2,20 +2,27 @@
 # What the scripts of a release share: the version, the folder for results, tools that are installed once.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-export version
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
-out="${OUT:-$PWD/target/release-rehearsal}"
+export version
+# Git's shell on Windows takes `D:\…` for a host where a program splits at colons, so the path is the shell's own.
+out="${OUT:-target/release-rehearsal}"
 mkdir -p "$out"
+out=$(cd "$out" && pwd)
+export OUT="$out"
 export PATH="$PWD/target/tools/bin:$PATH"
 
-# tool PROGRAM CRATE: a program that crates.io has, built once into target/tools. It runs for moments, so it is optimised little.
+# tool PROGRAM CRATE [OPTION…]: a program that crates.io has, built once into target/tools. It runs for moments, so it is
+# optimised little.
 tool() {
-    command -v "$1" > /dev/null || CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
-        cargo install --locked --quiet --root target/tools "$2"
+    command -v "$1" > /dev/null || CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=0 \
+        cargo install --locked --quiet --root target/tools "${@:2}"
 }
 
-# environment: an empty Python environment in $venv.
+# environment: an empty Python environment, whose programs are in $bin.
 environment() {
-    venv="$out/.venv"
-    [ -x "$venv/bin/pip" ] || "${PYTHON:-python3}" -m venv "$venv"
+    local venv="$PWD/target/tools/python"
+    [ -d "$venv" ] || "${PYTHON:-python3}" -m venv "$venv"
+    bin="$venv/bin"
+    [ -d "$bin" ] || bin="$venv/Scripts"
+    export bin
 }

@@ -1,8 +1,12 @@
 #!/usr/bin/env bash
 # A release without the button: everything that would be published, in target/release-rehearsal, then installed from there
 # into empty folders, without anything of this repository, and asked a question.
+# shellcheck source=release/common.sh
 source "$(dirname "$0")/common.sh"
+release/msrv.sh
+release/semver.sh
 release/archive.sh
+command -v dpkg-deb > /dev/null && release/deb.sh
 release/crates.sh
 release/wheel.sh
 release/book.sh
@@ -13,16 +17,21 @@ trap 'rm -rf "$empty"' EXIT
 # asks PROGRAM: learns a small family by rules alone, and asks about somebody.
 asks() (
     mkdir -p "$empty/asked"
-    cd "$empty/asked"
+    cd "$empty/asked" || exit
     "$1" generate family --people 120 --seed 1 --out family --quiet > /dev/null
     "$1" run family --set system=rules --out run --quiet > /dev/null
-    "$1" predict run "$(head -1 family/test.txt | cut -f1)" "$(head -1 family/test.txt | cut -f2)" --top 1 > answers.txt || [ $? = 1 ]
+    "$1" predict run "$(head -1 family/test.tsv | cut -f1)" "$(head -1 family/test.tsv | cut -f2)" --top 1 > answers.txt || [ $? = 1 ]
     "$1" --version
     rm -rf "$empty/asked"
 )
 
-tar -C "$empty" -xzf "$out"/ruleguider-"$version"-*.tar.gz
+(cd "$out" && tar -xzf ruleguider-"$version"-"$(rustc -vV | sed -n 's/^host: //p')".tar.gz -C "$empty")
 asks "$(echo "$empty"/ruleguider-"$version"-*/ruleguider)"
+
+if command -v dpkg-deb > /dev/null; then
+    dpkg-deb --extract "$out"/ruleguider_"$version"_*.deb "$empty/debian"
+    asks "$empty/debian/usr/bin/ruleguider"
+fi
 
 # From the packed crates: those of this version are not in the registry yet, so cargo is shown where they lie.
 mkdir "$empty/crates"
@@ -33,8 +42,16 @@ for crate in "$out"/crates/*-"$version".crate; do tar -C "$empty/crates" -xzf "$
         echo "$(basename "$folder" "-$version") = { path = \"$folder\" }"
     done
 } > "$empty/patch.toml"
+# What both have from the registry is compiled once.
+export CARGO_TARGET_DIR="$PWD/target"
 (cd "$empty" && cargo install --quiet --config "$empty/patch.toml" --path "$empty/crates/ruleguider-cli-$version" --root "$empty/installed")
 asks "$empty/installed/bin/ruleguider"
 
 python/test_wheel.sh "$out"/wheels/*.whl
 du -sh "$out"/* | sed "s|$out/||"
+
+if [ "$(id -u)" = 0 ] && command -v debootstrap > /dev/null; then
+    release/image.py target/release/ruleguider
+else
+    echo "the image is not rehearsed: that needs root and debootstrap"
+fi

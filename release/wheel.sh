@@ -1,13 +1,27 @@
 #!/usr/bin/env bash
 # The wheel and the source distribution, checked as the package index checks them. Zig links against an old libc.
+# shellcheck source=release/common.sh
 source "$(dirname "$0")/common.sh"
 environment
-"$venv/bin/pip" install --quiet --disable-pip-version-check 'maturin>=1.9,<2' ziglang twine
-export PATH="$venv/bin:$PATH"
+"$bin/pip" install --quiet --disable-pip-version-check 'maturin>=1.9,<2' ziglang twine
+export PATH="$bin:$PATH"
 rm -rf "$out/wheels"
-case "$(uname -s)" in
-    Linux) maturin build --locked --manifest-path python/Cargo.toml --zig --compatibility manylinux_2_28 --out "$out/wheels" ;;
-    *) maturin build --locked --manifest-path python/Cargo.toml --out "$out/wheels" ;;
-esac
 maturin sdist --manifest-path python/Cargo.toml --out "$out/wheels"
+# The wheel is built from the source distribution, so that one which lacks something is found here.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+archive=$(basename "$out"/wheels/*.tar.gz)
+(cd "$out/wheels" && tar -tzf "$archive") > "$work/files"
+if grep -E '^[^/]*/(results|benches|docs|runs)/' "$work/files"; then
+    echo "$archive holds files that do not belong in it" >&2
+    exit 1
+fi
+grep -q '^[^/]*/LICENSE-APACHE$' "$work/files" || { echo "$archive has no LICENSE-APACHE" >&2; exit 1; }
+(cd "$out/wheels" && tar -xzf "$archive" -C "$(cd "$work" && pwd)")
+export CARGO_TARGET_DIR="$PWD/target"
+cd "$work"/ruleguider-*
+case "$(uname -s)" in
+    Linux) maturin build --locked --zig --compatibility manylinux_2_28 --out "$out/wheels" ;;
+    *) maturin build --locked --out "$out/wheels" ;;
+esac
 twine check --strict "$out"/wheels/*

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034
 # What the jobs share. DATA, OUT and PARTS come from whoever submits.
 set -euo pipefail
 : "${DATA:?the data, as ruleguider reads it}" "${OUT:?a folder that all nodes see}" "${PARTS:?how many parts}"

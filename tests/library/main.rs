@@ -14,3 +14,4 @@ mod propagated_reasons;
 mod published_recipes;
 mod reading;
 mod rules_of_peers;
+mod workflows;

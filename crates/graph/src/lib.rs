@@ -84,3 +84,8 @@ pub use time::Time;
 pub use types::{TypeId, Types, TypesBuilder};
 pub use vocabulary::Vocabulary;
 pub use write::{check_writable, write_dataset, write_file, write_packed, write_packed_checked};
+
+/// The example of the README, which is tested here.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

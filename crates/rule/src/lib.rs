@@ -81,3 +81,8 @@ pub enum RuleError {
     #[error(transparent)]
     Shard(#[from] ruleguider_graph::shard::ShardError),
 }
+
+/// The example of the README, which is tested here.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
