@@ -5,6 +5,15 @@ wheel=$(realpath "$1")
 shift
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+root=$(realpath "$(dirname "$0")/..")
+python3 - "$wheel" "$root" <<'END'
+import pathlib, sys, zipfile
+wheel, root = zipfile.ZipFile(sys.argv[1]), pathlib.Path(sys.argv[2])
+texts = {name.rsplit("/", 1)[-1]: wheel.read(name) for name in wheel.namelist() if ".dist-info/licenses/" in name}
+for name in ("LICENSE-MIT", "LICENSE-APACHE"):
+    assert texts.get(name) == (root / name).read_bytes(), f"the wheel lacks {name}"
+assert any(name.endswith("ruleguider/py.typed") for name in wheel.namelist()), "the wheel lacks py.typed"
+END
 for python in "${@:-python3}"; do
     "$python" -m venv "$folder/venv"
     bin="$folder/venv/bin"
