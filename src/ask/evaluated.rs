@@ -2,11 +2,15 @@
 
 use super::{AskError, Faithfulness, Model, OtherGraph};
 use crate::eval::calibration::Reliability;
-use crate::eval::{Protocol, Report, Split, rank_relations};
+use crate::eval::{
+    Evaluation, Protocol, RankRow, Ranked, Report, Situation, Split, rank_relations, situations, strata,
+};
 use crate::graph::{Direction, RelationId};
 use crate::progress::Progress;
+use crate::run::RunError;
 use crate::shard::Shard;
 use crate::shown::Shown;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -24,6 +28,17 @@ pub struct Evaluated {
     /// What was evaluated.
     #[serde(flatten)]
     pub about: AboutEvaluation,
+}
+
+/// What is evaluated beside the ranks; by default nothing.
+#[derive(Clone, Debug, Default)]
+pub struct EvaluateOptions {
+    /// Only facts of these relations; all facts if there are none.
+    pub relations: Vec<RelationId>,
+    /// Figures by situation.
+    pub strata: bool,
+    /// The reliability of probabilities, if the run has any.
+    pub calibration: bool,
 }
 
 /// What an evaluation is of.
@@ -65,6 +80,33 @@ pub struct RankColumns {
     pub candidates: Vec<usize>,
     /// Whether the link leads to many.
     pub to_many: Vec<bool>,
+    /// The situations, if they were asked for.
+    #[serde(flatten)]
+    pub situations: Option<SituationColumns>,
+}
+
+/// The [situation](Situation) of every query, as columns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SituationColumns {
+    /// The edges of the shortest path from the subject to the answer; none if it has more than four, or there is none.
+    pub distance: Vec<Option<u8>>,
+    /// Whether the graph has the answer with this link from another subject.
+    pub seen: Vec<bool>,
+    /// How many edges the subject has.
+    pub degree: Vec<usize>,
+    /// How many rules predict the answer; none in a run without rules.
+    pub rules: Vec<Option<usize>>,
+}
+
+impl SituationColumns {
+    fn of(situations: &[Situation]) -> Self {
+        Self {
+            distance: situations.iter().map(|one| one.distance).collect(),
+            seen: situations.iter().map(|one| one.seen).collect(),
+            degree: situations.iter().map(|one| one.degree).collect(),
+            rules: situations.iter().map(|one| one.rules).collect(),
+        }
+    }
 }
 
 impl Model {
@@ -76,28 +118,66 @@ impl Model {
         &self,
         split: Split,
         protocol: Protocol,
+        options: &EvaluateOptions,
         progress: &dyn Progress,
-    ) -> Result<(Report, RankColumns), AskError> {
+    ) -> Result<(Evaluated, RankColumns), AskError> {
         self.expect_rankable(split)?;
+        let EvaluateOptions { relations, strata: by_situation, calibration } = options;
         let (reasoner, dataset, graph) = (self.reasoner().reasoner(), self.dataset(), self.graph());
         let (rows, evaluation) =
-            rank_relations(reasoner, dataset, split, &[], graph, protocol, Shard::WHOLE, progress)?;
-        let (names, answers) = (self.names(), split.answers(dataset));
+            rank_relations(reasoner, dataset, split, relations, graph, protocol, Shard::WHOLE, progress)?;
+        let mut columns = self.rank_columns(split, &rows, &evaluation);
+        let name = |relation| self.names().relation(relation).to_owned();
+        let mut report = Report::of(&rows, protocol, evaluation.totals, name);
+        if *by_situation {
+            let asked: Vec<Ranked> = rows.iter().map(|row| evaluation.ranks[row.at]).collect();
+            let found = self.situations(&asked, progress)?;
+            let ranks: Vec<(Situation, f64)> =
+                found.iter().zip(&rows).map(|(of, row)| (*of, row.rank)).collect();
+            report.strata = Some(strata(&ranks));
+            columns.situations = Some(SituationColumns::of(&found));
+        }
+        let calibration = match calibration {
+            true => self.reliability_of(split, relations, progress)?,
+            false => None,
+        };
+        let about = self.about(split, relations)?;
+        Ok((Evaluated { report, calibration, faithfulness: None, about }, columns))
+    }
+
+    fn rank_columns(&self, split: Split, rows: &[RankRow], evaluation: &Evaluation) -> RankColumns {
+        let (names, answers) = (self.names(), split.answers(self.dataset()));
         let mut columns = RankColumns::default();
-        for row in &rows {
-            let ranked = evaluation.ranks[row.at];
-            let query = ranked.query;
+        for row in rows {
+            let Ranked { query, target, .. } = evaluation.ranks[row.at];
             columns.subject.push(names.entity(query.subject).to_owned());
             columns.relation.push(names.relation(row.relation).to_owned());
             columns.inverse.push(query.link.direction() == Direction::Inverse);
-            columns.answer.push(names.entity(ranked.target).to_owned());
+            columns.answer.push(names.entity(target).to_owned());
             columns.rank.push(row.rank);
             let others = answers.edges_by(query.subject, query.link).len().saturating_sub(1);
             columns.candidates.push(answers.entities() - others);
             columns.to_many.push(row.to_many);
         }
-        let name = |relation| names.relation(relation).to_owned();
-        Ok((Report::of(&rows, protocol, evaluation.totals, name), columns))
+        columns
+    }
+
+    /// The situations of these queries, with the number of rules that predict the answer.
+    fn situations(&self, asked: &[Ranked], progress: &dyn Progress) -> Result<Vec<Situation>, AskError> {
+        progress.begin("situations", "queries", Some(asked.len() as u64));
+        let mut found = situations(self.graph(), asked);
+        if !self.rules().is_empty() {
+            let applied = self.artifacts.applied()?;
+            let count = |(situation, one): (&mut Situation, &Ranked)| {
+                let stop = || progress.interrupted();
+                let firings = applied.rules().firings(one.query, one.target, &stop);
+                situation.rules = Some(firings.ok_or(RunError::Interrupted)?.len());
+                Ok::<(), AskError>(())
+            };
+            found.par_iter_mut().zip(asked).try_for_each(count)?;
+        }
+        progress.end(&format_args!("{} queries", found.len()));
+        Ok(found)
     }
 
     /// Ranks the true answers of a split, only those of `relations` unless that is empty, and checks probabilities.
@@ -111,9 +191,8 @@ impl Model {
         protocol: Protocol,
         progress: &dyn Progress,
     ) -> Result<Evaluated, AskError> {
-        let report = self.evaluate_relations(split, relations, protocol, progress)?;
-        let calibration = self.reliability_of(split, relations, progress)?;
-        Ok(Evaluated { report, calibration, faithfulness: None, about: self.about(split, relations)? })
+        let options = EvaluateOptions { relations: relations.to_vec(), strata: false, calibration: true };
+        Ok(self.evaluate_each(split, protocol, &options, progress)?.0)
     }
 
     pub(super) fn about(&self, split: Split, relations: &[RelationId]) -> Result<AboutEvaluation, AskError> {

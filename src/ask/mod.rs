@@ -43,7 +43,7 @@ pub use browse::{EntityFact, EntityFacts, LinkCount, Page, RelationUse};
 pub use complete::{CompleteOptions, Completed, HeldOutFacts, MissingFact, MissingFacts, Recovered};
 pub use elsewhere::OtherGraph;
 pub use error::AskError;
-pub use evaluated::{AboutEvaluation, Evaluated, RankColumns};
+pub use evaluated::{AboutEvaluation, EvaluateOptions, Evaluated, RankColumns, SituationColumns};
 pub use examples::ExampleAnswer;
 pub use explain::{EmbeddingOpinion, Explanation, MAX_PATHS};
 pub use export::{ExportFormat, Exported, export};

@@ -11,6 +11,7 @@ mod evaluation;
 mod ranking;
 mod report;
 mod split;
+mod strata;
 
 pub use crate::graph::{Answers, Reasoner, ReasonerError, Scored};
 pub use baseline::Baselines;
@@ -18,6 +19,7 @@ pub use evaluation::{Evaluation, Protocol, Ranked, Side, Totals, Truth, Unseen, 
 pub use ranking::{Ties, filtered_rank};
 pub use report::{BaselineFigures, Figures, RankRow, RelationFigures, Report};
 pub use split::{Split, evaluate_relations, evaluate_split, of_relations, rank_relations};
+pub use strata::{FARTHEST, Situation, Stratum, situations, strata};
 
 /// What can go wrong while ranking.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! The figures of an evaluation: over all queries, by relation, and for links that lead to one or to many.
 
 use super::baseline::BaselineRanks;
-use super::{Baselines, Evaluation, Protocol, Ranked, Side, Ties, Totals, Truth};
+use super::{Baselines, Evaluation, Protocol, Ranked, Side, Stratum, Ties, Totals, Truth};
 use crate::graph::{Direction, Link, RelationId};
 use crate::shown::Shown;
 use serde::{Deserialize, Serialize};
@@ -103,6 +103,9 @@ pub struct Report {
     /// The same queries without a model; absent in the figures of a baseline itself, and in those of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<BaselineFigures>,
+    /// By [situation](super::Situation), if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strata: Option<Vec<Stratum>>,
 }
 
 /// The figures of the [baselines](Baselines) on the queries of an evaluation.
@@ -171,6 +174,7 @@ impl Report {
             to_many: those(&|row| row.to_many),
             relations: by_relation(rows, rank, name),
             baseline: None,
+            strata: None,
         }
     }
 }
@@ -261,8 +265,26 @@ impl fmt::Display for Report {
         if self.relations.len() > SHOWN {
             writeln!(f, "… and {} more relations (the JSON has all)", self.relations.len() - SHOWN)?;
         }
-        Ok(())
+        self.strata.iter().try_for_each(|strata| write_strata(f, strata))
     }
+}
+
+/// The table of the situations.
+fn write_strata(f: &mut fmt::Formatter<'_>, strata: &[Stratum]) -> fmt::Result {
+    let about = |by: &str| match by {
+        "distance" => "from the subject to the answer",
+        "seen" => "the answer was seen",
+        "degree" => "the subject has",
+        _ => "the answer is predicted by",
+    };
+    let width = strata.iter().map(|one| one.value.chars().count() + 2).max().unwrap_or(0);
+    for group in strata.chunk_by(|a, b| a.by == b.by) {
+        writeln!(f, "\n{}", about(&group[0].by))?;
+        for Stratum { value, figures, .. } in group {
+            write_row(f, width, &format!("  {value}"), figures)?;
+        }
+    }
+    Ok(())
 }
 
 fn write_row(f: &mut fmt::Formatter<'_>, width: usize, name: &str, figures: &Figures) -> fmt::Result {

@@ -123,6 +123,7 @@ mod tests {
                 to_many: figures,
                 relations: Vec::new(),
                 baseline: None,
+                strata: None,
             },
             mrr_published_ties: None,
             both: None,

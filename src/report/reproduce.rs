@@ -270,6 +270,7 @@ mod tests {
             to_many: figures,
             relations: Vec::new(),
             baseline: None,
+            strata: None,
         };
         RowResult {
             dataset: "wn18rr".to_owned(),

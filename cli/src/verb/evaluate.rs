@@ -7,7 +7,7 @@ use crate::data::DataOfRun;
 use crate::part::Share;
 use crate::protocol::{self, Extent, Ranking};
 use anyhow::ensure;
-use ruleguider::ask::{Evaluated, Model, OpenOptions, ScoreOptions, Threshold};
+use ruleguider::ask::{EvaluateOptions, Evaluated, Model, OpenOptions, ScoreOptions, Threshold};
 use ruleguider::eval::Split;
 use ruleguider::graph::{Direction, RelationId, SplitShares};
 use std::path::{Path, PathBuf};
@@ -27,6 +27,7 @@ Examples:
   ruleguider evaluate runs/wn18rr --direction both --ties pessimistic
   ruleguider evaluate runs/demonstration --relation cousin_of --relation sibling_of
   ruleguider evaluate runs/wn18rr --split valid --json | jq .mrr
+  ruleguider evaluate runs/demonstration --strata
   ruleguider evaluate runs/demonstration --faithfulness --queries 50
   ruleguider evaluate runs/wn18rr-v1 --on data/wn18rr-v1-ind --direction both
   ruleguider evaluate runs/codex-m --classify
@@ -49,6 +50,10 @@ pub struct Evaluate {
     /// How many queries of the test split to check the reasons of [default: 100]
     #[arg(long, value_name = "N", requires = "faithfulness", value_parser = clap::value_parser!(u32).range(1..))]
     queries: Option<u32>,
+    /// Also figures by situation: how far the answer is from the subject, whether the graph has it with this relation, how
+    /// many edges the subject has, and how many rules predict the answer
+    #[arg(long, conflicts_with = "shard")]
+    strata: bool,
     /// Rank part I of N of the queries, or parts I to J (I-J/N), and write it to --out; `merge` combines all N parts
     #[arg(long, value_name = "I/N", requires = "out")]
     shard: Option<Share>,
@@ -57,10 +62,10 @@ pub struct Evaluate {
     out: Option<PathBuf>,
     /// Triple classification: tell the facts of the split from as many false ones, which are drawn from the entities that
     /// the graph shows at each side of a relation
-    #[arg(long, conflicts_with_all = ["shard", "relation"])]
+    #[arg(long, conflicts_with_all = ["shard", "relation", "strata"])]
     classify: bool,
     /// Rank the relation of each fact among all relations instead: hits and MRR of relation prediction
-    #[arg(long, conflicts_with_all = ["shard", "relation", "classify"])]
+    #[arg(long, conflicts_with_all = ["shard", "relation", "classify", "strata"])]
     predict_relations: bool,
     #[command(flatten)]
     ranking: Ranking,
@@ -125,9 +130,10 @@ impl Evaluate {
             true => model.faithfulness(self.queries.unwrap_or(QUERIES) as usize, &console),
             false => Ok(None),
         };
-        let evaluated = model.evaluated(split, &relations, protocol, &console);
+        let options = EvaluateOptions { relations, strata: self.strata, calibration: true };
+        let evaluated = model.evaluate_each(split, protocol, &options, &console);
         let evaluated =
-            evaluated.and_then(|evaluated| Ok(Evaluated { faithfulness: faithfulness()?, ..evaluated }));
+            evaluated.and_then(|(evaluated, _)| Ok(Evaluated { faithfulness: faithfulness()?, ..evaluated }));
         let evaluated = match evaluated {
             Err(error) if error.is_interrupted() => return Ok(Outcome::Interrupted),
             evaluated => evaluated?,

@@ -57,12 +57,12 @@ pub struct ReliabilityOf {
     /// How many of those are true.
     #[serde(rename = "true")]
     pub is_true: usize,
-    /// The mean of their probabilities; 0 if there are none.
-    pub predicted: f64,
-    /// The share of them that is true; 0 if there are none.
-    pub observed: f64,
-    /// The 95 % interval of that share, by Wilson.
-    pub interval: [f64; 2],
+    /// The mean of their probabilities; none without answers.
+    pub predicted: Option<f64>,
+    /// The share of them that is true; none without answers.
+    pub observed: Option<f64>,
+    /// The 95 % interval of that share, by Wilson; none without answers.
+    pub interval: Option<[f64; 2]>,
 }
 
 /// Predicted and observed shares in ten bins of equal width.
@@ -136,10 +136,10 @@ impl Sums {
         ReliabilityOf {
             answers,
             is_true: trues,
-            predicted: predicted / weight,
-            observed,
+            predicted: Some(predicted / weight),
+            observed: Some(observed),
             // As many answers of equal weight would be as certain.
-            interval: wilson(observed, weight * weight / squares),
+            interval: Some(wilson(observed, weight * weight / squares)),
         }
     }
 
@@ -212,10 +212,12 @@ impl Reliability {
 
 impl fmt::Display for ReliabilityOf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { answers, predicted, observed, interval: [low, high], .. } = self;
-        match answers {
-            0 => write!(f, "{answers:9}          –      –"),
-            _ => write!(f, "{answers:9}      {predicted:.3}  {observed:.3}  {low:.3} to {high:.3}"),
+        let Self { answers, predicted, observed, interval, .. } = self;
+        match (predicted, observed, interval) {
+            (Some(predicted), Some(observed), Some([low, high])) => {
+                write!(f, "{answers:9}      {predicted:.3}  {observed:.3}  {low:.3} to {high:.3}")
+            }
+            _ => write!(f, "{answers:9}          –      –"),
         }
     }
 }
@@ -271,8 +273,14 @@ mod tests {
         assert_eq!((table.answers, table.is_true, table.queries), (6, 2, 2));
         assert_eq!((table.above.answers, table.above.is_true), (3, 2));
         assert_eq!(table.by_relation["r0"].answers, 1);
-        assert_eq!((table.by_relation["r1"].predicted, table.by_relation["r1"].observed), (0.625, 0.5));
+        assert_eq!(
+            (table.by_relation["r1"].predicted, table.by_relation["r1"].observed),
+            (Some(0.625), Some(0.5))
+        );
         assert_eq!((table.bins[2].of.is_true, table.bins[5].of.answers), (1, 0));
+        // Nothing is observed of no answers: a plot has no point there.
+        let ReliabilityOf { predicted, observed, interval, .. } = table.bins[5].of;
+        assert_eq!((predicted, observed, interval), (None, None, None));
         let none = Reliability::of(&[], 10, name);
         assert_eq!((none.ece, none.error_above, none.brier), (0.0, 0.0, 0.0));
     }
@@ -286,12 +294,12 @@ mod tests {
         all.extend((0..4).map(|_| verdicts(&[(0.4, false)], 1.0, 0)));
         let all = Reliability::of(&all, 1, name);
         for (counted, all) in
-            [(counted.ece, all.ece), (counted.brier, all.brier), (counted.above.observed, 0.2)]
+            [(counted.ece, all.ece), (counted.brier, all.brier), (counted.above.observed.unwrap(), 0.2)]
         {
             assert!((counted - all).abs() < 1e-12, "{counted} {all}");
         }
         // Two answers, however much they stand for, leave more doubt than five.
-        let wide = |of: &ReliabilityOf| of.interval[1] - of.interval[0];
+        let wide = |of: &ReliabilityOf| of.interval.map(|[low, high]| high - low).unwrap();
         assert!(wide(&counted.above) > wide(&all.above));
     }
 

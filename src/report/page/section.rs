@@ -235,13 +235,10 @@ fn reliability(run: &ReportedRun) -> String {
 
 /// Answers, their mean probability, and the share that is true with its interval.
 fn reliability_row(of: &ReliabilityOf) -> Vec<String> {
-    let ReliabilityOf { answers, predicted, observed, interval: [low, high], .. } = of;
-    vec![
-        answers.to_string(),
-        format!("{predicted:.3}"),
-        format!("{observed:.3}"),
-        format!("{low:.3} to {high:.3}"),
-    ]
+    let ReliabilityOf { answers, predicted, observed, interval, .. } = of;
+    let share = |share: &Option<f64>| share.map_or_else(|| "–".to_owned(), |share| format!("{share:.3}"));
+    let interval = interval.map_or_else(|| "–".to_owned(), |[low, high]| format!("{low:.3} to {high:.3}"));
+    vec![answers.to_string(), share(predicted), share(observed), interval]
 }
 
 /// Whether the reasons shown are the cause of the answers.
