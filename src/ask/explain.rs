@@ -141,11 +141,8 @@ impl Model {
         if ways.is_empty() {
             return Ok((None, ways));
         }
-        let mut rank = 1;
-        for candidate in &candidates[..place] {
-            rank += usize::from(!self.reasoner.reasons(*query, candidate, 1)?.is_empty());
-        }
-        Ok((Some(rank), ways))
+        let above = self.reasoner.are_supported(found, place)?;
+        Ok((Some(1 + above.iter().filter(|supported| **supported).count()), ways))
     }
 
     fn embedding_opinion(

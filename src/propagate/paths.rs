@@ -35,6 +35,9 @@ pub struct MessagePath {
 
 /// A network that answers by messages along paths, and can say along which.
 pub trait PathNetwork: Reasoner + Send {
+    /// How many edges the longest of these paths has, if there is one to every entity within that many edges.
+    fn reaches(&self) -> Option<usize>;
+
     /// The `count` most important paths from the query's subject to `answer`, the best first.
     ///
     /// # Errors
@@ -54,6 +57,11 @@ pub trait PathNetwork: Reasoner + Send {
 }
 
 impl PathNetwork for Propagator {
+    fn reaches(&self) -> Option<usize> {
+        // A bounded frontier leaves edges out.
+        (self.settings.frontier == 0).then_some(self.settings.layers)
+    }
+
     fn paths(&self, query: Query, answer: EntityId, count: usize) -> Result<Vec<MessagePath>, ReasonerError> {
         Ok(self.paths(query, answer, count, None)?)
     }

@@ -82,6 +82,15 @@ pub trait Explains: Send + Sync {
         most: usize,
     ) -> Result<Vec<Reasoned>, ReasonerError>;
 
+    /// Whether each of the first `count` candidates of `found` has [a reason](Self::reasons), without looking for the best.
+    ///
+    /// # Errors
+    /// If the reasoner cannot explain an answer.
+    fn are_supported(&self, found: &Found, count: usize) -> Result<Vec<bool>, ReasonerError> {
+        let supported = |candidate: &Candidate| Ok(!self.reasons(found.query, candidate, 1)?.is_empty());
+        found.candidates.iter().take(count).map(supported).collect()
+    }
+
     /// What the scores of the `chosen` candidates of `found` came from.
     ///
     /// # Errors

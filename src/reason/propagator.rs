@@ -18,7 +18,7 @@ use crate::graph::{EntityId, Graph, Link, Query};
 use crate::progress::Progress;
 use crate::propagate::{MessagePath, PathHop, PathNetwork};
 use crate::rule::{ScoredRule, UNSEEN};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The fewest and the most paths whose removal is tried; fewer on large graphs, where a pass takes long.
 const TRIED: [usize; 2] = [2, 16];
@@ -39,12 +39,55 @@ pub struct ByPropagator {
     propagator: Arc<dyn PathNetwork>,
     graph: Arc<Graph>,
     rules: PathRuleIndex,
+    /// The paths to the candidate that was last looked at. An explanation needs them for its reasons, and again for what
+    /// the score came from.
+    last: Mutex<Option<(WaysKey, Vec<Reasoned>)>>,
 }
+
+/// Which paths were looked for: the query, the candidate and the bits of its score, how many were tried, and how many kept.
+type WaysKey = (Query, EntityId, u64, usize, usize);
 
 impl ByPropagator {
     /// `propagator` on `graph`, whose paths may follow `rules`.
     pub fn new(propagator: Arc<dyn PathNetwork>, graph: &Arc<Graph>, rules: &[ScoredRule]) -> Self {
-        Self { propagator, graph: Arc::clone(graph), rules: PathRuleIndex::new(rules) }
+        let last = Mutex::new(None);
+        Self { propagator, graph: Arc::clone(graph), rules: PathRuleIndex::new(rules), last }
+    }
+
+    /// Whether there is a path to each entity, if that follows from the graph alone.
+    fn reached(&self, subject: EntityId) -> Option<Vec<bool>> {
+        let layers = self.propagator.reaches()?;
+        let mut reached = vec![false; self.graph.entities()];
+        reached[subject.index()] = true;
+        let (mut all, mut from) = (vec![subject], 0);
+        for _ in 0..layers {
+            let to = all.len();
+            for place in from..to {
+                for edge in self.graph.edges(all[place]) {
+                    if !std::mem::replace(&mut reached[edge.target.index()], true) {
+                        all.push(edge.target);
+                    }
+                }
+            }
+            from = to;
+        }
+        // A path from the subject to itself has to come back.
+        reached[subject.index()] = false;
+        Some(reached)
+    }
+
+    /// Whether each of the `candidates` has a path.
+    pub(super) fn have_paths(
+        &self,
+        query: Query,
+        candidates: &[&Candidate],
+    ) -> Result<Vec<bool>, ReasonerError> {
+        let reached = self.reached(query.subject);
+        let has_path = |candidate: &&Candidate| match &reached {
+            Some(reached) if candidate.entity != query.subject => Ok(reached[candidate.entity.index()]),
+            _ => Ok(!self.ways(query, candidate, 1)?.is_empty()),
+        };
+        candidates.iter().map(has_path).collect()
     }
 
     /// The scores of all entities for each of `queries`, row after row.
@@ -75,21 +118,43 @@ impl ByPropagator {
             let paths = self.propagator.paths(query, candidate.entity, most)?;
             return Ok(paths.iter().map(|path| self.reasoned(query, candidate, path)).collect());
         }
-        let paths = self.propagator.paths(query, candidate.entity, TRIED[1].max(most))?;
+        let tried = (FACTS / self.graph.facts().max(1)).clamp(TRIED[0], TRIED[1]).max(most);
+        let key = (query, candidate.entity, candidate.score.to_bits(), tried, TRIED[1].max(most));
+        let last = || self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = last().as_ref().filter(|(of, _)| *of == key).map(|(_, ways)| ways.clone());
+        let mut ways = match known {
+            Some(ways) => ways,
+            None => {
+                let ways = self.tried(query, candidate, tried, TRIED[1].max(most))?;
+                *last() = Some((key, ways.clone()));
+                ways
+            }
+        };
+        ways.truncate(most);
+        Ok(ways)
+    }
+
+    /// The `tried` best of the `most` best paths by gradient, with the score without each, best first.
+    fn tried(
+        &self,
+        query: Query,
+        candidate: &Candidate,
+        tried: usize,
+        most: usize,
+    ) -> Result<Vec<Reasoned>, ReasonerError> {
+        let paths = self.propagator.paths(query, candidate.entity, most)?;
         let by_slope = |path: &MessagePath| {
             let way = self.reasoned(query, candidate, path);
             (path.weight * confidence(&way), way)
         };
         let mut ways = best_first(paths.iter().map(by_slope).collect());
-        ways.truncate((FACTS / self.graph.facts().max(1)).clamp(TRIED[0], TRIED[1]).max(most));
+        ways.truncate(tried);
         let without = self.without(query, candidate.entity, &ways)?;
         let by_loss = |(way, without): (Reasoned, Option<ScoreWithout>)| {
             let loss = without.map_or(0.0, |scores| scores.score - scores.without);
             (loss.max(0.0).powf(LOSS) * confidence(&way), Reasoned { without, ..way })
         };
-        let mut ways = best_first(ways.into_iter().zip(without).map(by_loss).collect());
-        ways.truncate(most);
-        Ok(ways)
+        Ok(best_first(ways.into_iter().zip(without).map(by_loss).collect()))
     }
 
     /// A path as a reason for `candidate`.
@@ -162,6 +227,11 @@ impl Explains for ByPropagator {
         self.ways(query, candidate, most)
     }
 
+    fn are_supported(&self, found: &Found, count: usize) -> Result<Vec<bool>, ReasonerError> {
+        let candidates: Vec<&Candidate> = found.candidates.iter().take(count).collect();
+        self.have_paths(found.query, &candidates)
+    }
+
     fn because(
         &self,
         found: &Found,
@@ -214,5 +284,41 @@ impl Explains for ByPropagator {
             all.push(Some(ScoreWithout { score, without: score_without(&facts)? }));
         }
         Ok(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{RelationId, Triple};
+    use crate::propagate::{PropagateSettings, Propagator};
+    use crate::tensor::Device;
+
+    #[test]
+    fn what_is_within_its_layers_is_supported() {
+        // 0 – 1 – 2 – 3 – 4, a triangle 5 – 6 – 7, and 8 alone.
+        let facts = [(0, 0, 1), (1, 1, 2), (3, 0, 2), (3, 1, 4), (5, 0, 6), (6, 0, 7), (7, 1, 5)];
+        let facts: Vec<Triple> = facts.iter().map(|&(h, r, t)| Triple::new(h, r, t)).collect();
+        let graph = Arc::new(Graph::new(9, 2, &facts));
+        let device = Device::cpu(1).unwrap();
+        for frontier in [0, 2] {
+            let small = PropagateSettings { layers: 3, width: 8, frontier, ..PropagateSettings::default() };
+            let propagator = Propagator::new(&small, &graph, &device, 1).unwrap();
+            let reasoner = ByPropagator::new(Arc::new(propagator), &graph, &[]);
+            for subject in [0, 2, 5, 8] {
+                let query = Query { subject: EntityId(subject), link: Link::forward(RelationId(0)) };
+                let bare = |id| Candidate {
+                    entity: EntityId(id),
+                    score: 0.0,
+                    evidence: crate::reason::Evidence::default(),
+                };
+                let found = Found { query, candidates: (0..9).map(bare).collect() };
+                let supported = reasoner.are_supported(&found, 9).unwrap();
+                for (candidate, supported) in found.candidates.iter().zip(supported) {
+                    let slow = !reasoner.reasons(query, candidate, 1).unwrap().is_empty();
+                    assert_eq!(supported, slow, "{subject} to {:?}, frontier {frontier}", candidate.entity);
+                }
+            }
+        }
     }
 }

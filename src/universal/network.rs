@@ -192,7 +192,7 @@ impl Network {
     }
 
     /// The number of entity layers.
-    fn depth(&self) -> usize {
+    pub(super) fn depth(&self) -> usize {
         self.entity_layers.len()
     }
 

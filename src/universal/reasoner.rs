@@ -209,6 +209,10 @@ pub(super) fn edge_index(
 }
 
 impl PathNetwork for UniversalReasoner {
+    fn reaches(&self) -> Option<usize> {
+        Some(self.universal.network.depth())
+    }
+
     fn paths(&self, query: Query, answer: EntityId, count: usize) -> Result<Vec<MessagePath>, ReasonerError> {
         let layers = self.traced(query, answer)?;
         Ok(best_paths(&layers, self.edge_index.nodes(), (query.subject, answer), count))

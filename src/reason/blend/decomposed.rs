@@ -259,6 +259,10 @@ mod tests {
                     compared += 1;
                 }
             }
+            let supported = blend.are_supported(&found, all.len()).unwrap();
+            for (candidate, supported) in all.iter().zip(supported) {
+                assert_eq!(supported, !blend.reasons(query, candidate, 1).unwrap().is_empty());
+            }
             // The path of a walker without weight is no reason either.
             let walks = |candidate: &&&Candidate| candidate.evidence.walk.is_some();
             for candidate in all.iter().filter(walks).filter(|_| left_out.contains(&"walker")) {

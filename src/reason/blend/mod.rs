@@ -375,6 +375,35 @@ impl Explains for Blend {
         Ok(reasons)
     }
 
+    /// What rules or a walk predicted is supported by that; paths are looked for only for the others.
+    fn are_supported(&self, found: &Found, count: usize) -> Result<Vec<bool>, ReasonerError> {
+        let Members { rules, walker, propagator, further, .. } = &self.members;
+        let is_evident = |candidate: &Candidate| {
+            let Evidence { rules: fired, walk, .. } = &candidate.evidence;
+            (rules.is_some() && !fired.is_empty()) || (walker.is_some() && walk.is_some())
+        };
+        let candidates = &found.candidates[..count.min(found.candidates.len())];
+        let mut supported: Vec<bool> = candidates.iter().map(is_evident).collect();
+        if let Some(propagator) = propagator {
+            let others: Vec<usize> = (0..candidates.len()).filter(|&at| !supported[at]).collect();
+            let asked: Vec<&Candidate> = others.iter().map(|&at| &candidates[at]).collect();
+            for (at, has_path) in others.into_iter().zip(propagator.have_paths(found.query, &asked)?) {
+                supported[at] = has_path;
+            }
+        }
+        for member in further {
+            let others: Vec<usize> = (0..candidates.len()).filter(|&at| !supported[at]).collect();
+            let asked = others.iter().map(|&at| candidates[at].clone()).collect();
+            let asked = Found { query: found.query, candidates: asked };
+            let by_member = member.reasoner.are_supported(&asked, others.len())?;
+            others.into_iter().zip(by_member).for_each(|(at, by_member)| supported[at] = by_member);
+        }
+        for (candidate, supported) in candidates.iter().zip(&mut supported) {
+            *supported = *supported || !self.reasons(found.query, candidate, 1)?.is_empty();
+        }
+        Ok(supported)
+    }
+
     fn because(
         &self,
         found: &Found,
@@ -383,6 +412,7 @@ impl Explains for Blend {
     ) -> Result<Vec<Because>, ReasonerError> {
         self.decomposed(found, chosen, detail)
     }
+
     fn without(
         &self,
         query: Query,
