@@ -38,6 +38,10 @@ pub struct Prediction {
     /// How many were held out.
     #[serde(default)]
     pub held_out_total: usize,
+    /// Where fewer answers than asked for are given: how many other entities there are. Nothing supports them, no rule and no
+    /// path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsupported: Option<usize>,
     /// Why the user may have meant the other direction of the relation; absent if the direction makes sense.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
@@ -141,6 +145,8 @@ impl Model {
             label: names.label(entity).to_owned(),
             held_out,
         };
+        let unsupported =
+            (answers.len() < top).then(|| self.possible(query, among).saturating_sub(answers.len()));
         Ok(Prediction {
             subject: names.entity(query.subject).to_owned(),
             relation: self.relation_name(query),
@@ -151,8 +157,21 @@ impl Model {
             known_total: known.len(),
             held_out_total: aside.len(),
             held_out: aside.into_iter().take(MOST_KNOWN).map(held_out).collect(),
+            unsupported,
             hint: self.other_direction(query),
         })
+    }
+
+    /// How many entities may be answers that the graph does not have.
+    fn possible(&self, query: Query, among: &AnswersAmong) -> usize {
+        let (known, entities) = (self.graph().targets(query.subject, query.link), self.graph().entities());
+        if among.is_all() && self.dataset().known.negatives.is_empty() {
+            return entities - known.len();
+        }
+        let is_possible = |entity: &EntityId| {
+            among.has(*entity) && !self.is_denied(query, *entity) && known.binary_search(entity).is_err()
+        };
+        (0..entities as u32).map(EntityId).filter(is_possible).count()
     }
 
     /// An answer to `query` with its names.

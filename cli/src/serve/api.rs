@@ -383,7 +383,7 @@ pub async fn facts(
     let next = (to < facts.len()).then_some(to);
     let found = json!({
         "items": &facts[from..to], "total": facts.len(), "next": next,
-        "recovered": missing.recovered.recovered, "hidden": missing.recovered.hidden,
+        "recovered": missing.recovered.recovered, "hidden": missing.recovered.hidden, "tied": missing.tied,
         "asked": missing.asked, "subjects": missing.subjects,
     });
     let mut response = json_response(shared.gate.json(&found)?);

@@ -100,31 +100,60 @@ impl Kept {
     pub(crate) fn shown<'a>(
         self,
         rows: impl Iterator<Item = io::Result<RankedFact>> + 'a,
-        found: &'a mut HeldOutFound,
+        found: &'a mut Counted,
     ) -> impl Iterator<Item = io::Result<RankedFact>> + 'a {
         self.of(rows).filter_map(move |row| match row {
             Ok(row) => {
                 found.add(&row.1);
-                self.held_out.shows(row.1.held_out).then_some(Ok(row))
+                let shown = self.held_out.shows(row.1.held_out);
+                if shown {
+                    found.tied.add(&row.1);
+                }
+                shown.then_some(Ok(row))
             }
             error => Some(error),
         })
     }
 }
 
-/// The test facts among some rows, each once, though it may be the answer to a tail query and to a head query.
-#[derive(Default)]
-pub(crate) struct HeldOutFound(HashSet<[String; 3]>);
+/// How many of the first facts that are shown have the probability of the best one. Probabilities rise in steps, so there
+/// may be many; they are in the order of their scores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tied {
+    /// The best probability, as bits.
+    best: Option<u64>,
+    /// How many have it.
+    pub count: u64,
+    over: bool,
+}
 
-impl HeldOutFound {
+impl Tied {
+    /// Adds the next fact.
+    fn add(&mut self, fact: &MissingFact) {
+        let Some(bits) = fact.probability.0.map(f64::to_bits) else { return };
+        self.over |= *self.best.get_or_insert(bits) != bits;
+        self.count += u64::from(!self.over);
+    }
+}
+
+/// What is counted while rows are shown: the test facts among them, each once, though it may be the answer to a tail query
+/// and to a head query; and ties for the best.
+#[derive(Default)]
+pub(crate) struct Counted {
+    facts: HashSet<[String; 3]>,
+    /// Ties among the facts that are shown.
+    pub tied: Tied,
+}
+
+impl Counted {
     fn add(&mut self, MissingFact { head, relation, tail, held_out, .. }: &MissingFact) {
         if *held_out == Some(HeldOut::Test) {
-            self.0.insert([head.clone(), relation.clone(), tail.clone()]);
+            self.facts.insert([head.clone(), relation.clone(), tail.clone()]);
         }
     }
 
     /// How many they are of the `hidden` ones.
     pub(crate) fn of(&self, hidden: u64) -> Recovered {
-        Recovered { recovered: self.0.len() as u64, hidden }
+        Recovered { recovered: self.facts.len() as u64, hidden }
     }
 }

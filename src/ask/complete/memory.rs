@@ -1,6 +1,6 @@
 //! Missing facts in memory, for interactive use.
 
-use super::{Best, CompleteOptions, Cut, HeldOutFound, MissingFact, RankedFact, Recovered};
+use super::{Best, CompleteOptions, Counted, Cut, MissingFact, RankedFact, Recovered};
 use crate::ask::{AskError, Model};
 use crate::graph::{Query, sensible_queries};
 use crate::progress::Progress;
@@ -18,6 +18,8 @@ pub struct MissingFacts {
     /// How many test facts were found beside them, or are among them.
     #[serde(flatten)]
     pub recovered: Recovered,
+    /// How many of the first have the probability of the best; they are in the order of their scores.
+    pub tied: u64,
     /// How many queries were asked.
     pub asked: usize,
     /// How many there would have been with enough time.
@@ -51,13 +53,13 @@ impl Model {
             asked += block.len();
         }
         rows.sort_by_key(|row: &RankedFact| row.0);
-        let mut found = HeldOutFound::default();
+        let mut found = Counted::default();
         let shown: io::Result<Vec<RankedFact>> =
             options.kept().shown(rows.into_iter().map(Ok), &mut found).collect();
         let shown = shown.expect("rows in memory can be read");
         progress.end(&format_args!("{} missing facts", shown.len()));
         let facts = shown.into_iter().map(|row| row.1).collect();
         let recovered = found.of(self.hidden(&self.links_of(options)));
-        Ok(MissingFacts { facts, recovered, asked, subjects: queries.len() })
+        Ok(MissingFacts { facts, recovered, tied: found.tied.count, asked, subjects: queries.len() })
     }
 }

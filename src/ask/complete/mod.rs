@@ -12,8 +12,8 @@ mod row;
 mod tests;
 
 pub(super) use blocks::Blocks;
+pub(super) use kept::{Counted, Kept};
 pub use kept::{HeldOutFacts, Recovered};
-pub(super) use kept::{HeldOutFound, Kept};
 pub use memory::MissingFacts;
 pub use row::MissingFact;
 pub(super) use row::RankedFact;
@@ -98,6 +98,8 @@ pub struct Completed {
     /// How many test facts were found beside them, or are among them.
     #[serde(flatten)]
     pub recovered: Recovered,
+    /// How many of the first have the probability of the best; they are in the order of their scores.
+    pub tied: u64,
     /// What happened to facts that were held out.
     pub held_out: HeldOutFacts,
     /// How many queries were asked for them.
@@ -110,13 +112,17 @@ pub struct Completed {
 
 impl fmt::Display for Completed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { facts, recovered, held_out, queries, seconds, out } = self;
+        let Self { facts, recovered, tied, held_out, queries, seconds, out } = self;
         let what = match held_out {
             HeldOutFacts::Hide => "missing facts",
             HeldOutFacts::Show => "missing and held-out facts",
             HeldOutFacts::Only => "held-out facts",
         };
         write!(f, "{facts} {what} from {queries} queries in {seconds:.1} s: {}", out.display())?;
+        if *tied > 1 {
+            let tied = crate::shown::grouped(*tied);
+            write!(f, "\nthe first {tied} are equally probable, in the order of their scores")?;
+        }
         if recovered.hidden > 0 {
             write!(f, "\n{recovered}")?;
             if *held_out == HeldOutFacts::Hide {
@@ -157,14 +163,15 @@ impl Model {
         let began = Instant::now();
         check_facts(out, self.names())?;
         let work = Work { options, cut, shard: Shard::WHOLE };
-        let mut found = HeldOutFound::default();
+        let mut found = Counted::default();
         let write = |rows: &mut dyn Iterator<Item = io::Result<RankedFact>>| {
             Ok(write_facts(out, &mut options.kept().shown(rows, &mut found))?)
         };
         let (facts, queries) = self.work_off(work, out, progress, write)?;
         let recovered = found.of(self.hidden(&self.links_of(options)));
         let seconds = began.elapsed().as_secs_f64();
-        Ok(Completed { facts, recovered, held_out: options.held_out, queries, seconds, out: out.to_owned() })
+        let (tied, held_out, out) = (found.tied.count, options.held_out, out.to_owned());
+        Ok(Completed { facts, recovered, tied, held_out, queries, seconds, out })
     }
 
     /// Writes the missing facts of a part to `out`; returns how many there are.

@@ -3,7 +3,7 @@
 use super::FactSettings;
 use super::ranks::merge_ranks;
 use crate::ask::AskError;
-use crate::ask::complete::{Completed, HeldOutFound, Kept, check_facts, write_facts};
+use crate::ask::complete::{Completed, Counted, Kept, check_facts, write_facts};
 use crate::ask::evaluated::Evaluated;
 use crate::ask::given::{ScoredFile, merge_scores};
 use crate::graph::{Names, check_writable, write_packed};
@@ -103,12 +103,11 @@ pub fn merge(parts: &[PathBuf], out: Option<&Path>) -> Result<Merged, AskError> 
             let entities = settings.breaking.iter().map(String::as_str).collect();
             check_facts(out, &Names { entities, ..Names::default() })?;
             let FactSettings { top, held_out, hidden, queries, .. } = settings;
-            let (kept, mut found) =
-                (Kept { held_out, most: top.unwrap_or(usize::MAX) }, HeldOutFound::default());
+            let (kept, mut found) = (Kept { held_out, most: top.unwrap_or(usize::MAX) }, Counted::default());
             let facts = merge_facts(parts, kept, &mut found, out)?;
             let (recovered, seconds) = (found.of(hidden), began.elapsed().as_secs_f64());
-            let out = out.to_owned();
-            Ok(Merged::Facts(Completed { facts, recovered, held_out, queries, seconds, out }))
+            let (tied, out) = (found.tied.count, out.to_owned());
+            Ok(Merged::Facts(Completed { facts, recovered, tied, held_out, queries, seconds, out }))
         }
     }
 }
@@ -130,7 +129,7 @@ fn merge_answers(parts: Parts, out: &Path) -> Result<u64, AskError> {
     }
 }
 
-fn merge_facts(parts: Parts, kept: Kept, found: &mut HeldOutFound, out: &Path) -> Result<u64, AskError> {
+fn merge_facts(parts: Parts, kept: Kept, found: &mut Counted, out: &Path) -> Result<u64, AskError> {
     let sources = parts.into_parts().into_iter().map(Part::rows).collect();
     let mut failed = None;
     let merge = Merge::new(sources, |row: &crate::ask::complete::RankedFact| row.0);
