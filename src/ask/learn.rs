@@ -3,6 +3,7 @@
 use super::relearn::learn_again;
 use super::{AskError, Edits, Model, UpdateReport};
 use crate::config::{self, Config, Layer};
+use crate::embed::{self, ModelKind};
 use crate::eval::Side;
 use crate::graph::{
     self, ColumnChoice, Conflicts, Dataset, Division, FileKind, Literals, ReadOptions, SplitShares,
@@ -52,6 +53,7 @@ pub struct Learn {
     everything: bool,
     update: Option<PathBuf>,
     edits: Option<Edits>,
+    embedding: Option<ModelKind>,
 }
 
 impl Learn {
@@ -90,6 +92,7 @@ impl Learn {
             everything: false,
             update: None,
             edits: None,
+            embedding: None,
         }
     }
 
@@ -128,6 +131,12 @@ impl Learn {
     pub fn set(mut self, setting: impl Into<String>) -> Self {
         self.set.push(setting.into());
         self
+    }
+
+    /// The embedding model, with settings that suit it where others are not set; by default that of the configuration, or
+    /// ComplEx.
+    pub fn embedding(self, model: ModelKind) -> Self {
+        Self { embedding: Some(model), ..self }
     }
 
     /// The device; by default CUDA if there is a GPU, else the CPU with all threads.
@@ -246,6 +255,17 @@ impl Learn {
         let (source, dataset) = match self.edits.as_ref().filter(|edits| !edits.is_empty()) {
             Some(edits) => (Source::Memory { name: source.name() }, edits.applied_to(&dataset)),
             None => (source, dataset),
+        };
+        let set = match self.embedding {
+            Some(model) => {
+                let pairs: Vec<String> = embed::unlike_complex(model, dataset.names.entities.len())
+                    .iter()
+                    .map(|pair| format!("embed.{pair}"))
+                    .collect();
+                let kind = [format!("embed.model={}", model.name())];
+                Layer::from_pairs(pairs.iter().chain(&kind).map(String::as_str))?.followed_by(set)
+            }
+            None => set,
         };
         let source = if self.piped { Source::Memory { name: "stdin".to_owned() } } else { source };
         let device = match &self.device {

@@ -93,6 +93,17 @@ impl Embedding {
         self.parameters.value(self.model.tables().relations)
     }
 
+    /// The biases of all entities, `[entities, 1]`, if the model has them.
+    pub fn entity_biases(&self) -> Option<Tensor> {
+        self.model.tables().bias.map(|bias| self.parameters.value(bias))
+    }
+
+    /// The log-odds of a fact are the first times its score plus the second. After a softmax, the score is that minus
+    /// [`logsumexp`](Self::logsumexp).
+    pub fn log_odds(&self) -> [f32; 2] {
+        [self.calibration.scale, self.calibration.shift]
+    }
+
     /// The scores of all entities for each query, `[queries, entities]`; stays on the device.
     ///
     /// # Errors

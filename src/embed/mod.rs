@@ -28,7 +28,7 @@ mod contract;
 pub use embedding::Embedding;
 pub use file::note;
 pub use model::Size;
-pub use preset::{LARGE, chosen, preset, presets, sampled, suited};
+pub use preset::{LARGE, chosen, preset, presets, sampled, suited, unlike_complex};
 pub use settings::{ImageDropout, LabelFloor, Loss, ModelKind, Schedule, Settings, TrainingExample};
 pub use trainer::{Stop, Summary, Task, TrainedEmbedding, WarmEmbedding, learn, train};
 

@@ -71,6 +71,15 @@ pub fn suited(model: ModelKind, entities: usize) -> Settings {
     }
 }
 
+/// What of the settings that [suit](suited) `model` differs from those that suit ComplEx, for which plans are made:
+/// `key=value`, the model first.
+pub fn unlike_complex(model: ModelKind, entities: usize) -> Vec<String> {
+    let [own, usual] = [model, ModelKind::ComplEx].map(|model| suited(model, entities).to_toml());
+    let usual: Vec<&str> = usual.lines().collect();
+    let differs = own.lines().filter(|line| !usual.contains(line));
+    differs.filter_map(|line| line.split_once(" = ")).map(|(key, value)| format!("{key}={value}")).collect()
+}
+
 /// The same settings against a sample of the entities. This many validation triples give a good enough estimate, and
 /// ranking them costs little compared with such epochs.
 pub fn sampled(settings: Settings) -> Settings {
@@ -102,6 +111,19 @@ pub fn chosen(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_model_brings_what_suits_it() {
+        assert_eq!(unlike_complex(ModelKind::ComplEx, 500), [""; 0]);
+        let rotate = unlike_complex(ModelKind::RotatE, 500);
+        for pair in ["model=\"rotate\"", "n3=0.05"] {
+            assert!(rotate.iter().any(|own| own == pair), "{rotate:?}");
+        }
+        let complex = Layer::parse(&suited(ModelKind::ComplEx, 500).to_toml(), "a").unwrap();
+        let changes = Layer::from_pairs(rotate.iter().map(String::as_str)).unwrap();
+        let made = Settings::from_layer(&complex.followed_by(changes)).unwrap();
+        assert_eq!(made, suited(ModelKind::RotatE, 500));
+    }
 
     #[test]
     fn what_suits_a_graph_makes_sense_for_every_model_and_size() {

@@ -69,7 +69,8 @@ pub use predicted::{PredictedFact, check_predicted, write_predicted};
 pub use prefixes::Prefixes;
 pub use profile::{RelatedRelation, RelationProfile, TypeCount};
 pub use read::{
-    ColumnChoice, Conflicts, Literals, ReadOptions, is_part, panic_is_caught, read, read_file, read_known,
+    ColumnChoice, Conflicts, Literals, ReadOptions, beside_columns, is_part, panic_is_caught, read,
+    read_file, read_known,
 };
 pub use reasoner::{Answers, Reasoner, ReasonerError, Scored};
 pub use relations::OtherRelations;

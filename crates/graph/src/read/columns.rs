@@ -327,6 +327,15 @@ impl Layout {
     }
 }
 
+/// The columns of a table with these names that say something beside its facts, each with what it is: `confidence`,
+/// `source`, `negative`, `time`, `subject_label`, `object_type` and the like. Empty if the names do not say which columns
+/// are the facts.
+pub fn beside_columns(columns: &[&str]) -> Vec<(usize, &'static str)> {
+    let layout = Layout::of_header(columns, "");
+    let beside = layout.map_or_else(Vec::new, |layout| layout.beside);
+    beside.into_iter().map(|(place, part)| (place, part.name())).collect()
+}
+
 /// The layout of a table by its first row, and whether that row is a header. `header` says so; `None` detects it.
 /// `letters` is whether names of one letter can be a header: in TSV they could just as well be a fact.
 ///
@@ -388,6 +397,15 @@ pub(super) fn plain_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_beside_the_facts_are_named_by_what_they_are() {
+        let said = beside_columns(&["head", "relation", "tail", "certainty", "weight", "Year", "tail_kind"]);
+        assert_eq!(said, [(3, "confidence"), (5, "time"), (6, "object_type")]);
+        // Where the subject is called source, no other column is.
+        assert_eq!(beside_columns(&["source", "metaedge", "target"]), []);
+        assert_eq!(beside_columns(&["a", "b", "c", "confidence"]), []);
+    }
 
     fn parts(header: &str) -> Option<String> {
         let names: Vec<&str> = header.split(',').collect();

@@ -35,7 +35,7 @@ mod tests;
 mod thrift;
 mod unnamed_header;
 
-pub use columns::ColumnChoice;
+pub use columns::{ColumnChoice, beside_columns};
 pub use conflicts::Conflicts;
 #[cfg(not(feature = "rdf"))]
 pub(crate) use no_rdf::RdfFormat;
