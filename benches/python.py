@@ -99,8 +99,43 @@ def interrupted(data: Path, config: str | None, after: list[float]) -> None:
     print(f"Ctrl-C on {data.name} after {after} s: {', '.join(f'{one:.3f}' for one in seconds)} s until KeyboardInterrupt")
 
 
+def answers(run: str) -> None:
+    """What is asked for and what it costs: `python benches/python.py --answers RUN`."""
+    model = rg.open(run)
+    asked = sorted({(row[0], row[1]) for row in model.graph.to_pandas("test").values})[:QUERIES]
+    began = time.perf_counter()
+    found = model.evaluate(direction="tail", progress=False)
+    distinct = len({(row[0], row[1]) for row in model.graph.to_pandas("test").values})
+    ranking = 1000 * found.seconds / distinct
+    print(f"{run}: {len(model.graph.entities):,} entities, {len(model.graph):,} facts, MRR {found.mrr:.3f}")
+    print(f"ranking: {ranking:.2f} ms a query ({distinct:,} queries, {time.perf_counter() - began:.1f} s in all)")
+    for top in (10, 100, 3000):
+        for reasons in (False, True):
+            some = asked[: QUERIES if not reasons else max(20, QUERIES // top)]
+            seconds = best(lambda: model.predict_many(some, top=top, reasons=reasons, progress=False), 2)
+            given = model.predict_many(some, top=top, reasons=reasons, progress=False)
+            each = 1000 * seconds / len(some)
+            print(
+                f"predict_many(top={top}, reasons={reasons}): {each:.2f} ms a query, {each / ranking:.2f} times ranking, "
+                f"{sum(map(len, given)) / len(some):.0f} answers"
+            )
+    for name, place in (("best answer", 0), ("tenth answer", 9)):
+        facts = [(one, one.answers[place].entity) for one in model.predict_many(asked[:40], progress=False) if len(one) > place]
+        times = []
+        for one, entity in facts:
+            began = time.perf_counter()
+            model.explain(one.subject, one.relation, entity)
+            times.append(1000 * (time.perf_counter() - began))
+        times.sort()
+        print(f"explain, {name}: {times[len(times) // 2]:.1f} ms median, {times[-1]:.1f} ms at most, {len(times)} facts")
+
+
 def main() -> None:
     """All of it; arguments are data sets to be interrupted on."""
+    if sys.argv[1:2] == ["--answers"]:
+        for run in sys.argv[2:]:
+            answers(run)
+        return
     ids()
     with tempfile.TemporaryDirectory() as folder:
         config = {"system": "rules", "rules.samples": 20_000}

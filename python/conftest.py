@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -15,6 +16,14 @@ import ruleguider as rg
 collect_ignore = [] if importlib.util.find_spec("ray") else ["ruleguider/ray.py"]
 
 RULES = {"system": "rules", "rules.samples": 2000}
+
+
+def skip(need: str, why: str) -> NoReturn:
+    """A skipped test is seen where CI looks for it."""
+    if seen := os.environ.get("RULEGUIDER_SKIPPED"):
+        with open(seen, "a") as file:
+            file.write(f"{need}\t{why}\n")
+    pytest.skip(why)
 
 
 @pytest.fixture(scope="session")

@@ -36,3 +36,8 @@ fi
 # Ray is not to be had for every Python and machine; its tests say so.
 "$venv/bin/python" -c 'import ray' > /dev/null 2>&1 || "$venv/bin/pip" install --quiet --disable-pip-version-check "ray>=2.9" >&2 \
     || echo "Ray cannot be installed; its tests are skipped" >&2
+
+# Those that the examples for experiment trackers need.
+"$venv/bin/python" -c 'import mlflow, tensorboard, wandb' > /dev/null 2>&1 \
+    || "$venv/bin/pip" install --quiet --disable-pip-version-check mlflow-skinny tensorboard wandb >&2 \
+    || echo "experiment trackers cannot be installed; their examples are not tested" >&2

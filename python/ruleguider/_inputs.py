@@ -3,6 +3,8 @@ attributes."""
 
 from __future__ import annotations
 
+import csv
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -28,6 +30,10 @@ class Triples:
     entities: list[str] | None = None
     relations: list[str] | None = None
     labels: dict[str, str] = field(default_factory=dict)
+    # What is said beside the facts, by kind (`confidence`, `source`, `time`, `negative`, `object_type`, …), as columns.
+    beside: dict[str, Sequence[Any]] = field(default_factory=dict)
+    # N-Triples with prefixes, which are Turtle: everything that an RDF graph says.
+    turtle: str | None = None
 
     def named(self) -> Columns:
         """The columns of names."""
@@ -58,7 +64,9 @@ def triples(data: Any) -> Triples:
     if columns is not None:
         names, column = columns
         place = _ruleguider.triple_columns(names)
-        return _from_columns([column(at) for at in place])
+        made = _from_columns([column(at) for at in place])
+        made.beside = {part: _list(column(at)) for at, part in _ruleguider.beside_columns(names)}
+        return made
     return _from_rows(data)
 
 
@@ -92,6 +100,49 @@ def facts(data: Any) -> list[list[str]]:
             raise ValueError(f"fact {place}: expected a subject, a relation and an object, found {row!r}")
         given.append([str(name) for name in row])
     return given
+
+
+def noted_facts(data: Any) -> list[tuple[list[str], float | None, str | None]]:
+    """Facts with their confidence and source, if a frame has such columns."""
+    names = facts(data)
+    columns = _columns(data)
+    said: dict[str, list[Any]] = {}
+    if columns is not None:
+        said = {part: _list(columns[1](at)) for at, part in _ruleguider.beside_columns(columns[0])}
+    nothing = [None] * len(names)
+    confidences = [None if _is_missing(value) else float(value) for value in said.get("confidence", nothing)]
+    sources = [None if _is_missing(value) else str(value) for value in said.get("source", nothing)]
+    return list(zip(names, confidences, sources))
+
+
+def _is_missing(value: Any) -> bool:
+    # NaN and NaT are not equal to themselves.
+    return value is None or value != value
+
+
+def write(folder: str, name: str, given: Triples) -> str:
+    """Writes triples with what is said beside them to a file of `folder`; its path."""
+    if given.turtle is not None:
+        path = os.path.join(folder, f"{name}.ttl")
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            file.write(given.turtle)
+        return path
+    path = os.path.join(folder, f"{name}.csv")
+    columns = [*given.named(), *given.beside.values()]
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(["subject", "relation", "object", *given.beside])
+        out.writerows([_cell(value) for value in row] for row in zip(*columns))
+    return path
+
+
+def _cell(value: Any) -> str:
+    """A value of a table as text: nothing is the empty text."""
+    if _is_missing(value):
+        return ""
+    if isinstance(value, bool) or type(value).__name__ == "bool_":
+        return "true" if value else "false"
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
 def _columns(data: Any) -> tuple[list[str], Any] | None:
@@ -160,42 +211,27 @@ def _from_rows(data: Any) -> Triples:
     raise ValueError(f"expected an array of ids or names, found one of {data.dtype}")
 
 
-# What a label is in RDF, by IRI.
-LABELS = ("http://www.w3.org/2000/01/rdf-schema#label", "http://www.w3.org/2004/02/skos/core#prefLabel")
 # The attributes of a NetworkX edge that may name its relation.
 RELATIONS = ("relation", "predicate", "label", "type")
 
 
 def _rdf(graph: Any) -> Triples:
-    """The triples of an rdflib graph, by IRI. Labels become labels, else an entity is shown by its prefixed name; other
-    literals are no entities and are left out."""
-    columns: Columns = ([], [], [])
-    labels: dict[str, str] = {}
-    shown: dict[str, str] = {}
-    for subject, predicate, value in sorted(graph):
-        if hasattr(value, "datatype"):
-            if str(predicate) in LABELS:
-                labels.setdefault(str(subject), str(value))
-            continue
-        for column, node in zip(columns, (subject, predicate, value)):
-            column.append(str(node))  # type: ignore[attr-defined]
-        shown.update((str(node), _prefixed(node, graph.namespace_manager)) for node in (subject, value))
-    if not columns[0]:
+    """An rdflib graph as text for the library's own reader: literals become labels and attributes, types are types, and
+    prefixes abbreviate names."""
+    # A line each, sorted: the order in which rdflib has them changes from process to process.
+    lines = sorted(" ".join(node.n3() for node in triple) + " .\n" for triple in graph)
+    if not lines:
         raise ValueError("expected at least one triple between resources, found none")
-    shown.update((name, label) for name, label in labels.items() if name in shown)
-    return Triples(columns=columns, labels={name: label for name, label in shown.items() if label != name})
-
-
-def _prefixed(node: Any, names: Any) -> str:
-    """`ex:ada` for an IRI whose namespace has a prefix, else the IRI."""
-    text = node.n3(names)
-    return str(node) if text.startswith("<") else text
+    prefixes = [f"@prefix {prefix}: <{iri}> .\n" for prefix, iri in graph.namespaces()]
+    return Triples(turtle="".join(prefixes + lines))
 
 
 def _networkx(graph: Any) -> Triples:
     """The edges of a NetworkX graph. The relation is an attribute of the edge or the key of a multigraph's edge; edges of
-    an undirected graph have the direction in which they are listed. An attribute `label` of a node is its label."""
+    an undirected graph have the direction in which they are listed. An attribute `label` of a node is its label, and `type`
+    its type; other attributes of edges are understood as the columns of a table are."""
     columns: Columns = ([], [], [])
+    about_edges: list[dict[str, Any]] = []
     edges = graph.edges(keys=True, data=True) if graph.is_multigraph() else graph.edges(data=True)
     for head, tail, *key, about in edges:
         named = [str(about[name]) for name in RELATIONS if name in about]
@@ -207,10 +243,17 @@ def _networkx(graph: Any) -> Triples:
             )
         for column, name in zip(columns, (str(head), named[0], str(tail))):
             column.append(name)  # type: ignore[attr-defined]
+        types = {f"{end}_type": graph.nodes[node].get("type") for end, node in (("subject", head), ("object", tail))}
+        about_edges.append({**about, **types})
     if not columns[0]:
         raise ValueError("expected at least one edge, found none")
+    said = sorted({name for about in about_edges for name, value in about.items() if value is not None})
+    names = ["subject", "relation", "object", *(name for name in said if name not in RELATIONS)]
+    beside = {
+        part: [about.get(names[at]) for about in about_edges] for at, part in _ruleguider.beside_columns(names)
+    }
     labels = {str(node): str(about["label"]) for node, about in graph.nodes(data=True) if "label" in about}
-    return Triples(columns=columns, labels=labels)
+    return Triples(columns=columns, labels=labels, beside=beside)
 
 
 def _factory(factory: Any) -> Triples:

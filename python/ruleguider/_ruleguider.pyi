@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 __all__ = [
     "Error",
     "Graph",
+    "beside_columns",
     "triple_columns",
     "finish",
     "panic_for_tests",
     "Model",
     "explanation_html",
+    "export_rdf",
     "facts_html",
     "prediction_html",
     "Predictions",
@@ -40,6 +42,8 @@ class _Bars(Protocol):
     def end(self, summary: str, /) -> None: ...
 
 _Path = str | PathLike[str]
+_Added = tuple[list[str], float | None, str | None]
+_Edits = tuple[list[_Added], list[list[str]], list[list[str]]]
 _Columns = Sequence[Sequence[Any]]
 _Ids = NDArray[numpy.int64]
 
@@ -47,7 +51,7 @@ _Ids = NDArray[numpy.int64]
 class Graph:
     @staticmethod
     def read(
-        path: _Path, split: Sequence[float] | None, seed: int, header: bool | None
+        path: _Path, split: Sequence[float] | None, seed: int, header: bool | None, name: str | None
     ) -> Graph: ...
     @staticmethod
     def demonstration() -> Graph: ...
@@ -109,10 +113,26 @@ class Model:
         split: Sequence[float] | None,
         learn_all: bool,
         instant: bool,
+        embedding: str | None,
         bars: _Bars | None,
     ) -> Model: ...
     @staticmethod
     def instant(graph: Graph, out: _Path, device: str, threads: int | None) -> Model: ...
+    @staticmethod
+    def update(
+        run: _Path,
+        edits: _Edits,
+        minutes: float | None,
+        out: _Path | None,
+        seed: int,
+        device: str,
+        threads: int | None,
+        learn_all: bool,
+        bars: _Bars | None,
+    ) -> Model: ...
+    def with_edits(self, edits: _Edits) -> tuple[Model, int]: ...
+    @property
+    def seed(self) -> int: ...
     @staticmethod
     def open(
         path: _Path,
@@ -145,6 +165,9 @@ class Model:
         ties: str,
         leave_out_unseen: bool,
         all_queries: bool,
+        strata: bool,
+        calibration: bool,
+        faithfulness: int | None,
         bars: _Bars | None,
     ) -> tuple[str, str]: ...
     def predict_shard(self, queries: _Path, top: int, shard: str, out: _Path) -> str: ...
@@ -169,6 +192,8 @@ class Model:
     ) -> str: ...
     def rules(self) -> Rules: ...
     def entity_embeddings(self) -> View: ...
+    def entity_biases(self) -> View | None: ...
+    def embedding(self) -> str: ...
     def relation_embeddings(self, inverse: bool) -> View: ...
     @property
     def graph(self) -> Graph: ...
@@ -231,6 +256,8 @@ def apply(
     bars: _Bars | None,
 ) -> str: ...
 def triple_columns(columns: list[str]) -> list[int]: ...
+def beside_columns(columns: list[str]) -> list[tuple[int, str]]: ...
+def export_rdf(lines: _Path, out: _Path) -> None: ...
 def prediction_html(json: str, plain: str) -> str: ...
 def explanation_html(json: str, plain: str) -> str: ...
 def facts_html(json: str, total: int, plain: str) -> str: ...

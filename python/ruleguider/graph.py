@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _ruleguider
-from ._inputs import Triples, triples
+from ._inputs import Triples, triples, write
 
 if TYPE_CHECKING:
     import numpy
@@ -62,7 +63,7 @@ class Graph:
             raise ValueError(f"data: expected a path, triples, a frame or a graph, found {data!r}")
         if isinstance(data, (str, os.PathLike)):
             _refuse("a path", valid=valid, test=test, entities=entities, relations=relations, name=name)
-            graph = _ruleguider.Graph.read(os.fspath(data), shares, seed, header)
+            graph = _ruleguider.Graph.read(os.fspath(data), shares, seed, header, None)
         else:
             _refuse("triples in memory", header=header)
             if hasattr(data, "training") and hasattr(data, "testing"):
@@ -71,7 +72,11 @@ class Graph:
             splits = [None if part is None else triples(part) for part in (data, valid, test)]
             found = {entity: label for part in splits if part is not None for entity, label in part.labels.items()}
             labels = {**found, **(labels or {})}
-            graph = _numbered(name or "triples", splits, entities, relations, shares, seed)
+            if any(part is not None and (part.beside or part.turtle) for part in splits):
+                _refuse("a graph that says more than its facts", entities=entities, relations=relations)
+                graph = _written(name or "triples", splits, shares, seed)
+            else:
+                graph = _numbered(name or "triples", splits, entities, relations, shares, seed)
         if labels:
             graph, _ = graph.with_labels([(str(entity), str(label)) for entity, label in labels.items()])
         self._graph = graph
@@ -208,6 +213,25 @@ def _dense(given: list[Triples]) -> bool:
         if len(used) and (used[0] != 0 or used[-1] != len(used) - 1):
             return False
     return True
+
+
+def _written(
+    name: str, splits: list[Triples | None], shares: tuple[float, float, float] | None, seed: int
+) -> _ruleguider.Graph:
+    """A graph of triples with what is said beside them, read as files of the same are."""
+    with tempfile.TemporaryDirectory(prefix="ruleguider-") as folder:
+        parts = {split: part for split, part in zip(("train", "valid", "test"), splits) if part is not None}
+        paths = [write(folder, split, part) for split, part in parts.items()]
+        try:
+            if len(paths) == 1:
+                return _ruleguider.Graph.read(paths[0], shares, seed, None, name)
+            return _ruleguider.Graph.read(folder, None, seed, None, name)
+        except ValueError as error:
+            # Nobody has seen the file.
+            said = str(error)
+            for split, path in zip(parts, paths):
+                said = said.replace(path, f"data ({split})")
+            raise ValueError(said) from None
 
 
 def _numbered(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _ruleguider
 from ._inputs import facts as given_facts
-from ._inputs import pairs, plain
+from ._inputs import noted_facts, pairs, plain
 from ._progress import Progress, shown
 from .graph import SPLIT, Data, Graph
 from .results import (
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 
 Name = str | int
 PathName = str | os.PathLike[str]
+# An embedding model. A union, because mypy's stubtest takes a literal of several values for one.
+Embedding = Literal["complex"] | Literal["distmult"] | Literal["rotate"] | Literal["conve"]
+# What became of a fact since a model was learnt (added, removed or rejected), with its confidence and source.
+Edits = dict[tuple[str, str, str], tuple[str, float | None, str | None]]
 
 
 def learn(
@@ -46,6 +50,7 @@ def learn(
     out: PathName | None = None,
     seed: int = 1,
     config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    model: Embedding | None = None,
     device: str = "auto",
     threads: int | None = None,
     tensorboard: bool = False,
@@ -63,6 +68,8 @@ def learn(
     name of a configuration, a TOML file, or a dict with the keys of the TOML, nested or dotted; the key `base` names a
     configuration to start from. `out` is the run directory (by default `runs/` and the name of the data); an existing run
     is resumed. Ctrl-C keeps a checkpoint and raises `KeyboardInterrupt`; the same call resumes from there.
+
+    `model` is the embedding model, with settings that suit it: `complex` (the default), `distmult`, `rotate` or `conve`.
 
     >>> model = rg.learn(graph, out=folder / "mine", config={"system": "rules", "rules.samples": 500}, progress=False)
     >>> model
@@ -104,7 +111,7 @@ def learn(
     elif config is not None:
         named = os.fspath(config)
     with shown(progress) as bars:
-        model = _ruleguider.Model.learn(
+        learnt = _ruleguider.Model.learn(
             graph._graph,
             minutes,
             None if out is None else os.fspath(out),
@@ -118,9 +125,10 @@ def learn(
             split,
             learn_all,
             instant,
+            model,
             bars,
         )
-    return Model(model)
+    return Model(learnt)
 
 
 def ask(
@@ -157,10 +165,15 @@ def open(
 class Model:
     """A trained model, ready to answer. It can be used from many threads at once."""
 
-    __slots__ = ("_model",)
+    __slots__ = ("_edits", "_learnt", "_model", "_waiting")
 
-    def __init__(self, model: _ruleguider.Model) -> None:
-        self._model = model
+    def __init__(self, learnt: _ruleguider.Model, edits: Edits | None = None) -> None:
+        # Edits are always made to the model as it was learnt, so that they can be undone.
+        self._learnt = self._model = learnt
+        self._edits: Edits = edits or {}
+        self._waiting = 0
+        if self._edits:
+            self._model, self._waiting = learnt.with_edits(_lists(self._edits))
 
     def predict(self, subject: Name, relation: Name, *, top: int = 10) -> Prediction:
         """The `top` best answers to (subject, relation, ?) that the graph does not have, each with its reason. Entities
@@ -314,6 +327,9 @@ class Model:
         ties: Ties = "realistic",
         leave_out_unseen: bool = False,
         all_queries: bool = False,
+        strata: bool = False,
+        calibration: bool = False,
+        faithfulness: int | None = None,
         progress: Progress = True,
     ) -> Evaluation:
         """Ranks the true answers of a split, filtered. `direction` is `tail`, `head` or `both`; by default that of the run: both
@@ -321,12 +337,88 @@ class Model:
 
         A split that would need more than 10**11 scores is represented by an even sample, unless `all_queries` is true.
 
+        With `strata`, there are figures by situation too: how far the answer is from the subject, whether the graph has it
+        with this relation, how much is known of the subject, and how many rules predict the answer. With `calibration`,
+        probabilities are checked, which asks for the best answers once more. `faithfulness` is a number of queries: are the
+        reasons shown for their best answers the cause of these answers?
+
         >>> model.evaluate(direction="both", progress=False).mrr > 0.5
         True
+        >>> strata = model.evaluate(strata=True, progress=False).strata
+        >>> sorted(set(strata.columns()["by"]))
+        ['degree', 'distance', 'rules', 'seen']
         """
         with shown(progress) as bars:
-            said, ranks = self._model.evaluate(split, direction, ties, leave_out_unseen, all_queries, bars)
+            said, ranks = self._model.evaluate(
+                split,
+                direction,
+                ties,
+                leave_out_unseen,
+                all_queries,
+                strata,
+                calibration,
+                None if faithfulness is None else _at_least_one(faithfulness),
+                bars,
+            )
             return Evaluation(json.loads(said), Ranks(json.loads(ranks)))
+
+    def add(
+        self,
+        facts: Iterable[Sequence[Name]] | Any = (),
+        *,
+        remove: Iterable[Sequence[Name]] | Any = (),
+        reject: Iterable[Sequence[Name]] | Any = (),
+    ) -> Model:
+        """The same model on its graph with `facts` added, others removed, and some rejected, which are never predicted: a new
+        model, in memory, that answers at once. Nothing is trained; rules and networks along paths use new facts and new
+        entities, and `waiting` counts the facts that only `update` can learn from. A frame may have columns `confidence`
+        and `source`.
+
+        >>> more = model.add([("Ada", "parent_of", "Ilse_Hagenthal")])
+        >>> more.predict("Ilse_Hagenthal", "~parent_of").known[-1], more.waiting
+        ('Ada', 0)
+        """
+        edits = {**self._edits, **_edits(facts, remove, reject)}
+        return Model(self._learnt, edits)
+
+    def update(
+        self,
+        facts: Iterable[Sequence[Name]] | Any = (),
+        *,
+        remove: Iterable[Sequence[Name]] | Any = (),
+        reject: Iterable[Sequence[Name]] | Any = (),
+        minutes: float | None = None,
+        out: PathName | None = None,
+        device: str = "auto",
+        threads: int | None = None,
+        learn_all: bool = False,
+        progress: Progress = True,
+    ) -> Model:
+        """Learns from what the run holds and from what is new, which is all that is needed: `facts`, and those that were
+        `add`ed. Networks start from the run's weights and its rules are recounted; the run itself stays. `out` is beside it
+        by default, with `-updated` added to the name.
+
+        >>> new = [("Ada", "parent_of", "Ilse_Hagenthal")]
+        >>> now = model.update(new, out=folder / "updated", progress=False)
+        >>> now.results["update"]["facts_added"], "Ada" in now.graph.entities
+        (1, True)
+        """
+        edits = {**self._edits, **_edits(facts, remove, reject)}
+        if not edits:
+            raise ValueError("update: expected facts that are added, removed or rejected, found none")
+        place = None if out is None else os.fspath(out)
+        with shown(progress) as bars:
+            seed = self._model.seed
+            return Model(
+                _ruleguider.Model.update(
+                    str(self.path), _lists(edits), minutes, place, seed, device, threads, learn_all, bars
+                )
+            )
+
+    @property
+    def waiting(self) -> int:
+        """How many of the facts that were `add`ed no member can use yet: their relation, or an entity, was not learnt."""
+        return self._waiting
 
     def rules(self, head: str | None = None, *, min_confidence: float = 0.0) -> Rules:
         """Its rules; only those for the relation `head`, if given."""
@@ -337,6 +429,21 @@ class Model:
         """The vectors of entities, in the order of `graph.entities`: read-only, and the model's own memory if it is on the
         CPU. Vectors of complex numbers have the real parts first."""
         return _array(self._model.entity_embeddings())
+
+    def entity_biases(self) -> NDArray[numpy.float32] | None:
+        """The biases of entities, in the order of `graph.entities`; `None` if the embedding model has none."""
+        view = self._model.entity_biases()
+        return None if view is None else _array(view)[:, 0]
+
+    @property
+    def embedding(self) -> dict[str, Any] | None:
+        """The settings of the embedding model (`model`, `dimension`, `loss` and the others), and `log_odds`: `scale` and
+        `shift` from its scores to log-odds. `None` without one.
+
+        >>> model.embedding is None
+        True
+        """
+        return json.loads(self._model.embedding())
 
     def relation_embeddings(self, *, inverse: bool = False) -> NDArray[numpy.float32]:
         """The vectors of relations, in the order of `graph.relations`; with `inverse`, those of their inverses."""
@@ -373,23 +480,46 @@ class Model:
         return self._model.device
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A model is pickled as the path of its run, which has to be there where it is opened again."""
-        return _opened, (str(self.path),)
+        """A model is pickled as the path of its run, which has to be there where it is opened again, and the facts that
+        were added."""
+        return _opened, (str(self.path), self._edits)
 
     def __eq__(self, other: object) -> bool:
-        """Models of the same run are equal."""
-        return isinstance(other, Model) and other.path.resolve() == self.path.resolve()
+        """Models of the same run are equal, if the same facts were added."""
+        same = isinstance(other, Model) and other.path.resolve() == self.path.resolve()
+        return same and isinstance(other, Model) and other._edits == self._edits
 
     def __hash__(self) -> int:
         return hash(self.path.resolve())
 
     def __repr__(self) -> str:
         results = self.results
-        return f"Model({self.path}: {results['dataset']}, {results['system']}, mrr={results['mrr']:.4f})"
+        edits = f", {len(self._edits):,} edits" if self._edits else ""
+        return f"Model({self.path}: {results['dataset']}, {results['system']}, mrr={results['mrr']:.4f}{edits})"
 
 
-def _opened(path: str) -> Model:
-    return open(path)
+def _opened(path: str, edits: Edits) -> Model:
+    return Model(open(path)._learnt, edits)
+
+
+def _edits(facts: Any, remove: Any, reject: Any) -> Edits:
+    """What becomes of each fact; of one that is given twice, the last."""
+    edits: Edits = {}
+    for (head, relation, tail), confidence, source in noted_facts(facts):
+        edits[head, relation, tail] = ("added", confidence, source)
+    for what, given in (("removed", remove), ("rejected", reject)):
+        for head, relation, tail in given_facts(given):
+            edits[head, relation, tail] = (what, None, None)
+    return edits
+
+
+def _lists(edits: Edits) -> _ruleguider._Edits:
+    """The facts that are added, removed and rejected."""
+    added = [(list(fact), confidence, source) for fact, (what, confidence, source) in edits.items() if what == "added"]
+    removed, rejected = (
+        [list(fact) for fact, (what, _, _) in edits.items() if what == wanted] for wanted in ("removed", "rejected")
+    )
+    return added, removed, rejected
 
 
 def _at_least_one(top: int) -> int:

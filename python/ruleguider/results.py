@@ -6,10 +6,14 @@ import copy
 import html
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _ruleguider
+from ._graphs import Drawing, rdflib_graph
 from ._tables import Table, rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 # Which end of the facts is asked for, and how ties are ranked. Unions, because mypy's stubtest takes a literal of several
 # values for one.
@@ -306,7 +310,7 @@ class Answer(Supported):
         return f"Answer({self.label!r}, {self._sure}, reason={self.reason!r})"
 
 
-class Asked(Result):
+class QueryResult(Result):
     """A result about a query."""
 
     __slots__ = ()
@@ -327,7 +331,7 @@ class Asked(Result):
         return self._data["inverse"]
 
 
-class Prediction(Asked, Table, Sequence[Answer]):
+class Prediction(QueryResult, Table, Sequence[Answer]):
     """The answers to a query, best first: a sequence of `Answer`."""
 
     __slots__ = ()
@@ -356,6 +360,12 @@ class Prediction(Asked, Table, Sequence[Answer]):
     def held_out_total(self) -> int:
         """How many answers were held out."""
         return int(self._data["held_out_total"])
+
+    @property
+    def unsupported(self) -> int:
+        """Where there are fewer answers than asked for: how many other entities there are, which no rule and no path
+        supports; else 0."""
+        return int(self._data.get("unsupported") or 0)
 
     @property
     def hint(self) -> str | None:
@@ -389,6 +399,25 @@ class Prediction(Asked, Table, Sequence[Answer]):
             "reason": [answer.reason for answer in answers],
         }
 
+    def to_networkx(self) -> Any:
+        """The answers and their reasons as a `networkx.MultiDiGraph`: entities with their `label`; facts of paths; and
+        predicted facts, with `predicted=True`, `probability`, `score` and `rule`. The key of an edge is its relation.
+
+        >>> drawn = model.predict("Ilse_Hagenthal", "cousin_of", top=3).to_networkx()
+        >>> sum(predicted for _, _, predicted in drawn.edges(data="predicted"))
+        3
+        """
+        drawing = Drawing()
+        drawing.entity(self.subject)
+        for answer in self._data["answers"]:
+            drawing.answer(self._data, answer)
+        return drawing.graph
+
+    def to_rdflib(self) -> Any:
+        """The predicted facts as an `rdflib.Graph`, each reified: about an `rdf:Statement` of it are its probability, score,
+        rule and reason, and the facts that the reason uses."""
+        return rdflib_graph([self._data])
+
     def _question(self) -> str:
         return f"? —{self.relation}→ {self.subject}" if self.inverse else f"{self.subject} —{self.relation}→ ?"
 
@@ -397,7 +426,8 @@ class Prediction(Asked, Table, Sequence[Answer]):
         kept = {name: columns[name] for name in ("rank", "label", "probability", "score", "reason")}
         table = rows(kept, _SHOWN) if self else "nothing is predicted"
         known = f"\nknown already: {', '.join(self._data['known'][:10])}" if self._data["known"] else ""
-        return f"{self._question()}\n{table}{known}"
+        others = f"\nno rule and no path supports the other {self.unsupported:,} entities" if self.unsupported else ""
+        return f"{self._question()}\n{table}{known}{others}"
 
     def _repr_html_(self) -> str:
         return _ruleguider.prediction_html(json.dumps(self._data), repr(self))
@@ -426,6 +456,10 @@ class Predictions(Table, Sequence[Prediction]):
     def columns(self) -> dict[str, list[Any]]:
         """All answers as columns; `query` is the number of the query."""
         return self._all.columns()
+
+    def to_rdflib(self) -> Any:
+        """All predicted facts as an `rdflib.Graph`, as those of a `Prediction`."""
+        return rdflib_graph(json.loads(self._all.get(at)) for at in range(len(self)))
 
     def to_dict(self) -> dict[str, Any]:
         """All predictions as plain data."""
@@ -470,7 +504,7 @@ def _unpickled(texts: list[str], columns: dict[str, list[Any]]) -> Predictions:
     return Predictions(_Plain(texts, columns))
 
 
-class Explanation(Asked, Decomposed, Table):
+class Explanation(QueryResult, Decomposed, Table):
     """Why a fact is predicted, or why not."""
 
     __slots__ = ()
@@ -529,6 +563,23 @@ class Explanation(Asked, Decomposed, Table):
     def rules_total(self) -> int:
         """How many rules predict it altogether."""
         return int(self._data["rules_total"])
+
+    def to_networkx(self) -> Any:
+        """What is explained and its reasons as a `networkx.MultiDiGraph`: as that of a `Prediction`, with all paths and the
+        groundings of all rules that are listed.
+
+        >>> first = model.predict("Ilse_Hagenthal", "cousin_of")[0]
+        >>> drawn = model.explain("Ilse_Hagenthal", "cousin_of", first.entity).to_networkx()
+        >>> drawn.edges["Ilse_Hagenthal", first.entity, "cousin_of"]["predicted"]
+        True
+        """
+        drawing = Drawing()
+        for way in [*self._data["answers"], *self._data["rules"]]:
+            drawing.path(way["from_id"], way["from"], way["path"])
+        head, tail = (self.object, self.subject) if self.inverse else (self.subject, self.object)
+        about = {"probability": self.probability, "score": self.score}
+        drawing.fact(head, tail, self.relation, predicted=not self.known, **about)
+        return drawing.graph
 
     @property
     def plausibility(self) -> float | None:
@@ -617,6 +668,12 @@ class Facts(Result, Table, Sequence[Fact]):
         """How many queries were asked for them."""
         return self._data["asked"]
 
+    @property
+    def tied(self) -> int:
+        """How many of the first facts have the probability of the best. Probabilities rise in steps; facts of a step are in
+        the order of their scores."""
+        return self._data["tied"]
+
     def __len__(self) -> int:
         return len(self._data["facts"])
 
@@ -628,6 +685,11 @@ class Facts(Result, Table, Sequence[Fact]):
         if isinstance(index, slice):
             return [Fact(fact) for fact in self._data["facts"][index]]
         return Fact(self._data["facts"][index])
+
+    def to_rdflib(self) -> Any:
+        """The facts as an `rdflib.Graph`, each reified: about an `rdf:Statement` of it are its probability, score, rule and
+        reason, and the facts that the reason uses."""
+        return rdflib_graph(self._data["facts"])
 
     def columns(self) -> dict[str, list[Any]]:
         """The facts as columns."""
@@ -642,7 +704,8 @@ class Facts(Result, Table, Sequence[Fact]):
     def __repr__(self) -> str:
         columns = self.columns()
         kept = {name: columns[name] for name in ("head_label", "relation", "tail_label", "probability", "reason")}
-        return f"Facts({len(self):,} missing facts)\n{rows(kept, _SHOWN)}"
+        tied = f"\nthe first {self.tied:,} are equally probable, in the order of their scores" if self.tied > 1 else ""
+        return f"Facts({len(self):,} missing facts)\n{rows(kept, _SHOWN)}{tied}"
 
     def _repr_html_(self) -> str:
         return _ruleguider.facts_html(json.dumps(self._data["facts"][:100]), len(self), repr(self))
@@ -683,6 +746,12 @@ class Scores(Listed):
     """Given facts with their scores, in the order in which they were given."""
 
     __slots__ = ()
+
+    def to_rdflib(self) -> Any:
+        """The facts as an `rdflib.Graph`, each reified: about an `rdf:Statement` of it are its probability, score, rule and
+        reason, and the facts that the reason uses. Rows with an error are left out."""
+        return rdflib_graph(self._data["facts"])
+
     _columns = (
         "subject",
         "relation",
@@ -780,6 +849,11 @@ class Completed(Result):
         return self._data["hidden"]
 
     @property
+    def tied(self) -> int:
+        """How many of the first facts have the probability of the best; they are in the order of their scores."""
+        return self._data["tied"]
+
+    @property
     def queries(self) -> int:
         """How many queries were asked for them."""
         return self._data["queries"]
@@ -805,7 +879,9 @@ class Ranks(Result, Table):
 
     def columns(self) -> dict[str, list[Any]]:
         """Subject, relation, whether the head was asked for, the true answer, its rank, among how many candidates, and
-        whether the link leads to many."""
+        whether the link leads to many. With `strata`, also the situation: the length of the shortest path to the answer
+        (`None` beyond four), whether the graph has the answer with this relation from another subject, how many edges the
+        subject has, and how many rules predict the answer (`None` in a run without rules)."""
         return {name: list(column) for name, column in self._data.items()}
 
     def __len__(self) -> int:
@@ -813,6 +889,77 @@ class Ranks(Result, Table):
 
     def __repr__(self) -> str:
         return f"Ranks({len(self):,} queries)\n{rows(self.columns(), _SHOWN)}"
+
+
+class Strata(Listed):
+    """Ranking figures by situation: a row a value. `by` says what divides the queries: `distance` from the subject to the
+    answer, whether the answer was `seen` with the relation, the `degree` of the subject, or how many `rules` predict it."""
+
+    __slots__ = ()
+    _rows = "strata"
+    _columns = ("by", "value", "queries", "hits@1", "hits@3", "hits@5", "hits@10", "mrr", "mean_rank")
+
+
+class Calibration(Result, Table):
+    """How reliable probabilities are, in ten bins of equal width: a table with a row a bin."""
+
+    __slots__ = ()
+
+    @property
+    def ece(self) -> float:
+        """The expected calibration error: the mean of |predicted - observed| over the bins, weighted by their answers."""
+        return self._data["ece"]
+
+    @property
+    def brier(self) -> float:
+        """The mean squared difference between probability and truth."""
+        return self._data["brier"]
+
+    def arrays(self, *, empty: bool = False) -> dict[str, NDArray[Any]]:
+        """`predicted` and `observed` shares, `count` of answers, and the 95 % interval of the observed share, an array of
+        shape (bins, 2). Bins without answers are left out, or NaN with `empty`.
+
+        >>> arrays = model.evaluate(calibration=True, progress=False).calibration.arrays()
+        >>> bool((arrays["count"] > 0).all()), arrays["interval"].shape[1]
+        (True, 2)
+        """
+        import numpy
+
+        bins = [one for one in self._data["bins"] if empty or one["answers"]]
+        number = lambda value: numpy.nan if value is None else value  # noqa: E731
+        return {
+            "predicted": numpy.array([number(one["predicted"]) for one in bins], dtype=float),
+            "observed": numpy.array([number(one["observed"]) for one in bins], dtype=float),
+            "count": numpy.array([one["answers"] for one in bins], dtype=int),
+            "interval": numpy.array([one["interval"] or (numpy.nan,) * 2 for one in bins], dtype=float).reshape(-1, 2),
+        }
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The bins as columns; what cannot be measured without answers is `None`."""
+        bins = self._data["bins"]
+        columns: dict[str, list[Any]] = {name: [one[name] for one in bins] for name in ("from", "to", "answers", "true")}
+        columns.update({name: [one[name] for one in bins] for name in ("predicted", "observed")})
+        for place, name in enumerate(("low", "high")):
+            columns[name] = [one["interval"][place] if one["interval"] else None for one in bins]
+        return columns
+
+    def plot(self, axes: Any = None) -> Any:
+        """Observed against predicted shares with their intervals, drawn by matplotlib; the axes."""
+        from matplotlib import pyplot
+
+        if axes is None:
+            _, axes = pyplot.subplots()
+        found = self.arrays()
+        below = (found["observed"] - found["interval"][:, 0]).clip(min=0)
+        above = (found["interval"][:, 1] - found["observed"]).clip(min=0)
+        axes.plot([0, 1], [0, 1], color="0.7", linewidth=1)
+        axes.errorbar(found["predicted"], found["observed"], yerr=[below, above], marker="o", capsize=3)
+        title = f"calibration error {self.ece:.4f}, {self._data['answers']:,} answers"
+        axes.set(xlabel="predicted", ylabel="observed", xlim=(0, 1), ylim=(0, 1), title=title)
+        return axes
+
+    def __repr__(self) -> str:
+        return f"Calibration(ece={self.ece:.4f}, brier={self.brier:.4f})\n{rows(self.columns(), _SHOWN)}"
 
 
 class Evaluation(Result, Table):
@@ -871,7 +1018,7 @@ class Evaluation(Result, Table):
         return self._data["left_out"]
 
     @property
-    def direction(self) -> str:
+    def direction(self) -> Direction:
         """Which end was asked for."""
         return self._data["direction"]
 
@@ -905,15 +1052,38 @@ class Evaluation(Result, Table):
         ranked = self._ranks.columns()["rank"]
         return sum(rank <= k for rank in ranked) / max(len(ranked), 1)
 
+    @property
+    def calibration(self) -> Calibration | None:
+        """How reliable the probabilities are; `None` unless it was asked for (`calibration=True`) and there are any."""
+        return Calibration(self._data["calibration"]) if self._data.get("calibration") else None
+
+    @property
+    def faithfulness(self) -> dict[str, Any] | None:
+        """Whether the reasons shown are the cause of the answers, with the keys of the command line's JSON; `None` unless it
+        was asked for, or nothing could be checked."""
+        return copy.deepcopy(self._data.get("faithfulness"))
+
+    @property
+    def strata(self) -> Strata:
+        """The figures by situation, if they were asked for (`strata=True`)."""
+        if self._data.get("strata") is None:
+            raise ValueError("strata: not measured; `evaluate(strata=True)` does")
+        return Strata({"strata": self._data["strata"]})
+
     def plot(self, most: int = 100) -> Any:
-        """Hits@k over k from 1 to `most`, drawn by matplotlib; the axes."""
+        """Hits@k over k from 1 to `most`, drawn by matplotlib; the axes. With a calibration, its plot stands beside it, and
+        the axes are an array of two."""
         from matplotlib import pyplot
 
+        calibration = self.calibration
+        _, every = pyplot.subplots(1, 2 if calibration else 1, figsize=(11 if calibration else 6, 4.5))
+        axes = every[0] if calibration else every
         places = list(range(1, most + 1))
-        _, axes = pyplot.subplots()
         axes.plot(places, [self.hits(k) for k in places])
         axes.set(xlabel="k", ylabel="hits@k", ylim=(0, 1), title=f"MRR {self.mrr:.3f}, {self.queries:,} queries")
-        return axes
+        if calibration:
+            calibration.plot(every[1])
+        return every
 
     def _repr_html_(self) -> str:
         columns = self.columns()

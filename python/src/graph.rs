@@ -9,7 +9,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyInt, PySequence, PyString};
 use ruleguider::graph::{
     DataFile, Dataset, Division, EntityId, GraphError, MemoryTriples, ReadOptions, SplitShares, Triple,
-    Vocabulary, read, read_file,
+    Vocabulary, read,
 };
 use ruleguider::report::figure;
 use ruleguider::run::Source;
@@ -42,27 +42,36 @@ fn made(py: Python<'_>, name: String, triples: MemoryTriples, division: Option<D
 
 #[pymethods]
 impl Graph {
-    /// Reads a folder of splits or a file of triples.
+    /// Reads a folder of splits or a file of triples. With a name it is a temporary file of what was in memory.
     #[staticmethod]
-    #[pyo3(signature = (path, split, seed, header))]
+    #[pyo3(signature = (path, split, seed, header, name))]
     fn read(
         py: Python<'_>,
         path: PathBuf,
         split: Option<[f64; 3]>,
         seed: u64,
         header: Option<bool>,
+        name: Option<String>,
     ) -> PyResult<Self> {
         let division = division(split, seed)?;
         let (source, dataset) = work(py, None, move |_| {
-            let shares = division.map_or_else(SplitShares::default, |division| division.shares);
-            let options = ReadOptions { shares, seed, header, ..ReadOptions::default() };
-            let source = Source::of(&path, &options)?;
-            if division.is_some() || path.is_dir() || DataFile::is_one(&path) {
-                return Ok((source, read(&path, &options)?));
-            }
-            let (names, train, _) = read_file(&path, &options)?;
-            let triples = MemoryTriples { names, train, ..MemoryTriples::default() };
-            Ok((Source::Memory { name: source.name() }, triples.into_dataset(None)?))
+            // Without a division a file is read as a whole, and need not have splits.
+            let whole = division.is_none() && !path.is_dir() && !DataFile::is_one(&path);
+            let shares = match division {
+                Some(division) => division.shares,
+                None if whole => SplitShares::WHOLE,
+                None => SplitShares::default(),
+            };
+            let incomplete = whole || (name.is_some() && division.is_none());
+            let options = ReadOptions { shares, seed, header, incomplete, ..ReadOptions::default() };
+            let source = match name {
+                Some(name) => Source::Memory { name },
+                None => Source::of(&path, &options)?,
+            };
+            let dataset = read(&path, &options)?;
+            // Read again, the file would be divided.
+            let source = if whole { Source::Memory { name: source.name() } } else { source };
+            Ok((source, dataset))
         })?;
         Ok(Self { source, dataset })
     }
@@ -204,6 +213,13 @@ impl Graph {
 pub fn triple_columns(columns: Vec<String>) -> PyResult<[usize; 3]> {
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     ruleguider::graph::triple_columns(&columns).map_err(|error| raised(error.into()))
+}
+
+/// The columns of a table that say something beside its facts, each with what it is.
+#[pyfunction]
+pub fn beside_columns(columns: Vec<String>) -> Vec<(usize, &'static str)> {
+    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+    ruleguider::graph::beside_columns(&columns)
 }
 
 /// Triples from columns of names.

@@ -22,11 +22,11 @@ mod _ruleguider {
     #[pymodule_export]
     use error::Error;
     #[pymodule_export]
-    use graph::{Graph, triple_columns};
+    use graph::{Graph, beside_columns, triple_columns};
     #[pymodule_export]
     use job::{finish, panic_for_tests};
     #[pymodule_export]
-    use model::{Model, explanation_html, facts_html, prediction_html};
+    use model::{Model, explanation_html, export_rdf, facts_html, prediction_html};
     #[pymodule_export]
     use predictions::Predictions;
     #[pymodule_export]

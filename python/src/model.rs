@@ -8,12 +8,12 @@ use crate::rules::{Rules, protocol, split_of};
 use crate::view::View;
 use pyo3::prelude::*;
 use ruleguider::ask::{
-    AskError, CompleteOptions, DoubtOptions, Explanation, HeldOutFacts, INSTANT, MissingFact, OpenOptions,
-    Prediction, ScoreOptions, Threshold,
+    AddedFact, AskError, CompleteOptions, DoubtOptions, Edits, EvaluateOptions, Explanation, ExportFormat,
+    HeldOutFacts, INSTANT, MissingFact, OpenOptions, Prediction, ScoreOptions, Threshold, export,
 };
 use ruleguider::config::Layer;
 use ruleguider::eval::Protocol;
-use ruleguider::graph::{Link, Query};
+use ruleguider::graph::{Link, Query, RdfStyle};
 use ruleguider::report::figure;
 use ruleguider::run::{Manifest, RunDirectory, Source};
 use ruleguider::shard::Shard;
@@ -22,6 +22,22 @@ use ruleguider::{Learn, Model as Learnt};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// A fact that is added, with its confidence and source.
+type Added = ([String; 3], Option<f32>, Option<String>);
+/// Facts that are added, removed and rejected.
+type EditLists = (Vec<Added>, Vec<[String; 3]>, Vec<[String; 3]>);
+
+fn edits_of((added, removed, rejected): EditLists) -> PyResult<Edits> {
+    let one = |(at, (fact, confidence, source)): (usize, Added)| match confidence {
+        Some(share) if !(share > 0.0 && share <= 1.0) => {
+            Err(wrong(format!("fact {at}: expected a confidence above 0 and at most 1, found {share}")))
+        }
+        _ => Ok(AddedFact { fact, confidence, source }),
+    };
+    let added = added.into_iter().enumerate().map(one).collect::<PyResult<_>>()?;
+    Ok(Edits { added, removed, rejected })
+}
 
 /// A trained model, ready to answer, from many threads at once.
 #[pyclass(frozen, module = "ruleguider._ruleguider")]
@@ -66,7 +82,7 @@ impl Model {
     /// from the run `update`.
     #[staticmethod]
     #[pyo3(signature = (graph, minutes, out, seed, config, settings, device, threads, tensorboard, update, split,
-        learn_all, instant, bars))]
+        learn_all, instant, embedding, bars))]
     #[allow(clippy::too_many_arguments)]
     fn learn(
         py: Python<'_>,
@@ -83,9 +99,11 @@ impl Model {
         split: Option<[f64; 3]>,
         learn_all: bool,
         instant: bool,
+        embedding: Option<&str>,
         bars: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        expect_seed(out.as_deref(), seed)?;
+        // Before a large graph is read.
+        out.as_deref().map_or(Ok(()), |out| expect_seed(out, seed)).map_err(raised)?;
         if minutes.is_some_and(|minutes| !(minutes > 0.0 && minutes.is_finite())) {
             return Err(wrong("minutes: expected a number of minutes above 0"));
         }
@@ -98,6 +116,9 @@ impl Model {
         learn = minutes.into_iter().fold(learn, Learn::minutes);
         learn = out.into_iter().fold(learn, Learn::out);
         learn = config.into_iter().fold(learn, Learn::config);
+        if let Some(name) = embedding {
+            learn = learn.embedding(chosen("model", name)?);
+        }
         if instant {
             learn = INSTANT.into_iter().fold(learn, Learn::set);
         }
@@ -108,8 +129,11 @@ impl Model {
             learn = learn.settings(layer).map_err(raised)?;
         }
         wait_for_ending(py)?;
-        let model =
-            work(py, bars.as_ref(), move |progress| learn.device(device()?).prepare()?.run(progress))?;
+        let model = work(py, bars.as_ref(), move |progress| {
+            let learning = learn.device(device()?).prepare()?;
+            expect_seed(&learning.spec().out, seed)?;
+            learning.run(progress)
+        })?;
         Ok(Self { model: Arc::new(model) })
     }
 
@@ -128,6 +152,45 @@ impl Model {
             ruleguider::ask::instant(source, dataset, &out, &device()?, 1, progress)
         })?;
         Ok(Self { model: Arc::new(model) })
+    }
+
+    /// Learns what the run at `run` holds and edits of it, into the folder `out`.
+    #[staticmethod]
+    #[pyo3(signature = (run, edits, minutes, out, seed, device, threads, learn_all, bars))]
+    #[allow(clippy::too_many_arguments)]
+    fn update(
+        py: Python<'_>,
+        run: PathBuf,
+        edits: EditLists,
+        minutes: Option<f64>,
+        out: Option<PathBuf>,
+        seed: u64,
+        device: &str,
+        threads: Option<usize>,
+        learn_all: bool,
+        bars: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let (device, edits) = (self::device(device, threads)?, edits_of(edits)?);
+        let learn = Learn::demonstration().update(run).edits(edits).seed(seed).learn_all(learn_all);
+        let learn = minutes.into_iter().fold(learn, Learn::minutes);
+        let learn = out.into_iter().fold(learn, Learn::out);
+        wait_for_ending(py)?;
+        let model =
+            work(py, bars.as_ref(), move |progress| learn.device(device()?).prepare()?.run(progress))?;
+        Ok(Self { model: Arc::new(model) })
+    }
+
+    /// The same model on its graph with edits; how many of the added facts wait for the next learning is the second.
+    fn with_edits(&self, py: Python<'_>, edits: EditLists) -> PyResult<(Self, usize)> {
+        let (model, edits) = (Arc::clone(&self.model), edits_of(edits)?);
+        let edited = work(py, None, move |_| model.with_edits(&edits))?;
+        Ok((Self { model: Arc::new(edited.model) }, edited.waiting))
+    }
+
+    /// The seed of its run.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.model.seed()
     }
 
     /// Opens the run at `path`.
@@ -282,7 +345,7 @@ impl Model {
     }
 
     /// The ranking figures of a split, and the ranks as columns, as JSON.
-    #[pyo3(signature = (split, direction, ties, leave_out_unseen, all_queries, bars))]
+    #[pyo3(signature = (split, direction, ties, leave_out_unseen, all_queries, strata, calibration, faithfulness, bars))]
     #[allow(clippy::too_many_arguments)]
     fn evaluate(
         &self,
@@ -292,6 +355,9 @@ impl Model {
         ties: &str,
         leave_out_unseen: bool,
         all_queries: bool,
+        strata: bool,
+        calibration: bool,
+        faithfulness: Option<usize>,
         bars: Option<Bound<'_, PyAny>>,
     ) -> PyResult<(String, String)> {
         let split = split_of(split)?;
@@ -300,8 +366,12 @@ impl Model {
         work(py, bars.as_ref(), move |progress| {
             let device = model.device().clone();
             device.inside(|| {
-                let (report, ranks) = model.evaluate_each(split, protocol, progress)?;
-                Ok((text(&report), text(&ranks)))
+                let options = EvaluateOptions { relations: Vec::new(), strata, calibration };
+                let (mut evaluated, ranks) = model.evaluate_each(split, protocol, &options, progress)?;
+                if let Some(queries) = faithfulness {
+                    evaluated.faithfulness = model.faithfulness(queries, progress)?;
+                }
+                Ok((text(&evaluated), text(&ranks)))
             })
         })
     }
@@ -383,6 +453,29 @@ impl Model {
         })
     }
 
+    /// The biases of entities, if the embedding model has them.
+    fn entity_biases(&self, py: Python<'_>) -> PyResult<Option<View>> {
+        let model = Arc::clone(&self.model);
+        work(py, None, move |_| {
+            let biases = model.embedding()?.and_then(|embedding| embedding.entity_biases());
+            Ok(biases.map(|biases| View::rows(biases, 0, 1)).transpose()?)
+        })
+    }
+
+    /// The settings of the embedding model, and the map from its scores to log-odds, as JSON; null without one.
+    fn embedding(&self, py: Python<'_>) -> PyResult<String> {
+        let model = Arc::clone(&self.model);
+        work(py, None, move |_| {
+            let about = |embedding: Arc<ruleguider::embed::Embedding>| {
+                let mut about = serde_json::to_value(embedding.settings()).expect("settings are plain data");
+                let [scale, shift] = embedding.log_odds();
+                about["log_odds"] = serde_json::json!({ "scale": scale, "shift": shift });
+                about
+            };
+            Ok(text(&model.embedding()?.map(about)))
+        })
+    }
+
     /// What it was learnt from.
     #[getter]
     fn graph(&self) -> PyResult<Graph> {
@@ -440,15 +533,13 @@ impl Model {
 }
 
 /// A finished run is not replaced by one with another seed without a word.
-fn expect_seed(out: Option<&Path>, seed: u64) -> PyResult<()> {
-    let earlier = out.filter(|out| out.is_dir()).and_then(|out| {
-        let directory = RunDirectory::look_at(out).ok()?;
-        Some((out, Manifest::read(&directory).ok()?.seed))
-    });
-    match earlier {
-        Some((out, other)) if other != seed => Err(wrong(format!(
-            "out: {} has the run of seed {other}; choose another folder for seed {seed}, or remove it",
-            out.display()
+fn expect_seed(out: &Path, seed: u64) -> Result<(), AskError> {
+    let directory = out.is_dir().then(|| RunDirectory::look_at(out).ok()).flatten();
+    match directory.and_then(|directory| Manifest::read(&directory).ok()) {
+        Some(earlier) if earlier.seed != seed => Err(AskError::Cannot(format!(
+            "out: {} has the run of seed {}; choose another folder for seed {seed}, or remove it",
+            out.display(),
+            earlier.seed
         ))),
         _ => Ok(()),
     }
@@ -491,6 +582,12 @@ fn at(place: usize, error: AskError) -> AskError {
 
 fn parsed<T: serde::de::DeserializeOwned>(json: &str) -> PyResult<T> {
     serde_json::from_str(json).map_err(|error| wrong(error.to_string()))
+}
+
+/// Writes the JSON objects of the file `lines` to `out` as RDF: every fact reified, with what is known about it.
+#[pyfunction]
+pub fn export_rdf(py: Python<'_>, lines: PathBuf, out: PathBuf) -> PyResult<()> {
+    work(py, None, move |_| export(&lines, ExportFormat::Rdf(RdfStyle::Reified), &out).map(drop))
 }
 
 /// A picture of a prediction for a notebook.

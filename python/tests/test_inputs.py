@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pyarrow
 import pytest
 
 import ruleguider as rg
+from conftest import skip
 
 ROWS = [("ada", "parent_of", "ben"), ("ben", "parent_of", "cleo"), ("ada", "sibling_of", "dan")]
 SAME = {"name": "triples", "entities": 4, "relations": 2, "facts": 3, "valid": 0, "test": 0}
@@ -143,6 +145,25 @@ def test_factories_of_other_numbers_agree_by_name() -> None:
     assert graph.to_pandas("test").values.tolist() == [["ada", "s", "ben"]]
     bare = SimpleNamespace(mapped_triples=numpy.array([[0, 0, 1]]), num_entities=2, num_relations=1)
     assert rg.Graph(bare, split=None).entities == ["0", "1"]
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+def test_a_factory_of_pykeen_itself(inverse: bool) -> None:
+    """With the real package, which needs torch."""
+    if importlib.util.find_spec("pykeen") is None:
+        skip("pykeen", "a factory of PyKEEN itself")
+    from pykeen.datasets import Nations
+    from pykeen.triples import TriplesFactory
+
+    rows = numpy.array(ROWS, dtype=str)
+    made = TriplesFactory.from_labeled_triples(rows, create_inverse_triples=inverse)
+    read = rg.Graph(made, split=None)
+    assert sorted(map(tuple, read.to_pandas().values.tolist())) == sorted(ROWS)
+    assert read.entities == [name for name, _ in sorted(made.entity_to_id.items(), key=lambda pair: pair[1])]
+    nations = Nations(create_inverse_triples=inverse)
+    graph = rg.Graph(nations)
+    assert graph.to_dict()["facts"] == nations.training.num_triples and graph.to_dict()["relations"] == 55
+    assert graph.triples("test").tolist() == nations.testing.mapped_triples.tolist()
 
 
 def test_torch_is_never_imported() -> None:

@@ -21,6 +21,8 @@ def test_everything_is_pickled_and_compared(graph: rg.Graph, model: rg.Model) ->
     for one in (many, rules, why, graph, model, model.evaluate(progress=False)):
         again = pickle.loads(pickle.dumps(one))
         assert again == one and hash(again) == hash(one), type(one)
+    figures = model.evaluate(progress=False)
+    assert pickle.loads(pickle.dumps(figures)).ranks == figures.ranks
     again = pickle.loads(pickle.dumps(many))
     assert again.columns() == many.columns() and again[1] == many[1]
     assert model.rules() == rules and model.rules() != rules[:1]
@@ -112,11 +114,18 @@ def test_learning_at_once_leaves_a_run(graph: rg.Graph, tmp_path: Path) -> None:
     assert answers[0].probability is not None and answers[0].path
 
 
-def test_a_run_of_another_seed_is_not_replaced(graph: rg.Graph, tmp_path: Path) -> None:
+def test_a_run_of_another_seed_is_not_replaced(
+    graph: rg.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rg.learn(graph, out=tmp_path / "run", config=RULES, progress=False)
     with pytest.raises(ValueError, match="has the run of seed 1; choose another folder for seed 2"):
         rg.learn(graph, out=tmp_path / "run", seed=2, config=RULES, progress=False)
     rg.learn(graph, out=tmp_path / "run", seed=1, config=RULES, progress=False)
+    # Nor one in the folder that is taken by default.
+    monkeypatch.chdir(tmp_path)
+    rg.learn(graph, config=RULES, progress=False)
+    with pytest.raises(ValueError, match="out: runs/demonstration has the run of seed 1"):
+        rg.learn(graph, seed=2, config=RULES, progress=False)
 
 
 def test_numbers_with_gaps_are_names() -> None:
