@@ -194,11 +194,10 @@ fn relations(run: &ReportedRun) -> String {
 /// Predicted probabilities of test answers against observed frequencies, drawn.
 fn calibration_chart(run: &ReportedRun) -> String {
     let Some(Reliability { bins, .. }) = &run.report.calibration else { return String::new() };
-    let filled = bins.iter().filter(|bin| bin.of.answers > 0);
     let drawn = [
         Line {
             name: "observed".to_owned(),
-            points: filled.map(|bin| (bin.of.predicted, bin.of.observed)).collect(),
+            points: bins.iter().filter_map(|bin| bin.of.predicted.zip(bin.of.observed)).collect(),
         },
         Line { name: "as it should be".to_owned(), points: vec![(0.0, 0.0), (1.0, 1.0)] },
     ];

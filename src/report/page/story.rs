@@ -139,14 +139,14 @@ pub(super) fn quality(run: &ReportedRun) -> String {
     let Some(reliability) = &run.report.calibration else { return html };
     let enough: Vec<&ReliabilityBin> =
         reliability.bins.iter().filter(|bin| bin.of.answers >= ENOUGH).collect();
-    let said = enough.iter().rev().take(3).map(|bin| {
-        format!(
+    let said = enough.iter().rev().take(3).filter_map(|bin| {
+        Some(format!(
             "<li>when it said {:.0} to {:.0} %, {:.0} % of {} were true</li>",
             100.0 * bin.from,
             100.0 * bin.to,
-            100.0 * bin.of.observed,
+            100.0 * bin.of.observed?,
             counted(bin.of.answers as u64, "answer", "answers")
-        )
+        ))
     });
     let said: String = said.collect();
     if !said.is_empty() {
