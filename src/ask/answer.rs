@@ -94,9 +94,16 @@ impl fmt::Display for Probability {
 }
 
 impl Probability {
-    /// For people: `0.412`, or `~0.4` if it is rough; `None` where there is none.
+    /// For people: `0.412`, or with one digit that counts (`~0.4`, `~0.03`) if it is rough; `None` where there is none.
     pub fn in_words(self, rough: bool) -> Option<String> {
-        self.0.map(|share| if rough { format!("~{share:.1}") } else { format!("{share:.3}") })
+        self.0.map(|share| match share {
+            share if !rough => format!("{share:.3}"),
+            // "~0.0" would read as impossible.
+            share if share < 0.0005 => "<0.001".to_owned(),
+            share if share < 0.0095 => format!("~{share:.3}"),
+            share if share < 0.095 => format!("~{share:.2}"),
+            share => format!("~{share:.1}"),
+        })
     }
 }
 

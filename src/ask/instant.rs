@@ -12,13 +12,13 @@ use crate::tensor::Device;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// The facts that rough probabilities are fitted to: at most, at least, and about how many facts all queries for them may
-/// visit together, which bounds the time.
+/// The facts that rough probabilities are fitted to: at most, at least, and about how many facts of the graph all queries
+/// for them may visit together, which bounds the time.
 const ROUGH_MOST: usize = 64;
-const ROUGH_LEAST: usize = 32;
-const ROUGH_WORK: usize = 300_000;
-/// The fewest: of less, nothing can be taken away to be asked for.
-const ROUGH_SMALLEST: usize = 100;
+const ROUGH_LEAST: usize = 8;
+const ROUGH_WORK: usize = 2_000_000;
+/// Of a graph with fewer facts, at most this part of them is taken away.
+const ROUGH_PART: usize = 4;
 
 /// The settings of instant answers. Rules are mined so that a path can be shown with the rule that it follows.
 pub const INSTANT: [&str; 5] =
@@ -64,7 +64,7 @@ pub fn instant(
 
 impl Model {
     /// Replaces the probabilities of a run of the universal propagator by rough ones, fitted to the graph that it answers
-    /// on; there are none if the graph is too small or too large for that.
+    /// on; there are none if nothing can be taken away from the graph and be found again.
     pub(super) fn calibrate_roughly(&mut self, progress: &dyn Progress) -> Result<(), AskError> {
         let rough = self.rough_calibration(progress)?;
         let why =
@@ -74,16 +74,15 @@ impl Model {
     }
 
     /// A calibration on an even sample of the facts, each asked for at both ends on the graph without the sample, as
-    /// queries that have an answer to find; also how many facts these are. `None` if the graph is too small or too large for that.
+    /// queries that have an answer to find; also how many facts these are. `None` if there are no answers at all.
     fn rough_calibration(&self, progress: &dyn Progress) -> Result<Option<(Calibration, usize)>, AskError> {
         let dataset = self.dataset();
         let facts = &dataset.known.facts;
-        let affordable = ROUGH_WORK / facts.len().max(1);
-        // A curve through fewer points than that would say nothing, so no probability is given.
-        if facts.len() < ROUGH_SMALLEST || affordable < ROUGH_LEAST {
+        let affordable = (ROUGH_WORK / facts.len().max(1)).clamp(ROUGH_LEAST, ROUGH_MOST);
+        let sample = evenly(facts, affordable.min(facts.len() / ROUGH_PART).max(1));
+        if sample.len() == facts.len() {
             return Ok(None);
         }
-        let sample = evenly(facts, affordable.min(ROUGH_MOST));
         let gone: HashSet<&Triple> = sample.iter().collect();
         let rest: Array<Triple> = facts.iter().filter(|fact| !gone.contains(fact)).copied().collect();
         let known = Known { queries: rest.clone(), facts: rest, ..Known::default() };

@@ -70,7 +70,7 @@ impl Model {
             )));
         }
         if self.on().is_some() && self.config().system == System::Further(UNIVERSAL) {
-            let why = "too few or too many facts on this graph to calibrate on";
+            let why = "this graph has too few facts to take some away and ask for them";
             return Ok(Some(format!("no probabilities: {why}")));
         }
         let why = match self.valid_is_learnt() {

@@ -4,7 +4,9 @@
 //! and fit the final curve, so neither is judged on outcomes it was fitted to. The final weights are fitted to all
 //! queries.
 
+use super::FEWEST_TRUE;
 use super::features::{Compared, FEATURES, FeatureRow, ODDS, RankedScores, share_of};
+use super::few::rescaled;
 use super::isotonic::{Counted, Curve};
 use super::left::AnswersLeft;
 use super::logistic::{self, Effect, Sample, Weights, numbered};
@@ -170,7 +172,9 @@ pub(crate) fn fit(outcomes: &[Outcome], left: &AnswersLeft) -> Option<(Fitted, C
         })
         .collect();
     let (_, pull, predictions) = tried.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
-    Some((Fitted::to(outcomes, left, |_| true, pull), Curve::of_shares(predictions), pull))
+    let trues = predictions.iter().filter(|one| one.is_true).count();
+    let curve = if trues < FEWEST_TRUE { rescaled(&predictions) } else { Curve::of_shares(predictions) };
+    Some((Fitted::to(outcomes, left, |_| true, pull), curve, pull))
 }
 
 /// The cross-validated log-odds of every answer, and its outcome. A single query is fitted to itself.

@@ -101,6 +101,12 @@ impl Curve {
         curve
     }
 
+    /// The curve with these knots, ascending.
+    pub(crate) fn through(knots: impl Iterator<Item = (f64, f64)>) -> Self {
+        let (at, height) = knots.unzip();
+        Self { at, height }
+    }
+
     /// The lowest knot: its position and its height.
     pub(crate) fn lowest(&self) -> Option<(f64, f64)> {
         Some((*self.at.first()?, *self.height.first()?))

@@ -18,6 +18,7 @@
 //! module knows no reasoner; only [`Reliability`] sees the test split.
 
 mod features;
+mod few;
 mod fit;
 mod isotonic;
 mod left;
@@ -85,6 +86,7 @@ pub struct Calibration {
 }
 
 /// With fewer true answers, probabilities are rough: a share of a half among a fifth of them is off by a tenth or more.
+/// The last step is then a shift and a slope ([`few`]).
 const FEWEST_TRUE: usize = 100;
 
 impl Calibration {
