@@ -10,15 +10,16 @@ use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::record::Field;
 #[cfg(feature = "parquet")]
 use ::parquet::record::reader::RowIter;
-use std::cell::Cell;
+use std::collections::VecDeque;
 #[cfg(feature = "parquet")]
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 /// The longest line or record, as for files of facts.
 const LONGEST: u64 = 16 << 20;
+/// The longest text in which the end of a quoted field is looked for.
+const LONGEST_QUOTE: usize = 1 << 20;
 /// The endings of the formats that rows can be read from.
 const ENDINGS: &str = ".tsv, .txt, .csv, .jsonl, each also with .gz or .zst, or .parquet";
 
@@ -53,26 +54,9 @@ pub struct NamedRows {
 enum Source {
     Tabs(BufReader<Box<dyn Read + Send>>),
     Json(BufReader<Box<dyn Read + Send>>),
-    Commas(Box<csv::Reader<Metered>>, Rc<Cell<u64>>),
+    Commas(CommaLines),
     #[cfg(feature = "parquet")]
     Parquet(Box<RowIter<'static>>),
-}
-
-/// A source that fails when one record takes more than it may.
-struct Metered {
-    source: Box<dyn Read + Send>,
-    left: Rc<Cell<u64>>,
-}
-
-impl Read for Metered {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.source.read(buffer)?;
-        match self.left.get().checked_sub(read as u64) {
-            Some(left) => self.left.set(left),
-            None => return Err(io::Error::other("a record of more than 16 MB")),
-        }
-        Ok(read)
-    }
 }
 
 /// What one record of the source is.
@@ -102,10 +86,8 @@ impl NamedRows {
             Some("tsv" | "txt") => Source::Tabs(BufReader::with_capacity(1 << 16, open()?)),
             Some("jsonl" | "ndjson") => Source::Json(BufReader::with_capacity(1 << 16, open()?)),
             Some("csv") => {
-                let left = Rc::new(Cell::new(LONGEST));
-                let metered = Metered { source: open()?, left: Rc::clone(&left) };
-                let mut builder = csv::ReaderBuilder::new();
-                Source::Commas(Box::new(builder.has_headers(false).flexible(true).from_reader(metered)), left)
+                let input = BufReader::with_capacity(1 << 16, open()?);
+                Source::Commas(CommaLines { input, begun: false, waiting: VecDeque::new() })
             }
             #[cfg(feature = "parquet")]
             Some("parquet") if compression == Compression::Plain => {
@@ -175,27 +157,7 @@ impl NamedRows {
                     Err(error) => Record::Malformed(format!("expected a JSON object: {error}")),
                 },
             },
-            Source::Commas(reader, left) => {
-                left.set(LONGEST);
-                let mut record = csv::ByteRecord::new();
-                match reader.read_byte_record(&mut record) {
-                    Ok(false) => Record::End,
-                    Ok(true) => {
-                        let fields: Result<Vec<String>, _> =
-                            record.iter().map(|field| String::from_utf8(field.to_vec())).collect();
-                        match fields {
-                            Ok(mut fields) => {
-                                if let Some(bare) = fields[0].strip_prefix('\u{feff}') {
-                                    fields[0] = bare.to_owned();
-                                }
-                                Record::Fields(fields)
-                            }
-                            Err(_) => Record::Malformed("expected UTF-8, found other bytes".to_owned()),
-                        }
-                    }
-                    Err(error) => return Err(unreadable(io::Error::other(error))),
-                }
-            }
+            Source::Commas(lines) => lines.record().map_err(unreadable)?,
             #[cfg(feature = "parquet")]
             Source::Parquet(rows) => match rows.next() {
                 None => Record::End,
@@ -251,6 +213,73 @@ impl NamedRows {
         };
         Some(self.columns.iter().zip(places).map(field).collect())
     }
+}
+
+/// Records of comma-separated values. A quoted field may have line breaks, so a record may be several lines.
+struct CommaLines {
+    input: BufReader<Box<dyn Read + Send>>,
+    /// Whether the first line was read.
+    begun: bool,
+    /// Lines that were read in search of a quote that closes, and do not belong to the record before them.
+    waiting: VecDeque<Result<String, String>>,
+}
+
+impl CommaLines {
+    fn line(&mut self) -> io::Result<Option<Result<String, String>>> {
+        if let Some(line) = self.waiting.pop_front() {
+            return Ok(Some(line));
+        }
+        let first = !std::mem::replace(&mut self.begun, true);
+        line(&mut self.input, first)
+    }
+
+    /// The next record. If a quote is never closed, its line alone is malformed, and the next one begins a record.
+    fn record(&mut self) -> io::Result<Record> {
+        let mut text = match self.line()? {
+            None => return Ok(Record::End),
+            Some(Err(why)) => return Ok(Record::Malformed(why)),
+            Some(Ok(line)) if line.is_empty() => return Ok(Record::Empty),
+            Some(Ok(line)) => line,
+        };
+        let mut further = VecDeque::new();
+        loop {
+            if let Some(fields) = fields_of(&text) {
+                return Ok(Record::Fields(fields));
+            }
+            let next = if text.len() > LONGEST_QUOTE { None } else { self.line()? };
+            match next {
+                Some(Ok(line)) => {
+                    text.push('\n');
+                    text.push_str(&line);
+                    further.push_back(Ok(line));
+                }
+                other => {
+                    further.extend(other);
+                    further.append(&mut self.waiting);
+                    self.waiting = further;
+                    return Ok(Record::Malformed("expected a closing quote, found none".to_owned()));
+                }
+            }
+        }
+    }
+}
+
+/// The fields of a record of comma-separated values; `None` if a quoted one is not closed.
+fn fields_of(record: &str) -> Option<Vec<String>> {
+    let mut fields = vec![String::new()];
+    let mut rest = record.chars().peekable();
+    let (mut begins, mut quoted) = (true, false);
+    while let Some(one) = rest.next() {
+        match one {
+            // A doubled quote within quotes is one.
+            '"' if quoted && rest.next_if_eq(&'"').is_some() => fields.last_mut()?.push('"'),
+            '"' if quoted || begins => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            other => fields.last_mut()?.push(other),
+        }
+        begins = one == ',' && !quoted;
+    }
+    (!quoted).then_some(fields)
 }
 
 /// The next line without its ending; `None` at the end.
@@ -345,6 +374,11 @@ mod tests {
             expected(2)
         );
         assert_eq!(rows(&file("quoted.csv", "a,\"b\",1\nc,d\n")), expected(1));
+        let open = rows(&file("open.csv", "a,b,1\n\"open,b\nc,d\ne,f\n"));
+        assert_eq!(open[1].fields, Err("expected a closing quote, found none".to_owned()));
+        assert_eq!(open[2..], [row(3, &["c", "d"]), row(4, &["e", "f"])]);
+        let spread = rows(&file("spread.csv", "\"a\nb\",\"x\"\"y\"\nc,5\" disk\n"));
+        assert_eq!(spread, [row(1, &["a\nb", "x\"y"]), row(2, &["c", "5\" disk"])]);
         let lines = rows(&file(
             "lines.jsonl",
             "{\"tail\":\"b\",\"head\":\"a\",\"label\":1}\n{\"subject\":\"c\",\"object\":\"d\"}\n{\"subject\":\"e\"}\nx\n",
