@@ -2,6 +2,8 @@
 //! comments.
 
 use super::GraphError;
+use super::format::{FileKind, Format};
+use super::read::RdfFormat;
 use std::io;
 use std::path::Path;
 use std::str::FromStr;
@@ -48,6 +50,15 @@ pub struct AnnotatedFact {
     pub reason: String,
     /// The facts that the reason uses.
     pub derived_from: Vec<[String; 3]>,
+    /// The split that holds it out; empty if the data does not have it.
+    pub held_out: &'static str,
+}
+
+/// Whether the ending of `path` is that of a format for [`write_annotated`].
+pub fn is_annotated(path: &Path) -> bool {
+    let lines = [RdfFormat::NTriples, RdfFormat::NQuads, RdfFormat::Turtle, RdfFormat::TriG];
+    FileKind::of(path)
+        .is_some_and(|kind| matches!(kind.format, Format::Rdf(format) if lines.contains(&format)))
 }
 
 /// Writes `facts` to `path` in their order. Returns how many there were.

@@ -51,7 +51,7 @@ mod write;
 pub use actions::Actions;
 pub use adjacency::{Adjacency, Edge};
 pub use after::{after, read_after};
-pub use annotated::{AnnotatedFact, RdfStyle, write_annotated};
+pub use annotated::{AnnotatedFact, RdfStyle, is_annotated, write_annotated};
 pub use array::Array;
 pub use attributes::{Attributes, AttributesBuilder};
 pub use corrupt::{corrupted, mixed};

@@ -2,19 +2,10 @@
 //!
 //! Memory is bounded: no more than a row group of a Parquet file is held. A file is written aside and renamed.
 
-#[cfg(feature = "rdf")]
-use super::format::Out;
 use super::format::{FileKind, Format};
-use super::read::RdfFormat;
-#[cfg(feature = "rdf")]
-use super::read::{named_node, node, term};
 use super::table::{Cell, CellKind, TableColumn, check_names, table};
 use super::write::write_packed;
-use super::{GraphError, Names};
-#[cfg(feature = "rdf")]
-use oxrdf::{GraphName, QuadRef};
-#[cfg(feature = "rdf")]
-use oxrdfio::RdfSerializer;
+use super::{GraphError, Names, is_annotated};
 use std::io;
 use std::path::Path;
 
@@ -61,11 +52,10 @@ pub fn check_predicted(path: &Path, names: &Names) -> Result<(), GraphError> {
     check_names(path, kind_of(path)?, names)
 }
 
-/// The kind of the file at `path`. Of the RDF formats, only those that allow comment lines are accepted.
+/// The kind of the file at `path`. Of the RDF formats, only those that take annotated facts are accepted.
 fn kind_of(path: &Path) -> Result<FileKind, GraphError> {
-    let lines = [RdfFormat::NTriples, RdfFormat::NQuads, RdfFormat::Turtle, RdfFormat::TriG];
     let fits = |kind: &FileKind| match kind.format {
-        Format::Rdf(format) => lines.contains(&format),
+        Format::Rdf(_) => is_annotated(path),
         format => format != Format::Sif,
     };
     FileKind::expect_built(path)?;
@@ -78,29 +68,23 @@ fn kind_of(path: &Path) -> Result<FileKind, GraphError> {
 /// Writes `facts` to `path` in their order, in the format its ending names. Returns how many there were.
 ///
 /// # Errors
-/// If the file cannot be written, or the iterator fails.
+/// If the ending is that of RDF, which [`write_annotated`](super::write_annotated) writes, the file cannot be written, or
+/// the iterator fails.
 pub fn write_predicted(
     path: &Path,
     facts: &mut dyn Iterator<Item = io::Result<PredictedFact>>,
 ) -> Result<u64, GraphError> {
     let kind = kind_of(path)?;
+    if is_annotated(path) {
+        return Err(GraphError::file(path, "the extension of a table", "that of RDF"));
+    }
     let mut count = 0;
-    #[cfg_attr(not(feature = "rdf"), allow(unused_mut))]
-    let mut counted = facts.inspect(|fact| count += u64::from(fact.is_ok()));
-    let written = write_packed(path, |out| match kind.format {
-        #[cfg(feature = "rdf")]
-        Format::Rdf(_) => triples(out, &mut counted),
-        #[cfg(not(feature = "rdf"))]
-        Format::Rdf(_) => Err(io::ErrorKind::Unsupported.into()),
-        _ => table(out, kind.format, &COLUMNS, &mut counted.map(|fact| fact.map(cells))),
-    });
+    let counted = facts.inspect(|fact| count += u64::from(fact.is_ok()));
+    let mut rows = counted.map(|fact| fact.map(cells));
+    let written = write_packed(path, |out| table(out, kind.format, &COLUMNS, &mut rows));
     written.map_err(GraphError::writing(path))?;
     Ok(count)
 }
-
-/// A stream of facts.
-#[cfg(feature = "rdf")]
-type Facts<'a> = &'a mut dyn Iterator<Item = io::Result<PredictedFact>>;
 
 /// A fact as a row of a table.
 fn cells(fact: PredictedFact) -> Vec<Cell> {
@@ -109,30 +93,6 @@ fn cells(fact: PredictedFact) -> Vec<Cell> {
     cells.extend([probability.into(), Cell::Number(score), Cell::text(held_out)]);
     cells.extend([Cell::Text(reason), Cell::Truth(rough)]);
     cells
-}
-
-#[cfg(feature = "rdf")]
-/// N-Triples, which is also valid Turtle, TriG and N-Quads. The other columns become a comment before each fact.
-fn triples(out: Out<'_>, facts: Facts<'_>) -> io::Result<()> {
-    for fact in facts {
-        let fact = fact?;
-        let about = if fact.rough { "~" } else { "" };
-        let likely =
-            fact.probability.map_or_else(String::new, |share| format!("probability {about}{share}, "));
-        let reason = fact.reason.replace(['\n', '\r'], " ");
-        let aside = if fact.held_out.is_empty() {
-            String::new()
-        } else {
-            format!(", held out for {}", fact.held_out)
-        };
-        writeln!(out, "# {likely}score {}{aside}: {reason}", fact.score)?;
-        let (subject, object) = (node(&fact.head), term(&fact.tail));
-        let (predicate, graph) = (named_node(&fact.relation), GraphName::DefaultGraph);
-        let mut serializer = RdfSerializer::from_format(RdfFormat::NTriples).for_writer(&mut *out);
-        serializer.serialize_quad(QuadRef::new(&subject, &predicate, &object, &graph))?;
-        serializer.finish()?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -157,7 +117,7 @@ mod tests {
     #[test]
     fn every_format_holds_the_facts_in_their_order() {
         let folder = tempfile::tempdir().unwrap();
-        for ending in ["csv", "csv.gz", "parquet", "nt", "ttl.zst", "nq", "trig"] {
+        for ending in ["csv", "csv.gz", "parquet"] {
             let path = folder.path().join(format!("facts.{ending}"));
             let written = write_predicted(&path, &mut facts().into_iter().map(Ok)).unwrap();
             assert_eq!(written, 2);
@@ -181,11 +141,6 @@ mod tests {
             "ada\tparent_of\tcleo\t\t-0.5\t\tada —spouse_of→ cleo\tfalse",
         ];
         assert_eq!(reported("facts.tsv").lines().collect::<Vec<&str>>(), lines);
-        let triples = reported("facts.nt");
-        let comments: Vec<&str> = triples.lines().step_by(2).collect();
-        let [likely, unknown] = comments[..] else { panic!("{triples}") };
-        assert_eq!(likely, "# probability 0.75, score -0.5, held out for test: ada —spouse_of→ cleo");
-        assert_eq!(unknown, "# score -0.5: ada —spouse_of→ cleo");
     }
 
     #[test]

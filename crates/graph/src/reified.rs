@@ -1,12 +1,11 @@
 //! Annotated facts as lines of N-Triples, which are also valid Turtle, TriG and N-Quads.
 
-use super::format::{FileKind, Format, Out};
+use super::format::Out;
 use super::read::{named_node, node, term};
 use super::write::write_packed;
-use super::{AnnotatedFact, GraphError, RdfStyle};
+use super::{AnnotatedFact, GraphError, RdfStyle, is_annotated};
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{BlankNode, Literal, NamedNode, NamedOrBlankNode, Term, Triple as Statement};
-use oxrdfio::RdfFormat;
 use std::io;
 use std::path::Path;
 
@@ -21,10 +20,7 @@ pub(super) fn write(
     style: RdfStyle,
     facts: &mut dyn Iterator<Item = io::Result<AnnotatedFact>>,
 ) -> Result<u64, GraphError> {
-    let lines = [RdfFormat::NTriples, RdfFormat::NQuads, RdfFormat::Turtle, RdfFormat::TriG];
-    let is_rdf = FileKind::of(path)
-        .is_some_and(|kind| matches!(kind.format, Format::Rdf(format) if lines.contains(&format)));
-    if !is_rdf {
+    if !is_annotated(path) {
         let found = path.extension().map_or("no extension".into(), |ending| ending.to_string_lossy());
         let expected = "one of the extensions .nt, .ttl, .nq, .trig, each also with .gz or .zst";
         return Err(GraphError::file(path, expected, found));
@@ -55,8 +51,16 @@ fn blank(id: String) -> NamedOrBlankNode {
 
 /// Writes a fact; `number` names its blank nodes.
 fn write_fact(out: Out<'_>, style: RdfStyle, fact: &AnnotatedFact, number: u64) -> io::Result<()> {
-    let AnnotatedFact { fact: triple, probability, probability_rough, score, rule, reason, derived_from } =
-        fact;
+    let AnnotatedFact {
+        fact: triple,
+        probability,
+        probability_rough,
+        score,
+        rule,
+        reason,
+        derived_from,
+        held_out,
+    } = fact;
     let stated = statement(triple);
     if style == RdfStyle::Plain {
         let rough = if *probability_rough { "~" } else { "" };
@@ -80,6 +84,9 @@ fn write_fact(out: Out<'_>, style: RdfStyle, fact: &AnnotatedFact, number: u64) 
     rule.as_ref().map_or(Ok(()), |rule| say("rule", Literal::from(rule.as_str())))?;
     if !reason.is_empty() {
         say("reason", Literal::from(reason.as_str()))?;
+    }
+    if !held_out.is_empty() {
+        say("heldOut", Literal::from(*held_out))?;
     }
     for (place, used) in derived_from.iter().enumerate() {
         let used = statement(used);
@@ -117,7 +124,7 @@ fn say_what(out: Out<'_>, style: RdfStyle, about: &NamedOrBlankNode, stated: &St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use oxrdfio::RdfParser;
+    use oxrdfio::{RdfFormat, RdfParser};
 
     fn facts() -> Vec<AnnotatedFact> {
         let names = |fact: [&str; 3]| fact.map(str::to_owned);
@@ -132,6 +139,7 @@ mod tests {
                 names(["http://example.org/ada", "sister_of", "cleo"]),
                 names(["cleo", "parent_of", "ben \"B\""]),
             ],
+            held_out: "test",
         };
         vec![full, AnnotatedFact { fact: names(["cleo", "aunt of", "dora"]), ..AnnotatedFact::default() }]
     }
@@ -167,6 +175,7 @@ mod tests {
             let double = |text: &str| vec![Term::from(Literal::new_typed_literal(text, xsd::DOUBLE))];
             assert_eq!((said("probability"), said("score")), (double("0.75"), double("-0.5")));
             assert_eq!(said("probabilityRough"), [Term::from(Literal::from(true))]);
+            assert_eq!(said("heldOut"), [Term::from(Literal::from("test"))]);
             assert_eq!(said("rule"), [Term::from(Literal::from(facts[0].rule.as_ref().unwrap().as_str()))]);
             let used: Vec<Term> =
                 facts[0].derived_from.iter().map(|used| Term::Triple(Box::new(statement(used)))).collect();

@@ -23,8 +23,9 @@ use super::{Answer, AskError, Model};
 use crate::aside::claim_file;
 use crate::eval::calibration::TOP;
 use crate::graph::{
-    Dataset, EntityId, Link, Names, PredictedFact, Query, RelationId, Triple, check_predicted,
-    check_writable, count_queries, sensible_queries, write_packed, write_predicted,
+    Dataset, EntityId, Link, Names, PredictedFact, Query, RdfStyle, RelationId, Triple, check_predicted,
+    check_writable, count_queries, is_annotated, sensible_queries, write_annotated, write_packed,
+    write_predicted,
 };
 use crate::progress::{Progress, Silent};
 use crate::reason::{Detail, Found, ScoreBounds};
@@ -439,6 +440,10 @@ pub(super) fn write_facts(
     out: &Path,
     rows: &mut dyn Iterator<Item = io::Result<RankedFact>>,
 ) -> Result<u64, RunError> {
+    if is_annotated(out) {
+        let mut facts = rows.map(|row| row.map(|row| row.1.annotated()));
+        return Ok(write_annotated(out, RdfStyle::default(), &mut facts)?);
+    }
     if !is_json_lines(out) {
         let mut facts = rows.map(|row| row.map(|row| PredictedFact::from(row.1)));
         return Ok(write_predicted(out, &mut facts)?);

@@ -6,7 +6,7 @@
 mod graphml;
 mod tables;
 
-use super::{AskError, MissingFact, PathStep, Prediction, ScoredTriple};
+use super::{AskError, HeldOut, MissingFact, PathStep, Prediction, Reason, ScoredTriple};
 use crate::graph::{AnnotatedFact, Compression, RdfStyle, write_annotated};
 use crate::run::RunError;
 use serde::{Deserialize, Serialize};
@@ -79,31 +79,43 @@ fn facts_of_path(from: (&str, &str), path: &[PathStep]) -> (Vec<[String; 3]>, Ve
     (facts, labels)
 }
 
+fn facts_of_reason(reason: &Reason) -> (Vec<[String; 3]>, Vec<(String, String)>) {
+    facts_of_path((&reason.from_id, &reason.from), &reason.path)
+}
+
+fn split_of(held_out: Option<HeldOut>) -> &'static str {
+    held_out.map_or("", HeldOut::split)
+}
+
+impl MissingFact {
+    /// The fact with what is known about it.
+    pub(super) fn annotated(self) -> AnnotatedFact {
+        AnnotatedFact {
+            probability: self.probability.0,
+            probability_rough: self.probability_rough,
+            score: Some(self.score),
+            rule: self.reason.rule.as_ref().map(|rule| rule.text.clone()),
+            derived_from: facts_of_reason(&self.reason).0,
+            held_out: split_of(self.held_out),
+            reason: self.words,
+            fact: [self.head, self.relation, self.tail],
+        }
+    }
+}
+
 impl Line {
     fn facts(self) -> Vec<ExportedFact> {
         match self {
             Line::Missing(fact) => {
-                let MissingFact { head, relation, tail, head_label, tail_label, probability, .. } = *fact;
-                let reason = &fact.reason;
-                let (derived_from, path_labels) =
-                    facts_of_path((&reason.from_id, &reason.from), &reason.path);
-                let fact = AnnotatedFact {
-                    fact: [head, relation, tail],
-                    probability: probability.0,
-                    probability_rough: fact.probability_rough,
-                    score: Some(fact.score),
-                    rule: reason.rule.as_ref().map(|rule| rule.text.clone()),
-                    reason: fact.words,
-                    derived_from,
-                };
-                vec![ExportedFact { fact, subject_label: head_label, object_label: tail_label, path_labels }]
+                let (_, path_labels) = facts_of_reason(&fact.reason);
+                let (subject_label, object_label) = (fact.head_label.clone(), fact.tail_label.clone());
+                vec![ExportedFact { fact: fact.annotated(), subject_label, object_label, path_labels }]
             }
             Line::Predicted(prediction) => {
                 let Prediction { subject, relation, inverse, answers, .. } = *prediction;
                 let fact = |answer: super::Answer| {
                     let reason = &answer.reason;
-                    let (derived_from, path_labels) =
-                        facts_of_path((&reason.from_id, &reason.from), &reason.path);
+                    let (derived_from, path_labels) = facts_of_reason(reason);
                     let own = { path_labels.iter() }.find(|(id, _)| *id == subject);
                     let subject_label = own.map_or_else(|| subject.clone(), |(_, label)| label.clone());
                     let mut ends =
@@ -120,6 +132,7 @@ impl Line {
                         rule: reason.rule.as_ref().map(|rule| rule.text.clone()),
                         reason: reason.to_string(),
                         derived_from,
+                        held_out: split_of(answer.held_out),
                     };
                     ExportedFact { fact, subject_label, object_label, path_labels }
                 };
@@ -128,8 +141,7 @@ impl Line {
             Line::Scored(row) if row.error.is_some() => Vec::new(),
             Line::Scored(row) => {
                 let reason = &row.reason;
-                let (derived_from, path_labels) =
-                    facts_of_path((&reason.from_id, &reason.from), &reason.path);
+                let (derived_from, path_labels) = facts_of_reason(reason);
                 let label = |id: &String| {
                     let own = path_labels.iter().find(|one| one.0 == *id);
                     own.map_or_else(|| id.clone(), |(_, label)| label.clone())
@@ -143,6 +155,7 @@ impl Line {
                     rule: reason.rule.as_ref().map(|rule| rule.text.clone()),
                     reason: row.words,
                     derived_from,
+                    held_out: split_of(row.held_out),
                 };
                 vec![ExportedFact { fact, subject_label, object_label, path_labels }]
             }
