@@ -3,7 +3,8 @@
 //! A candidate with features `x` scores `w · x`. The weights maximise the logarithm of the softmax over a query's
 //! candidates at the right one, which is concave, so Newton's method finds the one best set. There is a common set for
 //! tail queries and one for head queries. A relation has its own, shrunk towards the common one by a prior worth `κ`
-//! queries; `κ` is chosen by cross-fitting: weights are judged by queries that they were not fitted to.
+//! queries; `κ` is chosen by cross-fitting: weights are judged by queries that they were not fitted to. With few queries
+//! the common weights are held to the given ones in the same way ([`Hold`]).
 
 use crate::config::MOST_FURTHER;
 use crate::graph::Link;
@@ -27,6 +28,10 @@ const RIDGE: f64 = 1e-6;
 const PULLS: [f64; 4] = [f64::INFINITY, 100.0, 30.0, 10.0];
 /// Parts for cross-fitting.
 const FOLDS: usize = 3;
+/// From so many queries on, common weights need no other support than that of one query.
+const ENOUGH: usize = 400;
+/// The values of [`Hold::strength`] that are tried with fewer.
+const HOLDS: [f64; 6] = [100.0, 30.0, 10.0, 3.0, 1.0, 0.3];
 
 /// A query whose right answer is among its candidates.
 #[derive(Clone, Debug)]
@@ -55,6 +60,70 @@ impl FitQuery {
         }
         1.0 / (1.0 + above + 0.5 * beside)
     }
+}
+
+/// How strongly common weights are held to the given ones.
+///
+/// With few queries there are features by which all right answers can be told from the others, such as one that only two
+/// candidates have, and nothing in the likelihood bounds their weights. So weights are also held by the scale of their
+/// features, a quarter of the range among the candidates of a query: at strength 1, a weight that moves candidates apart by
+/// two more than the given one costs as much as one query that is missed by two.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Hold {
+    /// Its strength, in queries.
+    strength: f64,
+    /// Whether the scale of features counts.
+    scaled: bool,
+}
+
+impl Hold {
+    /// That of many queries.
+    const LIGHT: Hold = Hold { strength: 1.0, scaled: false };
+
+    /// The strength whose weights make the right answers of other queries likeliest; ties go to the strongest.
+    pub(crate) fn of(queries: &[FitQuery], given: &Features) -> Self {
+        if queries.len() >= ENOUGH || queries.len() < FOLDS {
+            return Self::LIGHT;
+        }
+        let held_out = |&strength: &f64| {
+            let hold = Hold { strength, scaled: true };
+            let of_fold = |fold: usize| {
+                let part = |apart: bool| -> Vec<&FitQuery> {
+                    let places = (0..queries.len()).filter(|at| (at % FOLDS == fold) == apart);
+                    places.map(|at| &queries[at]).collect()
+                };
+                Local::of(&part(true), &fit_common(&part(false), given, hold)).value
+            };
+            (0..FOLDS).map(of_fold).sum::<f64>()
+        };
+        let likely: Vec<f64> = HOLDS.iter().map(held_out).collect();
+        let best = (0..HOLDS.len()).fold(0, |best, at| if likely[at] > likely[best] { at } else { best });
+        Hold { strength: HOLDS[best], scaled: true }
+    }
+
+    /// The metric in which weights are held, per query.
+    fn metric(self, queries: &[&FitQuery], weights: &Features) -> [Features; WIDTH] {
+        let mut metric = mean_curvature(queries, weights);
+        if self.scaled {
+            scales(queries).into_iter().enumerate().for_each(|(at, scale)| metric[at][at] += scale);
+        }
+        metric
+    }
+}
+
+/// The square of a quarter of each feature's range, on average over the queries whose candidates differ in it.
+fn scales(queries: &[&FitQuery]) -> Features {
+    std::array::from_fn(|at| {
+        let range = |query: &&FitQuery| {
+            let values = query.candidates.iter().map(|candidate| candidate[at]);
+            let ends = values.fold([f32::INFINITY, f32::NEG_INFINITY], |[low, high], value| {
+                [low.min(value), high.max(value)]
+            });
+            f64::from(ends[1] - ends[0]).max(0.0)
+        };
+        let ranges: Vec<f64> = queries.iter().map(range).filter(|range| *range > 0.0).collect();
+        ranges.iter().map(|range| (range / 4.0).powi(2)).sum::<f64>() / ranges.len().max(1) as f64
+    })
 }
 
 /// The prior of a fit: `½ κ (w − w₀)ᵀ F (w − w₀)`.
@@ -202,11 +271,12 @@ pub(crate) struct FittedWeights {
 /// Fits weights to `queries`, all of one direction, beginning from `given`.
 pub(crate) fn fit(queries: &[FitQuery], given: &Features) -> FittedWeights {
     let all: Vec<&FitQuery> = queries.iter().collect();
-    let common = fit_common(&all, given);
+    let hold = Hold::of(queries, given);
+    let common = fit_common(&all, given, hold);
     let mut links: BTreeMap<Link, Vec<&FitQuery>> = BTreeMap::new();
     all.iter().for_each(|query| links.entry(query.link).or_default().push(query));
-    let pull = best_pull(&all, &links, given);
-    let curvature = mean_curvature(&all, &common);
+    let pull = best_pull(&all, &links, given, hold);
+    let curvature = hold.metric(&all, &common);
     let own = |(link, queries): (Link, Vec<&FitQuery>)| {
         let prior = Prior { weights: &common, curvature: &curvature, pull };
         pull.is_finite().then(|| (link, newton(&queries, &prior)))
@@ -214,10 +284,10 @@ pub(crate) fn fit(queries: &[FitQuery], given: &Features) -> FittedWeights {
     FittedWeights { common, own: links.into_iter().filter_map(own).collect() }
 }
 
-/// Weights common to all; `given` counts as much as one query does.
-fn fit_common(queries: &[&FitQuery], given: &Features) -> Features {
-    let curvature = mean_curvature(queries, given);
-    newton(queries, &Prior { weights: given, curvature: &curvature, pull: 1.0 })
+/// Weights common to all, held to `given`.
+fn fit_common(queries: &[&FitQuery], given: &Features, hold: Hold) -> Features {
+    let curvature = hold.metric(queries, given);
+    newton(queries, &Prior { weights: given, curvature: &curvature, pull: hold.strength })
 }
 
 fn mean_curvature(queries: &[&FitQuery], weights: &Features) -> [Features; WIDTH] {
@@ -226,15 +296,15 @@ fn mean_curvature(queries: &[&FitQuery], weights: &Features) -> [Features; WIDTH
 }
 
 /// The `κ` whose weights rank held-out queries best; ties go to the strongest.
-fn best_pull(all: &[&FitQuery], links: &BTreeMap<Link, Vec<&FitQuery>>, given: &Features) -> f64 {
+fn best_pull(all: &[&FitQuery], links: &BTreeMap<Link, Vec<&FitQuery>>, given: &Features, hold: Hold) -> f64 {
     let mut gains = [0.0; PULLS.len()];
     for fold in 0..FOLDS {
         let kept = |queries: &[&FitQuery], apart: bool| -> Vec<usize> {
             (0..queries.len()).filter(|at| (at % FOLDS == fold) == apart).collect()
         };
         let fitted: Vec<&FitQuery> = kept(all, false).into_iter().map(|at| all[at]).collect();
-        let common = fit_common(&fitted, given);
-        let curvature = mean_curvature(&fitted, &common);
+        let common = fit_common(&fitted, given, hold);
+        let curvature = hold.metric(&fitted, &common);
         for queries in links.values() {
             let learnt: Vec<&FitQuery> = kept(queries, false).into_iter().map(|at| queries[at]).collect();
             let apart = kept(queries, true);
@@ -275,12 +345,20 @@ impl Added {
     }
 }
 
-/// What the features at `places` add, over the queries of all `directions`, each with the weights given for it.
-pub(crate) fn added_by(directions: &[(&[FitQuery], &Features)], places: &[usize]) -> Added {
+/// The queries of a direction, and what weights fitted to them are held to.
+#[derive(Clone, Copy)]
+pub(crate) struct Held<'a> {
+    pub queries: &'a [FitQuery],
+    pub given: &'a Features,
+    pub hold: Hold,
+}
+
+/// What the features at `places` add, over the queries of all `directions`.
+pub(crate) fn added_by(directions: &[Held<'_>], places: &[usize]) -> Added {
     let mut gains = Vec::new();
-    for &(queries, given) in directions {
+    for &Held { queries, given, hold } in directions {
         let without = leaving_out(queries, places);
-        let [with, without] = [queries, without.as_slice()].map(|queries| cross_fitted(queries, given));
+        let [with, without] = [queries, without.as_slice()].map(|queries| cross_fitted(queries, given, hold));
         gains.extend(with.iter().zip(without).map(|(with, without)| with - without));
     }
     Added::of(&gains)
@@ -296,12 +374,12 @@ pub(crate) fn leaving_out(queries: &[FitQuery], places: &[usize]) -> Vec<FitQuer
 }
 
 /// 1 / rank of each query by common weights that were fitted without its fold, fold by fold.
-fn cross_fitted(queries: &[FitQuery], given: &Features) -> Vec<f64> {
+fn cross_fitted(queries: &[FitQuery], given: &Features, hold: Hold) -> Vec<f64> {
     let mut ranks = Vec::with_capacity(queries.len());
     for fold in 0..FOLDS {
         let fitted: Vec<&FitQuery> =
             queries.iter().enumerate().filter(|(at, _)| at % FOLDS != fold).map(|(_, query)| query).collect();
-        let weights = fit_common(&fitted, given);
+        let weights = fit_common(&fitted, given, hold);
         let apart: Vec<&FitQuery> = queries.iter().skip(fold).step_by(FOLDS).collect();
         ranks.par_extend(apart.par_iter().map(|query| query.reciprocal_rank(&weights)));
     }
@@ -339,6 +417,28 @@ mod tests {
 
     fn row(first: [f64; 4]) -> Features {
         std::array::from_fn(|i| first.get(i).copied().unwrap_or(0.0))
+    }
+
+    fn held<'a>(queries: &'a [FitQuery], given: &'a Features) -> Held<'a> {
+        Held { queries, given, hold: Hold::LIGHT }
+    }
+
+    #[test]
+    fn few_queries_do_not_send_weights_far_away() {
+        let link = Link::forward(RelationId(0));
+        // One feature says something. Another is by chance that of the right answer alone, in two queries.
+        let mut queries = drawn(&row([1.0, 0.0, 0.0, 0.0]), link, 25, 31);
+        for query in queries.iter_mut().step_by(12).take(2) {
+            query.candidates[query.target][5] = 1.0;
+        }
+        let given = row([0.4, 0.3, 0.3, 0.3]);
+        let fitted = fit(&queries, &given);
+        let size = |weights: &Features| weights.iter().map(|weight| weight.abs()).fold(0.0, f64::max);
+        assert!(size(&fitted.common) < 5.0, "{fitted:?}");
+        assert!(fitted.own.values().all(|own| size(own) < 8.0), "{fitted:?}");
+        assert!(fitted.common[0] > 0.4, "what says something is still found: {fitted:?}");
+        // Nothing is known of many queries: then the strongest hold would only be in the way.
+        assert_eq!(Hold::of(&drawn(&row([1.0; 4]), link, ENOUGH, 32), &given), Hold::LIGHT);
     }
 
     #[test]
@@ -399,11 +499,11 @@ mod tests {
         let truth = row([1.5, 1.0, 0.0, 0.0]);
         let queries = drawn(&truth, Link::forward(RelationId(0)), 2000, 9);
         let given = row([0.3; 4]);
-        let adds = |places: &[usize]| added_by(&[(&queries, &given)], places);
+        let adds = |places: &[usize]| added_by(&[held(&queries, &given)], places);
         assert!(adds(&[0]).mrr > 0.1 && adds(&[1]).mrr > 0.05, "{:?} {:?}", adds(&[0]), adds(&[1]));
         assert!(adds(&[2, 3]).mrr.abs() < 0.005, "{:?}", adds(&[2, 3]));
         assert!(adds(&[0]).error < 0.01 && !adds(&[0]).harms());
-        assert_eq!(added_by(&[(&[], &given)], &[0]), Added::default());
+        assert_eq!(added_by(&[held(&[], &given)], &[0]), Added::default());
     }
 
     #[test]
@@ -414,10 +514,10 @@ mod tests {
         let queries: Vec<FitQuery> =
             (0..500).flat_map(|at| folds.iter().map(move |fold| fold[at].clone())).collect();
         let given = row([0.3; 4]);
-        let adds = |places: &[usize]| added_by(&[(&queries, &given)], places);
+        let adds = |places: &[usize]| added_by(&[held(&queries, &given)], places);
         assert!(adds(&[1]).harms() && adds(&[1]).mrr < -0.02, "{:?}", adds(&[1]));
         assert!(!adds(&[0]).harms());
-        assert_eq!(added_by(&[(&leaving_out(&queries, &[1]), &given)], &[1]), Added::default());
+        assert_eq!(added_by(&[held(&leaving_out(&queries, &[1]), &given)], &[1]), Added::default());
     }
 
     #[test]

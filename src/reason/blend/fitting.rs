@@ -1,6 +1,6 @@
 //! Fitting the weights of a blend to the validation split.
 
-use super::super::fit::{Added, FitQuery, WIDTH, added_by, fit, leaving_out};
+use super::super::fit::{Added, FitQuery, Held, Hold, WIDTH, added_by, fit, leaving_out};
 use super::super::recipe::{EMBEDDING, FeatureWeights, Recipe, score};
 use super::{Blend, Seen};
 use crate::eval::{EvalError, Reasoner, Side};
@@ -99,9 +99,10 @@ impl Blend {
     ) -> BTreeMap<&'static str, Added> {
         let mut parts = self.members.features();
         let mut said = BTreeMap::new();
+        let holds = [0, 1].map(|at| Hold::of(&judged[at], &given[at]));
         while parts.len() >= 2 && judged.iter().map(Vec::len).sum::<usize>() >= FEWEST {
-            let directions: Vec<(&[FitQuery], &[f64; WIDTH])> =
-                judged.iter().map(Vec::as_slice).zip(&*given).collect();
+            let directions =
+                [0, 1].map(|at| Held { queries: judged[at].as_slice(), given: &given[at], hold: holds[at] });
             let adds: Vec<Added> = parts.iter().map(|(_, places)| added_by(&directions, places)).collect();
             // The remaining members add more once one is removed, so their gains are measured again.
             said.extend(parts.iter().map(|part| part.0).zip(adds.iter().copied()));
