@@ -3,9 +3,10 @@
 use super::answer::{PathStep, RuleSummary, steps};
 use super::sentence::counts_sentence;
 use super::{AskError, Model, Naming};
+use crate::embed::ModelKind;
 use crate::graph::{EntityId, Graph, Link, Query};
 use crate::reason::{
-    Because, Candidate, Case, CaseSide, Detail, Found, Hop, MemberShare, ShareSource, Signal,
+    Because, Candidate, Case, CaseSide, Detail, Found, Hop, MemberShare, SharePart, ShareSource, Signal,
 };
 use crate::rule::ScoredRule;
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,8 @@ use serde::{Deserialize, Serialize};
 const SHARED: usize = 5;
 /// The most cases that a sentence names.
 const NAMED: usize = 3;
+/// Cases that leave out a smaller part of an embedding model's share tell it.
+const TOLD: f64 = 0.25;
 
 /// A member's share of an answer's score. The names of the fields are a contract.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -178,13 +181,69 @@ impl Model {
                 ShareSource::Case(_) | ShareSource::Signal(_) => {}
             }
         }
+        if given.share < 0.0 {
+            return self.against_in_words(query, answer, given, best.map(|(rule, _)| rule));
+        }
         match best {
             Some((rule, along)) => rules_in_words(rules, rule, along, given.together),
-            None if !cases.is_empty() => self.cases_in_words(&cases),
+            None if !cases.is_empty() => {
+                let cases = self.cases_in_words(&cases);
+                match self.inexact(given) {
+                    Some(how) => format!("{cases}; {how}"),
+                    None => cases,
+                }
+            }
             None if paths > 1 => format!("{paths} paths"),
             None if given.share > 0.0 => signals_in_words(self.graph(), query, answer, &signals),
             None => String::new(),
         }
+    }
+
+    /// Why a member speaks against an answer. Its evidence may still be for it, but is weaker than that of a typical
+    /// candidate.
+    fn against_in_words(
+        &self,
+        query: Query,
+        answer: EntityId,
+        given: &MemberShare,
+        best: Option<&ScoredRule>,
+    ) -> String {
+        let against = |part: &SharePart| match part.source {
+            ShareSource::Signal(signal) if part.share < 0.0 => Some(signal),
+            _ => None,
+        };
+        let signals: Vec<Signal> = given.parts.iter().filter_map(against).collect();
+        match (best, given.member) {
+            (Some(rule), _) => {
+                format!(
+                    "less than for a typical candidate: its best rule was right in {}",
+                    counts_sentence(rule)
+                )
+            }
+            (None, "rules") => "less than for a typical candidate".to_owned(),
+            (None, "embedding") => "less plausible than a typical candidate".to_owned(),
+            (None, "graph") => signals_against(self.graph(), query, answer, &signals),
+            (None, _) => "its paths count less than those of a typical candidate".to_owned(),
+        }
+    }
+
+    /// What the cases of an embedding model's share leave out; `None` if they are nearly all of it.
+    fn inexact(&self, given: &MemberShare) -> Option<String> {
+        let of_cases = |part: &SharePart| match part.source {
+            ShareSource::Case(_) => part.share,
+            _ => 0.0,
+        };
+        let said = given.parts.iter().map(of_cases).sum::<f64>() / given.share;
+        let loss = (said - 1.0).abs() > TOLD;
+        let how_much =
+            || format!("these cases make {:.1} times its share, so they are an approximation", said);
+        let like_subject = |part: &SharePart| matches!(&part.source, ShareSource::Case(case) if case.side == CaseSide::Subject);
+        if self.config().embed.model == ModelKind::ConvE && given.parts.iter().any(like_subject) {
+            // What the network makes of the subjects is compared, not the subjects.
+            let kind = "ConvE compares them through its network, not by themselves";
+            return Some(if loss { format!("{kind}, and {}", how_much()) } else { kind.to_owned() });
+        }
+        loss.then(how_much)
     }
 
     fn cases_in_words(&self, cases: &[&Case]) -> String {
@@ -223,15 +282,41 @@ fn signals_in_words(graph: &Graph, query: Query, answer: EntityId, signals: &[Si
         words.push("both are linked by some relation".to_owned());
     }
     if signals.iter().any(|signal| [Signal::Taken, Signal::Frequency].contains(signal)) {
-        // The subject itself does not count, also where its fact is in the graph.
-        let times = graph.targets(answer, query.link.reversed()).len()
-            - usize::from(graph.contains(query.subject, query.link, answer));
-        let others =
-            graph.pairs(query.link).len() - usize::from(!graph.targets(query.subject, query.link).is_empty());
-        let share = percent(times as f64 / others.max(1) as f64);
-        words.push(format!("it is an answer for {times} of {others} others, {share}"));
+        words.push(popularity(graph, query, answer));
     }
     words.join("; ")
+}
+
+/// What the graph says against an answer, whoever the subject is.
+fn signals_against(graph: &Graph, query: Query, answer: EntityId, signals: &[Signal]) -> String {
+    let links = |link: fn(Link, Link) -> bool| {
+        graph.edges(query.subject).iter().any(|edge| edge.target == answer && link(edge.link, query.link))
+    };
+    let mut words: Vec<String> = Vec::new();
+    if signals.contains(&Signal::LinkedBack) && links(|own, asked| own == asked.reversed()) {
+        words.push("the same relation leads back already".to_owned());
+    } else if signals.contains(&Signal::Linked) {
+        let linked = links(|own, asked| own != asked);
+        words.push(if linked { "both are linked already" } else { "nothing links both yet" }.to_owned());
+    }
+    if signals.iter().any(|signal| [Signal::Taken, Signal::Frequency].contains(signal)) {
+        words.push(popularity(graph, query, answer));
+    }
+    match words.is_empty() {
+        true => String::new(),
+        false => format!("against it: {}", words.join("; ")),
+    }
+}
+
+/// For how many others it is an answer.
+fn popularity(graph: &Graph, query: Query, answer: EntityId) -> String {
+    // The subject itself does not count, also where its fact is in the graph.
+    let times = graph.targets(answer, query.link.reversed()).len()
+        - usize::from(graph.contains(query.subject, query.link, answer));
+    let others = graph.pairs(query.link).sources.len()
+        - usize::from(!graph.targets(query.subject, query.link).is_empty());
+    let share = percent(times as f64 / others.max(1) as f64);
+    format!("it is an answer for {times} of {others} others, {share}")
 }
 
 /// `1 fact`, `12 facts`.
@@ -305,9 +390,26 @@ mod tests {
     }
 
     #[test]
+    fn what_speaks_against_an_answer_does_not_read_as_support() {
+        // 0, 1 and 2 use 9; 0 is linked to 9 by another relation, and 9 uses 1.
+        let facts = [(0, 0, 9), (1, 0, 9), (2, 0, 9), (4, 0, 8), (5, 1, 9), (9, 0, 6)];
+        let facts = facts.map(|(head, relation, tail)| Triple::new(head, relation, tail));
+        let graph = Graph::new(10, 2, &facts);
+        let said = |subject: u32, signals: &[Signal]| {
+            let query = Query { subject: EntityId(subject), link: Link::forward(RelationId(0)) };
+            signals_against(&graph, query, EntityId(9), signals)
+        };
+        assert_eq!(said(5, &[Signal::Linked]), "against it: both are linked already");
+        assert_eq!(said(3, &[Signal::Linked]), "against it: nothing links both yet");
+        assert_eq!(said(6, &[Signal::LinkedBack]), "against it: the same relation leads back already");
+        assert_eq!(said(3, &[Signal::Frequency]), "against it: it is an answer for 3 of 5 others, 60 %");
+        assert_eq!(said(3, &[]), "");
+    }
+
+    #[test]
     fn what_is_only_popular_says_so() {
-        // 0, 1 and 2 use 9, 3 uses 8; 9 is linked to 4.
-        let facts = [(0, 0, 9), (1, 0, 9), (2, 0, 9), (3, 0, 8), (9, 1, 4)];
+        // 0, 1 and 2 use 9, 3 uses 8, and 2 uses 7, too; 9 is linked to 4.
+        let facts = [(0, 0, 9), (1, 0, 9), (2, 0, 9), (3, 0, 8), (2, 0, 7), (9, 1, 4)];
         let facts = facts.map(|(head, relation, tail)| Triple::new(head, relation, tail));
         let graph = Graph::new(10, 2, &facts);
         let said = |subject: u32, signals: &[Signal]| {
