@@ -5,17 +5,19 @@
 
 use super::list::{TRIPLES, given_triple};
 use super::verdict::{Sample, Verdicts, features};
-use super::view::{BOTH_ENDS, View};
+use super::view::{BOTH_ENDS, End, View};
 use crate::ask::{AskError, Model};
 use crate::graph::{Adjacency, Direction, Graph, NamedRows, Query, Triple, corrupted, evenly};
 use crate::progress::Progress;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 /// The most validation facts that verdicts are fitted to.
 const FACTS: usize = 5000;
 /// Rows of a file of negatives that are read at a time.
 const BLOCK: usize = 4096;
+/// Facts that are judged at a time while verdicts are fitted.
+const JUDGED: usize = 512;
 
 /// What keeps the negatives of the test split apart from those that verdicts are fitted to.
 pub(super) const FOR_TEST: u64 = 1;
@@ -25,9 +27,64 @@ const FOR_FIT: u64 = 0;
 #[derive(Default)]
 pub(crate) struct FittedVerdicts {
     /// What tells true facts from drawn false ones.
-    facts: OnceLock<Option<Verdicts>>,
+    facts: FittedOnce,
     /// What tells the relations of a pair apart.
-    pub(super) relations: OnceLock<Option<Verdicts>>,
+    pub(super) relations: FittedOnce,
+}
+
+/// Verdicts that are fitted once. What was judged before a call was stopped, by the deadline of a request, is kept, and
+/// the next call goes on from there.
+#[derive(Default)]
+pub(super) struct FittedOnce {
+    fitted: OnceLock<Option<Verdicts>>,
+    samples: Mutex<Vec<Sample>>,
+}
+
+/// Facts that are known to be true or false.
+type Examples = Vec<(Triple, bool)>;
+
+impl FittedOnce {
+    /// The verdicts; `examples` are what they are fitted to, in the same order at every call.
+    pub(super) fn get(
+        &self,
+        view: &View<'_>,
+        examples: impl FnOnce() -> Result<Examples, AskError>,
+        workers: usize,
+        progress: &dyn Progress,
+    ) -> Result<Option<Verdicts>, AskError> {
+        if let Some(fitted) = self.fitted.get() {
+            return Ok(fitted.clone());
+        }
+        let examples = examples()?;
+        progress.begin("fitting thresholds", "facts", Some(examples.len() as u64));
+        loop {
+            // Nobody waits for another call, which may have more time: both may judge the same facts, and one is kept.
+            let from = self.samples().len();
+            let Some(block) = examples.get(from..).filter(|rest| !rest.is_empty()) else { break };
+            let block = &block[..block.len().min(JUDGED)];
+            let facts: Vec<Triple> = block.iter().map(|one| one.0).collect();
+            let ends = view.judge(&facts, BOTH_ENDS, view.model.graph().adjacency(), workers, progress)?;
+            let sample = |(&(fact, is_true), ends): (&(Triple, bool), &[End; 2])| Sample {
+                row: features(&view.graph, ends),
+                relation: fact.relation,
+                is_true,
+            };
+            let mut samples = self.samples();
+            if samples.len() == from {
+                samples.extend(block.iter().zip(&ends).map(sample));
+            }
+            progress.advance((from + block.len()) as u64, &"");
+        }
+        let fitted = || Verdicts::fit(&self.samples(), view.graph.relations());
+        let fitted = self.fitted.get_or_init(fitted).clone();
+        let trues = examples.iter().filter(|one| one.1).count();
+        progress.end(&format_args!("{trues} true and {} false facts", examples.len() - trues));
+        Ok(fitted)
+    }
+
+    fn samples(&self) -> MutexGuard<'_, Vec<Sample>> {
+        self.samples.lock().expect("no code panics while it holds the examples")
+    }
 }
 
 impl Model {
@@ -44,17 +101,12 @@ impl Model {
         progress: &dyn Progress,
     ) -> Result<Option<Verdicts>, AskError> {
         self.expect_valid_unlearnt()?;
-        // Those for drawn false facts are fitted once.
-        if negatives.is_none()
-            && let Some(fitted) = self.fitted.facts.get()
-        {
-            return Ok(fitted.clone());
+        let view = View::whole(self)?;
+        match negatives {
+            Some(_) => self.verdicts_of(&view, negatives, workers, progress),
+            // Those for drawn false facts are fitted once.
+            None => self.fitted.facts.get(&view, || self.labelled(None), workers, progress),
         }
-        let fitted = self.verdicts_of(&View::whole(self)?, negatives, workers, progress)?;
-        if negatives.is_none() {
-            let _ = self.fitted.facts.set(fitted.clone());
-        }
-        Ok(fitted)
     }
 
     /// The same for what a view says.
@@ -65,6 +117,11 @@ impl Model {
         workers: usize,
         progress: &dyn Progress,
     ) -> Result<Option<Verdicts>, AskError> {
+        FittedOnce::default().get(view, || self.labelled(negatives), workers, progress)
+    }
+
+    /// The facts of the validation split, and false ones.
+    fn labelled(&self, negatives: Option<&Path>) -> Result<Examples, AskError> {
         let graph = self.graph();
         let known = self.dataset.known.answers(graph.entities());
         let new = |fact: &Triple| {
@@ -79,18 +136,8 @@ impl Model {
             }
             None => drawn_negatives(graph, &trues, &known, self.seed(), FOR_FIT),
         };
-        progress.begin("fitting thresholds", "facts", None);
-        let mut samples = Vec::with_capacity(trues.len() + falses.len());
-        for (facts, is_true) in [(&trues, true), (&falses, false)] {
-            let ends = view.judge(facts, BOTH_ENDS, graph.adjacency(), workers, progress)?;
-            samples.extend(facts.iter().zip(&ends).map(|(fact, ends)| Sample {
-                row: features(&view.graph, ends),
-                relation: fact.relation,
-                is_true,
-            }));
-        }
-        progress.end(&format_args!("{} true and {} false facts", trues.len(), falses.len()));
-        Ok(Verdicts::fit(&samples, graph.relations()))
+        let trues = trues.into_iter().map(|fact| (fact, true));
+        Ok(trues.chain(falses.into_iter().map(|fact| (fact, false))).collect())
     }
 
     /// The false facts in a file.

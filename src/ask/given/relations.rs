@@ -5,7 +5,7 @@
 //! apart.
 
 use super::score::best_reason;
-use super::verdict::{Sample, Verdicts, features};
+use super::verdict::{Verdicts, features};
 use super::view::{BOTH_ENDS, End, View};
 use crate::ask::answer::is_false;
 use crate::ask::{AskError, Contribution, HeldOut, Model, Probability, Reason};
@@ -124,13 +124,9 @@ impl<'a> Ranker<'a> {
     fn new(model: &'a Model, workers: usize, progress: &dyn Progress) -> Result<Self, AskError> {
         let view = View::whole(model)?;
         let workers = workers.max(1);
-        let verdicts = match model.fitted.relations.get() {
-            Some(fitted) => fitted.clone(),
-            None if model.expect_valid_unlearnt().is_err() => None,
-            None => {
-                let made = fitted(&view, workers, progress)?;
-                model.fitted.relations.get_or_init(|| made).clone()
-            }
+        let verdicts = match model.expect_valid_unlearnt() {
+            Err(_) => None,
+            Ok(()) => model.fitted.relations.get(&view, || Ok(examples(&view)), workers, progress)?,
         };
         Ok(Self { verdicts, view, workers })
     }
@@ -172,8 +168,8 @@ impl<'a> Ranker<'a> {
     }
 }
 
-/// What tells the relations of a pair apart.
-fn fitted(view: &View<'_>, workers: usize, progress: &dyn Progress) -> Result<Option<Verdicts>, AskError> {
+/// Validation facts, and the same pairs under other relations.
+fn examples(view: &View<'_>) -> Vec<(Triple, bool)> {
     let model = view.model;
     let relations = view.graph.relations() as u64;
     let known = model.dataset().known.answers(view.graph.entities());
@@ -194,16 +190,7 @@ fn fitted(view: &View<'_>, workers: usize, progress: &dyn Progress) -> Result<Op
     let mut falses: Vec<Triple> = wrong.filter(|&fact| !is_known(&known, fact)).collect();
     falses.sort_unstable_by_key(|fact| (fact.head, fact.relation, fact.tail));
     falses.dedup();
-    let mut samples = Vec::with_capacity(trues.len() + falses.len());
-    for (facts, is_true) in [(&trues[..], true), (&falses[..], false)] {
-        let ends = view.judge(facts, BOTH_ENDS, view.graph.adjacency(), workers, progress)?;
-        samples.extend(facts.iter().zip(&ends).map(|(fact, ends)| Sample {
-            row: features(&view.graph, ends),
-            relation: fact.relation,
-            is_true,
-        }));
-    }
-    Ok(Verdicts::fit(&samples, view.graph.relations()))
+    trues.into_iter().map(|fact| (fact, true)).chain(falses.into_iter().map(|fact| (fact, false))).collect()
 }
 
 impl Model {
