@@ -11,12 +11,18 @@ use super::verdict::features;
 use super::view::{BOTH_ENDS, End, View};
 use crate::ask::elsewhere::for_another_graph;
 use crate::ask::{Answer, AskError, Model, Probability};
+use crate::eval::Reasoner;
+use crate::eval::calibration::usual_answers;
 use crate::graph::{Cell, CellKind, Direction, EntityId, Query, RelationId, TableColumn, Triple, mixed};
 use crate::progress::Progress;
+use crate::tensor::logsumexp;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fmt;
+
+/// A relation whose queries have at most this many answers on average says who else the answer is.
+const FUNCTIONAL: f64 = 1.5;
 
 /// Which facts to doubt.
 #[derive(Clone, Debug)]
@@ -60,6 +66,15 @@ pub struct DoubtedFact {
     pub relation: String,
     /// The object, by id.
     pub object: String,
+    /// The label of the subject, or its id if it has none.
+    #[serde(default)]
+    pub subject_label: String,
+    /// The label of the relation, or its name.
+    #[serde(default)]
+    pub relation_label: String,
+    /// The label of the object.
+    #[serde(default)]
+    pub object_label: String,
     /// How plausible it is by all others, from 0 to 1.
     pub plausibility: f64,
     /// The rank of the object without the fact, and without other facts of the graph.
@@ -68,7 +83,7 @@ pub struct DoubtedFact {
     pub rank_head: f64,
     /// What still speaks for it, in one line; empty if nothing does.
     pub support: String,
-    /// What others answer instead, the likelier end first.
+    /// What others answer instead where a query usually has one answer, the likelier end first.
     pub counter_evidence: Vec<CounterEvidence>,
 }
 
@@ -253,6 +268,10 @@ impl Model {
         let support = super::score::best_reason(view, ends)?;
         let mut against = Vec::new();
         for end in ends {
+            // Where a query usually has several answers, another one says nothing against this one.
+            if usual_answers(&view.graph, end.query.link) > FUNCTIONAL {
+                continue;
+            }
             let Some((rival, probability)) = &end.rival else { continue };
             let Some(reasoned) = view.reasoner.reasons(end.query, rival, 1)?.into_iter().next() else {
                 continue;
@@ -271,6 +290,9 @@ impl Model {
             subject: names.entity(fact.head).to_owned(),
             relation: names.relation(fact.relation).to_owned(),
             object: names.entity(fact.tail).to_owned(),
+            subject_label: names.label(fact.head).to_owned(),
+            relation_label: names.relation_label(fact.relation).to_owned(),
+            object_label: names.label(fact.tail).to_owned(),
             plausibility,
             rank_tail: ends[0].place,
             rank_head: ends[1].place,
@@ -329,16 +351,17 @@ impl Model {
     fn embedding_scores(&self, facts: &[Triple]) -> Result<Option<Vec<f64>>, AskError> {
         let Some(embedding) = self.embedding()? else { return Ok(None) };
         let mut scores = Vec::with_capacity(facts.len());
-        for &fact in facts {
-            let ends = [Direction::Forward, Direction::Inverse].map(|way| Query::of(fact, way));
-            let rows = embedding.scores(&ends.map(|end| end.0))?;
+        for batch in facts.chunks((embedding.batch() / 2).max(1)) {
+            let ends: Vec<(Query, EntityId)> =
+                batch.iter().flat_map(|&fact| BOTH_ENDS.map(|way| Query::of(fact, way))).collect();
+            let rows = embedding.scores(&ends.iter().map(|end| end.0).collect::<Vec<_>>())?;
             let rows = rows.on_host()?;
-            let width = embedding.size().entities;
-            let of_end = |at: usize| {
-                let row = &rows[at * width..(at + 1) * width];
-                f64::from(row[ends[at].1.index()]) - crate::tensor::logsumexp(row)
+            let of_end = |(row, (_, object)): (&[f32], &(Query, EntityId))| {
+                f64::from(row[object.index()]) - logsumexp(row)
             };
-            scores.push((of_end(0) + of_end(1)) / 2.0);
+            let of_ends: Vec<f64> =
+                rows.par_chunks_exact(embedding.size().entities).zip(&ends).map(of_end).collect();
+            scores.extend(of_ends.chunks_exact(2).map(|both| (both[0] + both[1]) / 2.0));
         }
         Ok(Some(scores))
     }
