@@ -54,7 +54,7 @@ pub struct Explanation {
     /// How many rules predict it altogether.
     #[serde(default)]
     pub rules_total: usize,
-    /// The embedding model's score, where the run has one.
+    /// The embedding model's score, where the run has one that has a say in such answers.
     pub embedding: Option<EmbeddingOpinion>,
 }
 
@@ -150,7 +150,9 @@ impl Model {
         query: Query,
         object: EntityId,
     ) -> Result<Option<EmbeddingOpinion>, AskError> {
-        let Some(embedding) = self.embedding()? else { return Ok(None) };
+        // What has no weight here is no reason.
+        let embedding = if self.reasoner.heeds_embedding(query) { self.embedding()? } else { None };
+        let Some(embedding) = embedding else { return Ok(None) };
         let fact = [(query.subject, query.link, object)];
         let plausible = EmbeddingReward::new(&embedding, [query])?.plausibility(&fact)?;
         let scores = embedding.scores(&[query])?;

@@ -25,6 +25,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The most shared facts of a similar case that count as shown: as many as an explanation names.
 const SHARED: usize = 5;
+/// The most rules and paths to an answer whose facts count as shown.
+const WAYS: usize = 100;
 /// A member is judged by answers of which it has at least this share.
 const NOTABLE: f64 = 0.1;
 /// The quantile of the normal distribution for intervals of 95 %.
@@ -74,6 +76,10 @@ pub struct Faithfulness {
     pub deletion: Estimate,
     /// The same with as many other facts of the subject and its neighbours.
     pub deletion_random: Estimate,
+    /// `deletion` divided by the upper end of `deletion_random`: the facts of the reasons cost at least so many times what
+    /// others do. Absent if that end is not above 0.
+    #[serde(default)]
+    pub ratio_to_random: Option<f64>,
     /// How many answers keep their place without the facts of their reasons.
     pub kept_place: Estimate,
     /// The same without as many other facts.
@@ -103,6 +109,12 @@ impl fmt::Display for Faithfulness {
         writeln!(f, "Reasons of {answers} best answers, {facts:.1} facts each (95 % intervals):")?;
         writeln!(f, "  without these facts, of the score above the median goes   {deletion}")?;
         writeln!(f, "  without as many other facts nearby                        {deletion_random}")?;
+        match self.ratio_to_random {
+            Some(ratio) => {
+                writeln!(f, "  so the facts of the reasons cost at least {ratio:.1} times as much")?
+            }
+            None => writeln!(f, "  so other facts cost nothing")?,
+        }
         writeln!(f, "  without these facts, the answer keeps its place           {kept_place}")?;
         writeln!(f, "  without as many other facts nearby                        {kept_place_random}")?;
         write!(f, "  with nothing else about the subject, it keeps its place   {}", self.sufficiency)?;
@@ -193,7 +205,10 @@ impl Model {
             return Ok(None);
         }
         let because = self.reasoner.because(&found, &[candidate], Detail::Full)?.remove(0);
-        let shown = shown(query, best.entity, &because, self.graph());
+        let mut shown = shown(query, best.entity, &because, self.graph());
+        // Other rules take the place of those that the score is made of, so they are reasons, too.
+        let ways = self.reasoner.reasons(query, candidate, WAYS)?;
+        shown.extend(ways.iter().flat_map(|way| way.facts()).filter_map(triple));
         Ok(Some(Before { query, answer: best.entity, place, above, because, shown }))
     }
 
@@ -338,11 +353,14 @@ fn summed_up(tried: &[Tried]) -> Option<Faithfulness> {
             members.insert(name.to_owned(), one);
         }
     }
+    let deletion = estimate(&|one| one.without.gone)?;
+    let deletion_random = estimate(&|one| one.without_others.gone)?;
     Some(Faithfulness {
+        ratio_to_random: (deletion_random.high > 0.0).then(|| deletion.value / deletion_random.high),
         answers: tried.len(),
         facts: tried.iter().map(|one| one.facts as f64).sum::<f64>() / tried.len().max(1) as f64,
-        deletion: estimate(&|one| one.without.gone)?,
-        deletion_random: estimate(&|one| one.without_others.gone)?,
+        deletion,
+        deletion_random,
         kept_place: estimate(&|one| kept(&one.without))?,
         kept_place_random: estimate(&|one| kept(&one.without_others))?,
         sufficiency: estimate(&|one| kept(&one.alone))?,

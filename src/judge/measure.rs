@@ -36,7 +36,7 @@ pub struct PathMeasures {
     pub rule_share: Option<f64>,
     /// The share of paths that follow a mined rule whose confidence is above the threshold of the run that mined it.
     pub trusted_rule_share: Option<f64>,
-    /// The mean confidence of the rules that are followed.
+    /// The mean smoothed confidence of the rules that are followed.
     pub rule_confidence: Option<f64>,
     /// The mean number of links.
     pub length: f64,
@@ -50,7 +50,7 @@ pub struct PathMeasures {
     pub support_median: f64,
     /// The mean share of such facts among all facts of the relation.
     pub support_share: f64,
-    /// The mean confidence of the path's relations as a rule, counted in the graph, mined or not.
+    /// The mean smoothed confidence of the path's relations as a rule, counted in the graph, mined or not.
     pub path_confidence: f64,
 }
 

@@ -44,6 +44,11 @@ pub trait Explains: Send + Sync {
         None
     }
 
+    /// Whether an embedding model has a say in the answers to `query`, if the run has one.
+    fn heeds_embedding(&self, _query: Query) -> bool {
+        true
+    }
+
     /// The candidates of each of `queries`, at most [`batch`](Reasoner::batch) of them. Where every entity is a
     /// candidate, the best `at_least` are enough. `progress` is asked many times a second whether to stop.
     ///

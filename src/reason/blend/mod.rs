@@ -310,6 +310,10 @@ impl Explains for Blend {
         self
     }
 
+    fn heeds_embedding(&self, query: Query) -> bool {
+        self.has_weight(query.link, &[EMBEDDING])
+    }
+
     fn search(
         &self,
         queries: &[Query],

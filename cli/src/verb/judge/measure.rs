@@ -65,8 +65,10 @@ impl fmt::Display for Table<'_> {
         self.row(f, "paths measured", |m| m.paths.to_string())?;
         self.row(f, "follow a mined rule", |m| given(m.rule_share, &percent))?;
         self.row(f, "follow a trusted rule", |m| given(m.trusted_rule_share, &percent))?;
-        self.row(f, "mean confidence of the rules followed", |m| given(m.rule_confidence, &number))?;
-        self.row(f, "mean confidence of all paths as rules", |m| number(m.path_confidence))?;
+        self.row(f, "mean confidence of the rules followed, smoothed", |m| {
+            given(m.rule_confidence, &number)
+        })?;
+        self.row(f, "mean confidence of all paths as rules, smoothed", |m| number(m.path_confidence))?;
         self.row(f, "mean length", |m| format!("{:.2}", m.length))?;
         self.row(f, "paths of 1, 2, 3, … links", |m| {
             m.lengths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
