@@ -18,6 +18,79 @@ import ruleguider as rg
 OWN = rdflib.Namespace("urn:x-ruleguider:")
 
 
+@pytest.fixture(scope="module", params=["complete", "score", "predict"])
+def anything(request: pytest.FixtureRequest, model: rg.Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `complete`, `score` and `predict` say, as JSON lines."""
+    path = tmp_path_factory.mktemp("anything") / f"{request.param}.jsonl"
+    facts = model.complete("cousin_of", top=10, progress=False)
+    if request.param == "complete":
+        lines = facts.to_dict()["facts"]
+    elif request.param == "score":
+        lines = model.score([(one.head, one.relation, one.tail) for one in facts], progress=False).to_dict()["facts"]
+    else:
+        lines = [model.predict(head, "cousin_of", top=3).to_dict() for head in sorted({one.head for one in facts})]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+Named = tuple[str, str, str]
+
+
+def stated(answers: Path) -> dict[Named, float]:
+    """The facts of JSON lines of any kind, and their probabilities."""
+    likely: dict[Named, float] = {}
+    for line in map(json.loads, answers.read_text().splitlines()):
+        if "answers" in line:
+            for answer in line["answers"]:
+                likely[line["subject"], line["relation"], answer["entity"]] = answer["probability"]
+        else:
+            ends = (line["head"], line["tail"]) if "head" in line else (line["subject"], line["object"])
+            likely[ends[0], line["relation"], ends[1]] = line["probability"]
+    assert likely
+    return likely
+
+
+def test_every_kind_of_answer_is_read_by_rdflib(anything: Path, tmp_path: Path) -> None:
+    export(anything, tmp_path / "facts.nt", "--to", "rdf", "--rdf", "reified")
+    graph = rdflib.Graph().parse(tmp_path / "facts.nt")
+    likely = {}
+    for about, probability in graph.subject_objects(OWN.probability):
+        parts = [graph.value(about, part) for part in (RDF.subject, RDF.predicate, RDF.object)]
+        likely[tuple(name(part) for part in parts if part)] = probability.toPython()
+    assert likely == pytest.approx(stated(anything))
+
+
+def test_every_kind_of_answer_is_read_by_oxigraph(anything: Path, tmp_path: Path) -> None:
+    pyoxigraph = pytest.importorskip("pyoxigraph")
+    export(anything, tmp_path / "facts.ttl", "--to", "rdf")
+    own, reifies = str(OWN.probability), str(RDF) + "reifies"
+    quads = list(pyoxigraph.parse(path=str(tmp_path / "facts.ttl")))
+    reified = {quad.subject: quad.object for quad in quads if quad.predicate.value == reifies}
+    likely = {}
+    for quad in quads:
+        if quad.predicate.value == own:
+            fact = reified[quad.subject]
+            parts = (fact.subject.value, fact.predicate.value, fact.object.value)
+            likely[tuple(part.removeprefix("urn:ruleguider:") for part in parts)] = float(quad.object.value)
+    assert likely == pytest.approx(stated(anything))
+
+
+def test_every_kind_of_answer_is_read_by_networkx(anything: Path, tmp_path: Path) -> None:
+    export(anything, tmp_path / "facts.graphml", "--to", "graphml")
+    graph = networkx.read_graphml(tmp_path / "facts.graphml", force_multigraph=True)
+    edges = [edge for edge in graph.edges(data=True) if edge[2]["predicted"]]
+    likely = {(head, data["relation"], tail): data["probability"] for head, tail, data in edges}
+    assert likely == pytest.approx(stated(anything))
+
+
+def test_missing_facts_as_rdf_are_annotated(model: rg.Model, tmp_path: Path) -> None:
+    pyoxigraph = pytest.importorskip("pyoxigraph")
+    written = model.complete("cousin_of", top=5, out=tmp_path / "missing.ttl", progress=False)
+    quads = list(pyoxigraph.parse(path=str(tmp_path / "missing.ttl")))
+    said = [quad.predicate.value.removeprefix(str(OWN)) for quad in quads]
+    assert written.facts == 5 and [said.count(key) for key in ("probability", "score", "reason")] == [5, 5, 5]
+
+
 @pytest.fixture(scope="module")
 def answers(model: rg.Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The best missing cousins, as JSON lines."""

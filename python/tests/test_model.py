@@ -114,8 +114,30 @@ def test_results_have_the_keys_of_the_command_line(model: rg.Model) -> None:
     assert p.hint is None and "lives_in" in (model.predict(town, "lives_in").hint or "")
 
 
-def test_a_fact_has_the_probability_of_the_command_line(model: rg.Model) -> None:
-    asked = ("Ilse_Hagenthal", "cousin_of")
+@pytest.fixture(scope="module")
+def blend(tmp_path_factory: pytest.TempPathFactory) -> rg.Model:
+    """A blend of rules and vectors, on another family."""
+    folder = tmp_path_factory.mktemp("blend")
+    family = ["generate", "family", "--people", "60", "--seed", "5", "--out", str(folder / "family"), "--quiet"]
+    subprocess.run([sys.executable, "-m", "ruleguider._command", *family], check=True, capture_output=True, timeout=120)
+    config = {"system": "blend", "rules.samples": 1000, "embed.epochs": 3, "embed.dimension": 8}
+    return rg.learn(folder / "family", out=folder / "run", config=config, progress=False)
+
+
+@pytest.fixture(scope="module")
+def instant(tmp_path_factory: pytest.TempPathFactory) -> rg.Model:
+    """Weights of other graphs, on a ring with a hub."""
+    facts = [(f"n{one}", "next", f"n{(one + 1) % 90}") for one in range(90)]
+    facts += [("hub", "has", f"n{one}") for one in range(0, 90, 2)]
+    facts += [(f"n{one}", "far", f"n{(one + 2) % 90}") for one in range(0, 90, 3)]
+    return rg.learn(facts, out=tmp_path_factory.mktemp("instant") / "run", instant=True, progress=False)
+
+
+@pytest.mark.parametrize("which", ["model", "blend", "instant"])
+def test_a_fact_has_the_probability_of_the_command_line(which: str, request: pytest.FixtureRequest) -> None:
+    model: rg.Model = request.getfixturevalue(which)
+    questions = [("Ilse_Hagenthal", "cousin_of")] if which == "model" else model.graph.to_pandas("test").values[:, :2]
+    asked = next((str(row[0]), str(row[1])) for row in questions if len(model.predict(str(row[0]), str(row[1]))) > 1)
     answers = said(model, "predict", *asked)["answers"]
     assert isinstance(answers, list)
     many = model.predict_many([asked], progress=False)[0]
@@ -125,11 +147,18 @@ def test_a_fact_has_the_probability_of_the_command_line(model: rg.Model) -> None
     scored = model.score([(*asked, entity)], progress=False)[0]
     explained = model.explain_many([(*asked, entity)], progress=False)[0]
     between = [one for one in model.relations(asked[0], entity, top=100) if one["relation"] == asked[1]]
+    assert len(between) == 1
     for row in (scored, explained, *between):
         assert row["probability"] == probability
         assert row["typical"] + sum(part["share"] for part in row["because"]) == pytest.approx(row["score"])
-        assert row["because"][0]["member"] == "rules" and row["path"] == answers[0]["path"]
+        if which == "model":
+            assert row["because"][0]["member"] == "rules" and row["path"] == answers[0]["path"]
     assert model.explain(*asked, entity).probability == probability
+    assert said(model, "explain", *asked, entity)["probability"] == probability
+    relation = "~" + asked[1] if answers[0].get("inverse") else asked[1]
+    missing = [one for one in model.complete(relation, held_out="show", min_probability=0.0, progress=False)
+               if (one.head, one.tail) == (asked[0], entity)]
+    assert [one.probability for one in missing] == [probability]
 
 
 def test_many_are_what_each_is(model: rg.Model) -> None:

@@ -33,6 +33,25 @@ fn same(one: &Value, other: &Value, fact: &Fact) {
     assert!((a - b).abs() < 1e-6, "{fact:?}: {a} and {b}");
 }
 
+/// The probabilities that `score` and `explain --file` give these facts.
+fn given<'a>(tool: &Tool, run: &str, facts: impl Iterator<Item = &'a Fact>) -> Vec<(Fact, Value)> {
+    let list: String = facts.map(|fact| fact.join("\t") + "\n").collect();
+    tool.write("given.tsv", &list);
+    tool.done(&["score", run, "--file", "given.tsv", "--out", "scored.jsonl", "--quiet"]);
+    tool.done(&["explain", run, "--file", "given.tsv", "--reasons", "1", "--out", "why.jsonl", "--quiet"]);
+    let rows = |name: &str| {
+        let text = std::fs::read_to_string(tool.path(name)).unwrap();
+        let row = |line: &str| {
+            let row: Value = serde_json::from_str(line).unwrap();
+            (["subject", "relation", "object"].map(|key| word(&row[key])), row["probability"].clone())
+        };
+        text.lines().map(row).collect::<Vec<_>>()
+    };
+    let all = [rows("scored.jsonl"), rows("why.jsonl")].concat();
+    assert_eq!(all.len(), 2 * list.lines().count());
+    all
+}
+
 /// Compares the probabilities of the facts that `complete` finds with those of every other way to ask, on the run `run` of
 /// `tool`. Returns how many were compared.
 fn compared(tool: &Tool, run: &str) -> usize {
@@ -52,6 +71,9 @@ fn compared(tool: &Tool, run: &str) -> usize {
             let fact = [&result["subject"], &result["relation"], &answer["entity"]].map(word);
             predicted.insert(fact, answer["probability"].clone());
         }
+    }
+    for (fact, probability) in &given(tool, run, all.keys()) {
+        same(probability, &all[fact], fact);
     }
     let server = Server::start(&[text(&tool.path(run))]);
     for (at, (fact, probability)) in all.iter().enumerate() {
@@ -73,6 +95,17 @@ fn compared(tool: &Tool, run: &str) -> usize {
             let answer =
                 result["answers"].as_array().unwrap().iter().find(|answer| answer["entity"] == **tail);
             same(&answer.unwrap()["probability"], probability, fact);
+            let between = server.json(&format!(
+                "/api/v1/{run}/relations?subject={}&object={}&top=100",
+                encoded(head),
+                encoded(tail)
+            ));
+            let of_pair = tool.json(&["predict", run, head, "?", tail, "--top", "100"]);
+            for said in [&between, &of_pair] {
+                let answers = said["answers"].as_array().unwrap();
+                let own = answers.iter().find(|one| one["relation"] == **relation).unwrap();
+                same(&own["probability"], probability, fact);
+            }
         }
     }
     let relation = all.keys().next().unwrap()[1].clone();
