@@ -118,6 +118,18 @@ impl AttributesBuilder {
         self.all.push([entity.0, name, self.values.intern(value)]);
     }
 
+    /// The number of the name of an attribute.
+    #[cfg_attr(not(feature = "rdf"), allow(dead_code))]
+    pub(super) fn name(&mut self, name: &str) -> u32 {
+        self.names.intern(name)
+    }
+
+    /// As [`add`](Self::add), by the number of the name and with the hash of the value.
+    #[cfg_attr(not(feature = "rdf"), allow(dead_code))]
+    pub(super) fn add_numbered(&mut self, entity: EntityId, name: u32, (hash, value): (u64, &str)) {
+        self.all.push([entity.0, name, self.values.intern_hashed(hash, value)]);
+    }
+
     /// The attributes.
     pub fn finish(mut self) -> Attributes {
         self.all.sort_unstable();

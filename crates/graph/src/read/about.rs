@@ -33,6 +33,17 @@ impl About {
     /// A label that stays unless there is one of a lower rank, or an earlier one of the same.
     pub(super) fn label_of_rank(&mut self, thing: &str, label: &str, rank: u8) {
         let thing = self.things.intern(thing);
+        self.label_of_thing(thing, label, rank);
+    }
+
+    /// The number of the thing with a name of this hash.
+    #[cfg_attr(not(feature = "rdf"), allow(dead_code))]
+    pub(super) fn thing(&mut self, hash: u64, name: &str) -> u32 {
+        self.things.intern_hashed(hash, name)
+    }
+
+    /// As [`label_of_rank`](Self::label_of_rank), of the thing with this number.
+    pub(super) fn label_of_thing(&mut self, thing: u32, label: &str, rank: u8) {
         let is_better = self.labels.get(&thing).is_none_or(|(known, _)| rank < *known);
         if is_better && !label.is_empty() {
             self.labels.insert(thing, (rank, label.to_owned()));
@@ -49,6 +60,18 @@ impl About {
     pub(super) fn attribute(&mut self, thing: &str, name: &str, value: &str) {
         let thing = self.things.intern(thing);
         self.attributes.add(EntityId(thing), name, value);
+    }
+
+    /// The number of the name of an attribute.
+    #[cfg_attr(not(feature = "rdf"), allow(dead_code))]
+    pub(super) fn attribute_name(&mut self, name: &str) -> u32 {
+        self.attributes.name(name)
+    }
+
+    /// The attribute with this number of a thing, with a value and its hash.
+    #[cfg_attr(not(feature = "rdf"), allow(dead_code))]
+    pub(super) fn attribute_of_thing(&mut self, thing: u32, name: u32, value: (u64, &str)) {
+        self.attributes.add_numbered(EntityId(thing), name, value);
     }
 
     pub(super) fn kind_of(&mut self, of: &str, parent: &str) {

@@ -4,6 +4,7 @@
 //! (duplicates, a fact in two splits, a test entity that the graph lacks) is counted in [`Findings`].
 
 mod about;
+mod blocks;
 // Only the RDF readers read through it; its limits are those of all.
 #[cfg_attr(not(feature = "rdf"), allow(dead_code))]
 mod bounded;
@@ -20,12 +21,16 @@ mod layout;
 mod lines;
 #[cfg(not(feature = "rdf"))]
 mod no_rdf;
+#[cfg(feature = "rdf")]
+mod ntriples;
 #[cfg(feature = "parquet")]
 mod parquet;
 #[cfg(feature = "rdf")]
 mod rdf;
 mod records;
 mod sif;
+#[cfg(feature = "rdf")]
+mod statement;
 mod table;
 mod tabs;
 #[cfg(test)]

@@ -10,7 +10,7 @@
 use super::bounded::{Bounded, Excess, LONGEST, LONGEST_IN_WORDS};
 use super::columns::{Part, plain_name};
 use super::facts::Facts;
-use super::{Builder, Literals, ReadOptions, table};
+use super::{Builder, Literals, ReadOptions, ntriples, table};
 use crate::format::Compression;
 use crate::{Direction, GraphError, Note, Triple};
 use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
@@ -26,12 +26,26 @@ pub(crate) const NAME_PREFIX: &str = "urn:ruleguider:";
 /// Reads all of `source` into `builder`.
 pub(super) fn read(
     path: &Path,
-    source: impl Read,
+    source: Box<dyn Read + Send>,
     format: RdfFormat,
     options: &ReadOptions,
     builder: &mut Builder,
 ) -> Result<Facts, GraphError> {
     builder.is_rdf = true;
+    if matches!(format, RdfFormat::NTriples | RdfFormat::NQuads) {
+        return ntriples::read(path, source, format, options, builder);
+    }
+    read_alone(path, source, format, options, builder)
+}
+
+/// Reads a file of any format on one thread.
+pub(super) fn read_alone(
+    path: &Path,
+    source: Box<dyn Read + Send>,
+    format: RdfFormat,
+    options: &ReadOptions,
+    builder: &mut Builder,
+) -> Result<Facts, GraphError> {
     let (source, place) = Bounded::new(source, format == RdfFormat::RdfXml);
     let source = std::io::BufReader::with_capacity(1 << 16, source);
     let mut statements = RdfParser::from_format(format).for_reader(source);
@@ -62,7 +76,7 @@ pub(super) fn read(
 
 const RDFS: &str = "http://www.w3.org/2000/01/rdf-schema#";
 const SCHEMA: [&str; 2] = ["http://schema.org/", "https://schema.org/"];
-const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
+pub(super) const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
 const DATATYPES: &str = "http://www.w3.org/2001/XMLSchema#";
 
 /// What a relation says that is no fact about two entities.
@@ -111,6 +125,29 @@ fn meaning(relation: &str) -> Meaning {
     }
 }
 
+/// How a relation is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It states facts and attributes.
+    Plain,
+    /// Literals are labels.
+    Label(u8),
+    /// `rdf:type`.
+    Type,
+    /// It may say something about relations, types or statements.
+    Special,
+}
+
+/// How the relation with this IRI is read.
+pub(super) fn kind_of(relation: &str) -> Kind {
+    match meaning(relation) {
+        Meaning::Label(rank) => Kind::Label(rank),
+        Meaning::Other if relation == super::finish::RDF_TYPE => Kind::Type,
+        Meaning::Other if annotated(relation).is_none() => Kind::Plain,
+        _ => Kind::Special,
+    }
+}
+
 /// What is said about statements, by the names of the nodes that stand for them.
 #[derive(Default)]
 struct Annotations {
@@ -135,8 +172,8 @@ enum Value {
 pub(super) struct Reader<'b> {
     path: &'b Path,
     format: RdfFormat,
-    builder: &'b mut Builder,
-    facts: Facts,
+    pub(super) builder: &'b mut Builder,
+    pub(super) facts: Facts,
     annotations: Annotations,
 }
 
@@ -151,49 +188,69 @@ impl<'b> Reader<'b> {
             NamedOrBlankNode::BlankNode(node) => blank_name(node, self.format, self.builder),
         };
         let relation = iri_name(&quad.predicate);
-        let (object, literal) = match &quad.object {
+        let (object, plain) = match &quad.object {
             Term::NamedNode(node) => (iri_name(node), None),
             Term::BlankNode(node) => (blank_name(node, self.format, self.builder), None),
             Term::Literal(literal) if literals == Literals::Keep => (literal.to_string(), None),
-            Term::Literal(literal) => (literal.value().to_owned(), Some(literal)),
+            Term::Literal(literal) => {
+                let is_english = |language: &str| language == "en" || language.starts_with("en-");
+                (literal.value().to_owned(), Some(literal.language().is_none_or(is_english)))
+            }
             Term::Triple(triple) => return self.take_statement(subject, &relation, triple),
         };
-        if [&subject, &relation, &object].iter().any(|name| name.len() > LONGEST) {
+        self.take_named(&subject, &relation, &object, plain, literals)
+    }
+
+    /// Whether anything stands for a statement so far.
+    pub(super) fn has_statements(&self) -> bool {
+        !(self.annotations.statements.is_empty() && self.annotations.parts.is_empty())
+    }
+
+    /// Takes a statement by its names. If the object is the text of a literal, `plain` says whether that is in English or
+    /// in no language.
+    pub(super) fn take_named(
+        &mut self,
+        subject: &str,
+        relation: &str,
+        object: &str,
+        plain: Option<bool>,
+        literals: Literals,
+    ) -> Result<(), (String, String)> {
+        if [subject, relation, object].iter().any(|name| name.len() > LONGEST) {
             return Err((format!("names of at most {LONGEST_IN_WORDS}"), "a longer one".to_owned()));
         }
         if literals == Literals::Keep {
-            self.builder.take_fact([&subject, &relation, &object], &mut self.facts);
+            self.builder.take_fact([subject, relation, object], &mut self.facts);
             return Ok(());
         }
-        if self.part_of_statement(&subject, &relation, &object, literal.is_some())
-            || self.annotation(&subject, &relation, &object)?
+        if self.part_of_statement(subject, relation, object, plain.is_some())
+            || self.annotation(subject, relation, object)?
         {
             return Ok(());
         }
-        let waits = annotated(&relation).is_some()
-            && (subject.starts_with("_:") || self.annotations.parts.contains_key(&subject));
+        let waits = annotated(relation).is_some()
+            && (subject.starts_with("_:") || self.annotations.parts.contains_key(subject));
+        let wait = |value: Value| (subject.to_owned(), relation.to_owned(), value);
         let about = &mut self.builder.about;
-        match (meaning(&relation), literal) {
-            (Meaning::Label(rank), Some(literal)) => {
+        match (meaning(relation), plain) {
+            (Meaning::Label(rank), Some(plain)) => {
                 // A label in another language is better than none.
-                let is_plain =
-                    literal.language().is_none_or(|language| language == "en" || language.starts_with("en-"));
-                about.label_of_rank(&subject, &object, if is_plain { rank } else { rank + 10 });
+                about.label_of_rank(subject, object, if plain { rank } else { rank + 10 });
             }
             (_, Some(_)) if waits => {
-                self.annotations.waiting.push((subject, relation, Value::Literal(object)));
+                self.annotations.waiting.push(wait(Value::Literal(object.to_owned())));
             }
-            (_, Some(_)) => about.attribute(&subject, &relation, &object),
+            (_, Some(_)) => about.attribute(subject, relation, object),
             (Meaning::Declares(_), None) if object.starts_with(DATATYPES) => {}
-            (Meaning::Declares(side), None) => about.declare(&subject, side, &object),
+            (Meaning::Declares(side), None) => about.declare(subject, side, object),
             (Meaning::KindOf, None) => {
-                about.kind_of(&subject, &object);
-                self.builder.take_fact([&subject, &relation, &object], &mut self.facts);
+                about.kind_of(subject, object);
+                self.builder.take_fact([subject, relation, object], &mut self.facts);
             }
             (_, None) if waits => {
-                self.annotations.waiting.push((subject, relation, Value::Name(object)));
+                self.annotations.waiting.push(wait(Value::Name(object.to_owned())));
             }
-            (_, None) => self.builder.take_fact([&subject, &relation, &object], &mut self.facts),
+            (_, None) => self.builder.take_fact([subject, relation, object], &mut self.facts),
         }
         Ok(())
     }
@@ -345,7 +402,7 @@ fn annotated(relation: &str) -> Option<Part> {
 }
 
 /// `line` is how far the file was read; it is used if the parser gives no position (a stream that breaks off).
-fn parse_error(path: &Path, line: u64, error: RdfParseError) -> GraphError {
+pub(super) fn parse_error(path: &Path, line: u64, error: RdfParseError) -> GraphError {
     let (line, expected, found) = match error {
         RdfParseError::Syntax(error) => {
             let line = error.location().map_or(line, |range| range.start.line + 1);

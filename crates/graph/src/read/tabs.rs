@@ -1,26 +1,16 @@
-//! Reads `head<TAB>relation<TAB>tail` lines on all cores, with ids that do not depend on the threads.
-//!
-//! The file is cut into blocks of whole lines. A thread takes the next block, numbers the names of that block among
-//! themselves, waits for its turn, and then gives each *distinct* name of the block its global id. The shared table is
-//! therefore consulted once per name and block instead of three times per line, and ids follow first appearance as if
-//! one thread had read the file from top to bottom.
+//! Reads `head<TAB>relation<TAB>tail` lines, in [blocks](super::blocks) on all cores.
 
+use super::blocks::{self, Blocks, InTurn, LocalNames};
 use super::bounded::{LONGEST, LONGEST_IN_WORDS};
 use super::columns::{Layout, layout_of};
 use super::facts::Facts;
 use super::lines::{Lines, Separator};
 use super::table::{self, stem};
 use super::{Builder, ReadOptions, columns_by_role};
-use crate::vocabulary::{Vocabulary, hash_name};
 use crate::{GraphError, Triple};
-use hashbrown::HashTable;
-use memchr::{memchr, memrchr};
+use memchr::memchr;
 use std::io::Read;
 use std::path::Path;
-use std::sync::{Condvar, Mutex, PoisonError};
-
-/// Large enough that names repeat inside a block, small enough to stay near the caches.
-const BLOCK: usize = 4 << 20;
 
 /// How many columns there are, and which of them hold head, relation and tail.
 #[derive(Clone, Copy)]
@@ -42,7 +32,7 @@ pub(super) fn read(
     options: &ReadOptions,
     builder: &mut Builder,
 ) -> Result<Facts, GraphError> {
-    let mut blocks = Blocks { source, rest: Vec::new(), next: 0, ended: false, looked_at: None };
+    let mut blocks = Blocks::of(source);
     let mut first = blocks.take();
     if let Some((_, block, _)) = &mut first
         && block.starts_with(b"\xef\xbb\xbf")
@@ -67,20 +57,8 @@ pub(super) fn read(
     builder.headers += usize::from(taken.is_some());
     builder.first_is_a_fact = taken.is_none();
     let (lines, columns) = taken.unwrap_or((0, Columns::PLAIN));
-    let blocks = Mutex::new(blocks);
-    let merge = Mutex::new(Merge { path, turn: 0, lines, builder, facts: Facts::default(), error: None });
-    let turned = Condvar::new();
-    std::thread::scope(|scope| {
-        for _ in 1..rayon::current_num_threads() {
-            // If no more threads can be started, fewer do the same work.
-            let work = || work(&blocks, columns, &merge, &turned);
-            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
-                break;
-            }
-        }
-        work(&blocks, columns, &merge, &turned);
-    });
-    let merge = merge.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let merge = Merge { path, lines, builder, facts: Facts::default(), error: None };
+    let merge = blocks::read_all(blocks, &columns, merge);
     match merge.error {
         Some(error) => Err(error),
         None => Ok(merge.facts),
@@ -152,122 +130,6 @@ fn take_header(block: &mut Vec<u8>) -> Option<u64> {
 /// fact.
 pub(crate) fn named_columns(fields: [&str; 3]) -> Option<[usize; 3]> {
     columns_by_role(fields).filter(|_| fields.iter().all(|name| name.len() > 1))
-}
-
-fn work(blocks: &Mutex<Blocks>, columns: Columns, merge: &Mutex<Merge>, turned: &Condvar) {
-    loop {
-        let taken = blocks.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some((number, block, trouble)) = taken else { return };
-        let parsed = ParsedBlock::new(&block, columns);
-        let mut merge = merge.lock().unwrap_or_else(PoisonError::into_inner);
-        while merge.turn != number {
-            merge = turned.wait(merge).unwrap_or_else(PoisonError::into_inner);
-        }
-        if merge.error.is_none() {
-            merge.take(parsed, trouble);
-        }
-        merge.turn += 1;
-        let failed = merge.error.is_some();
-        drop(merge);
-        turned.notify_all();
-        if failed {
-            blocks.lock().unwrap_or_else(PoisonError::into_inner).ended = true;
-        }
-    }
-}
-
-/// The file, cut into blocks that end at the end of a line.
-struct Blocks {
-    source: Box<dyn Read + Send>,
-    rest: Vec<u8>,
-    next: u64,
-    ended: bool,
-    /// The first block, after the check for a byte order mark and a header.
-    looked_at: Option<Block>,
-}
-
-/// A block with its number, and the error that ended the file if one did.
-type Block = (u64, Vec<u8>, Option<std::io::Error>);
-
-impl Blocks {
-    /// The next block. Text read before an I/O error is still parsed, so that a bad line in it is reported first.
-    fn take(&mut self) -> Option<Block> {
-        if self.looked_at.is_some() {
-            return self.looked_at.take();
-        }
-        if self.ended {
-            return None;
-        }
-        let mut block = std::mem::take(&mut self.rest);
-        let mut trouble = None;
-        loop {
-            let had = block.len();
-            match (&mut self.source).take(BLOCK as u64).read_to_end(&mut block) {
-                Ok(0) => self.ended = true,
-                Ok(_) => {}
-                Err(error) => {
-                    self.ended = true;
-                    trouble = Some(error);
-                }
-            }
-            if self.ended {
-                break;
-            }
-            if let Some(newline) = memrchr(b'\n', &block[had..]) {
-                self.rest = block[had + newline + 1..].to_vec();
-                block.truncate(had + newline + 1);
-                break;
-            }
-            if block.len() > LONGEST {
-                // All of it is a single line, which will be refused for its length.
-                self.ended = true;
-                break;
-            }
-        }
-        let number = self.next;
-        self.next += 1;
-        Some((number, block, trouble))
-    }
-}
-
-/// A name of a block, with its hash.
-struct LocalName<'b> {
-    hash: u64,
-    name: &'b str,
-}
-
-/// The names of one block, numbered among themselves.
-#[derive(Default)]
-struct LocalNames<'b> {
-    table: HashTable<u32>,
-    names: Vec<LocalName<'b>>,
-    last: u32,
-}
-
-impl<'b> LocalNames<'b> {
-    fn number(&mut self, name: &'b str) -> u32 {
-        // Files are often grouped by head or by relation, so the same name often follows itself.
-        if self.names.get(self.last as usize).is_some_and(|last| last.name == name) {
-            return self.last;
-        }
-        let hash = hash_name(name);
-        let names = &self.names;
-        let same = |&id: &u32| names[id as usize].hash == hash && names[id as usize].name == name;
-        self.last = match self.table.entry(hash, same, |&id| names[id as usize].hash) {
-            hashbrown::hash_table::Entry::Occupied(known) => *known.get(),
-            hashbrown::hash_table::Entry::Vacant(place) => {
-                let id = names.len() as u32;
-                place.insert(id);
-                self.names.push(LocalName { hash, name });
-                id
-            }
-        };
-        self.last
-    }
-
-    fn global_ids(&self, vocabulary: &mut Vocabulary) -> Vec<u32> {
-        self.names.iter().map(|local| vocabulary.intern_hashed(local.hash, local.name)).collect()
-    }
 }
 
 /// A bad line: its place in the block, what was expected, what was found.
@@ -397,18 +259,24 @@ fn split_line(line: &str) -> Result<[&str; 3], (&'static str, String)> {
     }
 }
 
-/// The shared result, to which threads add their blocks in order.
+/// The facts so far.
 struct Merge<'a> {
     path: &'a Path,
-    turn: u64,
     lines: u64,
     builder: &'a mut Builder,
     facts: Facts,
     error: Option<GraphError>,
 }
 
-impl Merge<'_> {
-    fn take(&mut self, block: ParsedBlock, trouble: Option<std::io::Error>) {
+impl InTurn for Merge<'_> {
+    type How = Columns;
+    type Parsed<'b> = ParsedBlock<'b>;
+
+    fn parse<'b>(columns: &Columns, block: &'b [u8]) -> ParsedBlock<'b> {
+        ParsedBlock::new(block, *columns)
+    }
+
+    fn take(&mut self, block: ParsedBlock<'_>, trouble: Option<std::io::Error>) -> bool {
         let entities = block.entities.global_ids(&mut self.builder.names.entities);
         let relations = block.relations.global_ids(&mut self.builder.names.relations);
         let global = |&[head, relation, tail]: &[u32; 3]| {
@@ -429,5 +297,6 @@ impl Merge<'_> {
             (_, None) => None,
         };
         self.lines += block.lines;
+        self.error.is_none()
     }
 }
