@@ -3,8 +3,12 @@
 use crate::arguments::Common;
 use crate::awaited::Awaited;
 use crate::console::Console;
+#[cfg(feature = "rdf")]
+use crate::endpoint;
 use anyhow::{Context, bail, ensure};
 use ruleguider::ask::{Model, OpenOptions, instant};
+#[cfg(feature = "rdf")]
+use ruleguider::graph::sparql::is_endpoint;
 use ruleguider::graph::{
     ColumnChoice, Conflicts, Dataset, FileKind, Findings, GraphError, Literals, ReadOptions, SplitShares,
     Time, read,
@@ -20,8 +24,8 @@ const STDIN: &str = "-";
 /// Where the data is and how to read it.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Data {
-    /// A folder with train, valid, test (and optionally graph, entity_labels.tsv, relation_labels.tsv), or one file of
-    /// triples; - for stdin
+    /// A folder with train, valid, test (and optionally graph, entity_labels.tsv, relation_labels.tsv), one file of
+    /// triples, - for stdin, or a SPARQL endpoint: sparql+http://127.0.0.1:7878/query
     #[arg(value_name = "DATA")]
     pub path: PathBuf,
     #[command(flatten)]
@@ -55,13 +59,17 @@ pub struct Form {
     /// for convert, which loses nothing]
     #[arg(long, value_name = "apart|keep")]
     pub literals: Option<Literals>,
-    /// Read only this named graph of RDF data
+    /// Read only this named graph of RDF data, or of a SPARQL endpoint
     #[arg(long = "graph", value_name = "IRI")]
     pub named_graph: Option<String>,
     /// What becomes of a fact that is also known to be false: error, drop (it is neither), facts (it is a fact) or
     /// negatives (it is false) [default: error]
     #[arg(long, value_name = "error|drop|facts|negatives")]
     pub conflicts: Option<Conflicts>,
+    /// Ask a SPARQL endpoint by the query in this file, a SELECT of subject, predicate and object or a CONSTRUCT, instead
+    /// of for all its statements
+    #[arg(long, value_name = "FILE")]
+    pub query: Option<PathBuf>,
     #[command(flatten)]
     pub format: FormatChoice,
 }
@@ -194,7 +202,7 @@ impl Data {
     }
 
     fn read_with(&self, options: &ReadOptions, common: &Common) -> anyhow::Result<Dataset> {
-        let place = Place::of(&self.path, self.options.form.format, common)?;
+        let place = Place::of(&self.path, &self.options.form, common)?;
         let dataset = read(place.path(), options).map_err(|error| place.named(error))?;
         note_odd(&self.path, &dataset.findings, common);
         Ok(dataset)
@@ -219,7 +227,16 @@ pub enum Place {
 impl Place {
     /// The place that a user calls `path`. Stdin and other pipes are spooled to a file first: some formats need seeking,
     /// data is read more than once, and a pipe gives it once.
-    pub fn of(path: &Path, format: FormatChoice, common: &Common) -> anyhow::Result<Self> {
+    pub fn of(path: &Path, form: &Form, common: &Common) -> anyhow::Result<Self> {
+        #[cfg(feature = "rdf")]
+        if is_endpoint(path) {
+            return Ok(Place::Named(endpoint::fetched(path, form, common)?));
+        }
+        ensure!(
+            form.query.is_none(),
+            "--query asks a SPARQL endpoint (sparql+http://…), and {} is none",
+            path.display()
+        );
         let stdin = path == Path::new(STDIN);
         if !stdin && !is_pipe(path) {
             return Ok(Place::Named(path.to_owned()));
@@ -227,7 +244,7 @@ impl Place {
         let origin = if stdin { PathBuf::from("stdin") } else { path.to_owned() };
         let name = origin.display().to_string();
         let console = Console::with_interrupt(common);
-        let kind = format.kind.or_else(|| FileKind::of(path));
+        let kind = form.format.kind.or_else(|| FileKind::of(path));
         let ending = kind.map_or_else(|| "tsv".to_owned(), FileKind::ending);
         let folder = tempfile::Builder::new()
             .prefix("ruleguider-")

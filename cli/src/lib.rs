@@ -8,6 +8,8 @@ mod arguments;
 mod awaited;
 mod console;
 mod data;
+#[cfg(feature = "rdf")]
+mod endpoint;
 #[cfg(feature = "serve")]
 mod http;
 #[cfg(feature = "study")]

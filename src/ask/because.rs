@@ -1,6 +1,6 @@
 //! What the score of an answer came from, with names: as scripts see it, and in words.
 
-use super::answer::{PathStep, RuleSummary, steps};
+use super::answer::{PathStep, RuleSummary};
 use super::sentence::counts_sentence;
 use super::{AskError, Model, Naming};
 use crate::embed::ModelKind;
@@ -128,13 +128,13 @@ impl Model {
                     rule: Some(RuleSummary::new(rule, names, self.naming())),
                     alone: Some(*alone),
                     paths: first.map(|_| groundings.len()),
-                    path: first.map_or_else(Vec::new, |way| steps(&way.path, names)),
+                    path: first.map_or_else(Vec::new, |way| self.steps(way.start, &way.path)),
                     from: first.map(|way| names.label(way.start).to_owned()),
                     ..bare
                 }
             }
             ShareSource::Path(way) => EvidenceShare {
-                path: steps(&way.path, names),
+                path: self.steps(way.start, &way.path),
                 from: Some(names.label(way.start).to_owned()),
                 rule: way.rule.as_ref().map(|rule| RuleSummary::new(rule, names, self.naming())),
                 ..bare
@@ -148,7 +148,9 @@ impl Model {
     fn case(&self, case: &Case) -> SimilarCase {
         let names = self.names();
         let hop = |&(link, target): &(Link, EntityId)| Hop { link, target, scores: None };
-        let shared: Vec<Hop> = case.shared.iter().take(SHARED).map(hop).collect();
+        let shared = case.shared.iter().take(SHARED);
+        // Each is a fact of the similar entity, not a hop of one path.
+        let shared = shared.flat_map(|step| self.steps(case.entity, &[hop(step)]));
         SimilarCase {
             entity: names.entity(case.entity).to_owned(),
             label: names.label(case.entity).to_owned(),
@@ -159,7 +161,7 @@ impl Model {
             .to_owned(),
             weight: case.weight,
             shared_total: case.shared.len(),
-            shared: steps(&shared, names),
+            shared: shared.collect(),
         }
     }
 

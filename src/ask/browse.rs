@@ -1,7 +1,7 @@
 //! Looking around in a run: the facts of an entity, a relation with its figures, the rules for it. Long lists come in
 //! pages. A page is identified by the number of items before it, which is stable because the graph does not change.
 
-use super::{AskError, Model, RuleSummary};
+use super::{AskError, Model, RuleSummary, StepNote};
 use crate::graph::{Direction, EntityId, Link, RelationId};
 use crate::rule::UNSEEN;
 use crate::run::{Checksum, Stages};
@@ -45,10 +45,22 @@ pub struct EntityFacts {
     pub id: String,
     /// Its label, or its id if it has none.
     pub label: String,
+    /// Numbers, texts and dates that the data give it: what is not a fact about two entities.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attributes: Vec<EntityAttribute>,
     /// Its relations, and how many facts it has of each.
     pub links: Vec<LinkCount>,
     /// Its facts, grouped by relation.
     pub facts: Page<EntityFact>,
+}
+
+/// An attribute of an entity.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EntityAttribute {
+    /// What it is called.
+    pub name: String,
+    /// Its value.
+    pub value: String,
 }
 
 /// How many facts an entity has of one relation in one direction.
@@ -73,6 +85,9 @@ pub struct EntityFact {
     pub entity: String,
     /// Its label, or its id if it has none.
     pub label: String,
+    /// What the data say about this fact, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<StepNote>,
 }
 
 /// A relation and how it is used.
@@ -90,6 +105,12 @@ pub struct RelationUse {
     pub tails: usize,
     /// How many rules predict it.
     pub rules: usize,
+}
+
+impl EntityAttribute {
+    fn of((name, value): (&str, &str)) -> Self {
+        Self { name: name.to_owned(), value: value.to_owned() }
+    }
 }
 
 /// Which rules predict a relation, the most confident first.
@@ -115,12 +136,14 @@ impl Model {
         EntityFacts {
             id: names.entity(entity).to_owned(),
             label: names.label(entity).to_owned(),
+            attributes: names.attributes.of(entity).map(EntityAttribute::of).collect(),
             links: counted.collect(),
             facts: Page::of(edges, after, limit, |edge| EntityFact {
                 relation: relation(edge.link),
                 inverse: inverse(edge.link),
                 entity: names.entity(edge.target).to_owned(),
                 label: names.label(edge.target).to_owned(),
+                note: self.note_of(entity, edge.link, edge.target),
             }),
         }
     }

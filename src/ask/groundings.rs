@@ -1,6 +1,6 @@
 //! The groundings of a rule: all paths along which it leads from a subject.
 
-use super::answer::{PathStep, RuleSummary, steps};
+use super::answer::{PathStep, RuleSummary};
 use super::{AskError, Model};
 use crate::graph::{Direction, EntityId, Link, Query};
 use crate::progress::Progress;
@@ -76,7 +76,7 @@ impl Model {
             if page.contains(&seen) && !stopped {
                 let hop = |(&link, &target): (&Link, &EntityId)| Hop { link, target, scores: None };
                 let hops: Vec<Hop> = body.iter().zip(&trail[1..]).map(hop).collect();
-                paths.push(steps(&hops, names));
+                paths.push(self.steps(start, &hops));
             }
             seen += 1;
             !more && !stopped

@@ -39,7 +39,7 @@ pub use among::AnswersAmong;
 pub use answer::{Answer, HeldOut, PathStep, Probability, Reason, RuleSummary};
 pub use apply::{AppliedRules, DrawnRule};
 pub use because::{Contribution, EvidenceShare, SimilarCase, because_in_words, signed};
-pub use browse::{EntityFact, EntityFacts, LinkCount, Page, RelationUse};
+pub use browse::{EntityAttribute, EntityFact, EntityFacts, LinkCount, Page, RelationUse};
 pub use complete::{CompleteOptions, Completed, HeldOutFacts, MissingFact, MissingFacts, Recovered};
 pub use elsewhere::OtherGraph;
 pub use error::AskError;

@@ -133,7 +133,7 @@ impl Convert {
     fn file(&self, common: &Common) -> anyhow::Result<Converted> {
         // The extension of the output is checked before a large input is read.
         FileKind::expect(&self.output)?;
-        let place = Place::of(&self.input, self.reading.form.format, common)?;
+        let place = Place::of(&self.input, &self.reading.form, common)?;
         let read = read_file(place.path(), &self.reading().options(common));
         let (names, facts, findings) = read.map_err(|error| place.named(error))?;
         note_odd(&self.input, &findings, common);

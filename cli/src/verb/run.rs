@@ -82,18 +82,20 @@ pub struct Run {
 impl Run {
     /// Runs, prints the figures and the answers.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
-        let Form { header, format, columns, named_graph, conflicts, .. } = &self.reading.form;
+        let Form { header, format, columns, named_graph, conflicts, query, .. } = &self.reading.form;
         let given = self.reading.divides() || header.is_some() || format.kind.is_some();
-        let given = given || columns.is_some() || named_graph.is_some() || conflicts.is_some();
+        let given =
+            given || columns.is_some() || named_graph.is_some() || conflicts.is_some() || query.is_some();
         if self.data.is_none() && given {
-            bail!("--split, --split-time, --header, --format, --columns, --graph and --conflicts need DATA");
+            bail!(
+                "--split, --split-time, --header, --format, --columns, --graph, --query and --conflicts need DATA"
+            );
         }
         if self.update.is_some() && self.data.is_none() && !self.is_live() {
             bail!("--update needs DATA, the new version of the data, or --live FILE");
         }
-        let format = *format;
         let (console, began) = (Console::with_interrupt(common), Instant::now());
-        let place = self.data.as_ref().map(|data| Place::of(data, format, common)).transpose()?;
+        let place = self.data.as_ref().map(|data| Place::of(data, &self.reading.form, common)).transpose()?;
         let learning = self.learn(place.as_ref(), common)?.prepare()?;
         let console = console.within(began, learning.plan().map(|plan| plan.resources.minutes));
         if let Some(path) = &self.data {

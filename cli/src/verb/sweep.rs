@@ -128,7 +128,7 @@ impl Sweep {
     }
 
     fn searching(&self, common: &Common, cuda: bool) -> anyhow::Result<Searching> {
-        let place = data::Place::of(&self.data.path, self.data.options.form.format, common)?;
+        let place = data::Place::of(&self.data.path, &self.data.options.form, common)?;
         let options = self.data.options.options(common);
         let data = Tuning::read(place.path(), &options)?;
         data::note_odd(&self.data.path, &data.dataset().findings, common);

@@ -49,9 +49,43 @@ pub struct AnnotatedFact {
     /// Why, in one line; empty if there is no reason.
     pub reason: String,
     /// The facts that the reason uses.
-    pub derived_from: Vec<[String; 3]>,
+    pub derived_from: Vec<UsedFact>,
     /// The split that holds it out; empty if the data does not have it.
     pub held_out: &'static str,
+}
+
+/// A fact that a reason uses, with what the data say about it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UsedFact {
+    /// Subject, relation and object.
+    pub fact: [String; 3],
+    /// How certain it is, in (0, 1].
+    pub confidence: Option<f32>,
+    /// Where it comes from; several sources are separated by `|`.
+    pub source: Option<String>,
+    /// When it holds or was stated.
+    pub time: Option<String>,
+}
+
+impl UsedFact {
+    /// Whether the data say nothing about it.
+    pub fn is_bare(&self) -> bool {
+        self.confidence.is_none() && self.source.is_none() && self.time.is_none()
+    }
+}
+
+impl AnnotatedFact {
+    /// Where the facts that its reason uses come from, each source once, in their order.
+    pub fn sources(&self) -> Vec<&str> {
+        let mut sources: Vec<&str> = Vec::new();
+        let given = self.derived_from.iter().filter_map(|used| used.source.as_deref());
+        for source in given.flat_map(|all| all.split('|')) {
+            if !sources.contains(&source) {
+                sources.push(source);
+            }
+        }
+        sources
+    }
 }
 
 /// Whether the ending of `path` is that of a format for [`write_annotated`].

@@ -37,6 +37,8 @@ mod renumber;
 mod row_groups;
 mod rows;
 pub mod shard;
+#[cfg(feature = "rdf")]
+pub mod sparql;
 mod split;
 mod staged;
 mod stats;
@@ -51,7 +53,7 @@ mod write;
 pub use actions::Actions;
 pub use adjacency::{Adjacency, Edge};
 pub use after::{after, read_after};
-pub use annotated::{AnnotatedFact, RdfStyle, is_annotated, write_annotated};
+pub use annotated::{AnnotatedFact, RdfStyle, UsedFact, is_annotated, write_annotated};
 pub use array::Array;
 pub use attributes::{Attributes, AttributesBuilder};
 pub use corrupt::{corrupted, mixed};

@@ -3,7 +3,7 @@
 use super::format::Out;
 use super::read::{named_node, node, term};
 use super::write::write_packed;
-use super::{AnnotatedFact, GraphError, RdfStyle, is_annotated};
+use super::{AnnotatedFact, GraphError, RdfStyle, UsedFact, is_annotated};
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{BlankNode, Literal, NamedNode, NamedOrBlankNode, Term, Triple as Statement};
 use std::io;
@@ -88,14 +88,15 @@ fn write_fact(out: Out<'_>, style: RdfStyle, fact: &AnnotatedFact, number: u64) 
     if !held_out.is_empty() {
         say("heldOut", Literal::from(*held_out))?;
     }
-    for (place, used) in derived_from.iter().enumerate() {
-        let used = statement(used);
+    for (place, given) in derived_from.iter().enumerate() {
+        let used = statement(&given.fact);
+        let own = blank(format!("rg{number}s{place}"));
+        if style == RdfStyle::Reified || !given.is_bare() {
+            say_what(out, style, &own, &used)?;
+            write_note(out, &own, given)?;
+        }
         let source: Term = match style {
-            RdfStyle::Reified => {
-                let source = blank(format!("rg{number}s{place}"));
-                say_what(out, style, &source, &used)?;
-                source.into()
-            }
+            RdfStyle::Reified => own.into(),
             RdfStyle::Star | RdfStyle::Plain => Term::Triple(Box::new(used)),
         };
         writeln!(
@@ -105,6 +106,22 @@ fn write_fact(out: Out<'_>, style: RdfStyle, fact: &AnnotatedFact, number: u64) 
         )?;
     }
     Ok(())
+}
+
+/// Writes what the data say about a fact, about the node that stands for it.
+fn write_note(out: Out<'_>, about: &NamedOrBlankNode, used: &UsedFact) -> io::Result<()> {
+    let UsedFact { confidence, source, time, .. } = used;
+    let mut say = |name: &str, value: Literal| {
+        let predicate = iri(&format!("{VOCABULARY}{name}"));
+        writeln!(out, "{} .", Statement { subject: about.clone(), predicate, object: value.into() })
+    };
+    if let Some(confidence) = confidence {
+        say("confidence", Literal::new_typed_literal(confidence.to_string(), xsd::DECIMAL))?;
+    }
+    for source in source.iter().flat_map(|all| all.split('|')) {
+        say("source", Literal::from(source))?;
+    }
+    time.as_ref().map_or(Ok(()), |time| say("time", Literal::from(time.as_str())))
 }
 
 /// Says which statement `about` stands for.
@@ -136,8 +153,13 @@ mod tests {
             rule: Some("aunt_of(X,Y) <= sister_of(X,A), parent_of(A,Y)".to_owned()),
             reason: "ada —sister_of→ cleo —parent_of→ ben".to_owned(),
             derived_from: vec![
-                names(["http://example.org/ada", "sister_of", "cleo"]),
-                names(["cleo", "parent_of", "ben \"B\""]),
+                UsedFact {
+                    fact: names(["http://example.org/ada", "sister_of", "cleo"]),
+                    confidence: Some(0.5),
+                    source: Some("PMID:1|PMID:2".to_owned()),
+                    time: Some("2015".to_owned()),
+                },
+                UsedFact { fact: names(["cleo", "parent_of", "ben \"B\""]), ..UsedFact::default() },
             ],
             held_out: "test",
         };
@@ -177,8 +199,11 @@ mod tests {
             assert_eq!(said("probabilityRough"), [Term::from(Literal::from(true))]);
             assert_eq!(said("heldOut"), [Term::from(Literal::from("test"))]);
             assert_eq!(said("rule"), [Term::from(Literal::from(facts[0].rule.as_ref().unwrap().as_str()))]);
-            let used: Vec<Term> =
-                facts[0].derived_from.iter().map(|used| Term::Triple(Box::new(statement(used)))).collect();
+            let used: Vec<Term> = facts[0]
+                .derived_from
+                .iter()
+                .map(|used| Term::Triple(Box::new(statement(&used.fact))))
+                .collect();
             assert_eq!(objects(&all, &reifier.subject, DERIVED_FROM), used);
         }
     }
@@ -204,12 +229,34 @@ mod tests {
         assert_eq!(sources.len(), 2);
         for (source, used) in sources.into_iter().zip(&facts[0].derived_from) {
             let Term::BlankNode(source) = source else { panic!("{source}") };
-            assert_eq!(stated(&source.into()), parts(used));
+            assert_eq!(stated(&source.into()), parts(&used.fact));
         }
         // Only facts are stated, not what they are derived from.
-        assert!(!all.contains(&statement(&facts[0].derived_from[0])));
+        assert!(!all.contains(&statement(&facts[0].derived_from[0].fact)));
         let plain = read_back(RdfStyle::Plain, "ttl");
         assert_eq!(plain, facts.iter().map(|fact| statement(&fact.fact)).collect::<Vec<_>>());
+    }
+
+    /// Notes of used facts are read back by our own reader; what is used is no fact of the file.
+    #[test]
+    fn notes_of_used_facts_are_written_and_read() {
+        let folder = tempfile::tempdir().unwrap();
+        for (style, ending) in [(RdfStyle::Star, "ttl"), (RdfStyle::Star, "nt"), (RdfStyle::Reified, "nt")] {
+            let path = folder.path().join(format!("facts.{ending}"));
+            // The used fact is also stated, so that it can have a note.
+            let mut all = facts();
+            all.push(AnnotatedFact { fact: all[0].derived_from[0].fact.clone(), ..AnnotatedFact::default() });
+            write(&path, style, &mut all.into_iter().map(Ok)).unwrap();
+            let options = crate::ReadOptions { incomplete: true, ..crate::ReadOptions::default() };
+            let whole = crate::ReadOptions { shares: crate::SplitShares::WHOLE, ..options };
+            let dataset = crate::read(&path, &whole).unwrap();
+            let names = &dataset.names;
+            let known = |fact: &crate::Triple| names.relation(fact.relation) == "sister_of";
+            let fact = dataset.known.facts.iter().find(|fact| known(fact)).unwrap();
+            let expected =
+                crate::Note { confidence: Some(0.5), source: Some("PMID:1|PMID:2"), time: Some("2015") };
+            assert_eq!((dataset.note(*fact), dataset.known.facts.len()), (expected, 3), "{ending}");
+        }
     }
 
     #[test]

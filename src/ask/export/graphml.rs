@@ -1,7 +1,7 @@
 //! GraphML: the exported facts and the facts that their reasons use, as drawing programs read them.
 
 use super::ExportedFact;
-use crate::graph::write_packed;
+use crate::graph::{UsedFact, write_packed};
 use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::Path;
@@ -14,6 +14,9 @@ const HEAD: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
   <key id="probability" for="edge" attr.name="probability" attr.type="double"/>
   <key id="probability_rough" for="edge" attr.name="probability_rough" attr.type="boolean"/>
   <key id="rule" for="edge" attr.name="rule" attr.type="string"/>
+  <key id="confidence" for="edge" attr.name="confidence" attr.type="double"/>
+  <key id="source" for="edge" attr.name="source" attr.type="string"/>
+  <key id="time" for="edge" attr.name="time" attr.type="string"/>
   <graph edgedefault="directed">
 "#;
 
@@ -60,8 +63,8 @@ pub(super) fn write(
             let more = probability.unwrap_or_default() + rough + &rule.unwrap_or_default();
             edge(out, &fact.fact, true, &more)?;
             for used in fact.derived_from {
-                if seen.edges.insert(used.clone()) {
-                    edge(out, &used, false, "")?;
+                if seen.edges.insert(used.fact.clone()) {
+                    edge(out, &used.fact, false, &note(&used))?;
                 }
             }
             count += 1;
@@ -69,6 +72,16 @@ pub(super) fn write(
         out.write_all(b"  </graph>\n</graphml>\n")
     })?;
     Ok(count)
+}
+
+/// What the data say about a fact that a reason uses.
+fn note(used: &UsedFact) -> String {
+    let confidence = used.confidence.map(|confidence| confidence.to_string());
+    let parts = [("confidence", &confidence), ("source", &used.source), ("time", &used.time)];
+    let data = |(key, value): (&str, &Option<String>)| {
+        value.as_ref().map(|value| format!("<data key=\"{key}\">{}</data>", escaped(value)))
+    };
+    parts.into_iter().filter_map(data).collect()
 }
 
 /// What is in the file already.

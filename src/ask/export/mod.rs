@@ -6,8 +6,8 @@
 mod graphml;
 mod tables;
 
-use super::{AskError, HeldOut, MissingFact, PathStep, Prediction, Reason, ScoredTriple};
-use crate::graph::{AnnotatedFact, Compression, RdfStyle, write_annotated};
+use super::{AskError, HeldOut, MissingFact, PathStep, Prediction, Reason, ScoredTriple, StepNote};
+use crate::graph::{AnnotatedFact, Compression, RdfStyle, UsedFact, write_annotated};
 use crate::run::RunError;
 use serde::{Deserialize, Serialize};
 use serde_json::StreamDeserializer;
@@ -67,19 +67,23 @@ enum Line {
 }
 
 /// The path of a reason, as facts and as entities with labels.
-fn facts_of_path(from: (&str, &str), path: &[PathStep]) -> (Vec<[String; 3]>, Vec<(String, String)>) {
+fn facts_of_path(from: (&str, &str), path: &[PathStep]) -> (Vec<UsedFact>, Vec<(String, String)>) {
     let (mut facts, mut labels) = (Vec::new(), vec![(from.0.to_owned(), from.1.to_owned())]);
     let mut at = from.0;
     for step in path {
         let ends = if step.inverse { [&step.entity[..], at] } else { [at, &step.entity[..]] };
-        facts.push([ends[0].to_owned(), step.relation.clone(), ends[1].to_owned()]);
+        let fact = [ends[0].to_owned(), step.relation.clone(), ends[1].to_owned()];
+        facts.push(match step.note.clone() {
+            Some(StepNote { confidence, source, time }) => UsedFact { fact, confidence, source, time },
+            None => UsedFact { fact, ..UsedFact::default() },
+        });
         labels.push((step.entity.clone(), step.label.clone()));
         at = &step.entity;
     }
     (facts, labels)
 }
 
-fn facts_of_reason(reason: &Reason) -> (Vec<[String; 3]>, Vec<(String, String)>) {
+fn facts_of_reason(reason: &Reason) -> (Vec<UsedFact>, Vec<(String, String)>) {
     facts_of_path((&reason.from_id, &reason.from), &reason.path)
 }
 

@@ -57,7 +57,7 @@ pub(super) fn write_neo4j(folder: &Path, facts: Facts<'_>) -> io::Result<u64> {
     let nodes = ("nodes.csv", "id:ID,name,:LABEL");
     let edges = (
         "relationships.csv",
-        ":START_ID,:END_ID,:TYPE,probability:double,score:double,rule,reason,probability_rough:boolean",
+        ":START_ID,:END_ID,:TYPE,probability:double,score:double,rule,reason,probability_rough:boolean,sources:string[]",
     );
     let node = |out: &mut dyn Write, id: &str, label: &str| commas(out, &[id, label, "Entity"]);
     let edge = |out: &mut dyn Write, _, ExportedFact { fact, .. }: &ExportedFact| {
@@ -65,7 +65,8 @@ pub(super) fn write_neo4j(folder: &Path, facts: Facts<'_>) -> io::Result<u64> {
         let (probability, score) = (number(fact.probability), number(fact.score));
         let rule = fact.rule.as_deref().unwrap_or_default();
         let rough = fact.probability_rough.to_string();
-        commas(out, &[subject, object, relation, &probability, &score, rule, &fact.reason, &rough])
+        let sources = fact.sources().join(";");
+        commas(out, &[subject, object, relation, &probability, &score, rule, &fact.reason, &rough, &sources])
     };
     write_both(folder, [nodes, edges], facts, node, edge)
 }
@@ -75,7 +76,7 @@ pub(super) fn write_kgx(folder: &Path, facts: Facts<'_>) -> io::Result<u64> {
     let nodes = ("nodes.tsv", "id\tcategory\tname");
     let edges = (
         "edges.tsv",
-        "id\tsubject\tpredicate\tobject\tcategory\tknowledge_level\tagent_type\tprobability\tscore\trule\treason\tprobability_rough",
+        "id\tsubject\tpredicate\tobject\tcategory\tknowledge_level\tagent_type\tprobability\tscore\trule\treason\tprobability_rough\tsources",
     );
     let line = |out: &mut dyn Write, cells: &[&str]| {
         let cells: Vec<Cell> = cells.iter().map(|cell| Cell::text(*cell)).collect();
@@ -89,7 +90,8 @@ pub(super) fn write_kgx(folder: &Path, facts: Facts<'_>) -> io::Result<u64> {
         let rule = fact.rule.as_deref().unwrap_or_default();
         let (level, agent) = ("prediction", "computational_model");
         let rough = fact.probability_rough.to_string();
-        let cells: [&str; 12] = [
+        let sources = fact.sources().join("|");
+        let cells: [&str; 13] = [
             &id,
             subject,
             relation,
@@ -102,6 +104,7 @@ pub(super) fn write_kgx(folder: &Path, facts: Facts<'_>) -> io::Result<u64> {
             rule,
             &fact.reason,
             &rough,
+            &sources,
         ];
         line(out, &cells)
     };
