@@ -7,14 +7,22 @@ export class Problem extends Error {
   }
 }
 
-const TOKEN = "ruleguider:token";
-let token = null;
-try { token = localStorage.getItem(TOKEN); } catch { /* a browser that keeps nothing is asked again */ }
+/** What the browser has kept under a name, if it keeps anything. */
+export function kept(name, store = "localStorage") {
+  try { return window[store].getItem("ruleguider:" + name); } catch { return null; }
+}
+
+/** Lets the browser keep a text; one that keeps nothing forgets it. */
+export function keep(name, text, store = "localStorage") {
+  try { window[store].setItem("ruleguider:" + name, text); } catch { /* until the page is left */ }
+}
+
+let token = kept("token");
 
 /** Sends `given` with every request from now on. */
 export function useToken(given) {
   token = given;
-  try { localStorage.setItem(TOKEN, given); } catch { /* until the page is left */ }
+  keep("token", given);
 }
 
 /** The JSON at an address; `more` is what `fetch` takes besides. */

@@ -4,18 +4,18 @@ import { ask } from "./api.js";
 import { rankedItem } from "./answers.js";
 import { el, entityLink, notice, relationLink } from "./dom.js";
 
-const TOP = 5, UNLIKELY = 0.01;
+const TOP = 5;
 
 /** One way round: what the graph has, then what is predicted. */
 function direction(run, ends, { answers, known }) {
   const [subject, object] = ends.map(({ id, label }) => entityLink(run, id, label));
-  const shown = answers.filter((answer, i) => i === 0 || (answer.probability ?? 1) >= UNLIKELY);
+  // A relation that nothing speaks for has a probability too, that of any two entities; it says nothing about these.
+  const shown = answers.filter((answer) => answer.because.length > 0 || answer.path.length > 0);
   return [el("h2", {}, subject, " —?→ ", object),
     known.length > 0 && el("p", {}, "In the graph already: ", known.map((relation, i) => [i > 0 && ", ", relationLink(run, relation)]), "."),
-    shown.length === 0 ? el("p", { class: "note" }, "Nothing more is predicted.")
-      : [shown[0].probability !== null && shown[0].probability < UNLIKELY && el("p", { class: "note" }, "No relation is likely; the best is below 1 %."),
-        el("ol", { class: "list ranked" }, shown.map((answer, i) => rankedItem({ run, subject: ends[0].id, relation: answer.relation }, ends[0],
-          { ...answer, entity: ends[1].id, label: ends[1].label, place: i + 1, sentence: answer.sentence || "No rule or path leads there." }, relationLink(run, answer.relation))))]];
+    shown.length === 0 ? el("p", { class: "note" }, `Nothing ${known.length > 0 ? "more " : ""}is predicted: no rule or path leads from one to the other.`)
+      : [el("ol", { class: "list ranked" }, shown.map((answer, i) => rankedItem({ run, subject: ends[0].id, relation: answer.relation }, ends[0],
+          { ...answer, entity: ends[1].id, label: ends[1].label, place: i + 1 }, relationLink(run, answer.relation))))]];
 }
 
 /** Shows the relations between `question.subject` and `question.object` in `view`. */

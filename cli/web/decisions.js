@@ -1,7 +1,7 @@
 // What people decided about facts. Where the server takes verdicts, they are its own: all reviewers and windows see the
 // same. Elsewhere they are kept in the browser, one list a run, the same in all tabs.
 
-import { ask, fetched } from "./api.js";
+import { ask, fetched, keep, kept } from "./api.js";
 
 const PREFIX = "ruleguider:reviewed:";
 const EVERY = 4000; // milliseconds between looks at what others decided
@@ -21,7 +21,7 @@ export const mayDecide = (run) => served.get(run)?.mayReview ?? true;
 export const reviewer = (run) => ({ name: served.get(run)?.who ?? "", fixed: Boolean(served.get(run)?.fixed) });
 
 export function callReviewer(run, name) {
-  try { sessionStorage.setItem("ruleguider:who", name); } catch { /* then until the page is left */ }
+  keep("who", name, "sessionStorage");
   served.get(run).who = name;
   changed();
 }
@@ -31,10 +31,8 @@ export async function startDecisions(runs, refresh) {
   changed = refresh;
   for (const { name } of runs.filter((run) => run.live)) {
     const standing = await ask(name, "live", {});
-    let chosen = null;
-    try { chosen = sessionStorage.getItem("ruleguider:who"); } catch { /* none */ }
     const fixed = standing.who !== "local";
-    served.set(name, { who: fixed ? standing.who : chosen ?? "local", fixed, mayReview: standing.may_review, sequence: -1, list: {} });
+    served.set(name, { who: fixed ? standing.who : kept("who", "sessionStorage") ?? "local", fixed, mayReview: standing.may_review, sequence: -1, list: {} });
     await look(name);
   }
   const all = () => { if (!document.hidden) for (const run of served.keys()) look(run).catch(() => { /* the next look may succeed */ }); };

@@ -84,17 +84,18 @@ const sources = (path) => el("ul", { class: "sources" }, path.flatMap(({ relatio
   return [el("li", {}, `${head} —${short(relation, 40)}→ ${tail}: `, linked)];
 }));
 
-const MEMBERS = ["rules", "embedding", "propagator", "universal", "walker"];
+// The members in plain words, by their colours.
+const MEMBERS = { rules: "rules", embedding: "similar entities", propagator: "all paths together", universal: "all paths together", walker: "a path", graph: "popularity" };
 
 /** What speaks for an answer, as a small bar: a segment for each member, as long as its share. */
 export function shares(because = []) {
   const speaking = because.filter(({ share }) => share > 0), sum = speaking.reduce((all, { share }) => all + share, 0);
   if (because.length < 2 || sum === 0) return false;
-  const said = "Its score came from " + speaking.map(({ member, share }) => `${member} ${percent(share / sum)}`).join(", ");
+  const said = "Its score came from " + speaking.map(({ member, share }) => `${MEMBERS[member] ?? member} ${percent(share / sum)}`).join(", ");
   let x = 0;
-  const segment = ({ member, share }) => svg("rect", { class: `c${MEMBERS.includes(member) ? MEMBERS.indexOf(member) : 5}`, x: (x += share / sum) - share / sum, width: share / sum, height: 1 });
+  const segment = ({ member, share }) => svg("rect", { class: `c${Math.abs(Object.keys(MEMBERS).indexOf(member))}`, x: (x += share / sum) - share / sum, width: share / sum, height: 1 });
   const [most] = speaking.toSorted((a, b) => b.share - a.share);
-  return el("span", { class: "degree", title: said }, svg("svg", { class: "mix", viewBox: "0 0 1 1", preserveAspectRatio: "none", role: "img", "aria-label": said }, speaking.map(segment)), `mostly ${most.member}`);
+  return el("span", { class: "degree", title: said }, svg("svg", { class: "mix", viewBox: "0 0 1 1", preserveAspectRatio: "none", role: "img", "aria-label": said }, speaking.map(segment)), `mostly ${MEMBERS[most.member] ?? most.member}`);
 }
 
 /** `1 fact`, `2 facts`. */

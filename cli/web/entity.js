@@ -3,7 +3,7 @@
 import { ask } from "./api.js";
 import { combobox } from "./combobox.js";
 import { factOf, verdictButtons } from "./review.js";
-import { aside, counted, el, entityLink, href, link, notice, pathInWords, relationLink, short, sure } from "./dom.js";
+import { aside, counted, el, entityLink, href, link, notice, relationLink, short, sure } from "./dom.js";
 
 const PAGE = 50, QUESTIONS = 8;
 
@@ -55,12 +55,12 @@ function relationSection(run, entity, { relation, inverse, facts }, open) {
       predicted.replaceChildren(answers.length === 0 ? el("p", { class: "note" }, "Nothing more is predicted.") : el("ol", { class: "predicted" }, answers.map((answer) =>
         el("li", { class: "answer", tabindex: "-1", "data-why": href({ ...asked, view: "why", object: answer.entity }) },
           entityLink(run, answer.entity, answer.label), " ", sure(answer), aside(answer), " ",
-          verdictButtons(run, factOf(asked, entity, answer)), " ", link({ ...asked, view: "why", object: answer.entity }, "why?"), el("div", { class: "said" }, answer.sentence || pathInWords(answer.from, answer.path))))));
+          verdictButtons(run, factOf(asked, entity, answer)), " ", link({ ...asked, view: "why", object: answer.entity }, "why?"), el("div", { class: "said" }, answer.sentence)))));
     } catch (problem) {
       predicted.replaceChildren(notice(problem.message));
     }
   }
-  const button = el("button", { type: "button", class: "small", onclick: predict }, "What else is predicted?");
+  const button = el("button", { type: "button", class: "small predicts", onclick: predict }, "What else is predicted?");
   let loaded = false;
   const first = () => { if (!loaded) { loaded = true; load(0).catch(failed); } };
   const section = el("details", { open, ontoggle: first },

@@ -25,11 +25,10 @@ const standing = (row) => (row.error ? "not found" : row.known ? "in the graph" 
 
 // The columns: their names, what they are sorted by, what they show, what is saved.
 const COLUMNS = [
-  ["Subject", (row) => row.subject, (run, row) => (row.error ? short(row.subject, 60) : entityLink(run, row.subject, row.subject))],
-  ["Relation", (row) => row.relation, (run, row) => (row.error ? short(row.relation, 60) : relationLink(run, row.relation))],
-  ["Object", (row) => row.object, (run, row) => (row.error ? short(row.object, 60) : entityLink(run, row.object, row.object))],
-  ["Probability", (row) => row.probability ?? row.plausibility ?? -1, (_, row) => (row.probability === null || row.probability === undefined ? row.plausibility?.toPrecision(2) ?? "–" : likely(row))],
-  ["Rank", (row) => row.rank_tail ?? Infinity, (_, row) => (row.rank_tail === null || row.rank_tail === undefined ? "–" : Math.round(row.rank_tail).toLocaleString("en"))],
+  ...[["Subject", "subject", entityLink], ["Relation", "relation", relationLink], ["Object", "object", entityLink]].map(([name, key, to]) =>
+    [name, (row) => row[key], (run, row) => (row.error ? short(row[key], 60) : to(run, row[key], row[key]))]),
+  ["Probability", (row) => row.probability ?? row.plausibility ?? -1, (_, row) => (typeof row.probability === "number" ? likely(row) : row.plausibility?.toPrecision(2) ?? "–")],
+  ["Rank", (row) => row.rank_tail ?? Infinity, (_, row) => (row.rank_tail ? Math.round(row.rank_tail).toLocaleString("en") : "–")],
   ["It is", standing, (_, row) => standing(row)],
   ["Reason", (row) => row.error ?? row.sentence ?? "", (run, row) => (row.error ? row.error : [row.sentence || "no rule or path leads there", " ", link({ run, view: "why", subject: row.subject, relation: row.relation, object: row.object }, "why?")])],
 ];
@@ -81,6 +80,11 @@ export async function listView(view, { run }, { signal, status }) {
     const wrong = rows.filter((row) => row.error).length;
     said.replaceChildren(`${counted(rows.length, "fact")} scored${wrong > 0 ? `, ${wrong} with a name that is not in the graph` : ""}. `,
       el("button", { type: "button", id: "save-scored", class: "small", onclick: () => save(`scored-${run}.tsv`, "text/tab-separated-values", asTsv(rows)) }, "Save as TSV"));
+    const named = facts.map((fact, i) => ({ ...fact, meant: rows[i].suggestions?.length === 1 && rows[i].suggestions[0], wrong: rows[i].error?.match(/`(.*?)`/)?.[1] }));
+    if (named.some(({ meant }) => meant)) said.append(" ", el("button", { type: "button", id: "take-names", class: "small", onclick: () => {
+      text.value = named.map(({ subject, relation, object, meant, wrong }) => [subject, relation, object].map((name) => (meant && name === wrong ? meant : name)).join("\t")).join("\n");
+      form.requestSubmit();
+    } }, "Take the suggested names"));
     status(`${counted(rows.length, "fact")} scored`);
   }
   const form = el("form", { id: "score", onsubmit: async (event) => {

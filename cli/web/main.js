@@ -1,6 +1,6 @@
 // The page: reads the question from the address, shows its view, follows links without loading again, hears keys.
 
-import { ask, runs, useToken } from "./api.js";
+import { ask, keep, kept as remembered, runs, useToken } from "./api.js";
 import { answersView } from "./answers.js";
 import { betweenView } from "./between.js";
 import { aroundView } from "./around.js";
@@ -160,9 +160,7 @@ function clauses(shown) {
   document.documentElement.classList.toggle("clauses", shown);
   document.getElementById("clauses").setAttribute("aria-pressed", String(shown));
   for (const clause of document.querySelectorAll(".clause")) clause.hidden = !shown;
-  try {
-    localStorage.setItem("ruleguider:clauses", shown ? "1" : "");
-  } catch { /* a browser that keeps nothing forgets it */ }
+  keep("clauses", shown ? "1" : "");
 }
 
 const turnClauses = () => clauses(!document.documentElement.classList.contains("clauses"));
@@ -192,18 +190,14 @@ const KEYS = {
 };
 
 function theme(next) {
-  if (next) document.documentElement.dataset.theme = next;
-  try {
-    if (next) localStorage.setItem("ruleguider:theme", next);
-    else if (localStorage.getItem("ruleguider:theme")) document.documentElement.dataset.theme = localStorage.getItem("ruleguider:theme");
-  } catch { /* a browser that keeps nothing forgets the theme */ }
+  if (next) keep("theme", next);
+  const chosen = next ?? remembered("theme");
+  if (chosen) document.documentElement.dataset.theme = chosen;
 }
 
 document.getElementById("find").addEventListener("submit", (event) => event.preventDefault());
 document.getElementById("clauses").addEventListener("click", turnClauses);
-try {
-  if (localStorage.getItem("ruleguider:clauses")) clauses(true);
-} catch { /* a browser that keeps nothing shows sentences */ }
+if (remembered("clauses")) clauses(true);
 document.addEventListener("click", (event) => {
   const anchor = event.target.closest("a");
   const address = anchor?.getAttribute("href");
@@ -236,7 +230,7 @@ window.addEventListener("popstate", (event) => {
 });
 // A page that is loaded again begins where it was left; its lists are in its address.
 window.addEventListener("pagehide", () => {
-  try { sessionStorage.setItem("ruleguider:at:" + here, String(scrollY)); } catch { /* then it begins at its top */ }
+  keep("at:" + here, String(scrollY), "sessionStorage");
 });
 
 /** Asks for the token that the server wants. */
@@ -254,7 +248,7 @@ try {
   runBox.replaceChildren(...served.map(({ name }) => el("option", { value: name }, name)));
   history.replaceState({ key: here }, "");
   await show();
-  try { window.scrollTo(0, Number(sessionStorage.getItem("ruleguider:at:" + here) ?? 0)); } catch { /* at its top */ }
+  window.scrollTo(0, Number(remembered("at:" + here, "sessionStorage")));
 } catch (problem) {
   view.replaceChildren(el("h1", {}, "RuleGuider"), problem.status === 401 ? tokenForm() : notice(problem.message));
 }

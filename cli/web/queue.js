@@ -10,7 +10,7 @@ const NEXT = 10;
 /** Why a suggestion is in the queue. */
 const reason = ({ why, alike }) => `Asked because it is ${why.replace("others rest", counted(alike, "other rests", "others rest"))}.`;
 
-/** Shows the queue of `question.relation` in `view`; of the largest relation if none is chosen. */
+/** Shows the queue of `question.relation`, or of all relations, in `view`. */
 export async function queueView(view, question, { go, signal, status }) {
   const { run } = question;
   if (!isLive(run)) {
@@ -19,19 +19,19 @@ export async function queueView(view, question, { go, signal, status }) {
     return { title: "What to review next" };
   }
   const { relations } = await ask(run, "overview", {}, signal);
-  const ids = relations.map(({ id }) => id), relation = question.relation ?? ids[0];
+  const ids = relations.map(({ id }) => id), relation = question.relation ?? "";
   const choice = el("select", { id: "queue-relation", onchange: () => go({ run, view: "queue", relation: choice.value }) },
-    [...new Set([relation, ...ids])].map((id) => el("option", { value: id, selected: id === relation }, short(id, 60))));
+    [...new Set(["", relation, ...ids])].map((id) => el("option", { value: id, selected: id === relation }, short(id || "all", 60))));
   const list = el("ol", { class: "list" }), foot = el("p", { role: "status" });
   async function load() {
-    const { items, open } = await ask(run, "live/queue", { relation, limit: NEXT }, signal);
+    const { items, open } = await ask(run, "live/queue", { relation: relation || undefined, limit: NEXT }, signal);
     /** The next suggestion without a verdict; where there is none, more are asked for. */
     const next = () => {
       const left = [...list.children].find((one) => !one.querySelector("[aria-pressed=true]"));
       if (left) left.focus({ preventScroll: false }); else load().then(() => list.firstChild?.focus()).catch(failed);
     };
     list.replaceChildren(...items.map((one, i) => factItem(run, one.fact, i + 1, { said: [one.fact.sentence, el("br"), el("em", {}, reason(one))], decided: next })));
-    foot.replaceChildren(items.length === 0 ? "Nothing is left to review of this relation." : `${counted(open, "suggestion")} without a verdict of yours. `,
+    foot.replaceChildren(items.length === 0 ? "Nothing is left to review." : `${counted(open, "suggestion")} without a verdict of yours. `,
       items.length > 0 ? el("button", { type: "button", class: "small", id: "more-queue", onclick: () => load().catch(failed) }, "Next ones") : "");
   }
   const failed = (problem) => foot.replaceChildren(notice(problem.message));

@@ -1,8 +1,8 @@
 // A relation's own page: how it is used, its rules, and its missing facts, best first, to accept or reject.
 
 import { ask } from "./api.js";
-import { counted, el, link, notice, pathInWords, short } from "./dom.js";
-import { clause, ruleBesidePath, ruleHeading } from "./draw.js";
+import { counted, el, link, notice, short } from "./dom.js";
+import { clause } from "./draw.js";
 import { isLive } from "./decisions.js";
 import { factItem } from "./review.js";
 
@@ -33,9 +33,6 @@ function ruleTable(run, id, first) {
   return [el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Rules" }, el("table", {}, el("thead", {}, el("tr", {}, head)), body)), foot];
 }
 
-/** What is said of a missing fact. */
-const said = (fact) => fact.sentence || [fact.rule ? [fact.path.length > 0 ? ruleBesidePath(fact.rule, fact.relation) : ruleHeading(fact.rule), el("br")] : "", pathInWords(fact.from, fact.path)];
-
 /** The missing facts, looked for when they are asked for: that can take a while. How many are shown is in the address. */
 function missing(question, id, { go, remember }) {
   const { run } = question, wanted = ["hide", "show", "only"].includes(question.held) ? question.held : "hide";
@@ -45,7 +42,7 @@ function missing(question, id, { go, remember }) {
     try {
       const page = await ask(run, "facts", { relation: id, after, limit: Math.min(most, 1000), held_out: wanted });
       proof.replaceChildren(page.hidden > 0 ? `As proof, it recovered ${page.recovered.toLocaleString("en")} of the ${counted(page.hidden, "fact")} hidden from it.` : "");
-      list.append(...page.items.map((fact, i) => factItem(run, fact, after + i + 1, { said: said(fact) })));
+      list.append(...page.items.map((fact, i) => factItem(run, fact, after + i + 1, { said: fact.sentence })));
       remember({ ...question, view: "relation", missing: list.children.length });
       const left = most - page.items.length;
       if (page.next !== null && left > 0) return load(page.next, left);

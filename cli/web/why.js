@@ -49,8 +49,7 @@ function ruleSection(question, now, rule, object) {
     el("h2", {}, rule.path.length > 0 ? ruleBesidePath(rule, relation) : ruleHeading(rule)),
     drawn(run, rule, object),
     scoreWithout(rule),
-    el("div", { class: "wide" }, el("p", { class: "note" }, without(rule, now)), list, el("p", {}, all),
-      el("details", {}, el("summary", {}, "As a rule"), el("span", { class: "rule-text" }, short(rule.label, 300)))));
+    el("div", { class: "wide" }, el("p", { class: "note" }, without(rule, now)), list, el("p", {}, all)));
 }
 
 /** How many paths there are, or which of them these are. */

@@ -19,6 +19,8 @@ pub enum Need {
     NoCuda,
     /// Chromium.
     Chromium,
+    /// axe-core, the accessibility checker.
+    Axe,
     /// Something of the operating system.
     System,
 }

@@ -1,19 +1,8 @@
 //! The page of `serve` in a real browser. Needs Debian's `chromium` and `chromium-driver`, and says so where there are
 //! none.
 
-use crate::served::browser::{Browser, ENTER, ESCAPE, TAB};
+use crate::served::browser::{Browser, ENTER, ESCAPE, TAB, started};
 use crate::served::{Client, ODD, Server, encoded, long};
-use crate::skip::{Need, skip};
-
-fn started(arguments: &[&str]) -> Option<(Browser, Server, String)> {
-    let Some(browser) = Browser::start() else {
-        skip(Need::Chromium, "apt-get install chromium chromium-driver");
-        return None;
-    };
-    let server = Server::start(arguments);
-    let home = format!("http://{}/", server.address);
-    Some((browser, server, home))
-}
 
 #[test]
 fn a_question_is_asked_and_explained_by_keyboard_alone() {
@@ -90,7 +79,7 @@ fn entities_are_followed_and_addresses_shared() {
     browser.click(".answer a.name");
     browser.wait("location.search.includes('view=entity') && document.querySelector('details li a')");
     let (address, title) = (browser.script("return location.href"), browser.text("h1"));
-    browser.click("details p button");
+    browser.click("button.predicts");
     browser.wait(
         "document.querySelector('details .sure') || document.querySelector('details .note:not([role])')",
     );
@@ -543,6 +532,8 @@ fn it_fits_a_desk_and_a_phone_by_day_and_by_night() {
         ("around", "?run=demo&view=around&id=Ilse_Hagenthal".to_owned(), "svg.tree"),
         ("reviewed", "?run=demo&view=reviewed".to_owned(), ".notice"),
         ("why", format!("?run=demo&view=why&{asked}&object={best}"), "svg.paths"),
+        ("between", format!("?run=demo&view=between&subject=Ilse_Hagenthal&object={best}"), "main h2"),
+        ("list", "?run=demo&view=list".to_owned(), "#facts"),
         ("entity", "?run=demo&view=entity&id=Ilse_Hagenthal".to_owned(), "details li a"),
         ("relation", "?run=demo&view=relation&id=cousin_of".to_owned(), "tbody td"),
     ];
@@ -553,6 +544,12 @@ fn it_fits_a_desk_and_a_phone_by_day_and_by_night() {
         for (name, query, shown) in &views {
             browser.go(&format!("{home}{query}"));
             browser.wait(&format!("document.querySelector({shown:?})"));
+            if *name == "list" {
+                let facts = format!("Ilse_Hagenthal,cousin_of,{best}\\nIlse Hagentahl,cousin_of,{best}");
+                browser.script(&format!("document.getElementById('facts').value = '{facts}'"));
+                browser.click("#score button.primary");
+                browser.wait("document.querySelector('#take-names')");
+            }
             if *name == "relation" {
                 browser.click("#find-missing");
                 browser.wait("document.querySelector('.answer')");

@@ -6,6 +6,7 @@ mod served;
 mod skip;
 mod tool;
 
+mod axe;
 mod bad_days;
 mod bad_input;
 mod browser;
@@ -24,10 +25,13 @@ mod limits;
 #[cfg(feature = "live")]
 mod live;
 #[cfg(feature = "live")]
+mod live_page;
+#[cfg(feature = "live")]
 mod live_routes;
 mod names;
 mod one_probability;
 mod page;
+mod pictures;
 mod reasons;
 mod rules;
 mod run;
@@ -36,4 +40,5 @@ mod serve_limits;
 mod shards;
 mod sweep;
 mod tampered;
+mod views;
 mod writers;

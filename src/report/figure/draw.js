@@ -64,7 +64,7 @@ export function percent(share) {
 }
 
 /** A probability for people: `41 %`, or `~40 %` if it is rough. */
-export const likely = ({ probability, probability_rough }) => (probability_rough ? `~${10 * Math.round(10 * probability)} %` : percent(probability));
+export const likely = ({ probability, probability_rough }) => (!probability_rough ? percent(probability) : probability < 0.05 ? "< 5 %" : `~${10 * Math.round(10 * probability)} %`);
 
 /** What the data say about the fact of a step: `2021-03, from a report, confidence 0.9`. */
 export const noted = ({ note }) => (note ? [note.time, note.source && `from ${short(note.source, 200)}`, note.confidence !== undefined && `confidence ${Number(note.confidence.toPrecision(2))}`] : []).filter(Boolean).join(", ");
@@ -223,7 +223,7 @@ export function drawnDown(path, address = () => undefined, room = DOWN.width) {
       const lines = wrapped(step.relation, width - left - 36, 3, HOP_FONT), height = 14 + DOWN.line * lines.length, x = left + 18;
       const [tip, back] = step.inverse ? [top + 1, 6] : [top + height - 1, -6];
       parts.push(svg("path", { d: `M${x} ${top} L${x} ${top + height} M${x - 4} ${tip + back} L${x} ${tip} L${x + 4} ${tip + back}` }),
-        linesOf(lines, x + 12, top + 17, { class: "hop" }, hopTitle(step)));
+        linesOf(lines, x + 12, top + 17, { class: "hop" }, step.note && hopTitle(step)));
       top += height;
     }
     const lines = wrapped(step.label, width - 2 * left - 26, 2, FONT), height = 8 + DOWN.line * lines.length;

@@ -1,6 +1,7 @@
 //! A real Chromium, driven over HTTP by Debian's `chromium-driver` (WebDriver).
 
-use crate::served::Client;
+use crate::served::{Client, Server};
+use crate::skip::{Need, skip};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -18,13 +19,33 @@ pub struct Browser {
     driver: Child,
     address: String,
     session: String,
-    _alone: MutexGuard<'static, ()>,
+    _alone: Option<MutexGuard<'static, ()>>,
+}
+
+/// A browser, a server of `arguments` and the address of its page; `None`, which is noted, where there is no browser.
+pub fn started(arguments: &[&str]) -> Option<(Browser, Server, String)> {
+    let Some(browser) = Browser::start() else {
+        skip(Need::Chromium, "apt-get install chromium chromium-driver");
+        return None;
+    };
+    let server = Server::start(arguments);
+    let home = format!("http://{}/", server.address);
+    Some((browser, server, home))
 }
 
 impl Browser {
     /// A browser without a window; `None` where there is no driver.
     pub fn start() -> Option<Self> {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        Self::begin(Some(alone))
+    }
+
+    /// Another browser for another person, beside this one.
+    pub fn beside(&self) -> Self {
+        Self::begin(None).expect("there is one already")
+    }
+
+    fn begin(alone: Option<MutexGuard<'static, ()>>) -> Option<Self> {
         let driver =
             Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut driver = driver.ok()?;

@@ -21,8 +21,63 @@ pub fn long() -> String {
     "long name ".repeat(999) + "long name!"
 }
 
-/// Three runs, learnt once for all tests of a program: the demonstration, a graph with odd names, and one with names of
-/// wide letters.
+/// Reports about groups, software and techniques as a table with types, sources and dates.
+fn reports() -> String {
+    let groups = [
+        "G0016 APT29",
+        "G0034 Sandworm Team",
+        "G0007 APT28",
+        "G0032 Lazarus Group",
+        "G0046 FIN7",
+        "G0010 Turla",
+        "G0049 OilRig",
+        "G0094 Kimsuky",
+        "G0096 APT41",
+        "G0050 APT32",
+        "G0069 MuddyWater",
+        "G1017 Volt Typhoon",
+    ];
+    let software = [
+        "S0002 Mimikatz",
+        "S0154 Cobalt Strike",
+        "S0039 Net",
+        "S0100 ipconfig",
+        "S0357 Impacket",
+        "S0363 Empire",
+    ];
+    let techniques = [
+        "T1566 Phishing",
+        "T1566.001 Spearphishing Attachment",
+        "T1071.001 Web Protocols",
+        "T1003.001 LSASS Memory",
+        "T1082 System Information Discovery",
+        "T1059.001 PowerShell",
+    ];
+    let mut rows = "subject,relation,object,subject_type,object_type,publications,date\n".to_owned();
+    for (i, one) in software.iter().enumerate() {
+        for technique in [techniques[i], techniques[(i + 1) % 6]] {
+            rows += &format!(
+                "{one},implements,{technique},Software,Technique,https://example.org/{i},2020-0{}-01\n",
+                i + 1
+            );
+        }
+    }
+    for (i, group) in groups.iter().enumerate() {
+        for k in 0..3 {
+            let used = (i * (k + 1) + k) % 6;
+            let day = k + 1;
+            rows += &format!("{group},uses,{},Group,Software,Report {i},2021-01-0{day}\n", software[used]);
+            for d in (0..2).filter(|d| (i + k + d) % 4 > 0) {
+                let technique = techniques[(used + d) % 6];
+                rows += &format!("{group},performs,{technique},Group,Technique,Report {i},2022-01-0{day}\n");
+            }
+        }
+    }
+    rows
+}
+
+/// Four runs, learnt once for all tests of a program: the demonstration, a graph with odd names, one with names of wide
+/// letters, and one with types and sources that rules and an embedding answer.
 pub fn runs() -> &'static Tool {
     static RUNS: OnceLock<Tool> = OnceLock::new();
     RUNS.get_or_init(|| {
@@ -47,6 +102,10 @@ pub fn runs() -> &'static Tool {
         });
         tool.write("wide.tsv", &facts.collect::<String>());
         tool.done(&["run", "wide.tsv", "--quiet", "--out", "wide", "--set", "system=rules"]);
+        tool.write("reports.csv", &reports());
+        let blend = "system = \"blend\"\n[blend]\nwith_walker = false\n[embed]\nmodel = \"complex\"\ndimension = 16\nepochs = 20\n[rules]\nsamples = 2000\n";
+        tool.write("blend.toml", blend);
+        tool.done(&["run", "reports.csv", "--quiet", "--out", "reports", "--config", "blend.toml"]);
         tool
     })
 }
