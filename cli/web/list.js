@@ -63,6 +63,7 @@ export async function listView(view, { run }, { signal, status }) {
   const file = el("input", { id: "file", type: "file", accept: ".tsv,.csv,.txt", onchange: async () => { if (file.files[0]) text.value = await file.files[0].text(); } });
   const said = el("p", { role: "status" }), result = el("div", {});
   const start = el("button", { type: "submit", class: "primary" }, "Score");
+  let takes = 0;
   async function score() {
     const facts = read(text.value), rows = [];
     if (facts.length === 0) throw new Error("There is no fact in it yet.");
@@ -81,10 +82,15 @@ export async function listView(view, { run }, { signal, status }) {
     said.replaceChildren(`${counted(rows.length, "fact")} scored${wrong > 0 ? `, ${wrong} with a name that is not in the graph` : ""}. `,
       el("button", { type: "button", id: "save-scored", class: "small", onclick: () => save(`scored-${run}.tsv`, "text/tab-separated-values", asTsv(rows)) }, "Save as TSV"));
     const named = facts.map((fact, i) => ({ ...fact, meant: rows[i].suggestions?.length === 1 && rows[i].suggestions[0], wrong: rows[i].error?.match(/`(.*?)`/)?.[1] }));
-    if (named.some(({ meant }) => meant)) said.append(" ", el("button", { type: "button", id: "take-names", class: "small", onclick: () => {
+    const take = () => {
       text.value = named.map(({ subject, relation, object, meant, wrong }) => [subject, relation, object].map((name) => (meant && name === wrong ? meant : name)).join("\t")).join("\n");
       form.requestSubmit();
-    } }, "Take the suggested names"));
+    };
+    // A fact is told its first wrong name alone: there may be another.
+    if (named.some(({ meant }) => meant)) {
+      if (takes-- > 0) return take();
+      said.append(" ", el("button", { type: "button", id: "take-names", class: "small", onclick: () => { takes = 2; take(); } }, "Take the suggested names"));
+    }
     status(`${counted(rows.length, "fact")} scored`);
   }
   const form = el("form", { id: "score", onsubmit: async (event) => {

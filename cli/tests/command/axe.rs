@@ -93,6 +93,7 @@ fn axe_finds_nothing_on_any_view() {
         browser.wait("document.getElementById('help').open");
         assert_eq!(findings(&browser, &axe), [""; 0], "help at {width}, {theme}");
         browser.keys(ESCAPE);
+        browser.wait("!document.getElementById('help').open");
         browser.keys("/");
         browser.keys("ilse");
         browser.wait("document.querySelector('#search-options:not([hidden]) [role=option]')");

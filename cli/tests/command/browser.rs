@@ -2,7 +2,7 @@
 //! none.
 
 use crate::served::browser::{Browser, ENTER, ESCAPE, TAB, started};
-use crate::served::{Client, ODD, Server, encoded, long};
+use crate::served::{Client, ODD, encoded, long};
 
 #[test]
 fn a_question_is_asked_and_explained_by_keyboard_alone() {

@@ -63,8 +63,9 @@ export function percent(share) {
   return whole + " %";
 }
 
-/** A probability for people: `41 %`, or `~40 %` if it is rough. */
-export const likely = ({ probability, probability_rough }) => (!probability_rough ? percent(probability) : probability < 0.05 ? "< 5 %" : `~${10 * Math.round(10 * probability)} %`);
+/** A probability for people: `41 %`, or `~40 %` if it is rough: then one digit counts. */
+export const likely = ({ probability, probability_rough }) => (!probability_rough || probability < 0.005 ? percent(probability)
+  : probability < 0.95 ? `~${Number((100 * probability).toPrecision(1))} %` : "> 90 %");
 
 /** What the data say about the fact of a step: `2021-03, from a report, confidence 0.9`. */
 export const noted = ({ note }) => (note ? [note.time, note.source && `from ${short(note.source, 200)}`, note.confidence !== undefined && `confidence ${Number(note.confidence.toPrecision(2))}`] : []).filter(Boolean).join(", ");

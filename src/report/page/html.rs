@@ -59,7 +59,7 @@ pub(crate) fn table(caption: &str, head: &[&str], rows: &[Vec<String>]) -> Strin
 pub(crate) fn region(caption: &str, table: &str) -> String {
     let caption = escape(caption);
     format!(
-        "<p class=\"caption\">{caption}</p><div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\">{table}</div>"
+        "<p class=\"caption\">{caption}</p><div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"{caption}\">{table}</div>"
     )
 }
 
