@@ -1,8 +1,9 @@
 //! The arguments as typed: options that mean the same for every verb, and the verbs.
 
 use crate::verb;
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use ruleguider::tensor::{self, Device, TensorError};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand};
+use ruleguider::tensor::{Device, DeviceChoice, TensorError};
 
 /// Answers over knowledge graphs, with their reasons.
 #[derive(Parser)]
@@ -32,7 +33,7 @@ pub struct Common {
     #[arg(long, global = true, default_value_t = 1)]
     pub seed: u64,
     /// The device; `auto` uses CUDA if there is a driver and a GPU
-    #[arg(long, global = true, value_enum, default_value_t = DeviceChoice::Auto)]
+    #[arg(long, global = true, value_parser = devices(), default_value = "auto")]
     pub device: DeviceChoice,
     /// Print results as JSON
     #[arg(long, global = true)]
@@ -60,28 +61,30 @@ impl Common {
     }
 
     fn device_on(&self, threads: usize) -> Result<Device, TensorError> {
-        Device::choose(self.device_choice(), threads)
-    }
-
-    /// The requested device, as the library's type.
-    pub fn device_choice(&self) -> tensor::DeviceChoice {
-        match self.device {
-            DeviceChoice::Cpu => tensor::DeviceChoice::Cpu,
-            DeviceChoice::Cuda => tensor::DeviceChoice::Cuda,
-            DeviceChoice::Auto => tensor::DeviceChoice::Auto,
-        }
+        Device::choose(self.device, threads)
     }
 }
 
-/// The device of its tensors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DeviceChoice {
-    /// The CPU.
-    Cpu,
-    /// An NVIDIA GPU.
-    Cuda,
-    /// CUDA if there is a GPU, else the CPU.
-    Auto,
+/// Parses one of the library's values by its name. Each is given as its name, what the help says of it, and itself.
+pub fn one_of<T, const N: usize>(
+    values: [(&'static str, &'static str, T); N],
+) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    let names = values.map(|(name, help, _)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(names).map(move |given| {
+        let named = values.iter().find(|(name, ..)| *name == given);
+        named.expect("a possible value is one of these").2
+    })
+}
+
+fn devices() -> impl TypedValueParser<Value = DeviceChoice> {
+    one_of([
+        ("cpu", "The CPU", DeviceChoice::Cpu),
+        ("cuda", "An NVIDIA GPU", DeviceChoice::Cuda),
+        ("auto", "CUDA if there is a GPU, else the CPU", DeviceChoice::Auto),
+    ])
 }
 
 /// One variant per verb; each verb's own arguments are in its file. Its help begins with an example that works once

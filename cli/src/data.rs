@@ -270,11 +270,6 @@ impl Place {
         }
     }
 
-    /// Whether it came through a pipe.
-    pub fn is_spooled(&self) -> bool {
-        matches!(self, Place::Spooled { .. })
-    }
-
     /// `error`, with the place as the user named it.
     pub fn named(&self, mut error: GraphError) -> GraphError {
         let about = match &mut error {

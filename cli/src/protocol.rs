@@ -1,18 +1,19 @@
 //! The ranking options of all verbs that evaluate.
 
-use clap::ValueEnum;
-use ruleguider::eval::{self, Protocol, Side, Ties, Unseen};
+use crate::arguments::one_of;
+use clap::builder::TypedValueParser;
+use ruleguider::eval::{Protocol, Side, Split, Ties, Unseen};
 
 /// How to ask and how to rank.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct Ranking {
     /// Which end of the triples is asked for [default: as the run was ranked, both for a graph of one's own; tail without
     /// a run]
-    #[arg(long, value_enum)]
-    direction: Option<DirectionChoice>,
+    #[arg(long, value_parser = sides())]
+    direction: Option<Side>,
     /// How a target is ranked among entities of the same score
-    #[arg(long, value_enum, default_value_t = TiesChoice::Realistic)]
-    ties: TiesChoice,
+    #[arg(long, value_parser = ties(), default_value = "realistic")]
+    ties: Ties,
     /// Leave out triples with an entity that has no fact in the graph
     #[arg(long)]
     leave_out_unseen: bool,
@@ -34,64 +35,37 @@ impl Extent {
     }
 }
 
-/// Which end of the triples is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum DirectionChoice {
-    /// (head, relation, ?)
-    Tail,
-    /// (?, relation, tail)
-    Head,
-    /// Both, each query counted as one
-    Both,
+fn sides() -> impl TypedValueParser<Value = Side> {
+    one_of([
+        ("tail", "(head, relation, ?)", Side::Tail),
+        ("head", "(?, relation, tail)", Side::Head),
+        ("both", "Both, each query counted as one", Side::Both),
+    ])
 }
 
-/// How a target is ranked among entities of the same score.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum TiesChoice {
-    /// The mean of their ranks
-    Realistic,
-    /// Before them
-    Optimistic,
-    /// After them
-    Pessimistic,
-    /// As the published code happens to sort them
-    Published,
+fn ties() -> impl TypedValueParser<Value = Ties> {
+    one_of([
+        ("realistic", "The mean of their ranks", Ties::Realistic),
+        ("optimistic", "Before them", Ties::Optimistic),
+        ("pessimistic", "After them", Ties::Pessimistic),
+        ("published", "As the published code happens to sort them", Ties::Published),
+    ])
 }
 
-/// The split whose queries are asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Split {
-    /// The split for tuning
-    Valid,
-    /// The split for reporting
-    Test,
-}
-
-impl From<Split> for eval::Split {
-    fn from(split: Split) -> Self {
-        match split {
-            Split::Valid => eval::Split::Valid,
-            Split::Test => eval::Split::Test,
-        }
-    }
+/// Parses the split whose queries are asked.
+pub fn splits() -> impl TypedValueParser<Value = Split> {
+    one_of([
+        ("valid", "The split for tuning", Split::Valid),
+        ("test", "The split for reporting", Split::Test),
+    ])
 }
 
 impl Ranking {
     /// These options as the library's protocol, which ranks all of a split; without a direction, `side` is asked for.
     pub fn protocol(self, side: Side) -> Protocol {
         Protocol {
-            side: match self.direction {
-                None => side,
-                Some(DirectionChoice::Tail) => Side::Tail,
-                Some(DirectionChoice::Head) => Side::Head,
-                Some(DirectionChoice::Both) => Side::Both,
-            },
-            ties: match self.ties {
-                TiesChoice::Realistic => Ties::Realistic,
-                TiesChoice::Optimistic => Ties::Optimistic,
-                TiesChoice::Pessimistic => Ties::Pessimistic,
-                TiesChoice::Published => Ties::Published,
-            },
+            side: self.direction.unwrap_or(side),
+            ties: self.ties,
             unseen: if self.leave_out_unseen { Unseen::LeaveOut } else { Unseen::Keep },
             all: true,
             most: None,

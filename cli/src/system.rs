@@ -180,6 +180,7 @@ macro_rules! answer {
     };
 }
 const ANSWER: &str = answer!();
+#[cfg(unix)]
 /// Replaces the bar. When it is drawn again, it first clears as many lines as it had: the empty one here, not the answer.
 const ANSWER_FOR_BAR: &str = concat!("\r\x1b[2K", answer!(), "\n");
 

@@ -236,8 +236,8 @@ impl Model {
             let queries: Vec<Query> = asked.collect::<Result<_, _>>()?;
             progress.begin("predicting", "queries", Some(queries.len() as u64));
             let all = match reasons {
-                true => model.predict_many(&queries, top, workers(&model), 0, progress)?,
-                false => model.rank_many(&queries, top, workers(&model), progress)?,
+                true => model.predict_many(&queries, top, model.device().workers(), 0, progress)?,
+                false => model.rank_many(&queries, top, model.device().workers(), progress)?,
             };
             progress.end(&format_args!("{} queries", all.len()));
             Ok(all)
@@ -301,7 +301,7 @@ impl Model {
         };
         let model = Arc::clone(&self.model);
         work(py, bars.as_ref(), move |progress| {
-            let options = ScoreOptions { threshold, negatives: None, workers: workers(&model) };
+            let options = ScoreOptions { threshold, negatives: None, workers: model.device().workers() };
             Ok(text(&model.score(&facts, &options, progress)?))
         })
     }
@@ -317,7 +317,7 @@ impl Model {
     ) -> PyResult<String> {
         let model = Arc::clone(&self.model);
         work(py, bars.as_ref(), move |progress| {
-            Ok(text(&model.explain_many(&facts, reasons, workers(&model), progress)?))
+            Ok(text(&model.explain_many(&facts, reasons, model.device().workers(), progress)?))
         })
     }
 
@@ -339,7 +339,7 @@ impl Model {
         let model = Arc::clone(&self.model);
         work(py, bars.as_ref(), move |progress| {
             let relations = relations.iter().map(|name| model.relation(name)).collect::<Result<_, _>>()?;
-            let options = DoubtOptions { relations, top, workers: workers(&model), errors: None };
+            let options = DoubtOptions { relations, top, workers: model.device().workers(), errors: None };
             Ok(text(&model.doubt(&options, progress)?))
         })
     }
@@ -387,7 +387,7 @@ impl Model {
     ) -> PyResult<String> {
         let (model, shard) = (Arc::clone(&self.model), part(shard)?);
         work(py, None, move |progress| {
-            Ok(text(&model.predict_shard(&queries, top, shard, workers(&model), &out, progress)?))
+            Ok(text(&model.predict_shard(&queries, top, shard, model.device().workers(), &out, progress)?))
         })
     }
 
@@ -562,12 +562,7 @@ fn complete_options(
         None => model.usual_probability(top)?,
         given => given,
     };
-    Ok(CompleteOptions { links, top, min_probability, held_out, workers: workers(model) })
-}
-
-/// A GPU is one worker; on the CPU every thread is one.
-fn workers(model: &Learnt) -> usize {
-    if model.device().is_cuda() { 1 } else { rayon::current_num_threads() }
+    Ok(CompleteOptions { links, top, min_probability, held_out, workers: model.device().workers() })
 }
 
 /// Adds the number of the query to an error.

@@ -9,7 +9,7 @@ use super::AskError;
 use crate::config::{Config, LearnValid, System};
 use crate::graph::{Dataset, OtherRelations};
 use crate::run::Source;
-use crate::run::member::{self, UNIVERSAL};
+use crate::run::member;
 use serde::{Deserialize, Serialize};
 
 /// The most names that a note lists.
@@ -94,8 +94,8 @@ pub(super) fn other_data(
     config: &Config,
 ) -> Result<(Dataset, OtherRelations), AskError> {
     let given = source.read()?;
-    // The universal propagator alone needs no relation to be known.
-    if config.system == System::Further(UNIVERSAL) {
+    // Some members need no relation to be known.
+    if !member::knows_relations(config) {
         return Ok((given, OtherRelations::default()));
     }
     let relations = &own.names.relations;

@@ -46,8 +46,7 @@ impl ExampleAnswer {
 
     /// The split that has the answer; none if it is not in the data at all.
     pub fn split(&self) -> Option<HeldOut> {
-        // Runs of earlier versions recorded only this.
-        self.answer.held_out.or(self.true_in_test.then_some(HeldOut::Test))
+        self.answer.held_out
     }
 }
 

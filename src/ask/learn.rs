@@ -40,7 +40,6 @@ pub struct Learn {
     literals: Literals,
     named_graph: Option<String>,
     conflicts: Conflicts,
-    piped: bool,
     config: Option<String>,
     settings: Layer,
     set: Vec<String>,
@@ -79,7 +78,6 @@ impl Learn {
             literals: Literals::default(),
             named_graph: None,
             conflicts: Conflicts::default(),
-            piped: false,
             config: None,
             settings: Layer::default(),
             set: Vec::new(),
@@ -180,11 +178,6 @@ impl Learn {
         Self { conflicts, ..self }
     }
 
-    /// Whether the data came through a pipe into a temporary file, which is not worth remembering.
-    pub fn piped(self, piped: bool) -> Self {
-        Self { piped, ..self }
-    }
-
     /// Whether event files for TensorBoard are written into the run directory.
     pub fn tensorboard(self, tensorboard: bool) -> Self {
         Self { tensorboard, ..self }
@@ -267,7 +260,6 @@ impl Learn {
             }
             None => set,
         };
-        let source = if self.piped { Source::Memory { name: "stdin".to_owned() } } else { source };
         let device = match &self.device {
             Some(device) => device.clone(),
             None => Device::choose(DeviceChoice::Auto, rayon::current_num_threads())?,

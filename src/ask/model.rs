@@ -15,7 +15,7 @@ use crate::progress::{Metric, Progress, Silent};
 use crate::reason::{Explains, path_table};
 use crate::rule::ScoredRule;
 use crate::run::directory::{CONFIG, RESULTS};
-use crate::run::member::{self, EMBEDDINGS, TRAINING, UNIVERSAL};
+use crate::run::member::{self, EMBEDDINGS, TRAINING};
 use crate::run::{
     Artifacts, Checksum, Learnable, Manifest, RunDirectory, RunError, Source, Stages, everything_of,
     recorded, unsealed,
@@ -213,7 +213,7 @@ impl Model {
         }
         self.on = Some(on);
         // Probabilities that were fitted to other relations say little about these.
-        if self.config().system == System::Further(UNIVERSAL) {
+        if !member::knows_relations(self.config()) {
             self.calibrate_roughly(&Silent)?;
         }
         Ok(())

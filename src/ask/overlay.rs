@@ -12,7 +12,7 @@
 use super::{AskError, Model};
 use crate::config::{Config, System};
 use crate::graph::{Array, Dataset, EntityId, Graph, Known, Names, Note, NotesBuilder, RelationId, Triple};
-use crate::run::member::{self, EMBEDDINGS, UNIVERSAL};
+use crate::run::member::{self, EMBEDDINGS};
 use crate::run::{Learnable, RunDirectory};
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
@@ -67,7 +67,7 @@ impl Takes {
         };
         Self {
             entities: config.system != System::Embedding && !member::all().iter().any(bound),
-            relations: config.system == System::Further(UNIVERSAL),
+            relations: !member::knows_relations(config),
         }
     }
 }

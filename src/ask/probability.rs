@@ -1,7 +1,6 @@
 //! The probabilities of answers, and their reliability.
 
 use super::{AskError, Model, Probability};
-use crate::config::System;
 use crate::eval::calibration::{
     Calibrator, Outcome, RankedScores, Reliability, TOP, outcomes_on_test, outcomes_on_valid,
 };
@@ -9,7 +8,7 @@ use crate::eval::{Split, of_relations};
 use crate::graph::{Graph, RelationId, evenly};
 use crate::progress::Progress;
 use crate::reason::{Found, ScoreBounds};
-use crate::run::member::UNIVERSAL;
+use crate::run::member;
 use crate::shard::Shard;
 
 /// The probabilities of the answers to one query.
@@ -69,7 +68,7 @@ impl Model {
                 "no probabilities: they were calibrated with {left_out}, left out on this graph"
             )));
         }
-        if self.on().is_some() && self.config().system == System::Further(UNIVERSAL) {
+        if self.on().is_some() && !member::knows_relations(self.config()) {
             let why = "this graph has too few facts to take some away and ask for them";
             return Ok(Some(format!("no probabilities: {why}")));
         }

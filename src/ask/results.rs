@@ -24,9 +24,8 @@ pub struct RunReport {
     pub name: Option<String>,
     /// The name of the data set.
     pub dataset: String,
-    /// How many facts it has, and how many were learnt from. Absent in runs of earlier versions.
-    #[serde(default)]
-    pub counts: Option<FactCounts>,
+    /// How many facts it has, and how many were learnt from.
+    pub counts: FactCounts,
     /// The version of the program.
     pub version: String,
     /// The seed.
@@ -83,7 +82,7 @@ impl Model {
             system: spec.config.system,
             name: spec.name.clone(),
             dataset: spec.source.name(),
-            counts: Some(self.counts()),
+            counts: self.counts(),
             version: crate::VERSION.to_owned(),
             seed: spec.seed,
             still_improving: still_improving(&stages),

@@ -96,7 +96,7 @@ struct State {
     /// Whether the stage has been told to end.
     told: bool,
     /// The queries that the stage has answered, how many there are, and when it began to.
-    asked: Option<Asked>,
+    asked: Option<Answering>,
     /// How long a query takes, relative to what was planned; 1 until it is measured.
     pace: f64,
     /// How many seconds a query takes.
@@ -104,7 +104,7 @@ struct State {
 }
 
 /// The queries of a stage.
-struct Asked {
+struct Answering {
     done: u64,
     total: Option<u64>,
     began: f64,
@@ -178,7 +178,7 @@ impl Progress for Timed<'_> {
     fn begin(&self, stage: &str, unit: &str, total: Option<u64>) {
         if unit == "queries" {
             let began = (self.clock)();
-            self.lock().asked = Some(Asked { done: 0, total, began });
+            self.lock().asked = Some(Answering { done: 0, total, began });
         }
         self.inner.begin(stage, unit, total);
     }

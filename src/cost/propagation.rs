@@ -51,7 +51,7 @@ pub(crate) fn fitting_propagator(
 ) -> FittedNetwork<PropagateSettings> {
     let sized = |&[layers, width]: &[usize; 2]| {
         let plain = PropagateSettings { layers, width, ..PropagateSettings::default() };
-        within_memory(shape, resources, plain).and_then(|settings| taught(shape, resources, settings))
+        within_memory(shape, resources, plain).and_then(|settings| within_time(shape, resources, settings))
     };
     match SIZES.iter().find_map(sized) {
         Some(settings) => FittedNetwork { settings: several(shape, resources, settings), fits: true },
@@ -68,7 +68,7 @@ fn several(shape: &GraphSize, resources: &Resources, one: PropagateSettings) -> 
     let with = |networks| {
         let settings = PropagateSettings { networks, ..one.clone() };
         let settings = within_memory(shape, resources, settings)?;
-        taught(shape, resources, settings).filter(full)
+        within_time(shape, resources, settings).filter(full)
     };
     (2..=MOST_NETWORKS).rev().find_map(with).unwrap_or(one)
 }
@@ -96,7 +96,7 @@ fn within_memory(
 }
 
 /// `settings` with as many training queries as there is time for; `None` if those are too few.
-fn taught(
+fn within_time(
     shape: &GraphSize,
     resources: &Resources,
     settings: PropagateSettings,
@@ -230,8 +230,8 @@ mod tests {
                 let shape = shape(entities, facts);
                 let FittedNetwork { settings, fits } = fitting_propagator(&shape, &resources);
                 if fits {
-                    let taught = settings.epochs * settings.epoch_queries;
-                    assert!(taught as f64 <= MOST_PASSES * 2.0 * facts as f64 + LOOKS as f64);
+                    let queries = settings.epochs * settings.epoch_queries;
+                    assert!(queries as f64 <= MOST_PASSES * 2.0 * facts as f64 + LOOKS as f64);
                     assert!(propagating(&shape, &resources, &settings) <= PROPAGATING * resources.seconds());
                     settings.check().unwrap();
                 }

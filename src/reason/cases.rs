@@ -51,7 +51,7 @@ pub struct Case {
 
 /// What is to be explained by cases.
 #[derive(Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct CaseQuery {
     pub query: Query,
     pub answer: EntityId,
     /// The candidate that the answer is compared with.
@@ -66,9 +66,9 @@ pub(super) struct Asked {
 pub(super) fn cases(
     embedding: &Embedding,
     graph: &Graph,
-    asked: Asked,
+    asked: CaseQuery,
 ) -> Result<Vec<SharePart>, ReasonerError> {
-    let Asked { query, answer, against, .. } = asked;
+    let CaseQuery { query, answer, against, .. } = asked;
     let table = embedding.entity_vectors();
     let width = table.columns();
     let table = table.on_host()?;
@@ -107,8 +107,8 @@ struct Similar {
 
 impl Similar {
     /// The parts of a share that is `weight · target · other`, with `target` as a combination of these vectors.
-    fn parts(self, graph: &Graph, asked: Asked, target: &[f64], other: &[f64]) -> Vec<SharePart> {
-        let Asked { query, answer, weight, share, .. } = asked;
+    fn parts(self, graph: &Graph, asked: CaseQuery, target: &[f64], other: &[f64]) -> Vec<SharePart> {
+        let CaseQuery { query, answer, weight, share, .. } = asked;
         let part = |(place, factor): (usize, f64)| {
             let entity = self.entities[place];
             let (like, fact) = match self.side {
@@ -258,7 +258,7 @@ mod tests {
             let size = Size { entities: 7, relations: 2 };
             let embedding = Embedding::new(&settings, size, &Device::cpu(1).unwrap(), seed).unwrap();
             let (answer, other) = (EntityId(5), EntityId(6));
-            let asked = Asked { query, answer, against: Some(other), weight: 0.7, share: 0.0 };
+            let asked = CaseQuery { query, answer, against: Some(other), weight: 0.7, share: 0.0 };
             let parts = cases(&embedding, &graph, asked).unwrap();
             let above = |subject: EntityId| {
                 let scores = embedding.scores(&[Query { subject, ..query }]).unwrap().to_vec().unwrap();

@@ -2,7 +2,7 @@
 //! entity is its own answer only for relations that often link entities to themselves.
 
 use super::because::{EMBEDDING, middle};
-use super::cases::{Asked, cases};
+use super::cases::{CaseQuery, cases};
 use super::reflexive::Reflexive;
 use super::{Because, Candidate, Detail, Explains, Found, Reasoned, found_among_all};
 use crate::embed::Embedding;
@@ -64,7 +64,8 @@ impl Explains for ByEmbedding {
         let against = middle.map(|place| found.candidates[place].entity);
         let one = |candidate: &&Candidate| {
             let &Candidate { entity: answer, score, .. } = *candidate;
-            let asked = Asked { query: found.query, answer, against, weight: 1.0, share: score - typical };
+            let asked =
+                CaseQuery { query: found.query, answer, against, weight: 1.0, share: score - typical };
             let parts = match detail {
                 Detail::Brief => Vec::new(),
                 Detail::Full => cases(&self.embedding, &self.graph, asked)?,

@@ -79,7 +79,7 @@ pub fn tables(results: &[RowResult]) -> String {
         "Validation facts that the walker was trained on, tail queries, asked as in training: \
          how well it finds facts that it has seen, not how well it generalises",
         "| data | system | hits@1 | hits@5 | hits@10 | MRR | MRR, test answers filtered too | published hits@1 / 5 / 10 / MRR | queries | seeds |",
-        &|row: &Row| row.taught(),
+        &|row: &Row| row.trained_valid(),
     );
     section(
         "Test split, both directions",
@@ -176,7 +176,7 @@ impl Row<'_> {
         self.on_valid(&|result| result.valid, &|result| result.valid_as_published)
     }
 
-    fn taught(&self) -> Option<String> {
+    fn trained_valid(&self) -> Option<String> {
         self.on_valid(&|result| result.valid_taught, &|result| result.valid_taught_as_published)
     }
 

@@ -215,17 +215,17 @@ pub struct Manifest {
     /// weights and calibration it uses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub everything_after: Option<Checksum>,
-    /// The checksum of its settings as they were written; runs of older versions have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub config: Option<Checksum>,
+    /// The checksum of its settings as they were written.
+    pub config: Checksum,
     /// Size and time of change of the files that the data was read from, as far as the system tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     source_files: Option<Vec<SourceFile>>,
 }
 
 impl Manifest {
-    /// The manifest of a run over the data with this checksum, with this version of the program.
-    pub fn new(data: Source, checksum: Checksum, seed: u64) -> Self {
+    /// The manifest of a run over the data with this checksum, by settings with the checksum `config`, with this version
+    /// of the program.
+    pub fn new(data: Source, checksum: Checksum, config: Checksum, seed: u64) -> Self {
         let version = crate::VERSION.to_owned();
         let source_files = match &data {
             Source::Path { path, .. } => source_files(path),
@@ -239,7 +239,7 @@ impl Manifest {
             checksum,
             resources: None,
             everything_after: None,
-            config: None,
+            config,
             source_files,
         }
     }
@@ -251,9 +251,9 @@ impl Manifest {
     pub fn settings(&self, directory: &RunDirectory) -> Result<String, RunError> {
         let broken = |what: &str| RunError::Broken { path: directory.file(CONFIG), what: what.to_owned() };
         let text = directory.read(CONFIG)?.ok_or_else(|| broken("is missing"))?;
-        match &self.config {
-            Some(sum) if *sum != Checksum::of(&text) => Err(broken("has changed since it was written")),
-            _ => Ok(text),
+        match self.config == Checksum::of(&text) {
+            true => Ok(text),
+            false => Err(broken("has changed since it was written")),
         }
     }
 
@@ -418,7 +418,12 @@ mod tests {
 
     fn begun(folder: &Path) -> (RunDirectory, Manifest) {
         let directory = RunDirectory::work_in(folder).unwrap();
-        let manifest = Manifest::new(Source::Demonstration, sum(&crate::generate::demonstration()), 1);
+        let manifest = Manifest::new(
+            Source::Demonstration,
+            sum(&crate::generate::demonstration()),
+            Checksum::of(&""),
+            1,
+        );
         assert_eq!(manifest.resumes(&directory).unwrap(), None);
         manifest.write(&directory).unwrap();
         (directory, manifest)
@@ -436,7 +441,9 @@ mod tests {
         assert_eq!(manifest.dataset(&directory).unwrap().1, known);
         let mut other = crate::generate::demonstration();
         other.test = other.test[1..].into();
-        let error = Manifest::new(Source::Demonstration, sum(&other), 1).resumes(&directory).unwrap_err();
+        let error = Manifest::new(Source::Demonstration, sum(&other), Checksum::of(&""), 1)
+            .resumes(&directory)
+            .unwrap_err();
         let message = error.to_string();
         assert!(message.contains("was made from the demonstration graph"), "{message}");
         assert!(

@@ -5,6 +5,7 @@ use crate::train::Best;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// The epochs of an update, as a fraction of those that were best before.
 const UPDATE_EPOCHS: f64 = 0.5;
@@ -27,9 +28,23 @@ pub struct MemberReport {
     /// What became of earlier rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<RuleChanges>,
+    /// What each member of a blend adds to the others.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub adds: BTreeMap<String, Added>,
     /// Figures that are shown and that no code depends on.
     #[serde(flatten)]
     pub shown: Map<String, Value>,
+}
+
+/// What a member of a blend adds to the others on the validation split.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Added {
+    /// The MRR that it adds.
+    pub mrr: f64,
+    /// The standard error of that.
+    pub error: Option<f64>,
+    /// Whether it has a weight in the blend.
+    pub kept: bool,
 }
 
 /// The epoch whose weights were kept.

@@ -34,7 +34,7 @@ pub use everything::{everything_of, learn_everything};
 pub use manifest::{Manifest, Source};
 pub use material::{Learnable, Material};
 pub(crate) use member_report::halved;
-pub use member_report::{BestEpoch, MemberReport};
+pub use member_report::{Added, BestEpoch, MemberReport};
 pub use mining::Mining;
 pub use mirror::{Mirror, recorded};
 pub use record::{Finished, StageRecord, Stages, Standing};

@@ -32,7 +32,6 @@ pub struct StageRecord {
     pub within: Option<f64>,
     /// Whether the stage is stale: the run was restarted with other settings and has not revalidated it yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    #[serde(alias = "doubtful")]
     pub stale: bool,
 }
 

@@ -165,11 +165,10 @@ fn begin<'a>(
     directory: &'a RunDirectory,
 ) -> Result<Stages<'a>, RunError> {
     let whole = Checksum::of_dataset(dataset, known);
-    let mut manifest = Manifest::new(spec.source.clone(), whole, spec.seed);
+    let settings = spec.config.to_toml();
+    let mut manifest = Manifest::new(spec.source.clone(), whole, Checksum::of(&settings), spec.seed);
     manifest.everything_after = spec.first.as_ref().map(|first| first.stages.clone());
     manifest.resources = spec.budget.as_ref().map(|budget| budget.resources);
-    let settings = spec.config.to_toml();
-    manifest.config = Some(Checksum::of(&settings));
     let seconds = spec.budget.as_ref().map(|budget| budget.resources.seconds());
     let mut stages = Stages::of(directory)?.within(seconds);
     let other_seed = match manifest.resumes(directory) {

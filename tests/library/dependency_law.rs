@@ -20,7 +20,7 @@ const CRATES: [(&str, &[&str]); 4] =
 const BESIDE_GRAPH: [&str; 2] = ["generate", "shard"];
 
 /// What a room may know.
-struct Room {
+struct Module {
     name: &'static str,
     knows: &'static [&'static str],
 }
@@ -28,27 +28,27 @@ struct Room {
 /// A room may always use itself and what is [`ANYBODYS`]. `train` uses `eval` to stop training by its figures. `walk` takes
 /// rules and soft rewards through traits of its own and knows neither `rule` nor `embed`. Tests of any room may use
 /// `generate`, which is made for them.
-const LAW: &[Room] = &[
-    Room { name: "support", knows: &[] },
-    Room { name: "graph", knows: &[] },
-    Room { name: "generate", knows: &["graph"] },
-    Room { name: "tensor", knows: &[] },
-    Room { name: "shard", knows: &["graph"] },
-    Room { name: "eval", knows: &["graph", "shard"] },
-    Room { name: "rule", knows: &[] },
-    Room { name: "train", knows: &["graph", "tensor", "eval"] },
-    Room { name: "embed", knows: &["graph", "tensor", "eval", "train"] },
-    Room { name: "walk", knows: &["graph", "tensor", "eval", "train"] },
-    Room { name: "propagate", knows: &["graph", "tensor", "eval", "train"] },
-    Room { name: "universal", knows: &["graph", "tensor", "eval", "train", "propagate"] },
-    Room { name: "config", knows: &["rule", "embed", "walk", "propagate", "eval"] },
-    Room { name: "cost", knows: &["config", "graph", "rule", "embed", "walk", "propagate", "eval"] },
-    Room { name: "plan", knows: &["run", "cost", "config", "graph", "rule", "embed", "walk", "eval"] },
-    Room {
+const LAW: &[Module] = &[
+    Module { name: "support", knows: &[] },
+    Module { name: "graph", knows: &[] },
+    Module { name: "generate", knows: &["graph"] },
+    Module { name: "tensor", knows: &[] },
+    Module { name: "shard", knows: &["graph"] },
+    Module { name: "eval", knows: &["graph", "shard"] },
+    Module { name: "rule", knows: &[] },
+    Module { name: "train", knows: &["graph", "tensor", "eval"] },
+    Module { name: "embed", knows: &["graph", "tensor", "eval", "train"] },
+    Module { name: "walk", knows: &["graph", "tensor", "eval", "train"] },
+    Module { name: "propagate", knows: &["graph", "tensor", "eval", "train"] },
+    Module { name: "universal", knows: &["graph", "tensor", "eval", "train", "propagate"] },
+    Module { name: "config", knows: &["rule", "embed", "walk", "propagate", "eval"] },
+    Module { name: "cost", knows: &["config", "graph", "rule", "embed", "walk", "propagate", "eval"] },
+    Module { name: "plan", knows: &["run", "cost", "config", "graph", "rule", "embed", "walk", "eval"] },
+    Module {
         name: "reason",
         knows: &["config", "graph", "tensor", "rule", "train", "embed", "walk", "propagate", "eval"],
     },
-    Room {
+    Module {
         name: "run",
         knows: &[
             "config",
@@ -66,16 +66,16 @@ const LAW: &[Room] = &[
             "eval",
         ],
     },
-    Room {
+    Module {
         name: "ask",
         knows: &[
             "run", "config", "plan", "reason", "graph", "tensor", "rule", "train", "embed", "walk", "eval",
             "shard",
         ],
     },
-    Room { name: "sweep", knows: &["run", "config", "plan", "embed", "graph", "tensor", "eval"] },
-    Room { name: "judge", knows: &["ask", "run", "reason", "graph", "rule"] },
-    Room {
+    Module { name: "sweep", knows: &["run", "config", "plan", "embed", "graph", "tensor", "eval"] },
+    Module { name: "judge", knows: &["ask", "run", "reason", "graph", "rule"] },
+    Module {
         name: "report",
         knows: &[
             "judge", "sweep", "ask", "run", "config", "plan", "reason", "graph", "rule", "embed", "eval",
@@ -225,7 +225,7 @@ fn lies(file: &Path) -> String {
 /// Every breach of the law in the text of `file`, a place in the tree.
 fn breaches(file: &Path, source: &str) -> Vec<String> {
     let room = room(file);
-    let Some(Room { name, knows }) = LAW.iter().find(|entry| entry.name == room) else {
+    let Some(Module { name, knows }) = LAW.iter().find(|entry| entry.name == room) else {
         return vec![format!("{}: the law has no room {room}", lies(file))];
     };
     let home = crate_of(name);

@@ -1,6 +1,6 @@
 //! What all servers of the program share: a socket, connections limited in number and by timeouts ([`connection`]),
 //! access checks ([`guard`]), work with limits and deadlines ([`work`]), memory with a limit ([`budget`], [`at_most`]), uniform errors
-//! ([`problem`]), files of a page ([`files`]), counters ([`metrics`]) and a graceful shutdown.
+//! ([`problem`]), files of a page ([`files`]), counters ([`metrics`]) and a graceful shutdown ([`stop`]).
 
 mod at_most;
 mod budget;
@@ -9,6 +9,7 @@ pub mod files;
 pub mod guard;
 mod metrics;
 mod problem;
+mod stop;
 mod work;
 
 pub use at_most::AtMost;
@@ -30,7 +31,6 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// How often freed memory is returned to the system. Batches are large and differ in size, so fragmentation would
 /// otherwise grow for hours.
@@ -92,7 +92,7 @@ pub fn serve(
         .build()
         .context("starting the server threads")?;
     let served = runtime.block_on(async {
-        let stop = stopped()?;
+        let stop = stop::requested()?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
         tokio::task::spawn_blocking(meanwhile);
         tokio::spawn(give_back());
@@ -112,18 +112,6 @@ async fn give_back() {
         // Not on the I/O threads: it takes some milliseconds.
         let _ = tokio::task::spawn_blocking(system::give_back_memory).await;
     }
-}
-
-/// Resolves when the server is told to stop, by SIGTERM or Ctrl-C.
-fn stopped() -> anyhow::Result<impl Future<Output = ()>> {
-    let mut asked = signal(SignalKind::terminate()).context("waiting for SIGTERM")?;
-    let mut typed = signal(SignalKind::interrupt()).context("waiting for Ctrl-C")?;
-    Ok(async move {
-        tokio::select! {
-            _ = asked.recv() => {}
-            _ = typed.recv() => {}
-        }
-    })
 }
 
 /// A document as JSON.

@@ -26,14 +26,14 @@ pub struct Batches(Mutex<Queue>);
 
 #[derive(Default)]
 struct Queue {
-    waiting: VecDeque<Asked>,
+    waiting: VecDeque<OpenQuery>,
     /// How many are being answered.
     taken: usize,
     /// Whether a worker is scheduled, as is always the case while questions wait.
     sent: bool,
 }
 
-struct Asked {
+struct OpenQuery {
     query: Query,
     top: usize,
     answer: oneshot::Sender<Answered>,
@@ -47,7 +47,7 @@ impl Batches {
 
 impl Queue {
     /// Adds a question; returns whether a worker has to be scheduled.
-    fn push(&mut self, asked: Asked) -> bool {
+    fn push(&mut self, asked: OpenQuery) -> bool {
         self.waiting.push_back(asked);
         !std::mem::replace(&mut self.sent, true)
     }
@@ -55,9 +55,9 @@ impl Queue {
     /// The questions that one of `workers` takes, and whether another one has to be scheduled. It takes the oldest
     /// questions that want the same number of answers: an equal share of the open ones, at most `largest`. Those whose
     /// client has disconnected are dropped.
-    fn take(&mut self, workers: usize, largest: usize) -> (Vec<Asked>, bool) {
+    fn take(&mut self, workers: usize, largest: usize) -> (Vec<OpenQuery>, bool) {
         let share = (self.waiting.len() + self.taken).div_ceil(workers.max(1)).clamp(1, largest.max(1));
-        let (mut batch, mut others): (Vec<Asked>, Vec<Asked>) = (Vec::new(), Vec::new());
+        let (mut batch, mut others): (Vec<OpenQuery>, Vec<OpenQuery>) = (Vec::new(), Vec::new());
         while batch.len() < share {
             let Some(asked) = self.waiting.pop_front() else { break };
             match batch.first() {
@@ -80,7 +80,7 @@ impl Queue {
 pub async fn predict(gate: &Arc<Gate>, run: &Arc<Run>, query: Query, top: usize) -> Answered {
     let _place = gate.enter()?;
     let (answer, answered) = oneshot::channel();
-    if run.batches.queue().push(Asked { query, top, answer }) {
+    if run.batches.queue().push(OpenQuery { query, top, answer }) {
         send_worker(Arc::clone(gate), Arc::clone(run));
     }
     gate.in_time(async { answered.await.unwrap_or_else(|_| Err(failed())) }).await
@@ -117,7 +117,7 @@ impl Drop for Taken<'_> {
 
 /// The work for a batch: stopped when its time is up, or no client waits any longer.
 struct Awaited<'a> {
-    askers: &'a [Asked],
+    askers: &'a [OpenQuery],
     deadline: Deadline,
 }
 
@@ -131,7 +131,7 @@ impl Progress for Awaited<'_> {
     }
 }
 
-fn answer(gate: &Gate, run: &Run, taken: Vec<Asked>) {
+fn answer(gate: &Gate, run: &Run, taken: Vec<OpenQuery>) {
     let Some(first) = taken.first() else { return };
     let queries: Vec<Query> = taken.iter().map(|asked| asked.query).collect();
     let awaited = Awaited { askers: &taken, deadline: Deadline::new(gate.timeout()) };
@@ -167,7 +167,7 @@ mod tests {
             let (answer, asker) = oneshot::channel();
             let query = Query { subject: EntityId(number), link: Link::forward(RelationId(0)) };
             let first = queue.waiting.is_empty();
-            assert_eq!(queue.push(Asked { query, top, answer }), first, "a worker is sent for once");
+            assert_eq!(queue.push(OpenQuery { query, top, answer }), first, "a worker is sent for once");
             asker
         };
         numbers.map(one).collect()

@@ -1,14 +1,14 @@
 //! `apply`: ranks by rules alone.
 
 use crate::Outcome;
-use crate::arguments::Common;
+use crate::arguments::{Common, one_of};
 use crate::console::{self, Console};
 use crate::data::{Data, Form, Reading};
-use crate::protocol::{Ranking, Split};
+use crate::protocol::{Ranking, splits};
 use anyhow::ensure;
-use clap::ValueEnum;
+use clap::builder::TypedValueParser;
 use ruleguider::ask::{AppliedRules, AskError};
-use ruleguider::eval::Side;
+use ruleguider::eval::{Side, Split};
 use ruleguider::graph::{SplitShares, Time, check_writable};
 use ruleguider::rule::{Aggregate, ApplyOptions, RuleFile};
 use std::path::PathBuf;
@@ -35,11 +35,11 @@ pub struct Apply {
     #[arg(long, value_name = "FILE")]
     rules: PathBuf,
     /// The split to evaluate
-    #[arg(long, value_enum, default_value_t = Split::Test)]
+    #[arg(long, value_parser = splits(), default_value = "test")]
     split: Split,
     /// How the confidences of the rules that predict an entity are combined into its score
-    #[arg(long, value_enum, default_value_t = Aggregation::NoisyOr)]
-    aggregate: Aggregation,
+    #[arg(long, value_parser = aggregates(), default_value = "noisy-or")]
+    aggregate: Aggregate,
     /// How many of the best rules noisy-or combines
     #[arg(long, value_name = "N", default_value_t = ApplyOptions::default().noisy_or_rules)]
     noisy_or_rules: usize,
@@ -74,16 +74,12 @@ pub struct Apply {
     ranking: Ranking,
 }
 
-/// How the rules that predict an entity make its score.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Aggregation {
-    /// The best rule; ties are broken by the second best, and so on
-    #[value(name = "maxplus")]
-    MaxPlus,
-    /// The best rule alone
-    Max,
-    /// One minus the product of (1 - confidence) over the best rules
-    NoisyOr,
+fn aggregates() -> impl TypedValueParser<Value = Aggregate> {
+    one_of([
+        ("maxplus", "The best rule; ties are broken by the second best, and so on", Aggregate::MaxPlus),
+        ("max", "The best rule alone", Aggregate::Max),
+        ("noisy-or", "One minus the product of (1 - confidence) over the best rules", Aggregate::NoisyOr),
+    ])
 }
 
 impl Apply {
@@ -117,7 +113,7 @@ impl Apply {
         if let Some(path) = &self.predictions {
             check_writable(path)?;
         }
-        let applied = AppliedRules::new(&dataset, file.rules, options, self.split.into(), self.learn_valid)?;
+        let applied = AppliedRules::new(&dataset, file.rules, options, self.split, self.learn_valid)?;
         let work = || -> anyhow::Result<Result<(), AskError>> {
             let report = match applied.evaluate(self.ranking.protocol(Side::Tail), &console) {
                 Ok(report) => report,
@@ -140,11 +136,7 @@ impl Apply {
 
     fn options(&self) -> ApplyOptions {
         ApplyOptions {
-            aggregate: match self.aggregate {
-                Aggregation::MaxPlus => Aggregate::MaxPlus,
-                Aggregation::Max => Aggregate::Max,
-                Aggregation::NoisyOr => Aggregate::NoisyOr,
-            },
+            aggregate: self.aggregate,
             noisy_or_rules: self.noisy_or_rules,
             top: self.top,
             unseen: self.unseen,

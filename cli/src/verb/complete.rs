@@ -62,7 +62,7 @@ impl Complete {
     /// Completes and prints a summary.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         let device = common.device_for_many()?;
-        let workers = if device.is_cuda() { 1 } else { rayon::current_num_threads() };
+        let workers = device.workers();
         let options = OpenOptions { device: Some(device), ..OpenOptions::DEFAULT };
         let model = self.data.open(&self.run, options, SplitShares::WHOLE, common)?;
         let console = Console::with_interrupt(common);

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 #[command(
     after_help = "Every fact of the graph is asked with itself taken out, from both ends. The least plausible come first, each \
-with what still speaks for it and with the answers that others give instead. What an embedding has learnt about an entity \
+with what still supports it and with the answers that others give instead. What an embedding has learnt about an entity \
 by name it has learnt from the fact itself, so such members have no say unless there is no other. The run needs \
 validation facts that it has not learnt. With --errors, a list of facts that are known to be false, the figures say \
 how well they are found.
@@ -49,7 +49,7 @@ impl Doubt {
     /// Asks all facts and prints the worst.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         let device = common.device_for_many()?;
-        let workers = if device.is_cuda() { 1 } else { rayon::current_num_threads() };
+        let workers = device.workers();
         let options = OpenOptions { device: Some(device), first: true, ..OpenOptions::DEFAULT };
         let model = self.data.open(&self.run, options, SplitShares::WHOLE, common)?;
         let console = Console::with_interrupt(common);
@@ -72,7 +72,7 @@ impl Doubt {
         if common.json {
             console::print_json(&doubts)?;
         } else {
-            console::print(&Doubted { doubts: &doubts, listed: self.out.is_none() })?;
+            console::print(&DoubtTable { doubts: &doubts, listed: self.out.is_none() })?;
         }
         Ok(if doubts.facts.is_empty() { Outcome::Negative } else { Outcome::Done })
     }
@@ -105,12 +105,12 @@ fn facts_of(path: &Path, model: &Model) -> anyhow::Result<Vec<Triple>> {
 }
 
 /// The doubted facts as text.
-struct Doubted<'a> {
+struct DoubtTable<'a> {
     doubts: &'a Doubts,
     listed: bool,
 }
 
-impl fmt::Display for Doubted<'_> {
+impl fmt::Display for DoubtTable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Doubts { facts, asked, members_left_out, figures } = self.doubts;
         write!(f, "{asked} facts asked, each taken out of the graph")?;

@@ -39,8 +39,8 @@ pub struct Evaluate {
     #[arg(value_name = "RUN")]
     run: PathBuf,
     /// The split to rank
-    #[arg(long, value_enum, default_value_t = protocol::Split::Test)]
-    split: protocol::Split,
+    #[arg(long, value_parser = protocol::splits(), default_value = "test")]
+    split: Split,
     /// Only facts of this relation; may be given several times [default: all relations]
     #[arg(long, value_name = "RELATION")]
     relation: Vec<String>,
@@ -100,10 +100,10 @@ impl Evaluate {
         if self.classify {
             let options = ScoreOptions {
                 threshold: Threshold::Auto,
-                workers: if model.device().is_cuda() { 1 } else { rayon::current_num_threads() },
+                workers: model.device().workers(),
                 ..ScoreOptions::default()
             };
-            let figures = match model.classify(self.split.into(), &options, &console) {
+            let figures = match model.classify(self.split, &options, &console) {
                 Err(error) if error.is_interrupted() => return Ok(Outcome::Interrupted),
                 figures => figures?,
             };
@@ -111,15 +111,15 @@ impl Evaluate {
             return Ok(Outcome::Done);
         }
         if self.predict_relations {
-            let workers = if model.device().is_cuda() { 1 } else { rayon::current_num_threads() };
-            let figures = match model.evaluate_relation_prediction(self.split.into(), workers, &console) {
+            let workers = model.device().workers();
+            let figures = match model.evaluate_relation_prediction(self.split, workers, &console) {
                 Err(error) if error.is_interrupted() => return Ok(Outcome::Interrupted),
                 figures => figures?,
             };
             if common.json { console::print_json(&figures) } else { console::print(&figures) }?;
             return Ok(Outcome::Done);
         }
-        let (split, relations) = (Split::from(self.split), self.relations(&model)?);
+        let (split, relations) = (self.split, self.relations(&model)?);
         let protocol = self.extent.of(self.ranking.protocol(model.config().eval.direction));
         if let (Some(share), Some(out)) = (self.shard, &self.out) {
             let make =

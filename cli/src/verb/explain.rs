@@ -72,7 +72,7 @@ impl Explain {
     /// Explains the facts of a list: a row a reason.
     fn list(&self, file: &Path, common: &Common) -> anyhow::Result<Outcome> {
         let device = common.device_for_many()?;
-        let workers = if device.is_cuda() { 1 } else { rayon::current_num_threads() };
+        let workers = device.workers();
         let options = OpenOptions { device: Some(device), ..OpenOptions::DEFAULT };
         let model = self.data.open(&self.run, options, SplitShares::WHOLE, common)?;
         say_why_not(&model, common)?;

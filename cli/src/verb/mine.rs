@@ -1,13 +1,12 @@
 //! `mine`: finds rules.
 
-use crate::arguments::Common;
+use crate::arguments::{Common, one_of};
 use crate::console::{self, Console};
 use crate::data::Data;
 use crate::part::Share;
 use crate::{Outcome, usage};
 use anyhow::{Context, ensure};
-use clap::ValueEnum;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::TypedValueParser;
 use ruleguider::ask::mine_shard;
 use ruleguider::config::MOST_SAMPLES;
 use ruleguider::graph::{Dataset, Names, RelationId, check_writable};
@@ -82,11 +81,11 @@ pub struct Mine {
     #[arg(long, value_name = "N", default_value_t = MineOptions::default().max_bodies)]
     max_bodies: usize,
     /// Which of these rules are kept
-    #[arg(long, value_enum, default_value_t = Kept::Both)]
-    keep: Kept,
+    #[arg(long, value_parser = kept(), default_value = "both")]
+    keep: Keep,
     /// Which predictions of a rule count in its confidence
-    #[arg(long, value_enum, default_value_t = Counted::Standard, conflicts_with = "shard")]
-    confidence: Counted,
+    #[arg(long, value_parser = counted(), default_value = "standard", conflicts_with = "shard")]
+    confidence: Confidence,
     /// Also learn from the validation facts, for final figures on the test split, as published for NELL-995. Do not use
     /// such rules for tuning on the validation split
     #[arg(long)]
@@ -96,61 +95,28 @@ pub struct Mine {
     max_groundings: u64,
 }
 
-/// Which rules with constants are kept where there are too many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kept {
-    /// As many as `adding` keeps, and as many as `confident` keeps
-    Both,
-    /// Those that explain most facts that the others do not
-    Adding,
-    /// The most confident
-    Confident,
-}
-
-/// Which predictions of a rule its confidence counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Counted {
-    /// All
-    Standard,
-    /// Those about entities that have a known fact of the relation
-    Pca,
-    /// Whichever ranks the validation split better
-    Validation,
-}
-
-impl From<Counted> for Confidence {
-    fn from(counted: Counted) -> Self {
-        match counted {
-            Counted::Standard => Confidence::Standard,
-            Counted::Pca => Confidence::Pca,
-            Counted::Validation => Confidence::Validation,
-        }
-    }
-}
-
-impl From<Kept> for Keep {
-    fn from(kept: Kept) -> Self {
-        match kept {
-            Kept::Both => Keep::Both,
-            Kept::Adding => Keep::Adding,
-            Kept::Confident => Keep::Confident,
-        }
-    }
-}
-
-/// Parses rule types: `cyclic,acyclic`.
 fn rule_types() -> impl TypedValueParser<Value = RuleType> {
-    let value = |name: &'static str, help: &'static str| PossibleValue::new(name).help(help);
-    PossibleValuesParser::new([
-        value("cyclic", "h(X,Y) <= b(X,A), c(A,Y)"),
-        value("acyclic", "h(X,c) <= b(X,d) and h(X,c) <= b(X,A)"),
-        value("zero", "h(X,c) <="),
+    one_of([
+        ("cyclic", "h(X,Y) <= b(X,A), c(A,Y)", RuleType::Cyclic),
+        ("acyclic", "h(X,c) <= b(X,d) and h(X,c) <= b(X,A)", RuleType::Acyclic),
+        ("zero", "h(X,c) <=", RuleType::Zero),
     ])
-    .map(|name| match name.as_str() {
-        "cyclic" => RuleType::Cyclic,
-        "acyclic" => RuleType::Acyclic,
-        _ => RuleType::Zero,
-    })
+}
+
+fn kept() -> impl TypedValueParser<Value = Keep> {
+    one_of([
+        ("both", "As many as `adding` keeps, and as many as `confident` keeps", Keep::Both),
+        ("adding", "Those that explain most facts that the others do not", Keep::Adding),
+        ("confident", "The most confident", Keep::Confident),
+    ])
+}
+
+fn counted() -> impl TypedValueParser<Value = Confidence> {
+    one_of([
+        ("standard", "All", Confidence::Standard),
+        ("pca", "Those about entities that have a known fact of the relation", Confidence::Pca),
+        ("validation", "Whichever ranks the validation split better", Confidence::Validation),
+    ])
 }
 
 impl Mine {
@@ -163,7 +129,7 @@ impl Mine {
             "--shard: give --samples N or --saturate; a time limit is not repeatable"
         );
         ensure!(
-            self.confidence != Counted::Validation || !self.learn_valid,
+            self.confidence != Confidence::Validation || !self.learn_valid,
             "--confidence validation: cannot be used if the validation split is learnt; give standard or pca"
         );
         if let Some(share) = self.shard {
@@ -187,7 +153,7 @@ impl Mine {
             apply: &apply,
             judged_by: (!self.learn_valid).then_some(&dataset.known),
             longer: self.max_length.is_none(),
-            confidence: self.confidence.into(),
+            confidence: self.confidence,
         };
         let (mined, _) = mining.mine(&console)?;
         rule::write_rules(&self.out, &mined.rules, &dataset.names)?;
@@ -230,7 +196,7 @@ impl Mine {
             distinct: !self.no_object_identity,
             heads,
             max_bodies: self.max_bodies,
-            keep: self.keep.into(),
+            keep: self.keep,
             max_groundings: self.max_groundings,
         })
     }

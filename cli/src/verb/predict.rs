@@ -135,9 +135,7 @@ impl Predict {
 
     fn many(&self, file: &Path, model: &Model, common: &Common) -> anyhow::Result<Outcome> {
         let console = Console::with_interrupt(common);
-        // A GPU is one worker, for any number of threads.
-        let card = model.device().is_cuda();
-        let workers = if card { 1 } else { rayon::current_num_threads() };
+        let workers = model.device().workers();
         if let (Some(share), Some(out)) = (self.shard, &self.out) {
             ensure!(file != Path::new("-"), "--shard: expected a file that every part can read, found stdin");
             let top = self.top as usize;

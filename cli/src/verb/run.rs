@@ -9,8 +9,8 @@ use ruleguider::Learn;
 use ruleguider::ask::{ExampleAnswer, HeldOut, INSTANT, Learning, LearntEverything, RunReport, UpdateReport};
 use ruleguider::eval::Figures;
 use ruleguider::eval::calibration::Reliability;
-use ruleguider::graph::Dataset;
-use ruleguider::run::{RuleChange, member};
+use ruleguider::graph::{Dataset, SplitShares, read};
+use ruleguider::run::{Added, RuleChange, Source, member};
 use ruleguider::shown::Shown;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -134,9 +134,23 @@ impl Run {
         false
     }
 
+    /// What came through a pipe is read here: a run has no file to remember.
+    fn from_pipe(&self, place: &Place, common: &Common) -> anyhow::Result<Learn> {
+        let mut options = self.reading.options(common);
+        if self.update.is_some() && options.shares.since.is_none() {
+            // Facts of the earlier run stay in their splits, so only new ones are divided.
+            options.shares = SplitShares::WHOLE;
+        }
+        let dataset = read(place.path(), &options).map_err(|error| place.named(error))?;
+        Ok(Learn::from_dataset(Source::Memory { name: "stdin".to_owned() }, dataset))
+    }
+
     fn learn(&self, place: Option<&Place>, common: &Common) -> anyhow::Result<Learn> {
-        let mut learn = place.map_or_else(Learn::demonstration, |place| Learn::new(place.path()));
-        learn = learn.piped(place.is_some_and(Place::is_spooled));
+        let mut learn = match place {
+            None => Learn::demonstration(),
+            Some(Place::Named(path)) => Learn::new(path),
+            Some(spooled) => self.from_pipe(spooled, common)?,
+        };
         learn = self.reading.form.format.kind.into_iter().fold(learn, Learn::format);
         learn = learn.literals(self.reading.form.literals.unwrap_or_default());
         learn = self.reading.form.columns.iter().cloned().fold(learn, Learn::columns);
@@ -237,13 +251,12 @@ struct Tried<'a>(&'a RunReport);
 impl fmt::Display for Tried<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let RunReport { stages, still_improving, .. } = self.0;
-        let adds = stages.get(member::BLENDING).and_then(|stage| stage.figures.shown.get(member::ADDS));
-        let adds = adds.and_then(|adds| adds.as_object()).filter(|adds| !adds.is_empty());
-        if let Some(adds) = adds {
-            let one = |(name, figures): (&String, &serde_json::Value)| {
-                let figure = |key: &str| 100.0 * figures[key].as_f64().unwrap_or(0.0);
-                let left_out = if figures["kept"] == false { ", left out" } else { "" };
-                format!("{name} {:+.1} ± {:.1}{left_out}", figure("mrr"), figure("error"))
+        let adds = stages.get(member::BLENDING).map(|stage| &stage.figures.adds);
+        if let Some(adds) = adds.filter(|adds| !adds.is_empty()) {
+            let one = |(name, added): (&String, &Added)| {
+                let left_out = if added.kept { "" } else { ", left out" };
+                let error = added.error.unwrap_or(0.0);
+                format!("{name} {:+.1} ± {:.1}{left_out}", 100.0 * added.mrr, 100.0 * error)
             };
             let adds: Vec<String> = adds.iter().map(one).collect();
             writeln!(f, "MRR that each member adds to the others on validation: {}", adds.join("; "))?;

@@ -74,7 +74,7 @@ impl Score {
     /// Scores and prints the rows, or a summary.
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         let device = common.device_for_many()?;
-        let workers = if device.is_cuda() { 1 } else { rayon::current_num_threads() };
+        let workers = device.workers();
         let console = Console::with_interrupt(common);
         let opened = match self.instant.open(&self.run, common, &console)? {
             Some(made) => Some(made),

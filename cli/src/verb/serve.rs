@@ -103,8 +103,7 @@ impl Serve {
         let tokens = self.tokens()?;
         let listener = listen(self.bind)?;
         let device = common.device_for_many()?;
-        // A GPU is one worker, for any number of threads.
-        let workers = if device.is_cuda() { 1 } else { rayon::current_num_threads() };
+        let workers = device.workers();
         let options = OpenOptions { device: Some(device), ..OpenOptions::DEFAULT };
         let mut models: Vec<(String, Arc<Model>)> = Vec::new();
         for path in &self.runs {

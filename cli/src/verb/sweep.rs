@@ -156,7 +156,7 @@ impl Sweep {
             trials,
             minutes: self.minutes,
             seed: common.seed,
-            workers: Workers { at_once, threads, device: common.device_choice() },
+            workers: Workers { at_once, threads, device: common.device },
         })
     }
 }

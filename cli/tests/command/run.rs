@@ -235,7 +235,7 @@ fn a_run_answers_and_explains() {
         assert_eq!(explanation["rank"].as_u64(), place.map(|place| place as u64 + 1), "{entity}");
         assert_eq!(explanation["answers"].as_array().unwrap().is_empty(), place.is_none(), "{entity}");
     }
-    // A fact that nothing speaks for: said, with exit code 1.
+    // An unsupported fact: the message says so, with exit code 1.
     let nothing = tool.exits(&["explain", "run", subject, "gender", subject], 1);
     assert!(nothing.contains("not predicted"), "{nothing}");
     // Heads by the inverse relation.

@@ -86,7 +86,7 @@ pub use table::{Cell, CellKind, TableColumn, TableRows, check_table, header_line
 pub use time::Time;
 pub use types::{TypeId, Types, TypesBuilder};
 pub use vocabulary::Vocabulary;
-pub use write::{check_writable, write_dataset, write_file, write_packed, write_packed_checked};
+pub use write::{check_writable, write_dataset, write_file, write_packed};
 
 /// The example of the README, which is tested here.
 #[cfg(doctest)]

@@ -28,12 +28,11 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 #[cfg(feature = "parquet")]
 use parquet::schema::parser::parse_message_type;
-use ruleguider_support::aside::{self, sweep_beside, write_aside, write_checked};
+use ruleguider_support::aside::{self, sweep_beside, write_aside};
 use std::io;
 use std::path::Path;
 #[cfg(feature = "parquet")]
 use std::sync::Arc;
-use std::time::Duration;
 
 #[cfg(feature = "parquet")]
 /// Facts per row group of a Parquet file.
@@ -197,19 +196,6 @@ fn write_parquet(out: Out<'_>, names: &Names, facts: &[Triple]) -> Result<(), Pa
 pub fn write_packed(path: &Path, fill: impl FnOnce(Out<'_>) -> io::Result<()>) -> io::Result<()> {
     sweep_beside(path);
     write_aside(path, |out| Compression::of(path).pack(out, fill))
-}
-
-/// As [`write_packed`], for a file with a checksum, whose content `took` this long to make: what is quickly made again
-/// is not waited for until it is on the disk.
-///
-/// # Errors
-/// As [`write_packed`].
-pub fn write_packed_checked(
-    path: &Path,
-    took: Duration,
-    fill: impl FnOnce(Out<'_>) -> io::Result<()>,
-) -> io::Result<()> {
-    write_checked(path, took, |out| Compression::of(path).pack(out, fill))
 }
 
 /// Checks that a file can be written at `path` before the work whose result it will hold, and creates missing parent

@@ -17,7 +17,6 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// What the parts of a mining job depend on besides data and seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -107,7 +106,7 @@ impl RuleRow {
     }
 }
 
-/// Writes the result of one part, which `took` this long to mine. Returns the number of rows.
+/// Writes the result of one part. Returns the number of rows.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -116,9 +115,8 @@ pub fn write_rule_shard(
     header: &Header,
     mined: &MinedShard,
     names: &Names,
-    took: Duration,
 ) -> Result<u64, RuleError> {
-    let rows = write_part(path, header, took, |out| {
+    let rows = write_part(path, header, |out| {
         let rule = |scored| Row::<_, PartialTally>::Rule(RuleRow::new(scored, names));
         mined.mined.rules.iter().try_for_each(|scored| out.row(&rule(scored)))?;
         mined.partial.iter().try_for_each(|partial| out.row(&Row::<RuleRow, _>::Partial(partial)))
@@ -406,8 +404,7 @@ mod tests {
             assert_eq!(mined.mined.saturation, 1.0, "{shard}");
             shared += mined.partial.len();
             let path = folder.join(format!("{index}-{count}.shard.zst"));
-            write_rule_shard(&path, &header(dataset, options, shard), &mined, &dataset.names, Duration::ZERO)
-                .unwrap();
+            write_rule_shard(&path, &header(dataset, options, shard), &mined, &dataset.names).unwrap();
             path
         });
         (paths.collect(), shared)
@@ -472,7 +469,7 @@ mod tests {
                 };
                 let path = folder.path().join(format!("{index}.shard"));
                 let header = Header::new(ShardKind::Rules, shard, 1, String::new(), &settings);
-                write_rule_shard(&path, &header, &mined, &dataset.names, Duration::ZERO).unwrap();
+                write_rule_shard(&path, &header, &mined, &dataset.names).unwrap();
                 path
             })
             .collect();

@@ -1,20 +1,13 @@
 //! Atomic files (written to a temporary sibling, synced, then renamed) and locks between processes.
 //!
-//! Files that are synced survive a power failure. Those that are quickly made again, and whose readers recognise a damaged
-//! one, need not be: see [`write_checked`].
-//!
 //! Every module may use this one; it knows none of them.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// The suffix of a file that is still being written.
 const ENDING: &str = ".partial";
-
-/// What takes less than this is done again rather than waited for.
-const QUICK: Duration = Duration::from_secs(1);
 
 /// Lets `fill` write a temporary sibling of `path`, then renames it: readers never see a partial file. Links are
 /// followed; pipes and devices are written to directly.
@@ -23,27 +16,6 @@ const QUICK: Duration = Duration::from_secs(1);
 /// If `fill` or the system fails. Nothing partial remains then, and the previous file at `path` is untouched.
 pub fn write_aside(
     path: &Path,
-    fill: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
-) -> io::Result<()> {
-    write(path, true, fill)
-}
-
-/// As [`write_aside`], for a file with a checksum, whose content `took` this long to make. If that was quick, nobody
-/// waits for the disk: a power failure may then leave the file damaged, and it is made again.
-///
-/// # Errors
-/// As [`write_aside`].
-pub fn write_checked(
-    path: &Path,
-    took: Duration,
-    fill: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
-) -> io::Result<()> {
-    write(path, took >= QUICK, fill)
-}
-
-fn write(
-    path: &Path,
-    synced: bool,
     fill: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
 ) -> io::Result<()> {
     if is_special(path) {
@@ -60,14 +32,11 @@ fn write(
             // Keep the permissions of the previous file, where the system allows it.
             let _ = file.set_permissions(before.permissions());
         }
-        if synced {
-            file.sync_all()?;
-        }
+        file.sync_all()?;
         fs::rename(&aside, path)
     });
     match written {
-        Ok(()) if synced => sync_folder(path),
-        Ok(()) => {}
+        Ok(()) => sync_folder(path),
         // The partial file is useless. If removing it fails too, the first error is still the one to report.
         Err(_) => drop(fs::remove_file(&aside)),
     }
@@ -273,19 +242,6 @@ mod tests {
         assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert_eq!(fs::read(&path).unwrap(), b"first");
         assert_eq!(names_in(folder.path()), ["rules.tsv"]);
-    }
-
-    #[test]
-    fn a_checked_file_is_whole_or_not_there_whether_it_is_waited_for_or_not() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("1.shard");
-        for took in [Duration::ZERO, QUICK, Duration::MAX] {
-            let text = format!("{took:?}");
-            write_checked(&path, took, |out| out.write_all(text.as_bytes())).unwrap();
-            assert!(write_checked(&path, took, |_| Err(io::ErrorKind::StorageFull.into())).is_err());
-            assert_eq!(fs::read_to_string(&path).unwrap(), text);
-            assert_eq!(names_in(folder.path()), ["1.shard"]);
-        }
     }
 
     #[test]

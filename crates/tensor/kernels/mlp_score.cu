@@ -2,7 +2,7 @@
 // of one query; the last of them are the queries' own rows, after all others. Sums over the rows of a query
 // go run by run, and a run never crosses from one query into the next.
 
-extern "C" __global__ void judge(const float* hidden, const float* asked, const float* weights,
+extern "C" __global__ void mlp_score(const float* hidden, const float* asked, const float* weights,
         const u32* queries, u32 rows, u32 count, u32 width, float* out) {
     u32 row = WARP;
     if (row >= rows + count) return;
@@ -13,7 +13,7 @@ extern "C" __global__ void judge(const float* hidden, const float* asked, const 
     sum = warp_sum(sum);
     if (LANE == 0) out[row] = sum;
 }
-extern "C" __global__ void judge_back(const float* hidden, const float* asked, const float* weights,
+extern "C" __global__ void mlp_score_back(const float* hidden, const float* asked, const float* weights,
         const u32* queries, const u32* runs, u32 rows, u32 width, const float* gradient, float* derivative,
         float* of_asked, float* of_weights) {
     __shared__ float all[8][2][256];
@@ -51,8 +51,8 @@ extern "C" __global__ void judge_back(const float* hidden, const float* asked, c
         of_weights[(u64)blockIdx.x * width + c] = b;
     }
 }
-extern "C" __global__ void judge_asked(const float* parts, const u32* queries, const u32* runs, u32 run_count,
-        u32 rows, u32 count, u32 width, float* out) {
+extern "C" __global__ void mlp_score_asked(const float* parts, const u32* queries, const u32* runs,
+        u32 run_count, u32 rows, u32 count, u32 width, float* out) {
     u32 i = THREAD;
     if (i >= count * width) return;
     u32 query = i / width, c = i % width;

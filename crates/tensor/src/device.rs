@@ -136,6 +136,11 @@ impl Device {
         }
     }
 
+    /// How many threads may ask it at once: a GPU computes for one, on the CPU all threads of the pool compute.
+    pub fn workers(&self) -> usize {
+        if self.is_cuda() { 1 } else { rayon::current_num_threads() }
+    }
+
     /// Whether it is a GPU.
     pub fn is_cuda(&self) -> bool {
         matches!(self.backend(), Backend::Cuda(_))

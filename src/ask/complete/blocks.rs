@@ -15,7 +15,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// Blocks that are read at once.
 const AT_ONCE: usize = 64;
@@ -84,7 +83,7 @@ impl Blocks {
     /// If it cannot be written.
     pub(crate) fn write_rows<R: Serialize>(&self, block: u64, rows: &[R]) -> Result<(), ShardError> {
         let write = |out: &mut RowWriter<'_>| rows.iter().try_for_each(|row| out.row(row));
-        write_part(&self.file(block), &self.header(block), Duration::MAX, write).map(drop)
+        write_part(&self.file(block), &self.header(block), write).map(drop)
     }
 
     /// Whether a block is finished and undamaged.
@@ -159,9 +158,7 @@ fn write_rows<R: std::borrow::Borrow<RankedFact>>(
     header: &Header,
     mut rows: impl Iterator<Item = io::Result<R>>,
 ) -> Result<(), ShardError> {
-    // Most blocks take long to make, so they are waited for until they are on the disk.
-    let took = Duration::MAX;
-    write_part(path, header, took, |out| rows.try_for_each(|row| out.row(row?.borrow()))).map(drop)
+    write_part(path, header, |out| rows.try_for_each(|row| out.row(row?.borrow()))).map(drop)
 }
 
 /// The rows of several sorted files, merged.

@@ -40,7 +40,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// About how many queries make a block.
 const BLOCK: usize = 4096;
@@ -195,9 +195,7 @@ impl Model {
         progress: &dyn Progress,
     ) -> Result<u64, AskError> {
         let write = |mut rows: &mut dyn Iterator<Item = io::Result<RankedFact>>| {
-            // Earlier processes may have taken long for their blocks, which are removed once the part is complete.
-            let took = Duration::MAX;
-            Ok(write_part(out, header, took, |out| Iterator::try_for_each(&mut rows, |row| out.row(&row?)))?)
+            Ok(write_part(out, header, |out| Iterator::try_for_each(&mut rows, |row| out.row(&row?)))?)
         };
         Ok(self.work_off(work, out, progress, write)?.0)
     }

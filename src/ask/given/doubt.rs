@@ -81,7 +81,7 @@ pub struct DoubtedFact {
     pub rank_tail: f64,
     /// The rank of the subject.
     pub rank_head: f64,
-    /// What still speaks for it, in one line; empty if nothing does.
+    /// What still supports it, in one line; empty if nothing does.
     pub support: String,
     /// What others answer instead where a query usually has one answer, the likelier end first.
     pub counter_evidence: Vec<CounterEvidence>,

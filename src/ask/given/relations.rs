@@ -112,7 +112,7 @@ struct Ranker<'a> {
 }
 
 /// A relation between two entities, with what both ends say.
-struct Asked {
+struct PairRelation {
     fact: Triple,
     ends: [End; 2],
     /// Higher is better.
@@ -137,7 +137,7 @@ impl<'a> Ranker<'a> {
         pairs: &[(EntityId, EntityId)],
         truth: &Adjacency,
         progress: &dyn Progress,
-    ) -> Result<Vec<Vec<Asked>>, AskError> {
+    ) -> Result<Vec<Vec<PairRelation>>, AskError> {
         let relations = self.view.graph.relations() as u32;
         let of_pair = |&(head, tail): &(EntityId, EntityId)| {
             (0..relations).map(move |id| Triple { head, relation: RelationId(id), tail })
@@ -145,9 +145,9 @@ impl<'a> Ranker<'a> {
         let facts: Vec<Triple> = pairs.iter().flat_map(of_pair).collect();
         let ends = self.view.judge(&facts, BOTH_ENDS, truth, self.workers, progress)?;
         let asked = facts.into_iter().zip(ends).map(|(fact, ends)| self.asked(fact, ends));
-        let mut all: Vec<Asked> = asked.collect();
+        let mut all: Vec<PairRelation> = asked.collect();
         let rows = all.drain(..);
-        let mut ranked: Vec<Vec<Asked>> = Vec::with_capacity(pairs.len());
+        let mut ranked: Vec<Vec<PairRelation>> = Vec::with_capacity(pairs.len());
         for one in rows {
             match ranked.last_mut().filter(|last| last.len() < relations as usize) {
                 Some(last) => last.push(one),
@@ -160,11 +160,11 @@ impl<'a> Ranker<'a> {
         Ok(ranked)
     }
 
-    fn asked(&self, fact: Triple, ends: [End; 2]) -> Asked {
+    fn asked(&self, fact: Triple, ends: [End; 2]) -> PairRelation {
         let plausibility =
             self.verdicts.as_ref().map(|verdicts| verdicts.plausibility(&features(&self.view.graph, &ends)));
         let by_place = || ends.iter().map(|end| -end.place.ln()).sum::<f64>();
-        Asked { key: plausibility.unwrap_or_else(by_place), fact, ends, plausibility }
+        PairRelation { key: plausibility.unwrap_or_else(by_place), fact, ends, plausibility }
     }
 }
 
@@ -298,11 +298,11 @@ impl Model {
 }
 
 /// The rank of the fact's relation, without others that are true; ties share their mean rank.
-fn rank_of(fact: &Triple, ranked: &[Asked], truth: &Adjacency) -> f64 {
+fn rank_of(fact: &Triple, ranked: &[PairRelation], truth: &Adjacency) -> f64 {
     let Some(own) = ranked.iter().find(|asked| asked.fact.relation == fact.relation) else {
         return f64::INFINITY;
     };
-    let is_open = |asked: &&Asked| {
+    let is_open = |asked: &&PairRelation| {
         let (query, object) = Query::of(asked.fact, Direction::Forward);
         asked.fact.relation != fact.relation && !truth.contains(query.subject, query.link, object)
     };

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Facts of a block.
 pub(super) const BLOCK: usize = 2048;
@@ -327,11 +327,10 @@ impl Model {
         progress: &dyn Progress,
     ) -> Result<ShardReport, AskError> {
         let header = self.shard_header(ShardKind::Scores, shard, &self.score_settings(list, options)?)?;
-        crate::ask::shards::unless_there(&header, out, |_| {
+        crate::ask::shards::unless_there(&header, out, || {
             let (_claim, blocks, numbers) = self.score_blocks(list, options, shard, out, progress)?;
             let mut rows = numbers.iter().flat_map(|&number| blocks.rows::<ScoredTriple>(number));
-            let written =
-                write_part(out, &header, Duration::MAX, |out| rows.try_for_each(|row| out.row(&row?)))?;
+            let written = write_part(out, &header, |out| rows.try_for_each(|row| out.row(&row?)))?;
             blocks.remove()?;
             progress.end(&format_args!("{written} facts"));
             Ok(written)

@@ -72,12 +72,11 @@ struct FactSettings {
     breaking: Option<String>,
 }
 
-/// Makes the part that `header` describes unless it exists; `make` gets the time at which the work began, and returns how
-/// many rows it wrote.
+/// Makes the part that `header` describes unless it exists; `make` returns how many rows it wrote.
 pub(super) fn unless_there(
     header: &Header,
     out: &Path,
-    make: impl FnOnce(Instant) -> Result<u64, AskError>,
+    make: impl FnOnce() -> Result<u64, AskError>,
 ) -> Result<ShardReport, AskError> {
     let began = Instant::now();
     check_name(out)?;
@@ -85,7 +84,7 @@ pub(super) fn unless_there(
         true => None,
         false => {
             check_writable(out)?;
-            Some(make(began)?)
+            Some(make()?)
         }
     };
     let seconds = began.elapsed().as_secs_f64();
@@ -113,12 +112,12 @@ pub fn mine_shard(
     let names = &dataset.names;
     let data = Checksum::of_known(names, &dataset.known).to_string();
     let header = rules_header(names, data, options, shard);
-    unless_there(&header, out, |began| {
+    unless_there(&header, out, || {
         let mined = rule::mine_shard(&dataset.graph(), options, shard, progress)?;
         if mined.mined.interrupted {
             return Err(RunError::Interrupted.into());
         }
-        Ok(write_rule_shard(out, &header, &mined, names, began.elapsed())?)
+        Ok(write_rule_shard(out, &header, &mined, names)?)
     })
 }
 
@@ -155,7 +154,7 @@ impl Model {
         let settings =
             AnswerSettings { queries: Checksum::of_file(queries)?, top, beam: self.config().walk.beam };
         let header = self.shard_header(ShardKind::Answers, shard, &settings)?;
-        unless_there(&header, out, |began| {
+        unless_there(&header, out, || {
             let mut input = QueryLines::open(queries)?;
             let mut answered = Vec::new();
             progress.begin("predicting", "queries", None);
@@ -171,7 +170,7 @@ impl Model {
             }
             progress.end(&format_args!("{} queries", answered.len()));
             let write = |out: &mut RowWriter<'_>| answered.iter().try_for_each(|line| out.row(line));
-            Ok(write_part(out, &header, began.elapsed(), write)?)
+            Ok(write_part(out, &header, write)?)
         })
     }
 
@@ -194,10 +193,10 @@ impl Model {
         }
         let settings = self.rank_settings(split, relations, protocol)?;
         let header = self.shard_header(ShardKind::Ranks, shard, &settings)?;
-        unless_there(&header, out, |began| {
+        unless_there(&header, out, || {
             let rows = self.rank_rows(split, relations, protocol, shard, progress)?;
             let write = |out: &mut RowWriter<'_>| rows.iter().try_for_each(|row| out.row(row));
-            Ok(write_part(out, &header, began.elapsed(), write)?)
+            Ok(write_part(out, &header, write)?)
         })
     }
 
@@ -229,6 +228,6 @@ impl Model {
         progress: &dyn Progress,
     ) -> Result<ShardReport, AskError> {
         let header = self.facts_header(options, shard)?;
-        unless_there(&header, out, |_| self.complete_part(options, shard, &header, out, progress))
+        unless_there(&header, out, || self.complete_part(options, shard, &header, out, progress))
     }
 }

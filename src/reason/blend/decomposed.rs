@@ -1,7 +1,7 @@
 //! What a score of the blend came from: `w · x` is a sum over features, and each feature belongs to a member.
 
 use super::super::because::{GRAPH, middle, with_rest};
-use super::super::cases::{Asked, cases};
+use super::super::cases::{CaseQuery, cases};
 use super::super::recipe::{
     EMBEDDING, FREQUENCY, FURTHER, LINKED, LINKED_BACK, PROPAGATOR, RULES, TAKEN, WALKER,
 };
@@ -101,7 +101,7 @@ impl Blend {
                 // A new entity is like no other yet.
                 Some(embedding) if embedding.size().entities == self.graph.entities() => {
                     let (answer, against) = (candidate.entity, member.middle.map(|middle| middle.0));
-                    let asked = Asked { query, answer, against, weight: weights[EMBEDDING], share };
+                    let asked = CaseQuery { query, answer, against, weight: weights[EMBEDDING], share };
                     cases(embedding, &self.graph, asked)?
                 }
                 _ => Vec::new(),

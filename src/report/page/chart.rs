@@ -20,9 +20,9 @@ pub(crate) struct Line {
     pub points: Vec<(f64, f64)>,
 }
 
-/// How much room a chart has on the page.
+/// How wide a chart is on the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
+pub(crate) enum ChartWidth {
     /// The whole width.
     Wide,
     /// Beside other charts.
@@ -30,8 +30,9 @@ pub(crate) enum Room {
 }
 
 /// A chart of lines with axes and a legend; `None` if there is nothing to draw.
-pub(crate) fn lines(title: &str, x_name: &str, room: Room, lines: &[Line]) -> Option<String> {
-    let width = if room == Room::Wide { 760.0 } else { 420.0 };
+pub(crate) fn lines(title: &str, x_name: &str, width: ChartWidth, lines: &[Line]) -> Option<String> {
+    let wide = width == ChartWidth::Wide;
+    let width = if wide { 760.0 } else { 420.0 };
     let all = || lines.iter().flat_map(|line| &line.points).filter(|(x, y)| x.is_finite() && y.is_finite());
     let (x_low, x_high) = span(all().map(|point| point.0))?;
     let (y_low, y_high) = span(all().map(|point| point.1))?;
@@ -41,7 +42,7 @@ pub(crate) fn lines(title: &str, x_name: &str, room: Room, lines: &[Line]) -> Op
     let (x_low, x_high) = (x_low.min(ticks_x[0]), x_high.max(x_low + f64::EPSILON));
     let place_x = |x: f64| LEFT + (x - x_low) / (x_high - x_low) * (width - LEFT - RIGHT);
     let place_y = |y: f64| HEIGHT - BOTTOM - (y - y_low) / (y_high - y_low) * (HEIGHT - TOP - BOTTOM);
-    let class = if room == Room::Wide { "whole" } else { "part" };
+    let class = if wide { "whole" } else { "part" };
     let mut svg = format!(
         "<figure><figcaption>{}</figcaption><svg class=\"{class}\" viewBox=\"0 0 {width} {HEIGHT}\" role=\"img\" \
          aria-label=\"{}\">",
@@ -159,11 +160,15 @@ mod tests {
     #[test]
     fn a_chart_has_its_lines_and_nothing_has_none() {
         let line = |points: &[(f64, f64)]| Line { name: "a<b".to_owned(), points: points.to_vec() };
-        let svg =
-            lines("MRR", "epoch", Room::Wide, &[line(&[(1.0, 0.2), (2.0, 0.4)]), line(&[(1.0, f64::NAN)])])
-                .unwrap();
+        let svg = lines(
+            "MRR",
+            "epoch",
+            ChartWidth::Wide,
+            &[line(&[(1.0, 0.2), (2.0, 0.4)]), line(&[(1.0, f64::NAN)])],
+        )
+        .unwrap();
         assert_eq!(svg.matches("<polyline").count(), 2);
         assert!(svg.contains("a&lt;b") && !svg.contains("NaN"), "{svg}");
-        assert_eq!(lines("nothing", "x", Room::Narrow, &[line(&[])]), None);
+        assert_eq!(lines("nothing", "x", ChartWidth::Narrow, &[line(&[])]), None);
     }
 }

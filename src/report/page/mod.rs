@@ -10,7 +10,7 @@ use super::published;
 use crate::ask::{AskError, Model, RunReport};
 use crate::eval::{BaselineFigures, Figures, Report};
 use crate::progress::Metric;
-use chart::{Line, Room, lines};
+use chart::{ChartWidth, Line, lines};
 pub(super) use html::escape;
 use html::table;
 use section::{section, title};
@@ -179,7 +179,12 @@ fn rule_quality(runs: &[ReportedRun]) -> String {
             Line { name: format!("{} ({} rules)", run.report.dataset, confidences.len()), points }
         })
         .collect();
-    match lines("Rules sorted by accuracy", "per cent of the rules, the best first", Room::Wide, &curves) {
+    match lines(
+        "Rules sorted by accuracy",
+        "per cent of the rules, the best first",
+        ChartWidth::Wide,
+        &curves,
+    ) {
         Some(chart) => format!(
             "<h2>Quality of the rules</h2><p class=\"note\">Accuracy: correct / (predicted + 5), counted in the graph.</p>{chart}"
         ),

@@ -1,7 +1,7 @@
 //! The part of the page about one run.
 
 use super::ReportedRun;
-use super::chart::{Line, Room, lines};
+use super::chart::{ChartWidth, Line, lines};
 use super::html::{boxes, escape, table};
 use super::story;
 use crate::ask::{
@@ -155,7 +155,7 @@ fn curves(metrics: &[Metric]) -> String {
                 says.then(|| Line { name: name.to_owned(), points })
             };
             let curves: Vec<Line> = figures.iter().filter_map(curve).collect();
-            lines(&format!("{stage}: {title}"), "epoch", Room::Narrow, &curves)
+            lines(&format!("{stage}: {title}"), "epoch", ChartWidth::Narrow, &curves)
         })
         .collect();
     if drawn.is_empty() {

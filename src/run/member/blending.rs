@@ -8,15 +8,12 @@ use crate::reason::{Blend, Further, Members, Recipe};
 use crate::run::directory::BLEND;
 use crate::run::material::{Learnable, Material};
 use crate::run::record::Finished;
-use crate::run::{Artifacts, MemberReport, RunError};
-use serde_json::{Map, Value, json};
+use crate::run::{Added, Artifacts, MemberReport, RunError};
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Its name.
 pub const BLENDING: &str = "blending";
-/// The figure of what each member adds to the others on the validation split: `mrr`, its standard `error`, and whether it
-/// was `kept`.
-pub const ADDS: &str = "adds";
 
 /// The weights of the blend.
 pub(super) struct Blending;
@@ -70,12 +67,11 @@ impl Member for Blending {
         let text = serde_json::to_vec_pretty(&recipe).expect("weights are plain data");
         directory.write(BLEND, &text)?;
         let mut outcome = MemberReport::of(&recipe.general);
-        let adds = |(name, mrr): (&String, &f64)| {
+        let added = |(name, &mrr): (&String, &f64)| {
             let error = recipe.errors.get(name).copied();
-            (name.clone(), json!({ "mrr": mrr, "error": error, "kept": recipe.general.has(name) }))
+            (name.clone(), Added { mrr, error, kept: recipe.general.has(name) })
         };
-        let adds: Map<String, Value> = recipe.adds.iter().map(adds).collect();
-        outcome.shown.insert(ADDS.to_owned(), adds.into());
+        outcome.adds = recipe.adds.iter().map(added).collect();
         artifacts.put(BLENDING, recipe);
         Ok(Finished { files: vec![BLEND.to_owned()], figures: outcome, seconds: None })
     }

@@ -18,7 +18,7 @@ mod rules;
 mod training;
 mod universal;
 
-pub use blending::{ADDS, BLENDING};
+pub use blending::BLENDING;
 pub use calibration::CALIBRATION;
 pub use embeddings::EMBEDDINGS;
 pub use pretraining::PRETRAINING;
@@ -143,6 +143,11 @@ pub trait Member: Send + Sync {
         None
     }
 
+    /// Whether it knows the relations that it was trained on. If not, it answers on graphs with any others.
+    fn knows_relations(&self) -> bool {
+        true
+    }
+
     /// Its built-in search space, as TOML, and the name of that space.
     fn space(&self) -> Option<(&'static str, &'static str)> {
         None
@@ -244,6 +249,11 @@ pub fn has(config: &Config, name: &str) -> bool {
     named(name).is_some_and(|member| member.is_wanted(config))
 }
 
+/// Whether the system that answers by these settings knows the relations that it was trained on.
+pub fn knows_relations(config: &Config) -> bool {
+    of_system(config.system).is_none_or(|member| member.knows_relations())
+}
+
 /// The members of a run whose files its answers depend on.
 fn answering(config: &Config) -> impl Iterator<Item = MemberRef> {
     all().into_iter().filter(|member| member.is_wanted(config) && member.answers())
@@ -265,13 +275,13 @@ pub fn query(config: &Config, size: &GraphSize, resources: &Resources) -> f64 {
 
 /// About how many seconds the run's reasoner takes to rank the test split.
 pub fn ranking(config: &Config, size: &GraphSize, resources: &Resources) -> f64 {
-    let speaks = |member: &MemberRef| member.system().is_some_and(|system| config.includes(system));
+    let answers = |member: &MemberRef| member.system().is_some_and(|system| config.includes(system));
     match of_system(config.system) {
         Some(alone) => alone.cost(config, size, resources).ranking,
         None => {
             let cost = |member: MemberRef| member.cost(config, size, resources).blending;
             OPENING * (size.facts as f64 / OPENED).min(1.0)
-                + all().into_iter().filter(speaks).map(cost).sum::<f64>()
+                + all().into_iter().filter(answers).map(cost).sum::<f64>()
         }
     }
 }

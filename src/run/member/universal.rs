@@ -43,6 +43,10 @@ impl Member for ByUniversal {
         UNIVERSAL
     }
 
+    fn knows_relations(&self) -> bool {
+        false
+    }
+
     fn system(&self) -> Option<System> {
         Some(System::Further(UNIVERSAL))
     }

@@ -10,7 +10,7 @@ fn query(subject: u32, relation: u32) -> Query {
     Query { subject: EntityId(subject), link: Link::forward(RelationId(relation)) }
 }
 
-fn taught(config: &WalkConfig, graph: &Graph, known: &Known) -> Walker {
+fn trained(config: &WalkConfig, graph: &Graph, known: &Known) -> Walker {
     let mut walker = Walker::new(config, graph, known, &Device::cpu(1).unwrap(), 1).unwrap();
     let teacher = Teacher { rules: &NoRules, soft: None };
     let config = WalkConfig { epochs: 1, ..config.clone() };
@@ -26,12 +26,12 @@ fn the_only_entity_of_a_graph_is_its_own_answer() {
     let known = Known { facts: facts.into(), queries: facts.into(), valid: [].into(), ..Known::default() };
     let graph = Graph::new(1, 1, &facts);
     for agents in [Agents::Two, Agents::Single] {
-        let walker = taught(&plain(agents), &graph, &known);
+        let walker = trained(&plain(agents), &graph, &known);
         // Its one answer is known from training and therefore closed at inference.
         assert!(walker.answers(&[query(0, 0)]).unwrap()[0].is_empty());
         let inverse = Query { subject: EntityId(0), link: Link::inverse_of(RelationId(0)) };
         assert!(walker.answers(&[inverse]).unwrap()[0].is_empty());
-        let open = taught(&plain(agents).minerva(), &graph, &known);
+        let open = trained(&plain(agents).minerva(), &graph, &known);
         assert_eq!(open.answers(&[query(0, 0)]).unwrap()[0][0].entity, EntityId(0));
     }
 }
@@ -41,12 +41,12 @@ fn an_isolated_subject_can_only_stay() {
     let facts = [Triple::new(0, 0, 1), Triple::new(1, 1, 2)];
     let known = Known { facts: facts.into(), queries: facts.into(), valid: [].into(), ..Known::default() };
     let graph = Graph::new(4, 2, &facts);
-    let walker = taught(&plain(Agents::Two), &graph, &known);
+    let walker = trained(&plain(Agents::Two), &graph, &known);
     let answers = walker.answers(&[query(3, 0)]).unwrap();
     assert_eq!(answers[0].len(), 1);
     assert_eq!(answers[0][0].entity, EntityId(3));
     assert!(answers[0][0].path.iter().all(|step| step.link == Link::NO_OP && step.entity_score.abs() < 1e-6));
-    let closed = taught(&WalkConfig { close_subject: true, ..plain(Agents::Two) }, &graph, &known);
+    let closed = trained(&WalkConfig { close_subject: true, ..plain(Agents::Two) }, &graph, &known);
     assert!(closed.answers(&[query(3, 0)]).unwrap()[0].is_empty(), "and then it has no answer");
 }
 
@@ -79,7 +79,7 @@ fn nothing_to_learn_from_leaves_the_walker_as_it_was() {
         ..Known::default()
     };
     let graph = Graph::new(3, 1, &[]);
-    let walker = taught(&plain(Agents::Two), &graph, &known);
+    let walker = trained(&plain(Agents::Two), &graph, &known);
     assert_eq!(walker.answers(&[query(0, 0)]).unwrap()[0][0].entity, EntityId(0));
     assert!(walker.answers(&[]).unwrap().is_empty());
 }

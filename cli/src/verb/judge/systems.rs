@@ -26,7 +26,7 @@ pub struct Systems {
 impl Systems {
     /// The options for drawing a study.
     pub fn options(&self, common: &Common) -> anyhow::Result<DrawOptions> {
-        let workers = if common.device_for_many()?.is_cuda() { 1 } else { rayon::current_num_threads() };
+        let workers = common.device_for_many()?.workers();
         Ok(DrawOptions {
             triples: self.triples as usize,
             seed: common.seed,

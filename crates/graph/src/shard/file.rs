@@ -5,7 +5,7 @@
 //! it was too quickly made to be worth waiting for the disk.
 
 use super::{Shard, ShardError};
-use crate::{Compression, write_packed_checked};
+use crate::{Compression, write_packed};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,7 +14,6 @@ use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// The version of the file layout; raised when the meaning of rows changes, or which of them belong to which part.
 const LAYOUT: u32 = 6;
@@ -147,19 +146,17 @@ pub fn check_name(path: &Path) -> Result<(), ShardError> {
     }
 }
 
-/// Writes the part at `path` with the rows that `fill` adds, which `took` this long to make; compressed if its ending says
-/// so. Returns the number of rows.
+/// Writes the part at `path` with the rows that `fill` adds; compressed if its ending says so. Returns the number of rows.
 ///
 /// # Errors
 /// If it cannot be written. Nothing partial remains then.
 pub fn write_part(
     path: &Path,
     header: &Header,
-    took: Duration,
     fill: impl FnOnce(&mut RowWriter<'_>) -> io::Result<()>,
 ) -> Result<u64, ShardError> {
     let mut rows = 0;
-    let written = write_packed_checked(path, took, |out| {
+    let written = write_packed(path, |out| {
         let mut writer = RowWriter { out, line: Vec::new(), sum: Sha256::new(), rows: 0 };
         writer.add(header)?;
         fill(&mut writer)?;
@@ -328,9 +325,8 @@ mod tests {
             for rows in [vec![], vec!["one".to_owned()], vec!["line\nbreak".to_owned(), String::new()]] {
                 let path = folder.path().join(name);
                 check_name(&path).unwrap();
-                let written = write_part(&path, &header(1), Duration::ZERO, |out| {
-                    rows.iter().try_for_each(|row| out.row(row))
-                });
+                let written =
+                    write_part(&path, &header(1), |out| rows.iter().try_for_each(|row| out.row(row)));
                 assert_eq!(written.unwrap(), rows.len() as u64);
                 let part = Part::open(&path).unwrap();
                 assert_eq!((part.header(), part.path()), (&header(1), path.as_path()));
@@ -345,8 +341,7 @@ mod tests {
     fn a_file_that_was_cut_off_or_changed_is_not_whole() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.shard");
-        write_part(&path, &header(1), Duration::ZERO, |out| (0..9).try_for_each(|row| out.row(&row)))
-            .unwrap();
+        write_part(&path, &header(1), |out| (0..9).try_for_each(|row| out.row(&row))).unwrap();
         let whole = std::fs::read(&path).unwrap();
         for length in 0..whole.len() - 1 {
             std::fs::write(&path, &whole[..length]).unwrap();

@@ -102,7 +102,6 @@ mod tests {
     use super::super::{Shard, ShardKind, write_part};
     use super::*;
     use serde_json::json;
-    use std::time::Duration;
 
     fn part(folder: &Path, name: &str, index: u64, change: impl FnOnce(&mut Header)) -> PathBuf {
         let path = folder.join(format!("{name}.shard"));
@@ -110,7 +109,7 @@ mod tests {
         let settings = json!({"options": {"top": 3}, "links": 7});
         let mut header = Header::new(ShardKind::Facts, shard, 1, "0123456789abcdef".to_owned(), &settings);
         change(&mut header);
-        write_part(&path, &header, Duration::ZERO, |out| out.row(&index)).unwrap();
+        write_part(&path, &header, |out| out.row(&index)).unwrap();
         path
     }
 

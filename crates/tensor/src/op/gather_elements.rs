@@ -50,7 +50,7 @@ impl Tape<'_> {
                 let (rows, n) = (rows.map(Indices::buffer), columns.len());
                 let arguments =
                     arguments![value.buffer(), rows, columns.buffer(), n, value.columns(), &mut out];
-                cuda.threads("pick", n, arguments)?;
+                cuda.threads("gather_elements", n, arguments)?;
             }
         }
         let output = Tensor::of(out, columns.len(), 1);
@@ -83,13 +83,13 @@ impl Operation for Pick {
                     Some(rows) => {
                         let mut keys = device.allocate::<u32>(n)?;
                         let arguments = arguments![rows.buffer(), columns, n, width, &mut keys];
-                        cuda.threads("pick_keys", n, arguments)?;
+                        cuda.threads("gather_elements_keys", n, arguments)?;
                         cuda.sorted(&device, &keys, height * width)?
                     }
                     None => cuda.sorted(&device, columns, height)?,
                 };
                 let arguments = arguments![&keys, &order, &gradient, n, &mut target.buffer];
-                cuda.threads("pick_back", n, arguments)?;
+                cuda.threads("gather_elements_back", n, arguments)?;
             }
         }
         flow.put(self.input, target.buffer, None);

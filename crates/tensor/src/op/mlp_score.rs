@@ -75,7 +75,7 @@ impl Tape<'_> {
             }
             Backend::Cuda(cuda) => {
                 let arguments = arguments![values, queries, factors, owners, rows, count, width, &mut out];
-                cuda.warps("judge", rows + count, arguments)?;
+                cuda.warps("mlp_score", rows + count, arguments)?;
             }
         }
         let output = Tensor::of(out, rows + count, 1);
@@ -162,9 +162,9 @@ impl Judge {
                     hidden, asked, weights, owners, starts, rows, width, gradient, to_hidden, &mut parts,
                     to_weights
                 ];
-                cuda.blocks("judge_back", (runs, 1), BLOCK, arguments)?;
+                cuda.blocks("mlp_score_back", (runs, 1), BLOCK, arguments)?;
                 let arguments = arguments![&parts, owners, starts, runs, rows, count, width, to_asked];
-                cuda.threads("judge_asked", count * width, arguments)?;
+                cuda.threads("mlp_score_asked", count * width, arguments)?;
             }
         }
         Ok(derivatives)

@@ -44,7 +44,7 @@ impl Tape<'_> {
             Backend::Cuda(cuda) => {
                 let n = count * nodes;
                 let arguments = arguments![value.buffer(), places, nodes, n, rows, &mut out];
-                cuda.threads("spread", n, arguments)?;
+                cuda.threads("scatter_nodes", n, arguments)?;
             }
         }
         let output = Tensor::of(out, count, nodes);
@@ -79,9 +79,9 @@ impl Operation for Spread {
             Backend::Cuda(cuda) => {
                 let [places, queries, row_nodes] = lists;
                 let arguments = arguments![&gradient, queries, row_nodes, nodes, rows, &mut part];
-                cuda.threads("spread_back", rows, arguments)?;
+                cuda.threads("scatter_nodes_back", rows, arguments)?;
                 let arguments = arguments![&gradient, places, nodes, rows, &mut part];
-                cuda.blocks("spread_rest", (count, 1), 1024, arguments)?;
+                cuda.blocks("scatter_nodes_rest", (count, 1), 1024, arguments)?;
             }
         }
         flow.add(self.input, part)

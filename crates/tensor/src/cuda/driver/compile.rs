@@ -162,4 +162,34 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), count);
     }
+    /// The names that `text` launches kernels by.
+    fn launched(text: &str) -> impl Iterator<Item = &str> {
+        ["threads(", "warps(", "blocks("].into_iter().flat_map(move |call| {
+            let rests = text.split(call).skip(1).map(str::trim_start);
+            let names = rests.filter_map(|rest| rest.strip_prefix('"')?.split('"').next());
+            // This function names the calls, too.
+            names.filter(|name| name.starts_with(|first: char| first.is_ascii_lowercase()))
+        })
+    }
+
+    #[test]
+    fn every_kernel_that_is_launched_is_defined() {
+        let defined: Vec<&str> = KERNELS.iter().flat_map(|text| names_in(text)).collect();
+        let mut folders = vec![std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+        let mut seen = 0;
+        while let Some(folder) = folders.pop() {
+            for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let text = std::fs::read_to_string(&path).unwrap();
+                for name in launched(&text) {
+                    assert!(defined.contains(&name), "{}: no kernel is called {name}", path.display());
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen > 50, "{seen} launches were found");
+    }
 }

@@ -191,7 +191,7 @@ impl Gate {
                 let (owners, all) = (reach.row_queries.buffer(), reach.rows(reach.layers()));
                 let arguments =
                     arguments![&parts, owners, runs, count, all, queries, width, &mut derivatives.queries];
-                cuda.threads("judge_asked", queries * width, arguments)?;
+                cuda.threads("mlp_score_asked", queries * width, arguments)?;
             }
         }
         Ok(derivatives)
