@@ -339,6 +339,7 @@ impl BestOf {
                 let score = score + log_probs.score(stand, place);
                 let new = Found { score, before: before as u32, place: place as u32 };
                 let known = self.places[target as usize];
+                // Strictly better replaces: of equal paths the one found first stays, whatever the batch.
                 match known {
                     NONE => {
                         self.places[target as usize] = self.found.len() as u32;
@@ -355,6 +356,7 @@ impl BestOf {
         }
         let mut best = Vec::with_capacity(self.found.len());
         for (at, (target, mut found)) in self.found.drain(..).enumerate() {
+            // Only the entries that were used are reset: the table is as long as the graph.
             self.places[target as usize] = NONE;
             // Where the probabilities underflow, the score of the best path is kept.
             if let Some(sum) = self.sums.as_ref().map(|sums| sums[at]).filter(|sum| *sum > 0.0) {

@@ -7,6 +7,18 @@
 //! Walks share states (see [`layer`](super::layer)), unless the settings keep them apart: each distinct state goes
 //! through the networks once. After every hop the sampled actions are copied to the host, which finds the distinct
 //! states of the next hop; nothing else leaves the device before the rewards are known.
+//!
+//! ```text
+//!            hop 1          hop 2              reward         weight
+//! walk 1   s ─ r ─▶ a     a ─ q ─▶ target      R = 1          −(R − b) / N
+//! walk 2   s ─ r ─▶ a     a ─ p ─▶ x           R = soft(x)    …
+//! walk 3   s ─ p ─▶ c     c ─ ∅ ─▶ c           R = soft(c)    …
+//!          one state      two states: a and c are each computed once
+//! loss  =  Σ over hops and walks: weight · (log P^R + log P^E)
+//! ```
+//!
+//! Rewards are constants: the gradient goes through the log-probabilities alone, and walks that share a state add up
+//! there when it is gathered backward.
 
 use super::NetworkError;
 use super::config::{Baseline, MOST_HOPS, WalkConfig};
@@ -277,6 +289,7 @@ impl Lesson<'_> {
         let mut hits = 0;
         let rollouts = self.config.rollouts;
         let soft = self.teacher.soft.filter(|_| self.config.soft_reward);
+        // The soft reward is asked once for each end of a query, of which its walks have few.
         let mut seen: Vec<(u32, u32)> = Vec::new();
         for (item, ask) in asks.iter().enumerate() {
             seen.clear();
@@ -329,6 +342,7 @@ impl Lesson<'_> {
     fn baseline(&self, of_query: &[f32]) -> f32 {
         match self.config.baseline {
             Baseline::None => 0.0,
+            // The mean of the query's own walks: easy queries, where all are right, then teach nothing.
             Baseline::Query => of_query.iter().sum::<f32>() / of_query.len() as f32,
             Baseline::Moving => self.moment.average,
         }
@@ -352,6 +366,7 @@ impl Lesson<'_> {
                 loss = Some(tape.add_weighted_sum(loss, picked, &weights)?);
             }
             if let Some(of_states) = hop.entropy {
+                // The mean over walks and hops: a state counts as often as walks are in it.
                 let share = 1.0 / (self.config.hops as f32 * weights.rows().max(1) as f32);
                 let crowd: Vec<f32> = hop.crowd.iter().map(|walks| walks * share).collect();
                 let crowd = Tensor::vector(tape.device(), &crowd)?;

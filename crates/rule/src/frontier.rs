@@ -4,6 +4,15 @@
 //! entities two or more steps apart remain to be checked. A frontier is exact for one further step: an entity `y` can
 //! follow `b` if some path to `b` does not pass through `y`, that is, if `y` is not in the intersection of all paths
 //! to `b`. Each entity of the frontier carries that intersection (`blocked`).
+//!
+//! ```text
+//! source ─▶ m ─▶ b    one path to b: it may not go on to m        blocked(b) = {m}
+//! source ─▶ m ─▶ c
+//! source ─▶ n ─▶ c    two: to m past n, and to n past m           blocked(c) = {}
+//! ```
+//!
+//! So a prefix is walked once for all bodies that begin with it: each last link is one step from the frontier, and no
+//! grounding of a whole body is walked.
 
 use super::reach::Reach;
 use ruleguider_graph::{EntityId, Link};
@@ -29,6 +38,7 @@ impl Marks {
     /// Unmarks all.
     pub(crate) fn clear(&mut self) {
         if self.epoch == u16::MAX {
+            // Marks of an earlier round would look new.
             self.marks.fill(0);
             self.epoch = 0;
         }
@@ -107,6 +117,7 @@ impl Frontier {
                     self.nodes.push(here);
                     self.blocked.extend_from_slice(between);
                 }
+                // Intersects with this path. Its length is the same, so the slots stay; what leaves becomes `NOBODY`.
                 Some(place) => {
                     for blocked in &mut self.blocked[place * self.width..(place + 1) * self.width] {
                         if !between.contains(blocked) {
@@ -119,6 +130,7 @@ impl Frontier {
         };
         for &next in reach.targets(link, here) {
             work.steps += 1;
+            // The most steps stand for "given up", so that no walk that unwinds needs another flag.
             if work.steps.is_multiple_of(STEPS_BETWEEN_LOOKS) && !work.has_given_up() && work.is_over() {
                 work.steps = u64::MAX;
             }
@@ -135,6 +147,7 @@ impl Frontier {
 
     fn walk_freely(&mut self, reach: &Reach, path: &[Link], work: &mut Places<'_>) {
         self.nodes.push(self.source);
+        // Without object identity only the set of entities matters: breadth first, each entity once a hop.
         let mut next = Vec::new();
         for &link in path {
             work.clear();

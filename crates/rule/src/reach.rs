@@ -4,6 +4,15 @@
 //! every link has a bitmap over the entities with running ranks, so that a miss (the common case) costs one load and
 //! a hit three. If the bitmaps would not fit into memory, binary search over the sources is used. Under object
 //! identity an edge from an entity to itself grounds nothing, so such edges are left out.
+//!
+//! ```text
+//! blocks of link l    present: 0…010010   row: 7         entities 64 b … 64 b + 63
+//!                                │  └─ entity 64 b + 1: row 7
+//!                                └──── entity 64 b + 4: row 7 + (bits below it) = 8
+//! sources             …  [7] = 64 b + 1   [8] = 64 b + 4  …
+//! starts              …  [7] = 20         [8] = 23       [9] = 24  …
+//! targets             …  20, 21, 22: of row 7 │ 23: of row 8 │ …
+//! ```
 
 use super::ground::Grounding;
 use bytemuck::{Pod, Zeroable};
@@ -107,6 +116,7 @@ impl Reach {
         }
         let block = self.blocks[link.index() * self.stride + source.index() / 64];
         let bit = source.0 % 64;
+        // The rank of the bit within its block is the number of sources before it there.
         let before = block.present & ((1 << bit) - 1);
         (block.present >> bit & 1 == 1).then(|| (block.row + before.count_ones()) as usize)
     }
@@ -144,6 +154,7 @@ impl Reach {
             return None;
         }
         let edge = random.random_range(0..self.neighbours.len() as u32);
+        // Drawing an edge and taking its entity draws entities by degree, without a table of weights.
         let after = self.neighbour_starts.partition_point(|&start| start <= edge);
         Some(EntityId(after as u32 - 1))
     }
@@ -249,6 +260,7 @@ impl Rows {
         for (source, targets) in graph.pairs(link).rows() {
             let start = self.targets.len();
             self.targets.extend(targets.iter().filter(|&&target| !distinct || target != source));
+            // A source with nothing but an edge to itself has no row: `has` must be false for it.
             if self.targets.len() == start {
                 continue;
             }
@@ -257,6 +269,8 @@ impl Rows {
             self.sources.push(source);
             if !self.blocks.is_empty() {
                 let block = source.index() / 64;
+                // Sources ascend, so this is the first row of its block and of the empty ones before it. Those behind
+                // the last source keep row 0, which is never read: none of their bits is set.
                 for block in &mut self.blocks[first + filled..=first + block] {
                     block.row = row;
                 }

@@ -3,6 +3,19 @@
 //! A row is either a rule as it will stand in the rule file, with the ids by which rules are ordered, or the counts
 //! of a body that several parts share. Merging holds one row of each part at a time, in the order of rule files, or all of
 //! them if they are few; the data is not needed.
+//!
+//! ```text
+//!                       part 1         part 2         part 3
+//!                    ┌ rule  .9       rule  .8       rule  .7      each part in the order of rule files
+//!                    │ rule  .4       rule  .3       rule  .2
+//!                    └ counts of p    counts of p                  a prefix p too large for one part
+//! first look    Σ counts of p ──▶ rule .6 …                        now it can be scored
+//!               what each longer rule adds ──▶ the least that is kept
+//! second look   merge by key: .9 .8 .7 .6 .4 .3 .2 ──▶ rule file, without what is not kept
+//! ```
+//!
+//! Two looks are needed because a rule of a shared body may come first in the file, but is known only when the last part
+//! has been read; likewise which of the longer rules are among the best of their group.
 
 use super::clause::{Counts, Rule, RuleType, ScoredRule, Shape, sort_by_confidence};
 use super::count::{Part, Worth};
@@ -209,10 +222,12 @@ impl Kept {
             *count += 1;
             return *count <= options.max_bodies;
         };
+        // Groups that have no more rules than wanted have no least gain.
         let Some((least, as_much)) = least.get_mut(&group) else { return true };
         match adds(counts, options).total_cmp(least) {
             std::cmp::Ordering::Greater => true,
             std::cmp::Ordering::Less => false,
+            // Among equals, those that come first in the file are kept, whichever part they are from.
             std::cmp::Ordering::Equal => {
                 let kept = *as_much > 0;
                 *as_much = as_much.saturating_sub(1);

@@ -7,6 +7,17 @@
 //!
 //! The previous state may have fewer rows than the step: walks that shared a state until now branch, and row `i`
 //! continues from row `parents[i]`. The product with `Wh` is done once for each parent, not for each child.
+//!
+//! ```text
+//! previous state            this step             parents = [0, 0, 0, 1]
+//! row 0 ─ h · Wh ─┬───────▶ row 0
+//!                 ├───────▶ row 1
+//!                 └───────▶ row 2
+//! row 1 ─ h · Wh ─────────▶ row 3
+//! ```
+//!
+//! On the way back children add up at their parent, before the product with `Whᵀ`. The gates are kept after their
+//! activations: `σ' = σ (1 − σ)` and `tanh' = 1 − tanh²` need nothing else.
 
 use super::linear::{add_product_to_weight, column_sums};
 use super::product::{Side, product};
@@ -231,6 +242,7 @@ fn forward_row(
                     forget[k] = to_forget[k].mul_add(memory[k], forget[k]);
                 }
             }
+            // Without a previous state the memory is 0, so c' = σ(i) tanh(g), and the forget gate has no effect.
             for k in 0..width {
                 enter[k] = simd::sigmoid(enter[k]);
                 forget[k] = simd::sigmoid(forget[k]);
@@ -242,6 +254,7 @@ fn forward_row(
                     cell[k] = forget[k].mul_add(memory[k], cell[k]);
                 }
             }
+            // The output gate sees the new memory, the two others saw the old one.
             if let Some(peepholes) = peepholes {
                 let to_leave = &peepholes[2 * width..];
                 for k in 0..width {
@@ -283,6 +296,8 @@ fn backward_row(
             let (first, second) = derivatives.split_at_mut(2 * width);
             let (to_enter, to_forget) = first.split_at_mut(width);
             let (to_candidate, to_leave) = second.split_at_mut(width);
+            // `to_memory` is first ∂L/∂c', collected from all that c' goes into: the next step, the output, and the
+            // output gate's peephole. Only then can it be passed on to the gates.
             match reaching.cell {
                 Some(cell) => to_memory.copy_from_slice(cell),
                 None => to_memory.fill(0.0),
@@ -314,6 +329,7 @@ fn backward_row(
             for k in 0..width {
                 to_enter[k] = to_memory[k] * candidate[k] * enter[k] * (1.0 - enter[k]);
                 to_candidate[k] = to_memory[k] * enter[k] * (1.0 - candidate[k] * candidate[k]);
+                // From here on it is ∂L/∂c of the previous state.
                 to_memory[k] *= forget[k];
             }
             if let Some(peepholes) = peepholes {
