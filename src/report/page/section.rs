@@ -201,7 +201,7 @@ fn calibration_chart(run: &ReportedRun) -> String {
         },
         Line { name: "as it should be".to_owned(), points: vec![(0.0, 0.0), (1.0, 1.0)] },
     ];
-    lines("Share of true answers by the probability that was said", "probability", Room::Narrow, &drawn)
+    lines("Share of true answers by the probability that was said", "probability", ChartWidth::Narrow, &drawn)
         .unwrap_or_default()
 }
 
