@@ -3,8 +3,10 @@
 //! `benches/load.sh` sets the peers up and runs this; `cargo bench --bench load` alone measures the library.
 //! Every measurement is a process of its own, so that its peak memory is its own; the best of several rounds
 //! counts, and the contestants take turns in each round. One such process by itself:
-//! `cargo bench --bench load -- --child folder DATA` (or `read FILE`, `index FILE`).
+//! `cargo bench --bench load -- --child folder DATA` (or `read FILE`, `index FILE`). A run is opened by
+//! `cargo bench --bench load -- --open RUN`.
 
+use ruleguider::ask::Model;
 use ruleguider::generate;
 use ruleguider::graph::{self, Graph, ReadOptions};
 use ruleguider::progress::Silent;
@@ -26,8 +28,9 @@ fn main() -> Result<(), Anything> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => {}
+        ["--open", run] => return open(Path::new(run)),
         ["--child", job, path] => return measure(job, Path::new(path)),
-        _ => return Err("expected no argument, or --child JOB PATH".into()),
+        _ => return Err("expected no argument, --child JOB PATH, or --open RUN".into()),
     }
     let people = std::env::var("LOAD_PEOPLE").ok().map_or(Ok(PEOPLE), |people| people.parse())?;
     let data = data_folder();
@@ -107,6 +110,17 @@ fn measure(job: &str, path: &Path) -> Result<(), Anything> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{seconds} {facts} {} {name_bytes} {peak}", names.entities.len())?;
     drop(graph);
+    Ok(())
+}
+
+/// Opens a run, and says how long that takes and the most memory that it has.
+fn open(run: &Path) -> Result<(), Anything> {
+    let began = Instant::now();
+    let model = Model::open(run)?;
+    let seconds = began.elapsed().as_secs_f64();
+    let (peak, counts) = (peak_bytes()?, model.counts());
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{seconds:.3} s, {:.0} MB at its peak: {counts}", peak as f64 / 1e6)?;
     Ok(())
 }
 

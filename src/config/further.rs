@@ -1,4 +1,5 @@
-//! Members beside the four of the paper and the propagator: their settings are declared by them, not here.
+//! Members beside the four of the paper and the propagator. Their settings are declared by them; those of the project
+//! stand here, too, because this module does not know members. A test of `run::member` compares both.
 
 use std::sync::{PoisonError, RwLock};
 use toml::Table;
@@ -14,9 +15,9 @@ pub struct FurtherMember {
 
 static FURTHER: RwLock<Vec<FurtherMember>> = RwLock::new(Vec::new());
 
-/// The universal propagator, which needs no declaration: a file of weights may replace those of the program.
-fn universal() -> FurtherMember {
-    FurtherMember { name: "universal", defaults: Table::from_iter([("weights".to_owned(), "".into())]) }
+/// The further members of the project.
+fn own() -> [FurtherMember; 1] {
+    [FurtherMember { name: "universal", defaults: Table::from_iter([("weights".to_owned(), "".into())]) }]
 }
 
 /// Makes the settings of `member` known. Declaring the same name again changes nothing.
@@ -30,5 +31,5 @@ pub fn declare(member: FurtherMember) {
 /// The further members, in the order in which they were declared.
 pub fn further() -> Vec<FurtherMember> {
     let declared = FURTHER.read().unwrap_or_else(PoisonError::into_inner).clone();
-    std::iter::once(universal()).chain(declared).collect()
+    own().into_iter().chain(declared).collect()
 }

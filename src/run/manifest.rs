@@ -315,8 +315,8 @@ impl Manifest {
         directory.write(MANIFEST, &text)
     }
 
-    /// Writes the data file of the run in `directory`, unless it is there already. `known` is the checksum of the
-    /// learnable part.
+    /// Writes the data file of the run in `directory`, unless it is there already with the same labels, attributes and
+    /// prefixes. `known` is the checksum of the learnable part.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -326,14 +326,17 @@ impl Manifest {
         dataset: &Dataset,
         known: &Checksum,
     ) -> Result<(), RunError> {
-        // Labels are not part of the checksum: nothing is learnt from them.
-        let has_labels = |names: &Names| {
-            let labels = |names: &Names| {
-                (names.labels.clone(), names.relation_labels.clone(), names.relation_phrases.clone())
-            };
-            labels(names) == labels(&dataset.names)
+        // These are not part of the checksum, because nothing is learnt from them.
+        let reads_alike = |names: &Names| {
+            let now = &dataset.names;
+            names.labels == now.labels
+                && names.relation_labels == now.relation_labels
+                && names.relation_phrases == now.relation_phrases
+                && names.types.labels == now.types.labels
+                && names.attributes == now.attributes
+                && names.prefixes == now.prefixes
         };
-        if self.dataset(directory).is_ok_and(|(kept, _)| has_labels(&kept.names)) {
+        if self.dataset(directory).is_ok_and(|(kept, _)| reads_alike(&kept.names)) {
             return Ok(());
         }
         let sums = DataSums { known: known.to_string(), whole: self.checksum.to_string() };
@@ -411,6 +414,7 @@ impl Manifest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::{AttributesBuilder, EntityId};
 
     fn sum(dataset: &Dataset) -> Checksum {
         Checksum::of_dataset(dataset, &Checksum::of_known(&dataset.names, &dataset.known))
@@ -450,6 +454,44 @@ mod tests {
             message.ends_with("choose another folder for other data, another seed or other shares"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn what_the_checksum_leaves_out_is_kept_anew_when_it_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let (directory, manifest) = begun(folder.path());
+        let data = crate::generate::demonstration();
+        let known = Checksum::of_known(&data.names, &data.known);
+        let with = |change: &dyn Fn(&mut Names)| {
+            let mut names = Names::clone(&data.names);
+            change(&mut names);
+            Dataset { names: names.into(), ..data.clone() }
+        };
+        let entity = EntityId(0);
+        let mut attributes = AttributesBuilder::default();
+        attributes.add(entity, "born", "1901");
+        let attributes = attributes.finish();
+        let changed = [
+            with(&|_| ()),
+            with(&|names| names.attributes = attributes.clone()),
+            with(&|names| names.prefixes.add("ex", "http://example.org/")),
+            with(&|names| names.labels = [(entity, "Somebody".to_owned())].into_iter().collect()),
+        ];
+        for (at, data) in changed.iter().enumerate() {
+            manifest.keep_data(&directory, data, &known).unwrap();
+            let kept = manifest.dataset(&directory).unwrap().0.names;
+            let alike = |other: &&Dataset| {
+                let names = &other.names;
+                (&kept.labels, &kept.attributes, &kept.prefixes)
+                    == (&names.labels, &names.attributes, &names.prefixes)
+            };
+            assert_eq!(changed.iter().position(|other| alike(&other)), Some(at));
+        }
+        // What has not changed is not written again.
+        let written = || directory.file(DATA).metadata().unwrap().modified().unwrap();
+        let before = written();
+        manifest.keep_data(&directory, &changed[3], &known).unwrap();
+        assert_eq!(written(), before);
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub trait Member: Send + Sync {
         None
     }
 
-    /// The settings of a member from outside, with their defaults, as `members.NAME`.
+    /// The settings of a further member, with their defaults, as `members.NAME`.
     fn defaults(&self) -> toml::Table {
         toml::Table::new()
     }
@@ -289,4 +289,21 @@ pub fn ranking(config: &Config, size: &GraphSize, resources: &Resources) -> f64 
 /// Settings as a value that a checksum is made of.
 fn value(settings: &impl Serialize) -> Value {
     serde_json::to_value(settings).expect("settings are plain data")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configuration_knows_the_further_members_and_their_settings() {
+        let known = config::further();
+        for member in OWN {
+            let Some(System::Further(name)) = member.system() else { continue };
+            assert_eq!(name, member.name());
+            let declared = known.iter().find(|declared| declared.name == name);
+            let declared = declared.unwrap_or_else(|| panic!("{name} is missing in src/config/further.rs"));
+            assert_eq!(declared.defaults, member.defaults(), "{name}");
+        }
+    }
 }

@@ -51,6 +51,11 @@ impl Member for ByUniversal {
         Some(System::Further(UNIVERSAL))
     }
 
+    /// A file of weights may replace those of the program.
+    fn defaults(&self) -> toml::Table {
+        toml::Table::from_iter([("weights".to_owned(), "".into())])
+    }
+
     /// The content of a file of weights counts, not its name.
     fn settings(&self, config: &Config) -> Value {
         let given = Self::file(config).map(|path| match Checksum::of_file(path) {
