@@ -20,7 +20,6 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
 /// A target: its name and what it does with any bytes.
 type Target = (&'static str, fn(&[u8]));
@@ -362,7 +361,7 @@ fn sealed(kind: ShardKind, bytes: &[u8]) -> PathBuf {
     let path = FOLDER.with(|folder| folder.path().join("1.shard"));
     let rows =
         bytes.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-    write_part(&path, &header, Duration::ZERO, |out| rows.into_iter().try_for_each(|row| out.row(&row)))
+    write_part(&path, &header, |out| rows.into_iter().try_for_each(|row| out.row(&row)))
         .expect("a temporary file");
     path
 }
