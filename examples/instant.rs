@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let folder = tempfile::tempdir()?; // Files of the model, as long as it is in use.
     let source = Source::Memory { name: "graph".to_owned() };
-    let model = instant(source, dataset, folder.path(), &Device::cpu(2)?, 1, &Silent)?;
+    let model = instant(source, dataset, folder.path(), None, &Device::cpu(2)?, 1, &Silent)?;
     println!("{subject} {relation} ?");
     for answer in model.predict(&subject, &relation, 5)?.answers {
         println!("  {:.2} {}  {}", answer.score, answer.label, answer.reason);

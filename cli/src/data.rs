@@ -123,6 +123,16 @@ pub struct Instant {
     /// no verdicts
     #[arg(long, conflicts_with = "on")]
     instant: bool,
+    #[command(flatten)]
+    weights: Weights,
+}
+
+/// The weights of the universal propagator.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Weights {
+    /// Weights of the universal propagator, as `pretrain` makes them, instead of those of the program
+    #[arg(long = "weights", value_name = "FILE")]
+    pub file: Option<PathBuf>,
 }
 
 impl Instant {
@@ -139,16 +149,18 @@ impl Instant {
         console: &Console,
     ) -> anyhow::Result<Option<(tempfile::TempDir, Model)>> {
         if !self.instant {
+            ensure!(self.weights.file.is_none(), "--weights needs --instant: a run has its own");
             return Ok(None);
         }
         let options = Reading { shares: Some(SplitShares::WHOLE), split_time: None, form: Form::default() };
-        instant_model(&Data { path: path.to_owned(), options }, common, console)
+        instant_model(&Data { path: path.to_owned(), options }, &self.weights, common, console)
     }
 }
 
 /// A model that answers over all facts of `data` at once, and the folder it works in; `None` if the user interrupts.
 pub fn instant_model(
     data: &Data,
+    weights: &Weights,
     common: &Common,
     console: &Console,
 ) -> anyhow::Result<Option<(tempfile::TempDir, Model)>> {
@@ -157,7 +169,8 @@ pub fn instant_model(
     let folder = tempfile::tempdir().context("creating a temporary folder")?;
     let quiet = ruleguider::progress::Quiet(console as &dyn Progress);
     let source = Source::Memory { name };
-    match instant(source, dataset, folder.path(), &common.device()?, common.seed, &quiet) {
+    let (weights, device) = (weights.file.as_deref(), common.device()?);
+    match instant(source, dataset, folder.path(), weights, &device, common.seed, &quiet) {
         Err(error) if error.is_interrupted() => Ok(None),
         model => Ok(Some((folder, model?))),
     }

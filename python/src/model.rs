@@ -149,7 +149,7 @@ impl Model {
         let device = self::device(device, threads)?;
         let (source, dataset) = (graph.source.clone(), graph.dataset.everything());
         let model = work(py, None, move |progress| {
-            ruleguider::ask::instant(source, dataset, &out, &device()?, 1, progress)
+            ruleguider::ask::instant(source, dataset, &out, None, &device()?, 1, progress)
         })?;
         Ok(Self { model: Arc::new(model) })
     }

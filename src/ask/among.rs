@@ -99,7 +99,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let model = |dataset, name: &str| {
             let source = Source::Memory { name: name.to_owned() };
-            instant(source, dataset, &folder.path().join(name), &Device::cpu(1).unwrap(), 1, &Silent).unwrap()
+            instant(source, dataset, &folder.path().join(name), None, &Device::cpu(1).unwrap(), 1, &Silent)
+                .unwrap()
         };
         let plain = model(dataset.clone(), "plain");
         let query = plain.query("Ilse_Hagenthal", "cousin_of").unwrap();

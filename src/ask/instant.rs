@@ -26,22 +26,25 @@ pub const INSTANT: [&str; 5] =
 
 /// A model that answers over `dataset` at once; its files are in the folder `out`, which must stay while it is in use.
 /// All facts of the data may be its graph: no split is needed. Without a validation split probabilities are rough: fitted
-/// to a few facts, asked for on the graph without them ([`Model::why_rough`]).
+/// to a few facts, asked for on the graph without them ([`Model::why_rough`]). The weights are those of the program, or
+/// those of a file that `pretrain` made.
 ///
 /// # Errors
-/// If the folder cannot be worked in, or the user interrupts.
+/// If the folder cannot be worked in, the weights cannot be read, or the user interrupts.
 pub fn instant(
     source: Source,
     dataset: Dataset,
     out: &Path,
+    weights: Option<&Path>,
     device: &Device,
     seed: u64,
     progress: &dyn Progress,
 ) -> Result<Model, AskError> {
+    let weights = weights.map(with_weights);
     let spec = RunSpec {
         source,
         out: out.to_owned(),
-        config: Config::default().with(&Layer::from_pairs(INSTANT)?)?,
+        config: Config::default().with(&Layer::from_pairs(INSTANT.into_iter().chain(weights.as_deref()))?)?,
         seed,
         device: device.clone(),
         tensorboard: false,
@@ -60,6 +63,11 @@ pub fn instant(
         }
         Ok(model)
     })
+}
+
+/// The setting by which the universal propagator takes its weights from `file`.
+pub fn with_weights(file: &Path) -> String {
+    format!("members.universal.weights={}", toml::Value::from(file.to_string_lossy().into_owned()))
 }
 
 impl Model {
@@ -117,7 +125,7 @@ mod tests {
         // One fact is taken out and asked for.
         dataset.known.facts = whole.known.facts[1..].into();
         dataset.known.queries = dataset.known.facts.clone();
-        let model = instant(source, dataset, folder.path(), &device, 1, &Silent).unwrap();
+        let model = instant(source, dataset, folder.path(), None, &device, 1, &Silent).unwrap();
         let (subject, relation) = (whole.names.entity(held.head), whole.names.relation(held.relation));
         let prediction = model.predict(subject, relation, 10).unwrap();
         assert!(!prediction.answers.is_empty());

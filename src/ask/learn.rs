@@ -47,6 +47,7 @@ pub struct Learn {
     out: Option<PathBuf>,
     seed: u64,
     device: Option<Device>,
+    fill_splits: bool,
     tensorboard: bool,
     siblings: Option<PathBuf>,
     everything: bool,
@@ -85,6 +86,7 @@ impl Learn {
             out: None,
             seed: 1,
             device: None,
+            fill_splits: false,
             tensorboard: false,
             siblings: None,
             everything: false,
@@ -176,6 +178,12 @@ impl Learn {
     /// What becomes of facts that are also known to be false; by default they are an error.
     pub fn conflicts(self, conflicts: Conflicts) -> Self {
         Self { conflicts, ..self }
+    }
+
+    /// Whether a validation or test split that a folder lacks is drawn from its training facts; otherwise that is an
+    /// error, since a file may be missing by mistake.
+    pub fn fill_splits(self, fill_splits: bool) -> Self {
+        Self { fill_splits, ..self }
     }
 
     /// Whether event files for TensorBoard are written into the run directory.
@@ -328,7 +336,7 @@ impl Learn {
                     literals,
                     named_graph,
                     conflicts,
-                    incomplete: false,
+                    incomplete: self.fill_splits,
                 };
                 let source = Source::of(path, &options)?;
                 expect_recordable(&source)?;

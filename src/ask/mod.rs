@@ -55,7 +55,7 @@ pub use given::{
     ScoredFile, ScoredTriple, Threshold,
 };
 pub use groundings::Groundings;
-pub use instant::{INSTANT, instant};
+pub use instant::{INSTANT, instant, with_weights};
 pub use learn::{Learn, Learning};
 pub use lines::{AnsweredLines, QueryLine, QueryLines};
 pub use model::{Model, OpenOptions};

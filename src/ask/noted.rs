@@ -130,7 +130,7 @@ mod tests {
         let source = Source::Memory { name: "noted".to_owned() };
         let facts = dataset.known.facts.clone();
         let run = folder.path().join("run");
-        let model = instant(source, dataset, &run, &Device::cpu(1).unwrap(), 1, &Silent).unwrap();
+        let model = instant(source, dataset, &run, None, &Device::cpu(1).unwrap(), 1, &Silent).unwrap();
         let answers = model.predict("Ilse_Hagenthal", "cousin_of", 5).unwrap().answers;
         let mut hops = 0;
         for answer in answers {

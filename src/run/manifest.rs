@@ -7,8 +7,8 @@ use super::directory::{CONFIG, DATA, MANIFEST, RunDirectory};
 use super::{Checksum, RunError};
 use crate::cost::Resources;
 use crate::graph::{
-    self, Conflicts, DataFile, DataSums, Dataset, FileKind, GraphError, Literals, Names, ReadOptions,
-    SplitShares,
+    self, Conflicts, DataFile, DataSums, Dataset, Division, FileKind, GraphError, Literals, Names,
+    ReadOptions, SplitShares,
 };
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -57,6 +57,9 @@ pub enum Source {
         /// What becomes of facts that are also known to be false.
         #[serde(default, skip_serializing_if = "is_default")]
         conflicts: Conflicts,
+        /// Whether a validation or test split that a folder lacks is drawn from its training facts.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        fills_splits: bool,
     },
 }
 
@@ -83,6 +86,7 @@ impl Source {
             format: options.format.map(FileKind::ending),
             columns: options.columns.as_ref().map(ToString::to_string),
             literals: options.literals,
+            fills_splits: options.incomplete,
             named_graph: options.named_graph.clone(),
             conflicts: options.conflicts,
         })
@@ -98,7 +102,14 @@ impl Source {
                 Err(GraphError::Data(format!("{name} was in memory and can only be read from its run"))
                     .into())
             }
-            (_, Some((path, options))) => Ok(graph::read(path, &options)?),
+            (_, Some((path, options))) => {
+                let dataset = graph::read(path, &options)?;
+                let ReadOptions { shares, seed, incomplete, .. } = options;
+                match incomplete {
+                    true => Ok(graph::with_all_splits(dataset, Division { shares, seed })?),
+                    false => Ok(dataset),
+                }
+            }
             (_, None) => Ok(crate::generate::demonstration()),
         }
     }
@@ -128,6 +139,7 @@ impl Source {
             literals,
             named_graph,
             conflicts,
+            fills_splits,
         } = self
         else {
             return Ok(None);
@@ -146,7 +158,7 @@ impl Source {
             literals: *literals,
             named_graph: named_graph.clone(),
             conflicts: *conflicts,
-            incomplete: false,
+            incomplete: *fills_splits,
         };
         Ok(Some((path, options)))
     }

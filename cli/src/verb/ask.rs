@@ -4,7 +4,7 @@ use super::predict::{print_answers, say_why_not};
 use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::Console;
-use crate::data::{Data, Form, Reading, instant_model};
+use crate::data::{Data, Form, Reading, Weights, instant_model};
 use ruleguider::ask::AnswersAmong;
 use ruleguider::graph::SplitShares;
 use std::path::PathBuf;
@@ -38,6 +38,8 @@ pub struct Ask {
     #[arg(long)]
     clauses: bool,
     #[command(flatten)]
+    weights: Weights,
+    #[command(flatten)]
     form: Form,
 }
 
@@ -46,7 +48,9 @@ impl Ask {
     pub fn run(&self, common: &Common) -> anyhow::Result<Outcome> {
         let options = Reading { shares: Some(SplitShares::WHOLE), split_time: None, form: self.form.clone() };
         let data = Data { path: self.data.clone(), options };
-        let Some((_folder, model)) = instant_model(&data, common, &Console::with_interrupt(common))? else {
+        let Some((_folder, model)) =
+            instant_model(&data, &self.weights, common, &Console::with_interrupt(common))?
+        else {
             return Ok(Outcome::Interrupted);
         };
         say_why_not(&model, common)?;

@@ -6,7 +6,9 @@ use crate::console::{self, Console};
 use crate::data::{self, Form, Place, Reading};
 use anyhow::bail;
 use ruleguider::Learn;
-use ruleguider::ask::{ExampleAnswer, HeldOut, INSTANT, Learning, LearntEverything, RunReport, UpdateReport};
+use ruleguider::ask::{
+    ExampleAnswer, HeldOut, INSTANT, Learning, LearntEverything, RunReport, UpdateReport, with_weights,
+};
 use ruleguider::eval::Figures;
 use ruleguider::eval::calibration::Reliability;
 use ruleguider::graph::{Dataset, SplitShares, read};
@@ -59,6 +61,8 @@ pub struct Run {
     /// Answer by the universal propagator: nothing is trained, the run is there as soon as it is ranked and calibrated
     #[arg(long, conflicts_with_all = ["config", "minutes", "update"])]
     instant: bool,
+    #[command(flatten)]
+    weights: data::Weights,
     /// After the evaluation, learn once more from all facts, including those held out, for the best answers in use; takes
     /// about as long again
     #[arg(long)]
@@ -161,7 +165,7 @@ impl Run {
             .device(common.device()?)
             .tensorboard(self.tensorboard)
             .learn_all(self.learn_all);
-        learn = learn.split(self.reading.shares());
+        learn = learn.split(self.reading.shares()).fill_splits(self.instant);
         learn = self.update.iter().fold(learn, Learn::update);
         #[cfg(feature = "live")]
         if let Some(file) = &self.live {
@@ -170,6 +174,7 @@ impl Run {
         if self.instant {
             learn = INSTANT.into_iter().fold(learn, Learn::set);
         }
+        learn = self.weights.file.as_deref().map(with_weights).into_iter().fold(learn, Learn::set);
         learn = self.set.iter().fold(learn, Learn::set);
         learn = self.config.iter().fold(learn, Learn::config);
         learn = self.out.iter().fold(learn, Learn::out);

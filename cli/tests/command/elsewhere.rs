@@ -212,3 +212,23 @@ fn an_instant_run_answers_a_graph_with_other_relations_and_its_probabilities_are
     assert_eq!(prediction["answers"][0]["probability_rough"], true, "{prediction}");
     assert!(prediction["answers"][0]["probability"].as_f64().unwrap() > 0.0, "{prediction}");
 }
+
+#[test]
+fn an_instant_run_needs_no_splits_and_takes_weights_from_a_file() {
+    let tool = Tool::new();
+    tool.done(&["generate", "family", "--people", "60", "--out", "own", "--quiet"]);
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../weights/universal.safetensors");
+    let whole = tool.json(&["run", "own", "--instant", "--out", "run", "--quiet"]);
+    let given = tool.json(&["run", "own", "--instant", "--weights", shipped, "--out", "given", "--quiet"]);
+    assert_eq!(whole["mrr"], given["mrr"]);
+    let message = tool.refused(&["ask", "own", "any", "uncle_of", "--weights", "nothing.safetensors"]);
+    assert!(message.contains("nothing.safetensors"), "{message}");
+    for missing in ["valid.tsv", "test.tsv"] {
+        std::fs::remove_file(tool.path("own").join(missing)).unwrap();
+        let _ = std::fs::remove_file(tool.path("own/splits.sha256"));
+        let refused = tool.refused(&["run", "own", "--out", "learnt", "--minutes", "0.1"]);
+        assert!(refused.contains("expected a file valid.txt"), "{refused}");
+        let figures = tool.json(&["run", "own", "--instant", "--out", missing, "--quiet"]);
+        assert!(figures["queries"].as_u64().unwrap() > 20, "{figures}");
+    }
+}

@@ -7,6 +7,7 @@
 mod actions;
 mod adjacency;
 mod after;
+mod all_splits;
 mod annotated;
 mod array;
 mod attributes;
@@ -53,6 +54,7 @@ mod write;
 pub use actions::Actions;
 pub use adjacency::{Adjacency, Edge};
 pub use after::{after, read_after};
+pub use all_splits::with_all_splits;
 pub use annotated::{AnnotatedFact, RdfStyle, UsedFact, is_annotated, write_annotated};
 pub use array::Array;
 pub use attributes::{Attributes, AttributesBuilder};
