@@ -278,7 +278,11 @@ class Supported(Decomposed):
     def _sure(self) -> str:
         if self.probability is None:
             return f"score={self.score:.3f}"
-        return f"probability=~{self.probability:.1f}" if self.probability_rough else f"probability={self.probability:.3f}"
+        if not self.probability_rough:
+            return f"probability={self.probability:.3f}"
+        # As the command line has it: one digit that counts.
+        digits = 1 if self.probability >= 0.095 else 2 if self.probability >= 0.0095 else 3
+        return "probability=<0.001" if self.probability < 0.0005 else f"probability=~{self.probability:.{digits}f}"
 
 
 class Answer(Supported):

@@ -16,7 +16,7 @@ use std::path::Path;
 /// for them may visit together, which bounds the time.
 const ROUGH_MOST: usize = 64;
 const ROUGH_LEAST: usize = 8;
-const ROUGH_WORK: usize = 2_000_000;
+const ROUGH_WORK: usize = 600_000;
 /// Of a graph with fewer facts, at most this part of them is taken away.
 const ROUGH_PART: usize = 4;
 
