@@ -708,7 +708,7 @@ class Facts(Result, Table, Sequence[Fact]):
     def __repr__(self) -> str:
         columns = self.columns()
         kept = {name: columns[name] for name in ("head_label", "relation", "tail_label", "probability", "reason")}
-        tied = f"\nthe first {self.tied:,} are equally probable, in the order of their scores" if self.tied > 1 else ""
+        tied = f"\nthe first {self.tied:,} are equally probable, in the order of their scores" if self.tied >= _SHOWN else ""
         return f"Facts({len(self):,} missing facts)\n{rows(kept, _SHOWN)}{tied}"
 
     def _repr_html_(self) -> str:

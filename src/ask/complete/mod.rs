@@ -50,6 +50,9 @@ const BATCH: usize = 1024;
 /// Two probabilities that differ by less may be equal.
 const ROUNDING: f64 = 1e-9;
 
+/// From this many on, it is said that the best facts are equally probable: whoever looks at the first sees no difference.
+const TIES_SAID: u64 = 10;
+
 /// The default minimum probability of a fact.
 const MIN_PROBABILITY: f64 = 0.1;
 
@@ -120,7 +123,7 @@ impl fmt::Display for Completed {
             HeldOutFacts::Only => "held-out facts",
         };
         write!(f, "{facts} {what} from {queries} queries in {seconds:.1} s: {}", out.display())?;
-        if *tied > 1 {
+        if *tied >= TIES_SAID {
             let tied = crate::shown::grouped(*tied);
             write!(f, "\nthe first {tied} are equally probable, in the order of their scores")?;
         }
