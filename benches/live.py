@@ -1,9 +1,10 @@
 """Writing to a served run: facts a second, how long a verdict and an answer take, before and after many changes.
 
-    python3 benches/live.py RUN RELATION [--facts 100000] [--command target/release/ruleguider]
+    python3 benches/live.py RUN RELATION [--facts 100000] [--existing 0.1] [--command target/release/ruleguider]
 
-Starts a server on a log of its own. Facts are random pairs of entities of the run, in requests of 1,000. Every request is
-answered when it is on the disk.
+Starts a server on a log of its own. Facts come in requests of 1,000; a share of them (--existing) is between entities that
+the run has, the others are between new ones. Every request is answered when it is on the disk. "To the next answer" is the
+time from sending a verdict until a question that was sent after it is answered: the served model is made again meanwhile.
 """
 
 import argparse
@@ -52,6 +53,7 @@ def main() -> None:
     parser.add_argument("run")
     parser.add_argument("relation")
     parser.add_argument("--facts", type=int, default=100_000)
+    parser.add_argument("--existing", type=float, default=0.1)
     parser.add_argument("--queries", type=int, default=300)
     parser.add_argument("--command", default="target/release/ruleguider")
     given = parser.parse_args()
@@ -63,6 +65,13 @@ def main() -> None:
         names = [item["id"] for item in facts]
         relation = given.relation
 
+        def new_fact() -> dict:
+            if draw.random() < given.existing:
+                subject, object = draw.choice(names), draw.choice(names)
+            else:
+                subject, object = (f"new {draw.randrange(10**6)}" for _ in range(2))
+            return {"subject": subject, "relation": relation, "object": object}
+
         def answers() -> list[float]:
             asked, times = random.Random(2), []
             for number in range(given.queries + 20):
@@ -71,6 +80,16 @@ def main() -> None:
                 server.done("GET", path)
                 times.append(time.perf_counter() - began)
             return times[20:]
+
+        def to_the_next_answer() -> list[float]:
+            times = []
+            for _ in range(20):
+                fact = {"subject": draw.choice(names), "relation": relation, "object": draw.choice(names), "verdict": "reject"}
+                began = time.perf_counter()
+                server.done("POST", f"{api}/live/verdicts", json.dumps(fact))
+                server.done("GET", f"{api}/predict?subject={quote(names[0])}&relation={quote(relation)}")
+                times.append(time.perf_counter() - began)
+            return times
 
         def verdicts() -> list[float]:
             times = []
@@ -84,10 +103,10 @@ def main() -> None:
         print(f"{server.run['entities']} entities, {server.run['facts']} facts, {server.run['rules']} rules")
         print("answer without changes:", timed(answers()))
         print("verdict:", timed(verdicts()))
+        print("to the next answer:", timed(to_the_next_answer()))
         began = time.perf_counter()
         for _ in range(given.facts // 1000):
-            # New entities, so that the answers about the old ones stay comparable.
-            lines = (json.dumps({"subject": f"new {draw.randrange(10**6)}", "relation": relation, "object": f"new {draw.randrange(10**6)}"}) for _ in range(1000))
+            lines = (json.dumps(new_fact()) for _ in range(1000))
             server.done("POST", f"{api}/live/facts", "\n".join(lines))
         seconds = time.perf_counter() - began
         print(f"facts: {given.facts / seconds:.0f} a second, in {given.facts // 1000} requests of 1,000")
@@ -96,6 +115,7 @@ def main() -> None:
         print(f"all of them are in the next answer, which takes {time.perf_counter() - began:.2f} s")
         print(f"answer with {given.facts} changes:", timed(answers()))
         print("verdict:", timed(verdicts()))
+        print("to the next answer:", timed(to_the_next_answer()))
         server.end()
 
 

@@ -80,10 +80,15 @@ class Client:
         items: list[dict[str, Any]] = self._ask("live/verdicts")["items"]
         return items
 
-    def queue(self, relation: str, limit: int = 20) -> list[dict[str, Any]]:
-        """What to look at next: suggestions that were not decided, each with why it is there."""
-        items: list[dict[str, Any]] = self._ask("live/queue", relation=relation, limit=limit)["items"]
+    def queue(self, relation: str | None = None, limit: int = 20) -> list[dict[str, Any]]:
+        """What to look at next, of one relation or of all: suggestions that were not decided, each with why it is there."""
+        of = {} if relation is None else {"relation": relation}
+        items: list[dict[str, Any]] = self._ask("live/queue", **of, limit=limit)["items"]
         return items
+
+    def agreement(self) -> dict[str, Any]:
+        """How far reviewers agree with each other, and with the model by its probability."""
+        return self._ask("live/agreement")
 
     def changes(self, after: int = 0) -> Iterator[dict[str, Any]]:
         """Everything that was said after entry number ``after``, in order."""

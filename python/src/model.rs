@@ -33,7 +33,7 @@ fn edits_of((added, removed, rejected): EditLists) -> PyResult<Edits> {
         Some(share) if !(share > 0.0 && share <= 1.0) => {
             Err(wrong(format!("fact {at}: expected a confidence above 0 and at most 1, found {share}")))
         }
-        _ => Ok(AddedFact { fact, confidence, source }),
+        _ => Ok(AddedFact { fact, confidence, source, time: None }),
     };
     let added = added.into_iter().enumerate().map(one).collect::<PyResult<_>>()?;
     Ok(Edits { added, removed, rejected })

@@ -1,7 +1,7 @@
 //! [`Learn`]: from a file of triples to a [`Model`].
 
 use super::relearn::learn_again;
-use super::{AskError, Edits, Model, UpdateReport};
+use super::{AskError, Edits, LearntEdits, Model, UpdateReport};
 use crate::config::{self, Config, Layer};
 use crate::embed::{self, ModelKind};
 use crate::eval::Side;
@@ -253,9 +253,17 @@ impl Learn {
             }
             _ => self.read(earlier.as_ref().map(|earlier| &earlier.dataset))?,
         };
-        let (source, dataset) = match self.edits.as_ref().filter(|edits| !edits.is_empty()) {
-            Some(edits) => (Source::Memory { name: source.name() }, edits.applied_to(&dataset)),
-            None => (source, dataset),
+        // Data that are given anew have learnt nothing.
+        let learnt_edits = match (&earlier, &self.data) {
+            (Some(earlier), Data::Demonstration) => LearntEdits::read(&earlier.warm.path)?,
+            _ => LearntEdits::default(),
+        };
+        let (source, dataset, learnt_edits) = match self.edits.as_ref().filter(|edits| !edits.is_empty()) {
+            Some(edits) => {
+                let learnt_edits = learnt_edits.and(edits, &dataset);
+                (Source::Memory { name: source.name() }, edits.applied_to(&dataset), learnt_edits)
+            }
+            None => (source, dataset, learnt_edits),
         };
         let set = match self.embedding {
             Some(model) => {
@@ -301,7 +309,7 @@ impl Learn {
             rules: RuleChanges::default(),
             figures_before: earlier.results.and_then(|results| serde_json::from_value(results).ok()),
         });
-        Ok(Learning { spec, dataset, plan, everything: self.everything, update })
+        Ok(Learning { spec, dataset, plan, everything: self.everything, update, learnt_edits })
     }
 
     /// The data that is learnt from, and its source. Also returns how many validation and test facts are left out
@@ -397,6 +405,7 @@ pub struct Learning {
     plan: Option<Plan>,
     everything: bool,
     update: Option<UpdateReport>,
+    learnt_edits: LearntEdits,
 }
 
 impl Learning {
@@ -426,11 +435,14 @@ impl Learning {
     /// If a stage fails, the directory cannot be worked in, or the user interrupts; finished stages are kept, and the
     /// same call resumes.
     pub fn run(self, progress: &dyn Progress) -> Result<Model, AskError> {
-        let Learning { spec, dataset, everything, update, .. } = self;
+        let Learning { spec, dataset, everything, update, learnt_edits, .. } = self;
         let device = spec.device.clone();
         device.inside(|| {
             let learnt = run::learn(&spec, &dataset, progress)?;
             let stages = learnt.stages.clone();
+            if learnt_edits != LearntEdits::default() {
+                learnt_edits.write(&learnt.directory)?;
+            }
             let model = Model::new(learnt.directory, dataset, learnt.artifacts, spec.seed)?;
             let most = ranked_in_time(&spec, learnt.query_seconds);
             let mut report = model.report(&spec, learnt.stages, most, progress)?;

@@ -19,6 +19,7 @@ mod given;
 mod groundings;
 mod instant;
 mod learn;
+mod learnt_edits;
 mod lines;
 mod many;
 mod model;
@@ -57,6 +58,7 @@ pub use given::{
 pub use groundings::Groundings;
 pub use instant::{INSTANT, instant, with_weights};
 pub use learn::{Learn, Learning};
+pub use learnt_edits::LearntEdits;
 pub use lines::{AnsweredLines, QueryLine, QueryLines};
 pub use model::{Model, OpenOptions};
 pub use names::{Completion, NameIndex, NamedItem, Naming};

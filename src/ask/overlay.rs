@@ -29,6 +29,8 @@ pub struct AddedFact {
     pub confidence: Option<f32>,
     /// Where it comes from.
     pub source: Option<String>,
+    /// When it holds or was stated.
+    pub time: Option<String>,
 }
 
 /// How the facts of a graph differ from those that a model was learnt from. No fact is in two of the lists.
@@ -36,7 +38,7 @@ pub struct AddedFact {
 pub struct Edits {
     /// Facts that the graph has now; those that it had before change nothing.
     pub added: Vec<AddedFact>,
-    /// Facts that it no longer has.
+    /// Facts that it no longer has, and that are not known to be false either.
     pub removed: Vec<NamedFact>,
     /// Facts that are known to be false.
     pub rejected: Vec<NamedFact>,
@@ -90,6 +92,20 @@ impl Edits {
         self.added.is_empty() && self.removed.is_empty() && self.rejected.is_empty()
     }
 
+    /// All facts that are edited.
+    pub fn facts(&self) -> impl Iterator<Item = &NamedFact> {
+        let added = self.added.iter().map(|added| &added.fact);
+        added.chain(&self.removed).chain(&self.rejected)
+    }
+
+    /// These and `other` edits, which are about other facts.
+    pub fn and(mut self, other: Self) -> Self {
+        self.added.extend(other.added);
+        self.removed.extend(other.removed);
+        self.rejected.extend(other.rejected);
+        self
+    }
+
     /// `dataset` with these edits, to learn from: added facts are training facts, and rejected ones negative examples.
     pub fn applied_to(&self, dataset: &Dataset) -> Dataset {
         self.resolve(&dataset.names, Takes { entities: true, relations: true }).dataset(dataset)
@@ -104,13 +120,13 @@ impl Edits {
             rejected: Vec::new(),
             waiting: 0,
         };
-        for AddedFact { fact, confidence, source } in &self.added {
+        for AddedFact { fact, confidence, source, time } in &self.added {
             let Some(triple) = all.added(fact, takes) else {
                 all.waiting += 1;
                 continue;
             };
             all.added.push(triple);
-            let note = Note { confidence: *confidence, source: source.as_deref(), time: None };
+            let note = Note { confidence: *confidence, source: source.as_deref(), time: time.as_deref() };
             all.notes.add(triple, note);
         }
         // A fact of unknown names is no fact already.
@@ -175,8 +191,8 @@ impl Resolved {
         let facts = self.with_added(&before.facts);
         let queries = if before.has_own_graph() { self.with_added(&before.queries) } else { facts.clone() };
         let added: HashSet<&Triple> = self.added.iter().collect();
-        let mut negatives: Vec<Triple> =
-            before.negatives.iter().copied().chain(self.rejected.clone()).collect();
+        let denied = before.negatives.iter().copied().filter(|fact| !self.gone.contains(fact));
+        let mut negatives: Vec<Triple> = denied.chain(self.rejected.clone()).collect();
         negatives.retain(|fact| !added.contains(fact));
         negatives.sort_unstable();
         negatives.dedup();
@@ -401,7 +417,12 @@ mod tests {
         assert!(answers(&base, &answer[0], &answer[1]).contains_key(&answer[2]));
         // A new entity has answers in a blend with an embedding model, which does not know it.
         let newcomer = ["newcomer".to_owned(), relation.clone(), head.clone()];
-        let added = AddedFact { fact: newcomer, confidence: Some(0.5), source: Some("Ada".to_owned()) };
+        let added = AddedFact {
+            fact: newcomer,
+            confidence: Some(0.5),
+            source: Some("Ada".to_owned()),
+            ..AddedFact::default()
+        };
         let unknown = ["newcomer".to_owned(), "unheard of".to_owned(), head.clone()];
         let edits = Edits {
             added: vec![added, AddedFact { fact: unknown, ..AddedFact::default() }],

@@ -9,12 +9,16 @@ seed: `--from NUMBER --attacks 1` with the same seed repeats it. Exit code 1 if 
 """
 
 import argparse
+import http.client
+import json
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -123,6 +127,10 @@ class Chaos:
     def clear(self, result: str) -> None:
         for path in (self.folder / result, self.folder / f"{result}.blocks"):
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+    def clear_live(self) -> None:
+        for path in self.folder.glob("live.db*"):
+            path.unlink()
 
     def contents(self, result: str) -> dict[str, bytes]:
         """The visible files of a result, without those that tell times and places."""
@@ -418,12 +426,19 @@ def limit(chaos: Chaos) -> str:
     return drawn
 
 
+def port_of(server: subprocess.Popen) -> int:
+    """Where a server listens."""
+    return int(server.stdout.readline().decode().strip().rstrip("/").rsplit(":", 1)[1])
+
+
 def attack_server(chaos: Chaos) -> str:
-    """Odd and hostile requests: the server answers others, and its memory does not grow."""
-    server = chaos.spawn("serve", "run", "--bind", "127.0.0.1:0", "--in-flight-mb", "32", "--timeout-s", "5")
+    """Odd and hostile requests: the server answers others, and its memory does not grow. Half of the servers take facts."""
+    arguments = ["serve", "run", "--bind", "127.0.0.1:0", "--in-flight-mb", "32", "--timeout-s", "5"]
+    live = chaos.random.random() < 0.5
+    chaos.clear_live()
+    server = chaos.spawn(*arguments, *(["--live", "live.db"] if live else []))
     try:
-        port = int(server.stdout.readline().decode().strip().rstrip("/").rsplit(":", 1)[1])
-        wrong = http_attacks.attack(port, server.pid, "run", chaos.random)
+        wrong = http_attacks.attack(port_of(server), server.pid, "run", chaos.random)
     finally:
         server.kill()
         said = server.communicate()[1].decode(errors="replace")
@@ -432,7 +447,111 @@ def attack_server(chaos: Chaos) -> str:
     return "serve"
 
 
+def ask(port: int, method: str, path: str, body: str | None = None) -> tuple[int, bytes]:
+    """A request to a server, and its answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request(method, f"/api/v1/run/{path}", body, {"Content-Type": "application/json"} if body else {})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def write_live(chaos: Chaos) -> list[dict]:
+    """Writes requests to a server until it is killed at a random moment; the log of a next server has every request that
+    was answered, whole, and no part of any other. Returns the log."""
+    server = chaos.spawn("serve", "run", "--bind", "127.0.0.1:0", "--live", "live.db", "--quiet")
+    answered, sent = [], []
+    try:
+        port, until = port_of(server), chaos.random.randint(3, 15)
+        killer = threading.Timer(0.05 + 0.5 * chaos.random.random(), server.kill)
+        for number in range(1000):
+            if number == until:
+                killer.start()
+            facts = [{"subject": f"n{number}", "relation": "uncle_of", "object": f"m{at}"} for at in range(chaos.random.choice([1, 20]))]
+            sent.append(len(facts))
+            try:
+                status, _ = ask(port, "POST", "live/facts", "\n".join(map(json.dumps, facts)))
+            except (OSError, http.client.HTTPException):
+                break
+            if status != 200:
+                raise Failure(f"live: status {status}")
+            answered.append(len(facts))
+    finally:
+        server.kill()
+        said = server.communicate()[1].decode(errors="replace")
+    if "panicked" in said:
+        raise Failure(f"live: {said[-300:]}")
+    server = chaos.spawn("serve", "run", "--bind", "127.0.0.1:0", "--live", "live.db", "--quiet")
+    try:
+        port, log, after = port_of(server), [], 0
+        while page := json.loads(ask(port, "GET", f"live/changes?limit=1000&after={after}")[1])["items"]:
+            log, after = log + page, page[-1]["seq"]
+    finally:
+        server.kill()
+        server.communicate()
+    kept = len(log)
+    if kept not in (sum(answered), sum(sent)):
+        raise Failure(f"live: {kept} entries are left of {sum(answered)} that were answered and {sum(sent)} that were sent")
+    return log
+
+
+def kill_live(chaos: Chaos) -> str:
+    """Kills under writes lose nothing that was answered, and keep no request in part."""
+    chaos.clear_live()
+    write_live(chaos)
+    return "live"
+
+
+def damage_live(chaos: Chaos) -> str:
+    """A log with flipped bits, or cut off, is exported, served and learnt from, or refused."""
+    path = chaos.folder / "live.db"
+    chaos.clear_live()
+    write_live(chaos)
+    # All of it into the one file.
+    log = sqlite3.connect(path)
+    log.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    log.close()
+    path.write_bytes(damaged(chaos, path.read_bytes()))
+    chaos.run("live", "export", "live.db", "--format", chaos.random.choice(["tsv", "jsonl", "rdf"]))
+    server = chaos.spawn("serve", "run", "--bind", "127.0.0.1:0", "--live", "live.db", "--quiet")
+    line = server.stdout.readline().decode()
+    try:
+        if line:
+            status = ask(int(line.strip().rstrip("/").rsplit(":", 1)[1]), "GET", "live/changes")[0]
+            if status not in (200, 500, 503):
+                raise Failure(f"live: status {status} from a damaged log")
+    finally:
+        server.kill()
+        said = server.communicate()[1].decode(errors="replace")
+    if "panicked" in said or not (line or said.strip()):
+        raise Failure(f"live: {said[-300:] or 'refused without a word'}")
+    return "live"
+
+
+def damage_tokens(chaos: Chaos) -> str:
+    """A damaged file of tokens is refused, or the tokens in it that are whole allow what they did, and no more."""
+    chaos.clear_live()
+    path = chaos.folder / "tokens"
+    path.unlink(missing_ok=True)
+    chaos.done("live", "token", "ada", "--role", "read", "--tokens", "tokens")
+    path.write_bytes(damaged(chaos, path.read_bytes()))
+    server = chaos.spawn("serve", "run", "--bind", "127.0.0.1:0", "--live", "live.db", "--tokens", "tokens", "--quiet")
+    line = server.stdout.readline().decode()
+    try:
+        if line and ask(int(line.strip().rstrip("/").rsplit(":", 1)[1]), "GET", "live")[0] != 401:
+            raise Failure("tokens: a stranger is let in")
+    finally:
+        server.kill()
+        said = server.communicate()[1].decode(errors="replace")
+    if "panicked" in said or not (line or said.strip()):
+        raise Failure(f"tokens: {said[-300:] or 'refused without a word'}")
+    return "tokens"
+
+
 ATTACKS = [damage_part, kill, flip, limit, damage_file, race, damage_study, kill, damage_block, attack_server]
+ATTACKS += [kill_live, damage_live, damage_tokens, kill_live, damage_live]
 ATTACKS += [damage_part, limit, damage_checkpoint, flip, kill, lose_record, race, damage_file, kill, limit]
 
 

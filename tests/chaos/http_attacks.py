@@ -16,6 +16,10 @@ ODD = [
     "POST /api/v1/run/predict HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "POST /api/v1/run/predict HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     "POST /api/v1/run/predict HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 99999999999999999999\r\n\r\n{{",
+    "GET /api/v1/run/live/queue?relation=uncle_of&limit=99999999999 HTTP/1.1\r\nHost: {host}\r\n\r\n",
+    "GET /api/v1/run/live/changes?after=-1 HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer\r\n\r\n",
+    "POST /api/v1/run/live/facts HTTP/1.1\r\nHost: {host}\r\nOrigin: http://evil.example\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}",
+    "POST /api/v1/run/live/reload HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n{{\"run\":\"../..\"}}",
     "GET / HTTP/9.9\r\nHost: {host}\r\n\r\n",
     "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
 ]
@@ -40,14 +44,16 @@ def resident_mb(pid: int) -> float:
         return next(int(line.split()[1]) / 1000 for line in lines if line.startswith("VmRSS"))
 
 
-def post(run: str, body: bytes, length: int | None = None) -> bytes:
-    head = f"POST /api/v1/{run}/predict HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+def post(run: str, body: bytes, length: int | None = None, route: str = "predict") -> bytes:
+    head = f"POST /api/v1/{run}/{route} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {length or len(body)}\r\n\r\n".encode() + body
 
 
 def hostile(run: str, draw: random.Random) -> bytes:
     """One request that is odd, broken, huge or stalled."""
-    kind = draw.randrange(5)
+    kind = draw.randrange(6)
+    if kind == 5:
+        return live_body(run, draw)
     if kind == 0:
         return draw.choice(ODD).format(host="127.0.0.1").encode("latin-1")
     if kind == 1:
@@ -61,6 +67,16 @@ def hostile(run: str, draw: random.Random) -> bytes:
     for _ in range(draw.randint(1, 4)):
         whole[draw.randrange(len(whole))] = draw.randrange(256)
     return bytes(whole)
+
+
+def live_body(run: str, draw: random.Random) -> bytes:
+    """A fact or a verdict that is broken or much too much; to a server that is read-only, a request that it refuses."""
+    fact = {"subject": "a", "relation": "uncle_of", "object": draw.choice(["", "b", "\x1b[2J", "x" * 5000, 7])}
+    fact |= draw.choice([{}, {"confidence": -1}, {"verdict": "maybe"}, {"verdict": "undo", "who": "a b"}, {"source": "\x00"}])
+    whole = bytearray("\n".join([json.dumps(fact)] * draw.choice([1, 3, 100_001])).encode())
+    if draw.random() < 0.5:
+        whole[draw.randrange(len(whole))] = draw.randrange(256)
+    return post(run, bytes(whole), None, draw.choice(["live/facts", "live/verdicts", "live/reload"]))
 
 
 def attack(port: int, pid: int, run: str, draw: random.Random) -> str:

@@ -27,6 +27,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 const REUSED: i64 = 50;
 /// The most relations whose suggestions are kept.
 const KEPT: usize = 64;
+/// How many verdicts the model's probability counts for, as a rule's confidence adds five cases.
+const PRIOR: f64 = 5.0;
+/// Every which suggestion is there to be learnt from.
+const TEACHES: usize = 4;
 /// The most facts whose verdicts are compared with the model, the last ones.
 const COMPARED: usize = 1000;
 /// Bins of probabilities.
@@ -72,7 +76,8 @@ pub async fn queue(
     let kept = live.kept();
     let open: Vec<&MissingFact> =
         missing.facts.iter().filter(|fact| is_open(&kept.state, fact, &who)).collect();
-    let items: Vec<Value> = queued(&open, limit)
+    let tally = Tally::of(&kept.state.reviewed());
+    let items: Vec<Value> = queued(&open, &tally, limit)
         .into_iter()
         .map(|(fact, why, alike)| json!({"fact": fact, "why": why, "alike": alike}))
         .collect();
@@ -131,29 +136,67 @@ async fn suggestions(
     Ok(missing)
 }
 
-/// The next suggestions by turns: the most probable one, and the one whose verdict would teach most. That is one that is
-/// uncertain and rests on the same rule as many others: by its verdict, all of these become more or less likely.
-fn queued<'a>(open: &[&'a MissingFact], limit: usize) -> Vec<(&'a MissingFact, &'static str, usize)> {
+/// What verdicts say about suggestions with the same relation and the same subject or object: how many were accepted and
+/// rejected.
+#[derive(Default)]
+struct Tally<'a> {
+    subjects: HashMap<(&'a str, &'a str), [usize; 2]>,
+    objects: HashMap<(&'a str, &'a str), [usize; 2]>,
+}
+
+impl<'a> Tally<'a> {
+    fn of(reviewed: &[(&'a Fact, &'a About)]) -> Self {
+        let mut tally = Self::default();
+        for (fact, about) in reviewed {
+            let Some(accepted) = majority(about) else { continue };
+            let [subject, relation, object] = fact.each_ref().map(|name| &**name);
+            tally.subjects.entry((relation, subject)).or_default()[usize::from(!accepted)] += 1;
+            tally.objects.entry((relation, object)).or_default()[usize::from(!accepted)] += 1;
+        }
+        tally
+    }
+
+    /// The probability of a suggestion after these verdicts. The model's probability counts as [`PRIOR`] verdicts; those on
+    /// the same subject, and then those on the same object, are added to them.
+    fn probability(&self, fact: &MissingFact) -> f64 {
+        let about = [(&self.subjects, &fact.head), (&self.objects, &fact.tail)];
+        about.into_iter().fold(fact.probability.0.unwrap_or(0.5), |share, (counts, name)| {
+            let [accepted, rejected] =
+                counts.get(&(&*fact.relation, name.as_str())).copied().unwrap_or_default();
+            (PRIOR * share + accepted as f64) / (PRIOR + (accepted + rejected) as f64)
+        })
+    }
+}
+
+/// The next suggestions: the most probable after all verdicts, and every [`TEACHES`]th the one whose verdict would teach
+/// most. That is one that is uncertain and rests on the same rule as many others: by its verdict, all of these become more
+/// or less likely.
+fn queued<'a>(
+    open: &[&'a MissingFact],
+    tally: &Tally<'_>,
+    limit: usize,
+) -> Vec<(&'a MissingFact, &'static str, usize)> {
     let rule = |fact: &'a MissingFact| fact.reason.rule.as_ref().map(|rule| rule.text.as_str());
     let mut alike: HashMap<Option<&str>, usize> = HashMap::new();
     for fact in open {
         *alike.entry(rule(fact)).or_default() += 1;
     }
-    let teaches = |fact: &MissingFact, alike: usize| {
-        let share = fact.probability.0.unwrap_or(0.5);
-        share * (1.0 - share) * (1.0 + alike as f64).ln()
-    };
     let others = |fact: &'a MissingFact| alike.get(&rule(fact)).map_or(0, |count| count - 1);
-    let mut by_teaching: Vec<usize> = (0..open.len()).collect();
-    let worth: Vec<f64> = open.iter().map(|fact| teaches(fact, others(fact))).collect();
-    by_teaching.sort_by(|&a, &b| worth[b].total_cmp(&worth[a]));
-    let (mut probable, mut teaching) = (0..open.len(), by_teaching.into_iter());
+    let shares: Vec<f64> = open.iter().map(|fact| tally.probability(fact)).collect();
+    let worth = |at: usize| shares[at] * (1.0 - shares[at]) * (1.0 + others(open[at]) as f64).ln();
+    let worth: Vec<f64> = (0..open.len()).map(worth).collect();
+    let order = |by: &[f64]| {
+        let mut order: Vec<usize> = (0..open.len()).collect();
+        order.sort_by(|&a, &b| by[b].total_cmp(&by[a]));
+        order.into_iter()
+    };
+    let (mut probable, mut teaching) = (order(&shares), order(&worth));
     let mut taken = vec![false; open.len()];
     let mut next = Vec::new();
     while next.len() < limit {
-        let (place, why) = match next.len() % 2 {
-            0 => (probable.find(|&at| !taken[at]), "most probable"),
-            _ => (teaching.find(|&at| !taken[at]), "uncertain, and others rest on the same rule"),
+        let (place, why) = match next.len() % TEACHES == TEACHES - 1 {
+            false => (probable.find(|&at| !taken[at]), "most probable"),
+            true => (teaching.find(|&at| !taken[at]), "uncertain, and others rest on the same rule"),
         };
         let Some(place) = place else { break };
         taken[place] = true;
@@ -172,6 +215,7 @@ pub async fn agreement(
     live.admit(&headers, Role::Read)?;
     let gate = Arc::clone(&shared.gate);
     let work = move |deadline: &Deadline| {
+        let (base, model, learnt) = live.base();
         let (pairs, reviewers, decided) = {
             let kept = live.kept();
             let reviewed = kept.state.reviewed();
@@ -179,12 +223,15 @@ pub async fn agreement(
             let last: Vec<(Fact, bool)> = last.take(COMPARED).collect();
             (pairs(&reviewed), reviewers(&reviewed), last)
         };
-        let (base, model) = live.base();
+        // A run that was taught the verdict says nothing about it.
+        let is_new = |fact: &Fact| !learnt.has(&fact.each_ref().map(|name| name.to_string()));
         let probabilities = probabilities(live.pools(), base, &model, &decided, deadline)
             .map_err(|error| gate.problem(error))?;
         let judged = decided.iter().zip(&probabilities);
-        let judged: Vec<(f64, bool)> =
-            judged.filter_map(|((_, accepted), share)| Some(((*share)?, *accepted))).collect();
+        let judged: Vec<(f64, bool)> = judged
+            .filter(|((fact, _), _)| is_new(fact))
+            .filter_map(|((_, accepted), share)| Some(((*share)?, *accepted)))
+            .collect();
         let found = json!({
             "reviewers": reviewers, "pairs": pairs, "decided": decided.len(), "compared": judged.len(),
             "bins": bins(&judged),
@@ -247,8 +294,7 @@ fn kappa([both, first, second, neither]: [usize; 4]) -> Option<f64> {
     (chance < 1.0).then(|| (agree - chance) / (1.0 - chance))
 }
 
-/// What the run without edits thinks of these facts; `None` if it has no probability, or has learnt what was said about
-/// the fact.
+/// What the run without edits thinks of these facts; `None` if it has no probability.
 fn probabilities(
     pools: &Pools,
     base: u64,
@@ -312,7 +358,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_queue_takes_turns_and_names_no_fact_twice() {
+    fn the_queue_learns_from_verdicts_takes_turns_and_names_no_fact_twice() {
         let fact = |tail: &str, probability: f64, rule: &str| -> MissingFact {
             serde_json::from_value(json!({
                 "head": "h", "relation": "r", "tail": tail, "head_label": "h", "tail_label": tail,
@@ -324,12 +370,32 @@ mod tests {
             }))
             .unwrap_or_else(|error| panic!("{error}"))
         };
-        let facts = [fact("a", 0.9, "x"), fact("b", 0.5, "y"), fact("c", 0.45, "z"), fact("d", 0.4, "z")];
+        let facts = [fact("a", 0.9, "x"), fact("b", 0.5, "y"), fact("c", 0.47, "z"), fact("d", 0.4, "z")];
+        let facts = [&facts[..], &[fact("e", 0.1, "w")]].concat();
         let open: Vec<&MissingFact> = facts.iter().collect();
-        let next = queued(&open, 10);
-        let tails: Vec<&str> = next.iter().map(|one| one.0.tail.as_str()).collect();
-        assert_eq!(tails, ["a", "c", "b", "d"]);
-        assert_eq!((next[1].2, next[0].2), (1, 0));
+        let tails = |tally: &Tally<'_>| -> String {
+            queued(&open, tally, 10).iter().map(|one| one.0.tail.as_str()).collect()
+        };
+        assert_eq!(tails(&Tally::default()), "abcde");
+        let next = queued(&open, &Tally::default(), 10);
+        assert_eq!((next[3].1, next[2].2, next[0].2), ("uncertain, and others rest on the same rule", 1, 0));
+        // Reviewers reject what is like the first and accept what is like the last.
+        let said = |seq, object: &str, kind| {
+            let fact = ["other", "r", object].map(Arc::from);
+            let said = super::super::event::Said { kind, fact, confidence: None, source: None, note: None };
+            super::super::event::Event { seq, said, who: "ada".into(), time_ms: 0 }
+        };
+        let mut state = Said::default();
+        (0..10).for_each(|at| {
+            let kind = if at % 2 == 0 { Kind::Reject } else { Kind::Accept };
+            let mut event = said(at + 1, if at % 2 == 0 { "a" } else { "e" }, kind);
+            event.said.fact[0] = format!("other {at}").into();
+            state.apply(event);
+        });
+        let reviewed = state.reviewed();
+        let tally = Tally::of(&reviewed);
+        assert!((tally.probability(&facts[0]) - 0.45).abs() < 1e-12);
+        assert_eq!(tails(&tally), "ebcda");
     }
 
     #[test]

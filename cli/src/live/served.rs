@@ -9,7 +9,7 @@ use crate::http::Problem;
 use crate::serve::{Run, Slot};
 use anyhow::Context;
 use axum::http::{HeaderMap, StatusCode, header};
-use ruleguider::ask::{Model, OpenOptions};
+use ruleguider::ask::{LearntEdits, Model, OpenOptions};
 use ruleguider::graph::{EntityId, Link, RelationId};
 use rusqlite::ErrorCode;
 use serde_json::json;
@@ -31,12 +31,25 @@ pub struct Kept {
     pub state: State,
 }
 
+/// The run without edits, and what it has learnt of earlier ones.
+struct Base {
+    model: Arc<Model>,
+    learnt: Arc<LearntEdits>,
+}
+
+impl Base {
+    fn of(model: Arc<Model>) -> anyhow::Result<Self> {
+        let learnt = Arc::new(LearntEdits::read(model.run_path())?);
+        Ok(Self { model, learnt })
+    }
+}
+
 /// Changes to the run of a slot.
 pub struct Live {
     slot: Arc<Slot>,
     kept: Mutex<Kept>,
-    /// The run without edits. Held while the served model is rebuilt.
-    base: Mutex<Arc<Model>>,
+    /// Held while the served model is rebuilt.
+    base: Mutex<Base>,
     /// Where another run may be.
     folder: PathBuf,
     options: OpenOptions,
@@ -80,7 +93,7 @@ impl Live {
             slot: Arc::clone(slot),
             written: AtomicI64::new(log.last()),
             kept: Mutex::new(Kept { log, state }),
-            base: Mutex::new(Arc::clone(&slot.now().model)),
+            base: Mutex::new(Base::of(Arc::clone(&slot.now().model))?),
             folder: whole.parent().unwrap_or(&whole).to_owned(),
             options,
             tokens,
@@ -123,10 +136,10 @@ impl Live {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// The run without edits, and its number.
-    pub fn base(&self) -> (u64, Arc<Model>) {
+    /// The run without edits, its number, and what it has learnt of earlier ones.
+    pub fn base(&self) -> (u64, Arc<Model>, Arc<LearntEdits>) {
         let base = lock(&self.base);
-        (self.generation(), Arc::clone(&base))
+        (self.generation(), Arc::clone(&base.model), Arc::clone(&base.learnt))
     }
 
     /// What was found for earlier requests.
@@ -153,12 +166,12 @@ impl Live {
         }
     }
 
-    fn rebuild(&self, base: &Model) -> anyhow::Result<()> {
+    fn rebuild(&self, base: &Base) -> anyhow::Result<()> {
         let (edits, seq) = {
             let kept = self.kept();
-            (kept.state.edits(), kept.log.last())
+            (kept.state.edits_since(&base.learnt), kept.log.last())
         };
-        let edited = base.with_edits(&edits)?;
+        let edited = base.model.with_edits(&edits)?;
         self.waiting.store(edited.waiting, Ordering::Relaxed);
         self.slot.swap(Run::new(self.slot.name.clone(), Arc::new(edited.model))?.after(seq));
         *lock(&self.failure) = None;
@@ -187,12 +200,12 @@ impl Live {
     pub fn reload(&self, name: Option<&str>) -> anyhow::Result<PathBuf> {
         let path = match name {
             Some(name) => self.folder.join(name),
-            None => lock(&self.base).run_path().to_owned(),
+            None => lock(&self.base).model.run_path().to_owned(),
         };
-        let model = Arc::new(self.options.open(&path)?);
+        let next = Base::of(Arc::new(self.options.open(&path)?))?;
         let mut base = lock(&self.base);
-        self.rebuild(&model)?;
-        *base = model;
+        self.rebuild(&next)?;
+        *base = next;
         self.generation.fetch_add(1, Ordering::Release);
         Ok(path)
     }

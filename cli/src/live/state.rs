@@ -5,7 +5,7 @@
 //! are undecided and their verdicts change nothing; [`State::disputed`] counts such facts.
 
 use super::event::{Event, Fact, Kind, Said};
-use ruleguider::ask::{AddedFact, Edits, NamedFact};
+use ruleguider::ask::{AddedFact, Edits, LearntEdits, NamedFact};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -159,12 +159,23 @@ impl State {
                     fact,
                     confidence: about.confidence.map(|confidence| confidence as f32),
                     source: about.sources(),
+                    time: None,
                 }),
                 Standing::Gone => edits.removed.push(fact),
                 Standing::Rejected => edits.rejected.push(fact),
             }
         }
         edits
+    }
+
+    /// The same where the run has `learnt` earlier changes: what follows no longer is taken back. Facts that were never
+    /// spoken of here were learnt from another log, and stay.
+    pub fn edits_since(&self, learnt: &LearntEdits) -> Edits {
+        let is_open = |fact: &NamedFact| {
+            let fact = fact.each_ref().map(|name| Arc::from(name.as_str()));
+            self.about(&fact).is_some_and(|about| about.standing() == Standing::AsBefore)
+        };
+        self.edits().and(learnt.restored(is_open))
     }
 }
 

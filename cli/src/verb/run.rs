@@ -6,6 +6,8 @@ use crate::console::{self, Console};
 use crate::data::{self, Form, Place, Reading};
 use anyhow::bail;
 use ruleguider::Learn;
+#[cfg(feature = "live")]
+use ruleguider::ask::LearntEdits;
 use ruleguider::ask::{
     ExampleAnswer, HeldOut, INSTANT, Learning, LearntEverything, RunReport, UpdateReport, with_weights,
 };
@@ -169,7 +171,12 @@ impl Run {
         learn = self.update.iter().fold(learn, Learn::update);
         #[cfg(feature = "live")]
         if let Some(file) = &self.live {
-            learn = learn.edits(super::live::state(file)?.edits());
+            // With DATA, the updated run's facts are not used, nor what it has learnt from edits.
+            let learnt = match (&self.update, &self.data) {
+                (Some(run), None) => LearntEdits::read(run)?,
+                _ => LearntEdits::default(),
+            };
+            learn = learn.edits(super::live::state(file)?.edits_since(&learnt));
         }
         if self.instant {
             learn = INSTANT.into_iter().fold(learn, Learn::set);

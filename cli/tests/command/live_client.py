@@ -29,6 +29,8 @@ assert client.standing()["sequence"] == 5
 assert client.explain(*question, first)["object"]
 queue = client.queue("cousin_of", limit=3)
 assert len(queue) == 3 and all(item["why"] for item in queue), queue
+assert len(client.queue(limit=2)) == 2
+assert client.agreement()["reviewers"] == [{"who": "ada", "accept": 1, "reject": 1, "unsure": 0}]
 assert client.reload() == "demo"
 for wrong, status in (([("", "a", "b")], 400), ([(*question, first)], 409)):
     try:
