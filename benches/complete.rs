@@ -76,8 +76,15 @@ fn rank(model: &Model, queries: &[Query]) -> Outcome<f64> {
 
 fn options() -> Outcome<Options> {
     let held_out = HeldOutFacts::Show;
-    let complete =
-        CompleteOptions { links: Vec::new(), top: None, min_probability: None, held_out, workers: 1 };
+    let complete = CompleteOptions {
+        links: Vec::new(),
+        top: None,
+        min_probability: None,
+        held_out,
+        workers: 1,
+        subjects: Default::default(),
+        objects: Default::default(),
+    };
     let mut options = Options { runs: Vec::new(), complete, rounds: 3, threads: 2 };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {

@@ -8,8 +8,9 @@ use crate::rules::{Rules, protocol, split_of};
 use crate::view::View;
 use pyo3::prelude::*;
 use ruleguider::ask::{
-    AddedFact, AskError, CompleteOptions, DoubtOptions, Edits, EvaluateOptions, Explanation, ExportFormat,
-    HeldOutFacts, INSTANT, MissingFact, OpenOptions, Prediction, ScoreOptions, Threshold, export,
+    AddedFact, AnswersAmong, AskError, CompleteOptions, DoubtOptions, Edits, EvaluateOptions, Explanation,
+    ExportFormat, HeldOutFacts, INSTANT, MissingFact, OpenOptions, Prediction, ScoreOptions, Threshold,
+    export,
 };
 use ruleguider::config::Layer;
 use ruleguider::eval::Protocol;
@@ -387,7 +388,8 @@ impl Model {
     ) -> PyResult<String> {
         let (model, shard) = (Arc::clone(&self.model), part(shard)?);
         work(py, None, move |progress| {
-            Ok(text(&model.predict_shard(&queries, top, shard, model.device().workers(), &out, progress)?))
+            let (among, workers) = (AnswersAmong::default(), model.device().workers());
+            Ok(text(&model.predict_shard(&queries, (top, &among), shard, workers, &out, progress)?))
         })
     }
 
@@ -562,7 +564,9 @@ fn complete_options(
         None => model.usual_probability(top)?,
         given => given,
     };
-    Ok(CompleteOptions { links, top, min_probability, held_out, workers: model.device().workers() })
+    let workers = model.device().workers();
+    let [subjects, objects] = [(); 2].map(|()| AnswersAmong::default());
+    Ok(CompleteOptions { links, top, min_probability, held_out, subjects, objects, workers })
 }
 
 /// Adds the number of the query to an error.

@@ -229,6 +229,7 @@ pub fn mine(
             ApplyOptions { unseen: options.unseen, distinct: options.distinct, ..ApplyOptions::default() };
         let by_validation = ruleguider::run::Mining {
             graph: &dataset.graph(),
+            known: &dataset.known,
             options: &options,
             apply: &apply,
             judged_by: (!mining.learn_valid).then_some(&dataset.known),

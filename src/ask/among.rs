@@ -1,7 +1,8 @@
 //! Which entities may be answers: those of a type, those that a file lists, or all but these.
 
 use super::{AskError, Model};
-use crate::graph::{EntityId, Query, Triple, TypeId};
+use crate::graph::{EntityId, Query, TypeId};
+use crate::run::Checksum;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -16,6 +17,12 @@ impl AnswersAmong {
     /// Whether `entity` may be an answer.
     pub fn has(&self, entity: EntityId) -> bool {
         self.among.as_ref().is_none_or(|among| among.contains(&entity)) && !self.not_among.contains(&entity)
+    }
+
+    /// What they are as a checksum; `None` if every entity may be an answer.
+    pub fn checksum(&self) -> Option<Checksum> {
+        let ids = |of: &BTreeSet<EntityId>| of.iter().map(|entity| entity.0).collect::<Vec<u32>>();
+        (!self.is_all()).then(|| Checksum::of(&(self.among.as_ref().map(ids), ids(&self.not_among))))
     }
 
     /// Whether every entity may be an answer.
@@ -41,22 +48,49 @@ impl Model {
         })
     }
 
-    fn entities_called(&self, given: &str) -> Result<BTreeSet<EntityId>, AskError> {
+    /// The same with names of types alone: whoever asks from outside must not make the server read its files.
+    ///
+    /// # Errors
+    /// If there is no such type.
+    pub fn answers_of_types(
+        &self,
+        among: Option<&str>,
+        not_among: Option<&str>,
+    ) -> Result<AnswersAmong, AskError> {
+        let of_type = |given: &str| {
+            self.entities_of_type(given).ok_or_else(|| AskError::Cannot(self.no_type("a type", given)))
+        };
+        Ok(AnswersAmong {
+            among: among.map(of_type).transpose()?,
+            not_among: not_among.map(of_type).transpose()?.unwrap_or_default(),
+        })
+    }
+
+    fn entities_of_type(&self, given: &str) -> Option<BTreeSet<EntityId>> {
         let names = self.names();
         let expanded = || names.types.names.get(&names.prefixes.expand(given)?).map(TypeId);
-        if let Some(of) = names.types.find(given).or_else(expanded) {
-            return Ok(names.types.entities(of).into_iter().collect());
+        let of = names.types.find(given).or_else(expanded)?;
+        Some(names.types.entities(of).into_iter().collect())
+    }
+
+    /// What to say where `given` is no type.
+    fn no_type(&self, expected: &str, given: &str) -> String {
+        let types = &self.names().types.names;
+        let known: Vec<&str> = types.iter().take(12).collect();
+        let known = match known.len() {
+            0 => "the data have no types".to_owned(),
+            1 => format!("the only type is {}", known[0]),
+            _ => format!("{} types are known: {}", types.len(), known.join(", ")),
+        };
+        format!("expected {expected}, found {given}; {known}")
+    }
+
+    fn entities_called(&self, given: &str) -> Result<BTreeSet<EntityId>, AskError> {
+        if let Some(entities) = self.entities_of_type(given) {
+            return Ok(entities);
         }
         if !Path::new(given).is_file() {
-            let known: Vec<&str> = names.types.names.iter().take(12).collect();
-            let known = match known.len() {
-                0 => "the data have no types".to_owned(),
-                1 => format!("the only type is {}", known[0]),
-                _ => format!("{} types are known: {}", names.types.len(), known.join(", ")),
-            };
-            return Err(AskError::Cannot(format!(
-                "expected a type or a file of entities, found {given}; {known}"
-            )));
+            return Err(AskError::Cannot(self.no_type("a type or a file of entities", given)));
         }
         let read = |error: std::io::Error| AskError::Cannot(format!("{given}: cannot be read: {error}"));
         let text = std::fs::read_to_string(given).map_err(read)?;
@@ -69,18 +103,19 @@ impl Model {
             .collect()
     }
 
+    /// Where the data say that `entity` is no answer of `query`, if they say so and tell.
+    pub(super) fn source_of_denial(&self, query: Query, entity: EntityId) -> Option<String> {
+        let fact = query.fact(entity).filter(|_| self.is_denied(query, entity))?;
+        self.dataset().known.notes.source(fact).map(str::to_owned)
+    }
+
     /// Whether `entity` is known not to be an answer of `query`.
     pub(super) fn is_denied(&self, query: Query, entity: EntityId) -> bool {
         let negatives = &self.dataset().known.negatives;
         if negatives.is_empty() {
             return false;
         }
-        let Some(relation) = query.link.relation() else { return false };
-        let (head, tail) = match query.link.direction() {
-            crate::graph::Direction::Forward => (query.subject, entity),
-            crate::graph::Direction::Inverse => (entity, query.subject),
-        };
-        negatives.binary_search(&Triple { head, relation, tail }).is_ok()
+        query.fact(entity).is_some_and(|fact| negatives.binary_search(&fact).is_ok())
     }
 }
 

@@ -57,7 +57,7 @@ pub struct EvidenceShare {
     /// A similar case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case: Option<SimilarCase>,
-    /// What the graph says about the candidate: `linked`, `linked_back`, `taken` or `frequency`.
+    /// What the graph says about the candidate: `linked`, `linked_back`, `taken`, `frequency`, `types` or `relations`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
     /// What no other part explains: how many further rules are in it, or 0.
@@ -196,7 +196,11 @@ impl Model {
                 }
             }
             None if paths > 1 => format!("{paths} paths"),
-            None if given.share > 0.0 => signals_in_words(self.graph(), query, answer, &signals),
+            None if given.share > 0.0 => {
+                let mut words = signals_in_words(self.graph(), query, answer, &signals);
+                words.extend(self.kind_in_words(query, answer, &signals));
+                words.join("; ")
+            }
             None => String::new(),
         }
     }
@@ -248,6 +252,20 @@ impl Model {
         loss.then(how_much)
     }
 
+    /// What the types of an answer, and the relations that it has, say for it.
+    fn kind_in_words(&self, query: Query, answer: EntityId, signals: &[Signal]) -> Option<String> {
+        let by_type = || {
+            let (of, with, all) = self.artifacts.kinds().best_type(query.link, answer)?;
+            let name = self.names().types.label(of);
+            Some(format!("{with} of {all} other entities of type {name} are answers"))
+        };
+        let by_relations = || "entities with its relations are answers more often than others".to_owned();
+        let has = |signal| signals.contains(&signal);
+        let told = if has(Signal::Types) { by_type() } else { None };
+        let fits = || self.artifacts.kinds().fit(query.link, answer)[1] > 0.0;
+        told.or_else(|| (has(Signal::Relations) && fits()).then(by_relations))
+    }
+
     fn cases_in_words(&self, cases: &[&Case]) -> String {
         let (names, naming) = (self.names(), self.naming());
         let name = |case: &&Case| naming.of(case.entity, names);
@@ -276,7 +294,7 @@ impl Model {
 }
 
 /// What the graph says for an answer, whoever the subject is.
-fn signals_in_words(graph: &Graph, query: Query, answer: EntityId, signals: &[Signal]) -> String {
+fn signals_in_words(graph: &Graph, query: Query, answer: EntityId, signals: &[Signal]) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     if signals.contains(&Signal::LinkedBack) {
         words.push("the same relation leads back".to_owned());
@@ -286,7 +304,7 @@ fn signals_in_words(graph: &Graph, query: Query, answer: EntityId, signals: &[Si
     if signals.iter().any(|signal| [Signal::Taken, Signal::Frequency].contains(signal)) {
         words.push(popularity(graph, query, answer));
     }
-    words.join("; ")
+    words
 }
 
 /// What the graph says against an answer, whoever the subject is.
@@ -303,6 +321,9 @@ fn signals_against(graph: &Graph, query: Query, answer: EntityId, signals: &[Sig
     }
     if signals.iter().any(|signal| [Signal::Taken, Signal::Frequency].contains(signal)) {
         words.push(popularity(graph, query, answer));
+    }
+    if signals.iter().any(|signal| [Signal::Types, Signal::Relations].contains(signal)) {
+        words.push("its kind".to_owned());
     }
     match words.is_empty() {
         true => String::new(),
@@ -416,7 +437,7 @@ mod tests {
         let graph = Graph::new(10, 2, &facts);
         let said = |subject: u32, signals: &[Signal]| {
             let query = Query { subject: EntityId(subject), link: Link::forward(RelationId(0)) };
-            signals_in_words(&graph, query, EntityId(9), signals)
+            signals_in_words(&graph, query, EntityId(9), signals).join("; ")
         };
         assert_eq!(said(5, &[Signal::Frequency]), "it is an answer for 3 of 4 others, 75 %");
         // A fact of the graph is no evidence for itself.

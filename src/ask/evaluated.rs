@@ -3,16 +3,19 @@
 use super::{AskError, Faithfulness, Model, OtherGraph};
 use crate::eval::calibration::Reliability;
 use crate::eval::{
-    Evaluation, Protocol, RankRow, Ranked, Report, Situation, Split, rank_relations, situations, strata,
+    Evaluation, Figures, Protocol, RankRow, Ranked, Report, Situation, Split, Truth, evaluate_among,
+    of_relations, rank_relations, situations, strata,
 };
-use crate::graph::{Direction, RelationId};
+use crate::graph::{Direction, EntityId, Link, RelationId};
 use crate::progress::Progress;
 use crate::run::RunError;
 use crate::shard::Shard;
 use crate::shown::Shown;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 /// The figures of a run on a split. As JSON its keys are a contract with scripts; as text it is for people.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -22,6 +25,12 @@ pub struct Evaluated {
     pub report: Report,
     /// The reliability of the probabilities, if there are any.
     pub calibration: Option<Reliability>,
+    /// The same ranks with every fact counted by its confidence; absent if all are certain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_confidence: Option<Figures>,
+    /// The figures among entities whose types fit, beside those among all, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub typed: Option<TypedFigures>,
     /// Whether the reasons shown are the cause of the answers, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faithfulness: Option<Faithfulness>,
@@ -39,6 +48,19 @@ pub struct EvaluateOptions {
     pub strata: bool,
     /// The reliability of probabilities, if the run has any.
     pub calibration: bool,
+}
+
+/// Figures among the entities whose types fit: those that `types.mode = "strict"` would leave. The target is always among
+/// them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TypedFigures {
+    /// The ranking figures.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// How many entities are candidates of a query in the mean, other true answers included.
+    pub mean_candidates: f64,
+    /// How many targets are of another type.
+    pub of_other_types: usize,
 }
 
 /// What an evaluation is of.
@@ -142,7 +164,10 @@ impl Model {
             false => None,
         };
         let about = self.about(split, relations)?;
-        Ok((Evaluated { report, calibration, faithfulness: None, about }, columns))
+        let by_confidence = self.by_confidence(split, &evaluation);
+        let evaluated =
+            Evaluated { report, calibration, by_confidence, typed: None, faithfulness: None, about };
+        Ok((evaluated, columns))
     }
 
     fn rank_columns(&self, split: Split, rows: &[RankRow], evaluation: &Evaluation) -> RankColumns {
@@ -195,6 +220,66 @@ impl Model {
         Ok(self.evaluate_each(split, protocol, &options, progress)?.0)
     }
 
+    /// The figures of an evaluation with every fact counted by its confidence; `None` if all facts are certain.
+    fn by_confidence(&self, split: Split, evaluation: &Evaluation) -> Option<Figures> {
+        let notes = match split {
+            Split::Test => &self.dataset().test_notes,
+            Split::Valid | Split::ValidAsPublished => &self.dataset().known.notes,
+        };
+        let ranked = evaluation.ranks.iter().filter(|ranked| !ranked.rank.is_nan());
+        let weighed = ranked.map(|&Ranked { query, target, rank }| {
+            let fact = query.fact(target);
+            (rank, fact.map_or(1.0, |fact| f64::from(notes.confidence(fact))))
+        });
+        notes.has_confidence().then(|| Figures::weighed(weighed))
+    }
+
+    /// The figures of a split among the entities whose types fit the relation asked for.
+    ///
+    /// # Errors
+    /// If the data have no types, and those of [`evaluate`](Self::evaluate).
+    pub fn evaluated_among_types(
+        &self,
+        split: Split,
+        relations: &[RelationId],
+        protocol: Protocol,
+        progress: &dyn Progress,
+    ) -> Result<TypedFigures, AskError> {
+        self.expect_rankable(split)?;
+        if self.names().types.is_empty() {
+            return Err(AskError::Cannot(
+                "the data have no types, so all entities are candidates".to_owned(),
+            ));
+        }
+        let (dataset, graph, kinds) = (self.dataset(), self.graph(), self.artifacts.kinds());
+        let answers = split.answers(dataset);
+        let asked = protocol.sample(of_relations(split.triples(dataset), relations), graph.entities());
+        let entities = (0..graph.entities() as u32).map(EntityId);
+        let links: BTreeSet<Link> = protocol.side.asked(&asked).map(|(query, _)| query.link).collect();
+        let others: BTreeMap<Link, Arc<[EntityId]>> = links
+            .into_iter()
+            .map(|link| (link, entities.clone().filter(|&entity| !kinds.admits(link, entity)).collect()))
+            .collect();
+        let evaluation = evaluate_among(
+            self.reasoner().reasoner(),
+            &asked,
+            Truth { graph, answers: &answers },
+            protocol,
+            Shard::WHOLE,
+            &|link| others.get(&link).cloned(),
+            progress,
+        )?;
+        let ranked = || evaluation.ranks.iter().filter(|ranked| !ranked.rank.is_nan());
+        let left =
+            |ranked: &Ranked| graph.entities() - others.get(&ranked.query.link).map_or(0, |of| of.len());
+        let is_other = |ranked: &&Ranked| !kinds.admits(ranked.query.link, ranked.target);
+        Ok(TypedFigures {
+            figures: evaluation.figures(),
+            mean_candidates: ranked().map(left).sum::<usize>() as f64 / ranked().count().max(1) as f64,
+            of_other_types: ranked().filter(is_other).count(),
+        })
+    }
+
     pub(super) fn about(&self, split: Split, relations: &[RelationId]) -> Result<AboutEvaluation, AskError> {
         let names = self.names();
         Ok(AboutEvaluation {
@@ -206,6 +291,22 @@ impl Model {
             labels: relations.iter().map(|&relation| names.relation_label(relation).to_owned()).collect(),
             no_probability: self.why_no_probability()?,
         })
+    }
+}
+
+impl fmt::Display for TypedFigures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { figures, mean_candidates, of_other_types } = self;
+        let [mrr, first, third, tenth] =
+            [figures.mrr, figures.hits_at_1, figures.hits_at_3, figures.hits_at_10]
+                .map(|share| 100.0 * share);
+        write!(f, "Among entities whose types fit, {mean_candidates:.0} a query: ")?;
+        write!(f, "MRR {mrr:.1}, hits@1 {first:.1}, hits@3 {third:.1}, hits@10 {tenth:.1}")?;
+        match of_other_types {
+            0 => Ok(()),
+            1 => f.write_str("; 1 target is of another type"),
+            others => write!(f, "; {others} targets are of other types"),
+        }
     }
 }
 
@@ -232,6 +333,19 @@ impl fmt::Display for Evaluated {
             (None, Some(why)) => write!(f, "\n\n{why}"),
             (None, None) => Ok(()),
         }?;
+        if let Some(Figures { mrr, hits_at_1, hits_at_10, .. }) = &self.by_confidence {
+            let share = |figure: &f64| 100.0 * figure;
+            write!(
+                f,
+                "\n\nEvery fact counted by its confidence: MRR {:.1}, hits@1 {:.1}, hits@10 {:.1}",
+                share(mrr),
+                share(hits_at_1),
+                share(hits_at_10)
+            )?;
+        }
+        if let Some(typed) = &self.typed {
+            write!(f, "\n\n{typed}")?;
+        }
         self.faithfulness.iter().try_for_each(|faithfulness| write!(f, "\n\n{faithfulness}"))
     }
 }

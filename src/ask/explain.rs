@@ -28,6 +28,12 @@ pub struct Explanation {
     /// The split that has it, if it is a fact of the data that was held out.
     #[serde(default)]
     pub held_out: Option<HeldOut>,
+    /// Whether the data say that it is false.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub known_false: bool,
+    /// Where they say so, if they tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_false_source: Option<String>,
     /// Its rank among the predicted answers, from 1; absent if it is not predicted.
     pub rank: Option<usize>,
     /// Its score; absent if it is not predicted.
@@ -117,6 +123,8 @@ impl Model {
             object: names.entity(object).to_owned(),
             known: self.graph().contains(query.subject, query.link, object),
             held_out: self.held_out(query, object),
+            known_false: self.is_denied(query, object),
+            known_false_source: self.source_of_denial(query, object),
             rank,
             score,
             probability,

@@ -1,6 +1,6 @@
 //! Files of queries, one per line, and the JSON lines that answer them.
 
-use super::{AskError, Model, Prediction};
+use super::{AnswersAmong, AskError, Model, Prediction};
 use crate::graph::{Compression, Query};
 use crate::progress::Progress;
 use rayon::prelude::*;
@@ -98,7 +98,7 @@ impl Model {
     pub fn answer_lines(
         &self,
         lines: &[QueryLine],
-        top: usize,
+        (top, among): (usize, &AnswersAmong),
         workers: usize,
         before: u64,
         progress: &dyn Progress,
@@ -107,7 +107,7 @@ impl Model {
         let asked: Vec<Result<Query, String>> =
             lines.par_iter().map(|line| index.query(&line.text)).collect();
         let queries: Vec<Query> = asked.iter().filter_map(|query| query.as_ref().ok().copied()).collect();
-        let answers = self.predict_many(&queries, top, workers, before, progress)?;
+        let answers = self.predict_many_among(&queries, (top, among), workers, before, progress)?;
         let unknown = (lines.len() - queries.len()) as u64;
         let answered = answers.iter().any(|prediction| !prediction.answers.is_empty());
         let mut answers = answers.into_iter();

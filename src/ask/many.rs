@@ -6,7 +6,7 @@
 //! because those of one relation share network states, and duplicate queries are answered once. The answers of a query
 //! do not depend on the rest of its batch, except for the last digits of their scores.
 
-use super::{AskError, Model, Prediction};
+use super::{AnswersAmong, AskError, Model, Prediction};
 use crate::graph::Query;
 use crate::progress::Progress;
 use crate::run::RunError;
@@ -31,7 +31,22 @@ impl Model {
         before: u64,
         progress: &dyn Progress,
     ) -> Result<Vec<Arc<Prediction>>, AskError> {
-        self.predict_each((queries, top, true), workers, before, progress)
+        self.predict_many_among(queries, (top, &AnswersAmong::default()), workers, before, progress)
+    }
+
+    /// The same with answers among some entities only.
+    ///
+    /// # Errors
+    /// If the reasoner fails or the user interrupts.
+    pub fn predict_many_among(
+        &self,
+        queries: &[Query],
+        (top, among): (usize, &AnswersAmong),
+        workers: usize,
+        before: u64,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Arc<Prediction>>, AskError> {
+        self.predict_each((queries, top, true), among, workers, before, progress)
     }
 
     /// The same without reasons, which costs little more than ranking: answers have scores and probabilities, no path
@@ -46,12 +61,13 @@ impl Model {
         workers: usize,
         progress: &dyn Progress,
     ) -> Result<Vec<Arc<Prediction>>, AskError> {
-        self.predict_each((queries, top, false), workers, 0, progress)
+        self.predict_each((queries, top, false), &AnswersAmong::default(), workers, 0, progress)
     }
 
     fn predict_each(
         &self,
         (queries, top, reasons): (&[Query], usize, bool),
+        among: &AnswersAmong,
         workers: usize,
         before: u64,
         progress: &dyn Progress,
@@ -65,7 +81,7 @@ impl Model {
             if progress.interrupted() {
                 return Err(RunError::Interrupted.into());
             }
-            self.predict_batch(batch, top, reasons, progress)
+            self.predict_batch(batch, (top, reasons), among, progress)
         };
         // The batch size does not depend on the number of threads, since it affects the last digits of scores.
         let batches: Vec<&[Query]> = distinct.chunks(self.batch()).collect();

@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 /// [`Model::facts_of`] gives them page by page.
 pub const MOST_KNOWN: usize = 100;
 
+/// The most candidates that are in memory at once where all entities are.
+pub(super) const CANDIDATES: usize = 1 << 20;
+
 /// The answers to a query.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
@@ -96,10 +99,13 @@ impl Model {
         top: usize,
         among: &AnswersAmong,
     ) -> Result<Prediction, AskError> {
-        // The best of all may be none of those.
-        let at_least = if among.is_all() { top.max(TOP) } else { self.graph().entities() };
-        let found = self.reasoner.search(&[query], at_least, &Silent)?;
+        let found = self.reasoner.search(&[query], self.at_least(top, among), &Silent)?;
         self.prediction(found.first().expect("one query has one result"), (top, true), among)
+    }
+
+    /// How many candidates are needed for `top` answers: the best of all may be none `among` those wanted.
+    fn at_least(&self, top: usize, among: &AnswersAmong) -> usize {
+        if among.is_all() { top.max(TOP) } else { self.graph().entities() }
     }
 
     /// The answers to a batch of queries, at most as many as the reasoner's batch. Without `reasons` nothing is looked
@@ -107,13 +113,21 @@ impl Model {
     pub(super) fn predict_batch(
         &self,
         queries: &[Query],
-        top: usize,
-        reasons: bool,
+        (top, reasons): (usize, bool),
+        among: &AnswersAmong,
         progress: &dyn Progress,
     ) -> Result<Vec<Prediction>, AskError> {
-        let found = self.reasoner.search(queries, top.max(TOP), progress)?;
-        let all = AnswersAmong::default();
-        found.par_iter().map(|found| self.prediction(found, (top, reasons), &all)).collect()
+        let at_least = self.at_least(top, among);
+        // All entities may be candidates of each query; they are in memory for some queries at a time.
+        let at_once = if among.is_all() { queries.len() } else { CANDIDATES / at_least.max(1) };
+        let mut predictions = Vec::with_capacity(queries.len());
+        for some in queries.chunks(at_once.max(1)) {
+            let found = self.reasoner.search(some, at_least, progress)?;
+            let made: Result<Vec<Prediction>, AskError> =
+                found.par_iter().map(|found| self.prediction(found, (top, reasons), among)).collect();
+            predictions.extend(made?);
+        }
+        Ok(predictions)
     }
 
     fn prediction(

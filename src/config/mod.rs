@@ -48,6 +48,8 @@ pub struct Config {
     pub propagate: propagate::PropagateSettings,
     /// The weights of the reasoners in the blend.
     pub blend: BlendConfig,
+    /// What the types of entities are used for.
+    pub types: TypesConfig,
     /// The ranking at the end.
     pub eval: EvalConfig,
     /// The settings of further members, by name.
@@ -66,6 +68,7 @@ impl Default for Config {
             walk: WalkConfig::default(),
             propagate: propagate::PropagateSettings::default(),
             blend: BlendConfig::default(),
+            types: TypesConfig::default(),
             eval: EvalConfig::default(),
             members,
         }
@@ -85,6 +88,29 @@ pub enum LearnValid {
     Never,
     /// As training queries of the walker alone: not as facts to walk on, to mine from or to train embeddings on.
     Queries,
+}
+
+/// What the types of candidates count for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TypesMode {
+    /// Nothing.
+    Off,
+    /// How well the types of a candidate, and the relations that it has, fit the side of the relation asked for are
+    /// features of the blend, with fitted weights.
+    #[default]
+    Soft,
+    /// The same, and entities without a fitting type are no candidates: a declared one (domain or range) or, where none
+    /// is declared, one that occurs on this side of the relation.
+    Strict,
+}
+
+/// What the types of entities are used for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TypesConfig {
+    /// What the types of candidates count for: `off`, `soft` or `strict`.
+    pub mode: TypesMode,
 }
 
 /// What is learnt from.

@@ -1,5 +1,6 @@
 //! The contract of every model, tested for all of them.
 
+use super::denied::Denied;
 use super::embedding::SCORES_AT_ONCE;
 use super::examples::{Batch, Examples};
 use super::model::{self, Size};
@@ -411,4 +412,32 @@ fn a_reasoner_keeps_its_scores_within_bounds() {
     let query = Query { subject: EntityId(1), link: Link::forward(RelationId(0)) };
     let answers = embedding.answer(&vec![query; embedding.batch()]).unwrap();
     assert!(matches!(answers, Answers::Dense { scores, .. } if scores.len() == 512 * SIZE.entities));
+}
+
+#[test]
+fn what_is_known_to_be_false_should_score_less_than_a_known_answer() {
+    let graph = Graph::new(SIZE.entities, SIZE.relations, &known().facts);
+    let fact = Triple::new(0, 0, 5);
+    for mut settings in every_model().into_iter().filter(|settings| settings.model != ModelKind::ConvE) {
+        settings.dropout_entity = 0.0;
+        settings.dropout_hidden = 0.0;
+        let embedding = embedding(&settings, 1);
+        let device = embedding.device().clone();
+        let list = |values: &[u32]| Indices::new(&device, values).unwrap();
+        let labels = Labels { rows: list(&[1]), segments: Segments::from_lengths(&device, [1]).unwrap() };
+        let batch = Batch { subjects: list(&[0]), links: list(&[3]), labels, sample: None };
+        let loss_of = |negatives: &[Triple]| {
+            let mut tape = Tape::training(&embedding.parameters, 3);
+            let denied = Denied::new(&graph, negatives);
+            let loss = denied.loss(embedding.model.as_ref(), &mut tape, &device, &batch, 0).unwrap()?;
+            Some(f64::from(tape.value(loss).number().unwrap()))
+        };
+        let query = Query { subject: fact.head, link: Link::forward(fact.relation) };
+        let scores = embedding.scores(&[query]).unwrap().to_vec().unwrap();
+        let answer = graph.targets(query.subject, query.link)[0];
+        let above = f64::from(scores[fact.tail.index()] - scores[answer.index()]);
+        let loss = loss_of(&[fact]).unwrap();
+        assert!((loss - above.exp().ln_1p()).abs() < 1e-4, "{:?}: {loss} {above}", settings.model);
+        assert_eq!(loss_of(&[]), None);
+    }
 }

@@ -2,10 +2,10 @@
 
 use super::sample::{Sample, Sampler};
 use super::settings::TrainingExample;
-use crate::graph::Graph;
+use crate::graph::{EntityId, Graph, Link, Notes, Query};
 use crate::tensor::{Device, Indices, Labels, Segments, TensorError};
-use rand::SeedableRng;
 use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// All training examples of a graph. Example `i` has the answers `starts[i]..starts[i + 1]`.
@@ -14,6 +14,8 @@ pub(super) struct Examples {
     links: Vec<u32>,
     starts: Vec<u32>,
     answers: Vec<u32>,
+    /// The share of the epochs that each example takes part in; empty if all take part in all.
+    shares: Vec<f32>,
 }
 
 /// A batch of examples, on the device.
@@ -31,9 +33,14 @@ pub(super) struct Batch {
 impl Examples {
     /// The examples of all facts of `graph`, in both directions.
     pub(super) fn new(graph: &Graph, kind: TrainingExample) -> Self {
-        let mut all =
-            Examples { subjects: Vec::new(), links: Vec::new(), starts: vec![0], answers: Vec::new() };
-        for subject in (0..graph.entities() as u32).map(crate::graph::EntityId) {
+        let mut all = Examples {
+            subjects: Vec::new(),
+            links: Vec::new(),
+            starts: vec![0],
+            answers: Vec::new(),
+            shares: Vec::new(),
+        };
+        for subject in (0..graph.entities() as u32).map(EntityId) {
             for run in
                 graph.edges(subject).chunk_by(|a, b| kind == TrainingExample::Query && a.link == b.link)
             {
@@ -44,6 +51,23 @@ impl Examples {
             }
         }
         all
+    }
+
+    /// The same where facts count by their confidence: an example takes part in as many epochs as its facts are certain in
+    /// the mean, which weighs its loss without another loss.
+    pub(super) fn by_confidence(mut self, notes: &Notes) -> Self {
+        if !notes.has_confidence() {
+            return self;
+        }
+        let share = |number: u32| {
+            let [subject, link] = [&self.subjects, &self.links].map(|ids| ids[number as usize]);
+            let query = Query { subject: EntityId(subject), link: Link(link) };
+            let answers = self.answers_of(number);
+            let certain = answers.iter().filter_map(|&answer| query.fact(EntityId(answer)));
+            certain.map(|fact| notes.confidence(fact)).sum::<f32>() / answers.len().max(1) as f32
+        };
+        self.shares = (0..self.len() as u32).map(share).collect();
+        self
     }
 
     /// How many there are.
@@ -59,9 +83,14 @@ impl Examples {
         random.set_stream(epoch);
         order.shuffle(&mut random);
         let steps = self.len().div_ceil(batch);
-        (0..steps)
-            .map(|step| order[step * self.len() / steps..(step + 1) * self.len() / steps].to_vec())
-            .collect()
+        if !self.shares.is_empty() {
+            let drawn = |number: &u32| random.random::<f32>() < self.shares[*number as usize];
+            let kept: Vec<u32> = order.iter().copied().filter(drawn).collect();
+            // An epoch has as many steps whatever is drawn, and none of them is empty.
+            order = if kept.len() < steps { order } else { kept };
+        }
+        let all = order.len();
+        (0..steps).map(|step| order[step * all / steps..(step + 1) * all / steps].to_vec()).collect()
     }
 
     /// How many steps an epoch has.
@@ -118,7 +147,7 @@ impl Examples {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{EntityId, Link, Triple};
+    use crate::graph::{Note, NotesBuilder, Triple};
     use std::collections::BTreeSet;
 
     fn graph() -> Graph {
@@ -142,6 +171,32 @@ mod tests {
             }
             assert_eq!(seen.len(), graph.adjacency().edge_count());
         }
+    }
+
+    #[test]
+    fn an_uncertain_fact_takes_part_in_fewer_epochs() {
+        let mut notes = NotesBuilder::default();
+        notes.add(Triple::new(0, 0, 1), Note { confidence: Some(0.25), ..Note::default() });
+        let notes = notes.finish();
+        let examples = Examples::new(&graph(), TrainingExample::Fact).by_confidence(&notes);
+        let mut taken = vec![0; examples.len()];
+        for epoch in 0..2000 {
+            let steps = examples.shuffled(3, 1, epoch);
+            assert_eq!(steps.len(), examples.steps(3));
+            assert!(steps.iter().all(|step| !step.is_empty()));
+            steps.concat().into_iter().for_each(|number| taken[number as usize] += 1);
+        }
+        for (number, taken) in taken.into_iter().enumerate() {
+            let about = (examples.subjects[number], examples.answers[number]);
+            match about == (0, 1) || about == (1, 0) {
+                true => assert!((400..600).contains(&taken), "{taken}"),
+                false => assert_eq!(taken, 2000),
+            }
+        }
+        // Without confidences nothing is drawn.
+        let plain = Examples::new(&graph(), TrainingExample::Fact);
+        let same = Examples::new(&graph(), TrainingExample::Fact).by_confidence(&Notes::default());
+        assert_eq!(plain.shuffled(3, 1, 7), same.shuffled(3, 1, 7));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 
 mod complex;
 mod conve;
+mod denied;
 mod distmult;
 mod embedding;
 mod examples;

@@ -3,11 +3,12 @@
 //! A training is a function of its task and seed. The order of an epoch comes from the seed and the epoch's
 //! number, the dropout of a step from the seed and the step's number.
 
+use super::denied::Denied;
 use super::embedding::SCORES_AT_ONCE;
 use super::examples::Examples;
 use super::model::{self, Size};
 use super::sample::Sampler;
-use super::settings::{Schedule, Settings, TrainingExample};
+use super::settings::{ModelKind, Schedule, Settings, TrainingExample};
 use super::{Embedding, NetworkError};
 use crate::aside::write_aside;
 use crate::eval::{Figures, Protocol, Unseen};
@@ -131,6 +132,8 @@ struct Lessons<'a> {
     task: Task<'a>,
     embedding: Embedding,
     examples: Examples,
+    /// What is known to be false, if anything is.
+    denied: Option<Denied<'a>>,
     /// Draws the entities that queries are compared with, if not all.
     sampler: Option<Sampler>,
     /// The steps of the current epoch.
@@ -143,8 +146,11 @@ impl<'a> Lessons<'a> {
         let unseen = if task.known.has_own_graph() { Unseen::LeaveOut } else { Unseen::Keep };
         let protocol = Protocol { unseen, ..Protocol::default() };
         let Settings { example, negatives, validation_queries, .. } = *task.settings;
-        let (examples, entities) = (Examples::new(graph, example), task.size.entities);
+        let examples = Examples::new(graph, example).by_confidence(&task.known.notes);
+        let entities = task.size.entities;
         let draws = task.settings.compared(entities) < entities;
+        // The few rows of a step would change the statistics that ConvE normalises batches by.
+        let denies = !task.known.negatives.is_empty() && task.settings.model != ModelKind::ConvE;
         let mut embedding = Embedding::new(task.settings, task.size, task.device, task.seed)?;
         if let Some(warm) = task.warm {
             embedding.take_over(warm.path, warm.names)?;
@@ -153,6 +159,7 @@ impl<'a> Lessons<'a> {
             task,
             embedding,
             sampler: draws.then(|| Sampler::new(&examples, entities, negatives, task.seed)),
+            denied: denies.then(|| Denied::new(graph, &task.known.negatives)),
             examples,
             steps: Vec::new(),
             validation: Validation::new(graph, task.known, validation_queries, protocol),
@@ -229,7 +236,13 @@ impl Trainable for Lessons<'_> {
         let batch = self.examples.sampled_batch(self.task.device, numbers, sampler, place.step)?;
         let seed = self.task.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(place.step);
         let mut tape = Tape::training(parameters, seed);
-        let loss = model::loss(model.as_ref(), &mut tape, &batch, self.task.settings)?;
+        let mut loss = model::loss(model.as_ref(), &mut tape, &batch, self.task.settings)?;
+        if let Some(denied) = &self.denied
+            && let Some(wrong) =
+                denied.loss(model.as_ref(), &mut tape, self.task.device, &batch, place.step)?
+        {
+            loss = tape.add(loss, wrong)?;
+        }
         sums.add_later(Sums::LOSS, tape.value(loss));
         Ok(tape.backward(loss, gradients)?)
     }

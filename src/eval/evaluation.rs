@@ -2,12 +2,13 @@
 
 use super::ranking::{rank_all_dense, rank_all_listed, rank_listed};
 use super::{Answers, EvalError, Reasoner, Ties};
-use crate::graph::{Adjacency, Direction, EntityId, Graph, Query, Triple, evenly};
+use crate::graph::{Adjacency, Direction, Edge, EntityId, Graph, Link, Query, Triple, evenly};
 use crate::progress::Progress;
 use crate::shard::Shard;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Which end of the triples is asked for.
@@ -168,6 +169,25 @@ pub fn evaluate_shard(
     shard: Shard,
     progress: &dyn Progress,
 ) -> Result<Evaluation, EvalError> {
+    evaluate_among(reasoner, split, truth, protocol, shard, &|_| None, progress)
+}
+
+/// Entities that are no candidates where a link is asked for, ascending; `None` if all are.
+pub type LeftOut<'a> = dyn Fn(Link) -> Option<Arc<[EntityId]>> + Sync + 'a;
+
+/// The same without the entities that are `left_out`, unless they are the target.
+///
+/// # Errors
+/// Those of [`evaluate`].
+pub fn evaluate_among(
+    reasoner: &dyn Reasoner,
+    split: &[Triple],
+    truth: Truth<'_>,
+    protocol: Protocol,
+    shard: Shard,
+    left_out: &LeftOut<'_>,
+    progress: &dyn Progress,
+) -> Result<Evaluation, EvalError> {
     let began = Instant::now();
     let directions = protocol.side.directions();
     let kept: Vec<Triple> = match protocol.unseen {
@@ -193,7 +213,7 @@ pub fn evaluate_shard(
             progress.end(&"interrupted");
             return Err(EvalError::Interrupted);
         }
-        for (at, rank) in rank_batch(reasoner, batch, &ranks, truth, protocol.ties)? {
+        for (at, rank) in rank_batch(reasoner, batch, &ranks, truth, (protocol.ties, left_out))? {
             ranks[at as usize].rank = rank;
             done += 1;
         }
@@ -217,7 +237,7 @@ fn rank_batch(
     batch: &[&[u32]],
     ranks: &[Ranked],
     Truth { graph, answers: truth }: Truth<'_>,
-    ties: Ties,
+    (ties, left_out): (Ties, &LeftOut<'_>),
 ) -> Result<Vec<(u32, f64)>, EvalError> {
     let queries: Vec<Query> = batch.iter().map(|group| ranks[group[0] as usize].query).collect();
     let answers = reasoner.answer(&queries).map_err(EvalError::Reasoner)?;
@@ -227,6 +247,9 @@ fn rank_batch(
         .map(|row| {
             let query = queries[row];
             let truth_of_row = truth.edges_by(query.subject, query.link);
+            // What is left out is filtered as other true answers are.
+            let filtered = left_out(query.link).map(|others| with_others(truth_of_row, query.link, &others));
+            let truth_of_row = filtered.as_deref().unwrap_or(truth_of_row);
             let not_a_number = || EvalError::NotANumber { subject: query.subject.0, link: query.link.0 };
             let targets: Vec<EntityId> = batch[row].iter().map(|&at| ranks[at as usize].target).collect();
             let mut ranked = match &answers {
@@ -257,6 +280,15 @@ fn rank_batch(
     Ok(ranked?.into_iter().flatten().collect())
 }
 
+/// `truth`, the answers of `link`, together with `others`; both are ascending.
+fn with_others(truth: &[Edge], link: Link, others: &[EntityId]) -> Vec<Edge> {
+    let mut all: Vec<Edge> = others.iter().map(|&target| Edge { link, target }).collect();
+    all.extend_from_slice(truth);
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
 fn check_shape(answers: &Answers, queries: usize, entities: usize) -> Result<(), EvalError> {
     let counts = match answers {
         Answers::Dense { scores, entities: width } => {
@@ -274,7 +306,6 @@ fn check_shape(answers: &Answers, queries: usize, entities: usize) -> Result<(),
 mod tests {
     use super::super::{ReasonerError, Scored};
     use super::*;
-    use crate::graph::Link;
     use crate::progress::{Impatient, Silent};
     use proptest::prelude::*;
     use std::sync::Mutex;
@@ -324,6 +355,32 @@ mod tests {
                 std::cmp::Ordering::Less => 0.0,
             }
         })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_left_out_ranks_before_nobody(
+            facts in prop::collection::vec((0u32..7, 0u32..2, 0u32..7), 1..8),
+            others in prop::collection::btree_set(0u32..7, 0..6),
+            dense in any::<bool>(),
+        ) {
+            let split = triples(&facts);
+            let answers = Adjacency::new(ENTITIES as usize, &[&split]);
+            let graph = Graph::new(ENTITIES as usize, 2, &[]);
+            let truth = Truth { graph: &graph, answers: &answers };
+            let reasoner = Arithmetic { dense, batch: 3, asked: Mutex::default() };
+            let left_out: Arc<[EntityId]> = others.iter().copied().map(EntityId).collect();
+            let evaluated = evaluate_among(
+                &reasoner, &split, truth, Protocol::default(), Shard::WHOLE, &|_| Some(left_out.clone()), &Silent,
+            );
+            for Ranked { query, target, rank } in evaluated.unwrap().ranks {
+                let facts: Vec<Triple> = split.iter().copied().chain(others.iter().map(|&other| Triple {
+                    head: query.subject, relation: query.link.relation().unwrap(), tail: EntityId(other),
+                })).collect();
+                let filtered = Adjacency::new(ENTITIES as usize, &[&facts]);
+                prop_assert_eq!(rank, naive_rank(query, target, dense, &filtered));
+            }
+        }
     }
 
     proptest! {

@@ -15,7 +15,10 @@ mod strata;
 
 pub use crate::graph::{Answers, Reasoner, ReasonerError, Scored};
 pub use baseline::Baselines;
-pub use evaluation::{Evaluation, Protocol, Ranked, Side, Totals, Truth, Unseen, evaluate, evaluate_shard};
+pub use evaluation::{
+    Evaluation, LeftOut, Protocol, Ranked, Side, Totals, Truth, Unseen, evaluate, evaluate_among,
+    evaluate_shard,
+};
 pub use ranking::{Ties, filtered_rank};
 pub use report::{BaselineFigures, Figures, RankRow, RelationFigures, Report};
 pub use split::{Split, evaluate_relations, evaluate_split, of_relations, rank_relations};

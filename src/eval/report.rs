@@ -35,6 +35,28 @@ pub struct Figures {
 }
 
 impl Figures {
+    /// The figures of some ranks, each with its weight.
+    pub fn weighed(ranks: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        let (mut sum, mut all) = (Figures::default(), 0.0);
+        for (rank, weight) in ranks {
+            let one = Figures::of([rank]);
+            let add = |to: &mut f64, figure: f64| *to += weight * figure;
+            sum.queries += 1;
+            all += weight;
+            add(&mut sum.hits_at_1, one.hits_at_1);
+            add(&mut sum.hits_at_3, one.hits_at_3);
+            add(&mut sum.hits_at_5, one.hits_at_5);
+            add(&mut sum.hits_at_10, one.hits_at_10);
+            add(&mut sum.mrr, one.mrr);
+            add(&mut sum.mean_rank, one.mean_rank);
+        }
+        let figures = [&mut sum.hits_at_1, &mut sum.hits_at_3, &mut sum.hits_at_5, &mut sum.hits_at_10];
+        figures.into_iter().chain([&mut sum.mrr, &mut sum.mean_rank]).for_each(|figure| {
+            *figure = if all > 0.0 { *figure / all } else { 0.0 };
+        });
+        sum
+    }
+
     /// The figures of some ranks.
     pub fn of(ranks: impl IntoIterator<Item = f64>) -> Self {
         let mut sum = Figures::default();
@@ -350,6 +372,10 @@ mod tests {
         assert!((figures.mrr - (1.0 + 0.4 + 0.25 + 0.05) / 4.0).abs() < 1e-12);
         assert_eq!(figures.mean_rank, 27.5 / 4.0);
         assert_eq!(Figures::of([]), Figures::default());
+        let weighed = Figures::weighed([(1.0, 0.5), (4.0, 1.0), (20.0, 0.5)]);
+        assert_eq!((weighed.hits_at_1, weighed.hits_at_5, weighed.mean_rank), (0.25, 0.75, 7.25));
+        assert_eq!(Figures::weighed([(2.0, 0.3), (4.0, 0.3)]), Figures::of([2.0, 4.0]));
+        assert_eq!(Figures::weighed([]), Figures::default());
     }
 
     #[test]

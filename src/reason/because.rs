@@ -108,6 +108,10 @@ pub enum Signal {
     Taken,
     /// How often it is such an answer.
     Frequency,
+    /// How well its types fit this side of the relation.
+    Types,
+    /// How well the relations that it has fit it.
+    Relations,
 }
 
 impl fmt::Display for Signal {
@@ -117,6 +121,8 @@ impl fmt::Display for Signal {
             Self::LinkedBack => "linked_back",
             Self::Taken => "taken",
             Self::Frequency => "frequency",
+            Self::Types => "types",
+            Self::Relations => "relations",
         })
     }
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// How many features a candidate has: those of the project's members and of the graph, and one for each further member.
 pub(crate) const WIDTH: usize = OWN_FEATURES + MOST_FURTHER;
 /// How many of them are always there.
-const OWN_FEATURES: usize = 11;
+const OWN_FEATURES: usize = 13;
 /// The features of a candidate, or their weights.
 pub(crate) type Features = [f64; WIDTH];
 

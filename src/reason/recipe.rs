@@ -22,8 +22,10 @@ pub(super) const LINKED: usize = 7;
 pub(super) const LINKED_BACK: usize = 8;
 pub(super) const TAKEN: usize = 9;
 pub(super) const FREQUENCY: usize = 10;
+pub(super) const TYPES: usize = 11;
+pub(super) const RELATIONS: usize = 12;
 /// The feature of the first further member.
-pub(super) const FURTHER: usize = 11;
+pub(super) const FURTHER: usize = 13;
 /// The weight of a further member if none is fitted.
 const FURTHER_WEIGHT: f64 = 0.5;
 
@@ -53,6 +55,12 @@ pub struct FeatureWeights {
     pub taken: f64,
     /// The logarithm of how often it is such an answer, plus one.
     pub frequency: f64,
+    /// How well its types fit this side of the relation: a log-odds ratio.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub types: f64,
+    /// The same for the relations that it has.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub relations: f64,
     /// The logarithm of the softmax of each further member, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub further: BTreeMap<String, f64>,
@@ -62,11 +70,12 @@ impl FeatureWeights {
     /// As a row of features; `further` are the names of the further members, in the order of their features.
     pub(super) fn row(&self, further: &[&str]) -> Features {
         let Self { rules, rules_absent, rules_sure, walker, walker_absent, embedding, propagator, .. } = self;
-        let Self { linked, linked_back, taken, frequency, .. } = self;
+        let Self { linked, linked_back, taken, frequency, types, relations, .. } = self;
         let mut row = [0.0; WIDTH];
         row[RULES..=RULES_SURE].copy_from_slice(&[*rules, *rules_absent, *rules_sure]);
         row[WALKER..=PROPAGATOR].copy_from_slice(&[*walker, *walker_absent, *embedding, *propagator]);
         row[LINKED..=FREQUENCY].copy_from_slice(&[*linked, *linked_back, *taken, *frequency]);
+        row[TYPES..=RELATIONS].copy_from_slice(&[*types, *relations]);
         for (at, name) in further.iter().take(MOST_FURTHER).enumerate() {
             row[FURTHER + at] = self.further.get(*name).copied().unwrap_or(0.0);
         }
@@ -86,6 +95,8 @@ impl FeatureWeights {
             linked_back: row[LINKED_BACK],
             taken: row[TAKEN],
             frequency: row[FREQUENCY],
+            types: row[TYPES],
+            relations: row[RELATIONS],
             further: further.iter().zip(&row[FURTHER..]).map(|(name, w)| ((*name).to_owned(), *w)).collect(),
         }
     }
@@ -99,6 +110,7 @@ impl FeatureWeights {
             "walker" => [self.walker, self.walker_absent, 0.0],
             "embedding" => [self.embedding, 0.0, 0.0],
             "propagator" => [self.propagator, 0.0, 0.0],
+            "types" => [self.types, self.relations, 0.0],
             other => [self.further.get(other).copied().unwrap_or(0.0), 0.0, 0.0],
         };
         weights.iter().any(|weight| *weight != 0.0)
@@ -120,6 +132,12 @@ impl From<BlendWeights> for FeatureWeights {
     }
 }
 
+// Signature of serde.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(weight: &f64) -> bool {
+    *weight == 0.0
+}
+
 /// Weights in the file format. Runs of version 0.1 have three of them, and a member that does not list a candidate
 /// counts as [`ABSENT`].
 #[derive(Deserialize)]
@@ -137,13 +155,15 @@ struct Written {
     linked_back: f64,
     taken: f64,
     frequency: f64,
+    types: f64,
+    relations: f64,
     further: BTreeMap<String, f64>,
 }
 
 impl From<Written> for FeatureWeights {
     fn from(written: Written) -> Self {
         let Written { rules, rules_sure, walker, embedding, propagator, .. } = written;
-        let Written { linked, linked_back, taken, frequency, further, .. } = written;
+        let Written { linked, linked_back, taken, frequency, types, relations, further, .. } = written;
         Self {
             rules,
             rules_absent: written.rules_absent.unwrap_or(rules * ABSENT.ln()),
@@ -156,6 +176,8 @@ impl From<Written> for FeatureWeights {
             linked_back,
             taken,
             frequency,
+            types,
+            relations,
             further,
         }
     }

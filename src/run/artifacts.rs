@@ -6,7 +6,7 @@ use super::member::{self, APPLIED, BLENDING, EMBEDDINGS, RULES, UNIVERSAL_WEIGHT
 use super::{Checksum, RunError};
 use crate::config::Config;
 use crate::graph::Graph;
-use crate::reason::{ByRules, Explains};
+use crate::reason::{ByRules, Explains, OfKind};
 use crate::tensor::{Archive, Device};
 use serde::de::DeserializeOwned;
 use std::any::Any;
@@ -173,7 +173,10 @@ impl Artifacts {
         let alone = member::of_system(self.config.system).filter(|_| !self.has(BLENDING));
         let reasoner = alone.map(|member| member.reasoner(self)).transpose()?.flatten();
         match reasoner {
-            Some(reasoner) => Ok(reasoner),
+            Some(reasoner) => {
+                let kinds = self.kinds();
+                Ok(if kinds.are_strict() { Arc::new(OfKind::new(reasoner, kinds)) } else { reasoner })
+            }
             None => Ok(Arc::new(self.blend(self.recipe()?.as_ref())?)),
         }
     }

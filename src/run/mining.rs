@@ -10,8 +10,8 @@ use crate::eval::{EvalError, Protocol, Side, Truth, evaluate};
 use crate::graph::{Graph, Known, evenly};
 use crate::progress::Progress;
 use crate::rule::{
-    ApplyOptions, Confidence, MineOptions, Mined, MiningBudget, RuleReasoner, RuleType, ScoredRule, mine,
-    over_known, sort_by_confidence,
+    ApplyOptions, Confidence, KeptRules, MineOptions, Mined, MiningBudget, RuleReasoner, RuleType,
+    ScoredRule, mine, over_known, sort_by_confidence, weigh_by_confidence,
 };
 use std::fmt::Display;
 use std::sync::Arc;
@@ -34,6 +34,8 @@ const LONGER_TO_JUDGE: f64 = 2.0;
 pub struct Mining<'a> {
     /// The graph.
     pub graph: &'a Arc<Graph>,
+    /// What is known beside the graph: how certain its facts are, and what is false.
+    pub known: &'a Known,
     /// What is mined, and how.
     pub options: &'a MineOptions,
     /// How rules will be applied.
@@ -55,7 +57,7 @@ impl Mining<'_> {
     /// If the options make no sense or ranking fails.
     pub fn mine(&self, progress: &dyn Progress) -> Result<(Mined, bool), RunError> {
         let began = Instant::now();
-        let mut mined = mine(self.graph, self.options, progress)?;
+        let mut mined = self.mined(self.options, progress)?;
         let judge = self.judged_by.filter(|known| !known.valid.is_empty()).map(|known| Judge {
             known,
             graph: self.graph,
@@ -75,6 +77,12 @@ impl Mining<'_> {
             (Confidence::Pca, _) => self.over_known(mined, None, progress),
             (Confidence::Validation, Some(judge)) => self.over_known(mined, Some(judge), progress),
         }
+    }
+
+    /// The rules that `options` find, counted by the confidences of facts if there are any.
+    fn mined(&self, options: &MineOptions, progress: &dyn Progress) -> Result<Mined, RunError> {
+        let mined = mine(self.graph, options, progress)?;
+        Ok(weighed(self.graph, mined, self.known, options, progress))
     }
 
     /// Adds longer cyclic bodies, one length after the other, as long as there is time and they rank better.
@@ -105,7 +113,7 @@ impl Mining<'_> {
                 budget: MiningBudget::Seconds(to_mine),
                 ..options.clone()
             };
-            let found = mine(self.graph, &longer, judge.progress)?;
+            let found = self.mined(&longer, judge.progress)?;
             let mut rules = mined.rules.clone();
             rules.extend(found.rules);
             sort_by_confidence(&mut rules, options.unseen);
@@ -138,7 +146,8 @@ impl Mining<'_> {
         let stopped = |mined| Ok((Mined { interrupted: true, ..mined }, false));
         let MineOptions { distinct, unseen, .. } = *self.options;
         let over = || progress.interrupted();
-        let Some(pca) = over_known(self.graph, &mined.rules, (distinct, unseen), &over) else {
+        let negatives = &self.known.negatives;
+        let Some(pca) = over_known(self.graph, &mined.rules, negatives, (distinct, unseen), &over) else {
             return stopped(mined);
         };
         if let Some(judge) = judge {
@@ -154,6 +163,26 @@ impl Mining<'_> {
             }
         }
         Ok((Mined { rules: pca, ..mined }, true))
+    }
+}
+
+/// The same rules, counted by the confidences of facts if `known` has any; if the user interrupts, as they were.
+fn weighed(
+    graph: &Arc<Graph>,
+    mined: Mined,
+    known: &Known,
+    options: &MineOptions,
+    progress: &dyn Progress,
+) -> Mined {
+    if !known.notes.has_confidence() {
+        return mined;
+    }
+    let MineOptions { distinct, unseen, min_support, min_confidence, .. } = *options;
+    let kept = KeptRules { distinct, unseen, min_support, min_confidence };
+    let over = || progress.interrupted();
+    match weigh_by_confidence(graph, &mined.rules, &known.notes, kept, &over) {
+        Some(rules) => Mined { rules, ..mined },
+        None => Mined { interrupted: true, ..mined },
     }
 }
 

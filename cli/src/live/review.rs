@@ -120,6 +120,8 @@ async fn suggestions(
             min_probability: None,
             held_out: HeldOutFacts::Hide,
             workers: gate.workers(),
+            subjects: Default::default(),
+            objects: Default::default(),
         };
         model.missing_facts(&options, deadline).map_err(|error| gate.problem(error))
     };

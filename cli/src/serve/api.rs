@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use ruleguider::ask::{
-    CompleteOptions, HeldOutFacts, MAX_PATHS, MissingFact, MissingFacts, Model, NamedItem,
+    AnswersAmong, CompleteOptions, HeldOutFacts, MAX_PATHS, MissingFact, MissingFacts, Model, NamedItem,
 };
 use ruleguider::graph::{EntityId, Link, Query, RelationId};
 use serde::de::DeserializeOwned;
@@ -170,15 +170,31 @@ pub struct PredictParams {
     #[serde(default)]
     inverse: bool,
     top: Option<usize>,
+    /// Types of entities that may be answers, and of those that may not.
+    among: Option<String>,
+    not_among: Option<String>,
 }
 
 /// The answers to a query.
 pub async fn predict(
     State(shared): State<Arc<Shared>>,
     Path(run): Path<String>,
-    Parameters(PredictParams { subject, relation, inverse, top }): Parameters<PredictParams>,
+    Parameters(PredictParams { subject, relation, inverse, top, among, not_among }): Parameters<
+        PredictParams,
+    >,
 ) -> Result<Response, Problem> {
-    let (top, run) = (at_most(top, 10, "top")?, shared.run(&run)?);
+    let top = at_most(top, 10, "top")?;
+    if among.is_some() || not_among.is_some() {
+        return ask(&shared, &run, move |model, deadline| {
+            let link = directed(model.index().link(&relation)?, inverse);
+            let query = Query { subject: model.index().entity(&subject)?, link };
+            let among = model.answers_of_types(among.as_deref(), not_among.as_deref())?;
+            let mut answers = model.predict_many_among(&[query], (top, &among), 1, 0, deadline)?;
+            Ok((*answers.remove(0)).clone())
+        })
+        .await;
+    }
+    let run = shared.run(&run)?;
     let query = named(&shared, &run, subject, relation, inverse).await?;
     Ok(json_response(batch::predict(&shared.gate, &run, query, top).await?))
 }
@@ -430,7 +446,9 @@ async fn missing(
         .run_until(deadline, move |deadline| {
             let (links, workers) = (vec![link], gate.workers());
             let (top, min_probability) = (Some(MISSING), None);
-            let options = CompleteOptions { links, top, min_probability, held_out, workers };
+            let [subjects, objects] = [(); 2].map(|()| AnswersAmong::default());
+            let options =
+                CompleteOptions { links, top, min_probability, held_out, subjects, objects, workers };
             model.missing_facts(&options, deadline).map_err(|error| gate.problem(error))
         })
         .await?;

@@ -5,7 +5,6 @@ use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::Console;
 use crate::data::{Data, Form, Reading, Weights, instant_model};
-use ruleguider::ask::AnswersAmong;
 use ruleguider::graph::SplitShares;
 use std::path::PathBuf;
 
@@ -34,6 +33,12 @@ pub struct Ask {
     /// How many answers
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     top: u32,
+    /// Answer with entities of this type, or of this file of entities, one a line
+    #[arg(long, value_name = "TYPE|FILE")]
+    among: Option<String>,
+    /// Do not answer with entities of this type, or of this file
+    #[arg(long, value_name = "TYPE|FILE")]
+    not_among: Option<String>,
     /// Reasons as paths and clauses instead of sentences
     #[arg(long)]
     clauses: bool,
@@ -55,6 +60,7 @@ impl Ask {
         };
         say_why_not(&model, common)?;
         let shown = (self.top as usize, self.clauses);
-        print_answers(&model, (&self.subject, &self.relation), shown, &AnswersAmong::default(), common)
+        let among = model.answers_among(self.among.as_deref(), self.not_among.as_deref())?;
+        print_answers(&model, (&self.subject, &self.relation), shown, &among, common)
     }
 }

@@ -23,6 +23,7 @@ If interrupted or killed, run the same command again to resume.
 Examples:
   ruleguider complete runs/demonstration --out missing.tsv
   ruleguider complete runs/demonstration --relation cousin_of --relation '~parent_of' --top 1000 --out missing.jsonl
+  ruleguider complete runs/hetionet --relation CtD --subjects Compound --objects Disease --out treatments.tsv
   ruleguider complete runs/demonstration --held-out only --out found_again.tsv
   ruleguider complete runs/demonstration --min-probability 0.9 --shard 1/4 --out missing-1.shard"
 )]
@@ -33,6 +34,12 @@ pub struct Complete {
     /// Only facts of this relation; may be given several times. ~RELATION asks for heads [default: all relations]
     #[arg(long, value_name = "RELATION")]
     relation: Vec<String>,
+    /// Only facts about subjects of this type, or of this file of entities, one a line
+    #[arg(long, value_name = "TYPE|FILE")]
+    subjects: Option<String>,
+    /// Only facts about objects of this type, or of this file
+    #[arg(long, value_name = "TYPE|FILE")]
+    objects: Option<String>,
     /// Only the N best facts
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     top: Option<u64>,
@@ -71,7 +78,10 @@ impl Complete {
         let top = self.top.map(|top| usize::try_from(top).unwrap_or(usize::MAX));
         let usual = model.usual_probability(top)?;
         let (min_probability, held_out) = (self.min_probability.or(usual), self.held_out);
-        let options = CompleteOptions { links: links?, top, min_probability, held_out, workers };
+        let among = |given: &Option<String>| model.answers_among(given.as_deref(), None);
+        let (subjects, objects) = (among(&self.subjects)?, among(&self.objects)?);
+        let options =
+            CompleteOptions { links: links?, top, min_probability, held_out, subjects, objects, workers };
         if let Some(share) = self.shard {
             let make = |shard, out: &Path| model.complete_shard(&options, shard, out, &console);
             return share.each(&self.out, common, make);

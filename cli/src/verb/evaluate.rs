@@ -28,6 +28,7 @@ Examples:
   ruleguider evaluate runs/demonstration --relation cousin_of --relation sibling_of
   ruleguider evaluate runs/wn18rr --split valid --json | jq .mrr
   ruleguider evaluate runs/demonstration --strata
+  ruleguider evaluate runs/hetionet --candidates typed
   ruleguider evaluate runs/demonstration --faithfulness --queries 50
   ruleguider evaluate runs/wn18rr-v1 --on data/wn18rr-v1-ind --direction both
   ruleguider evaluate runs/codex-m --classify
@@ -67,6 +68,9 @@ pub struct Evaluate {
     /// Rank the relation of each fact among all relations instead: hits and MRR of relation prediction
     #[arg(long, conflicts_with_all = ["shard", "relation", "classify", "strata"])]
     predict_relations: bool,
+    /// Also rank among the entities whose types fit the relation asked for, beside the ranking among all: all, typed
+    #[arg(long, value_name = "WHICH", default_value = "all", value_parser = ["all", "typed"], conflicts_with = "shard")]
+    candidates: String,
     #[command(flatten)]
     ranking: Ranking,
     #[command(flatten)]
@@ -130,10 +134,16 @@ impl Evaluate {
             true => model.faithfulness(self.queries.unwrap_or(QUERIES) as usize, &console),
             false => Ok(None),
         };
-        let options = EvaluateOptions { relations, strata: self.strata, calibration: true };
+        let typed = || match self.candidates == "typed" {
+            true => model.evaluated_among_types(split, &relations, protocol, &console).map(Some),
+            false => Ok(None),
+        };
+        let options =
+            EvaluateOptions { relations: relations.clone(), strata: self.strata, calibration: true };
         let evaluated = model.evaluate_each(split, protocol, &options, &console);
-        let evaluated =
-            evaluated.and_then(|(evaluated, _)| Ok(Evaluated { faithfulness: faithfulness()?, ..evaluated }));
+        let evaluated = evaluated.and_then(|(evaluated, _)| {
+            Ok(Evaluated { typed: typed()?, faithfulness: faithfulness()?, ..evaluated })
+        });
         let evaluated = match evaluated {
             Err(error) if error.is_interrupted() => return Ok(Outcome::Interrupted),
             evaluated => evaluated?,

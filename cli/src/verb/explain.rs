@@ -191,6 +191,11 @@ impl fmt::Display for Explained<'_> {
             (false, None, false) => write!(f, "not predicted: there are too many better answers")?,
         }
         write!(f, "{}", aside(explanation.held_out))?;
+        if explanation.known_false {
+            let source = explanation.known_false_source.as_ref();
+            let source = source.map_or_else(String::new, |source| format!(" [{}]", Shown(source)));
+            write!(f, "; known to be false{source}")?;
+        }
         write_because(f, explanation, naming)?;
         // A path that a rule below shows is not printed twice, and what no member with weight supports has none.
         let new = |answer: &&Answer| !rules.iter().any(|rule| rule.path == answer.reason.path);

@@ -149,6 +149,7 @@ impl Mine {
             ApplyOptions { unseen: self.unseen, distinct: options.distinct, ..ApplyOptions::default() };
         let mining = Mining {
             graph: &graph,
+            known: &dataset.known,
             options: &options,
             apply: &apply,
             judged_by: (!self.learn_valid).then_some(&dataset.known),

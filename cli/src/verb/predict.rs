@@ -56,10 +56,10 @@ pub struct Predict {
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     top: u32,
     /// Answer with entities of this type, or of this file of entities, one a line
-    #[arg(long, value_name = "TYPE|FILE", conflicts_with = "file")]
+    #[arg(long, value_name = "TYPE|FILE")]
     among: Option<String>,
     /// Do not answer with entities of this type, or of this file
-    #[arg(long, value_name = "TYPE|FILE", conflicts_with = "file")]
+    #[arg(long, value_name = "TYPE|FILE")]
     not_among: Option<String>,
     /// A file of queries, one per line, subject, tab, relation; - for stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "relation"])]
@@ -135,11 +135,13 @@ impl Predict {
 
     fn many(&self, file: &Path, model: &Model, common: &Common) -> anyhow::Result<Outcome> {
         let console = Console::with_interrupt(common);
+        let among = model.answers_among(self.among.as_deref(), self.not_among.as_deref())?;
         let workers = model.device().workers();
         if let (Some(share), Some(out)) = (self.shard, &self.out) {
             ensure!(file != Path::new("-"), "--shard: expected a file that every part can read, found stdin");
             let top = self.top as usize;
-            let make = |shard, out: &Path| model.predict_shard(file, top, shard, workers, out, &console);
+            let make =
+                |shard, out: &Path| model.predict_shard(file, (top, &among), shard, workers, out, &console);
             return share.each(out, common, make);
         }
         let mut input = match file == Path::new("-") {
@@ -157,7 +159,8 @@ impl Predict {
             if lines.is_empty() || interrupted {
                 break;
             }
-            let block = match model.answer_lines(&lines, self.top as usize, workers, done, &console) {
+            let block = match model.answer_lines(&lines, (self.top as usize, &among), workers, done, &console)
+            {
                 Err(error) if error.is_interrupted() => {
                     interrupted = true;
                     break;

@@ -149,6 +149,15 @@ impl Query {
             Direction::Inverse => (Query { subject: triple.tail, link }, triple.head),
         }
     }
+
+    /// The fact that `answer` makes; `None` for a reserved link.
+    pub fn fact(self, answer: EntityId) -> Option<Triple> {
+        let relation = self.link.relation()?;
+        Some(match self.link.direction() {
+            Direction::Forward => Triple { head: self.subject, relation, tail: answer },
+            Direction::Inverse => Triple { head: answer, relation, tail: self.subject },
+        })
+    }
 }
 
 #[cfg(test)]

@@ -89,6 +89,13 @@ impl Types {
         all.into_iter().collect()
     }
 
+    /// `of` and all types that it is a kind of.
+    pub fn with_ancestors(&self, of: TypeId) -> BTreeSet<TypeId> {
+        let mut all = BTreeSet::new();
+        self.add_ancestors(of, &mut all);
+        all
+    }
+
     /// Adds `of` and all types that it is a kind of; circles of subclasses end.
     fn add_ancestors(&self, of: TypeId, all: &mut BTreeSet<TypeId>) {
         let mut next = vec![of];

@@ -4,7 +4,8 @@ use super::clause::{Counts, Rule, ScoredRule, Shape, sort_by_confidence};
 use super::known::over_known;
 use super::mine::MineOptions;
 use super::recount::count_rules;
-use ruleguider_graph::{Graph, Renumbering};
+use super::weighted::{KeptRules, weigh_by_confidence};
+use ruleguider_graph::{Graph, Known, Renumbering};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -40,9 +41,9 @@ pub struct MovedRule {
 
 /// Merges the rules just mined from `graph` with those of an earlier version of it, which mining may not have found
 /// again. `earlier` has the ids of that version, and `ids` maps them to those of `graph`. Both sets count the same
-/// predictions (with `known`, only those about entities of which the relation is known).
+/// predictions (with `known`, only those about entities of which the relation is known), by the confidences in `data`.
 pub fn carry_over(
-    graph: &Arc<Graph>,
+    (graph, data): (&Arc<Graph>, &Known),
     mined: Vec<ScoredRule>,
     earlier: &[ScoredRule],
     ids: &Renumbering,
@@ -61,10 +62,14 @@ pub fn carry_over(
     let counts = count_rules(graph, &unmet, options.distinct);
     let mut unmet: Vec<ScoredRule> =
         unmet.into_iter().zip(counts).map(|(rule, counts)| ScoredRule { rule, counts }).collect();
+    let (never, MineOptions { distinct, unseen, .. }) = (|| false, options.clone());
+    if data.notes.has_confidence() {
+        let all = KeptRules { distinct, unseen, min_support: 0, min_confidence: 0.0 };
+        unmet = weigh_by_confidence(graph, &unmet, &data.notes, all, &never).expect("nobody stops it");
+    }
     if known {
-        let never = || false;
         unmet =
-            over_known(graph, &unmet, (options.distinct, options.unseen), &never).expect("nobody stops it");
+            over_known(graph, &unmet, &data.negatives, (distinct, unseen), &never).expect("nobody stops it");
     }
     let good = |counts: &Counts| {
         counts.correct >= options.min_support && counts.confidence(options.unseen) >= options.min_confidence
@@ -133,7 +138,7 @@ mod tests {
         let smaller = Arc::new(Graph::new(graph.entities(), graph.relations(), &fewer));
         let found = mine(&smaller, &options, &Silent).unwrap().rules;
         let met: Vec<ScoredRule> = found.iter().step_by(2).cloned().collect();
-        let carried = carry_over(&smaller, met.clone(), &all, &ids, (&options, false));
+        let carried = carry_over((&smaller, &Known::default()), met.clone(), &all, &ids, (&options, false));
         assert_eq!(carried.kept + carried.gone, all.len());
         assert_eq!(carried.kept + carried.new, carried.rules.len());
         let rules: HashSet<&Rule> = carried.rules.iter().map(|scored| &scored.rule).collect();

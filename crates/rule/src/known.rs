@@ -7,10 +7,11 @@
 use super::Map;
 use super::clause::{Counts, Rule, RuleType, ScoredRule, Shape, sort_by_confidence};
 use super::frontier::{Frontier, Marks, Places};
+use super::ground::Grounding;
 use super::reach::Reach;
 use super::recount::select;
 use rayon::prelude::*;
-use ruleguider_graph::{EntityId, Graph, Link, evenly};
+use ruleguider_graph::{Direction, EntityId, Graph, Link, Triple, evenly};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -33,10 +34,12 @@ pub enum Confidence {
 }
 
 /// `rules` counting only predictions about entities for which `graph` knows the relation (PCA), in their new order.
+/// `negatives`, facts that are known to be false, ascending, are known, too: what a rule predicts of them is wrong.
 /// `None` once `over` returns true.
 pub fn over_known(
     graph: &Arc<Graph>,
     rules: &[ScoredRule],
+    negatives: &[Triple],
     (distinct, unseen): (bool, f64),
     over: &(dyn Fn() -> bool + Sync),
 ) -> Option<Vec<ScoredRule>> {
@@ -59,6 +62,13 @@ pub fn over_known(
     for (place, counts) in counted.into_iter().flatten() {
         known[place].counts = counts;
     }
+    if !negatives.is_empty() {
+        let denied = Denied { reach: &reach, negatives };
+        known.par_iter_mut().zip(rules).for_each(|(rule, before)| {
+            let most = before.counts.predicted;
+            rule.counts.predicted = (rule.counts.predicted + denied.predicted_by(&rule.rule)).min(most);
+        });
+    }
     sort_by_confidence(&mut known, unseen);
     (!over()).then_some(known)
 }
@@ -77,6 +87,41 @@ fn group_of(rule: &Rule) -> (RuleType, usize, &[Link], Option<EntityId>) {
 /// Whether `entity` has any fact with `link`, including a link to itself, which [`Reach`] leaves out.
 fn is_known(reach: &Reach, link: Link, entity: EntityId) -> bool {
     !reach.graph().targets(entity, link).is_empty()
+}
+
+/// Facts that are known to be false.
+struct Denied<'a> {
+    reach: &'a Reach,
+    negatives: &'a [Triple],
+}
+
+impl Denied<'_> {
+    /// How many of them `rule` predicts about entities for which its relation is not known.
+    fn predicted_by(&self, rule: &Rule) -> u64 {
+        let Some(relation) = rule.head.relation() else { return 0 };
+        let ends = |fact: &Triple| match rule.head.direction() {
+            Direction::Forward => (fact.head, fact.tail),
+            Direction::Inverse => (fact.tail, fact.head),
+        };
+        let of_relation = self.negatives.iter().filter(|fact| fact.relation == relation).map(ends);
+        let unknown = of_relation.filter(|&(x, _)| !is_known(self.reach, rule.head, x));
+        unknown.filter(|&(x, y)| self.is_predicted(rule, x, y)).count() as u64
+    }
+
+    fn is_predicted(&self, rule: &Rule, x: EntityId, y: EntityId) -> bool {
+        let targets = |entity, link| self.reach.targets(link, entity);
+        let leads = |end, avoid| {
+            let distinct = self.reach.distinct();
+            Grounding { targets, distinct, avoid, tries: STEPS as usize }.find(x, &rule.body, end).is_some()
+        };
+        match rule.shape {
+            Shape::Cyclic => leads(Some(y), None),
+            // Without a body there is nothing to be predicted about an entity of which nothing is known.
+            Shape::Constant { answer, end } => {
+                answer == y && !rule.body.is_empty() && leads(end, Some(answer))
+            }
+        }
+    }
 }
 
 /// The state of one thread that computes shares.
@@ -229,7 +274,7 @@ mod tests {
                 ..MineOptions::default()
             };
             let mined = mine(&graph, &options, &Silent).expect("mined").rules;
-            let known = over_known(&graph, &mined, (true, UNSEEN), &|| false).expect("nobody stops it");
+            let known = over_known(&graph, &mined, &[], (true, UNSEEN), &|| false).expect("nobody stops it");
             prop_assert_eq!(known.len(), mined.len());
             for ScoredRule { rule, counts } in &known {
                 prop_assert_eq!(counts.predicted, naive(&graph, rule), "{:?}", rule);
@@ -253,8 +298,59 @@ mod tests {
         let counts = count_rules(&graph, std::slice::from_ref(&rule), true)[0];
         assert_eq!(counts, Counts::exact(40, 10));
         let rules = [ScoredRule { rule, counts }];
-        let known = over_known(&graph, &rules, (true, UNSEEN), &|| false).expect("nobody stops it");
+        let known = over_known(&graph, &rules, &[], (true, UNSEEN), &|| false).expect("nobody stops it");
         assert_eq!(known[0].counts, Counts::exact(10, 10));
-        assert!(over_known(&graph, &rules, (true, UNSEEN), &|| true).is_none());
+        assert!(over_known(&graph, &rules, &[], (true, UNSEEN), &|| true).is_none());
+    }
+
+    #[test]
+    fn what_is_known_to_be_false_counts_against_a_rule() {
+        // All who live in c (4) have faith 5, as far as is known: 10 of 40. Of two others it is denied.
+        let lives = (10..50).map(|person| triple(person, 0, 4));
+        let faith = (10..20).map(|person| triple(person, 1, 5));
+        let graph = Arc::new(Graph::new(60, 2, &lives.chain(faith).collect::<Vec<_>>()));
+        let rule = Rule {
+            head: Link::forward(RelationId(1)),
+            body: [Link::forward(RelationId(0))].into(),
+            shape: Shape::Constant { answer: EntityId(5), end: Some(EntityId(4)) },
+        };
+        let rules = [ScoredRule { counts: count_rules(&graph, std::slice::from_ref(&rule), true)[0], rule }];
+        // The third is about somebody whose faith is known; the last is about somebody who lives elsewhere.
+        let negatives = [triple(30, 1, 5), triple(31, 1, 5), triple(12, 1, 6), triple(55, 1, 5)];
+        let known = over_known(&graph, &rules, &negatives, (true, UNSEEN), &|| false).unwrap();
+        assert_eq!(known[0].counts, Counts::exact(12, 10));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_denied_and_predicted_is_found_one_by_one(
+            graph in graphs(),
+            denied in prop::collection::vec((0u32..12, 0u32..3, 0u32..12), 0..12),
+        ) {
+            let mut negatives: Vec<Triple> = denied.into_iter().map(|(h, r, t)| triple(h, r, t)).collect();
+            negatives.retain(|fact| !graph.contains(fact.head, Link::forward(fact.relation), fact.tail));
+            negatives.sort_unstable();
+            negatives.dedup();
+            let options = MineOptions {
+                budget: MiningBudget::Saturation,
+                min_support: 1,
+                min_confidence: 0.0,
+                ..MineOptions::default()
+            };
+            let mined = mine(&graph, &options, &Silent).expect("mined").rules;
+            let known = over_known(&graph, &mined, &negatives, (true, UNSEEN), &|| false).unwrap();
+            for ScoredRule { rule, counts } in &known {
+                let added = negatives.iter().filter(|fact| {
+                    let here = fact.relation == rule.relation();
+                    let (x, y) = match rule.head.direction() {
+                        Direction::Forward => (fact.head, fact.tail),
+                        Direction::Inverse => (fact.tail, fact.head),
+                    };
+                    here && graph.targets(x, rule.head).is_empty()
+                        && trails(&graph, &rule.body, &mut vec![x], Some(y))
+                });
+                prop_assert_eq!(counts.predicted, naive(&graph, rule) + added.count() as u64, "{:?}", rule);
+            }
+        }
     }
 }

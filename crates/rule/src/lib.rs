@@ -21,6 +21,7 @@ mod recount;
 mod shard;
 mod spelling;
 mod text;
+mod weighted;
 
 pub use apply::{
     Aggregate, ApplyOptions, FiredRule, Firings, RuleAnswer, RuleReasoner, UNPREDICTED, write_predictions,
@@ -35,6 +36,7 @@ pub use mine::{
 };
 pub use recount::{count_rules, estimate_rules};
 pub use shard::{RuleCounts, RuleShardSettings, merge_rule_shards, write_rule_shard};
+pub use weighted::{KeptRules, weigh_by_confidence};
 
 use ruleguider_support::settings::WrongValue;
 use std::path::PathBuf;

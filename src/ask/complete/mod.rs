@@ -19,12 +19,13 @@ pub use row::MissingFact;
 pub(super) use row::RankedFact;
 
 use super::many::by_workers;
-use super::{Answer, AskError, Model};
+use super::predict::CANDIDATES;
+use super::{Answer, AnswersAmong, AskError, Model};
 use crate::aside::claim_file;
 use crate::eval::calibration::TOP;
 use crate::graph::{
-    Dataset, EntityId, Link, Names, PredictedFact, Query, RdfStyle, RelationId, Triple, check_predicted,
-    check_writable, count_queries, is_annotated, sensible_queries, write_annotated, write_packed,
+    Dataset, Direction, EntityId, Link, Names, PredictedFact, Query, RdfStyle, RelationId, Triple,
+    check_predicted, check_writable, is_annotated, sensible_queries, write_annotated, write_packed,
     write_predicted,
 };
 use crate::progress::{Progress, Silent};
@@ -84,11 +85,29 @@ pub struct CompleteOptions {
     pub min_probability: Option<f64>,
     /// What happens to facts that the data has and that were held out.
     pub held_out: HeldOutFacts,
+    /// Which entities may be subjects of the facts; all by default.
+    pub subjects: AnswersAmong,
+    /// Which may be objects.
+    pub objects: AnswersAmong,
     /// How many threads answer batches in parallel.
     pub workers: usize,
 }
 
 impl CompleteOptions {
+    /// Which entities `link` is asked of, and which may be answers: it may ask for subjects.
+    fn ends_of(&self, link: Link) -> (&AnswersAmong, &AnswersAmong) {
+        match link.direction() {
+            Direction::Forward => (&self.subjects, &self.objects),
+            Direction::Inverse => (&self.objects, &self.subjects),
+        }
+    }
+
+    /// The checksums of the subjects and the objects; `None` if all entities may be both.
+    pub(super) fn ends(&self) -> Option<[Option<Checksum>; 2]> {
+        let ends = [self.subjects.checksum(), self.objects.checksum()];
+        ends.iter().any(Option::is_some).then_some(ends)
+    }
+
     fn kept(&self) -> Kept {
         Kept { held_out: self.held_out, most: self.top.unwrap_or(usize::MAX) }
     }
@@ -219,7 +238,7 @@ impl Model {
         self.check_probability(work.options)?;
         let links = self.links_of(work.options);
         let blocks = Blocks::beside(out, &self.inputs(work, &links)?)?;
-        progress.begin("completing", "queries", Some(count_queries(self.graph(), &links)));
+        progress.begin("completing", "queries", Some(self.count_asked(work.options, &links)));
         let (done, queries) = match self.answer_blocks(work, &links, &blocks, progress) {
             Err(error) if error.is_interrupted() => {
                 progress.end(&"interrupted; run the same command again to resume");
@@ -250,6 +269,24 @@ impl Model {
         (0..self.graph().relations() as u32).map(|id| Link::forward(RelationId(id))).collect()
     }
 
+    /// The queries of `links`, one link after the other: about entities that may be at that end of the fact.
+    fn asked<'a>(
+        &'a self,
+        options: &'a CompleteOptions,
+        links: &'a [Link],
+    ) -> impl Iterator<Item = Query> + use<'a> {
+        let kinds = self.artifacts.kinds();
+        sensible_queries(self.graph(), links).filter(move |query| {
+            let of_kind = || !kinds.are_strict() || kinds.admits(query.link.reversed(), query.subject);
+            options.ends_of(query.link).0.has(query.subject) && of_kind()
+        })
+    }
+
+    /// How many there are.
+    pub(super) fn count_asked(&self, options: &CompleteOptions, links: &[Link]) -> u64 {
+        self.asked(options, links).count() as u64
+    }
+
     /// How many test facts of the relations of `links` are not in the graph.
     pub(super) fn hidden(&self, links: &[Link]) -> u64 {
         let asked: HashSet<RelationId> = links.iter().filter_map(|link| link.relation()).collect();
@@ -273,11 +310,16 @@ impl Model {
 
     /// The checksum of everything that blocks depend on.
     fn inputs(&self, work: Work<'_>, links: &[Link]) -> Result<Checksum, AskError> {
-        let Work { options: CompleteOptions { top, min_probability, held_out, .. }, cut, shard } = work;
+        let Work { options, cut, shard } = work;
+        let CompleteOptions { top, min_probability, held_out, .. } = options;
         let links: Vec<u32> = links.iter().map(|link| link.0).collect();
         let beam = self.config().walk.beam;
         let wanted = (top, min_probability, held_out);
-        Ok(Checksum::of(&(crate::VERSION, self.sum()?, links, cut, wanted, shard, beam)))
+        let inputs = Checksum::of(&(crate::VERSION, self.sum()?, links, cut, wanted, shard, beam));
+        Ok(match options.ends() {
+            Some(ends) => Checksum::of(&(inputs, ends)),
+            None => inputs,
+        })
     }
 
     /// Answers the unfinished blocks of the shard; returns the numbers of all of its blocks, and how many queries they
@@ -289,7 +331,7 @@ impl Model {
         blocks: &Blocks,
         progress: &dyn Progress,
     ) -> Result<(Vec<u64>, u64), AskError> {
-        let mut queries = sensible_queries(self.graph(), links);
+        let mut queries = self.asked(options, links);
         let best = Best::new(options.top);
         let (mut numbers, mut asked, mut seen) = (Vec::new(), 0, 0);
         for number in 0.. {
@@ -329,10 +371,19 @@ impl Model {
             if progress.interrupted() {
                 return Err(RunError::Interrupted.into());
             }
-            let found = self.reasoner.search(batch, TOP, progress)?;
-            let rows: Result<Vec<Vec<RankedFact>>, AskError> =
-                found.par_iter().map(|found| self.missing(found, options, best)).collect();
-            Ok(rows?.into_iter().flatten().collect())
+            // The best of all may be none of the entities that are wanted. All of them are in memory for some queries
+            // at a time.
+            let all = batch.iter().all(|query| options.ends_of(query.link).1.is_all());
+            let at_least = if all { TOP } else { self.graph().entities() };
+            let at_once = if all { batch.len() } else { (CANDIDATES / at_least.max(1)).max(1) };
+            let mut rows = Vec::new();
+            for some in batch.chunks(at_once.max(1)) {
+                let found = self.reasoner.search(some, at_least, progress)?;
+                let missing: Result<Vec<Vec<RankedFact>>, AskError> =
+                    found.par_iter().map(|found| self.missing(found, options, best)).collect();
+                rows.extend(missing?.into_iter().flatten());
+            }
+            Ok(rows)
         };
         let batches: Vec<&[Query]> = needed.chunks(batch).collect();
         let mut rows = by_workers(&batches, options.workers, before, answer, progress)?;
@@ -378,6 +429,7 @@ impl Model {
         let query = found.query;
         let probabilities = self.probabilities(found);
         let (mut kept, mut supported) = (Vec::new(), 0);
+        let answers = options.ends_of(query.link).1;
         for candidate in &found.candidates {
             let probability = probabilities.of(candidate.score);
             let ids = [query.link.0, query.subject.0, candidate.entity.0];
@@ -388,7 +440,7 @@ impl Model {
             if supported == TOP || unlikely || best.least().is_some_and(|least| rank > least) {
                 break;
             }
-            if self.is_denied(query, candidate.entity) {
+            if !answers.has(candidate.entity) || self.is_denied(query, candidate.entity) {
                 continue;
             }
             if let Some(reasoned) = self.reasoner.reasons(query, candidate, 1)?.into_iter().next() {

@@ -4,6 +4,7 @@ use super::*;
 use crate::ask::Learn;
 use crate::tensor::Device;
 use std::fmt::Display;
+use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Interrupts the work once it has advanced a number of times.
@@ -31,6 +32,8 @@ fn options(top: Option<usize>) -> CompleteOptions {
         top,
         min_probability: Some(0.1),
         held_out: HeldOutFacts::Show,
+        subjects: AnswersAmong::default(),
+        objects: AnswersAmong::default(),
         workers: 2,
     }
 }
@@ -61,10 +64,10 @@ fn the_file_is_the_same_however_often_it_was_interrupted() {
             assert!(sittings < 100, "it does not go on");
         }
         assert!(sittings > 2);
-        let text = |name: &str| std::fs::read_to_string(file(name)).unwrap();
+        let text = |name: &str| fs::read_to_string(file(name)).unwrap();
         assert_eq!(text("interrupted.tsv"), text("whole.tsv"));
         assert_eq!(text("other.tsv"), text("whole.tsv"));
-        std::fs::remove_file(&out).unwrap();
+        fs::remove_file(&out).unwrap();
     }
 }
 
@@ -76,7 +79,7 @@ fn blocks_that_were_damaged_are_made_again() {
     let file = |name: &str| folder.path().join(name);
     let wanted = options(None);
     model.complete_in_blocks(&wanted, CUT, &file("whole.jsonl"), &Silent).unwrap();
-    let whole = std::fs::read_to_string(file("whole.jsonl")).unwrap();
+    let whole = fs::read_to_string(file("whole.jsonl")).unwrap();
     let damages: [fn(&str) -> String; 3] =
         [|_| String::new(), |text| text[..text.len() / 2].to_owned(), |text| text.replace("0.", "0.0")];
     for damage in damages {
@@ -85,16 +88,16 @@ fn blocks_that_were_damaged_are_made_again() {
             model.complete_in_blocks(&wanted, CUT, &file("c.jsonl"), &stops).unwrap_err().is_interrupted()
         );
         let mut damaged = 0;
-        for entry in std::fs::read_dir(file("c.jsonl.blocks")).unwrap().map(Result::unwrap) {
+        for entry in fs::read_dir(file("c.jsonl.blocks")).unwrap().map(Result::unwrap) {
             if entry.file_name().to_string_lossy().starts_with("block-") {
-                let text = std::fs::read_to_string(entry.path()).unwrap();
-                std::fs::write(entry.path(), damage(&text)).unwrap();
+                let text = fs::read_to_string(entry.path()).unwrap();
+                fs::write(entry.path(), damage(&text)).unwrap();
                 damaged += 1;
             }
         }
         assert!(damaged > 1);
         model.complete_in_blocks(&wanted, CUT, &file("c.jsonl"), &Silent).unwrap();
-        assert!(std::fs::read_to_string(file("c.jsonl")).unwrap() == whole);
+        assert!(fs::read_to_string(file("c.jsonl")).unwrap() == whole);
     }
 }
 
@@ -135,7 +138,7 @@ fn parts_make_the_file_that_one_process_writes() {
                 .collect();
             for ending in ["tsv", "jsonl"] {
                 crate::ask::merge(&parts, Some(&file(&format!("merged.{ending}")))).unwrap();
-                let text = |name: &str| std::fs::read_to_string(file(&format!("{name}.{ending}"))).unwrap();
+                let text = |name: &str| fs::read_to_string(file(&format!("{name}.{ending}"))).unwrap();
                 assert_eq!(text("merged"), text("whole"), "{count} parts, {top:?}");
             }
         }
@@ -165,4 +168,39 @@ fn a_list_that_ran_out_of_time_says_so_and_is_completed_by_asking_again() {
     assert_eq!((whole.asked, part.subjects), (whole.subjects, whole.subjects));
     assert!(!part.facts.is_empty() && part.facts.len() < whole.facts.len());
     assert!(part.facts.iter().all(|fact| whole.facts.contains(fact)));
+}
+
+#[test]
+fn facts_about_some_entities_are_those_of_all_about_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let learn = Learn::demonstration().out(folder.path().join("run")).device(Device::cpu(1).unwrap());
+    let model = learn.set("system=rules").set("rules.samples=2000").run().unwrap();
+    let out = folder.path().join("facts.tsv");
+    let complete = |wanted: &CompleteOptions| {
+        let made = model.complete_in_blocks(wanted, CUT, &out, &Silent).unwrap();
+        let text = fs::read_to_string(&out).unwrap();
+        (made.queries, text.lines().map(str::to_owned).collect::<Vec<String>>())
+    };
+    let wanted = CompleteOptions { min_probability: None, ..options(None) };
+    let (queries, all) = complete(&wanted);
+    let (header, rows) = all.split_first().unwrap();
+    let column = |row: &str, at: usize| row.split('\t').nth(at).unwrap().to_owned();
+    // The entities of every other fact, at either end.
+    let some =
+        |at: usize| rows.iter().step_by(2).take(40).map(|row| column(row, at)).collect::<Vec<String>>();
+    let [heads, tails] = [some(0), some(2)];
+    let among = |names: &[String]| {
+        let file = folder.path().join("wanted.txt");
+        fs::write(&file, names.join("\n")).unwrap();
+        model.answers_among(file.to_str(), None).unwrap()
+    };
+    let narrower = CompleteOptions { subjects: among(&heads), objects: among(&tails), ..wanted.clone() };
+    let (fewer, found) = complete(&narrower);
+    let is_wanted = |row: &&String| heads.contains(&column(row, 0)) && tails.contains(&column(row, 2));
+    let of_all: Vec<String> = rows.iter().filter(is_wanted).cloned().collect();
+    assert_eq!(found[0], *header);
+    assert!(!of_all.is_empty() && fewer < queries, "{fewer} of {queries}");
+    // A query lists its best answers, and of fewer entities more are among them.
+    assert!(of_all.iter().all(|row| found.contains(row)));
+    assert!(found[1..].iter().all(|row| is_wanted(&row)));
 }

@@ -36,6 +36,12 @@ pub struct ScoredTriple {
     pub known: bool,
     /// The split that has it, if it is a fact of the data that was held out.
     pub held_out: Option<HeldOut>,
+    /// Whether the data say that it is false.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub known_false: bool,
+    /// Where they say so, if they tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_false_source: Option<String>,
     /// Whether the list calls it true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<bool>,

@@ -169,6 +169,8 @@ impl<'a> Scorer<'a> {
             is_true,
             known,
             held_out: model.held_out(tail.query, tail.object),
+            known_false: model.is_denied(tail.query, tail.object),
+            known_false_source: model.source_of_denial(tail.query, tail.object),
             label: None,
             words: reason.as_ref().map_or_else(String::new, |one| one.reason_in_words()),
             reason: reason.map(|answer| answer.reason).unwrap_or_default(),

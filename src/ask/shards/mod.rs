@@ -12,9 +12,9 @@ pub(super) use merge::kept_error;
 pub use merge::{Merged, merge};
 
 use super::complete::{CompleteOptions, HeldOutFacts, breaking_name};
-use super::{AskError, Model, QueryLines};
+use super::{AnswersAmong, AskError, Model, QueryLines};
 use crate::eval::{Protocol, Split};
-use crate::graph::{Dataset, Names, RelationId, check_writable, count_queries};
+use crate::graph::{Dataset, Names, RelationId, check_writable};
 use crate::progress::Progress;
 use crate::rule::{self, MineOptions, RuleShardSettings, write_rule_shard};
 use crate::run::{Checksum, RunError, Stages};
@@ -56,6 +56,9 @@ struct AnswerSettings {
     queries: Checksum,
     top: usize,
     beam: usize,
+    /// Which entities may be answers; absent if all may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    among: Option<Checksum>,
 }
 
 /// The inputs of missing facts beside the run.
@@ -67,6 +70,9 @@ struct FactSettings {
     min_probability: Option<f64>,
     held_out: HeldOutFacts,
     hidden: u64,
+    /// Which entities may be subjects and objects of facts; absent if all may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ends: Option<[Option<Checksum>; 2]>,
     beam: usize,
     /// A name that a tab-separated file cannot hold, if there is one.
     breaking: Option<String>,
@@ -110,6 +116,12 @@ pub fn mine_shard(
     progress: &dyn Progress,
 ) -> Result<ShardReport, AskError> {
     let names = &dataset.names;
+    if dataset.known.notes.has_confidence() {
+        return Err(AskError::Cannot(
+            "the data have confidences, by which rules are weighed as a whole; mine without --shard"
+                .to_owned(),
+        ));
+    }
     let data = Checksum::of_known(names, &dataset.known).to_string();
     let header = rules_header(names, data, options, shard);
     unless_there(&header, out, || {
@@ -145,14 +157,18 @@ impl Model {
     pub fn predict_shard(
         &self,
         queries: &Path,
-        top: usize,
+        (top, among): (usize, &AnswersAmong),
         shard: Shard,
         workers: usize,
         out: &Path,
         progress: &dyn Progress,
     ) -> Result<ShardReport, AskError> {
-        let settings =
-            AnswerSettings { queries: Checksum::of_file(queries)?, top, beam: self.config().walk.beam };
+        let settings = AnswerSettings {
+            queries: Checksum::of_file(queries)?,
+            top,
+            beam: self.config().walk.beam,
+            among: among.checksum(),
+        };
         let header = self.shard_header(ShardKind::Answers, shard, &settings)?;
         unless_there(&header, out, || {
             let mut input = QueryLines::open(queries)?;
@@ -165,7 +181,8 @@ impl Model {
                 }
                 if shard.has(number) {
                     let before = answered.len() as u64;
-                    answered.extend(self.answer_lines(&lines, top, workers, before, progress)?.lines);
+                    answered
+                        .extend(self.answer_lines(&lines, (top, among), workers, before, progress)?.lines);
                 }
             }
             progress.end(&format_args!("{} queries", answered.len()));
@@ -205,11 +222,12 @@ impl Model {
         let links = self.links_of(options);
         let settings = FactSettings {
             links: links.iter().map(|link| link.0).collect(),
-            queries: count_queries(self.graph(), &links),
+            queries: self.count_asked(options, &links),
             top: options.top,
             min_probability: options.min_probability,
             held_out: options.held_out,
             hidden: self.hidden(&links),
+            ends: options.ends(),
             beam: self.config().walk.beam,
             breaking: breaking_name(self.names()),
         };

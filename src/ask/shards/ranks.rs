@@ -114,5 +114,5 @@ pub(super) fn merge_ranks(parts: Parts) -> Result<Evaluated, AskError> {
     let calibration =
         calibrated.then(|| Reliability::of(&verdicts.into_values().collect::<Vec<Verdicts>>(), TOP, name));
     let about = AboutEvaluation { labels, no_probability, ..about };
-    Ok(Evaluated { report, calibration, faithfulness: None, about })
+    Ok(Evaluated { report, calibration, by_confidence: None, typed: None, faithfulness: None, about })
 }

@@ -1,7 +1,7 @@
 //! Parts of all kinds over the demonstration graph, against one process.
 
 use super::*;
-use crate::ask::{HeldOutFacts, Learn};
+use crate::ask::{AnswersAmong, HeldOutFacts, Learn};
 use crate::progress::{Impatient, Silent};
 use crate::rule::MiningBudget;
 use crate::tensor::Device;
@@ -48,12 +48,14 @@ fn answers_are_those_of_one_process() {
         if lines.is_empty() {
             break;
         }
-        let block = model.answer_lines(&lines, 3, 2, 0, &Silent).unwrap();
+        let block = model.answer_lines(&lines, (3, &AnswersAmong::default()), 2, 0, &Silent).unwrap();
         block.lines.iter().for_each(|(_, line)| whole.push_str(line));
     }
     assert_eq!(whole.lines().count(), 9000);
     for count in [1, 2, 3, 7, 16] {
-        let make = |shard, out: &Path| model.predict_shard(&file, 3, shard, 2, out, &Silent).unwrap();
+        let make = |shard, out: &Path| {
+            model.predict_shard(&file, (3, &AnswersAmong::default()), shard, 2, out, &Silent).unwrap()
+        };
         let parts = parts(folder, count, make);
         let merged = merge(&parts, Some(&folder.join("answers.jsonl"))).unwrap();
         assert_eq!(fs::read_to_string(folder.join("answers.jsonl")).unwrap(), whole, "{count} parts");
@@ -96,8 +98,15 @@ fn facts_are_those_of_one_process() {
     let (folder, model) = model();
     let folder = folder.path();
     let held_out = HeldOutFacts::Hide;
-    let options =
-        CompleteOptions { links: Vec::new(), top: None, min_probability: Some(0.2), held_out, workers: 2 };
+    let options = CompleteOptions {
+        links: Vec::new(),
+        top: None,
+        min_probability: Some(0.2),
+        held_out,
+        workers: 2,
+        subjects: AnswersAmong::default(),
+        objects: AnswersAmong::default(),
+    };
     model.complete(&options, &folder.join("whole.tsv"), &Silent).unwrap();
     let make = |shard, out: &Path| model.complete_shard(&options, shard, out, &Silent).unwrap();
     let parts = parts(folder, 3, make);

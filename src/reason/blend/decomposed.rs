@@ -3,7 +3,7 @@
 use super::super::because::{GRAPH, middle, with_rest};
 use super::super::cases::{CaseQuery, cases};
 use super::super::recipe::{
-    EMBEDDING, FREQUENCY, FURTHER, LINKED, LINKED_BACK, PROPAGATOR, RULES, TAKEN, WALKER,
+    EMBEDDING, FREQUENCY, FURTHER, LINKED, LINKED_BACK, PROPAGATOR, RELATIONS, RULES, TAKEN, TYPES, WALKER,
 };
 use super::super::{Because, Candidate, Detail, Found, MemberShare, SharePart, ShareSource, Signal};
 use super::Blend;
@@ -12,11 +12,13 @@ use crate::graph::EntityId;
 use crate::reason::fit::{Features, WIDTH};
 
 /// The signals about a candidate, and their features.
-const SIGNALS: [(Signal, usize); 4] = [
+const SIGNALS: [(Signal, usize); 6] = [
     (Signal::Linked, LINKED),
     (Signal::LinkedBack, LINKED_BACK),
     (Signal::Taken, TAKEN),
     (Signal::Frequency, FREQUENCY),
+    (Signal::Types, TYPES),
+    (Signal::Relations, RELATIONS),
 ];
 
 /// A member, as the blend of a query's link weighs it.
@@ -220,6 +222,8 @@ mod tests {
             linked_back: graph(next()),
             taken: graph(next()),
             frequency: graph(next()),
+            types: graph(next()),
+            relations: graph(next()),
             further: [("universal".to_owned(), universal(next()))].into(),
         };
         let given = BlendWeights { rules: 0.0, walker: 0.0, embedding: 0.0, propagator: 0.0 };

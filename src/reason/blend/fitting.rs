@@ -1,7 +1,7 @@
 //! Fitting the weights of a blend to the validation split.
 
 use super::super::fit::{Added, FitQuery, Held, Hold, WIDTH, added_by, fit, leaving_out};
-use super::super::recipe::{EMBEDDING, FeatureWeights, Recipe, score};
+use super::super::recipe::{EMBEDDING, FeatureWeights, RELATIONS, Recipe, TYPES, score};
 use super::{Blend, Seen};
 use crate::eval::{EvalError, Reasoner, Side};
 use crate::graph::{Adjacency, Direction, EntityId, Link, Names, Query, RelationId, Triple};
@@ -17,11 +17,14 @@ const FITTED_CANDIDATES: usize = 128;
 const ADDS_NOTHING: f64 = 5e-4;
 /// The directions in the order of the weights: tail queries, then head queries.
 const DIRECTIONS: [Direction; 2] = [Direction::Forward, Direction::Inverse];
+/// What the kinds of candidates are called beside the members.
+const KINDS: &str = "types";
 /// With fewer queries than this the given weights are used.
 const FEWEST: usize = 20;
 
 impl Blend {
-    /// Fits the weights that rank the answers of the validation split best. `truth` are the known answers. If only members
+    /// Fits the weights that rank the answers of the validation split best. `truth` are the known answers,
+    /// `negatives` facts that are known to be false, ascending. If only members
     /// whose reasons are exact may rank (`explained`), the embedding model gets no weight.
     ///
     /// # Errors
@@ -29,7 +32,7 @@ impl Blend {
     pub fn fit(
         &self,
         valid: &[Triple],
-        truth: &Adjacency,
+        (truth, negatives): (&Adjacency, &[Triple]),
         names: &Names,
         explained: bool,
         progress: &dyn Progress,
@@ -49,8 +52,11 @@ impl Blend {
             done += batch.len();
             let queries: Vec<Query> = batch.iter().map(|(query, _)| *query).collect();
             let seen = self.seen(&queries, &Silent).map_err(EvalError::Reasoner)?;
-            let found: Vec<Option<FitQuery>> =
-                seen.par_iter().zip(batch).map(|(seen, &asked)| self.judged(seen, asked, truth)).collect();
+            let found: Vec<Option<FitQuery>> = seen
+                .par_iter()
+                .zip(batch)
+                .map(|(seen, &asked)| self.judged(seen, asked, (truth, negatives)))
+                .collect();
             for one in found.into_iter().flatten() {
                 judged[usize::from(one.link.direction() == Direction::Inverse)].push(one);
             }
@@ -75,14 +81,22 @@ impl Blend {
         &self,
         seen: &[Seen],
         (query, target): (Query, EntityId),
-        truth: &Adjacency,
+        (truth, negatives): (&Adjacency, &[Triple]),
     ) -> Option<FitQuery> {
         let weights = self.weights.of(query.link);
         let right = seen.iter().find(|one| one.entity == target)?;
         let open =
             |one: &&Seen| one.entity != target && !truth.contains(query.subject, query.link, one.entity);
         let mut others: Vec<&Seen> = seen.iter().filter(open).collect();
-        others.sort_by(|a, b| score(&b.features, weights).total_cmp(&score(&a.features, weights)));
+        // What is known to be false is always compared with, others if they are among the best.
+        let is_denied = |one: &Seen| {
+            let fact = query.fact(one.entity).filter(|_| !negatives.is_empty());
+            fact.is_some_and(|fact| negatives.binary_search(&fact).is_ok())
+        };
+        others.sort_by(|a, b| {
+            let by_score = || score(&b.features, weights).total_cmp(&score(&a.features, weights));
+            is_denied(b).cmp(&is_denied(a)).then_with(by_score)
+        });
         others.truncate(FITTED_CANDIDATES - 1);
         let candidates = std::iter::once(right).chain(others).map(|one| one.features).collect();
         Some(FitQuery { link: query.link, candidates, target: 0 })
@@ -97,7 +111,7 @@ impl Blend {
         given: &mut [[f64; WIDTH]; 2],
         explained: bool,
     ) -> BTreeMap<&'static str, Added> {
-        let mut parts = self.members.features();
+        let mut parts = self.parts();
         let mut said = BTreeMap::new();
         let holds = [0, 1].map(|at| Hold::of(&judged[at], &given[at]));
         while parts.len() >= 2 && judged.iter().map(Vec::len).sum::<usize>() >= FEWEST {
@@ -118,6 +132,12 @@ impl Blend {
         said
     }
 
+    /// The members and, if they count, the kinds of candidates, with their features.
+    fn parts(&self) -> Vec<(&'static str, Vec<usize>)> {
+        let kinds = self.kinds.is_some().then(|| (KINDS, vec![TYPES, RELATIONS]));
+        self.members.features().into_iter().chain(kinds).collect()
+    }
+
     /// The weights that were given for queries of a direction.
     fn given(&self, direction: Direction) -> &[f64; WIDTH] {
         self.weights.of(Link::new(RelationId(0), direction))
@@ -125,12 +145,14 @@ impl Blend {
 
     /// The weights that `recipe` gives to the members, and what each adds.
     fn shown(&self, recipe: &Recipe) -> String {
-        let FeatureWeights { rules, walker, embedding, propagator, further, .. } = &recipe.general;
+        let FeatureWeights { rules, walker, embedding, propagator, types, relations, further, .. } =
+            &recipe.general;
         let weight = |name: &str| match name {
             "rules" => *rules,
             "walker" => *walker,
             "embedding" => *embedding,
             "propagator" => *propagator,
+            KINDS => types.abs().max(relations.abs()),
             other => further.get(other).copied().unwrap_or(0.0),
         };
         let one = |(name, _): (&str, Vec<usize>)| match recipe.adds.get(name) {
@@ -144,6 +166,6 @@ impl Blend {
             Some(&adds) => format!("{name} {:.2} (adds {:.1} MRR)", weight(name), 100.0 * adds),
             None => format!("{name} {:.2}", weight(name)),
         };
-        self.members.features().into_iter().map(one).collect::<Vec<String>>().join(", ")
+        self.parts().into_iter().map(one).collect::<Vec<String>>().join(", ")
     }
 }

@@ -14,11 +14,11 @@ mod fitting;
 mod seen;
 
 use super::recipe::{
-    EMBEDDING, FREQUENCY, FURTHER, LINKED, LINKED_BACK, PROPAGATOR, RULES, RULES_ABSENT, RULES_SURE, Recipe,
-    TAKEN, WALKER, WALKER_ABSENT, WeightsByLink, score,
+    EMBEDDING, FREQUENCY, FURTHER, LINKED, LINKED_BACK, PROPAGATOR, RELATIONS, RULES, RULES_ABSENT,
+    RULES_SURE, Recipe, TAKEN, TYPES, WALKER, WALKER_ABSENT, WeightsByLink, score,
 };
 use super::{
-    Because, ByPropagator, ByRules, ByWalker, Candidate, Detail, Evidence, Explains, Found, IsNeeded,
+    Because, ByPropagator, ByRules, ByWalker, Candidate, Detail, Evidence, Explains, Found, IsNeeded, Kinds,
     Reasoned, Rescored, ScoreWithout,
 };
 use super::{because, ranked, unless_stopped};
@@ -87,13 +87,26 @@ pub struct Blend {
     members: Members,
     graph: Arc<Graph>,
     weights: WeightsByLink,
+    /// The kinds of candidates, if they count.
+    kinds: Option<Arc<Kinds>>,
 }
 
 impl Blend {
     /// A blend of `members` by `recipe`.
     pub fn new(members: Members, recipe: &Recipe, graph: &Arc<Graph>, names: &Names) -> Self {
         let weights = recipe.by_link(names, &members.further_names());
-        Self { members, graph: Arc::clone(graph), weights }
+        Self { members, graph: Arc::clone(graph), weights, kinds: None }
+    }
+
+    /// The same where candidates are judged by their kinds, too.
+    pub fn with_kinds(self, kinds: Arc<Kinds>) -> Self {
+        Self { kinds: Some(kinds).filter(|kinds| kinds.are_used()), ..self }
+    }
+
+    /// Whether `entity` is of a kind that may be an answer of `query`.
+    fn admits(&self, query: Query, entity: EntityId) -> bool {
+        let strict = self.kinds.as_ref().filter(|kinds| kinds.are_strict());
+        strict.is_none_or(|kinds| kinds.admits(query.link, entity))
     }
 
     fn scored(&self, query: Query, seen: &[Seen]) -> Vec<Scored> {
@@ -182,6 +195,7 @@ impl Blend {
                 let further: Vec<Scores<'_>> =
                     further.iter().map(|answers| Scores::of(answers, row)).collect();
                 let mut seen = seen(&by_rules[at], &walked[at], &propagated, &further);
+                seen.retain(|one| self.admits(query, one.entity));
                 self.add_signals(query, fact, &mut seen);
                 seen
             });
@@ -212,6 +226,9 @@ impl Blend {
             one.features[LINKED_BACK] = f32::from(u8::from(back));
             one.features[TAKEN] = f32::from(u8::from(times > 0));
             one.features[FREQUENCY] = (1.0 + times as f32).ln();
+            if let Some(kinds) = &self.kinds {
+                [one.features[TYPES], one.features[RELATIONS]] = kinds.fit(query.link, one.entity);
+            }
         }
     }
 }
@@ -277,9 +294,10 @@ impl Reasoner for Blend {
         let alone = self.rules_alone();
         let by_rules = self.by_rules(queries, alone, &Silent)?;
         let seen = self.seen_beside(queries, &by_rules, &self.walked(queries, &Silent)?, None, &Silent)?;
-        let scored = |((query, seen), by_rules): ((&Query, Vec<Seen>), Vec<RuleAnswer>)| {
+        let scored = |((query, seen), mut by_rules): ((&Query, Vec<Seen>), Vec<RuleAnswer>)| {
             let mut scored = self.scored(*query, &seen);
             if alone {
+                by_rules.retain(|answer| self.admits(*query, answer.scored.entity));
                 add_unpredicted(&mut scored, &by_rules);
             }
             scored

@@ -4,7 +4,7 @@ use super::{Cost, Member};
 use crate::config::{BlendConfig, Config, System};
 use crate::cost::{GraphSize, Resources};
 use crate::graph::evenly;
-use crate::reason::{Blend, Further, Members, Recipe};
+use crate::reason::{Blend, Further, Kinds, Members, Recipe};
 use crate::run::directory::BLEND;
 use crate::run::material::{Learnable, Material};
 use crate::run::record::Finished;
@@ -14,6 +14,9 @@ use std::sync::Arc;
 
 /// Its name.
 pub const BLENDING: &str = "blending";
+
+/// The kinds of entities among the artifacts.
+const KINDS: &str = "kinds";
 
 /// The weights of the blend.
 pub(super) struct Blending;
@@ -28,7 +31,8 @@ impl Member for Blending {
     }
 
     fn settings(&self, config: &Config) -> Value {
-        json!([super::value(&config.blend), config.rules.aggregate, config.rules.top])
+        let settings = json!([super::value(&config.blend), config.rules.aggregate, config.rules.top]);
+        super::with_types(settings, config)
     }
 
     fn after(&self, config: &Config) -> Vec<&'static str> {
@@ -62,7 +66,10 @@ impl Member for Blending {
             let blend = artifacts.blend(&recipe)?;
             let asked = evenly(&known.valid, config.blend.validation_queries);
             let explained = config.blend.explained;
-            recipe = blend.fit(&asked, &truth, &learnable.names, explained, material.progress)?;
+            let mut negatives = [&*known.negatives, &known.valid_negatives].concat();
+            negatives.sort_unstable();
+            let given = (&truth, &*negatives);
+            recipe = blend.fit(&asked, given, &learnable.names, explained, material.progress)?;
         }
         let text = serde_json::to_vec_pretty(&recipe).expect("weights are plain data");
         directory.write(BLEND, &text)?;
@@ -108,6 +115,14 @@ impl Artifacts {
             further,
         };
         let Learnable { graph, names, .. } = &self.learnable;
-        Ok(Blend::new(members, recipe, graph, names))
+        let blend = Blend::new(members, recipe, graph, names);
+        Ok(blend.with_kinds(self.kinds()))
+    }
+
+    /// The kinds of entities.
+    pub fn kinds(&self) -> Arc<Kinds> {
+        let Learnable { graph, names, .. } = &self.learnable;
+        let made = self.get(KINDS, || Ok(Kinds::new(graph, names, self.config.types.mode)));
+        made.expect("it is made from what is in memory")
     }
 }

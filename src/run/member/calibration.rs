@@ -37,7 +37,7 @@ impl Member for Calibrating {
         let Config { system, rules, walk, blend, eval, .. } = config;
         let rules = super::rules::with_file(super::value(rules), &rules.file);
         let settings = [super::value(system), rules, super::value(walk), super::value(blend)];
-        json!([VERSION, settings, eval.calibration_queries])
+        super::with_types(json!([VERSION, settings, eval.calibration_queries]), config)
     }
 
     fn after(&self, config: &Config) -> Vec<&'static str> {

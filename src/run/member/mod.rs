@@ -33,7 +33,7 @@ use super::artifacts::Artifacts;
 use super::material::Material;
 use super::record::{Finished, Stages};
 use super::{Checksum, MemberReport, RunError};
-use crate::config::{self, Config, FurtherMember, System};
+use crate::config::{self, Config, FurtherMember, System, TypesConfig};
 use crate::cost::{GraphSize, Resources};
 use crate::reason::Explains;
 use serde::Serialize;
@@ -283,6 +283,15 @@ pub fn ranking(config: &Config, size: &GraphSize, resources: &Resources) -> f64 
             OPENING * (size.facts as f64 / OPENED).min(1.0)
                 + all().into_iter().filter(answers).map(cost).sum::<f64>()
         }
+    }
+}
+
+/// `settings` of a member that depends on the mode of types. The default is left out, as in runs from before there were
+/// modes.
+fn with_types(settings: Value, config: &Config) -> Value {
+    match config.types == TypesConfig::default() {
+        true => settings,
+        false => Value::Array(vec![settings, value(&config.types)]),
     }
 }
 

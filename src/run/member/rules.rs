@@ -126,6 +126,7 @@ fn mined(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finished,
     let (options, apply) = (config.rules.mine_options(seed), config.rules.apply_options());
     let mining = Mining {
         graph: &learnable.graph,
+        known: &learnable.known,
         options: &options,
         apply: &apply,
         judged_by: (!learnable.valid_learnt).then_some(&learnable.known),
@@ -140,7 +141,13 @@ fn mined(artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finished,
         Some(warm) => {
             let ids = Renumbering::new(&warm.names, &learnable.names);
             let earlier = warm.rules()?;
-            let carried = rule::carry_over(&learnable.graph, mined, &earlier, &ids, (&options, pca));
+            let carried = rule::carry_over(
+                (&learnable.graph, &learnable.known),
+                mined,
+                &earlier,
+                &ids,
+                (&options, pca),
+            );
             let changes = RuleChanges::of(&carried, &learnable.names);
             (carried.rules, Some(changes))
         }
