@@ -29,9 +29,9 @@ const PULLS: [f64; 4] = [f64::INFINITY, 100.0, 30.0, 10.0];
 /// Parts for cross-fitting.
 const FOLDS: usize = 3;
 /// From so many queries on, common weights need no other support than that of one query.
-const ENOUGH: usize = 400;
+const ENOUGH: usize = 150;
 /// The values of [`Hold::strength`] that are tried with fewer.
-const HOLDS: [f64; 6] = [100.0, 30.0, 10.0, 3.0, 1.0, 0.3];
+const HOLDS: [f64; 5] = [30.0, 10.0, 3.0, 1.0, 0.3];
 
 /// A query whose right answer is among its candidates.
 #[derive(Clone, Debug)]
