@@ -22,6 +22,7 @@ use crate::run::{
 };
 use crate::tensor::{Device, DeviceChoice};
 use crate::walk::{Noting, WithTrainingMasks};
+use foldhash::fast::FixedState;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -45,7 +46,7 @@ pub struct Model {
     pub(super) source_change: Option<String>,
     pub(super) results: OnceLock<RunReport>,
     // Computed on first use.
-    pub(super) held_out: OnceLock<HashMap<Triple, HeldOut>>,
+    pub(super) held_out: OnceLock<HashMap<Triple, HeldOut, FixedState>>,
     pub(super) held_out_answers: OnceLock<Adjacency>,
     pub(super) counts: OnceLock<FactCounts>,
     pub(super) naming: OnceLock<Arc<Naming>>,
@@ -518,9 +519,14 @@ fn held_out_splits(dataset: &Dataset) -> [(&[Triple], HeldOut); 4] {
 
 /// The facts of the data that are not in the graph, each with the split that has it. Of several splits, the one that
 /// was used least for learning.
-fn held_out(dataset: &Dataset) -> HashMap<Triple, HeldOut> {
-    let splits = held_out_splits(dataset).into_iter();
-    splits.flat_map(|(facts, split)| facts.iter().map(move |&fact| (fact, split))).collect()
+fn held_out(dataset: &Dataset) -> HashMap<Triple, HeldOut, FixedState> {
+    let splits = held_out_splits(dataset);
+    let most = splits.iter().map(|(facts, _)| facts.len()).sum();
+    let mut all = HashMap::with_capacity_and_hasher(most, FixedState::with_seed(0));
+    for (facts, split) in splits {
+        all.extend(facts.iter().map(|&fact| (fact, split)));
+    }
+    all
 }
 
 #[cfg(test)]

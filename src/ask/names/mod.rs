@@ -31,8 +31,8 @@ pub enum NamedItem {
 /// Names as people type them. Accents and case are ignored if there is no exact match.
 pub struct NameIndex {
     names: Arc<Names>,
-    /// Entities by their folded labels.
-    by_label: HashMap<String, Vec<EntityId>>,
+    /// Entities by their folded labels, computed when the first text is no id.
+    by_label: OnceLock<HashMap<String, Vec<EntityId>>>,
     /// Entities and relations for completion, computed on first use.
     sorted: [OnceLock<Sorted>; 2],
 }
@@ -40,14 +40,11 @@ pub struct NameIndex {
 impl NameIndex {
     /// An index of `names`.
     pub fn new(names: &Arc<Names>) -> Self {
-        let mut by_label: HashMap<String, Vec<EntityId>> = HashMap::new();
-        for (entity, label) in names.labels.iter() {
-            by_label.entry(fold(label)).or_default().push(entity);
+        Self {
+            names: Arc::clone(names),
+            by_label: OnceLock::new(),
+            sorted: [OnceLock::new(), OnceLock::new()],
         }
-        for entities in by_label.values_mut() {
-            entities.sort_unstable();
-        }
-        Self { names: Arc::clone(names), by_label, sorted: [OnceLock::new(), OnceLock::new()] }
     }
 
     /// The entity called `text`: by its id, which may be abbreviated (`ex:ada`), else by its label, in any case.
@@ -59,7 +56,7 @@ impl NameIndex {
             return Ok(EntityId(id));
         }
         let folded = fold(text);
-        let found: &[EntityId] = match self.by_label.get(&folded) {
+        let found: &[EntityId] = match self.by_label().get(&folded) {
             // Names without letters or digits fold to nothing, which is no name that anybody types.
             _ if folded.is_empty() => &[],
             Some(found) => found,
@@ -93,6 +90,19 @@ impl NameIndex {
                 Err(AskError::name(message, &ids))
             }
         }
+    }
+
+    fn by_label(&self) -> &HashMap<String, Vec<EntityId>> {
+        self.by_label.get_or_init(|| {
+            let mut by_label: HashMap<String, Vec<EntityId>> = HashMap::new();
+            for (entity, label) in self.names.labels.iter() {
+                by_label.entry(fold(label)).or_default().push(entity);
+            }
+            for entities in by_label.values_mut() {
+                entities.sort_unstable();
+            }
+            by_label
+        })
     }
 
     /// The id of `text`, or of the IRI that it abbreviates.
