@@ -1,8 +1,15 @@
 #!/usr/bin/env bash
-# A wheel in bare virtual environments: test_wheel.sh WHEEL [PYTHON…]. No Rust is on the path; a script asks and the command runs.
+# A wheel in bare virtual environments: test_wheel.sh [--tests] WHEEL [PYTHON…]. No Rust is on the path; a script asks and the
+# command runs. With --tests the tests of the package run too, beside nothing but the wheel and what they need from the index.
 set -euo pipefail
+tests=
+if [ "$1" = --tests ]; then
+    tests=1
+    shift
+fi
 wheel=$(realpath "$1")
 shift
+here=$(cd "$(dirname "$0")/.." && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 root=$(realpath "$(dirname "$0")/..")
@@ -31,5 +38,18 @@ print(sys.version.split()[0], model, len(model.predict(subject, relation)), "ans
 END
         ruleguider --version
     )
-    rm -rf "$folder/venv" "$folder/run"
+    if [ -n "$tests" ]; then
+        "$bin/pip" install --quiet --disable-pip-version-check "${wheel}[test]"
+        # Without the sources of the package, which would be imported instead. The types of the sources are another test.
+        mkdir -p "$folder/copy/python" "$folder/copy/examples"
+        cp -r "$here/python/tests" "$here/python/conftest.py" "$here/python/pyproject.toml" "$folder/copy/python"
+        cp "$here/examples/tour.ipynb" "$folder/copy/examples"
+        (
+            cd "$folder/copy/python"
+            export PATH="$bin:/usr/bin:/bin"
+            unset PYTHONPATH RULEGUIDER_SKIPPED
+            "$bin/python" -m pytest -q -p no:cacheprovider tests --ignore tests/test_stubs.py
+        )
+    fi
+    rm -rf "$folder/venv" "$folder/run" "$folder/copy"
 done

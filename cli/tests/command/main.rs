@@ -33,6 +33,7 @@ mod one_probability;
 mod page;
 mod pictures;
 mod reasons;
+mod reference;
 mod rules;
 mod run;
 mod serve;
