@@ -548,7 +548,7 @@ fn it_fits_a_desk_and_a_phone_by_day_and_by_night() {
                 let facts = format!("Ilse_Hagenthal,cousin_of,{best}\\nIlse Hagentahl,cousin_of,{best}");
                 browser.script(&format!("document.getElementById('facts').value = '{facts}'"));
                 browser.click("#score button.primary");
-                browser.wait("document.querySelector('#take-names')");
+                browser.wait("document.querySelector('#save-scored') && document.querySelector('tr.wrong')");
             }
             if *name == "relation" {
                 browser.click("#find-missing");

@@ -55,6 +55,7 @@ function failed(problem, again) {
   document.querySelector(".notice")?.remove();
   view.prepend(notice(known ? problem.message : "Not saved: " + problem.message, " ",
     known ? "" : el("button", { type: "button", class: "small", onclick: again }, "Try again")));
+  if (!view.querySelector("h1")) view.prepend(el("h1", {}, "Judging cannot begin"));
 }
 
 /** Shows which choice is on its way, and takes no other meanwhile. */
