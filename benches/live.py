@@ -2,20 +2,25 @@
 
     python3 benches/live.py RUN RELATION [--facts 100000] [--existing 0.1] [--command target/release/ruleguider]
 
-Starts a server on a log of its own. Facts come in requests of 1,000; a share of them (--existing) is between entities that
-the run has, the others are between new ones. Every request is answered when it is on the disk. "To the next answer" is the
+Starts a server on a log of its own. Facts come in requests of 1,000; a share of them (--existing) is about entities that
+the run has, the others about new ones; relations and objects are those of the run, drawn evenly. Every request is answered when it is on the disk. "To the next answer" is the
 time from sending a verdict until a question that was sent after it is answered: the served model is made again meanwhile.
 """
 
 import argparse
 import http.client
 import json
+import os
 import random
 import statistics
 import subprocess
 import tempfile
 import time
 from urllib.parse import quote, urlsplit
+
+
+# The beginnings of names by which entities are listed.
+STARTS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class Server:
@@ -37,6 +42,11 @@ class Server:
         status, text = self.ask(method, path, body)
         assert status == 200, (status, text)
         return json.loads(text)
+
+    def cpu_seconds(self) -> float:
+        """The processor time of the server so far."""
+        fields = open(f"/proc/{self.process.pid}/stat").read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def end(self) -> None:
         self.process.terminate()
@@ -61,16 +71,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         server = Server(given.command, given.run, folder + "/live.db")
         api = f"/api/v1/{quote(server.run['name'])}"
-        facts = server.done("GET", f"{api}/suggest?limit=1000&kind=entity")["items"]
-        names = [item["id"] for item in facts]
+        listed = (server.done("GET", f"{api}/suggest?limit=1000&{of}")["items"] for of in ["kind=relation"] + [f"kind=entity&q={at}" for at in STARTS])
+        relations = [item["id"] for item in next(listed)]
+        names = sorted({item["id"] for items in listed for item in items})
         relation = given.relation
 
         def new_fact() -> dict:
-            if draw.random() < given.existing:
-                subject, object = draw.choice(names), draw.choice(names)
-            else:
-                subject, object = (f"new {draw.randrange(10**6)}" for _ in range(2))
-            return {"subject": subject, "relation": relation, "object": object}
+            subject = draw.choice(names) if draw.random() < given.existing else f"new {draw.randrange(10**6)}"
+            return {"subject": subject, "relation": draw.choice(relations), "object": draw.choice(names)}
 
         def answers() -> list[float]:
             asked, times = random.Random(2), []
@@ -103,7 +111,9 @@ def main() -> None:
         print(f"{server.run['entities']} entities, {server.run['facts']} facts, {server.run['rules']} rules")
         print("answer without changes:", timed(answers()))
         print("verdict:", timed(verdicts()))
-        print("to the next answer:", timed(to_the_next_answer()))
+        cpu = server.cpu_seconds()
+        times = to_the_next_answer()
+        print(f"to the next answer: {timed(times)}; {1000 * (server.cpu_seconds() - cpu) / len(times):.0f} ms of processor time each")
         began = time.perf_counter()
         for _ in range(given.facts // 1000):
             lines = (json.dumps(new_fact()) for _ in range(1000))
@@ -115,7 +125,9 @@ def main() -> None:
         print(f"all of them are in the next answer, which takes {time.perf_counter() - began:.2f} s")
         print(f"answer with {given.facts} changes:", timed(answers()))
         print("verdict:", timed(verdicts()))
-        print("to the next answer:", timed(to_the_next_answer()))
+        cpu = server.cpu_seconds()
+        times = to_the_next_answer()
+        print(f"to the next answer: {timed(times)}; {1000 * (server.cpu_seconds() - cpu) / len(times):.0f} ms of processor time each")
         server.end()
 
 

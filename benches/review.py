@@ -2,35 +2,36 @@
 
     python3 benches/review.py DATED.tsv.gz --before 2023-01-01 [--verdicts 500] [--command target/release/ruleguider]
 
-DATED has a head, a relation, a tail and a day a line. Learns by rules from what was stated before the day. A reviewer looks
-at ten suggestions at a time and accepts those that were stated later; all others count as false, also those that nobody
-has looked into yet. Every order starts with a log of its own and writes its verdicts to a server, which answers from them:
+DATED has a head, a relation, a tail and a day a line. Learns by rules from what was stated before the day, and takes the
+5,000 most probable missing facts (`complete`). A reviewer looks at ten at a time and accepts those that were stated later;
+all others count as false, also those that nobody has looked into yet. The orders:
 
-- queue: what `GET live/queue` gives;
-- most probable: the missing facts of all relations by their probability, found again every 50 verdicts;
-- random: drawn from the 5,000 most probable ones;
-- popularity: by the product of how many facts of the relation have the head and how many have the tail.
+- queue: that of `GET live/queue` (`queued` in cli/src/live/review.rs): by the probability after the verdicts on the same
+  subject and on the same object, and every fourth the one that teaches most;
+- most probable: as `complete` gives them;
+- random: drawn from the 5,000;
+- popularity: facts of all pairs, by the product of how many facts of the relation have the head and how many have the tail.
+
+The model is not learnt again meanwhile.
 """
 
 import argparse
 import gzip
 import json
+import math
 import random
 import subprocess
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import quote
-
-from live import Server
 
 Fact = tuple[str, str, str]
-AT_ONCE = 10
+AT_ONCE, PRIOR, TEACHES = 10, 5.0, 4
 
 
 def split(path: str, day: str) -> tuple[set[Fact], set[Fact]]:
-    """The facts before the day, and those after it about the same entities and relations."""
+    """The facts before the day, and those after it about the same entities."""
     rows = [line.rstrip("\n").split("\t") for line in gzip.open(path, "rt")]
     before = {(head, relation, tail) for head, relation, tail, date in rows if date < day}
     named = {name for head, _, tail in before for name in (head, tail)}
@@ -38,42 +39,57 @@ def split(path: str, day: str) -> tuple[set[Fact], set[Fact]]:
     return before, after - before
 
 
-def missing(server: Server, api: str, relations: list[str]) -> list[Fact]:
-    """The 5,000 most probable missing facts, best first."""
-    found = []
-    for relation in relations:
-        after = 0
-        while after is not None:
-            page = server.done("GET", f"{api}/facts?relation={quote(relation)}&limit=1000&after={after}")
-            found += [(item["probability"] or 0.0, (item["head"], item["relation"], item["tail"])) for item in page["items"]]
-            after = page["next"]
-    found.sort(key=lambda one: -one[0])
-    return [fact for _, fact in found[:5000]]
-
-
 def by_popularity(before: set[Fact]) -> list[Fact]:
     heads, tails = Counter(fact[:2] for fact in before), Counter(fact[1:] for fact in before)
     best = []
-    for relation in {fact[1] for fact in before}:
-        subjects = [(head, count) for (head, of), count in heads.most_common() if of == relation][:1000]
-        objects = [(tail, count) for (of, tail), count in tails.most_common() if of == relation][:1000]
-        best += [(a * b, (head, relation, tail)) for head, a in subjects for tail, b in objects if (head, relation, tail) not in before]
+    for relation in sorted({fact[1] for fact in before}):
+        subjects = [(head, count) for (head, of), count in heads.items() if of == relation]
+        objects = [(tail, count) for (of, tail), count in tails.items() if of == relation]
+        pairs = ((a * b, (head, relation, tail)) for head, a in subjects for tail, b in objects)
+        best += [(count, fact) for count, fact in pairs if fact not in before]
     best.sort(key=lambda one: (-one[0], one[1]))
     return [fact for _, fact in best[:5000]]
 
 
-def review(server: Server, api: str, truth: set[Fact], verdicts: int, order: Callable[[int], list[Fact]]) -> Iterator[int]:
+class Queue:
+    """The order of the server's queue."""
+
+    def __init__(self, suggestions: list[dict]) -> None:
+        self.rows = [((row["head"], row["relation"], row["tail"]), row["probability"], (row["rule"] or {}).get("text")) for row in suggestions]
+        self.said: dict[tuple, list[int]] = defaultdict(lambda: [0, 0])
+
+    def share(self, fact: Fact, share: float) -> float:
+        for key in (("subject", *fact[:2]), ("object", *fact[1:])):
+            accepted, rejected = self.said[key]
+            share = (PRIOR * share + accepted) / (PRIOR + accepted + rejected)
+        return share
+
+    def next(self) -> list[Fact]:
+        alike = Counter(rule for *_, rule in self.rows)
+        shares = [self.share(fact, share) for fact, share, _ in self.rows]
+        worth = [share * (1 - share) * math.log(alike[row[2]]) for share, row in zip(shares, self.rows, strict=True)]
+        orders = [iter(sorted(range(len(by)), key=lambda at: -by[at])) for by in (shares, worth)]
+        taken: list[int] = []
+        while len(taken) < AT_ONCE:
+            order = orders[len(taken) % TEACHES == TEACHES - 1]
+            taken.append(next(at for at in order if at not in taken))
+        facts = [self.rows[at][0] for at in taken]
+        self.rows = [row for at, row in enumerate(self.rows) if at not in taken]
+        return facts
+
+    def hear(self, fact: Fact, accepted: bool) -> None:
+        for key in (("subject", *fact[:2]), ("object", *fact[1:])):
+            self.said[key][not accepted] += 1
+
+
+def review(truth: set[Fact], verdicts: int, following: Callable[[], list[Fact]], hear: Callable[[Fact, bool], None]) -> list[int]:
     """How many true facts were found after each verdict."""
-    found, done = 0, 0
-    while done < verdicts:
-        lines = []
-        for head, relation, tail in order(done)[:AT_ONCE]:
-            found += (head, relation, tail) in truth
-            done += 1
-            yield found
-            verdict = "accept" if (head, relation, tail) in truth else "reject"
-            lines.append(json.dumps({"subject": head, "relation": relation, "object": tail, "verdict": verdict}))
-        server.done("POST", f"{api}/live/verdicts", "\n".join(lines))
+    counts = [0]
+    while len(counts) <= verdicts:
+        for fact in following():
+            counts.append(counts[-1] + (fact in truth))
+            hear(fact, fact in truth)
+    return counts
 
 
 def main() -> None:
@@ -84,38 +100,25 @@ def main() -> None:
     parser.add_argument("--command", default="target/release/ruleguider")
     given = parser.parse_args()
     before, truth = split(given.dated, given.before)
-    relations = sorted({fact[1] for fact in before})
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "before.tsv").write_text("".join("\t".join(fact) + "\n" for fact in sorted(before)))
-        run = f"{folder}/run"
-        learn = ["run", f"{folder}/before.tsv", "--set", "system=rules", "--set", "rules.seconds=20", "--out", run, "--quiet"]
-        subprocess.run([given.command, *learn], check=True, stdout=subprocess.DEVNULL)
-        # Held-out facts are known to the program and no suggestions.
-        print(f"before {given.before}: {len(before)} facts; {len(truth)} later ones about the same entities")
-        print("| order | " + " | ".join(str(at) for at in range(100, given.verdicts + 1, 100)) + " |")
-        for name in ("queue", "most probable", "random", "popularity"):
-            server = Server(given.command, run, f"{folder}/{name}.db")
-            api = f"/api/v1/{quote(server.run['name'])}"
-            kept: list[Fact] = []
-            drawn = random.Random(1)
-
-            def order(done: int) -> list[Fact]:
-                nonlocal kept
-                if name == "queue":
-                    items = server.done("GET", f"{api}/live/queue?limit={AT_ONCE}")["items"]
-                    return [(item["fact"]["head"], item["fact"]["relation"], item["fact"]["tail"]) for item in items]
-                if name == "popularity":
-                    kept = kept or by_popularity(before)
-                elif done % 50 == 0:
-                    kept = missing(server, api, relations)
-                    if name == "random":
-                        drawn.shuffle(kept)
-                kept, now = kept[AT_ONCE:], kept[:AT_ONCE]
-                return now
-
-            counts = list(review(server, api, truth, given.verdicts, order))
-            print(f"| {name} | " + " | ".join(str(counts[at - 1]) for at in range(100, given.verdicts + 1, 100)) + " |", flush=True)
-            server.end()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "before.tsv").write_text("".join("\t".join(fact) + "\n" for fact in sorted(before)))
+        learn = ["run", "before.tsv", "--set", "system=rules", "--set", "rules.seconds=20", "--out", "run", "--quiet"]
+        for arguments in (learn, ["complete", "run", "--top", "5000", "--out", "missing.jsonl", "--quiet"]):
+            subprocess.run([Path(given.command).resolve(), *arguments], check=True, cwd=folder, stdout=subprocess.DEVNULL)
+        suggestions = [json.loads(line) for line in (folder / "missing.jsonl").open()]
+    facts = [(row["head"], row["relation"], row["tail"]) for row in suggestions]
+    print(f"before {given.before}: {len(before)} facts; {len(truth)} later ones about the same entities, {len(truth & set(facts))} of them suggested")
+    queue, marks = Queue(suggestions), range(100, given.verdicts + 1, 100)
+    print("| order | " + " | ".join(map(str, marks)) + " |")
+    lists = {"most probable": facts, "random": random.Random(1).sample(facts, len(facts)), "popularity": by_popularity(before)}
+    orders = {"queue": (queue.next, queue.hear)}
+    for order, listed in lists.items():
+        places = iter(listed)
+        orders[order] = (lambda places=places: [next(places) for _ in range(AT_ONCE)], lambda fact, accepted: None)
+    for order, (following, hear) in orders.items():
+        counts = review(truth, given.verdicts, following, hear)
+        print(f"| {order} | " + " | ".join(str(counts[at]) for at in marks) + " |", flush=True)
 
 
 if __name__ == "__main__":

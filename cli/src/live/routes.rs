@@ -225,13 +225,20 @@ async fn decide(
     request: Request,
 ) -> Result<Response, Problem> {
     let admitted = admitted(&shared, &run, Role::Review, request).await?;
-    // The names of facts that were written before are known.
-    admitted.live.caught_up(shared.gate.timeout()).await?;
-    let parse = |live: &Live, body: &[u8], who: &mut Arc<str>| {
-        let (given, now) = (objects::<GivenVerdict>(body)?, live.now());
-        let reviewer = reviewer(&given, live, who)?;
-        *who = reviewer;
-        given.into_iter().enumerate().map(|(at, given)| verdict(at, given, &now.model)).collect()
+    let (timeout, runtime) = (shared.gate.timeout(), tokio::runtime::Handle::current());
+    let parse = move |live: &Live, body: &[u8], who: &mut Arc<str>| {
+        let given = objects::<GivenVerdict>(body)?;
+        *who = reviewer(&given, live, who)?;
+        let named = |model: &Model| -> Result<Vec<Said>, Problem> {
+            given.iter().enumerate().map(|(at, given)| verdict(at, given, model)).collect()
+        };
+        let found = named(&live.now().model);
+        if found.is_ok() || live.is_caught_up() {
+            return found;
+        }
+        // A name that is not known may be that of a fact that is written and not shown yet.
+        runtime.block_on(live.caught_up(timeout))?;
+        named(&live.now().model)
     };
     write(&shared, admitted, parse).await
 }
@@ -257,9 +264,9 @@ fn reviewer(given: &[GivenVerdict], live: &Live, who: &Arc<str>) -> Result<Arc<s
     }
 }
 
-fn verdict(at: usize, given: GivenVerdict, model: &Model) -> Result<Said, Problem> {
+fn verdict(at: usize, given: &GivenVerdict, model: &Model) -> Result<Said, Problem> {
     let GivenVerdict { subject, relation, object, verdict, note, .. } = given;
-    let kind = Kind::named(&verdict).filter(|kind| !matches!(kind, Kind::Add | Kind::Remove));
+    let kind = Kind::named(verdict).filter(|kind| !matches!(kind, Kind::Add | Kind::Remove));
     let kind = kind.ok_or_else(|| {
         let expected = "expected accept, reject, unsure, or undo to take a verdict back";
         Problem::bad_request(format!("object {}: verdict: {expected}; found {verdict:?}", at + 1))
@@ -273,12 +280,12 @@ fn verdict(at: usize, given: GivenVerdict, model: &Model) -> Result<Said, Proble
             None => Ok(names.entity(model.index().entity(name)?).into()),
         }
     };
-    let relation: Arc<str> = match names.relations.get(&relation) {
+    let relation: Arc<str> = match names.relations.get(relation) {
         Some(_) => relation.as_str().into(),
-        None => names.relation(model.relation(&relation)?).into(),
+        None => names.relation(model.relation(relation)?).into(),
     };
-    let fact = [entity(&subject)?, relation, entity(&object)?];
-    Ok(Said { kind, fact, confidence: None, source: None, note })
+    let fact = [entity(subject)?, relation, entity(object)?];
+    Ok(Said { kind, fact, confidence: None, source: None, note: note.clone() })
 }
 
 /// `GET live`: what holds now.

@@ -179,6 +179,11 @@ impl Live {
         Ok(())
     }
 
+    /// Whether everything that was written is in the answers.
+    pub fn is_caught_up(&self) -> bool {
+        *self.shown.borrow() >= self.written.load(Ordering::Acquire)
+    }
+
     /// Returns once everything that was written before is in the answers.
     ///
     /// # Errors
