@@ -477,7 +477,7 @@ def _mapped(shared: tuple[str, list[Any]]) -> _ruleguider.Graph:
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
             _write(file, memoryview(data))
-        return _ruleguider.Graph.read(os.fspath(file), None, 0, None)
+        return _ruleguider.Graph.read(os.fspath(file), None, 0, None, None)
 
     return _once(shared, opening)
 
