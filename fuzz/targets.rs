@@ -25,12 +25,13 @@ use std::sync::{Arc, LazyLock};
 type Target = (&'static str, fn(&[u8]));
 
 /// Every target; each has a folder in `fuzz/corpus` and a file in `fuzz/fuzz_targets`.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     ("tabs", tabs),
     ("commas", commas),
     ("rdf", rdf),
     ("parquet", parquet),
     ("folders", folders),
+    ("sparql", sparql),
     ("rules", rules),
     ("weights", weights),
     ("manifest", manifest),
@@ -104,6 +105,13 @@ fn rdf(data: &[u8]) {
 fn parquet(data: &[u8]) {
     const ENDINGS: [(&str, bool); 3] = [("parquet", false), ("parquet.gz", false), ("parquet.zst", true)];
     read_and_write_back(data, &ENDINGS, "parquet");
+}
+
+/// Answers of SPARQL endpoints: HTTP with a page of statements or rows.
+fn sparql(data: &[u8]) {
+    if let Err(said) = ruleguider::graph::sparql::read_answer(data) {
+        assert!(!said.is_empty(), "an error says why");
+    }
 }
 
 /// Folders: tables of nodes and edges as KGX, Neo4j and PrimeKG have them, and splits with types, schemas, labels and

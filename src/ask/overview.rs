@@ -1,9 +1,9 @@
 //! What somebody sees first of a run: questions to try, the kinds of things in the graph, what its relations say.
 
 use super::{AskError, Model};
-use crate::graph::{EntityId, Link, RelationId, TypeId};
+use crate::graph::{EntityId, Link, RelationId};
 use serde::Serialize;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// What a run is about.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -79,19 +79,9 @@ impl Model {
     }
 
     fn kinds(&self, most: usize) -> Vec<EntityKind> {
-        let (names, mut entities) = (self.names(), HashMap::new());
-        for entity in (0..names.entities.len() as u32).map(EntityId) {
-            for kind in names.types.of(entity) {
-                *entities.entry(kind).or_insert(0) += 1;
-            }
-        }
-        let mut kinds: Vec<(TypeId, usize)> = entities.into_iter().collect();
-        kinds.sort_unstable_by_key(|&(kind, entities)| (std::cmp::Reverse(entities), kind));
-        let kind = |&(kind, entities): &(TypeId, usize)| EntityKind {
-            label: names.types.label(kind).to_owned(),
-            entities,
-        };
-        kinds.iter().take(most).map(kind).collect()
+        let types = &self.names().types;
+        let kind = |(kind, entities)| EntityKind { label: types.label(kind).to_owned(), entities };
+        types.by_frequency().into_iter().take(most).map(kind).collect()
     }
 
     fn relations_by_facts(&self) -> Vec<RelationId> {

@@ -126,6 +126,11 @@ fn queries() {
 }
 
 #[test]
+fn sparql() {
+    run_over_corpus("sparql");
+}
+
+#[test]
 fn parts() {
     run_over_corpus("parts");
 }

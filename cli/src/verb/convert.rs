@@ -1,12 +1,13 @@
 //! `convert`: between the formats that can be read.
 
 use crate::arguments::Common;
+use crate::console::Console;
 use crate::data::{Data, Place, Reading, note_odd};
 use crate::{Outcome, console};
 use anyhow::{bail, ensure};
 use ruleguider::graph::{
-    self, DATA_FILE_ENDING, DataFile, Dataset, ENDINGS, FileKind, Literals, Triple, read_file, write_dataset,
-    write_file,
+    self, DATA_FILE_ENDING, DataFile, Dataset, ENDINGS, FileKind, Literals, Triple, lost_in, read_undivided,
+    write_dataset, write_undivided,
 };
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -127,6 +128,7 @@ impl Convert {
         }
         let dataset = Data { path: self.input.clone(), options: self.reading() }.read(common)?;
         write_dataset(&self.output, &self.to, &dataset)?;
+        note_lost(lost_in(Path::new(&format!("split.{}", self.to)), &dataset, true), common);
         Ok(Converted::of(&dataset))
     }
 
@@ -134,11 +136,20 @@ impl Convert {
         // The extension of the output is checked before a large input is read.
         FileKind::expect(&self.output)?;
         let place = Place::of(&self.input, &self.reading.form, common)?;
-        let read = read_file(place.path(), &self.reading().options(common));
-        let (names, facts, findings) = read.map_err(|error| place.named(error))?;
-        note_odd(&self.input, &findings, common);
-        write_file(&self.output, &names, &facts)?;
-        Ok(Converted { entities: names.entities.len(), relations: names.relations.len(), facts: facts.len() })
+        let read = read_undivided(place.path(), &self.reading().options(common));
+        let dataset = read.map_err(|error| place.named(error))?;
+        note_odd(&self.input, &dataset.findings, common);
+        write_undivided(&self.output, &dataset)?;
+        note_lost(lost_in(&self.output, &dataset, false), common);
+        let (names, facts) = (&dataset.names, dataset.known.facts.len());
+        Ok(Converted { entities: names.entities.len(), relations: names.relations.len(), facts })
+    }
+}
+
+/// Says once, on stderr, what the output does not keep.
+fn note_lost(lost: Option<String>, common: &Common) {
+    if let Some(lost) = lost {
+        Console::new(common).note(&format_args!("not kept: {lost}; a data file (.rg) keeps everything"));
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::arguments::Common;
 use crate::data::Data;
 use crate::{Outcome, console};
-use ruleguider::graph::{RelatedRelation, RelationProfile, Spread, Statistics, TypeCount};
+use ruleguider::graph::{Likeness, RelatedRelation, RelationProfile, Spread, Statistics, TypeCount};
 use ruleguider::shown::{Shown, grouped};
 use std::fmt;
 
@@ -152,16 +152,32 @@ fn likeness(profile: &RelationProfile) -> Vec<String> {
     if profile.symmetric >= 0.5 {
         lines.push(format!("symmetric: {} of its facts also hold in reverse", percent(profile.symmetric)));
     }
-    let said = |what: &str, other: &RelatedRelation| {
-        let RelatedRelation { relation, share, share_of_other, .. } = other;
+    if profile.transitive >= 0.5 {
+        lines.push(format!(
+            "transitive: {} of its paths of two facts are closed by a third",
+            percent(profile.transitive)
+        ));
+    }
+    let said = |[same, implies, implied_by]: [&str; 3], other: &RelatedRelation| {
+        let RelatedRelation { relation, share, share_of_other, how, .. } = other;
+        let what = match how {
+            Likeness::Same => same,
+            Likeness::Implies => implies,
+            Likeness::ImpliedBy => implied_by,
+        };
         format!(
             "{what} {relation}: {} of its facts, {} of the other's",
             percent(*share),
             percent(*share_of_other)
         )
     };
-    lines.extend(profile.inverse_of.iter().map(|other| said("inverse of", other)));
-    lines.extend(profile.same_as.iter().map(|other| said("same as", other)));
+    lines.extend(
+        profile
+            .inverse_of
+            .iter()
+            .map(|other| said(["inverse of", "implies the inverse of", "implied by the inverse of"], other)),
+    );
+    lines.extend(profile.same_as.iter().map(|other| said(["same as", "implies", "implied by"], other)));
     lines
 }
 

@@ -71,10 +71,10 @@ pub use notes::{Note, Notes, NotesBuilder};
 pub use pagerank::pagerank;
 pub use predicted::{PredictedFact, check_predicted, write_predicted};
 pub use prefixes::Prefixes;
-pub use profile::{RelatedRelation, RelationProfile, TypeCount};
+pub use profile::{Likeness, RelatedRelation, RelationProfile, TypeCount};
 pub use read::{
     ColumnChoice, Conflicts, Literals, ReadOptions, beside_columns, is_part, panic_is_caught, read,
-    read_file, read_known,
+    read_file, read_known, read_undivided,
 };
 pub use reasoner::{Answers, Reasoner, ReasonerError, Scored};
 pub use relations::OtherRelations;
@@ -88,7 +88,7 @@ pub use table::{Cell, CellKind, TableColumn, TableRows, check_table, header_line
 pub use time::Time;
 pub use types::{TypeId, Types, TypesBuilder};
 pub use vocabulary::Vocabulary;
-pub use write::{check_writable, write_dataset, write_file, write_packed};
+pub use write::{check_writable, lost_in, write_dataset, write_file, write_packed, write_undivided};
 
 /// The example of the README, which is tested here.
 #[cfg(doctest)]

@@ -1,7 +1,7 @@
 //! A profile of each relation of a data set: how often it is used, whether a subject has one object and an object one
 //! subject, and which relations have the same facts, in the same direction or inverted.
 
-use super::{Adjacency, Dataset, Direction, EntityId, Link, RelationId, TypeId};
+use super::{Adjacency, Dataset, Direction, Edge, EntityId, Link, RelationId, TypeId};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -12,6 +12,11 @@ const ONE: f64 = 0.95;
 const RELATED: f64 = 0.5;
 /// At least this many facts have to be shared, or all of them if there are fewer: less may be coincidence.
 const SHARED: usize = 3;
+/// A relation implies another if at least this share of its facts is in the other, and the reverse does not hold.
+const IMPLIES: f64 = 0.9;
+/// So many entities are looked at, spread evenly, to see whether relations are transitive, and so many paths of each.
+const LOOKED_AT: usize = 20_000;
+const MOST_PATHS: usize = 256;
 /// Two entities joined by more links than this are skipped: every link would be compared with every other.
 const MOST_LINKS: usize = 256;
 /// So many types are listed of each side of a relation.
@@ -40,6 +45,9 @@ pub struct RelationProfile {
     pub inverse_functional: bool,
     /// The share of its facts `(x, y)`, `x` and `y` different, for which `(y, x)` is a fact too.
     pub symmetric: f64,
+    /// The share of its paths of two facts, `(x, y)` and `(y, z)` with three different entities, for which `(x, z)` is a
+    /// fact too; in a large graph, of a sample.
+    pub transitive: f64,
     /// Facts that lead from an entity to itself.
     pub reflexive: usize,
     /// The types of its subjects, the most frequent first; at most five.
@@ -75,6 +83,30 @@ pub struct RelatedRelation {
     pub share: f64,
     /// The share of the other relation's facts that are shared.
     pub share_of_other: f64,
+    /// How the two are related.
+    pub how: Likeness,
+}
+
+/// How a relation is related to another, whose facts may be taken inverted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Likeness {
+    /// Many facts of at least one are in the other.
+    Same,
+    /// Nearly all of its facts are in the other, which has more.
+    Implies,
+    /// Nearly all facts of the other are in it, which has more.
+    ImpliedBy,
+}
+
+impl Likeness {
+    fn of(share: f64, share_of_other: f64) -> Self {
+        match (share >= IMPLIES, share_of_other >= IMPLIES) {
+            (true, false) => Self::Implies,
+            (false, true) => Self::ImpliedBy,
+            _ => Self::Same,
+        }
+    }
 }
 
 /// How many facts two relations share; the second with its direction.
@@ -115,7 +147,7 @@ fn types_of_links(dataset: &Dataset, answers: &Adjacency) -> HashMap<Link, Vec<T
         return HashMap::new();
     }
     for entity in (0..answers.entities() as u32).map(EntityId) {
-        let of: Vec<TypeId> = types.of(entity).collect();
+        let of = types.each_of(entity);
         for run in answers.edges(entity).chunk_by(|a, b| a.link == b.link) {
             let counted = counts.entry(run[0].link).or_default();
             of.iter().for_each(|&of| *counted.entry(of).or_default() += 1);
@@ -123,7 +155,7 @@ fn types_of_links(dataset: &Dataset, answers: &Adjacency) -> HashMap<Link, Vec<T
     }
     let listed = |counts: HashMap<TypeId, usize>| {
         let mut all: Vec<(TypeId, usize)> = counts.into_iter().collect();
-        all.sort_by_key(|&(of, entities)| (std::cmp::Reverse(entities), of));
+        all.sort_by_key(|&(of, entities)| (std::cmp::Reverse(entities), types.height(of), of));
         all.truncate(MOST_TYPES);
         all.into_iter().map(|(of, entities)| TypeCount { of: types.label(of).to_owned(), entities }).collect()
     };
@@ -136,11 +168,21 @@ struct Counts {
     /// itself.
     links: Vec<[usize; 4]>,
     shared: Shared,
+    /// For each link: paths of two of its facts, and those that a third closes.
+    paths: Vec<[usize; 2]>,
+    /// One in so many entities is looked at for those.
+    one_in: u32,
 }
 
 impl Counts {
     fn of(answers: &Adjacency, links: usize) -> Self {
-        let none = || Counts { links: vec![[0; 4]; links], shared: Shared::new() };
+        let one_in = answers.entities().div_ceil(LOOKED_AT).max(1) as u32;
+        let none = || Counts {
+            links: vec![[0; 4]; links],
+            shared: Shared::new(),
+            paths: vec![[0; 2]; links],
+            one_in,
+        };
         let entities = (0..answers.entities() as u32).into_par_iter().with_min_len(1024).map(EntityId);
         let count = |mut counts: Counts, entity| {
             counts.add(answers, entity);
@@ -156,6 +198,9 @@ impl Counts {
             let counted = &mut self.links[run[0].link.index()];
             for (sum, more) in counted.iter_mut().zip([1, usize::from(run.len() == 1), run.len(), own]) {
                 *sum += more;
+            }
+            if run[0].link.direction() == Direction::Forward && entity.0.is_multiple_of(self.one_in) {
+                self.follow(answers, entity, run);
             }
         }
         let mut by_target = edges.to_vec();
@@ -173,7 +218,30 @@ impl Counts {
         }
     }
 
+    /// Counts the paths of two facts that begin at `entity` with a fact of `run`, which are all of one relation.
+    fn follow(&mut self, answers: &Adjacency, entity: EntityId, run: &[Edge]) {
+        let link = run[0].link;
+        let [paths, closed] = &mut self.paths[link.index()];
+        let mut left = MOST_PATHS;
+        for middle in run.iter().map(|edge| edge.target).filter(|&middle| middle != entity) {
+            for end in answers.edges_by(middle, link).iter().map(|edge| edge.target) {
+                if end == entity || end == middle {
+                    continue;
+                }
+                *paths += 1;
+                *closed += usize::from(run.binary_search_by_key(&end, |edge| edge.target).is_ok());
+                left -= 1;
+                if left == 0 {
+                    return;
+                }
+            }
+        }
+    }
+
     fn and(mut self, other: Counts) -> Self {
+        for (sum, more) in self.paths.iter_mut().zip(other.paths) {
+            sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+        }
         for (sum, more) in self.links.iter_mut().zip(other.links) {
             sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
         }
@@ -193,11 +261,13 @@ impl Counts {
             for &(link, shared) in related.iter().filter(|(link, _)| link.direction() == direction) {
                 let other = link.relation().expect("an edge of the graph has a relation");
                 let in_other = self.links[Link::forward(other).index()][2];
+                let (of_this, of_other) = (share(shared, facts), share(shared, in_other));
                 let related = RelatedRelation {
                     relation: names.relation(other).to_owned(),
                     shared,
-                    share: share(shared, facts),
-                    share_of_other: share(shared, in_other),
+                    share: of_this,
+                    share_of_other: of_other,
+                    how: Likeness::of(of_this, of_other),
                 };
                 let enough =
                     shared >= SHARED.min(facts) && related.share.max(related.share_of_other) >= RELATED;
@@ -220,6 +290,10 @@ impl Counts {
             functional: one_object >= ONE,
             inverse_functional: one_subject >= ONE,
             symmetric: share(turned, facts - reflexive),
+            transitive: {
+                let [paths, closed] = self.paths[forward.index()];
+                share(closed, paths)
+            },
             reflexive,
             subject_types: Vec::new(),
             object_types: Vec::new(),
@@ -281,6 +355,45 @@ mod tests {
         let son = named("son_of");
         assert_eq!((son.facts, son.same_as[0].relation.as_str(), son.same_as[0].share), (7, "child_of", 1.0));
         assert_eq!(child.same_as[0].share_of_other, 1.0);
+        assert_eq!((son.same_as[0].how, child.same_as[0].how), (Likeness::Implies, Likeness::ImpliedBy));
+        assert_eq!(parent.how, Likeness::Same);
+    }
+
+    #[test]
+    fn a_relation_is_as_transitive_as_its_paths_are_closed() {
+        // A chain of five with all shortcuts, and one of three with none.
+        let chain = (0..5).flat_map(|from| (from + 1..5).map(move |to| (from, 0, to)));
+        let facts: Vec<(u32, u32, u32)> =
+            chain.chain([(10, 1, 11), (11, 1, 12), (11, 1, 10), (12, 1, 12)]).collect();
+        let found = profiles(&["before", "next"], &facts, &[]);
+        assert_eq!((found[0].transitive, found[1].transitive), (1.0, 0.0));
+        let open = profiles(&["before"], &[(0, 0, 1), (1, 0, 2), (0, 0, 2), (2, 0, 3)], &[]);
+        // 0–1–2 is closed; 0–2–3 and 1–2–3 are not.
+        assert_eq!(open[0].transitive, 1.0 / 3.0);
+    }
+
+    #[test]
+    fn types_count_their_kinds() {
+        let mut types = crate::TypesBuilder::default();
+        (0..3).for_each(|id| types.add(EntityId(id), "Novel"));
+        types.add(EntityId(3), "Book");
+        types.add_parent("Novel", "Book");
+        types.add_parent("Book", "Work");
+        let facts = [(0, 0, 9), (1, 0, 9), (2, 0, 9), (3, 0, 9)].map(|(h, r, t)| Triple::new(h, r, t));
+        let entities: Vec<String> = (0..10).map(|id| id.to_string()).collect();
+        let found = RelationProfile::all(&Dataset {
+            names: Arc::new(Names {
+                entities: entities.iter().map(String::as_str).collect(),
+                relations: ["by"].into_iter().collect(),
+                types: types.finish(),
+                ..Names::default()
+            }),
+            known: Known { facts: facts.into(), ..Known::default() },
+            ..Dataset::default()
+        });
+        let of: Vec<(&str, usize)> =
+            found[0].subject_types.iter().map(|one| (&*one.of, one.entities)).collect();
+        assert_eq!(of, [("Book", 4), ("Work", 4), ("Novel", 3)]);
     }
 
     #[test]

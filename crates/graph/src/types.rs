@@ -96,6 +96,35 @@ impl Types {
         all
     }
 
+    /// The types of `entity` with those that these are kinds of; without subclasses, those of the data.
+    pub fn each_of(&self, entity: EntityId) -> Vec<TypeId> {
+        if self.parents.is_empty() { self.of(entity).collect() } else { self.all_of(entity) }
+    }
+
+    /// How many types have `of` among their ancestors, itself included: of types with as many entities, the one with
+    /// fewer kinds says more.
+    pub fn height(&self, of: TypeId) -> usize {
+        if self.parents.is_empty() { 1 } else { self.kinds(of).len() }
+    }
+
+    /// How many entities each type has, those of its kinds included.
+    pub fn counts(&self) -> Vec<usize> {
+        let mut counts = vec![0; self.len()];
+        for same in self.of.chunk_by(|one, other| one[0] == other[0]) {
+            self.each_of(EntityId(same[0][0])).iter().for_each(|of| counts[of.index()] += 1);
+        }
+        counts
+    }
+
+    /// The types that any entity has, the most frequent first; of equally frequent ones the more special. With counts,
+    /// which include those of their kinds.
+    pub fn by_frequency(&self) -> Vec<(TypeId, usize)> {
+        let counted = self.counts().into_iter().zip(0..).filter(|(count, _)| *count > 0);
+        let mut all: Vec<(TypeId, usize)> = counted.map(|(count, id)| (TypeId(id), count)).collect();
+        all.sort_by_cached_key(|&(of, count)| (std::cmp::Reverse(count), self.height(of), of));
+        all
+    }
+
     /// Adds `of` and all types that it is a kind of; circles of subclasses end.
     fn add_ancestors(&self, of: TypeId, all: &mut BTreeSet<TypeId>) {
         let mut next = vec![of];

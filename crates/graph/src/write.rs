@@ -5,13 +5,13 @@ use super::format::{Compression, FileKind, Format, Out};
 #[cfg(feature = "rdf")]
 use super::read::RdfFormat;
 use super::read::{
-    GRAPH, LABELS, RELATION_LABELS, RELATION_PHRASES, TEST, TEST_WITH_UNSEEN, TRAIN, VALID, named_columns,
-    part_of,
+    GRAPH, LABELS, NEGATIVES, RELATION_LABELS, RELATION_PHRASES, SCHEMA, TEST, TEST_NEGATIVES,
+    TEST_WITH_UNSEEN, TRAIN, TYPES, VALID, VALID_NEGATIVES, begins_like_header, part_of,
 };
 #[cfg(feature = "rdf")]
 use super::read::{named_node, node, term};
 use super::staged::Staged;
-use super::{Dataset, GraphError, Names, Triple};
+use super::{Dataset, Direction, EntityId, GraphError, Names, Notes, RelationId, Triple, TypeId};
 #[cfg(feature = "rdf")]
 use oxrdf::{GraphName, QuadRef};
 #[cfg(feature = "rdf")]
@@ -40,9 +40,25 @@ const ROW_GROUP: usize = 1 << 18;
 
 /// Writes `facts` to `path`, in the format its ending names.
 pub fn write_file(path: &Path, names: &Names, facts: &[Triple]) -> Result<(), GraphError> {
+    write_noted(path, names, facts, &Notes::default())
+}
+
+/// Writes the facts of `dataset` to `path`, with what is said about them where the format [can hold it](lost_in).
+///
+/// # Errors
+/// As [`write_file`].
+pub fn write_undivided(path: &Path, dataset: &Dataset) -> Result<(), GraphError> {
+    write_noted(path, &dataset.names, &dataset.known.facts, &dataset.known.notes)
+}
+
+/// The same with what is said about the facts, in the formats that [can hold it](holds_notes).
+fn write_noted(path: &Path, names: &Names, facts: &[Triple], notes: &Notes) -> Result<(), GraphError> {
     let kind = FileKind::expect(path)?;
     check_names(path, kind.format, names, facts)?;
+    let columns = NoteColumns::of(notes);
     let written = write_packed(path, |out| match kind.format {
+        Format::Tabs if columns.any() => columns.write_tabs(out, names, facts),
+        Format::Commas if columns.any() => columns.write_commas(out, names, facts),
         Format::Tabs => write_tabs(out, names, facts),
         Format::Commas => write_commas(out, names, facts),
         Format::Sif => write_sif(out, names, facts),
@@ -61,20 +77,30 @@ pub fn write_file(path: &Path, names: &Names, facts: &[Triple]) -> Result<(), Gr
 /// this one, never a mixture ([`Staged`]).
 pub fn write_dataset(folder: &Path, ending: &str, dataset: &Dataset) -> Result<(), GraphError> {
     let staged = Staged::within(folder)?;
-    let write = |name: &str, facts: &[Triple]| {
+    let write = |name: &str, facts: &[Triple], notes: &Notes| {
         let path = staged.path().join(format!("{name}.{ending}"));
-        write_file(&path, &dataset.names, facts).map_err(|error| staged.named(error))
+        write_noted(&path, &dataset.names, facts, notes).map_err(|error| staged.named(error))
     };
     let known = &dataset.known;
     if known.has_own_graph() {
-        write(GRAPH, &known.facts)?;
+        write(GRAPH, &known.facts, &known.notes)?;
     }
-    write(TRAIN, &known.queries)?;
-    write(VALID, &known.valid)?;
-    write(TEST, &dataset.test)?;
+    write(TRAIN, &known.queries, &known.notes)?;
+    write(VALID, &known.valid, &known.notes)?;
+    write(TEST, &dataset.test, &dataset.test_notes)?;
     if !dataset.test_left_out.is_empty() {
-        write(TEST_WITH_UNSEEN, &[&dataset.test[..], &dataset.test_left_out].concat())?;
+        let with_unseen = [&dataset.test[..], &dataset.test_left_out].concat();
+        write(TEST_WITH_UNSEEN, &with_unseen, &dataset.test_notes)?;
     }
+    let negatives = [
+        (NEGATIVES, &known.negatives),
+        (VALID_NEGATIVES, &known.valid_negatives),
+        (TEST_NEGATIVES, &dataset.test_negatives),
+    ];
+    for (name, facts) in negatives.into_iter().filter(|(_, facts)| !facts.is_empty()) {
+        write(name, facts, &Notes::default())?;
+    }
+    write_types(staged.path(), &dataset.names).map_err(|error| staged.named(error))?;
     let names = &dataset.names;
     let entities = names.labels.iter().map(|(id, label)| (id.0, names.entity(id), label));
     write_labels(staged.path(), LABELS, entities.collect()).map_err(|error| staged.named(error))?;
@@ -83,6 +109,132 @@ pub fn write_dataset(folder: &Path, ending: &str, dataset: &Dataset) -> Result<(
     let phrases = names.relation_phrases.iter().map(|(id, phrase)| (id.0, names.relation(id), phrase));
     write_labels(staged.path(), RELATION_PHRASES, phrases.collect()).map_err(|error| staged.named(error))?;
     staged.commit(|path| part_of(path).is_some())
+}
+
+/// What a folder or file in the format of `ending` does not keep of `dataset`, in words; `None` if nothing is lost. A
+/// single file has facts alone, and what is said about them.
+pub fn lost_in(ending: &Path, dataset: &Dataset, is_folder: bool) -> Option<String> {
+    let names = &dataset.names;
+    let notes = dataset.known.notes.len() + dataset.test_notes.len();
+    let negatives = [&dataset.known.negatives, &dataset.known.valid_negatives, &dataset.test_negatives];
+    let negatives: usize = negatives.iter().map(|split| split.len()).sum();
+    let holds_notes = holds_notes(ending);
+    // What the names themselves say is in them still.
+    let is_said = |id: EntityId, of: TypeId| {
+        names.entity(id).strip_prefix(names.types.name(of)).is_some_and(|rest| rest.starts_with(':'))
+    };
+    let types = names.types.iter().filter(|&(id, of)| !is_said(id, of)).count();
+    let is_short =
+        |id: EntityId, label: &str| names.prefixes.shorten(names.entity(id)).as_deref() == Some(label);
+    let labels = names.labels.iter().filter(|&(id, label)| !is_short(id, label)).count();
+    let lost = [
+        (notes, "notes of facts (confidence, source, time)", holds_notes),
+        (negatives, "facts known to be false", is_folder),
+        (types, "types of entities", is_folder),
+        (labels, "labels", is_folder),
+        (names.attributes.len(), "attributes", false),
+    ];
+    let words: Vec<String> = lost
+        .into_iter()
+        .filter(|(count, _, is_kept)| *count > 0 && !is_kept)
+        .map(|(count, what, _)| format!("{count} {what}"))
+        .collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// Whether files in this format have columns for what is said about facts.
+fn holds_notes(path: &Path) -> bool {
+    FileKind::of(path).is_some_and(|kind| matches!(kind.format, Format::Tabs | Format::Commas))
+}
+
+/// The columns of a table beside those of the facts: of what is said about any of them.
+struct NoteColumns<'a> {
+    notes: &'a Notes,
+    columns: Vec<&'static str>,
+}
+
+impl<'a> NoteColumns<'a> {
+    fn of(notes: &'a Notes) -> Self {
+        let all = [
+            ("confidence", notes.has_confidence()),
+            ("source", notes.has_source()),
+            ("time", notes.has_time()),
+        ];
+        Self { notes, columns: all.into_iter().filter_map(|(name, has)| has.then_some(name)).collect() }
+    }
+
+    fn any(&self) -> bool {
+        !self.columns.is_empty()
+    }
+
+    /// The names of the columns, beginning with those of the facts.
+    fn header(&self) -> Vec<&'static str> {
+        ["head", "relation", "tail"].into_iter().chain(self.columns.iter().copied()).collect()
+    }
+
+    fn row(&self, names: &Names, fact: Triple) -> Vec<String> {
+        let note = self.notes.of(fact);
+        let beside = self.columns.iter().map(|&column| match column {
+            "confidence" => note.confidence.map_or_else(String::new, |confidence| confidence.to_string()),
+            "source" => note.source.unwrap_or_default().to_owned(),
+            _ => note.time.unwrap_or_default().to_owned(),
+        });
+        words(names, fact).into_iter().map(str::to_owned).chain(beside).collect()
+    }
+
+    fn write_tabs(&self, out: Out<'_>, names: &Names, facts: &[Triple]) -> io::Result<()> {
+        writeln!(out, "{}", self.header().join("\t"))?;
+        facts.iter().try_for_each(|&fact| {
+            // A source is a text of any kind; what would end the column becomes a space.
+            let row = self
+                .row(names, fact)
+                .iter()
+                .map(|cell| cell.replace(['\t', '\n', '\r'], " "))
+                .collect::<Vec<_>>();
+            writeln!(out, "{}", row.join("\t"))
+        })
+    }
+
+    fn write_commas(&self, out: Out<'_>, names: &Names, facts: &[Triple]) -> io::Result<()> {
+        let mut writer = ::csv::Writer::from_writer(out);
+        writer.write_record(self.header())?;
+        facts.iter().try_for_each(|&fact| writer.write_record(self.row(names, fact)))?;
+        writer.flush()
+    }
+}
+
+/// Writes the types of entities, and what is declared about types and relations; no files if there is nothing.
+fn write_types(folder: &Path, names: &Names) -> Result<(), GraphError> {
+    let types = &names.types;
+    let is_clean = |text: &str| !text.contains(['\t', '\n', '\r']) && !text.is_empty();
+    let write = |part: &str, rows: Vec<[&str; 3]>, width: usize| {
+        let rows: Vec<[&str; 3]> =
+            rows.into_iter().filter(|row| row[..width].iter().all(|text| is_clean(text))).collect();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let path = folder.join(format!("{part}.tsv"));
+        let written = write_packed(&path, |out| {
+            rows.iter().try_for_each(|row| writeln!(out, "{}", row[..width].join("\t")))
+        });
+        written.map_err(GraphError::writing(&path))
+    };
+    // A type with a bar in its name would be read as two.
+    let of = types.iter().map(|(entity, of)| [names.entity(entity), types.name(of), ""]);
+    write(TYPES, of.filter(|row| !row[1].contains('|')).collect(), 2)?;
+    let mut schema = Vec::new();
+    for id in 0..names.relations.len() as u32 {
+        let relation = RelationId(id);
+        for (word, side) in [("domain", Direction::Forward), ("range", Direction::Inverse)] {
+            schema.extend(
+                types.declared(relation, side).map(|of| [names.relation(relation), word, types.name(of)]),
+            );
+        }
+    }
+    for id in (0..types.len() as u32).map(TypeId) {
+        schema.extend(types.parents(id).map(|parent| [types.name(id), "subclass_of", types.name(parent)]));
+    }
+    write(SCHEMA, schema, 3)
 }
 
 /// Writes labels, each with an id and a name, in the order of the ids; no file if there are no labels.
@@ -122,7 +274,7 @@ fn words(names: &Names, fact: Triple) -> [&str; 3] {
 
 fn write_tabs(out: Out<'_>, names: &Names, facts: &[Triple]) -> io::Result<()> {
     // A first fact that looks like a header is preceded by a real header.
-    if facts.first().is_some_and(|&fact| named_columns(words(names, fact)).is_some()) {
+    if facts.first().is_some_and(|&fact| begins_like_header(words(names, fact), facts)) {
         writeln!(out, "head\trelation\ttail")?;
     }
     facts.iter().try_for_each(|&fact| {
@@ -132,6 +284,9 @@ fn write_tabs(out: Out<'_>, names: &Names, facts: &[Triple]) -> io::Result<()> {
 }
 
 fn write_sif(out: Out<'_>, names: &Names, facts: &[Triple]) -> io::Result<()> {
+    if facts.first().is_some_and(|&fact| begins_like_header(words(names, fact), facts)) {
+        writeln!(out, "source\tinteraction\ttarget")?;
+    }
     facts.iter().try_for_each(|&fact| {
         let [head, relation, tail] = words(names, fact);
         writeln!(out, "{head}\t{relation}\t{tail}")
@@ -273,6 +428,50 @@ mod tests {
         };
         write_dataset(&to, "csv.gz", &Dataset { names: Arc::new(bare), ..dataset }).unwrap();
         assert_eq!(names_in(&to), ["splits.sha256", "test.csv.gz", "train.csv.gz", "valid.csv.gz"]);
+    }
+
+    #[test]
+    fn what_is_said_beside_facts_is_written_and_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        std::fs::create_dir(&from).unwrap();
+        for (name, text) in [
+            ("train.csv", "head,relation,tail,confidence,source\nage,knows,sex,0.5,\"a, b\"\nb,knows,c,,\n"),
+            ("valid.csv", "head,relation,tail\nc,knows,age\n"),
+            ("test.csv", "head,relation,tail,time\nb,knows,age,2020\n"),
+            ("negatives.tsv", "b\tknows\tb\n"),
+            ("types.tsv", "b\tPerson\nb\tAuthor\n"),
+            ("schema.tsv", "knows\tdomain\tPerson\nAuthor\tsubclass_of\tPerson\n"),
+        ] {
+            std::fs::write(from.join(name), text).unwrap();
+        }
+        let options = ReadOptions::default();
+        let dataset = read(&from, &options).unwrap();
+        for ending in ["tsv", "csv.gz"] {
+            write_dataset(&to, ending, &dataset).unwrap();
+            let again = read(&to, &options).unwrap();
+            assert_eq!((&again.known.facts, &again.test), (&dataset.known.facts, &dataset.test), "{ending}");
+            assert_eq!((&again.known.notes, &again.test_notes), (&dataset.known.notes, &dataset.test_notes));
+            assert_eq!(again.known.negatives, dataset.known.negatives);
+            let (ours, theirs) = (&again.names.types, &dataset.names.types);
+            assert_eq!((ours.typed(), ours.declarations()), (theirs.typed(), theirs.declarations()));
+            assert_eq!(ours.kinds(ours.find("Person").unwrap()).len(), 2);
+            assert_eq!(lost_in(Path::new(&format!("x.{ending}")), &dataset, true), None);
+        }
+        let lost = lost_in(Path::new("x.sif"), &dataset, true).unwrap();
+        assert_eq!(lost, "2 notes of facts (confidence, source, time)");
+        let lost = lost_in(Path::new("x.tsv"), &dataset, false).unwrap();
+        assert!(lost.contains("1 facts known to be false, 2 types of entities"), "{lost}");
+        // A first fact that could be taken for a header is not, however many follow.
+        let many: String = (0..20).map(|id| format!("e{}\tr\te{}\n", id % 5, id % 7)).collect();
+        let path = folder.path().join("many.tsv");
+        std::fs::write(&path, format!("head\trelation\ttail\ndrug\teffect\tdisease\n{many}")).unwrap();
+        let (names, facts, _) = crate::read_file(&path, &options).unwrap();
+        for back in ["back.tsv", "back.sif", "back.csv"] {
+            let back = folder.path().join(back);
+            write_file(&back, &names, &facts).unwrap();
+            assert_eq!(crate::read_file(&back, &options).unwrap().1.len(), 21);
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::html::{escape, region};
 use crate::ask::{AskError, Overview, RuleSummary};
 use crate::eval::Figures;
 use crate::eval::calibration::ReliabilityBin;
-use crate::graph::{RelatedRelation, RelationProfile, TypeCount};
+use crate::graph::{Likeness, RelatedRelation, RelationProfile, TypeCount};
 use crate::rule::{ScoredRule, UNSEEN};
 use crate::shown::grouped;
 use std::collections::HashMap;
@@ -101,11 +101,21 @@ fn in_words(profile: &RelationProfile) -> String {
     if *symmetric >= 0.5 {
         said.push(format!("symmetric: {} also hold in reverse", percent(*symmetric)));
     }
-    let other = |what: &str, other: &RelatedRelation| {
+    let other = |[same, implies, implied_by]: [&str; 3], other: &RelatedRelation| {
+        let what = match other.how {
+            Likeness::Same => same,
+            Likeness::Implies => implies,
+            Likeness::ImpliedBy => implied_by,
+        };
         format!("{what} {} ({} of its facts)", other.relation, percent(other.share))
     };
-    said.extend(profile.inverse_of.first().map(|one| other("the inverse of", one)));
-    said.extend(profile.same_as.first().map(|one| other("much the same as", one)));
+    said.extend(
+        profile
+            .inverse_of
+            .first()
+            .map(|one| other(["the inverse of", "implies the inverse of", "implied by the inverse of"], one)),
+    );
+    said.extend(profile.same_as.first().map(|one| other(["much the same as", "implies", "implied by"], one)));
     said.join("; ") + "."
 }
 
@@ -252,12 +262,14 @@ mod tests {
             one_subject: 0.0,
             functional: true,
             inverse_functional: false,
+            transitive: 0.0,
             symmetric: 0.6,
             reflexive: 0,
             subject_types: vec![TypeCount { of: "Person".to_owned(), entities: 900 }],
             object_types: Vec::new(),
             inverse_of: Vec::new(),
             same_as: vec![RelatedRelation {
+                how: Likeness::Same,
                 relation: "s".to_owned(),
                 shared: 1900,
                 share: 0.95,

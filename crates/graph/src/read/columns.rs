@@ -166,6 +166,19 @@ pub(super) struct Layout {
     pub(super) beside: Vec<(usize, Part)>,
     /// The names of the columns, if there is a header.
     pub(super) names: Vec<String>,
+    /// In Neo4j's tables, the ID space of the subject and of the object: `Person` in `:START_ID(Person)`.
+    pub(super) spaces: [Option<String>; 2],
+}
+
+/// The ID space that a column of Neo4j names.
+pub(super) fn space_of(name: &str) -> Option<String> {
+    let (_, rest) = name.split_once('(')?;
+    Some(rest.split(')').next().unwrap_or_default().to_owned()).filter(|space| !space.is_empty())
+}
+
+/// Whether a column of Neo4j has several values, separated by semicolons: `sources:string[]`.
+pub(super) fn is_array(name: &str) -> bool {
+    name.trim_end().ends_with("[]")
 }
 
 /// The relation of a list of edges that have none.
@@ -179,7 +192,7 @@ impl Layout {
 
     pub(super) fn of_places(width: usize, [subject, relation, object]: [usize; 3]) -> Self {
         let relation = RelationAt::Column(relation);
-        Self { width, subject, relation, object, beside: Vec::new(), names: Vec::new() }
+        Self { width, subject, relation, object, beside: Vec::new(), names: Vec::new(), spaces: [None, None] }
     }
 
     /// Two columns: edges without a relation.
@@ -213,8 +226,8 @@ impl Layout {
                 (None, Some((subject, object))) => (subject, RelationAt::Always(file.to_owned()), object),
                 (None, None) => return None,
             };
-        let mut layout =
-            Self { width: names.len(), subject, relation, object, beside: Vec::new(), names: Vec::new() };
+        let mut layout = Self { relation, ..Self::of_places(names.len(), [subject, 0, object]) };
+        layout.spaces = [subject, object].map(|place| space_of(names[place]));
         for (place, name) in clear.iter().enumerate() {
             if !layout.is_of_fact(place)
                 && let Some(part) = Part::beside(name)
@@ -300,6 +313,7 @@ impl Layout {
             object: at(self.object),
             beside: self.beside.iter().map(|&(place, part)| (at(place), part)).collect(),
             names: Vec::new(),
+            spaces: [None, None],
         }
     }
 

@@ -106,15 +106,8 @@ impl Builder {
 
 /// The types that most entities have, with their counts.
 fn most_frequent(types: &Types) -> String {
-    let mut counts = vec![0usize; types.len()];
-    types.iter().for_each(|(_, of)| counts[of.index()] += 1);
-    let mut order: Vec<u32> = (0..types.len() as u32).collect();
-    order.sort_by_key(|&of| std::cmp::Reverse(counts[of as usize]));
-    let all: Vec<String> = order
-        .iter()
-        .filter(|&&of| counts[of as usize] > 0)
-        .map(|&of| format!("{} {}", counts[of as usize], types.label(crate::TypeId(of))))
-        .collect();
+    let all: Vec<String> =
+        types.by_frequency().into_iter().map(|(of, count)| format!("{count} {}", types.label(of))).collect();
     shortened(&all)
 }
 

@@ -9,13 +9,67 @@ use super::{Builder, ReadOptions, list_names};
 use crate::format::{FileKind, Format};
 use crate::memory::divided;
 use crate::{Dataset, Direction, GraphError, split};
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// The tables of a folder.
 pub(super) struct Tables {
-    edges: Vec<PathBuf>,
-    nodes: Vec<PathBuf>,
+    edges: Vec<Table>,
+    nodes: Vec<Table>,
     others: Vec<PathBuf>,
+}
+
+/// A table, with the file that has its header if that is another.
+struct Table {
+    path: PathBuf,
+    header: Option<PathBuf>,
+}
+
+impl Table {
+    /// The tables among `files`: `roles.csv` and `roles-part2.csv` belong to `roles-header.csv`, as in Neo4j's imports.
+    fn all(files: &[PathBuf]) -> Vec<Self> {
+        let own = |path: &Path| {
+            let stem = stem(path);
+            let is_header = |ending: &str| stem.strip_suffix(ending).map(str::to_owned);
+            ["-header", "_header"].into_iter().find_map(is_header).filter(|name| !name.is_empty())
+        };
+        let headers: Vec<(String, &PathBuf)> =
+            files.iter().filter_map(|path| own(path).map(|name| (name, path))).collect();
+        let header_of = |path: &Path| {
+            let stem = stem(path);
+            let of = |name: &str| {
+                stem.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '_']))
+            };
+            let found = headers.iter().filter(|(name, _)| of(name)).max_by_key(|(name, _)| name.len());
+            found.map(|(_, path)| (*path).clone())
+        };
+        // A header without a table is a table: of another kind.
+        let is_used = |path: &PathBuf| {
+            let belongs = |other: &PathBuf| {
+                other != path && own(other).is_none() && header_of(other).as_ref() == Some(path)
+            };
+            own(path).is_some() && files.iter().any(belongs)
+        };
+        files
+            .iter()
+            .filter(|path| path.is_file() && !is_used(path))
+            .map(|path| Self { path: path.clone(), header: header_of(path).filter(|header| header != path) })
+            .collect()
+    }
+
+    /// Its records, the header first; `None` if it is no table of text.
+    fn rows(&self) -> Result<Option<Box<dyn Rows>>, GraphError> {
+        let Some(own) = rows(&self.path)? else { return Ok(None) };
+        let Some(header) = &self.header else { return Ok(Some(own)) };
+        let Some(mut first) = rows(header)? else { return Ok(Some(own)) };
+        let is_begun = first.advance().unwrap_or(false);
+        let header = if is_begun {
+            (0..first.len()).map(|place| first.field(place).to_vec()).collect()
+        } else {
+            Vec::new()
+        };
+        Ok(Some(Box::new(table::Headed { header, at_header: None, rows: own })))
+    }
 }
 
 /// The records of a table of text.
@@ -39,8 +93,9 @@ fn expect_rows(path: &Path) -> Result<Box<dyn Rows>, GraphError> {
 /// The tables among `files`, if at least one has edges.
 pub(super) fn tables(files: &[PathBuf], options: &ReadOptions) -> Result<Option<Tables>, GraphError> {
     let mut tables = Tables { edges: Vec::new(), nodes: Vec::new(), others: Vec::new() };
-    for path in files.iter().filter(|path| path.is_file()) {
-        let Some(mut rows) = rows(path)? else {
+    for table in Table::all(files) {
+        let path = &table.path;
+        let Some(mut rows) = table.rows()? else {
             tables.others.push(path.clone());
             continue;
         };
@@ -55,9 +110,9 @@ pub(super) fn tables(files: &[PathBuf], options: &ReadOptions) -> Result<Option<
             Ok((_, true))
         );
         if NodeLayout::of_header(&header).is_some() && !has_header {
-            tables.nodes.push(path.clone());
+            tables.nodes.push(table);
         } else if has_header {
-            tables.edges.push(path.clone());
+            tables.edges.push(table);
         } else {
             tables.others.push(path.clone());
         }
@@ -66,18 +121,38 @@ pub(super) fn tables(files: &[PathBuf], options: &ReadOptions) -> Result<Option<
 }
 
 impl Tables {
+    /// Whether tables of nodes of different ID spaces have ids in common.
+    fn share_ids(&self) -> Result<bool, GraphError> {
+        let mut spaces = HashMap::new();
+        for table in &self.nodes {
+            if let Some(mut rows) = table.rows()? {
+                table::collect_ids(&mut *rows, &mut spaces);
+            }
+        }
+        let total: usize = spaces.values().map(HashSet::len).sum();
+        Ok(spaces.len() > 1 && spaces.into_values().flatten().collect::<HashSet<_>>().len() < total)
+    }
+
     /// All facts of the tables of edges, divided, with what the tables of nodes say.
     pub(super) fn read(self, folder: &Path, options: &ReadOptions) -> Result<Dataset, GraphError> {
         let mut builder = Builder::default();
         let mut all = Vec::new();
-        for path in &self.edges {
-            all.extend(builder.read(path, options)?);
+        builder.with_spaces = self.share_ids()?;
+        for table in &self.edges {
+            all.extend(match table.rows()? {
+                Some(mut rows) if table.header.is_some() || builder.with_spaces => {
+                    builder.read_rows(&table.path, &mut *rows, options)?
+                }
+                _ => builder.read(&table.path, options)?,
+            });
         }
         if all.is_empty() {
             return Err(GraphError::file(folder, "at least one fact", "none"));
         }
-        for path in &self.nodes {
-            read_nodes(path, &mut builder)?;
+        for table in &self.nodes {
+            if let Some(mut rows) = table.rows()? {
+                read_node_rows(&table.path, &mut *rows, &mut builder)?;
+            }
         }
         if !self.others.is_empty() {
             builder.said.push(format!(
@@ -101,7 +176,11 @@ impl Tables {
 
 /// Reads a table of nodes.
 pub(super) fn read_nodes(path: &Path, builder: &mut Builder) -> Result<(), GraphError> {
-    let count = table::read_nodes(path, &mut *expect_rows(path)?, builder)?;
+    read_node_rows(path, &mut *expect_rows(path)?, builder)
+}
+
+fn read_node_rows(path: &Path, rows: &mut dyn Rows, builder: &mut Builder) -> Result<(), GraphError> {
+    let count = table::read_nodes(path, rows, builder)?;
     let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     builder.said.push(format!("{file}: {count} nodes."));
     Ok(())
@@ -155,6 +234,20 @@ fn read_fields(
 }
 
 impl Builder {
+    /// Reads a table of facts from its records.
+    fn read_rows(
+        &mut self,
+        path: &Path,
+        rows: &mut dyn Rows,
+        options: &ReadOptions,
+    ) -> Result<Vec<crate::Triple>, GraphError> {
+        self.files.push((path.to_owned(), options.clone()));
+        self.conflicts = options.conflicts;
+        let (facts, copies) = table::read(path, rows, options, self)?.into_parts();
+        self.copies += copies;
+        Ok(facts)
+    }
+
     /// Reads a file of facts that are known to be false, for the split of this number.
     pub(super) fn read_negatives(
         &mut self,

@@ -50,7 +50,7 @@ pub(crate) use oxrdfio::RdfFormat;
 pub use parquet::panic_is_caught;
 #[cfg(feature = "rdf")]
 pub(super) use rdf::{named_node, node, term};
-pub(super) use tabs::named_columns;
+pub(super) use unnamed_header::begins_like_header;
 
 use super::by_time::divided_by_time;
 use super::format::{FileKind, Format};
@@ -153,9 +153,14 @@ pub fn read_known(path: &Path, options: &ReadOptions) -> Result<Dataset, GraphEr
 /// Reads a whole file of triples without dividing it. Duplicates stay, unless they are so many among millions of
 /// facts that reading removed some: then all are removed, and [`Findings`] has their number.
 pub fn read_file(path: &Path, options: &ReadOptions) -> Result<(Names, Vec<Triple>, Findings), GraphError> {
+    let read = read_undivided(path, options)?;
+    Ok((Arc::unwrap_or_clone(read.names), read.known.facts.to_vec(), read.findings))
+}
+
+/// The same with everything that is said beside the facts, which are all to be learnt from.
+pub fn read_undivided(path: &Path, options: &ReadOptions) -> Result<Dataset, GraphError> {
     if DataFile::is_one(path) {
-        let all = DataFile::open(path)?.dataset.everything();
-        return Ok((Names::clone(&all.names), all.known.facts.to_vec(), all.findings));
+        return Ok(DataFile::open(path)?.dataset.everything());
     }
     let mut builder = Builder::default();
     let mut facts = builder.read(path, options)?;
@@ -166,8 +171,7 @@ pub fn read_file(path: &Path, options: &ReadOptions) -> Result<(Names, Vec<Tripl
     }
     let findings = Findings { duplicates, ..Findings::default() };
     let all = divided(std::mem::take(&mut builder.names), [facts, Vec::new(), Vec::new()], 0);
-    let read = builder.finish(Dataset { findings, ..all })?;
-    Ok((Arc::unwrap_or_clone(read.names), read.known.facts.to_vec(), read.findings))
+    builder.finish(Dataset { findings, ..all })
 }
 
 /// The names of the files of a data set, without their endings.
@@ -179,11 +183,11 @@ pub(super) const TEST_WITH_UNSEEN: &str = "test_with_unseen";
 pub(super) const LABELS: &str = "entity_labels";
 pub(super) const RELATION_LABELS: &str = "relation_labels";
 pub(super) const RELATION_PHRASES: &str = "relation_phrases";
-const NEGATIVES: &str = "negatives";
-const VALID_NEGATIVES: &str = "valid_negatives";
-const TEST_NEGATIVES: &str = "test_negatives";
-const TYPES: &str = "types";
-const SCHEMA: &str = "schema";
+pub(super) const NEGATIVES: &str = "negatives";
+pub(super) const VALID_NEGATIVES: &str = "valid_negatives";
+pub(super) const TEST_NEGATIVES: &str = "test_negatives";
+pub(super) const TYPES: &str = "types";
+pub(super) const SCHEMA: &str = "schema";
 const NODES: &str = "nodes";
 const PARTS: [&str; 14] = [
     GRAPH,
@@ -416,6 +420,8 @@ pub(super) struct Builder {
     /// The files that were read, and how.
     files: Vec<(PathBuf, ReadOptions)>,
     conflicts: Conflicts,
+    /// Whether names of nodes begin with their ID space, because several spaces have the same ids.
+    with_spaces: bool,
     /// What was understood, in sentences.
     said: Vec<String>,
 }

@@ -1,9 +1,11 @@
 //! Reads the rows of a table into facts and what is said beside them, and tables of nodes.
 
-use super::columns::{End, Layout, Part, RelationAt, layout_of, plain_name};
+use super::columns::{End, Layout, Part, RelationAt, is_array, layout_of, plain_name, space_of};
 use super::facts::Facts;
 use super::{Builder, ReadOptions};
 use crate::{GraphError, Note, Time, Triple};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 /// A source of records with fields.
@@ -111,6 +113,16 @@ impl Builder {
             RelationAt::Always(relation) => relation,
         };
         let (subject, object) = (row[layout.subject], row[layout.object]);
+        let is_bare =
+            layout.spaces == [None, None] || !self.with_spaces || subject.is_empty() || object.is_empty();
+        let [own_subject, own_object] = match is_bare {
+            true => [Cow::Borrowed(subject), Cow::Borrowed(object)],
+            false => {
+                let [of_subject, of_object] = &layout.spaces;
+                [self.in_space(of_subject.as_deref(), subject), self.in_space(of_object.as_deref(), object)]
+            }
+        };
+        let (subject, object) = (&*own_subject, &*own_object);
         if let Some(which) = super::first_empty(&[subject, relation, object]) {
             return Err((
                 format!("{} fields with text in them", layout.width.min(3)),
@@ -132,6 +144,9 @@ impl Builder {
             let thing = |end: End| if end == End::Subject { subject } else { object };
             match part {
                 Part::Confidence => note.confidence = Some(confidence(value)?),
+                Part::Source if layout.names.get(place).is_some_and(|name| is_array(name)) => {
+                    sources.extend(value.split(';').map(str::trim).filter(|one| !one.is_empty()));
+                }
                 Part::Source => sources.push(value),
                 Part::Negative => is_false = truth(value)?,
                 Part::Time => note.time = Some(time(value)?),
@@ -152,6 +167,14 @@ impl Builder {
             false => facts.push(fact, self.names.entities.len()),
         }
         Ok(())
+    }
+
+    /// The name of a node of Neo4j: its id, behind its ID space where several have the same.
+    fn in_space<'n>(&self, space: Option<&str>, id: &'n str) -> Cow<'n, str> {
+        match space {
+            Some(space) if self.with_spaces => Cow::Owned(format!("{space}:{id}")),
+            _ => Cow::Borrowed(id),
+        }
     }
 
     /// The fact that three names state.
@@ -188,7 +211,9 @@ pub(super) struct NodeLayout {
     label: Option<usize>,
     types: Option<usize>,
     names: Vec<String>,
-    /// The type of all nodes of the table, from Neo4j's `:ID(Person)`.
+    /// Whether a column has several values.
+    arrays: Vec<bool>,
+    /// The ID space, from Neo4j's `:ID(Person)`.
     space: Option<String>,
 }
 
@@ -211,16 +236,63 @@ impl NodeLayout {
             let is_free = |place: &usize| clear[*place] == *name && Some(*place) != types && *place != id;
             (0..clear.len()).find(is_free)
         });
-        let space =
-            neo4j.and_then(|place| header[place].split_once('(')).map(|(_, rest)| rest.trim_end_matches(')'));
         let is_one = neo4j.is_some() || types.is_some() || label.is_some();
         is_one.then(|| Self {
             id,
             label,
             types,
             names: header.iter().map(|&name| name.split(':').next().unwrap_or(name).to_owned()).collect(),
-            space: space.filter(|space| !space.is_empty() && types.is_none()).map(str::to_owned),
+            arrays: header.iter().map(|name| is_array(name)).collect(),
+            space: neo4j.and_then(|place| space_of(header[place])),
         })
+    }
+}
+
+/// Adds the ids of a table of nodes of Neo4j to those of its ID space. What is broken is reported when it is read.
+pub(super) fn collect_ids(rows: &mut dyn Rows, spaces: &mut HashMap<String, HashSet<Vec<u8>>>) {
+    let mut own: Option<(usize, String)> = None;
+    while rows.advance().unwrap_or(false) {
+        match &own {
+            Some((place, space)) if *place < rows.len() => {
+                spaces.entry(space.clone()).or_default().insert(rows.field(*place).to_vec());
+            }
+            Some(_) => {}
+            None => {
+                let header: Vec<&str> =
+                    (0..rows.len()).filter_map(|place| std::str::from_utf8(rows.field(place)).ok()).collect();
+                let Some(NodeLayout { id, space: Some(space), .. }) = NodeLayout::of_header(&header) else {
+                    return;
+                };
+                own = Some((id, space));
+            }
+        }
+    }
+}
+
+/// Records behind the header of another file.
+pub(super) struct Headed {
+    pub(super) header: Vec<Vec<u8>>,
+    /// Whether the header is the current record.
+    pub(super) at_header: Option<bool>,
+    pub(super) rows: Box<dyn Rows>,
+}
+
+impl Rows for Headed {
+    fn advance(&mut self) -> Result<bool, super::records::Bad> {
+        self.at_header = Some(self.at_header.is_none());
+        if self.at_header == Some(true) { Ok(true) } else { self.rows.advance() }
+    }
+    fn line(&self) -> u64 {
+        if self.at_header == Some(true) { 1 } else { self.rows.line() }
+    }
+    fn len(&self) -> usize {
+        if self.at_header == Some(true) { self.header.len() } else { self.rows.len() }
+    }
+    fn field(&self, place: usize) -> &[u8] {
+        if self.at_header == Some(true) { &self.header[place] } else { self.rows.field(place) }
+    }
+    fn words(&self) -> &'static str {
+        self.rows.words()
     }
 }
 
@@ -251,6 +323,8 @@ pub(super) fn read_nodes(
             return Err(bad(rows.line(), "a node with an id", "an empty one"));
         }
         count += 1;
+        let own = builder.in_space(known.space.as_deref(), id);
+        let id = &*own;
         for (place, value) in
             row.iter().enumerate().filter(|(place, value)| *place != known.id && !value.is_empty())
         {
@@ -258,11 +332,14 @@ pub(super) fn read_nodes(
                 builder.about.label(id, value);
             } else if Some(place) == known.types {
                 value.split(['|', ';']).for_each(|of| builder.about.of_type(id, of.trim()));
+            } else if known.arrays[place] {
+                let values = value.split(';').filter(|one| !one.is_empty());
+                values.for_each(|one| builder.about.attribute(id, &known.names[place], one));
             } else {
                 builder.about.attribute(id, &known.names[place], value);
             }
         }
-        if let Some(space) = &known.space {
+        if let Some(space) = known.space.as_ref().filter(|_| known.types.is_none()) {
             builder.about.of_type(id, space);
         }
     }

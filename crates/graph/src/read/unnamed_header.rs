@@ -4,6 +4,7 @@
 //! what is left out is said, with the option that keeps it. The check is a comparison of ids after the file is read and
 //! ends, for nearly every file, at the second fact.
 
+use super::tabs::named_columns;
 use super::{Builder, ReadOptions};
 use crate::{Triple, Vocabulary};
 use std::path::Path;
@@ -17,6 +18,24 @@ fn is_name_of_column(word: &str) -> bool {
     letters > 1
         && word.len() <= 40
         && word.chars().all(|letter| letter.is_alphabetic() || "_ -".contains(letter))
+}
+
+/// Whether the first of `facts`, with these words, would be taken for a header: by what they say, or because they stand
+/// nowhere else.
+pub(crate) fn begins_like_header(words: [&str; 3], facts: &[Triple]) -> bool {
+    let is_alone =
+        || facts.len() > FEWEST && words.iter().all(|word| is_name_of_column(word)) && is_alone(facts);
+    named_columns(words).is_some() || is_alone()
+}
+
+/// Whether no other fact has the relation or an end of the first.
+fn is_alone(facts: &[Triple]) -> bool {
+    let Some((first, others)) = facts.split_first() else { return false };
+    let again = |fact: &Triple| {
+        fact.relation == first.relation
+            || [fact.head, fact.tail].iter().any(|end| [first.head, first.tail].contains(end))
+    };
+    first.head != first.tail && !others.iter().any(again)
 }
 
 impl Builder {
@@ -37,17 +56,13 @@ impl Builder {
             names.relations.name(first.relation.0),
             names.entities.name(first.tail.0),
         ];
-        if first.head == first.tail || !words.iter().all(|word| is_name_of_column(word)) {
+        if !words.iter().all(|word| is_name_of_column(word)) {
             return;
         }
         let words = words.map(str::to_owned);
-        let again = |fact: &Triple| {
-            fact.relation == first.relation
-                || [fact.head, fact.tail].iter().any(|end| [first.head, first.tail].contains(end))
-        };
         // Splits of one data set are written alike: what began one of them with a header begins the others.
         let is_known = self.unnamed_header.as_ref() == Some(&words);
-        if facts[1..].iter().any(again) || !(is_known || facts.len() > FEWEST) {
+        if !is_alone(facts) || !(is_known || facts.len() > FEWEST) {
             return;
         }
         facts.remove(0);
