@@ -13,5 +13,6 @@ mod planted_rules;
 mod propagated_reasons;
 mod published_recipes;
 mod reading;
+mod real_graphs;
 mod rules_of_peers;
 mod workflows;

@@ -80,9 +80,14 @@ impl Writer {
         self.out.serialize_quad(&Quad { subject, predicate, object, graph_name })
     }
 
-    /// A blank node of this page.
+    /// A blank node of this page. Labels of other characters than letters and digits can be made that no parser of
+    /// N-Triples reads, such as those with a colon.
     fn own(&self, node: &BlankNode) -> BlankNode {
-        BlankNode::new_unchecked(format!("page{}x{}", self.number, node.as_str()))
+        let (number, label) = (self.number, node.as_str());
+        BlankNode::new_unchecked(match label.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            true => format!("page{number}x{label}"),
+            false => format!("page{number}h{}", hexed(label)),
+        })
     }
 
     fn end(self) -> io::Result<Page> {
@@ -230,6 +235,12 @@ mod tests {
                 "_:page2xt0 <http://x.org/r> <http://x.org/b> ."
             ]
         );
+        // A label that no parser of N-Triples reads.
+        let odd =
+            br#"{"head":{"vars":["s","p","o"]},"results":{"bindings":[{"s":{"type":"bnode","value":"a:b"},
+            "p":{"type":"uri","value":"http://x.org/r"},"o":{"type":"uri","value":"http://x.org/b"}}]}}"#;
+        let page = read("application/json", odd, 3, None).unwrap();
+        assert_eq!(lines(&page), ["_:page3h613a62 <http://x.org/r> <http://x.org/b> ."]);
         let two = br#"{"head":{"vars":["a","b"]},"results":{"bindings":[]}}"#;
         assert_eq!(read("application/json", two, 0, None).unwrap_err()[1], "a, b");
     }
