@@ -44,8 +44,8 @@ class Drawing:
         at = start
         for step in steps:
             self.entity(step["entity"], step["label"])
-            ends = (step["entity"], at) if step["inverse"] else (at, step["entity"])
-            self.fact(*ends, step["relation"], predicted=False)
+            head, tail = (step["entity"], at) if step["inverse"] else (at, step["entity"])
+            self.fact(head, tail, step["relation"], predicted=False)
             at = step["entity"]
 
     def fact(self, head: str, tail: str, relation: str, **about: Any) -> None:

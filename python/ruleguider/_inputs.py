@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ class Triples:
     relations: list[str] | None = None
     labels: dict[str, str] = field(default_factory=dict)
     # What is said beside the facts, by kind (`confidence`, `source`, `time`, `negative`, `object_type`, …), as columns.
-    beside: dict[str, Sequence[Any]] = field(default_factory=dict)
+    beside: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     # N-Triples with prefixes, which are Turtle: everything that an RDF graph says.
     turtle: str | None = None
 

@@ -930,10 +930,10 @@ class Calibration(Result, Table):
         import numpy
 
         bins = [one for one in self._data["bins"] if empty or one["answers"]]
-        number = lambda value: numpy.nan if value is None else value  # noqa: E731
         return {
-            "predicted": numpy.array([number(one["predicted"]) for one in bins], dtype=float),
-            "observed": numpy.array([number(one["observed"]) for one in bins], dtype=float),
+            # None becomes NaN.
+            "predicted": numpy.array([one["predicted"] for one in bins], dtype=float),
+            "observed": numpy.array([one["observed"] for one in bins], dtype=float),
             "count": numpy.array([one["answers"] for one in bins], dtype=int),
             "interval": numpy.array([one["interval"] or (numpy.nan,) * 2 for one in bins], dtype=float).reshape(-1, 2),
         }
