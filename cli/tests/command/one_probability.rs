@@ -37,7 +37,17 @@ fn same(one: &Value, other: &Value, fact: &Fact) {
 fn given<'a>(tool: &Tool, run: &str, facts: impl Iterator<Item = &'a Fact>) -> Vec<(Fact, Value)> {
     let list: String = facts.map(|fact| fact.join("\t") + "\n").collect();
     tool.write("given.tsv", &list);
-    tool.done(&["score", run, "--file", "given.tsv", "--out", "scored.jsonl", "--quiet"]);
+    tool.done(&[
+        "score",
+        run,
+        "--file",
+        "given.tsv",
+        "--threshold",
+        "none",
+        "--out",
+        "scored.jsonl",
+        "--quiet",
+    ]);
     tool.done(&["explain", run, "--file", "given.tsv", "--reasons", "1", "--out", "why.jsonl", "--quiet"]);
     let rows = |name: &str| {
         let text = std::fs::read_to_string(tool.path(name)).unwrap();
@@ -75,6 +85,11 @@ fn compared(tool: &Tool, run: &str) -> usize {
     for (fact, probability) in &given(tool, run, all.keys()) {
         same(probability, &all[fact], fact);
     }
+    // The regression that orders relations is fitted by every process, so one pair is asked.
+    let (fact, probability) = all.iter().next().unwrap();
+    let between = tool.json(&["predict", run, &fact[0], "?", &fact[2], "--top", "100"]);
+    let own = between["answers"].as_array().unwrap().iter().find(|one| one["relation"] == *fact[1]).unwrap();
+    same(&own["probability"], probability, fact);
     let server = Server::start(&[text(&tool.path(run))]);
     for (at, (fact, probability)) in all.iter().enumerate() {
         same(&predicted[fact], probability, fact);
@@ -95,17 +110,6 @@ fn compared(tool: &Tool, run: &str) -> usize {
             let answer =
                 result["answers"].as_array().unwrap().iter().find(|answer| answer["entity"] == **tail);
             same(&answer.unwrap()["probability"], probability, fact);
-            let between = server.json(&format!(
-                "/api/v1/{run}/relations?subject={}&object={}&top=100",
-                encoded(head),
-                encoded(tail)
-            ));
-            let of_pair = tool.json(&["predict", run, head, "?", tail, "--top", "100"]);
-            for said in [&between, &of_pair] {
-                let answers = said["answers"].as_array().unwrap();
-                let own = answers.iter().find(|one| one["relation"] == **relation).unwrap();
-                same(&own["probability"], probability, fact);
-            }
         }
     }
     let relation = all.keys().next().unwrap()[1].clone();
