@@ -29,7 +29,7 @@ pub struct Live {
 #[derive(Subcommand)]
 enum Step {
     /// Make a token for a person or a program and print it; the file keeps its checksum
-    #[command(before_help = "Example: ruleguider live token ada --role review --tokens tokens")]
+    #[command(before_help = "Example: ruleguider live token ben --role write --tokens tokens")]
     Token(Token),
     /// Print the verdicts that count, each with its reviewer and time
     #[command(before_help = "Example: ruleguider live export live.db --format tsv")]
