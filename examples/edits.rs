@@ -19,7 +19,7 @@ fn main() -> Result<(), Error> {
 
     // Somebody whom the graph did not have becomes a sibling.
     let fact = ["Newborn", "sibling_of", somebody].map(str::to_owned);
-    let added = AddedFact { fact, confidence: None, source: Some("registry".to_owned()) };
+    let added = AddedFact { fact, source: Some("registry".to_owned()), ..AddedFact::default() };
     let edited = model.with_edits(&Edits { added: vec![added], ..Edits::default() })?;
     println!("the newborn's: {:?}", cousins(&edited.model, "Newborn")?);
     println!("the model itself has not changed: {:?}", cousins(&model, somebody)?);

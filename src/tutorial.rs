@@ -46,7 +46,7 @@
 //! let relation = family.names.relation(asked).to_owned();
 //! let files = tempfile::tempdir()?; // of the model, as long as it is in use
 //! let source = Source::Memory { name: "family".to_owned() };
-//! let model = ask::instant(source, family, files.path(), &Device::cpu(2)?, 1, &Silent)?;
+//! let model = ask::instant(source, family, files.path(), None, &Device::cpu(2)?, 1, &Silent)?;
 //! for answer in model.predict(&someone, &relation, 3)?.answers {
 //!     println!("{:.2} {} because {}", answer.score, answer.label, answer.reason);
 //! }

@@ -132,7 +132,7 @@ pub struct Instant {
 pub struct Weights {
     /// Weights of the universal propagator, as `pretrain` makes them, instead of those of the program
     #[arg(long = "weights", value_name = "FILE")]
-    pub file: Option<PathBuf>,
+    pub weights: Option<PathBuf>,
 }
 
 impl Instant {
@@ -149,7 +149,7 @@ impl Instant {
         console: &Console,
     ) -> anyhow::Result<Option<(tempfile::TempDir, Model)>> {
         if !self.instant {
-            ensure!(self.weights.file.is_none(), "--weights needs --instant: a run has its own");
+            ensure!(self.weights.weights.is_none(), "--weights needs --instant: a run has its own");
             return Ok(None);
         }
         let options = Reading { shares: Some(SplitShares::WHOLE), split_time: None, form: Form::default() };
@@ -169,7 +169,7 @@ pub fn instant_model(
     let folder = tempfile::tempdir().context("creating a temporary folder")?;
     let quiet = ruleguider::progress::Quiet(console as &dyn Progress);
     let source = Source::Memory { name };
-    let (weights, device) = (weights.file.as_deref(), common.device()?);
+    let (weights, device) = (weights.weights.as_deref(), common.device()?);
     match instant(source, dataset, folder.path(), weights, &device, common.seed, &quiet) {
         Err(error) if error.is_interrupted() => Ok(None),
         model => Ok(Some((folder, model?))),

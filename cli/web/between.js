@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import { rankedItem } from "./answers.js";
-import { el, entityLink, notice, relationLink } from "./dom.js";
+import { counted, el, entityLink, notice, relationLink } from "./dom.js";
 
 const TOP = 5;
 
@@ -29,6 +29,6 @@ export async function betweenView(view, { run, subject, object }, { signal, stat
     ends.some(({ facts }) => facts.total === 0) && notice("The graph has no fact about one of them, so little can be said."),
     direction(run, ends, there), direction(run, ends.toReversed(), back),
   ].flat(3).filter(Boolean));
-  status(`${there.known.length + back.known.length} relations in the graph already`);
+  status(`${counted(there.known.length + back.known.length, "relation")} in the graph already`);
   return { title: `${ends[0].label} and ${ends[1].label}` };
 }

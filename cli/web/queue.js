@@ -36,7 +36,7 @@ export async function queueView(view, question, { go, signal, status }) {
   }
   const failed = (problem) => foot.replaceChildren(notice(problem.message));
   view.replaceChildren(el("h1", {}, "What to review next"),
-    el("p", { class: "note" }, "By turns the most probable suggestion, and the one whose verdict would teach most. The keys a, r and u decide and go on."),
+    el("p", { class: "note" }, "By turns the most probable suggestion, and the one whose verdict would teach most. Keys: a, r, u."),
     el("p", { class: "tools" }, el("label", {}, "Relation", choice)), list, foot);
   foot.replaceChildren(el("progress", { "aria-label": "Looking for suggestions" }), " Looking for suggestions …");
   await load();

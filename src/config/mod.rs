@@ -95,10 +95,10 @@ pub enum LearnValid {
 #[serde(rename_all = "lowercase")]
 pub enum TypesMode {
     /// Nothing.
+    #[default]
     Off,
     /// How well the types of a candidate, and the relations that it has, fit the side of the relation asked for are
     /// features of the blend, with fitted weights.
-    #[default]
     Soft,
     /// The same, and entities without a fitting type are no candidates: a declared one (domain or range) or, where none
     /// is declared, one that occurs on this side of the relation.

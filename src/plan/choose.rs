@@ -1,6 +1,6 @@
 //! Settings for a graph without tuned ones, within a time budget, and their estimated cost.
 
-use crate::config::{Config, ConfigError, Layer, System};
+use crate::config::{Config, ConfigError, Layer, System, TypesMode};
 use crate::cost::{GraphSize, Networks, Resources, TimeBudget};
 use crate::eval::Side;
 use crate::rule::{Confidence, RuleType};
@@ -108,6 +108,8 @@ fn sized(shape: &GraphSize, resources: &Resources, walks: bool) -> Plan {
     let mut config = Config { system: System::Blend, ..Config::default() };
     // Users ask for heads as well as tails.
     config.eval.direction = Side::Both;
+    // Learnt, and left out by the fit where the others rank better without it.
+    config.types.mode = TypesMode::Soft;
     let Networks { walker, embedding, propagator } = Networks::within(shape, resources, walks);
     config.rules.types = vec![RuleType::Cyclic, RuleType::Acyclic, RuleType::Zero];
     config.rules.longer = true;

@@ -181,7 +181,7 @@ impl Run {
         if self.instant {
             learn = INSTANT.into_iter().fold(learn, Learn::set);
         }
-        learn = self.weights.file.as_deref().map(with_weights).into_iter().fold(learn, Learn::set);
+        learn = self.weights.weights.as_deref().map(with_weights).into_iter().fold(learn, Learn::set);
         learn = self.set.iter().fold(learn, Learn::set);
         learn = self.config.iter().fold(learn, Learn::config);
         learn = self.out.iter().fold(learn, Learn::out);

@@ -103,7 +103,7 @@ function show(said) {
     view.replaceChildren(bar, el("h1", {}, "Done. Thank you!"), el("p", {}, `You have judged all ${total} screens. Every vote is saved; you can close this page.`),
       el("p", {}, el("button", { type: "button", class: "undo", disabled: !seen.can_undo, onclick: undo }, el("kbd", {}, "u"), " Undo the last vote")));
   } else {
-    view.replaceChildren(bar, el("h1", { class: "question" }, "This is true. Which path is the better explanation?"), factLine(item), sides(item), choices());
+    view.replaceChildren(bar, el("h1", { class: "asked" }, "This is true. Which path is the better explanation?"), factLine(item), sides(item), choices());
   }
   status([said, `${done} of ${total} judged`].filter(Boolean).join(" "));
   document.body.dataset.at = item ? item.at : "done";

@@ -54,7 +54,8 @@ fn a_score_agrees_with_predict_explain_and_evaluate() {
         assert_eq!(row.because.len(), answer.because.len());
         for (own, predicted) in row.because.iter().zip(&answer.because) {
             assert_eq!((&own.member, &own.words), (&predicted.member, &predicted.words));
-            assert!(close(Some(own.share), Some(predicted.share)), "{own:?} {predicted:?}");
+            // Scores of networks are single floats, which differ by how many queries are asked at once, times a weight.
+            assert!((own.share - predicted.share).abs() < 1e-5, "{own:?} {predicted:?}");
         }
         let shares: f64 = row.because.iter().map(|one| one.share).sum();
         assert!(close(row.score, row.typical.map(|typical| typical + shares)), "{row:?}");
