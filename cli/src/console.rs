@@ -78,6 +78,12 @@ pub fn complain(error: &anyhow::Error) {
     write_line(&format_args!("ruleguider: {}", shortened_to(&chain, LONGEST_COMPLAINT)));
 }
 
+/// Prints a line of a server's log on stderr.
+#[cfg(feature = "live")]
+pub fn log(line: &dyn Display) {
+    write_line(line);
+}
+
 /// Progress on stderr: a bar with rate and remaining time on a terminal, plain lines elsewhere.
 pub struct Console {
     quiet: bool,

@@ -431,7 +431,7 @@ mod tests {
         let Edited { model, waiting } = base.with_edits(&edits).unwrap();
         assert_eq!(waiting, 1, "no member knows anything of a new relation");
         let found = model.predict("newcomer", &relation, 10).unwrap();
-        assert_eq!(found.known_ids, [head.clone()]);
+        assert_eq!(found.known_ids, std::slice::from_ref(&head));
         for name in model.names().relations.iter() {
             for relation in [name.to_owned(), format!("~{name}")] {
                 let found = model.predict("newcomer", &relation, 10).unwrap();

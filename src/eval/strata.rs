@@ -189,8 +189,8 @@ mod tests {
             all[fact.head.index()][fact.tail.index()] = 1;
             all[fact.tail.index()][fact.head.index()] = 1;
         }
-        for entity in 0..entities {
-            all[entity][entity] = 0;
+        for (entity, row) in all.iter_mut().enumerate() {
+            row[entity] = 0;
         }
         for middle in 0..entities {
             for from in 0..entities {

@@ -1,6 +1,8 @@
 //! Real files in the forms in which they are published (`RULEGUIDER_DATA`, or `../shared/data`), and small ones of forms
 //! that are published elsewhere.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use crate::skip::{Need, skip};
 use ruleguider::graph::{Dataset, Direction, EntityId, Literals, ReadOptions, RelationId, SplitShares, read};
 use std::fs;

@@ -431,6 +431,6 @@ async fn reload(
         Problem::new(axum::http::StatusCode::UNPROCESSABLE_ENTITY, "cannot", detail)
     })?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    eprintln!("live: {who} loaded the run {}", ruleguider::shown::Shown(&name));
+    crate::console::log(&format_args!("live: {who} loaded the run {}", ruleguider::shown::Shown(&name)));
     Ok(uncached(json_response(json!({"run": name}).to_string())))
 }

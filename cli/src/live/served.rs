@@ -159,7 +159,7 @@ impl Live {
             if let Err(error) = self.rebuild(&base) {
                 let why = format!("{error:#}");
                 // Not stdout, which has the address only.
-                eprintln!("live: the last changes are kept but not shown: {why}");
+                crate::console::log(&format_args!("live: the last changes are kept but not shown: {why}"));
                 *lock(&self.failure) = Some(why);
                 self.shown.send_replace(self.written.load(Ordering::Acquire));
             }

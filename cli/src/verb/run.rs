@@ -141,7 +141,7 @@ impl Run {
     }
 
     /// What came through a pipe is read here: a run has no file to remember.
-    fn from_pipe(&self, place: &Place, common: &Common) -> anyhow::Result<Learn> {
+    fn learn_piped(&self, place: &Place, common: &Common) -> anyhow::Result<Learn> {
         let mut options = self.reading.options(common);
         if self.update.is_some() && options.shares.since.is_none() {
             // Facts of the earlier run stay in their splits, so only new ones are divided.
@@ -155,7 +155,7 @@ impl Run {
         let mut learn = match place {
             None => Learn::demonstration(),
             Some(Place::Named(path)) => Learn::new(path),
-            Some(spooled) => self.from_pipe(spooled, common)?,
+            Some(spooled) => self.learn_piped(spooled, common)?,
         };
         learn = self.reading.form.format.kind.into_iter().fold(learn, Learn::format);
         learn = learn.literals(self.reading.form.literals.unwrap_or_default());

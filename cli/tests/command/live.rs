@@ -1,5 +1,7 @@
 //! Facts and verdicts that are written while a run is served.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use crate::served::browser::Browser;
 use crate::served::{ASKED, Reply, Server, runs};
 use crate::skip::{Need, skip};
@@ -309,7 +311,7 @@ fn nothing_that_was_answered_is_lost_by_power_cuts() {
     let kept = standing["sequence"].as_u64().unwrap();
     // What was not answered may be there or not, but never in part.
     assert!(
-        kept >= answered && kept % 20 == 0 && standing["added"] == kept,
+        kept >= answered && kept.is_multiple_of(20) && standing["added"] == kept,
         "{standing}, {answered} answered"
     );
 }
