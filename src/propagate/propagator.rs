@@ -97,7 +97,7 @@ impl Propagator {
         let gone: Vec<(u32, u32, u32)> =
             facts.iter().map(|&(from, link, to)| (from.0, kind_of(link), to.0)).collect();
         let asks = [ReachQuery { start: query.subject.0, without: None }];
-        let reach = Arc::new(self.networks.reach(&self.edge_index.without(&gone)?, &asks)?);
+        let reach = Arc::new(self.networks.reach(&self.edge_index.hiding(&gone)?, &asks)?);
         let links = Indices::new(self.networks.parameters.device(), &[kind_of(query.link)])?;
         Ok(self.networks.answers(&links, &reach)?.to_vec()?[answer.index()])
     }

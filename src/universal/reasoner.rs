@@ -226,7 +226,7 @@ impl PathNetwork for UniversalReasoner {
     ) -> Result<f32, ReasonerError> {
         let gone: Vec<(u32, u32, u32)> =
             facts.iter().map(|&(from, link, to)| (from.0, kind_of(link), to.0)).collect();
-        Ok(self.scores_over(query, &self.edge_index.without(&gone)?)?[answer.index()])
+        Ok(self.scores_over(query, &self.edge_index.hiding(&gone)?)?[answer.index()])
     }
 }
 

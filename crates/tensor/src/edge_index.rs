@@ -32,7 +32,27 @@ impl List {
 
 /// A graph on a device, ready to send messages along its edges. Cheap to clone.
 #[derive(Clone)]
-pub struct EdgeIndex(pub(crate) Arc<Edges>);
+pub struct EdgeIndex(pub(crate) Arc<Edges>, pub(crate) Option<Arc<Hidden>>);
+
+/// Edges that carry no messages although they are in the lists.
+pub(crate) struct Hidden {
+    /// The nodes that have such edges, sorted.
+    nodes: Vec<u32>,
+    /// The edges in both directions as (node, kind, other node), sorted.
+    edges: Vec<(u32, u32, u32)>,
+}
+
+impl Hidden {
+    /// Whether an edge of `node` may be hidden.
+    pub(crate) fn concerns(&self, node: u32) -> bool {
+        self.nodes.binary_search(&node).is_ok()
+    }
+
+    /// Whether the edge by `link` from `node` to `other` is hidden.
+    pub(crate) fn misses(&self, node: u32, link: u32, other: u32) -> bool {
+        self.edges.binary_search(&(node, link, other)).is_ok()
+    }
+}
 
 /// The lists of an edge index.
 pub(crate) struct Edges {
@@ -106,7 +126,7 @@ impl EdgeIndex {
         let logs = starts.windows(2).map(|pair| f64::from(pair[1] - pair[0] + 1).ln());
         let mean_log = (logs.sum::<f64>() / nodes.max(1) as f64).max(1e-6) as f32;
         let list = |host| List::new(device, host);
-        Ok(EdgeIndex(Arc::new(Edges {
+        let edges = Edges {
             device: device.clone(),
             nodes,
             kinds,
@@ -126,7 +146,30 @@ impl EdgeIndex {
             kind_chunks: list(by_kind.kind_chunks)?,
             mean_log,
             shares: OnceLock::new(),
-        })))
+        };
+        Ok(EdgeIndex(Arc::new(edges), None))
+    }
+
+    /// As [`without`](Self::without) for a few edges, without a copy of the lists where the device allows it: the edges
+    /// stay in them, and whoever visits one of their nodes skips them. A sum over a node with many edges may be rounded
+    /// differently.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn hiding(&self, gone: &[(u32, u32, u32)]) -> Result<EdgeIndex> {
+        if self.0.device.is_cuda() {
+            return self.without(gone);
+        }
+        if gone.is_empty() {
+            return Ok(self.clone());
+        }
+        let earlier = self.1.iter().flat_map(|hidden| hidden.edges.iter().copied());
+        let mut edges: Vec<_> = gone.iter().flat_map(|&edge| both_ways(edge)).chain(earlier).collect();
+        edges.sort_unstable();
+        edges.dedup();
+        let mut nodes: Vec<u32> = edges.iter().map(|edge| edge.0).collect();
+        nodes.dedup();
+        Ok(EdgeIndex(self.0.clone(), Some(Arc::new(Hidden { nodes, edges }))))
     }
 
     /// The same edge index without some edges, each given as (node, kind, other node) and removed in both directions.
@@ -136,8 +179,8 @@ impl EdgeIndex {
     /// If the device fails.
     pub fn without(&self, gone: &[(u32, u32, u32)]) -> Result<EdgeIndex> {
         let edges = &*self.0;
-        let both = gone.iter().flat_map(|&(from, kind, to)| [(from, kind, to), (to, kind ^ 1, from)]);
-        let mut gone: Vec<(u32, u32, u32)> = both.collect();
+        let hidden = self.1.iter().flat_map(|hidden| hidden.edges.iter().copied());
+        let mut gone: Vec<_> = gone.iter().flat_map(|&edge| both_ways(edge)).chain(hidden).collect();
         gone.sort_unstable();
         let (mut starts, mut links, mut others) = (vec![0], Vec::new(), Vec::new());
         for node in 0..edges.nodes {
@@ -182,7 +225,7 @@ impl EdgeIndex {
         self.0.kinds
     }
 
-    /// How many edges there are, both directions counted.
+    /// How many edges there are, both directions and hidden ones counted.
     pub fn edges(&self) -> usize {
         self.0.links.host.len()
     }
@@ -209,6 +252,11 @@ impl Edges {
     pub(crate) fn chunks(&self) -> usize {
         self.chunk_kinds.host.len()
     }
+}
+
+/// An edge as seen from each of its ends.
+fn both_ways((from, kind, to): (u32, u32, u32)) -> [(u32, u32, u32); 2] {
+    [(from, kind, to), (to, kind ^ 1, from)]
 }
 
 fn wrong(why: &str) -> TensorError {

@@ -122,12 +122,12 @@ impl Reach {
     /// Visits every node that a query does not reach with what its edges say: the place of the weight, and by what it
     /// is multiplied. Edges that are removed for the query do not count.
     fn each_tally(&self, query: usize, shares: &[f32], mut visit: impl FnMut(usize, usize, f32)) {
-        let (edges, ask) = (&*self.edge_index.0, &self.asks[query]);
+        let (edges, missing) = (&*self.edge_index.0, self.missing(query));
         for node in self.unreached(query) {
             let (mut edge, mut alone) = (edges.edges_of(node).start, true);
             for same in edges.links.host[edges.edges_of(node)].chunk_by(|one, next| one == next) {
-                let left = |&edge: &usize| !ask.misses(node as u32, same[0], edges.others.host[edge]);
-                let count = match ask.concerns(node as u32) {
+                let left = |&edge: &usize| !missing.misses(node as u32, same[0], edges.others.host[edge]);
+                let count = match missing.concerns(node as u32) {
                     true => (edge..edge + same.len()).filter(left).count(),
                     false => same.len(),
                 };

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::search::Reached;
-use super::{Extent, NONE, Reach, ReachQuery, Without};
+use super::{Extent, Missing, NONE, Reach, ReachQuery, Without};
 use crate::device::Backend;
 use crate::draft::Draft;
 use crate::edge_index::{EdgeIndex, Edges};
@@ -97,9 +97,10 @@ impl Lists {
             });
         }
         let places = lists.places.values_mut().par_chunks_mut(edges.nodes.max(1));
-        places.zip(own).for_each(|(places, segments)| {
+        places.zip(own).zip(asks).for_each(|((places, segments), ask)| {
             places.fill(NONE);
-            segments.into_iter().for_each(|segment| segment.fill(edges, asks, places));
+            let missing = Missing::new(edge_index, ask);
+            segments.into_iter().for_each(|segment| segment.fill(edges, missing, places));
         });
         lists
     }
@@ -160,17 +161,16 @@ fn cut<'a>(list: &mut &'a mut [u32], count: usize) -> &'a mut [u32] {
 
 impl Segment<'_> {
     /// Fills it, and the `places` of its nodes among those of its query.
-    fn fill(self, edges: &Edges, asks: &[ReachQuery], places: &mut [u32]) {
+    fn fill(self, edges: &Edges, without: Missing, places: &mut [u32]) {
         let Segment { query, nodes, mut before, rows, items, bigs } = self;
-        let ask = &asks[query];
         let [row_nodes, row_queries, row_edges, row_pieces, row_degrees] = rows;
         let [item_rows, item_ids, item_slots] = items;
         let [big_rows, big_slots, slot_items] = bigs;
         let first = before;
         for (index, &node) in nodes.iter().enumerate() {
             let size = Extent::of_node(edges, node as usize);
-            let gone = |edge: &usize| ask.misses(node, edges.links.host[*edge], edges.others.host[*edge]);
-            let missing = match ask.concerns(node) {
+            let gone = |edge: &usize| without.misses(node, edges.links.host[*edge], edges.others.host[*edge]);
+            let missing = match without.concerns(node) {
                 true => edges.edges_of(node as usize).filter(gone).count(),
                 false => 0,
             };

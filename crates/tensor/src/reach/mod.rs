@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
 
-use super::edge_index::{EdgeIndex, Edges};
+use super::edge_index::{EdgeIndex, Edges, Hidden};
 use super::error::{Result, TensorError, expect_shape};
 use super::memory::Buffer;
 use super::value::{Indices, Tensor};
@@ -55,6 +55,30 @@ impl ReachQuery {
     /// Whether an edge of `node` may be removed.
     pub(crate) fn concerns(&self, node: u32) -> bool {
         self.without.is_some_and(|without| node == self.start || node == without.node)
+    }
+}
+
+/// Which edges carry no messages for one query: those removed for it alone, and those hidden from all.
+#[derive(Clone, Copy)]
+pub(crate) struct Missing<'a> {
+    ask: &'a ReachQuery,
+    hidden: Option<&'a Hidden>,
+}
+
+impl<'a> Missing<'a> {
+    fn new(edge_index: &'a EdgeIndex, ask: &'a ReachQuery) -> Self {
+        Missing { ask, hidden: edge_index.1.as_deref() }
+    }
+
+    /// Whether the edge by `link` from `node` to `other` is missing.
+    pub(crate) fn misses(&self, node: u32, link: u32, other: u32) -> bool {
+        self.ask.misses(node, link, other)
+            || self.hidden.is_some_and(|hidden| hidden.misses(node, link, other))
+    }
+
+    /// Whether an edge of `node` may be missing.
+    pub(crate) fn concerns(&self, node: u32) -> bool {
+        self.ask.concerns(node) || self.hidden.is_some_and(|hidden| hidden.concerns(node))
     }
 }
 
@@ -171,7 +195,8 @@ impl Reach {
         let edges = &*edge_index.0;
         let searches = asks.par_iter().map(|ask| {
             let mut search = Search::new(edges, ask);
-            (1..=layers).for_each(|step| search.go_on(edges, ask, step, None));
+            let missing = Missing::new(edge_index, ask);
+            (1..=layers).for_each(|step| search.go_on(edges, missing, step, None));
             search.reached()
         });
         let reached: Vec<Reached> = searches.collect();
@@ -219,7 +244,9 @@ impl Reach {
         }
         let mut searches = self.searches.clone();
         let all = searches.par_iter_mut().zip(&self.asks).zip(&from);
-        all.for_each(|((search, ask), from)| search.go_on(edges, ask, layer, Some(from)));
+        all.for_each(|((search, ask), from)| {
+            search.go_on(edges, Missing::new(&self.edge_index, ask), layer, Some(from))
+        });
         let mut reach = Reach::of(&self.edge_index, &self.asks, &reached(&searches), layer, true)?;
         (reach.searches, reach.trace) = (searches, self.trace.clone());
         Ok(reach)
@@ -254,6 +281,11 @@ impl Reach {
         &self.order_queries
     }
 
+    /// Which edges carry no messages for a query.
+    pub(crate) fn missing(&self, query: usize) -> Missing<'_> {
+        Missing::new(&self.edge_index, &self.asks[query])
+    }
+
     /// How many queries there are.
     pub fn queries(&self) -> usize {
         self.asks.len()
@@ -278,11 +310,11 @@ impl Reach {
     /// their kind, the node they enter, and their derivative. Removed edges are skipped.
     pub fn each_edge(&self, layer: usize, derivatives: &[f32], mut visit: impl FnMut(u32, u32, u32, f32)) {
         let edges = &*self.edge_index.0;
-        let mut at = 0;
+        let (missing, mut at) = (self.missing(0), 0);
         for &node in self.order.iter().take(self.extents[layer].rows) {
             for edge in edges.edges_of(node as usize) {
                 let (link, other) = (edges.links.host[edge], edges.others.host[edge]);
-                if !self.asks[0].misses(node, link, other) {
+                if !missing.misses(node, link, other) {
                     visit(node, link, other, derivatives[at]);
                 }
                 at += 1;

@@ -1,6 +1,6 @@
 //! The search of one query over the edge index.
 
-use super::{Extent, ReachQuery};
+use super::{Extent, Missing, ReachQuery};
 use crate::edge_index::Edges;
 
 /// What one query reaches: nodes by (steps, node), and how much of the lists each step needs.
@@ -46,19 +46,19 @@ impl Search {
     }
 
     /// Extends the search from `passing` (or from all nodes reached last) to the nodes reached at `step`.
-    pub(super) fn go_on(&mut self, edges: &Edges, ask: &ReachQuery, step: usize, passing: Option<&[u32]>) {
+    pub(super) fn go_on(&mut self, edges: &Edges, missing: Missing, step: usize, passing: Option<&[u32]>) {
         let outgoing =
             |nodes: &[u32]| nodes.iter().map(|&node| edges.edges_of(node as usize).len()).sum::<usize>();
         // If most nodes are reached, it is less work to check whether an unreached node has a reached neighbour.
         self.frontier = match passing {
             None if outgoing(&self.frontier) > edges.others.host.len() / 4 => {
-                self.look_back(edges, ask, step)
+                self.look_back(edges, missing, step)
             }
             None => {
                 let frontier = std::mem::take(&mut self.frontier);
-                self.look_ahead(edges, ask, step, &frontier)
+                self.look_ahead(edges, missing, step, &frontier)
             }
-            Some(passing) => self.look_ahead(edges, ask, step, passing),
+            Some(passing) => self.look_ahead(edges, missing, step, passing),
         };
         let mut sum = Extent::default();
         self.frontier.iter().for_each(|&node| sum.add(Extent::of_node(edges, node as usize)));
@@ -66,13 +66,13 @@ impl Search {
     }
 
     /// Visits the edges of reached nodes.
-    fn look_ahead(&mut self, edges: &Edges, ask: &ReachQuery, step: usize, passing: &[u32]) -> Vec<u32> {
+    fn look_ahead(&mut self, edges: &Edges, missing: Missing, step: usize, passing: &[u32]) -> Vec<u32> {
         let mut next = Vec::new();
         for &node in passing {
-            let concerned = ask.concerns(node);
+            let concerned = missing.concerns(node);
             for edge in edges.edges_of(node as usize) {
                 let other = edges.others.host[edge];
-                let gone = || concerned && ask.misses(node, edges.links.host[edge], other);
+                let gone = || concerned && missing.misses(node, edges.links.host[edge], other);
                 if self.step_of[other as usize] == UNREACHED && !gone() {
                     self.step_of[other as usize] = step as u8;
                     next.push(other);
@@ -83,17 +83,17 @@ impl Search {
     }
 
     /// Visits the edges of unreached nodes, each until one leads to a reached node.
-    fn look_back(&mut self, edges: &Edges, ask: &ReachQuery, step: usize) -> Vec<u32> {
+    fn look_back(&mut self, edges: &Edges, missing: Missing, step: usize) -> Vec<u32> {
         let mut next = Vec::new();
         for node in 0..edges.nodes {
             if self.step_of[node] != UNREACHED {
                 continue;
             }
-            let concerned = ask.concerns(node as u32);
+            let concerned = missing.concerns(node as u32);
             let is_reached = |edge: usize| {
                 let other = edges.others.host[edge];
                 (self.step_of[other as usize] as usize) < step
-                    && !(concerned && ask.misses(node as u32, edges.links.host[edge], other))
+                    && !(concerned && missing.misses(node as u32, edges.links.host[edge], other))
             };
             if edges.edges_of(node).any(is_reached) {
                 self.step_of[node] = step as u8;

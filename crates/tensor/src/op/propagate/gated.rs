@@ -110,7 +110,7 @@ fn forward(cpu: &Cpu, view: &View, gates: &[f32], out: &mut Buffer<f32>) {
                         sum.copy_from_slice(&view.start[item.query * width..][..width]);
                     }
                     let weights = &view.weights[item.query * view.sizes.weight_step..];
-                    let concerned = view.reach.asks[item.query].concerns(item.node as u32);
+                    let concerned = view.reach.missing(item.query).concerns(item.node as u32);
                     for edge in item.range.clone() {
                         let other = view.edges.others.host[edge] as usize;
                         let row = view.places_of(item.query)[other] as usize;
@@ -179,7 +179,7 @@ fn backward(
                     };
                     total.fill(0.0);
                     let weights = &view.weights[item.query * view.sizes.weight_step..];
-                    let concerned = view.reach.asks[item.query].concerns(item.node as u32);
+                    let concerned = view.reach.missing(item.query).concerns(item.node as u32);
                     let state = &view.state[item.row * width..][..width];
                     let first = view.edges.piece_starts.host[item.node];
                     for piece in

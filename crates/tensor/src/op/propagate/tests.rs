@@ -376,3 +376,33 @@ fn a_hub_of_a_million_edges_sums_to_what_it_should() {
         );
     }
 }
+
+#[test]
+fn hidden_edges_are_the_same_as_edges_that_are_not_there() {
+    for device in crate::check::devices() {
+        let plain = Plain::random(5, 60, 4, 150);
+        let edge_index = plain.edge_index(&device);
+        let gone: Vec<(u32, u32, u32)> = plain.edges.iter().copied().step_by(9).collect();
+        let (first, second) = gone.split_at(gone.len() / 2);
+        let hidden = edge_index.hiding(first).unwrap().hiding(second).unwrap();
+        let asks = [ask(3), ReachQuery { start: 7, without: Some(Without { node: 9, kind: None }) }];
+        let [left, right] = [hidden, edge_index.without(&gone).unwrap()].map(|edge_index| {
+            let reach = Arc::new(Reach::new(&edge_index, &asks, 3).unwrap());
+            let rows = reach.rows(2);
+            let mut parameters = Parameters::new(&device, 3);
+            let given = [("state", rows), ("weights", 4), ("start", 2)]
+                .map(|(name, rows)| parameters.dense(name, rows, 5, Initial::Normal(1.0)).unwrap());
+            let mut gradients = Gradients::new(&parameters);
+            let mut tape = Tape::training(&parameters, 1);
+            let [state, weights, start] = given.map(|id| tape.parameter(id));
+            let out = tape.propagate(state, weights, start, &reach, 3).unwrap();
+            let values = tape.value(out).to_vec().unwrap();
+            let loss = tape.mean(out).unwrap();
+            tape.backward(loss, &mut gradients).unwrap();
+            let derivatives = given.map(|id| gradients.of(id).unwrap());
+            (rows, reach.row_degrees.to_vec().unwrap(), values, derivatives)
+        });
+        assert!(left.0 > 20);
+        assert_eq!(left, right);
+    }
+}

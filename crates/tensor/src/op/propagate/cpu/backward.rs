@@ -187,7 +187,7 @@ impl View<'_> {
     fn receivers(&self, item: &Item, piece: usize, list: &mut Vec<Receiver>) {
         list.clear();
         let places = self.places_of(item.query);
-        let concerned = self.reach.asks[item.query].concerns(item.node as u32);
+        let concerned = self.reach.missing(item.query).concerns(item.node as u32);
         let bounds = &self.edges.piece_edges.host[piece..piece + 2];
         for edge in bounds[0] as usize..bounds[1] as usize {
             let row = places[self.edges.others.host[edge] as usize];

@@ -38,7 +38,7 @@ impl View<'_> {
     pub(super) fn senders(&self, item: &Item, list: &mut Vec<Sender>) -> bool {
         list.clear();
         let places = self.places_of(item.query);
-        let concerned = self.reach.asks[item.query].concerns(item.node as u32);
+        let concerned = self.reach.missing(item.query).concerns(item.node as u32);
         let others = &self.edges.others.host[item.range.clone()];
         let links = &self.edges.links.host[item.range.clone()];
         let mut idle = false;

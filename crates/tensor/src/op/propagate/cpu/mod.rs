@@ -115,6 +115,6 @@ impl<'a> View<'a> {
     #[inline(always)]
     pub(super) fn is_gone(&self, item: &Item, edge: usize) -> bool {
         let (link, other) = (self.edges.links.host[edge], self.edges.others.host[edge]);
-        self.reach.asks[item.query].misses(item.node as u32, link, other)
+        self.reach.missing(item.query).misses(item.node as u32, link, other)
     }
 }
