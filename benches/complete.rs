@@ -84,6 +84,7 @@ fn options() -> Outcome<Options> {
         workers: 1,
         subjects: Default::default(),
         objects: Default::default(),
+        paths: Default::default(),
     };
     let mut options = Options { runs: Vec::new(), complete, rounds: 3, threads: 2 };
     let mut arguments = std::env::args().skip(1);

@@ -16,6 +16,7 @@ mod http;
 mod judge;
 #[cfg(feature = "live")]
 mod live;
+mod on_path;
 mod part;
 mod protocol;
 #[cfg(feature = "serve")]

@@ -15,6 +15,7 @@ use ruleguider::ask::{
 use ruleguider::config::Layer;
 use ruleguider::eval::Protocol;
 use ruleguider::graph::{Link, Query, RdfStyle};
+use ruleguider::reason::PathLimits;
 use ruleguider::report::figure;
 use ruleguider::run::{Manifest, RunDirectory, Source};
 use ruleguider::shard::Shard;
@@ -566,7 +567,8 @@ fn complete_options(
     };
     let workers = model.device().workers();
     let [subjects, objects] = [(); 2].map(|()| AnswersAmong::default());
-    Ok(CompleteOptions { links, top, min_probability, held_out, subjects, objects, workers })
+    let paths = PathLimits::default();
+    Ok(CompleteOptions { links, top, min_probability, held_out, subjects, objects, paths, workers })
 }
 
 /// Adds the number of the query to an error.

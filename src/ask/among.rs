@@ -1,7 +1,8 @@
-//! Which entities may be answers: those of a type, those that a file lists, or all but these.
+//! Which entities may be answers: those of a type, those that a file lists, or all but these; and by which paths.
 
 use super::{AskError, Model};
-use crate::graph::{EntityId, Query, TypeId};
+use crate::graph::{EntityId, Link, Query, RelationId, TypeId};
+use crate::reason::PathLimits;
 use crate::run::Checksum;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,18 +12,34 @@ use std::path::Path;
 pub struct AnswersAmong {
     among: Option<BTreeSet<EntityId>>,
     not_among: BTreeSet<EntityId>,
+    paths: PathLimits,
 }
 
 impl AnswersAmong {
+    /// The same, of which only those are answers that have a reason whose path the limits admit.
+    pub fn by_paths(self, paths: PathLimits) -> Self {
+        Self { paths, ..self }
+    }
+
+    /// What is asked of the paths of their reasons.
+    pub fn paths(&self) -> &PathLimits {
+        &self.paths
+    }
+
     /// Whether `entity` may be an answer.
     pub fn has(&self, entity: EntityId) -> bool {
         self.among.as_ref().is_none_or(|among| among.contains(&entity)) && !self.not_among.contains(&entity)
     }
 
-    /// What they are as a checksum; `None` if every entity may be an answer.
+    /// What they are as a checksum; `None` if every entity may be an answer, by any path.
     pub fn checksum(&self) -> Option<Checksum> {
         let ids = |of: &BTreeSet<EntityId>| of.iter().map(|entity| entity.0).collect::<Vec<u32>>();
-        (!self.is_all()).then(|| Checksum::of(&(self.among.as_ref().map(ids), ids(&self.not_among))))
+        let ends =
+            (!self.is_all()).then(|| Checksum::of(&(self.among.as_ref().map(ids), ids(&self.not_among))));
+        match checksum_of(&self.paths) {
+            Some(paths) => Some(Checksum::of(&(ends, paths))),
+            None => ends,
+        }
     }
 
     /// Whether every entity may be an answer.
@@ -31,7 +48,68 @@ impl AnswersAmong {
     }
 }
 
+/// What is asked of paths as a checksum; `None` if it is nothing.
+fn checksum_of(limits: &PathLimits) -> Option<Checksum> {
+    let PathLimits { relations, without_relations, through, without, max_hops } = limits;
+    let relations = [relations, without_relations].map(|of| of.iter().map(|one| one.0).collect::<Vec<u32>>());
+    let ids = |of: &BTreeSet<EntityId>| of.iter().map(|entity| entity.0).collect::<Vec<u32>>();
+    let through: Vec<Vec<u32>> = through.iter().map(ids).collect();
+    (!limits.is_none()).then(|| Checksum::of(&(relations, through, ids(without), max_hops)))
+}
+
+/// What a name on a path stands for.
+enum OnPath {
+    Relation(RelationId),
+    Entities(BTreeSet<EntityId>),
+}
+
 impl Model {
+    /// What is asked of the path of a reason: that it uses only relations of `through`, and passes through an entity of each
+    /// type, file or entity there; that it uses and passes nothing of `without`; and that it has at most `max_hops` facts.
+    ///
+    /// # Errors
+    /// If there is no relation, type, file or entity of such a name.
+    pub fn path_limits(
+        &self,
+        through: &[String],
+        without: &[String],
+        max_hops: Option<usize>,
+    ) -> Result<PathLimits, AskError> {
+        let mut limits = PathLimits { max_hops, ..PathLimits::default() };
+        for given in through {
+            match self.on_path(given)? {
+                OnPath::Relation(relation) => drop(limits.relations.insert(relation)),
+                OnPath::Entities(entities) => limits.through.push(entities),
+            }
+        }
+        for given in without {
+            match self.on_path(given)? {
+                OnPath::Relation(relation) => drop(limits.without_relations.insert(relation)),
+                OnPath::Entities(entities) => limits.without.extend(entities),
+            }
+        }
+        Ok(limits)
+    }
+
+    /// What `given` names. An exact name comes before what may be meant.
+    fn on_path(&self, given: &str) -> Result<OnPath, AskError> {
+        let is_relation = self.names().relations.get(given).is_some();
+        if !is_relation && let Some(entities) = self.entities_of_type(given) {
+            return Ok(OnPath::Entities(entities));
+        }
+        if let Some(relation) = self.index().link(given).ok().and_then(Link::relation) {
+            return Ok(OnPath::Relation(relation));
+        }
+        match self.index().entity(given) {
+            Ok(entity) => Ok(OnPath::Entities(BTreeSet::from([entity]))),
+            Err(_) if Path::new(given).is_file() => Ok(OnPath::Entities(self.entities_called(given)?)),
+            Err(error) => {
+                let expected = "expected a relation, a type, an entity or a file of entities, found";
+                Err(AskError::Cannot(format!("{expected} {given}; {error}")))
+            }
+        }
+    }
+
     /// The entities `among` and not `not_among`, each the name of a type or a file with one entity a line. A type has the
     /// entities of its kinds too.
     ///
@@ -45,6 +123,7 @@ impl Model {
         Ok(AnswersAmong {
             among: among.map(|given| self.entities_called(given)).transpose()?,
             not_among: not_among.map(|given| self.entities_called(given)).transpose()?.unwrap_or_default(),
+            ..AnswersAmong::default()
         })
     }
 
@@ -63,6 +142,7 @@ impl Model {
         Ok(AnswersAmong {
             among: among.map(of_type).transpose()?,
             not_among: not_among.map(of_type).transpose()?.unwrap_or_default(),
+            ..AnswersAmong::default()
         })
     }
 

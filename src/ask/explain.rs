@@ -5,7 +5,7 @@ use super::firing::GroundedRule;
 use super::{AskError, Contribution, Model, Page};
 use crate::graph::{Direction, EntityId, Query};
 use crate::progress::{Progress, Silent};
-use crate::reason::{Detail, EmbeddingReward, Found, Reasoned, ScoreWithout, supported};
+use crate::reason::{Detail, EmbeddingReward, Found, PathLimits, Reasoned, ScoreWithout, supported};
 use crate::walk::SoftReward;
 use serde::{Deserialize, Serialize};
 
@@ -94,11 +94,26 @@ impl Model {
         rules: usize,
         progress: &dyn Progress,
     ) -> Result<Explanation, AskError> {
+        self.explain_within(query, object, rules, &PathLimits::default(), progress)
+    }
+
+    /// The same with those paths and rules that the `limits` admit. What the score came from is not limited.
+    ///
+    /// # Errors
+    /// If the reasoner fails, or `progress` says to stop.
+    pub fn explain_within(
+        &self,
+        query: Query,
+        object: EntityId,
+        rules: usize,
+        limits: &PathLimits,
+        progress: &dyn Progress,
+    ) -> Result<Explanation, AskError> {
         let names = self.names();
         let found = self.reasoner.search(&[query], usize::MAX, progress)?.remove(0);
         let best = supported(&*self.reasoner, &found, 1)?.pop();
         let instead = best.filter(|best| best.entity != object);
-        let (rank, ways) = self.placed(&found, object)?;
+        let (rank, ways) = self.placed(&found, object, limits)?;
         let probabilities = self.probabilities(&found);
         let named = |way: &Reasoned| self.named(query, way, probabilities.of(way.score));
         let own = found.candidates.iter().find(|candidate| rank.is_some() && candidate.entity == object);
@@ -115,7 +130,7 @@ impl Model {
             let answer = named(way);
             Answer { reason: Reason { propagator, ..answer.reason }, ..answer }
         };
-        let Page { items, total, .. } = self.rules_among(&found, object, 0, rules, progress)?;
+        let Page { items, total, .. } = self.rules_among(&found, object, (0, rules), limits, progress)?;
         Ok(Explanation {
             subject: names.entity(query.subject).to_owned(),
             relation: self.relation_name(query),
@@ -140,14 +155,22 @@ impl Model {
     }
 
     /// The rank of `object` among the supported candidates, and the paths to it; none if it is unsupported.
-    fn placed(&self, found: &Found, object: EntityId) -> Result<(Option<usize>, Vec<Reasoned>), AskError> {
+    fn placed(
+        &self,
+        found: &Found,
+        object: EntityId,
+        limits: &PathLimits,
+    ) -> Result<(Option<usize>, Vec<Reasoned>), AskError> {
         let Found { query, candidates } = found;
         let Some(place) = candidates.iter().position(|candidate| candidate.entity == object) else {
             return Ok((None, Vec::new()));
         };
-        let ways = self.reasoner.reasons(*query, &candidates[place], MAX_PATHS)?;
+        let mut ways = self.reasoner.reasons(*query, &candidates[place], MAX_PATHS)?;
         if ways.is_empty() {
             return Ok((None, ways));
+        }
+        if !limits.is_none() {
+            ways = self.reasoner.reasons_within(*query, &candidates[place], MAX_PATHS, limits)?;
         }
         let above = self.reasoner.are_supported(found, place)?;
         Ok((Some(1 + above.iter().filter(|supported| **supported).count()), ways))

@@ -7,8 +7,8 @@ use super::{AskError, Model, Page};
 use crate::eval::calibration::RankedScores;
 use crate::graph::{EntityId, Query};
 use crate::progress::Progress;
-use crate::reason::{Candidate, Found, Reasoned, Rescored, ScoreWithout, by_rule};
-use crate::rule::{Firings, RuleReasoner};
+use crate::reason::{Candidate, Found, PathLimits, Reasoned, Rescored, ScoreWithout, by_rule};
+use crate::rule::{FiredRule, Firings, RuleReasoner};
 use crate::run::RunError;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
@@ -51,6 +51,21 @@ pub struct WithoutRule {
     pub probability_rough: bool,
 }
 
+/// The most groundings of a rule that are looked at for one that limits admit.
+const GROUNDINGS: usize = 100;
+
+/// The first grounding of a rule that the limits admit.
+fn admitted_grounding<'r>(
+    query: Query,
+    object: EntityId,
+    rules: &'r RuleReasoner,
+    rule: u32,
+    limits: &PathLimits,
+) -> Option<FiredRule<'r>> {
+    let groundings = rules.explain_all(query, object, rule, GROUNDINGS);
+    groundings.into_iter().find(|one| limits.admit(query, &by_rule(one, object, one.confidence)))
+}
+
 impl Model {
     /// The rules that predict `object` for `query`, the most confident first: the page after the first `after`, with at
     /// most `limit`.
@@ -66,7 +81,7 @@ impl Model {
         progress: &dyn Progress,
     ) -> Result<Page<GroundedRule>, AskError> {
         let found = self.reasoner.search(&[query], usize::MAX, progress)?.remove(0);
-        self.rules_among(&found, object, after, limit, progress)
+        self.rules_among(&found, object, (after, limit), &PathLimits::default(), progress)
     }
 
     /// The same, given the result of a search.
@@ -74,8 +89,8 @@ impl Model {
         &self,
         found: &Found,
         object: EntityId,
-        after: usize,
-        limit: usize,
+        (after, limit): (usize, usize),
+        limits: &PathLimits,
         progress: &dyn Progress,
     ) -> Result<Page<GroundedRule>, AskError> {
         if self.rules().is_empty() {
@@ -86,9 +101,17 @@ impl Model {
         let firings = rules.firings(found.query, object, &|| progress.interrupted());
         let firings = firings.ok_or(RunError::Interrupted)?;
         let left = Left::new(self, found, object, rules, &firings);
-        let places: Vec<usize> = (0..firings.len()).collect();
+        let admitted = |&place: &usize| {
+            limits.is_none()
+                || admitted_grounding(found.query, object, rules, firings[place].1, limits).is_some()
+        };
+        let places: Vec<usize> = (0..firings.len()).filter(admitted).collect();
         let page = Page::of(&places, after, limit, |&place| {
-            self.grounded(found.query, object, rules, firings[place].1, left.without(place))
+            let reason = match limits.is_none() {
+                true => rules.explain_by(found.query, object, firings[place].1),
+                false => admitted_grounding(found.query, object, rules, firings[place].1, limits),
+            };
+            Some(self.grounded(found.query, object, &reason?, left.without(place)))
         });
         // Every rule that fires has a grounding.
         let Page { items, total, next } = page.flatten();
@@ -104,17 +127,15 @@ impl Model {
         &self,
         query: Query,
         object: EntityId,
-        rules: &RuleReasoner,
-        rule: u32,
+        reason: &FiredRule<'_>,
         without: Option<WithoutRule>,
-    ) -> Option<(GroundedRule, Reasoned)> {
-        let reason = rules.explain_by(query, object, rule)?;
-        let way = by_rule(&reason, object, reason.confidence);
+    ) -> (GroundedRule, Reasoned) {
+        let way = by_rule(reason, object, reason.confidence);
         let answer = self.named(query, &way, Probability::default());
         let super::Reason { from, from_id, path, .. } = answer.reason;
         let path_sentence = path_of_reason(&way, self.names(), self.naming());
         let rule = RuleSummary::new(reason.rule, self.names(), self.naming());
-        Some((GroundedRule { rule, from, from_id, path, path_sentence, without, propagator: None }, way))
+        (GroundedRule { rule, from, from_id, path, path_sentence, without, propagator: None }, way)
     }
 }
 

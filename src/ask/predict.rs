@@ -5,13 +5,18 @@ use super::{AnswersAmong, AskError, Model};
 use crate::eval::calibration::TOP;
 use crate::graph::{Direction, EntityId, Query};
 use crate::progress::{Progress, Silent};
-use crate::reason::{Detail, Found, Reasoned, supported};
+use crate::reason::{Detail, Found, Reasoned, supported, supported_within};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// The most known and held-out answers that a [`Prediction`] names; it counts all. A hub may have millions, and
 /// [`Model::facts_of`] gives them page by page.
 pub const MOST_KNOWN: usize = 100;
+
+/// How many of the best candidates are looked at for answers with a certain kind of path, and at least how many for each
+/// answer that is asked for.
+const LOOKED_AT: usize = 200;
+const LOOKED_AT_EACH: usize = 10;
 
 /// The most candidates that are in memory at once where all entities are.
 pub(super) const CANDIDATES: usize = 1 << 20;
@@ -71,6 +76,11 @@ impl IntoIterator for Prediction {
     }
 }
 
+/// How many candidates are looked at for `top` answers with a certain kind of path.
+fn looked_at(top: usize) -> usize {
+    top.saturating_mul(LOOKED_AT_EACH).max(LOOKED_AT)
+}
+
 impl Model {
     /// The `top` best answers to `(subject, relation, ?)` that the graph does not have, and those that it has. Entities by
     /// id or label; `~relation` asks for heads.
@@ -105,7 +115,14 @@ impl Model {
 
     /// How many candidates are needed for `top` answers: the best of all may be none `among` those wanted.
     fn at_least(&self, top: usize, among: &AnswersAmong) -> usize {
-        if among.is_all() { top.max(TOP) } else { self.graph().entities() }
+        let every_path = among.paths().is_none();
+        if !among.is_all() {
+            self.graph().entities()
+        } else if every_path {
+            top.max(TOP)
+        } else {
+            looked_at(top)
+        }
     }
 
     /// The answers to a batch of queries, at most as many as the reasoner's batch. Without `reasons` nothing is looked
@@ -147,7 +164,12 @@ impl Model {
         let answers: Vec<Answer> = match reasons {
             true => {
                 let admitted = Found { query, candidates: admitted.cloned().collect() };
-                let answers = supported(&*self.reasoner, &admitted, top)?;
+                let answers = match among.paths().is_none() {
+                    true => supported(&*self.reasoner, &admitted, top)?,
+                    false => {
+                        supported_within(&*self.reasoner, &admitted, (top, looked_at(top)), among.paths())?
+                    }
+                };
                 let entities: Vec<EntityId> = answers.iter().map(|answer| answer.entity).collect();
                 let because = self.because(found, &entities, Detail::Brief)?;
                 answers.iter().zip(because).map(|(answer, because)| named(answer).because(because)).collect()
@@ -159,8 +181,8 @@ impl Model {
             label: names.label(entity).to_owned(),
             held_out,
         };
-        let unsupported =
-            (answers.len() < top).then(|| self.possible(query, among).saturating_sub(answers.len()));
+        let unsupported = (answers.len() < top && among.paths().is_none())
+            .then(|| self.possible(query, among).saturating_sub(answers.len()));
         Ok(Prediction {
             subject: names.entity(query.subject).to_owned(),
             relation: self.relation_name(query),

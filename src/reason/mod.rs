@@ -11,6 +11,7 @@ mod evidence;
 mod fit;
 mod joint;
 mod kinds;
+mod limits;
 mod of_kind;
 mod path_rules;
 mod propagator;
@@ -26,6 +27,7 @@ pub use embedding::ByEmbedding;
 pub use evidence::{Candidate, Evidence, Found, Hop, Reasoned, ScoreWithout};
 pub use joint::{EmbeddingReward, PropagatorReward, path_table};
 pub use kinds::Kinds;
+pub use limits::PathLimits;
 pub use of_kind::OfKind;
 pub use path_rules::PathRuleIndex;
 pub use propagator::ByPropagator;
@@ -37,6 +39,9 @@ use crate::eval::{Reasoner, ReasonerError, Scored};
 use crate::graph::{EntityId, Graph, Query};
 use crate::progress::{Interrupted, Progress};
 use crate::walk::Walker;
+
+/// How many reasons are looked at to find one that limits admit.
+const LOOKED_AT: usize = 16;
 
 /// A reasoner that can explain its answers.
 pub trait Explains: Send + Sync {
@@ -90,6 +95,23 @@ pub trait Explains: Send + Sync {
         candidate: &Candidate,
         most: usize,
     ) -> Result<Vec<Reasoned>, ReasonerError>;
+
+    /// The same whose paths the `limits` admit.
+    ///
+    /// # Errors
+    /// If the reasoner cannot explain its answer.
+    fn reasons_within(
+        &self,
+        query: Query,
+        candidate: &Candidate,
+        most: usize,
+        limits: &PathLimits,
+    ) -> Result<Vec<Reasoned>, ReasonerError> {
+        let mut reasons = self.reasons(query, candidate, LOOKED_AT)?;
+        reasons.retain(|way| limits.admit(query, way));
+        reasons.truncate(most);
+        Ok(reasons)
+    }
 
     /// Whether each of the first `count` candidates of `found` has [a reason](Self::reasons), without looking for the best.
     ///
@@ -193,6 +215,26 @@ pub fn supported(reasoner: &dyn Explains, found: &Found, top: usize) -> Result<V
             break;
         }
         supported.extend(reasoner.reasons(found.query, candidate, 1)?.into_iter().next());
+    }
+    Ok(supported)
+}
+
+/// The first `top` of the first `looked_at` candidates that have a reason whose path the `limits` admit, each with its best.
+///
+/// # Errors
+/// If `reasoner` cannot explain an answer.
+pub fn supported_within(
+    reasoner: &dyn Explains,
+    found: &Found,
+    (top, looked_at): (usize, usize),
+    limits: &PathLimits,
+) -> Result<Vec<Reasoned>, ReasonerError> {
+    let mut supported = Vec::new();
+    for candidate in found.candidates.iter().take(looked_at) {
+        if supported.len() == top {
+            break;
+        }
+        supported.extend(reasoner.reasons_within(found.query, candidate, 1, limits)?.into_iter().next());
     }
     Ok(supported)
 }

@@ -10,8 +10,8 @@
 use super::because::{PROPAGATOR, typical_score, with_rest};
 use super::path_rules::PathRuleIndex;
 use super::{
-    Because, Candidate, Detail, Explains, Found, Hop, Reasoned, ScoreWithout, SharePart, ShareSource,
-    found_among_all, unless_stopped,
+    Because, Candidate, Detail, Explains, Found, Hop, PathLimits, Reasoned, ScoreWithout, SharePart,
+    ShareSource, found_among_all, unless_stopped,
 };
 use crate::eval::{Answers, Reasoner, ReasonerError};
 use crate::graph::{EntityId, Graph, Link, Query};
@@ -26,6 +26,8 @@ const TRIED: [usize; 2] = [2, 16];
 const SHOWN: usize = 5;
 /// The most facts that these passes may visit in total.
 const FACTS: usize = 1_000_000;
+/// The paths that are looked at where limits admit only some.
+const LOOKED_AT: usize = 64;
 /// The confidence assumed for a path that follows no mined rule.
 const NO_RULE: f64 = 0.05;
 /// The exponent of the score's loss beside the confidence, chosen when paths could still visit an entity twice. Of the
@@ -225,6 +227,22 @@ impl Explains for ByPropagator {
         most: usize,
     ) -> Result<Vec<Reasoned>, ReasonerError> {
         self.ways(query, candidate, most)
+    }
+
+    /// By gradients alone: removing each path would take a pass each, and most are not admitted.
+    fn reasons_within(
+        &self,
+        query: Query,
+        candidate: &Candidate,
+        most: usize,
+        limits: &PathLimits,
+    ) -> Result<Vec<Reasoned>, ReasonerError> {
+        let paths = self.propagator.paths(query, candidate.entity, LOOKED_AT)?;
+        let ways = paths.iter().map(|path| (path.weight, self.reasoned(query, candidate, path)));
+        let admitted = ways.filter(|(_, way)| limits.admit(query, way));
+        let mut ways = best_first(admitted.map(|(weight, way)| (weight * confidence(&way), way)).collect());
+        ways.truncate(most);
+        Ok(ways)
     }
 
     fn are_supported(&self, found: &Found, count: usize) -> Result<Vec<bool>, ReasonerError> {

@@ -2,8 +2,8 @@
 
 use super::because::{RULES, typical_score, with_rest};
 use super::{
-    Because, Candidate, Detail, Evidence, Explains, Found, Hop, Reasoned, Rescored, SharePart, ShareSource,
-    ranked,
+    Because, Candidate, Detail, Evidence, Explains, Found, Hop, PathLimits, Reasoned, Rescored, SharePart,
+    ShareSource, ranked,
 };
 use crate::eval::{Reasoner, ReasonerError};
 use crate::graph::{EntityId, Graph, Query};
@@ -96,6 +96,22 @@ impl ByRules {
         with_rest(share, parts, fired.len().saturating_sub(shown))
     }
 
+    /// The first grounding of `rule` that the limits admit, among the first hundred.
+    fn grounded(
+        &self,
+        query: Query,
+        candidate: &Candidate,
+        rule: u32,
+        limits: &PathLimits,
+    ) -> Option<Reasoned> {
+        if !limits.admit_links(self.rules.rule(rule).rule.body.iter()) {
+            return None;
+        }
+        let groundings = self.rules.explain_all(query, candidate.entity, rule, GROUNDINGS);
+        let ways = groundings.iter().map(|one| by_rule(one, candidate.entity, candidate.score));
+        ways.into_iter().find(|way| limits.admit(query, way))
+    }
+
     /// What the rules that predict a candidate say together.
     pub(super) fn together(&self, candidate: &Candidate) -> Option<f64> {
         self.rules.aggregated(candidate.evidence.rules.iter().map(|&rule| self.rules.confidence(rule)))
@@ -133,6 +149,21 @@ impl Explains for ByRules {
             // Listed because it is frequent; no rule predicts it.
             None => Ok(Vec::new()),
         }
+    }
+
+    /// Of every rule that predicts it, the first grounding that the limits admit.
+    fn reasons_within(
+        &self,
+        query: Query,
+        candidate: &Candidate,
+        most: usize,
+        limits: &PathLimits,
+    ) -> Result<Vec<Reasoned>, ReasonerError> {
+        let Some(fired) = self.rules.firings(query, candidate.entity, &|| false) else {
+            return Ok(Vec::new());
+        };
+        let admitted = fired.iter().filter_map(|&(_, rule)| self.grounded(query, candidate, rule, limits));
+        Ok(admitted.take(most).collect())
     }
 
     fn because(

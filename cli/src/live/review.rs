@@ -122,6 +122,7 @@ async fn suggestions(
             workers: gate.workers(),
             subjects: Default::default(),
             objects: Default::default(),
+            paths: Default::default(),
         };
         model.missing_facts(&options, deadline).map_err(|error| gate.problem(error))
     };

@@ -11,6 +11,7 @@ use ruleguider::ask::{
     AnswersAmong, CompleteOptions, HeldOutFacts, MAX_PATHS, MissingFact, MissingFacts, Model, NamedItem,
 };
 use ruleguider::graph::{EntityId, Link, Query, RelationId};
+use ruleguider::reason::PathLimits;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -447,8 +448,9 @@ async fn missing(
             let (links, workers) = (vec![link], gate.workers());
             let (top, min_probability) = (Some(MISSING), None);
             let [subjects, objects] = [(); 2].map(|()| AnswersAmong::default());
+            let paths = PathLimits::default();
             let options =
-                CompleteOptions { links, top, min_probability, held_out, subjects, objects, workers };
+                CompleteOptions { links, top, min_probability, held_out, subjects, objects, paths, workers };
             model.missing_facts(&options, deadline).map_err(|error| gate.problem(error))
         })
         .await?;

@@ -5,6 +5,7 @@ use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::data::DataOfRun;
+use crate::on_path::OnPath;
 use crate::part::Share;
 use ruleguider::ask::{CompleteOptions, HeldOutFacts, OpenOptions};
 use ruleguider::graph::{Link, SplitShares};
@@ -24,6 +25,7 @@ Examples:
   ruleguider complete runs/demonstration --out missing.tsv
   ruleguider complete runs/demonstration --relation cousin_of --relation '~parent_of' --top 1000 --out missing.jsonl
   ruleguider complete runs/hetionet --relation CtD --subjects Compound --objects Disease --out treatments.tsv
+  ruleguider complete runs/hetionet --relation CtD --through Gene --without CrC --out by_genes.tsv
   ruleguider complete runs/demonstration --held-out only --out found_again.tsv
   ruleguider complete runs/demonstration --min-probability 0.9 --shard 1/4 --out missing-1.shard"
 )]
@@ -57,6 +59,8 @@ pub struct Complete {
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     #[command(flatten)]
+    on_path: OnPath,
+    #[command(flatten)]
     data: DataOfRun,
 }
 
@@ -80,8 +84,17 @@ impl Complete {
         let (min_probability, held_out) = (self.min_probability.or(usual), self.held_out);
         let among = |given: &Option<String>| model.answers_among(given.as_deref(), None);
         let (subjects, objects) = (among(&self.subjects)?, among(&self.objects)?);
-        let options =
-            CompleteOptions { links: links?, top, min_probability, held_out, subjects, objects, workers };
+        let paths = self.on_path.limits(&model)?;
+        let options = CompleteOptions {
+            links: links?,
+            top,
+            min_probability,
+            held_out,
+            subjects,
+            objects,
+            paths,
+            workers,
+        };
         if let Some(share) = self.shard {
             let make = |shard, out: &Path| model.complete_shard(&options, shard, out, &console);
             return share.each(&self.out, common, make);

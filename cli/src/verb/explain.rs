@@ -5,6 +5,7 @@ use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::data::DataOfRun;
+use crate::on_path::OnPath;
 use anyhow::bail;
 use ruleguider::ask::answer::path_in_words;
 use ruleguider::ask::{
@@ -33,6 +34,7 @@ known nor predicted.
 
 Examples:
   ruleguider explain runs/demonstration Ilse_Hagenthal cousin_of Vera_Hagenthal
+  ruleguider explain runs/demonstration Ilse_Hagenthal cousin_of Vera_Hagenthal --without sibling_of
   ruleguider explain runs/demonstration --file pairs.tsv --out reasons.tsv
   ruleguider explain runs/demonstration \"Ilse Hagenthal (born 1926)\" '~sibling_of' Julia_Hagenthal --json"
 )]
@@ -50,7 +52,7 @@ pub struct Explain {
     #[arg(value_name = "OBJECT", required_unless_present = "file")]
     object: Option<String>,
     /// A list of facts: subject, relation, object in each row; TSV, CSV, JSON lines or Parquet by its extension
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "relation", "object", "rules"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "relation", "object", "rules", "through", "without", "max_hops"])]
     file: Option<PathBuf>,
     /// The file to write the reasons to: .tsv, .csv, .jsonl or .parquet [default: stdout, as TSV, or JSON lines with --json]
     #[arg(long, value_name = "FILE", requires = "file")]
@@ -64,6 +66,8 @@ pub struct Explain {
     /// Reasons as paths and clauses instead of sentences
     #[arg(long)]
     clauses: bool,
+    #[command(flatten)]
+    on_path: OnPath,
     #[command(flatten)]
     data: DataOfRun,
 }
@@ -132,7 +136,12 @@ impl Explain {
             Console::new(common).note(&other);
         }
         let object = model.index().entity(object)?;
-        let explanation = model.explain_query(query, object, self.rules.unwrap_or(MAX_PATHS), &Silent)?;
+        let (rules, limits) = (self.rules.unwrap_or(MAX_PATHS), self.on_path.limits(&model)?);
+        let explanation = model.explain_within(query, object, rules, &limits, &Silent)?;
+        let has_reason = !explanation.answers.is_empty() || !explanation.rules.is_empty();
+        if self.on_path.is_given() && explanation.rank.is_some() && !has_reason {
+            Console::new(common).note(&"no reason has a path within --through, --without and --max-hops");
+        }
         if common.json {
             console::print_json(&explanation)?;
         } else {

@@ -5,6 +5,7 @@ use crate::arguments::Common;
 use crate::awaited::Awaited;
 use crate::console::{self, Console};
 use crate::data::DataOfRun;
+use crate::on_path::OnPath;
 use crate::part::Share;
 use anyhow::{bail, ensure};
 use ruleguider::ask::sentence::fact_sentence;
@@ -35,6 +36,7 @@ Examples:
   ruleguider predict runs/demonstration Ilse_Hagenthal cousin_of
   ruleguider predict runs/demonstration \"Ilse Hagenthal (born 1926)\" '~sibling_of' --top 3 --json
   ruleguider predict runs/demonstration Ilse_Hagenthal '?' Vera_Hagenthal
+  ruleguider predict runs/demonstration Ilse_Hagenthal cousin_of --through aunt_of --through sibling_of --max-hops 3
   ruleguider predict runs/demonstration --file queries.tsv > answers.jsonl
   ruleguider predict runs/demonstration --file queries.tsv --shard 1/4 --out answers-1.shard
   ruleguider predict runs/demonstration --on other_family.tsv Anna_Feld cousin_of"
@@ -77,6 +79,8 @@ pub struct Predict {
     #[arg(long)]
     clauses: bool,
     #[command(flatten)]
+    on_path: OnPath,
+    #[command(flatten)]
     data: DataOfRun,
 }
 
@@ -92,6 +96,10 @@ impl Predict {
         match (&self.file, &self.subject, &self.relation) {
             (Some(file), _, _) => self.many(file, &model, common),
             (None, Some(subject), Some(relation)) if relation == "?" => {
+                ensure!(
+                    !self.on_path.is_given(),
+                    "--through, --without and --max-hops limit the paths to answers, not relations; leave them out with `?`"
+                );
                 let Some(object) = &self.object else {
                     bail!("expected OBJECT after `?`: which relations lead from SUBJECT to it")
                 };
@@ -103,11 +111,17 @@ impl Predict {
                 )
             }
             (None, Some(subject), Some(relation)) => {
-                let among = model.answers_among(self.among.as_deref(), self.not_among.as_deref())?;
+                let among = self.answers(&model)?;
                 print_answers(&model, (subject, relation), (self.top as usize, self.clauses), &among, common)
             }
             _ => bail!("expected SUBJECT and RELATION, or --file"),
         }
+    }
+
+    /// Which entities may be answers, and by which paths.
+    fn answers(&self, model: &Model) -> anyhow::Result<AnswersAmong> {
+        let among = model.answers_among(self.among.as_deref(), self.not_among.as_deref())?;
+        Ok(among.by_paths(self.on_path.limits(model)?))
     }
 
     fn relations(
@@ -135,7 +149,7 @@ impl Predict {
 
     fn many(&self, file: &Path, model: &Model, common: &Common) -> anyhow::Result<Outcome> {
         let console = Console::with_interrupt(common);
-        let among = model.answers_among(self.among.as_deref(), self.not_among.as_deref())?;
+        let among = self.answers(model)?;
         let workers = model.device().workers();
         if let (Some(share), Some(out)) = (self.shard, &self.out) {
             ensure!(file != Path::new("-"), "--shard: expected a file that every part can read, found stdin");
@@ -242,7 +256,9 @@ pub fn print_answers(
         let (naming, connected) = (model.naming(), model.has_facts(query.subject));
         let subject = naming.of(query.subject, model.names());
         let question = fact_sentence(query, "?", model.names(), naming);
-        console::print(&Answered { prediction: &prediction, subject, question, naming, connected, clauses })?;
+        let limited = !among.paths().is_none();
+        let prediction = &prediction;
+        console::print(&Answered { prediction, subject, question, naming, connected, limited, clauses })?;
     }
     Ok(if prediction.answers.is_empty() { Outcome::Negative } else { Outcome::Done })
 }
@@ -267,16 +283,22 @@ struct Answered<'a> {
     naming: &'a Naming,
     /// Whether the graph has any fact about the subject.
     connected: bool,
+    /// Whether only some paths may be reasons.
+    limited: bool,
     clauses: bool,
 }
 
 impl fmt::Display for Answered<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { naming, .. } = self;
+        let Self { naming, limited, .. } = self;
         let Prediction { answers, known, known_total, held_out, held_out_total, .. } = self.prediction;
         let subject = Shown(&self.subject);
         write!(f, "{}", Shown(&self.question))?;
         match (answers.is_empty(), self.connected) {
+            (true, true) if *limited => write!(
+                f,
+                "\n  nothing is predicted by a path that keeps to --through, --without and --max-hops"
+            )?,
             (true, true) => write!(f, "\n  nothing is predicted: no learnt path or rule leads from here")?,
             (true, false) => write!(f, "\n  nothing is predicted: the graph has no fact about {subject}")?,
             (false, _) => {}

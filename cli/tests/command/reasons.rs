@@ -126,3 +126,57 @@ fn the_facts_of_the_reasons_are_what_the_answers_depend_on() {
     let refused = tool.refused(&["evaluate", "run", "--queries", "30"]);
     assert!(refused.contains("--faithfulness"), "{refused}");
 }
+
+#[test]
+fn reasons_keep_to_the_paths_that_are_asked_for() {
+    let tool = Tool::new();
+    tool.demonstration();
+    let asked = ["predict", "run", "Ilse_Hagenthal", "cousin_of"];
+    let relations = |path: &Value| {
+        let hops = path.as_array().unwrap().iter();
+        hops.map(|hop| hop["relation"].as_str().unwrap().to_owned()).collect::<Vec<String>>()
+    };
+    let paths = |limits: &[&str]| {
+        let found = tool.json(&[&asked[..], limits].concat());
+        let answers = found["answers"].as_array().unwrap();
+        answers.iter().map(|answer| relations(&answer["path"])).collect::<Vec<_>>()
+    };
+    let all = paths(&[]);
+    assert!(all.iter().any(|path| path.len() > 2), "{all:?}");
+    let used = all[0][0].clone();
+    let without = paths(&["--without", &used]);
+    assert!(!without.is_empty() && without.iter().all(|path| !path.contains(&used)), "{without:?}");
+    let short = paths(&["--max-hops", "2"]);
+    assert!(!short.is_empty() && short.iter().all(|path| path.len() <= 2), "{short:?}");
+    let two = ["--through", "aunt_of", "--through", "sibling_of"];
+    let through = paths(&two);
+    let both = |hop: &String| hop == "aunt_of" || hop == "sibling_of";
+    assert!(!through.is_empty() && through.iter().all(|path| path.iter().all(both)), "{through:?}");
+    // An entity on the way of the first answer.
+    let found = tool.json(&asked);
+    let first = &found["answers"][0];
+    let (entity, between) = (first["entity"].as_str().unwrap(), first["path"][0]["entity"].as_str().unwrap());
+    let passing = tool.json(&[&asked[..], &["--through", between]].concat());
+    let passes =
+        |answer: &Value| answer["path"].as_array().unwrap().iter().any(|hop| hop["entity"] == between);
+    let answers = passing["answers"].as_array().unwrap();
+    assert!(!answers.is_empty() && answers.iter().all(passes), "{passing}");
+    let why = ["explain", "run", "Ilse_Hagenthal", "cousin_of", entity, "--without", between];
+    let explained = tool.json(&why);
+    assert_eq!(explained["score"], first["score"], "the answer stays what it is");
+    for reason in
+        explained["answers"].as_array().unwrap().iter().chain(explained["rules"].as_array().unwrap())
+    {
+        assert!(!passes(reason), "{reason}");
+    }
+    let complete = ["complete", "run", "--relation", "cousin_of", "--out", "missing.jsonl"];
+    tool.done(&[&complete[..], &["--top", "20", "--held-out", "show"], &two].concat());
+    let text = std::fs::read_to_string(tool.path("missing.jsonl")).unwrap();
+    assert!(text.lines().count() > 5);
+    for line in text.lines() {
+        let fact: Value = serde_json::from_str(line).unwrap();
+        assert!(relations(&fact["path"]).iter().all(both), "{fact}");
+    }
+    let refused = tool.refused(&[&asked[..], &["--through", "Nobody at all"]].concat());
+    assert!(refused.contains("expected a relation, a type, an entity or a file of entities"), "{refused}");
+}

@@ -29,7 +29,7 @@ use crate::graph::{
     write_predicted,
 };
 use crate::progress::{Progress, Silent};
-use crate::reason::{Detail, Found, ScoreBounds};
+use crate::reason::{Detail, Found, PathLimits, ScoreBounds};
 use crate::run::{Checksum, RunError};
 use crate::shard::{Header, Shard, write_part};
 use rayon::prelude::*;
@@ -89,6 +89,8 @@ pub struct CompleteOptions {
     pub subjects: AnswersAmong,
     /// Which may be objects.
     pub objects: AnswersAmong,
+    /// What is asked of the path of a fact's reason; by default nothing.
+    pub paths: PathLimits,
     /// How many threads answer batches in parallel.
     pub workers: usize,
 }
@@ -102,9 +104,11 @@ impl CompleteOptions {
         }
     }
 
-    /// The checksums of the subjects and the objects; `None` if all entities may be both.
+    /// The checksums of the subjects and the objects, and of what is asked of paths; `None` if all entities may be both, by
+    /// any path.
     pub(super) fn ends(&self) -> Option<[Option<Checksum>; 2]> {
-        let ends = [self.subjects.checksum(), self.objects.checksum()];
+        let objects = self.objects.clone().by_paths(self.paths.clone());
+        let ends = [self.subjects.checksum(), objects.checksum()];
         ends.iter().any(Option::is_some).then_some(ends)
     }
 
@@ -443,7 +447,11 @@ impl Model {
             if !answers.has(candidate.entity) || self.is_denied(query, candidate.entity) {
                 continue;
             }
-            if let Some(reasoned) = self.reasoner.reasons(query, candidate, 1)?.into_iter().next() {
+            let reasons = match options.paths.is_none() {
+                true => self.reasoner.reasons(query, candidate, 1)?,
+                false => self.reasoner.reasons_within(query, candidate, 1, &options.paths)?,
+            };
+            if let Some(reasoned) = reasons.into_iter().next() {
                 supported += 1;
                 let answer = self.named(query, &reasoned, probability);
                 if !options.held_out.needs(answer.held_out) {

@@ -34,6 +34,7 @@ fn options(top: Option<usize>) -> CompleteOptions {
         held_out: HeldOutFacts::Show,
         subjects: AnswersAmong::default(),
         objects: AnswersAmong::default(),
+        paths: PathLimits::default(),
         workers: 2,
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::ask::{AnswersAmong, HeldOutFacts, Learn};
 use crate::progress::{Impatient, Silent};
+use crate::reason::PathLimits;
 use crate::rule::MiningBudget;
 use crate::tensor::Device;
 use std::fs;
@@ -106,6 +107,7 @@ fn facts_are_those_of_one_process() {
         workers: 2,
         subjects: AnswersAmong::default(),
         objects: AnswersAmong::default(),
+        paths: PathLimits::default(),
     };
     model.complete(&options, &folder.join("whole.tsv"), &Silent).unwrap();
     let make = |shard, out: &Path| model.complete_shard(&options, shard, out, &Silent).unwrap();

@@ -19,7 +19,7 @@ use super::recipe::{
 };
 use super::{
     Because, ByPropagator, ByRules, ByWalker, Candidate, Detail, Evidence, Explains, Found, IsNeeded, Kinds,
-    Reasoned, Rescored, ScoreWithout,
+    PathLimits, Reasoned, Rescored, ScoreWithout,
 };
 use super::{because, ranked, unless_stopped};
 use crate::embed::Embedding;
@@ -393,6 +393,33 @@ impl Explains for Blend {
             self.reasons_if(query, candidate, most, &|places| self.has_weight(query.link, places))?;
         if reasons.is_empty() && !self.reasons_if(query, candidate, 1, &|_| true)?.is_empty() {
             return Ok(vec![Reasoned::bare(query, candidate)]);
+        }
+        Ok(reasons)
+    }
+
+    /// By the members that have a weight, in the order in which they give reasons.
+    fn reasons_within(
+        &self,
+        query: Query,
+        candidate: &Candidate,
+        most: usize,
+        limits: &PathLimits,
+    ) -> Result<Vec<Reasoned>, ReasonerError> {
+        let Members { rules, walker, propagator, further, .. } = &self.members;
+        let own: [(Option<&dyn Explains>, &[usize]); 3] = [
+            (rules.as_deref().map(|member| member as _), &RULES_FEATURES),
+            (walker.as_ref().map(|member| member as _), &WALKER_FEATURES),
+            (propagator.as_ref().map(|member| member as _), &[PROPAGATOR]),
+        ];
+        let own = own.into_iter().filter_map(|(member, places)| Some((member?, places.to_vec())));
+        let further = further.iter().enumerate().map(|(at, member)| (&*member.reasoner, vec![FURTHER + at]));
+        let mut reasons = Vec::new();
+        for (member, places) in own.chain(further) {
+            if reasons.len() < most && self.has_weight(query.link, &places) {
+                let mut ways = member.reasons_within(query, candidate, most, limits)?;
+                ways.iter_mut().for_each(|way| way.score = candidate.score);
+                reasons = together(reasons, ways, most);
+            }
         }
         Ok(reasons)
     }
