@@ -5,7 +5,6 @@ use ruleguider::reason::PathLimits;
 
 /// Which paths may be reasons.
 #[derive(clap::Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Reasons")]
 pub struct OnPath {
     /// Only reasons whose path uses no other relation than this one, or passes through an entity of this type, or of this
     /// file, or through this entity; may be given several times
