@@ -36,7 +36,7 @@ Examples:
   ruleguider predict runs/demonstration Ilse_Hagenthal cousin_of
   ruleguider predict runs/demonstration \"Ilse Hagenthal (born 1926)\" '~sibling_of' --top 3 --json
   ruleguider predict runs/demonstration Ilse_Hagenthal '?' Vera_Hagenthal
-  ruleguider predict runs/demonstration Ilse_Hagenthal cousin_of --through aunt_of --through sibling_of --max-hops 3
+  ruleguider predict runs/demonstration Ilse_Hagenthal cousin_of --without uncle_of --max-hops 3
   ruleguider predict runs/demonstration --file queries.tsv > answers.jsonl
   ruleguider predict runs/demonstration --file queries.tsv --shard 1/4 --out answers-1.shard
   ruleguider predict runs/demonstration --on other_family.tsv Anna_Feld cousin_of"
