@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 from collections.abc import Iterator
@@ -23,7 +24,14 @@ def skip(need: str, why: str) -> NoReturn:
     if seen := os.environ.get("RULEGUIDER_SKIPPED"):
         with open(seen, "a") as file:
             file.write(f"{need}\t{why}\n")
-    pytest.skip(why)
+    pytest.skip(why, allow_module_level=True)
+
+
+def needed(name: str, what: str) -> Any:
+    """The module called `name`, without which `what` is skipped, and seen to be."""
+    if importlib.util.find_spec(name) is None:
+        skip(name, f"{what}: there is no {name}")
+    return importlib.import_module(name)
 
 
 @pytest.fixture(scope="session")

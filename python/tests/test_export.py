@@ -14,6 +14,7 @@ import rdflib
 from rdflib.namespace import PROV, RDF
 
 import ruleguider as rg
+from conftest import needed
 
 OWN = rdflib.Namespace("urn:x-ruleguider:")
 
@@ -61,7 +62,7 @@ def test_every_kind_of_answer_is_read_by_rdflib(anything: Path, tmp_path: Path) 
 
 
 def test_every_kind_of_answer_is_read_by_oxigraph(anything: Path, tmp_path: Path) -> None:
-    pyoxigraph = pytest.importorskip("pyoxigraph")
+    pyoxigraph = needed("pyoxigraph", "what Oxigraph reads")
     export(anything, tmp_path / "facts.ttl", "--to", "rdf")
     own, reifies = str(OWN.probability), str(RDF) + "reifies"
     quads = list(pyoxigraph.parse(path=str(tmp_path / "facts.ttl")))
@@ -84,7 +85,7 @@ def test_every_kind_of_answer_is_read_by_networkx(anything: Path, tmp_path: Path
 
 
 def test_missing_facts_as_rdf_are_annotated(model: rg.Model, tmp_path: Path) -> None:
-    pyoxigraph = pytest.importorskip("pyoxigraph")
+    pyoxigraph = needed("pyoxigraph", "what Oxigraph reads")
     written = model.complete("cousin_of", top=5, out=tmp_path / "missing.ttl", progress=False)
     quads = list(pyoxigraph.parse(path=str(tmp_path / "missing.ttl")))
     said = [quad.predicate.value.removeprefix(str(OWN)) for quad in quads]

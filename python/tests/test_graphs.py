@@ -6,6 +6,7 @@ import pandas
 import pytest
 
 import ruleguider as rg
+from conftest import needed
 
 QUERY = ("Ilse_Hagenthal", "cousin_of")
 FAMILY = """
@@ -51,7 +52,7 @@ def test_splits_may_say_more_too() -> None:
 
 
 def test_an_rdflib_graph_keeps_literals_and_types() -> None:
-    rdflib = pytest.importorskip("rdflib")
+    rdflib = needed("rdflib", "graphs of rdflib")
     graph = rg.Graph(rdflib.Graph().parse(data=FAMILY, format="turtle"), split=None)
     # What a file of the same says.
     assert sorted(graph.relations) == [BASE + "parent_of", "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"]
@@ -62,7 +63,7 @@ def test_an_rdflib_graph_keeps_literals_and_types() -> None:
 
 
 def test_predicted_facts_are_an_rdflib_graph(model: rg.Model) -> None:
-    rdflib = pytest.importorskip("rdflib")
+    rdflib = needed("rdflib", "graphs of rdflib")
     prediction = model.predict(*QUERY, top=3)
     facts = model.complete("cousin_of", top=4, progress=False)
     given = [(*QUERY, prediction[0].entity), (*QUERY, "nobody")]
@@ -86,7 +87,7 @@ def test_predicted_facts_are_an_rdflib_graph(model: rg.Model) -> None:
 
 
 def test_reasons_are_a_networkx_graph(model: rg.Model) -> None:
-    networkx = pytest.importorskip("networkx")
+    networkx = needed("networkx", "graphs of NetworkX")
     prediction = model.predict(*QUERY, top=3)
     drawn = prediction.to_networkx()
     assert isinstance(drawn, networkx.MultiDiGraph)
@@ -107,7 +108,7 @@ def test_reasons_are_a_networkx_graph(model: rg.Model) -> None:
 
 
 def test_edges_of_networkx_say_more_than_facts() -> None:
-    networkx = pytest.importorskip("networkx")
+    networkx = needed("networkx", "graphs of NetworkX")
     graph = networkx.MultiDiGraph()
     graph.add_node("ada", label="Ada", type="person")
     graph.add_edge("ada", "ben", relation="parent_of", confidence=0.8, source="a letter")

@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 import ruleguider as rg
-from conftest import RULES
+from conftest import RULES, needed
 
 QUERIES = [("Ilse_Hagenthal", "cousin_of"), ("Ilse_Hagenthal", "~parent_of")]
 
@@ -75,7 +75,7 @@ def test_ranks_give_every_figure(model: rg.Model) -> None:
 
 
 def test_a_plot_is_drawn_where_matplotlib_is(model: rg.Model) -> None:
-    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib = needed("matplotlib", "pictures")
     matplotlib.use("Agg")
     axes = model.evaluate(progress=False).plot(20)
     assert len(axes.lines[0].get_xdata()) == 20
@@ -153,7 +153,7 @@ def test_rules_are_applied_to_a_frame(graph: rg.Graph, model: rg.Model) -> None:
 
 
 def test_an_rdflib_graph_keeps_prefixes_and_labels() -> None:
-    rdflib = pytest.importorskip("rdflib")
+    rdflib = needed("rdflib", "graphs of rdflib")
     graph = rdflib.Graph().parse(
         data="""
         @prefix ex: <http://example.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
@@ -170,7 +170,7 @@ def test_an_rdflib_graph_keeps_prefixes_and_labels() -> None:
 
 
 def test_a_networkx_graph_is_read_by_its_edges() -> None:
-    networkx = pytest.importorskip("networkx")
+    networkx = needed("networkx", "graphs of NetworkX")
     graph = networkx.DiGraph()
     graph.add_node("ada", label="Ada")
     graph.add_edge("ada", "ben", relation="parent_of")
