@@ -47,6 +47,12 @@ export CARGO_TARGET_DIR="$PWD/target"
 (cd "$empty" && cargo install --quiet --config "$empty/patch.toml" --path "$empty/crates/ruleguider-cli-$version" --root "$empty/installed")
 asks "$empty/installed/bin/ruleguider"
 
+# From the sources, as the README says: those of the last commit, without what lies beside them here.
+mkdir "$empty/source"
+git archive HEAD | tar -xf - -C "$empty/source"
+(cd "$empty/source" && cargo install --locked --quiet --path cli --root "$empty/from-source")
+asks "$empty/from-source/bin/ruleguider"
+
 python/test_wheel.sh --tests "$out"/wheels/*.whl
 du -sh "$out"/* | sed "s|$out/||"
 
