@@ -54,6 +54,8 @@ pub fn instant(
         first: None,
         warm: None,
         until: None,
+        ahead: false,
+        fresh: Vec::new(),
     };
     device.inside(|| {
         let learnt = run::learn(&spec, &dataset, progress)?;

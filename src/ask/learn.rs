@@ -8,10 +8,14 @@ use crate::eval::Side;
 use crate::graph::{
     self, ColumnChoice, Conflicts, Dataset, Division, FileKind, Literals, ReadOptions, SplitShares,
 };
-use crate::plan::{GraphSize, Plan, Resources, choose};
+use crate::plan::{Early, GraphSize, Plan, Resources, choose};
 use crate::progress::{Progress, Silent};
-use crate::run::{self, DataChanges, EarlierRun, Manifest, RuleChanges, RunSpec, Source};
+use crate::run::member::BLENDING;
+use crate::run::{
+    self, DataChanges, EarlierRun, Learnt, Manifest, RuleChanges, RunError, RunSpec, Source, StageReport,
+};
 use crate::tensor::{Device, DeviceChoice};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -285,6 +289,8 @@ impl Learn {
             Some(config) => self.within(config.with(&set)?, &dataset, &device),
             None => Some(self.plan(&dataset, &device, &out).with(&set)?),
         };
+        // Settings that somebody chose are learnt as they are.
+        let early = plan.as_ref().filter(|_| named.is_none()).and_then(Plan::early);
         let spec = RunSpec {
             source,
             out,
@@ -301,6 +307,8 @@ impl Learn {
             first: None,
             warm: earlier.as_ref().map(|earlier| earlier.warm.clone()),
             until: None,
+            ahead: false,
+            fresh: Vec::new(),
         };
         let update = earlier.map(|earlier| UpdateReport {
             from: earlier.warm.path.display().to_string(),
@@ -309,7 +317,7 @@ impl Learn {
             rules: RuleChanges::default(),
             figures_before: earlier.results.and_then(|results| serde_json::from_value(results).ok()),
         });
-        Ok(Learning { spec, dataset, plan, everything: self.everything, update, learnt_edits })
+        Ok(Learning { spec, dataset, plan, early, everything: self.everything, update, learnt_edits })
     }
 
     /// The data that is learnt from, and its source. Also returns how many validation and test facts are left out
@@ -403,6 +411,7 @@ pub struct Learning {
     spec: RunSpec,
     dataset: Dataset,
     plan: Option<Plan>,
+    early: Option<Early>,
     everything: bool,
     update: Option<UpdateReport>,
     learnt_edits: LearntEdits,
@@ -435,17 +444,20 @@ impl Learning {
     /// If a stage fails, the directory cannot be worked in, or the user interrupts; finished stages are kept, and the
     /// same call resumes.
     pub fn run(self, progress: &dyn Progress) -> Result<Model, AskError> {
-        let Learning { spec, dataset, everything, update, learnt_edits, .. } = self;
+        let Learning { spec, dataset, early, everything, update, learnt_edits, .. } = self;
         let device = spec.device.clone();
         device.inside(|| {
-            let learnt = run::learn(&spec, &dataset, progress)?;
-            let stages = learnt.stages.clone();
+            let mut learnt = match early.filter(|_| !has_begun(&spec)) {
+                Some(early) => learn_in_steps(&spec, &early, &dataset, progress)?,
+                None => run::learn(&spec, &dataset, progress)?,
+            };
+            let stages = std::mem::take(&mut learnt.stages);
             if learnt_edits != LearntEdits::default() {
                 learnt_edits.write(&learnt.directory)?;
             }
             let model = Model::new(learnt.directory, dataset, learnt.artifacts, spec.seed)?;
             let most = ranked_in_time(&spec, learnt.query_seconds);
-            let mut report = model.report(&spec, learnt.stages, most, progress)?;
+            let mut report = model.report(&spec, stages.clone(), most, progress)?;
             report.update = update.map(|update| update.with_rules(&stages));
             // The figures are saved before anything else can fail.
             model.keep_results(report.clone())?;
@@ -459,8 +471,40 @@ impl Learning {
     }
 }
 
+/// Whether the run's directory already answers by these settings, or was on its way to.
+fn has_begun(spec: &RunSpec) -> bool {
+    run::settings_of(&spec.out).is_some_and(|settings| settings == spec.config.to_toml())
+}
+
+/// Learns in steps, so that the directory answers as soon as its cheap members do: by `early` settings first. The
+/// members that `spec` has beyond those are trained ahead of the change, and the change itself is to fit the blend again.
+/// Who interrupts, or kills the program, is left with a run that answers.
+fn learn_in_steps(
+    spec: &RunSpec,
+    early: &Early,
+    dataset: &Dataset,
+    progress: &dyn Progress,
+) -> Result<Learnt, RunError> {
+    let began = spec.budget.as_ref().map_or_else(Instant::now, |budget| budget.began);
+    let first = RunSpec { config: early.config().clone(), budget: Some(early.budget(began)), ..spec.clone() };
+    let mut stages = run::learn(&first, dataset, progress)?.stages;
+    let fresh = |stages: &BTreeMap<String, StageReport>| stages.keys().cloned().collect();
+    let ahead = RunSpec { ahead: true, until: Some(BLENDING), fresh: fresh(&stages), ..spec.clone() };
+    let mut trained = run::learn(&ahead, dataset, progress)?.stages;
+    trained.retain(|name, _| !stages.contains_key(name));
+    stages.extend(trained);
+    let mut learnt = run::learn(&RunSpec { fresh: fresh(&stages), ..spec.clone() }, dataset, progress)?;
+    // What was made a moment ago was not there before.
+    for (name, report) in &mut learnt.stages {
+        if let Some(made) = stages.remove(name).filter(|_| report.skipped) {
+            *report = made;
+        }
+    }
+    Ok(learnt)
+}
+
 /// The smallest number of facts that are ranked when time is short: their MRR has a standard error of about 0.02.
-const LEAST_RANKED: usize = 250;
+const LEAST_RANKED: usize = 200;
 
 /// How many facts of the test split there is time left to rank, and to check probabilities on, if a query takes
 /// `query_seconds`; `None` for all.
@@ -488,7 +532,6 @@ fn expect_recordable(source: &Source) -> Result<(), AskError> {
 mod tests {
     use super::*;
     use crate::progress::Impatient;
-    use crate::run::RunError;
     use crate::run::directory::RESULTS;
 
     #[test]

@@ -8,5 +8,5 @@ mod networks;
 mod propagation;
 
 pub use budget::{TimeBudget, Timed};
-pub use networks::{GraphSize, Networks, Resources, comparing, embed_epoch, searching, walking};
+pub use networks::{Beside, GraphSize, Networks, Resources, comparing, embed_epoch, searching, walking};
 pub use propagation::{propagated, propagating};

@@ -30,10 +30,11 @@ const DENSE: f64 = 15.0;
 const WALKING: f64 = 0.5;
 /// The embedding model's share.
 const EMBEDDING: f64 = 0.3;
-/// Its share beside a propagator.
-const BESIDE: f64 = 0.25;
+/// Its share beside a propagator that is trained, and beside one that is only asked.
+const BESIDE: f64 = 0.2;
+const BESIDE_UNIVERSAL: f64 = 0.35;
 /// Its share if there is no other network.
-const ALONE: f64 = 0.65;
+const ALONE: f64 = 0.5;
 /// The cost of an epoch of the relation agent alone, relative to an epoch of both: it is one of two agents.
 const PRETRAINING: f64 = 0.5;
 /// Walks may share more states than assumed: walkers have been up to this many times as fast as estimated.
@@ -130,29 +131,40 @@ pub struct Networks {
     pub propagator: FittedNetwork<PropagateSettings>,
 }
 
+/// What answers beside the networks that are trained.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// A walker is trained as well, which is so only where it was asked for: beside rules and an embedding model or a
+    /// propagator the blend gives it a weight of about zero, and their time is better spent on them (results/NOTES.md,
+    /// *Blends* and *Your own graph*).
+    pub walker: bool,
+    /// The universal propagator answers, which takes time for asking.
+    pub universal: bool,
+}
+
 impl Networks {
-    /// The networks for a graph of this size with these resources. `walks` says whether a walker is trained as well, which
-    /// is so only where it was asked for: beside rules and an embedding model or a propagator the blend gives it a weight
-    /// of about zero, and their time is better spent on them (results/NOTES.md, *Blends* and *Your own graph*).
-    pub fn within(shape: &GraphSize, resources: &Resources, walks: bool) -> Self {
+    /// The networks for a graph of this size with these resources.
+    pub fn within(shape: &GraphSize, resources: &Resources, beside: Beside) -> Self {
         let propagator = fitting_propagator(shape, resources);
-        let embedding = match (walks, propagator.fits) {
-            (true, _) => fitting_embedding(shape, resources, EMBEDDING),
-            (false, true) => fitting_embedding(shape, resources, BESIDE),
-            (false, false) => embedding_alone(shape, resources),
+        let part = match beside {
+            Beside { walker: true, .. } => EMBEDDING,
+            _ if propagator.fits => BESIDE,
+            Beside { universal: true, .. } => BESIDE_UNIVERSAL,
+            _ => ALONE,
         };
+        let embedding = embedding_within(shape, resources, part);
         Self { walker: fitting_walker(shape, resources), embedding, propagator }
     }
 }
 
-/// The embedding model where there is no other network.
-fn embedding_alone(shape: &GraphSize, resources: &Resources) -> FittedNetwork<Settings> {
-    let embedding = fitting_embedding(shape, resources, ALONE);
+/// The embedding model in this share of the time.
+fn embedding_within(shape: &GraphSize, resources: &Resources, part: f64) -> FittedNetwork<Settings> {
+    let embedding = fitting_embedding(shape, resources, part);
     if embedding.fits || shape.entities < LARGE {
         return embedding;
     }
     // A softmax over a sample learns less from an epoch than one over all entities, so it comes last.
-    fitting_sampled(shape, resources, ALONE)
+    fitting_sampled(shape, resources, part)
 }
 
 /// The first of `sizes`, largest first, that gets its epochs; otherwise the smallest.
@@ -309,7 +321,8 @@ mod tests {
             GraphSize { entities: 9_000, relations: 40, facts: 75_000, training: 75_000, ranked: 9_000 };
         let sizes = |minutes: f64| {
             let resources = Resources { minutes, threads: 2, cuda: false };
-            let Networks { walker, embedding, .. } = Networks::within(&shape, &resources, true);
+            let beside = Beside { walker: true, ..Beside::default() };
+            let Networks { walker, embedding, .. } = Networks::within(&shape, &resources, beside);
             let (width, dimension) = (walker.settings.dimension, embedding.settings.dimension);
             (walker.fits.then_some(width), embedding.fits.then_some(dimension))
         };
@@ -327,7 +340,8 @@ mod tests {
             GraphSize { entities: 151_414, relations: 40, facts: 738_689, training: 738_689, ranked: 92_336 };
         let planned = |minutes: f64| {
             let resources = Resources { minutes, threads: 2, cuda: false };
-            let FittedNetwork { settings, fits } = Networks::within(&shape, &resources, false).embedding;
+            let FittedNetwork { settings, fits } =
+                Networks::within(&shape, &resources, Beside::default()).embedding;
             (fits, settings.dimension, settings.negatives > 0, settings.epochs >= EPOCHS_WANTED[0])
         };
         assert_eq!(planned(60.0), (true, 200, true, true));
@@ -343,8 +357,9 @@ mod tests {
         let shape =
             GraphSize { entities: 9_000, relations: 40, facts: 75_000, training: 75_000, ranked: 9_000 };
         let resources = Resources { minutes: 2.0, threads: 2, cuda: false };
-        let epochs = |walks| {
-            let embedding = Networks::within(&shape, &resources, walks).embedding.settings;
+        let epochs = |walker| {
+            let beside = Beside { walker, ..Beside::default() };
+            let embedding = Networks::within(&shape, &resources, beside).embedding.settings;
             (embedding.dimension, embedding.epochs)
         };
         assert!(epochs(false) > epochs(true));

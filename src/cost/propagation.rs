@@ -4,7 +4,7 @@
 //! messages on carries one. A message is bound by memory traffic, so it counts as several multiply-adds.
 
 use super::networks::{FittedNetwork, GraphSize, Resources};
-use crate::propagate::PropagateSettings;
+use crate::propagate::{InitialWeights, PropagateSettings};
 
 /// The propagator's share of the time.
 pub(crate) const PROPAGATING: f64 = 0.5;
@@ -13,28 +13,42 @@ const SIZES: [[usize; 2]; 2] = [[6, 32], [4, 32]];
 /// Multiply-adds that each number of a message counts for, on a CPU and on a GPU: messages are bound by memory traffic.
 /// An H200 takes 1.1 ms a training query on FB15k-237 (results/NOTES.md), which the updates alone nearly account for.
 const A_MESSAGE: [f64; 2] = [10.0, 2.0];
-/// Giga multiply-adds per second and core, in products as small as these. Two busy cores took 35 ms a query on WN18RR
-/// (docs/performance.md) and 0.8 ms a training query on UMLS (results/NOTES.md); this estimate is slow enough for the
-/// former.
-const A_CORE: f64 = 8.0;
+/// Giga multiply-adds per second and core, in products as small as these. Two cores take 0.36 ms a query on UMLS (four
+/// layers), 6.3 ms on WN18RR and 33 ms on FB15k-237 (benches/README.md); this makes 0.4, 8.8 and 33 ms.
+const A_CORE: f64 = 20.0;
 /// Inputs of an update, in multiples of the width: four aggregates with three scalings each, and the state itself.
 const AN_UPDATE: f64 = 13.0;
 /// Multiply-adds per entity, reached or not: its score, the softmax over all entities, its rank.
 const A_SCORE: f64 = 50.0;
-/// The largest share of the time that ranking may take.
+/// The largest share of the time that ranking may take, and how many queries it asks at least: where there is no time for
+/// more, a sample is ranked.
 const RANKING: f64 = 0.2;
-/// A training query costs this many times a forward pass.
+const FEWEST_QUERIES: f64 = 1200.0;
+/// A training query costs this many times the updates of a forward pass, and its messages on a CPU and on a GPU: their
+/// derivatives go along every edge in three orders. By benches/README.md a training query takes 1.5 ms on UMLS, 32 ms on
+/// WN18RR and 324 ms on FB15k-237 on two cores; this makes 2.4, 27 and 180 ms.
 const BACKWARD: f64 = 3.0;
+const BACKWARD_MESSAGE: [f64; 2] = [9.0, 3.0];
 /// The most passes over the training queries: small graphs are memorised within a few (results/NOTES.md).
 const MOST_PASSES: f64 = 4.0;
 /// The fewest passes for which a propagator is trained on a CPU: with less, the time is better spent on the embedding
 /// model. On a GPU FB15k-237 had an MRR of 39.6 after a twelfth of a pass in 46 s (results/NOTES.md), so there is
 /// always time.
 const LEAST_PASSES: f64 = 0.5;
+/// The same for a network that starts from the universal weights: a thousand queries already adapt it.
+const LEAST_TUNED: f64 = 1000.0;
+/// The learning rate of such a network.
+const TUNING_RATE: f64 = 3e-3;
+/// The most relations of a graph for that: the weights of the links take a map for each of them.
+const UNIVERSAL_RELATIONS: usize = 2000;
+/// The share of all entities that messages must reach, over the layers.
+const MOSTLY: f64 = 0.4;
 /// The most networks whose mean answers. Each takes its time again, and adds less than the one before it.
 const MOST_NETWORKS: usize = 3;
-/// Validations during a training.
+/// Validations during a training, the share of its time that they may take, and the fewest facts they ask.
 const LOOKS: usize = 8;
+const LOOKING: f64 = 0.15;
+const FEWEST_SEEN: usize = 150;
 /// Bytes per number of a state in training: by benches/README.md FB15k-237 takes 2,356 MiB for 16 queries.
 const BYTES: f64 = 56.0;
 /// Bytes per link weight in training: the weight, its gradient and Adam's two moments.
@@ -49,14 +63,28 @@ pub(crate) fn fitting_propagator(
     shape: &GraphSize,
     resources: &Resources,
 ) -> FittedNetwork<PropagateSettings> {
-    let sized = |&[layers, width]: &[usize; 2]| {
-        let plain = PropagateSettings { layers, width, ..PropagateSettings::default() };
+    let sized = |&[layers, width]: &[usize; 2]| PropagateSettings { layers, width, ..Default::default() };
+    // Weights from other graphs come first where they cost little more than random ones.
+    let universal = starts_from_universal(shape).then(|| PropagateSettings {
+        start: InitialWeights::Universal,
+        learning_rate: TUNING_RATE,
+        ..Default::default()
+    });
+    let fits = |plain: PropagateSettings| {
         within_memory(shape, resources, plain).and_then(|settings| within_time(shape, resources, settings))
     };
-    match SIZES.iter().find_map(sized) {
+    match universal.into_iter().chain(SIZES.iter().map(sized)).find_map(fits) {
         Some(settings) => FittedNetwork { settings: several(shape, resources, settings), fits: true },
         None => FittedNetwork { settings: PropagateSettings::default(), fits: false },
     }
+}
+
+/// Whether a propagator starts from the universal weights. Then every entity has a state in every layer, which costs much
+/// more in graphs where messages reach few.
+fn starts_from_universal(shape: &GraphSize) -> bool {
+    let plain = PropagateSettings::default();
+    let all = (shape.entities * plain.layers) as f64;
+    shape.relations <= UNIVERSAL_RELATIONS && reached(shape, &plain).iter().sum::<f64>() >= MOSTLY * all
 }
 
 /// The mean of as many such networks as there is time to train in full: once one has had all the passes that help it,
@@ -86,7 +114,7 @@ fn within_memory(
     if reached(shape, &settings).iter().sum::<f64>() <= numbers {
         return Some(settings);
     }
-    if !resources.cuda {
+    if !resources.cuda || settings.start == InitialWeights::Universal {
         return None;
     }
     // In every layer each frontier entity reaches `degree` more entities, and these stay reached.
@@ -102,22 +130,34 @@ fn within_time(
     settings: PropagateSettings,
 ) -> Option<PropagateSettings> {
     let all = 2.0 * shape.training as f64;
-    let in_time = PROPAGATING * resources.seconds() / query(shape, resources, &settings);
-    let ranks_in_time = propagated(shape, resources, &settings) <= RANKING * resources.seconds();
-    if !ranks_in_time || (in_time < LEAST_PASSES * all && !resources.cuda) {
+    let seconds = PROPAGATING * resources.seconds();
+    let in_time = (1.0 - LOOKING) * seconds / query(shape, resources, &settings);
+    let least = match settings.start {
+        InitialWeights::Random => LEAST_PASSES * all,
+        InitialWeights::Universal => LEAST_TUNED.min(LEAST_PASSES * all),
+    };
+    let asked = forward(shape, resources, &settings).total() / rate(resources);
+    let asks_in_time = asked * FEWEST_QUERIES <= RANKING * resources.seconds();
+    if !asks_in_time || (in_time < least && !resources.cuda) {
         return None;
     }
     let queries = in_time.min(MOST_PASSES * all).max(1.0);
-    let epochs = LOOKS;
+    // Both ends of every fact are asked. With little time there are fewer looks at fewer facts.
+    let looked_at = |looks: usize| (LOOKING * seconds / (2.0 * asked * looks as f64)) as usize;
+    let enough = |looks: &usize| looked_at(*looks) >= FEWEST_SEEN;
+    let epochs = (1..=LOOKS).rev().find(enough).unwrap_or(1);
+    let validation_queries = looked_at(epochs).clamp(FEWEST_SEEN, settings.validation_queries);
     let epoch_queries = ((queries / epochs as f64).ceil() as usize).max(1);
     // A short training must still reach its peak learning rate.
     let warm_up = (queries / settings.batch as f64 / 10.0).clamp(1.0, settings.warm_up as f64) as u64;
-    Some(PropagateSettings { epochs, epoch_queries, warm_up, ..settings })
+    Some(PropagateSettings { epochs, epoch_queries, warm_up, validation_queries, ..settings })
 }
 
 /// Seconds of a training query.
 fn query(shape: &GraphSize, resources: &Resources, settings: &PropagateSettings) -> f64 {
-    BACKWARD * forward(shape, resources, settings) / rate(resources)
+    let Work { messages, updates } = forward(shape, resources, settings);
+    let work = BACKWARD_MESSAGE[usize::from(resources.cuda)] * messages + BACKWARD * updates;
+    work / rate(resources)
 }
 
 /// Multiply-adds in a second.
@@ -133,20 +173,36 @@ fn weights(shape: &GraphSize, settings: &PropagateSettings) -> f64 {
 }
 
 /// Multiply-adds of a query's forward pass.
-fn forward(shape: &GraphSize, resources: &Resources, settings: &PropagateSettings) -> f64 {
-    let width = settings.width as f64;
+struct Work {
+    /// Of its messages.
+    messages: f64,
+    /// Of the updates of states, the scores, and the weights of the links.
+    updates: f64,
+}
+
+impl Work {
+    fn total(&self) -> f64 {
+        self.messages + self.updates
+    }
+}
+
+fn forward(shape: &GraphSize, resources: &Resources, settings: &PropagateSettings) -> Work {
+    let (width, networks) = (settings.width as f64, settings.networks as f64);
     let rows = reached(shape, settings);
     // Entities reached in one layer pass messages on in the next; at first only the subject does.
     let passing: f64 = 1.0 + rows[..rows.len() - 1].iter().map(|&rows| bounded(rows, settings)).sum::<f64>();
     let messages = passing * shape.degree().max(1.0) * width * A_MESSAGE[usize::from(resources.cuda)];
     let scores = shape.entities as f64 * A_SCORE;
     let updates = rows.iter().sum::<f64>() * AN_UPDATE * width * width;
-    settings.networks as f64 * (messages + scores + updates + weights(shape, settings))
+    Work { messages: networks * messages, updates: networks * (scores + updates + weights(shape, settings)) }
 }
 
-/// Entities that messages have reached after each layer.
+/// Entities that have a state after each layer: those that messages have reached, or all.
 fn reached(shape: &GraphSize, settings: &PropagateSettings) -> Vec<f64> {
     let (degree, entities) = (shape.degree().max(1.0), shape.entities.max(1) as f64);
+    if settings.start == InitialWeights::Universal {
+        return vec![entities; settings.layers];
+    }
     let mut here = 1.0;
     let layer = |_| {
         here = (here + bounded(here, settings) * degree).min(entities);
@@ -169,7 +225,7 @@ pub fn propagating(shape: &GraphSize, resources: &Resources, settings: &Propagat
 
 /// Seconds of answering all queries that are ranked in the end.
 pub fn propagated(shape: &GraphSize, resources: &Resources, settings: &PropagateSettings) -> f64 {
-    shape.ranked as f64 * forward(shape, resources, settings) / rate(resources)
+    shape.ranked as f64 * forward(shape, resources, settings).total() / rate(resources)
 }
 
 #[cfg(test)]
@@ -188,6 +244,11 @@ mod tests {
         let (small, dense) = (shape(135, 5_216), shape(14_541, 272_115));
         assert!(fitting_propagator(&small, &CPU).fits);
         assert!(!fitting_propagator(&dense, &CPU).fits);
+        // From the universal weights a few thousand queries are enough, where messages reach most entities anyway.
+        let medium = fitting_propagator(&shape(4_202, 21_579), &Resources { minutes: 3.0, ..CPU });
+        assert!(medium.fits && medium.settings.start == InitialWeights::Universal);
+        assert!(!fitting_propagator(&shape(4_202, 21_579), &Resources { minutes: 0.5, ..CPU }).fits);
+        assert_eq!(fitting_propagator(&shape(22_000, 25_000), &CARD).settings.start, InitialWeights::Random);
         let on_card = fitting_propagator(&dense, &CARD);
         assert!(on_card.fits);
         assert_eq!((on_card.settings.layers, on_card.settings.width, on_card.settings.frontier), (6, 32, 0));

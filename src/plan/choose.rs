@@ -1,10 +1,11 @@
 //! Settings for a graph without tuned ones, within a time budget, and their estimated cost.
 
 use crate::config::{Config, ConfigError, Layer, System, TypesMode};
-use crate::cost::{GraphSize, Networks, Resources, TimeBudget};
+use crate::cost::{Beside, GraphSize, Networks, Resources, TimeBudget};
 use crate::eval::Side;
+use crate::propagate::InitialWeights;
 use crate::rule::{Confidence, RuleType};
-use crate::run::member::{self, PRETRAINING, TRAINING, UNIVERSAL};
+use crate::run::member::{self, BLENDING, CALIBRATION, PRETRAINING, PROPAGATION, TRAINING, UNIVERSAL};
 use crate::walk::Start;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,21 +16,31 @@ use std::time::Instant;
 const MANY_FACTS: usize = 500_000;
 /// A plan that needs less than this share of the time says that there is time to spare.
 const ENOUGH: f64 = 0.8;
-/// The share of the time that fitting the blend may take, and again fitting the probabilities; and how many validation
-/// facts they get at least. Chosen by hand.
+/// The share of the time that fitting the blend may take, and again fitting the probabilities, and the share that the
+/// ranking is planned with; it ranks a sample if it needs more. Chosen by hand.
 const FITTING: f64 = 0.1;
-const FEWEST_FITTED: usize = 300;
-/// How many validation facts the blend is fitted to for each second of the budget, at most.
+const RANKING: f64 = 0.2;
+/// The fewest validation facts that the blend is fitted to, and the fewest that probabilities are. Fewer than 150 queries
+/// leave the weights near those that were given.
+const FEWEST_FITTED: usize = 120;
+const FEWEST_CALIBRATED: usize = 100;
+/// How many validation facts the blend is fitted to for each second of the budget, at most: the fit itself is not stopped
+/// when the time is up, and takes about a second for a hundred facts on a busy machine.
 const FITTED_A_SECOND: f64 = 15.0;
 /// This many validation triples are enough and cost little: the standard error of their MRR is about 0.01.
 const VALIDATION_QUERIES: usize = 2000;
-
-/// The largest share of the time that asking the universal propagator may take, over all queries that a run asks with a
-/// short time: [`FEWEST_ASKED`]. Chosen by hand.
-const ASKING: f64 = 0.35;
-/// Queries that fit the blend, calibrate it, and are ranked and checked, if only a sample of each is: both ends of
-/// [`FEWEST_FITTED`] facts, twice, and of some 250 facts, twice.
-const FEWEST_ASKED: f64 = 2200.0;
+/// Queries for a fact that the blend is fitted to: both ends. For one that probabilities are fitted to, and for one that is
+/// ranked and checked: the same, and as many others again for each.
+const ASKED_TO_FIT: f64 = 2.0;
+const ASKED_TO_CALIBRATE: f64 = 6.0;
+const ASKED_TO_RANK: f64 = 6.0;
+/// The fewest facts that are ranked and checked.
+const FEWEST_RANKED: f64 = 200.0;
+/// The largest share of the time that may be spent on answering before the propagator is trained.
+const ANSWERING_EARLY: f64 = 0.08;
+/// The largest share of the time that asking the universal propagator may take where as few queries are asked as can be.
+/// Chosen by hand.
+const ASKING: f64 = 0.4;
 
 /// The settings of a run, and about how long each stage will take.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,12 +59,38 @@ pub struct Plan {
     pub missing: Option<&'static str>,
 }
 
+/// What a run answers by first, while its propagator is still to be trained.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Early {
+    plan: Plan,
+    /// The whole plan.
+    then: Plan,
+}
+
+impl Early {
+    /// The settings.
+    pub fn config(&self) -> &Config {
+        &self.plan.config
+    }
+
+    /// The time budget, in which what comes later has its part; `began` is when its time began.
+    pub fn budget(&self, began: Instant) -> TimeBudget {
+        let Self { plan, then } = self;
+        let mut budget = TimeBudget { ranking: then.ranking, ..plan.budget(began) };
+        budget.later = vec![PROPAGATION, BLENDING, CALIBRATION];
+        budget.planned.extend(then.seconds.get(PROPAGATION).map(|&seconds| (PROPAGATION, seconds)));
+        budget
+    }
+}
+
 impl Plan {
     /// The plan for `config`, with its estimated cost.
     pub fn of(config: Config, shape: &GraphSize, resources: &Resources) -> Self {
         let cost = |member: member::MemberRef| member.cost(&config, shape, resources).training;
         let seconds = member::of(&config).into_iter().map(|member| (member.name(), cost(member))).collect();
-        let ranking = member::ranking(&config, shape, resources);
+        // A sample is ranked where there is no time for more.
+        let most = RANKING * resources.seconds();
+        let ranking = member::ranking(&config, shape, resources).min(most);
         Self { config, seconds, ranking, shape: *shape, resources: *resources, missing: None }
     }
 
@@ -80,7 +117,31 @@ impl Plan {
         let Self { resources, ranking, .. } = *self;
         let fitted = member::of(&self.config).into_iter().filter(|member| member.is_fitted());
         let kept = fitted.map(|member| member.name()).collect();
-        TimeBudget { resources, began, planned: self.seconds.clone(), kept, ranking }
+        TimeBudget { resources, began, planned: self.seconds.clone(), kept, later: Vec::new(), ranking }
+    }
+
+    /// What the run answers by until its propagator is trained: everything else, and the universal propagator in its place
+    /// if there is time. It asks as few queries as can be. `None` if that would not be worth its time.
+    pub fn early(&self) -> Option<Early> {
+        let Self { config, shape, resources, .. } = self;
+        if config.system != System::Blend || !config.blend.with_propagator || !config.blend.fit {
+            return None;
+        }
+        let mut early = config.clone();
+        early.blend.with_propagator = false;
+        early.blend.validation_queries = FEWEST_FITTED.min(config.blend.validation_queries);
+        early.eval.calibration_queries = FEWEST_CALIBRATED.min(config.eval.calibration_queries);
+        if config.propagate.start == InitialWeights::Universal && early.blend.also.is_empty() {
+            early.blend.also = vec![UNIVERSAL.to_owned()];
+        }
+        let asked = ASKED_TO_FIT * FEWEST_FITTED as f64 + ASKED_TO_CALIBRATE * FEWEST_CALIBRATED as f64;
+        let worth = |early: &Config| {
+            asked * member::query(early, shape, resources) <= ANSWERING_EARLY * resources.seconds()
+        };
+        if !worth(&early) {
+            early.blend.also.clone_from(&config.blend.also);
+        }
+        worth(&early).then(|| Early { plan: Self::of(early, shape, resources), then: self.clone() })
     }
 
     /// About how many seconds the member called `name` takes; the two phases of the walker are shown as one.
@@ -110,19 +171,25 @@ fn sized(shape: &GraphSize, resources: &Resources, walks: bool) -> Plan {
     config.eval.direction = Side::Both;
     // Learnt, and left out by the fit where the others rank better without it.
     config.types.mode = TypesMode::Soft;
-    let Networks { walker, embedding, propagator } = Networks::within(shape, resources, walks);
     config.rules.types = vec![RuleType::Cyclic, RuleType::Acyclic, RuleType::Zero];
     config.rules.longer = true;
     if shape.facts >= MANY_FACTS {
         config.rules.min_support = 5;
     }
     config.blend.with_walker = false;
+    let with_universal = Config { system: System::Further(UNIVERSAL), ..config.clone() };
+    let asking = fewest_asked() * member::query(&with_universal, shape, resources);
+    if asking <= ASKING * budget {
+        config.blend.also = vec![UNIVERSAL.to_owned()];
+    }
+    let beside = Beside { walker: walks, universal: !config.blend.also.is_empty() };
+    let Networks { walker, embedding, propagator } = Networks::within(shape, resources, beside);
     // Beside a propagator a walker gets no weight (results/NOTES.md, *Blends*), so there is only one of them.
     config.blend.with_propagator = propagator.fits && !walks;
     config.blend.with_embedding = embedding.fits;
-    let with_universal = Config { system: System::Further(UNIVERSAL), ..config.clone() };
-    if member::query(&with_universal, shape, resources) * FEWEST_ASKED <= ASKING * budget {
-        config.blend.also = vec![UNIVERSAL.to_owned()];
+    if config.blend.with_propagator && propagator.settings.start == InitialWeights::Universal {
+        // It takes the place of what it started from: both together cost twice as much to ask, and err alike.
+        config.blend.also.clear();
     }
     let others = config.blend.with_propagator || !config.blend.also.is_empty();
     let missing = match (others, embedding.fits) {
@@ -150,12 +217,20 @@ fn sized(shape: &GraphSize, resources: &Resources, walks: bool) -> Plan {
     config.walk.soft_reward = embedding.fits;
     config.walk.start = if embedding.fits { Start::Embedding } else { Start::Random };
     config.walk.validation_queries = VALIDATION_QUERIES;
-    let facts = (FITTING * budget / (2.0 * member::query(&config, shape, resources)).max(1e-9)) as usize;
-    // The fit itself is not stopped when the time is up, and takes about a second for a hundred facts on a busy machine.
+    let query = member::query(&config, shape, resources).max(1e-9);
+    let facts = |asked: f64| (FITTING * budget / (asked * query)) as usize;
     let in_time = ((FITTED_A_SECOND * budget) as usize).clamp(FEWEST_FITTED, VALIDATION_QUERIES);
-    config.blend.validation_queries = facts.clamp(FEWEST_FITTED, in_time);
-    config.eval.calibration_queries = facts.clamp(FEWEST_FITTED, config.eval.calibration_queries);
+    config.blend.validation_queries = facts(ASKED_TO_FIT).clamp(FEWEST_FITTED, in_time);
+    let calibrated = facts(ASKED_TO_CALIBRATE).max(FEWEST_CALIBRATED);
+    config.eval.calibration_queries = calibrated.min(config.eval.calibration_queries);
     Plan { missing, ..Plan::of(config, shape, resources) }
+}
+
+/// The fewest queries that a run asks its blend: to fit it and its probabilities, to rank and to check.
+fn fewest_asked() -> f64 {
+    ASKED_TO_FIT * FEWEST_FITTED as f64
+        + ASKED_TO_CALIBRATE * FEWEST_CALIBRATED as f64
+        + ASKED_TO_RANK * FEWEST_RANKED
 }
 
 impl fmt::Display for Plan {
@@ -165,7 +240,8 @@ impl fmt::Display for Plan {
             _ if seconds < 600.0 => format!("{:.1} min", seconds / 60.0).replace(".0", ""),
             _ => format!("{:.0} min", seconds / 60.0),
         };
-        let (all, most) = (about(self.learning() + self.ranking), about(self.resources.seconds()));
+        let all = self.seconds.values().sum::<f64>() + self.ranking;
+        let (all, most) = (about(all), about(self.resources.seconds()));
         write!(f, "plan, about {all} in total, at most {most}:")?;
         let members = member::of(&self.config);
         for member in &members {
@@ -193,7 +269,7 @@ impl fmt::Display for Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::member::{BLENDING, CALIBRATION, EMBEDDINGS, RULES};
+    use crate::run::member::{EMBEDDINGS, RULES};
 
     const TWO_CORES: Resources = Resources { minutes: 10.0, threads: 2, cuda: false };
 
@@ -217,12 +293,40 @@ mod tests {
     }
 
     #[test]
+    fn a_run_answers_before_its_propagator_is_trained() {
+        let minutes = |minutes| Resources { minutes, ..TWO_CORES };
+        let plan = choose(&shape(4_202, 21_579), &minutes(3.0));
+        let early = plan.early().unwrap();
+        assert!(early.config().blend.also.contains(&UNIVERSAL.to_owned()));
+        assert!(!early.config().blend.with_propagator && plan.config.blend.with_propagator);
+        // What both train is the same, so it is not trained twice.
+        assert_eq!((&early.config().embed, &early.config().rules), (&plan.config.embed, &plan.config.rules));
+        let budget = early.budget(Instant::now());
+        assert_eq!(budget.planned[PROPAGATION], plan.seconds[PROPAGATION]);
+        // Without a propagator there is nothing to wait for.
+        assert_eq!(choose(&shape(4_202, 21_579), &minutes(0.3)).early(), None);
+    }
+
+    #[test]
+    fn what_is_planned_fits_into_the_time() {
+        for (entities, facts) in [(135, 5_216), (4_202, 21_579), (17_050, 185_584), (40_943, 86_835)] {
+            for minutes in [1.0, 3.0, 8.0] {
+                let plan = choose(&shape(entities, facts), &Resources { minutes, ..TWO_CORES });
+                let all = plan.seconds.values().sum::<f64>() + plan.ranking;
+                assert!(all <= 69.0 * minutes + 3.0, "{entities} {minutes}: {all} {plan}");
+            }
+        }
+    }
+
+    #[test]
     fn large_graphs_get_rules_and_small_ones_small_networks() {
         assert_eq!(choose(&shape(2_000_000, 10_000_000), &TWO_CORES).config.system, System::Rules);
         let small = choose(&shape(300, 3_000), &TWO_CORES).config;
         assert_eq!((small.system, small.walk.dimension, small.walk.soft_reward), (System::Blend, 64, true));
         assert_eq!(small.walk.start, Start::Embedding);
-        assert!(small.blend.also.contains(&UNIVERSAL.to_owned()) && small.blend.with_propagator);
+        // The propagator takes the place of the universal one that it starts from.
+        assert_eq!((small.propagate.start, small.blend.also.len()), (InitialWeights::Universal, 0));
+        assert!(small.blend.with_propagator);
         let dense = choose(&shape(15_000, 270_000), &Resources { minutes: 600.0, ..TWO_CORES }).config;
         assert_eq!((dense.walk.relation_dropout, dense.walk.dimension), (0.5, 200), "whoever wants it");
     }
@@ -249,12 +353,12 @@ mod tests {
         let Config { system, ref blend, ref rules, .. } = plan.config;
         assert_eq!((system, blend.with_walker, blend.with_embedding), (System::Blend, false, true));
         assert_eq!((rules.types.len(), rules.min_support), (3, 2));
-        let members = [EMBEDDINGS, RULES, UNIVERSAL, BLENDING, CALIBRATION];
+        let members = [EMBEDDINGS, RULES, PROPAGATION, BLENDING, CALIBRATION];
         let found: Vec<&str> = member::of(&plan.config).iter().map(|member| member.name()).collect();
         assert_eq!(found, members);
         let message = plan.to_string();
         assert!(
-            message.contains("complex of dimension 64") && !message.contains("walker of width"),
+            message.contains("complex of dimension") && !message.contains("walker of width"),
             "{message}"
         );
         let many = choose(&shape(270_000, 2_400_000), &TWO_CORES);
@@ -295,7 +399,7 @@ mod tests {
         let message = choose(&shape(300, 3_000), &TWO_CORES).to_string();
         assert!(message.starts_with("plan, about ") && message.contains(" propagator of "), "{message}");
         assert!(!message.contains("walker of"), "{message}");
-        let hasty = choose(&shape(5_000, 30_000), &TWO_CORES).to_string();
+        let hasty = choose(&shape(5_000, 30_000), &Resources { minutes: 1.0, ..TWO_CORES }).to_string();
         assert!(hasty.contains("complex of") && !hasty.contains("propagator of"), "{hasty}");
     }
 

@@ -5,4 +5,4 @@
 mod choose;
 
 pub use crate::cost::{GraphSize, Resources};
-pub use choose::{Plan, choose};
+pub use choose::{Early, Plan, choose};

@@ -63,13 +63,14 @@ impl Networks {
         Ok(())
     }
 
-    /// Sets the parameters of every network that `values` names.
+    /// Sets the parameters of the first network that `values` names. The others keep their own: a mean of networks that
+    /// start alike is hardly better than one of them.
     ///
     /// # Errors
     /// If a value has another shape, or the device fails.
     pub(super) fn begin_with(&mut self, values: &BTreeMap<String, Vec<f32>>) -> Result<(), TensorError> {
         for id in self.parameters.ids() {
-            if let Some(value) = values.get(Self::plain(self.parameters.name(id))) {
+            if let Some(value) = values.get(self.parameters.name(id)) {
                 self.parameters.set(id, value)?;
             }
         }

@@ -141,6 +141,11 @@ impl RunDirectory {
     }
 }
 
+/// The settings that the run at `path` was last given, as its configuration file has them; `None` if there is no run.
+pub fn settings_of(path: &Path) -> Option<String> {
+    RunDirectory::look_at(path).ok()?.read(CONFIG).ok()?
+}
+
 /// Writes the file `path` whole or not at all, by `fill`.
 ///
 /// # Errors

@@ -27,7 +27,7 @@ mod update;
 
 pub use artifacts::Artifacts;
 pub use checksum::Checksum;
-pub use directory::{RunDirectory, write_whole};
+pub use directory::{RunDirectory, settings_of, write_whole};
 pub use embedding::{EmbedReport, EmbedSource, EmbedSpec, embed};
 pub use error::RunError;
 pub use everything::{everything_of, learn_everything};

@@ -45,6 +45,11 @@ pub struct RunSpec {
     pub warm: Option<Warm>,
     /// Stop before the member of this name. The same run can resume from there later.
     pub until: Option<&'static str>,
+    /// Whether the run already answers by other settings, and goes on doing so while members that these settings add are
+    /// trained: nothing that is there is changed.
+    pub ahead: bool,
+    /// Members that were finished a moment ago: nothing is said of them if they are found finished.
+    pub fresh: Vec<String>,
 }
 
 /// A finished run whose choices another run uses.
@@ -129,7 +134,8 @@ pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Resu
         }
         timed.begin_stage(&names[at..]);
         mirror.begin_member(name);
-        let skipped = learn_unless_done(&wanted[at..], &inputs, &mut stages, &mut artifacts, &material)?;
+        let skipped =
+            learn_unless_done(spec, &wanted[at..], &inputs, &mut stages, &mut artifacts, &material)?;
         mirror.check()?;
         if timed.end_stage() && !skipped {
             stages.cut(name, OUT_OF_TIME)?;
@@ -171,6 +177,9 @@ fn begin<'a>(
     manifest.resources = spec.budget.as_ref().map(|budget| budget.resources);
     let seconds = spec.budget.as_ref().map(|budget| budget.resources.seconds());
     let mut stages = Stages::of(directory)?.within(seconds);
+    if spec.ahead {
+        return Ok(stages);
+    }
     let other_seed = match manifest.resumes(directory) {
         Ok(before) => before.is_some_and(|before| before.seed != spec.seed),
         // The manifest is lost, but stages know their own inputs. If there are no stages, it may be a file of another
@@ -192,6 +201,7 @@ fn begin<'a>(
 
 /// Trains the first member of `ahead` if needed; returns whether it was skipped.
 fn learn_unless_done(
+    spec: &RunSpec,
     ahead: &[MemberRef],
     inputs: &Checksum,
     stages: &mut Stages<'_>,
@@ -205,9 +215,13 @@ fn learn_unless_done(
     let name = member.name();
     let why = match stages.standing(name, inputs)? {
         Standing::Finished => {
-            stages.confirm(name)?;
-            material.progress.begin(name, "", None);
-            material.progress.end(&"already done");
+            if !spec.ahead {
+                stages.confirm(name)?;
+            }
+            if spec.fresh.iter().all(|fresh| fresh != name) {
+                material.progress.begin(name, "", None);
+                material.progress.end(&"already done");
+            }
             return Ok(true);
         }
         Standing::Damaged(file) => Some(format!("{file} has changed since it was written; making it again")),
@@ -223,8 +237,10 @@ fn learn_unless_done(
         material.progress.begin(name, "", None);
         material.progress.end(&why);
     }
-    stages.mark_stale(ahead.iter().map(|member| member.name()))?;
-    material.directory.remove(RESULTS)?;
+    if !spec.ahead {
+        stages.mark_stale(ahead.iter().map(|member| member.name()))?;
+        material.directory.remove(RESULTS)?;
+    }
     stages.run(name, inputs, || member.train(artifacts, material))?;
     Ok(false)
 }

@@ -203,6 +203,8 @@ impl Trial {
             first: None,
             warm: None,
             until,
+            ahead: false,
+            fresh: Vec::new(),
         })
     }
 

@@ -45,7 +45,10 @@ const LAW: &[Module] = &[
     Module { name: "universal", knows: &["graph", "tensor", "eval", "train", "propagate"] },
     Module { name: "config", knows: &["rule", "embed", "walk", "propagate", "eval"] },
     Module { name: "cost", knows: &["config", "graph", "rule", "embed", "walk", "propagate", "eval"] },
-    Module { name: "plan", knows: &["run", "cost", "config", "graph", "rule", "embed", "walk", "eval"] },
+    Module {
+        name: "plan",
+        knows: &["run", "cost", "config", "graph", "rule", "embed", "walk", "propagate", "eval"],
+    },
     Module {
         name: "reason",
         knows: &["config", "graph", "tensor", "rule", "train", "embed", "walk", "propagate", "eval"],

@@ -5,7 +5,6 @@ use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::data::{self, Form, Place, Reading};
 use anyhow::bail;
-use ruleguider::Learn;
 #[cfg(feature = "live")]
 use ruleguider::ask::LearntEdits;
 use ruleguider::ask::{
@@ -16,6 +15,7 @@ use ruleguider::eval::calibration::Reliability;
 use ruleguider::graph::{Dataset, SplitShares, read};
 use ruleguider::run::{Added, RuleChange, Source, member};
 use ruleguider::shown::Shown;
+use ruleguider::{Learn, Model};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -115,10 +115,11 @@ impl Run {
         if let Some(update) = learning.update() {
             console.note(&Changed(update));
         }
+        let out = learning.spec().out.clone();
         let model = match learning.run(&console) {
             Ok(model) => model,
             Err(error) if error.is_interrupted() => {
-                console.note(&"interrupted; run the same command again to resume");
+                console.note(&Interrupted { out: &out });
                 return Ok(Outcome::Interrupted);
             }
             Err(error) => return Err(error.into()),
@@ -187,6 +188,21 @@ impl Run {
         learn = self.out.iter().fold(learn, Learn::out);
         learn = self.minutes.iter().fold(learn, |learn, &minutes| learn.minutes(minutes));
         Ok(self.reading.form.header.iter().fold(learn, |learn, &header| learn.header(header)))
+    }
+}
+
+/// What is said to somebody who interrupts.
+struct Interrupted<'a> {
+    out: &'a Path,
+}
+
+impl fmt::Display for Interrupted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("interrupted; run the same command again to resume")?;
+        match Model::open(self.out) {
+            Ok(_) => write!(f, ". Meanwhile {} answers by what it has learnt so far", self.out.display()),
+            Err(_) => Ok(()),
+        }
     }
 }
 

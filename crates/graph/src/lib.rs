@@ -80,7 +80,7 @@ pub use reasoner::{Answers, Reasoner, ReasonerError, Scored};
 pub use relations::OtherRelations;
 pub use renumber::Renumbering;
 pub use rows::{NamedRow, NamedRows, RowColumn};
-pub use split::{SplitShares, evenly};
+pub use split::{SplitShares, evenly, spread_places};
 pub use staged::{Staged, is_free};
 pub use stats::{Spread, Statistics};
 pub use subjects::{count_queries, sensible_queries, subjects};

@@ -194,11 +194,35 @@ pub fn evenly<T: Copy>(items: &[T], most: usize) -> Vec<T> {
     (0..taken).map(|index| items[index * count / taken]).collect()
 }
 
+/// The places of a list of `count` items, in an order of which every beginning is spread evenly over the list: work that
+/// is cut off has then seen a bit of everything.
+pub fn spread_places(count: usize) -> Vec<usize> {
+    // Multiples of the golden ratio, modulo 1, leave no large gap however many of them are taken.
+    let golden = (5f64.sqrt() - 1.0) / 2.0;
+    let mut places: Vec<usize> = (0..count).collect();
+    places.sort_by_cached_key(|&place| ((place as f64 * golden).fract() * 2f64.powi(53)) as u64);
+    places
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn every_beginning_is_spread_over_the_list() {
+        let order = spread_places(5000);
+        assert_eq!(order.iter().collect::<BTreeSet<_>>().len(), 5000);
+        for beginning in [50, 300, 2500] {
+            for tenth in 0..10 {
+                let range = 500 * tenth..500 * (tenth + 1);
+                let seen = order[..beginning].iter().filter(|place| range.contains(place)).count();
+                assert!(seen.abs_diff(beginning / 10) <= 3, "{beginning}: {seen} of tenth {tenth}");
+            }
+        }
+        assert!(spread_places(0).is_empty());
+    }
 
     fn triples() -> impl Strategy<Value = Vec<Triple>> {
         prop::collection::vec((0u32..6, 0u32..3, 0u32..6), 0..60)

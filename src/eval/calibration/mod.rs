@@ -34,7 +34,7 @@ pub use fit::Outcome;
 pub use isotonic::{Weighted, pool_adjacent_violators};
 pub use left::AnswersLeft;
 pub use observe::{Judged, observe, usual_answers};
-pub use population::{FitOutcomes, outcomes_on_test, outcomes_on_valid, outcomes_to_fit};
+pub use population::{FitOutcomes, outcomes_on_test, outcomes_on_valid, outcomes_to_fit, queries_to_fit};
 pub use reliability::{Reliability, ReliabilityBin, ReliabilityOf, Verdict, Verdicts};
 
 use crate::graph::{Direction, Link, Names, RelationId};

@@ -25,10 +25,23 @@ struct Others {
     fewest: usize,
 }
 
+impl Others {
+    /// The same where only a sample of the facts is asked: time is short, so there is no fewest number.
+    fn for_sample(self, is_sample: bool) -> Others {
+        Others { fewest: if is_sample { 0 } else { self.fewest }, ..self }
+    }
+}
+
 /// For fitting.
 const TO_FIT: Others = Others { each: 2, fewest: 4000 };
 /// For checking what was fitted.
 const TO_CHECK: Others = Others { each: 1, fewest: 2000 };
+
+/// About how many queries [`outcomes_to_fit`] asks for facts with so many ends, which are all of a split or a sample.
+pub fn queries_to_fit(ends: usize, is_sample: bool) -> usize {
+    let Others { each, fewest } = TO_FIT.for_sample(is_sample);
+    ends + (each * ends).max(fewest)
+}
 
 /// What a calibration is fitted to.
 #[derive(Clone, Debug, Default)]
@@ -62,7 +75,8 @@ pub fn outcomes_to_fit(
 ) -> Result<FitOutcomes, EvalError> {
     let (taken_out, truth) = (queries_apart(known, graph), Adjacency::new(graph.entities(), &[&known.valid]));
     let judged = Judged { graph, taken_out: taken_out.as_ref(), truth: &truth, hides: true };
-    let Sample { queries, left } = Sample::draw(judged, &asked_once(asked), &[], TO_FIT, progress)?;
+    let others = TO_FIT.for_sample(asked.len() < known.valid.len());
+    let Sample { queries, left } = Sample::draw(judged, &asked_once(asked), &[], others, progress)?;
     let outcomes = observe(reasoner, &queries, judged, TOP, Shard::WHOLE, progress)?;
     Ok(FitOutcomes { outcomes, planned: queries.len(), left })
 }
@@ -86,7 +100,8 @@ pub fn outcomes_on_valid(
 ) -> Result<Vec<Outcome>, EvalError> {
     let (taken_out, truth) = (queries_apart(known, graph), Adjacency::new(graph.entities(), &[&known.valid]));
     let judged = Judged { graph, taken_out: taken_out.as_ref(), truth: &truth, hides: true };
-    let sample = Sample::draw(judged, &asked_once(asked), relations, TO_CHECK, progress)?;
+    let others = TO_CHECK.for_sample(relations.is_empty() && asked.len() < known.valid.len());
+    let sample = Sample::draw(judged, &asked_once(asked), relations, others, progress)?;
     observe(reasoner, &sample.queries, judged, TOP, shard, progress)
 }
 
@@ -107,7 +122,8 @@ pub fn outcomes_on_test(
     let taken_out = Adjacency::new(entities, &[queries, valid]);
     let truth = Adjacency::new(entities, &[&dataset.test]);
     let judged = Judged { graph, taken_out: Some(&taken_out), truth: &truth, hides: false };
-    let sample = Sample::draw(judged, &asked_once(asked), relations, TO_CHECK, progress)?;
+    let others = TO_CHECK.for_sample(relations.is_empty() && asked.len() < dataset.test.len());
+    let sample = Sample::draw(judged, &asked_once(asked), relations, others, progress)?;
     observe(reasoner, &sample.queries, judged, TOP, shard, progress)
 }
 

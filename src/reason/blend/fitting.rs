@@ -4,7 +4,7 @@ use super::super::fit::{Added, FitQuery, Held, Hold, WIDTH, added_by, fit, leavi
 use super::super::recipe::{EMBEDDING, FeatureWeights, RELATIONS, Recipe, TYPES, score};
 use super::{Blend, Seen};
 use crate::eval::{EvalError, Reasoner, Side};
-use crate::graph::{Adjacency, Direction, EntityId, Link, Names, Query, RelationId, Triple};
+use crate::graph::{Adjacency, Direction, EntityId, Link, Names, Query, RelationId, Triple, spread_places};
 use crate::progress::{Progress, Silent};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -38,10 +38,12 @@ impl Blend {
         progress: &dyn Progress,
     ) -> Result<Recipe, EvalError> {
         let asked: Vec<(Query, EntityId)> = Side::Both.asked(valid).collect();
-        let mut judged: [Vec<FitQuery>; 2] = [Vec::new(), Vec::new()];
+        // In an order that meets all relations early: files are often sorted by relation, and time may be short.
+        let order = spread_places(asked.len());
+        let mut judged: [Vec<(usize, FitQuery)>; 2] = [Vec::new(), Vec::new()];
         progress.begin("blending", "queries", Some(asked.len() as u64));
         let mut done = 0;
-        for batch in asked.chunks(self.batch().min(FITTED_AT_ONCE)) {
+        for places in order.chunks(self.batch().min(FITTED_AT_ONCE)) {
             if progress.interrupted() {
                 return Err(EvalError::Interrupted);
             }
@@ -49,19 +51,26 @@ impl Blend {
             if done > 0 && progress.time_is_up() {
                 break;
             }
-            done += batch.len();
+            done += places.len();
+            let batch: Vec<(Query, EntityId)> = places.iter().map(|&place| asked[place]).collect();
             let queries: Vec<Query> = batch.iter().map(|(query, _)| *query).collect();
             let seen = self.seen(&queries, &Silent).map_err(EvalError::Reasoner)?;
             let found: Vec<Option<FitQuery>> = seen
                 .par_iter()
                 .zip(batch)
-                .map(|(seen, &asked)| self.judged(seen, asked, (truth, negatives)))
+                .map(|(seen, asked)| self.judged(seen, asked, (truth, negatives)))
                 .collect();
-            for one in found.into_iter().flatten() {
-                judged[usize::from(one.link.direction() == Direction::Inverse)].push(one);
+            for (&place, one) in places.iter().zip(found) {
+                let Some(one) = one else { continue };
+                judged[usize::from(one.link.direction() == Direction::Inverse)].push((place, one));
             }
             progress.advance(done as u64, &"");
         }
+        // The weights do not depend on the order of asking.
+        let mut judged = judged.map(|mut queries| {
+            queries.sort_unstable_by_key(|(place, _)| *place);
+            queries.into_iter().map(|(_, query)| query).collect::<Vec<FitQuery>>()
+        });
         let mut given = DIRECTIONS.map(|direction| *self.given(direction));
         let adds = self.without_harmful(&mut judged, &mut given, explained);
         let [tail, head] =

@@ -3,7 +3,7 @@
 use super::{Cost, Member};
 use crate::config::Config;
 use crate::cost::{GraphSize, Resources};
-use crate::eval::calibration::{Calibration, outcomes_to_fit};
+use crate::eval::calibration::{Calibration, outcomes_to_fit, queries_to_fit};
 use crate::graph::evenly;
 use crate::progress::Progress;
 use crate::run::directory::CALIBRATION as CALIBRATION_FILE;
@@ -48,10 +48,15 @@ impl Member for Calibrating {
         true
     }
 
-    /// It asks some validation queries, as the ranking asks those of the test split, which is about as large.
+    /// It asks some validation queries, as the ranking asks those of the test split, which is about as large, and for
+    /// each of them some others.
     fn cost(&self, config: &Config, size: &GraphSize, resources: &Resources) -> Cost {
         let asked = super::asked(size, config.eval.calibration_queries);
-        Cost { training: super::ranking(config, &asked, resources), ..Cost::default() }
+        let ranked = queries_to_fit(asked.ranked, asked.ranked < size.ranked);
+        Cost {
+            training: super::ranking(config, &GraphSize { ranked, ..asked }, resources),
+            ..Cost::default()
+        }
     }
 
     fn train(&self, artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finished, RunError> {

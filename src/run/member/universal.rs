@@ -4,7 +4,7 @@ use super::{Cost, Member};
 use crate::config::{Config, System};
 use crate::cost::{GraphSize, Resources, propagated};
 use crate::graph::Graph;
-use crate::propagate::PropagateSettings;
+use crate::propagate::{InitialWeights, PropagateSettings};
 use crate::reason::{ByPropagator, Explains};
 use crate::run::directory::UNIVERSAL as WEIGHTS;
 use crate::run::material::Material;
@@ -67,8 +67,12 @@ impl Member for ByUniversal {
     }
 
     fn cost(&self, _config: &Config, size: &GraphSize, resources: &Resources) -> Cost {
-        let like = PropagateSettings { width: 32, layers: 6, networks: 1, ..PropagateSettings::default() };
-        Cost::new(0.0, propagated(size, resources, &like))
+        // It costs what a propagator costs that started from its weights.
+        let start = InitialWeights::Universal;
+        Cost::new(
+            0.0,
+            propagated(size, resources, &PropagateSettings { start, ..PropagateSettings::default() }),
+        )
     }
 
     fn planned(&self, _config: &Config) -> Option<String> {
