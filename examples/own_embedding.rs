@@ -39,8 +39,7 @@ impl Member for TransE {
     fn train(&self, artifacts: &mut Artifacts, material: &Material<'_>) -> Result<Finished, RunError> {
         let (facts, graph) = (&artifacts.learnable.known.facts, &artifacts.learnable.graph);
         let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(1);
-        let mut drawn =
-            |rows| (0..rows).map(|_| std::array::from_fn(|_| random.random_range(-0.2..0.2))).collect();
+        let mut drawn = |rows| (0..rows).map(|_| random.random()).collect();
         let mut vectors: Vectors = [drawn(graph.entities()), drawn(graph.links())];
         let sides = |fact: &Triple| [Direction::Forward, Direction::Inverse].map(|way| Query::of(*fact, way));
         for (query, answer) in (0..100).flat_map(|_| facts.iter().flat_map(sides)) {
@@ -73,9 +72,8 @@ impl Member for TransE {
 
 fn main() -> Result<(), Error> {
     register(&TransE);
-    let blend =
-        ["system=blend", "blend.with_walker=false", "blend.with_embedding=false", "blend.also=['transe']"];
-    let model = Learn::demonstration().settings(blend).out("runs/transe").run()?;
+    let set = ["system=blend", "blend.with_walker=false", "blend.with_embedding=false", "blend.also=['transe']"];
+    let model = Learn::demonstration().settings(set).out("runs/transe").run()?;
     println!("test MRR {:.3}", model.results()?.report.figures.mrr);
     Ok(())
 }
