@@ -72,8 +72,8 @@ impl Member for TransE {
 
 fn main() -> Result<(), Error> {
     register(&TransE);
-    let set = ["system=blend", "blend.with_walker=false", "blend.with_embedding=false", "blend.also=['transe']"];
-    let model = Learn::demonstration().settings(set).out("runs/transe").run()?;
+    let blend = ["blend.with_walker=false", "blend.with_embedding=false", "blend.also=['transe']"];
+    let model = Learn::demonstration().set("system=blend").settings(blend).out("runs/transe").run()?;
     println!("test MRR {:.3}", model.results()?.report.figures.mrr);
     Ok(())
 }
