@@ -417,6 +417,23 @@ fn two_reviewers_in_two_windows_see_each_other() {
 }
 
 #[test]
+fn questions_that_come_at_once_after_a_reload_are_answered() {
+    let folder = Folder::new();
+    let server = folder.serve();
+    let queries = json!({"queries": vec![json!({"subject": "Ilse_Hagenthal", "relation": "cousin_of"}); 20]});
+    let (body, reload) = (queries.to_string(), "/api/v1/demo/live/reload");
+    for _ in 0..30 {
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                let asked = || send(&server, "POST", "/api/v1/demo/predict", &[], &body);
+                scope.spawn(move || assert_eq!(asked().status, 200));
+            }
+            done(&send(&server, "POST", reload, &[], "{}"));
+        });
+    }
+}
+
+#[test]
 fn the_client_of_the_examples_adds_asks_and_rejects() {
     let folder = Folder::new();
     let server = folder.serve();
