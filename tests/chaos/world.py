@@ -297,10 +297,13 @@ WRITERS = {
     **{f"part of {job}": (part(job, 1, f"{job}.shard"), f"{job}.shard") for job in JOBS},
 }
 
-# What has minutes instead of steps, or a secret of its own, is another file each time; it has to be readable by this.
+# What has minutes instead of steps, a secret of its own, or tells how long it took, is another file each time; it has to be
+# readable by this.
 PROBES = {
     "pretrain": ["pretrain", "pretrain.toml", "--data", ".", "--weights", "u.safetensors", "--minutes", "0"],
     "judge prepare": ["judge", "report", "j.db"],
+    "embed": ["embed", "set1", "--weights", "e.safetensors", "--quiet"],
+    "part of ranks": ["merge", "ranks.shard", "ranks-2.shard", "--out", "merged.tsv", "--quiet"],
 }
 
 # What reads a run, and has to notice that it was changed.
