@@ -8,7 +8,7 @@ ended by a signal it did not get, or give another result with exit code 0. A fai
 seed: `--from NUMBER --attacks 1` with the same options repeats it. Exit code 1 if anything failed.
 
 `--short` tries each kind of attack once, in an order that is drawn. `--old` tries, so often as `--attacks` says, only those
-that version 0.1.0 falls to, and prints how often each succeeded.
+that aim at faults of version 0.1.0, and prints how often each succeeded.
 """
 
 import argparse
@@ -29,7 +29,7 @@ KINDS += [files.lose_record, files.damage_record]
 KINDS += [servers.attack_server, servers.kill_live, servers.damage_live, servers.damage_tokens, servers.kill_reader]
 # What has many writers or files to choose from comes more often.
 LONG = [*KINDS, *4 * [files.kill], *2 * [files.flip], *2 * [files.limit], files.race, servers.kill_live]
-# What version 0.1.0 did not withstand.
+# Two conversions at once, killed conversions, lost records of a search, damaged blocks, damaged headers.
 OLD = [files.race_folder, files.kill_folder, files.lose_record, files.damage_block, files.damage_header]
 
 

@@ -467,8 +467,8 @@ fn checkpoints(tool: &Tool) -> Vec<std::path::PathBuf> {
 #[cfg(unix)]
 fn ends_within_a_step(tool: &Tool, dimension: &str) -> bool {
     use std::io::BufRead;
-    let mut arguments = vec!["run", "data", "--out", dimension, "--set", "system=embedding"];
     let dimension_set = format!("embed.dimension={dimension}");
+    let mut arguments = vec!["run", "data", "--out", dimension, "--set", "system=embedding"];
     for set in [&dimension_set, "embed.batch=20000", "embed.epochs=1000"] {
         arguments.extend(["--set", set]);
     }

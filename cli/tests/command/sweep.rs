@@ -98,6 +98,10 @@ fn a_record_that_was_changed_is_made_again() {
     tool.done(&[&searching("whole", &[])[..], &["--quiet"]].concat());
     assert_eq!(table(&tool, "whole"), before);
     assert!(!std::fs::read_to_string(&path).unwrap().contains("0.9999"));
+    // One that is as it was written is not made again: it tells how long that took.
+    let kept = std::fs::read(&path).unwrap();
+    tool.done(&[&searching("whole", &[])[..], &["--quiet"]].concat());
+    assert_eq!(std::fs::read(&path).unwrap(), kept);
 }
 
 #[cfg(unix)]
