@@ -72,8 +72,8 @@ impl Member for TransE {
 
 fn main() -> Result<(), Error> {
     register(&TransE);
-    let blend = ["blend.with_walker=false", "blend.with_embedding=false", "blend.also=['transe']"];
-    let model = Learn::demonstration().set("system=blend").settings(blend).out("runs/transe").run()?;
-    println!("test MRR {:.3}", model.results()?.report.figures.mrr);
+    let blend = ["system=blend", "blend.with_walker=false", "blend.with_embedding=false"].into_iter();
+    let learn = blend.fold(Learn::demonstration().set("blend.also=['transe']"), Learn::set);
+    println!("test MRR {:.3}", learn.out("runs/transe").run()?.results()?.report.figures.mrr);
     Ok(())
 }
