@@ -24,6 +24,6 @@ chaos: ## kills, bit flips, races, limits and HTTP attacks for CHAOS_SECONDS (30
 	cargo build --release
 	tests/chaos/chaos.py --tool target/release/ruleguider --seconds $(or $(CHAOS_SECONDS),300) --seed $(or $(CHAOS_SEED),1)
 
-soak: ## minutes (SOAK_SECONDS, 600) of mixed load on a server over a graph with hubs of 300,000 facts
+soak: ## minutes (SOAK_SECONDS, 600) of mixed load on a server over a graph with hubs of 300,000 facts; SOAK_LIVE=1 writes, too
 	cargo build --release
-	tests/chaos/soak.py --tool target/release/ruleguider --seconds $(or $(SOAK_SECONDS),600)
+	tests/chaos/soak.py --tool target/release/ruleguider --seconds $(or $(SOAK_SECONDS),600) $(if $(SOAK_LIVE),--live)

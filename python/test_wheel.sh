@@ -12,8 +12,7 @@ shift
 here=$(cd "$(dirname "$0")/.." && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-root=$(realpath "$(dirname "$0")/..")
-python3 - "$wheel" "$root" <<'END'
+python3 - "$wheel" "$here" <<'END'
 import pathlib, sys, zipfile
 wheel, root = zipfile.ZipFile(sys.argv[1]), pathlib.Path(sys.argv[2])
 texts = {name.rsplit("/", 1)[-1]: wheel.read(name) for name in wheel.namelist() if ".dist-info/licenses/" in name}
@@ -42,8 +41,9 @@ END
         "$bin/pip" install --quiet --disable-pip-version-check "${wheel}[test]"
         # Without the sources of the package, which would be imported instead. The types of the sources are another test.
         mkdir -p "$folder/copy/python" "$folder/copy/examples"
-        cp -r "$here/python/tests" "$here/python/conftest.py" "$here/python/pyproject.toml" "$folder/copy/python"
-        cp "$here/examples/tour.ipynb" "$folder/copy/examples"
+        cp "$here"/LICENSE-* "$folder/copy"
+        (cd "$here/python" && cp -r tests backend conftest.py pyproject.toml LICENSE-* "$folder/copy/python")
+        (cd "$here/examples" && cp -r ./*.ipynb python "$folder/copy/examples")
         (
             cd "$folder/copy/python"
             export PATH="$bin:/usr/bin:/bin"

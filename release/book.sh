@@ -3,7 +3,7 @@
 # shellcheck source=release/common.sh
 source "$(dirname "$0")/common.sh"
 # Without its server and file watcher, which this needs not.
-tool mdbook mdbook --no-default-features --features search
+tool mdbook mdbook@0.5.4 --no-default-features --features search
 rm -rf "$out/book"
 said=$(mdbook build --dest-dir "$out/book" 2>&1) || { echo "$said" >&2; exit 1; }
 if grep -E 'WARN|ERROR' <<< "$said"; then exit 1; fi

@@ -3,17 +3,29 @@
 # into empty folders, without anything of this repository, and asked a question.
 # shellcheck source=release/common.sh
 source "$(dirname "$0")/common.sh"
-release/msrv.sh
-release/semver.sh
-release/archive.sh
-command -v dpkg-deb > /dev/null && release/deb.sh
-release/crates.sh
-release/wheel.sh
-release/book.sh
-release/sbom.py > "$out/sbom.cdx.json"
+# timed WHAT COMMAND…: how long each part takes is printed at the end.
+times=""
+timed() {
+    local began=$SECONDS
+    "${@:2}"
+    times+="$(printf '%4d s  %s' $((SECONDS - began)) "$1")"$'\n'
+}
+timed "oldest Rust" release/msrv.sh
+timed "API" release/semver.sh
+timed "archive" release/archive.sh
+command -v dpkg-deb > /dev/null && timed "Debian package" release/deb.sh
+timed "crates" release/crates.sh
+timed "wheel" release/wheel.sh
+timed "book" release/book.sh
+timed "list of crates" release/sbom.py > "$out/sbom.cdx.json"
 
 empty=$(mktemp -d)
 trap 'rm -rf "$empty"' EXIT
+# As they would be downloaded.
+mkdir "$empty/download"
+release/sums.sh | xargs -d '\n' cp -t "$empty/download"
+(cd "$empty/download" && sha256sum --check --quiet SHA256SUMS && echo "$(wc -l < SHA256SUMS) files match SHA256SUMS")
+rm -r "$empty/download"
 # asks PROGRAM: learns a small family by rules alone, and asks about somebody.
 asks() (
     mkdir -p "$empty/asked"
@@ -44,20 +56,29 @@ for crate in "$out"/crates/*-"$version".crate; do tar -C "$empty/crates" -xzf "$
 } > "$empty/patch.toml"
 # What both have from the registry is compiled once.
 export CARGO_TARGET_DIR="$PWD/target"
-(cd "$empty" && cargo install --quiet --config "$empty/patch.toml" --path "$empty/crates/ruleguider-cli-$version" --root "$empty/installed")
+from_crates() (
+    cd "$empty" || exit
+    cargo install --quiet --config "$empty/patch.toml" --path "$empty/crates/ruleguider-cli-$version" --root "$empty/installed"
+)
+timed "cargo install from the crates" from_crates
 asks "$empty/installed/bin/ruleguider"
 
 # From the sources, as the README says: those of the last commit, without what lies beside them here.
 mkdir "$empty/source"
 git archive HEAD | tar -xf - -C "$empty/source"
-(cd "$empty/source" && cargo install --locked --quiet --path cli --root "$empty/from-source")
+from_sources() (
+    cd "$empty/source" || exit
+    cargo install --locked --quiet --path cli --root "$empty/from-source"
+)
+timed "cargo install from the sources" from_sources
 asks "$empty/from-source/bin/ruleguider"
 
-python/test_wheel.sh --tests "$out"/wheels/*.whl
+timed "tests on the wheel" python/test_wheel.sh --tests "$out"/wheels/*.whl
 du -sh "$out"/* | sed "s|$out/||"
 
 if [ "$(id -u)" = 0 ] && command -v debootstrap > /dev/null; then
-    release/image.py target/release/ruleguider
+    timed "image" release/image.py target/release/ruleguider
 else
     echo "the image is not rehearsed: that needs root and debootstrap"
 fi
+printf '%s%4d s  in all\n' "$times" "$SECONDS"

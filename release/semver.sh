@@ -7,7 +7,7 @@ if [ -z "$base" ]; then
     echo "there is no tag of an earlier version to compare $version with"
     exit 0
 fi
-tool cargo-semver-checks cargo-semver-checks
+tool cargo-semver-checks cargo-semver-checks@0.51.0
 for crate in ruleguider ruleguider-graph ruleguider-rule ruleguider-support ruleguider-tensor; do
     # A crate that the earlier version did not have has nothing to be compared with.
     manifest=$(cargo metadata --no-deps --format-version 1 | python3 -c '

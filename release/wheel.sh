@@ -2,8 +2,8 @@
 # The wheel and the source distribution, checked as the package index checks them. Zig links against an old libc.
 # shellcheck source=release/common.sh
 source "$(dirname "$0")/common.sh"
-environment
-"$bin/pip" install --quiet --disable-pip-version-check 'maturin>=1.9,<2' ziglang twine
+environment || { echo "there is no Python with venv to build the wheel with" >&2; exit 1; }
+"$bin/pip" install --quiet --disable-pip-version-check maturin==1.16.0 ziglang==0.17.0 twine==7.0.0
 export PATH="$bin:$PATH"
 rm -rf "$out/wheels"
 maturin sdist --manifest-path python/Cargo.toml --out "$out/wheels"

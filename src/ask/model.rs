@@ -498,7 +498,7 @@ impl Model {
     pub(super) fn held_out_answers(&self, query: Query) -> Vec<(EntityId, HeldOut)> {
         let answers = self.held_out_answers.get_or_init(|| {
             let splits = held_out_splits(&self.dataset).map(|(facts, _)| facts);
-            Adjacency::new(self.dataset.names.entities.len(), &splits)
+            Adjacency::on_this_thread(self.dataset.names.entities.len(), &splits)
         });
         let found = answers.targets(query.subject, query.link);
         found.filter_map(|object| Some((object, self.held_out(query, object)?))).collect()

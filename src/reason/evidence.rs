@@ -1,7 +1,8 @@
 //! What a search found for a query: candidates with their evidence, and the reasons made from it. All in ids.
 
 use super::fit::WIDTH;
-use crate::graph::{EntityId, Link, Query};
+use crate::eval::{Answers, Scored};
+use crate::graph::{Edge, EntityId, Graph, Link, Query};
 use crate::rule::ScoredRule;
 use crate::walk;
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,12 @@ pub struct Hop {
     pub target: EntityId,
     /// The log-probabilities of the relation agent and of the entity agent, where agents walked.
     pub scores: Option<[f64; 2]>,
+}
+
+impl From<Edge> for Hop {
+    fn from(edge: Edge) -> Self {
+        Self { link: edge.link, target: edge.target, scores: None }
+    }
 }
 
 /// An answer and why it was given.
@@ -95,4 +102,17 @@ pub struct Found {
     pub query: Query,
     /// The candidates, including those that only a score supports.
     pub candidates: Vec<Candidate>,
+}
+
+impl Found {
+    /// What `answers` hold beside the facts of `graph`, for a reasoner that keeps no evidence of its scores.
+    pub fn beside(graph: &Graph, queries: &[Query], answers: &Answers) -> Vec<Self> {
+        let candidate = |Scored { entity, score }| Candidate { entity, score, evidence: Evidence::default() };
+        let found = |(row, &query): (usize, &Query)| {
+            let known = graph.targets(query.subject, query.link);
+            let new = answers.best(row, usize::MAX).into_iter().filter(|best| !known.contains(&best.entity));
+            Self { query, candidates: new.map(candidate).collect() }
+        };
+        queries.iter().enumerate().map(found).collect()
+    }
 }

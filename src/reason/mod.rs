@@ -5,6 +5,7 @@
 
 mod because;
 mod blend;
+mod by_score;
 mod cases;
 mod embedding;
 mod evidence;
@@ -22,6 +23,7 @@ mod walker;
 
 pub use because::{Because, Detail, MemberShare, SharePart, ShareSource, Signal};
 pub use blend::{Blend, Further, Members};
+pub use by_score::ByScore;
 pub use cases::{Case, CaseSide};
 pub use embedding::ByEmbedding;
 pub use evidence::{Candidate, Evidence, Found, Hop, Reasoned, ScoreWithout};

@@ -6,7 +6,7 @@ use super::{Sweep, SweepError};
 use crate::config::{Config, LearnValid, System};
 use crate::eval::{Figures, Protocol, Split, evaluate_split};
 use crate::run::member::{self, Epochs, MemberRef};
-use crate::run::{RunDirectory, RunError, RunSpec, Source, learn, recorded, write_whole};
+use crate::run::{Checksum, RunDirectory, RunError, RunSpec, Source, learn, recorded, write_whole};
 use crate::tensor::Device;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ pub struct FinishedTrial {
     pub out_of_time: bool,
 }
 
-/// The stored record of a trial.
+/// The record of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
     /// The settings that were drawn for it.
@@ -50,6 +50,13 @@ pub struct TrialRecord {
     pub seconds: f64,
 }
 
+/// A record as it is stored: one that was changed, or that another program version wrote, is none.
+#[derive(Serialize, Deserialize)]
+struct Stored<R> {
+    sum: Checksum,
+    record: R,
+}
+
 impl TrialRecord {
     /// The record of the trial in `folder`; `None` if none is written yet.
     ///
@@ -58,15 +65,16 @@ impl TrialRecord {
     pub fn read(folder: &Path) -> Result<Option<Self>, RunError> {
         let path = folder.join(RECORD);
         match std::fs::read(&path) {
-            // A record of another program version is rebuilt; the training resumes from its checkpoint.
-            Ok(text) => Ok(serde_json::from_slice(&text).ok()),
+            // It is rebuilt then; the training resumes from its checkpoint.
+            Ok(text) => Ok(serde_json::from_slice(&text).ok().and_then(Stored::<Self>::verified)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(RunError::reading(&path)(error)),
         }
     }
 
     fn write(&self, folder: &Path) -> Result<(), RunError> {
-        let text = serde_json::to_vec_pretty(self).expect("a record is plain data");
+        let stored = Stored { sum: Checksum::of(self), record: self };
+        let text = serde_json::to_vec_pretty(&stored).expect("a record is plain data");
         write_whole(&folder.join(RECORD), |out| out.write_all(&text))
     }
 
@@ -94,6 +102,12 @@ impl TrialRecord {
     pub fn figure(&self, rung: usize) -> Option<f64> {
         let at_rung = self.rungs.get(rung).or(self.rungs.last());
         at_rung.filter(|_| self.failed.is_none()).and_then(|figure| figure.mrr)
+    }
+}
+
+impl Stored<TrialRecord> {
+    fn verified(self) -> Option<TrialRecord> {
+        (Checksum::of(&self.record) == self.sum).then_some(self.record)
     }
 }
 

@@ -63,6 +63,31 @@ fn a_member_of_your_own() {
 }
 
 #[test]
+fn an_embedding_model_of_your_own() {
+    let said = run("own_embedding", &[]);
+    assert!(said.contains("test MRR 0.9"), "{said}");
+}
+
+/// They are read at a glance.
+#[test]
+fn examples_are_short() {
+    let folders =
+        ["examples", "cli/examples"].map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
+    let paths = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    let programs: Vec<PathBuf> =
+        paths.map(|entry| entry.unwrap().path()).filter(|path| is_rust(path)).collect();
+    assert!(programs.len() >= 11, "{programs:?}");
+    for program in programs {
+        let lines = std::fs::read_to_string(&program).unwrap().lines().count();
+        assert!(lines < 80, "{}: {lines} lines", program.display());
+    }
+}
+
+fn is_rust(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "rs")
+}
+
+#[test]
 fn judge_given_facts() {
     let said = run("score", &[]);
     assert!(said.matches("probability").count() == 2 && said.contains("Nobody"), "{said}");

@@ -322,17 +322,17 @@ fn a_propagator_that_is_killed_in_training_learns_the_same() {
     let whole = learnt(&tool.path("run"));
     assert!(whole.iter().any(|(name, _)| name.starts_with("propagator")));
     std::fs::remove_dir_all(tool.path("run")).unwrap();
-    // Asked to stop, it leaves a checkpoint; killed at several moments after it has gone on, it leaves that one.
+    // Asked to stop, it leaves a checkpoint; killed at several moments after it has gone on, it leaves that one or, where
+    // it was quick, a later one, until it has learnt all.
     let checkpoint = || {
         let found = files(&tool.path("run")).into_iter();
         found.filter(|(path, _)| text(path).contains("checkpoints/propagation-")).collect::<Vec<_>>()
     };
+    let is_whole = || checkpoint().iter().any(|(_, bytes)| *bytes > 10_000);
     let mut child = start(&tool, &arguments, || !checkpoint().is_empty());
-    std::thread::sleep(Duration::from_millis(100));
     interrupt(&child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    let left = checkpoint();
-    assert!(left.iter().any(|(_, bytes)| *bytes > 10_000), "{left:?}");
+    assert!(is_whole(), "{:?}", checkpoint());
     for wait in [30, 200, 600, 1200] {
         let mut child = tool.command(&arguments).stdout(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(wait));
@@ -340,7 +340,8 @@ fn a_propagator_that_is_killed_in_training_learns_the_same() {
         if child.wait().unwrap().success() {
             break;
         }
-        assert_eq!(checkpoint(), left, "after {wait} ms");
+        let learnt_all = learnt(&tool.path("run")).iter().any(|(name, _)| name.starts_with("propagator"));
+        assert!(is_whole() || learnt_all, "after {wait} ms: {:?}", checkpoint());
     }
     tool.done(&arguments);
     assert!(
@@ -462,18 +463,16 @@ fn checkpoints(tool: &Tool) -> Vec<std::path::PathBuf> {
     all.filter(|path| path.ends_with("checkpoint.safetensors")).collect()
 }
 
+/// Interrupts a training with steps of this length twice; whether it ended before its step did.
 #[cfg(unix)]
-#[test]
-fn interrupted_twice_it_stops_at_once() {
+fn ends_within_a_step(tool: &Tool, dimension: &str) -> bool {
     use std::io::BufRead;
-    let tool = Tool::new();
-    tool.done(&["generate", "family", "--people", "9000", "--out", "data", "--quiet"]);
-    // One step of this is long, and only after a step does a run stop in an orderly way.
-    let mut arguments = vec!["run", "data", "--out", "run", "--set", "system=embedding"];
-    for set in ["embed.dimension=400", "embed.batch=20000", "embed.epochs=1"] {
+    let dimension_set = format!("embed.dimension={dimension}");
+    let mut arguments = vec!["run", "data", "--out", dimension, "--set", "system=embedding"];
+    for set in [&dimension_set, "embed.batch=20000", "embed.epochs=1000"] {
         arguments.extend(["--set", set]);
     }
-    let mut child = start(&tool, &arguments, || tool.path("run/checkpoints").exists());
+    let mut child = start(tool, &arguments, || tool.path(dimension).join("checkpoints").exists());
     std::thread::sleep(Duration::from_millis(200));
     interrupt(&child);
     let mut message = std::io::BufReader::new(child.stderr.take().unwrap()).lines();
@@ -483,12 +482,20 @@ fn interrupted_twice_it_stops_at_once() {
     interrupt(&child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let rest: Vec<String> = message.map_while(Result::ok).collect();
-    assert!(!rest.iter().any(|line| line.contains("again to resume")), "it waited for the step: {rest:?}");
+    !rest.iter().any(|line| line.contains("again to resume"))
+}
+
+#[cfg(unix)]
+#[test]
+fn interrupted_twice_it_stops_at_once() {
+    let tool = Tool::new();
+    tool.done(&["generate", "family", "--people", "9000", "--out", "data", "--quiet"]);
+    // A fast machine may end its step between the two interruptions; then the next steps are longer.
+    let stopped = ["400", "1200", "3000"].into_iter().find(|dimension| ends_within_a_step(&tool, dimension));
+    let run = stopped.expect("it waits for its step");
     // What it left is a run that another may go on with.
     let quick = ["--set", "embed.dimension=8", "--set", "embed.batch=512", "--set", "embed.epochs=1"];
-    tool.done(
-        &[&["run", "data", "--out", "run", "--quiet", "--set", "system=embedding"], &quick[..]].concat(),
-    );
+    tool.done(&[&["run", "data", "--out", run, "--quiet", "--set", "system=embedding"], &quick[..]].concat());
 }
 
 #[test]

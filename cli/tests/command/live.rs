@@ -415,3 +415,37 @@ fn two_reviewers_in_two_windows_see_each_other() {
         server.json(VERDICTS)["items"][0]["verdicts"].as_array().unwrap().len() == 1
     });
 }
+
+#[test]
+fn questions_that_come_at_once_after_a_reload_are_answered() {
+    let folder = Folder::new();
+    let server = folder.serve();
+    let queries = json!({"queries": vec![json!({"subject": "Ilse_Hagenthal", "relation": "cousin_of"}); 20]});
+    let (body, reload) = (queries.to_string(), "/api/v1/demo/live/reload");
+    for _ in 0..30 {
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                let asked = || send(&server, "POST", "/api/v1/demo/predict", &[], &body);
+                scope.spawn(move || assert_eq!(asked().status, 200));
+            }
+            done(&send(&server, "POST", reload, &[], "{}"));
+        });
+    }
+}
+
+#[test]
+fn the_client_of_the_examples_adds_asks_and_rejects() {
+    let folder = Folder::new();
+    let server = folder.serve();
+    let own = std::env::current_exe().unwrap();
+    let built = own.parent().and_then(std::path::Path::parent).unwrap().join("examples/live_client");
+    let output = Command::new(&built).arg(&server.address).output();
+    let output = output.unwrap_or_else(|error| panic!("{}: {error}", built.display()));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[0], "added; new: [\"Newborn\"]");
+    let rejected = lines[1].split(':').next().unwrap();
+    assert!(lines[2].starts_with("now first: ") && !lines[2].contains(rejected), "{said}");
+    assert!(lines[3].starts_with("1 \"add\"") && lines[4].starts_with("2 \"reject\""), "{said}");
+}

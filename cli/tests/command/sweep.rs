@@ -86,6 +86,24 @@ fn a_trial_that_ended_before_its_record_was_written_has_its_epochs() {
     assert_eq!(table(&tool, "whole"), before);
 }
 
+#[test]
+fn a_record_that_was_changed_is_made_again() {
+    let tool = prepared();
+    tool.done(&[&searching("whole", &[])[..], &["--quiet"]].concat());
+    let before = table(&tool, "whole");
+    let path = tool.path("whole/trials/0002/trial.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mrr = text.lines().rfind(|line| line.contains("\"mrr\"")).unwrap();
+    std::fs::write(&path, text.replace(mrr, "    \"mrr\": 0.9999,")).unwrap();
+    tool.done(&[&searching("whole", &[])[..], &["--quiet"]].concat());
+    assert_eq!(table(&tool, "whole"), before);
+    assert!(!std::fs::read_to_string(&path).unwrap().contains("0.9999"));
+    // One that is as it was written is not made again: it tells how long that took.
+    let kept = std::fs::read(&path).unwrap();
+    tool.done(&[&searching("whole", &[])[..], &["--quiet"]].concat());
+    assert_eq!(std::fs::read(&path).unwrap(), kept);
+}
+
 #[cfg(unix)]
 #[test]
 fn interrupted_it_keeps_everything() {

@@ -29,6 +29,19 @@ pub struct Adjacency {
 impl Adjacency {
     /// Both edges of every fact of `splits`, each edge once, over entities `0..entities`.
     pub fn new(entities: usize, splits: &[&[Triple]]) -> Self {
+        let in_parallel = |rows: Vec<&mut [Edge]>| {
+            rows.into_par_iter().with_min_len(256).for_each(|row| row.sort_unstable());
+        };
+        Self::sorted_by(entities, splits, in_parallel)
+    }
+
+    /// The same without help of the thread pool: for what is made when it is first asked for. All threads of the pool may
+    /// wait for that, and then none is left to help.
+    pub fn on_this_thread(entities: usize, splits: &[&[Triple]]) -> Self {
+        Self::sorted_by(entities, splits, |rows| rows.into_iter().for_each(|row| row.sort_unstable()))
+    }
+
+    fn sorted_by(entities: usize, splits: &[&[Triple]], sort: impl FnOnce(Vec<&mut [Edge]>)) -> Self {
         let mut starts = vec![0u64; entities + 1];
         for triple in splits.iter().copied().flatten() {
             starts[triple.head.index() + 1] += 1;
@@ -49,7 +62,7 @@ impl Adjacency {
             place(tail, Edge { link: Link::inverse_of(relation), target: head });
         }
         drop(next);
-        sort_rows(&starts, &mut edges);
+        sort(rows(&starts, &mut edges));
         drop_repeated_edges(&mut starts, &mut edges);
         Self { starts: starts.into(), edges: edges.into() }
     }
@@ -106,7 +119,7 @@ impl Adjacency {
     }
 }
 
-fn sort_rows(starts: &[u64], edges: &mut [Edge]) {
+fn rows<'e>(starts: &[u64], edges: &'e mut [Edge]) -> Vec<&'e mut [Edge]> {
     let mut rows: Vec<&mut [Edge]> = Vec::with_capacity(starts.len() - 1);
     let mut rest = edges;
     for bounds in starts.windows(2) {
@@ -114,7 +127,7 @@ fn sort_rows(starts: &[u64], edges: &mut [Edge]) {
         rows.push(row);
         rest = tail;
     }
-    rows.into_par_iter().with_min_len(256).for_each(|row| row.sort_unstable());
+    rows
 }
 
 fn drop_repeated_edges(starts: &mut [u64], edges: &mut Vec<Edge>) {
@@ -134,4 +147,40 @@ fn drop_repeated_edges(starts: &mut [u64], edges: &mut Vec<Edge>) {
     }
     edges.truncate(kept);
     edges.shrink_to_fit();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::RwLock;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    /// If it used the pool it would wait for ever, and so would those in the pool who wait for it.
+    #[test]
+    fn one_is_made_while_all_threads_of_the_pool_wait() {
+        let facts: Vec<Triple> = (0..2000).map(|i| Triple::new(i % 700, 0, (i * 7) % 700)).collect();
+        let (gate, waiting) = (RwLock::new(()), AtomicUsize::new(0));
+        let closed = gate.write().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                rayon::broadcast(|_| {
+                    waiting.fetch_add(1, Ordering::SeqCst);
+                    drop(gate.read());
+                });
+            });
+            while waiting.load(Ordering::SeqCst) < rayon::current_num_threads() {
+                std::thread::yield_now();
+            }
+            let (sender, made) = channel();
+            let facts = &facts;
+            scope.spawn(move || sender.send(Adjacency::on_this_thread(700, &[facts])));
+            let made = made.recv_timeout(Duration::from_secs(60));
+            drop(closed);
+            let whole = Adjacency::new(700, &[facts]);
+            let made = made.expect("it needs nobody of the pool");
+            assert!((0..700).all(|entity| made.edges(EntityId(entity)) == whole.edges(EntityId(entity))));
+        });
+    }
 }

@@ -67,8 +67,10 @@ pub trait Member: Send + Sync {
         self.system().is_some_and(|system| config.includes(system))
     }
 
-    /// The settings that its result depends on.
-    fn settings(&self, config: &Config) -> Value;
+    /// The settings that its result depends on: those of `members.NAME`, if it has no others.
+    fn settings(&self, config: &Config) -> Value {
+        value(&config.members.get(self.name()))
+    }
 
     /// The settings that identify its checkpoints. The length of a training is left out where it can be extended.
     fn checkpoint_settings(&self, config: &Config) -> Value {
@@ -99,8 +101,10 @@ pub trait Member: Send + Sync {
         true
     }
 
-    /// About how long it takes.
-    fn cost(&self, config: &Config, size: &GraphSize, resources: &Resources) -> Cost;
+    /// About how long it takes. A member that does not say it gets no time of a plan, and takes that of the others.
+    fn cost(&self, _config: &Config, _size: &GraphSize, _resources: &Resources) -> Cost {
+        Cost::default()
+    }
 
     /// What the plan says about it, before its time.
     fn planned(&self, _config: &Config) -> Option<String> {
