@@ -5,6 +5,7 @@
 Starts a server on a log of its own. Facts come in requests of 1,000; a share of them (--existing) is about entities that
 the run has, the others about new ones; relations and objects are those of the run, drawn evenly. Every request is answered when it is on the disk. "To the next answer" is the
 time from sending a verdict until a question that was sent after it is answered: the served model is made again meanwhile.
+Processor time is that of the server, and does not depend on what else the machine does. Prints a table in Markdown.
 """
 
 import argparse
@@ -55,7 +56,7 @@ class Server:
 
 def timed(times: list[float]) -> str:
     ordered = sorted(1000 * one for one in times)
-    return f"median {statistics.median(ordered):.2f} ms, 95th percentile {ordered[int(0.95 * len(ordered))]:.2f} ms"
+    return f"{statistics.median(ordered):.2f} ms | {ordered[int(0.95 * len(ordered))]:.2f} ms"
 
 
 def main() -> None:
@@ -80,54 +81,51 @@ def main() -> None:
             subject = draw.choice(names) if draw.random() < given.existing else f"new {draw.randrange(10**6)}"
             return {"subject": subject, "relation": draw.choice(relations), "object": draw.choice(names)}
 
-        def answers() -> list[float]:
-            asked, times = random.Random(2), []
-            for number in range(given.queries + 20):
-                path = f"{api}/predict?subject={quote(asked.choice(names))}&relation={quote(relation)}"
+        def measured(name: str, ask, times: int, warm: int = 0) -> float:
+            """Prints a row: wall time a request, the server's processor time; returns the median."""
+            for _ in range(warm):
+                ask()
+            taken, cpu = [], server.cpu_seconds()
+            for _ in range(times):
                 began = time.perf_counter()
-                server.done("GET", path)
-                times.append(time.perf_counter() - began)
-            return times[20:]
+                ask()
+                taken.append(time.perf_counter() - began)
+            cpu = (server.cpu_seconds() - cpu) / times
+            print(f"| {name} | {timed(taken)} | {1000 * cpu:.1f} ms |", flush=True)
+            return statistics.median(taken)
 
-        def to_the_next_answer() -> list[float]:
-            times = []
-            for _ in range(20):
-                fact = {"subject": draw.choice(names), "relation": relation, "object": draw.choice(names), "verdict": "reject"}
-                began = time.perf_counter()
-                server.done("POST", f"{api}/live/verdicts", json.dumps(fact))
-                server.done("GET", f"{api}/predict?subject={quote(names[0])}&relation={quote(relation)}")
-                times.append(time.perf_counter() - began)
-            return times
+        def answers(name: str) -> float:
+            asked = random.Random(2)
+            return measured(name, lambda: server.done("GET", f"{api}/predict?subject={quote(asked.choice(names))}&relation={quote(relation)}"), given.queries, 20)
 
-        def verdicts() -> list[float]:
-            times = []
-            for _ in range(200):
-                fact = {"subject": draw.choice(names), "relation": relation, "object": draw.choice(names), "verdict": "reject"}
-                began = time.perf_counter()
-                server.done("POST", f"{api}/live/verdicts", json.dumps(fact))
-                times.append(time.perf_counter() - began)
-            return times
+        def next_answer() -> None:
+            server.done("GET", f"{api}/predict?subject={quote(names[0])}&relation={quote(relation)}")
 
-        print(f"{server.run['entities']} entities, {server.run['facts']} facts, {server.run['rules']} rules")
-        print("answer without changes:", timed(answers()))
-        print("verdict:", timed(verdicts()))
-        cpu = server.cpu_seconds()
-        times = to_the_next_answer()
-        print(f"to the next answer: {timed(times)}; {1000 * (server.cpu_seconds() - cpu) / len(times):.0f} ms of processor time each")
+        def verdict() -> None:
+            fact = {"subject": draw.choice(names), "relation": relation, "object": draw.choice(names), "verdict": "reject"}
+            server.done("POST", f"{api}/live/verdicts", json.dumps(fact))
+
+        def to_the_next_answer() -> None:
+            verdict()
+            next_answer()
+
+        def thousand() -> None:
+            server.done("POST", f"{api}/live/facts", "\n".join(json.dumps(new_fact()) for _ in range(1000)))
+
+        run, facts = server.run, f"{given.facts:,}"
+        print(f"{run['entities']:,} entities, {run['facts']:,} facts, {run['rules']:,} rules; --existing {given.existing:g}\n")
+        print("| | median | 95 % below | processor |\n|---|---:|---:|---:|")
+        before = answers("an answer, without changes")
+        measured("a verdict, on the disk", verdict, 200)
+        measured("a verdict, and the next answer", to_the_next_answer, 20)
         began = time.perf_counter()
-        for _ in range(given.facts // 1000):
-            lines = (json.dumps(new_fact()) for _ in range(1000))
-            server.done("POST", f"{api}/live/facts", "\n".join(lines))
-        seconds = time.perf_counter() - began
-        print(f"facts: {given.facts / seconds:.0f} a second, in {given.facts // 1000} requests of 1,000")
-        began = time.perf_counter()
-        server.done("GET", f"{api}/predict?subject={quote(names[0])}&relation={quote(relation)}")
-        print(f"all of them are in the next answer, which takes {time.perf_counter() - began:.2f} s")
-        print(f"answer with {given.facts} changes:", timed(answers()))
-        print("verdict:", timed(verdicts()))
-        cpu = server.cpu_seconds()
-        times = to_the_next_answer()
-        print(f"to the next answer: {timed(times)}; {1000 * (server.cpu_seconds() - cpu) / len(times):.0f} ms of processor time each")
+        measured("a request of 1,000 facts, on the disk", thousand, given.facts // 1000)
+        rate = given.facts / (time.perf_counter() - began)
+        measured(f"the next answer after {facts} facts", next_answer, 1)
+        after = answers(f"an answer, with {facts} changes")
+        measured(f"a verdict with {facts} changes, on the disk", verdict, 200)
+        measured(f"a verdict with {facts} changes, and the next answer", to_the_next_answer, 20)
+        print(f"\n{rate:,.0f} facts a second; an answer takes {after / before:.2f} times as long with {facts} changes")
         server.end()
 
 

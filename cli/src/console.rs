@@ -28,11 +28,21 @@ pub fn print(text: &dyn Display) -> anyhow::Result<()> {
     .map_err(stdout_fails)
 }
 
+/// How many columns of a terminal `text` takes: letters of Chinese, Japanese and Korean take two each, accents none.
+pub fn width(text: &str) -> usize {
+    unicode_width::UnicodeWidthStr::width(text)
+}
+
+/// `text`, and spaces up to the given number of columns.
+pub fn padded(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
 /// `text` in lines of at most `columns`, as far as its words allow.
 fn folded(text: &str, columns: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines() {
-        if line.chars().count() <= columns {
+        if width(line) <= columns {
             lines.push(line.to_owned());
             continue;
         }
@@ -40,8 +50,7 @@ fn folded(text: &str, columns: usize) -> String {
         let (mut now, mut written) = (String::new(), false);
         // A split keeps the spaces that align columns.
         for word in line.split_inclusive(' ') {
-            let width = now.chars().count() + word.trim_end().chars().count();
-            if width > columns && written {
+            if width(&now) + width(word.trim_end()) > columns && written {
                 lines.push(now.trim_end().to_owned());
                 (now, written) = (format!("{indent}  "), false);
             }
@@ -300,6 +309,10 @@ mod tests {
         let long = "x".repeat(50);
         assert_eq!(folded(&long, 40), long);
         assert_eq!(folded("  1  name   0.5", 80), "  1  name   0.5");
+        // Wide letters take two columns, accents of their own none.
+        assert_eq!(folded("東京 大阪 京都", 10), "東京 大阪\n  京都");
+        assert_eq!(folded("e\u{301}e\u{301} e\u{301}e\u{301}", 5), "e\u{301}e\u{301} e\u{301}e\u{301}");
+        assert_eq!([padded("東京", 6), padded("Tokyo", 6)], ["東京  ", "Tokyo "]);
     }
 
     #[test]

@@ -49,7 +49,7 @@ function tools(question, shown, go) {
     el("span", { class: "right" },
       el("button", { type: "button", class: "small", onclick: () => save("answers.json", "application/json", JSON.stringify(shown, null, 2)) }, "JSON"),
       el("button", { type: "button", class: "small", onclick: () => save("answers.tsv", "text/tab-separated-values", asTsv(question, shown)) }, "TSV"),
-      el("a", { href: address(question.run, "predict", { subject: question.subject, relation: question.relation, inverse: question.inverse ? "true" : undefined, top: question.top }) }, "API")));
+      el("a", { href: address(question.run, "predict", { subject: question.subject, relation: question.relation, inverse: question.inverse ? "true" : undefined, top: question.top, held_out: question.hide === "1" ? "hide" : undefined }) }, "API")));
 }
 
 const asTsv = ({ subject, relation, inverse }, answers) => tsv([
@@ -77,21 +77,21 @@ function otherWay(question, entity) {
 }
 
 /** What to say where there is nothing to show. */
-function empty({ run, subject, relation, inverse }, prediction, entity) {
-  if (prediction.answers.length > 0) return notice("Every answer is filtered out. ", link({ run, view: "ask", subject, relation, inverse }, "Show all of them"));
+function empty({ run, subject, relation, inverse, hide }, prediction, entity) {
+  if (prediction.answers.length > 0 || (hide === "1" && prediction.held_out_total > 0)) return notice("Every answer is filtered out. ", link({ run, view: "ask", subject, relation, inverse }, "Show all of them"));
   return notice(entity.links.length === 0 ? "Nothing is predicted: the graph has no fact about this entity." : "Nothing is predicted: no learnt path or rule leads from here.");
 }
 
 /** Shows the answers to `question` in `view`. */
 export async function answersView(view, question, { go, signal, status }) {
   const { run, subject, relation } = question;
-  const parameters = { subject, relation, inverse: question.inverse ? "true" : undefined, top: question.top };
+  const parameters = { subject, relation, inverse: question.inverse ? "true" : undefined, top: question.top, held_out: question.hide === "1" ? "hide" : undefined };
   const prediction = await ask(run, "predict", parameters, signal);
   const entity = await ask(run, "entity", { id: prediction.subject, limit: 1 }, signal);
   const meant = { ...question, subject: prediction.subject, relation: prediction.relation, inverse: prediction.inverse };
   prediction.answers.forEach((answer, i) => { answer.place = i + 1; });
   const shown = prediction.answers.filter((answer) =>
-    (answer.probability ?? 1) >= (question.min ?? 0) && (!Number(question.hops) || answer.path.length <= question.hops) && !(question.hide === "1" && answer.held_out));
+    (answer.probability ?? 1) >= (question.min ?? 0) && (!Number(question.hops) || answer.path.length <= question.hops));
   const known = prediction.known.map((label, i) => [i > 0 && ", ", entityLink(run, prediction.known_ids[i], label)]);
   const total = prediction.known_total;
   const rest = total > known.length && [" and ", link({ run, view: "entity", id: entity.id }, `${total - known.length} more`)];

@@ -1,6 +1,7 @@
 // A list of facts, pasted or from a file: each is scored, and the table can be sorted and saved.
 
 import { address, ask, fetched } from "./api.js";
+import { verdictButtons } from "./review.js";
 import { counted, el, entityLink, likely, link, notice, relationLink, save, short, tsv } from "./dom.js";
 
 const AT_ONCE = 25, MOST = 5000;
@@ -20,6 +21,9 @@ function read(text) {
   return rows.map(({ cells: [subject, relation, object] }) => ({ subject, relation, object }));
 }
 
+/** What is decided about a row. */
+const factOf = ({ subject: head, relation, object: tail, probability, probability_rough }) => ({ head, relation, tail, head_label: head, tail_label: tail, probability, probability_rough });
+
 /** How a fact stands. */
 const standing = (row) => (row.error ? "not found" : row.known ? "in the graph" : row.held_out ? `held out, ${row.held_out}` : "new");
 
@@ -30,7 +34,7 @@ const COLUMNS = [
   ["Probability", (row) => row.probability ?? row.plausibility ?? -1, (_, row) => (typeof row.probability === "number" ? likely(row) : row.plausibility?.toPrecision(2) ?? "–")],
   ["Rank", (row) => row.rank_tail ?? Infinity, (_, row) => (row.rank_tail ? Math.round(row.rank_tail).toLocaleString("en") : "–")],
   ["It is", standing, (_, row) => standing(row)],
-  ["Reason", (row) => row.error ?? row.sentence ?? "", (run, row) => (row.error ? row.error : [row.sentence || "no rule or path leads there", " ", link({ run, view: "why", subject: row.subject, relation: row.relation, object: row.object }, "why?")])],
+  ["Reason", (row) => row.error ?? row.sentence ?? "", (run, row) => (row.error ? row.error : [row.sentence || "no rule or path leads there", " ", link({ run, view: "why", subject: row.subject, relation: row.relation, object: row.object }, "why?"), " ", !row.known && verdictButtons(run, factOf(row))])],
 ];
 
 /** The table of scored facts, which is sorted by the column whose heading is pressed. */

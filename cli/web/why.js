@@ -102,7 +102,7 @@ const minus = (score) => score.toFixed(2).replace("-", "−");
 const signed = (share) => (share < 0 ? "" : "+") + minus(share);
 
 /** A member's evidence in words; a share below 0 speaks against the answer. */
-const inWords = ({ share, words }) => (share < 0 ? `speaks against it${words ? ": " + words : ""}` : words ?? "");
+const inWords = ({ share, words }) => (share < 0 ? `speaks against it${words ? ": " + words.replace(/^against it: /, "") : ""}` : words ?? "");
 
 /** What the score came from: a bar for each member, as long as its share. */
 function because(run, { because: members = [], typical, answers }) {

@@ -95,6 +95,11 @@ impl LearntEdits {
         edits
     }
 
+    /// Whether the data said, before the first edit, that `fact` is false; `None` if it was never edited.
+    pub fn was_false(&self, fact: &NamedFact) -> Option<bool> {
+        self.0.get(fact).map(|before| *before == Before::False)
+    }
+
     /// Whether the run has learnt what was said about `fact`.
     pub fn has(&self, fact: &NamedFact) -> bool {
         self.0.contains_key(fact)

@@ -494,6 +494,11 @@ impl Model {
         held_out.get(&Triple { head, relation, tail }).copied()
     }
 
+    /// How many answers to `query` are in the data but not in the graph.
+    pub fn held_out_count(&self, query: Query) -> usize {
+        self.held_out_answers(query).len()
+    }
+
     /// The answers to `query` that are in the data but not in the graph, each with its split.
     pub(super) fn held_out_answers(&self, query: Query) -> Vec<(EntityId, HeldOut)> {
         let answers = self.held_out_answers.get_or_init(|| {

@@ -285,9 +285,10 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ask::{Learn, OpenOptions};
+    use crate::ask::{Answer, Learn, OpenOptions, Reason};
     use crate::generate::family;
     use crate::graph::{Link, ReadOptions, SplitShares, write_file};
+    use crate::progress::Silent;
     use crate::run::Source;
     use crate::tensor::Device;
     use std::collections::{BTreeMap, HashMap};
@@ -309,13 +310,45 @@ mod tests {
         [names.entity(fact.head), names.relation(fact.relation), names.entity(fact.tail)].map(str::to_owned)
     }
 
-    /// All answers by name, each with its score to the last digit.
-    fn answers(model: &Model, subject: &str, relation: &str) -> BTreeMap<String, (u64, Option<u64>)> {
+    /// An answer's score and probability to the last digit, and the rule and relations of its path.
+    type Shown = (u64, Option<u64>, Option<String>, Vec<String>);
+
+    /// All answers by name. Each hop of their paths is one of `facts`.
+    fn answers(
+        model: &Model,
+        subject: &str,
+        relation: &str,
+        facts: &HashSet<NamedFact>,
+    ) -> BTreeMap<String, Shown> {
         let found = model.predict(subject, relation, 1000).unwrap();
-        let one = |answer: crate::ask::Answer| {
-            (answer.entity.clone(), (answer.score.to_bits(), answer.probability.0.map(f64::to_bits)))
+        let one = |answer: Answer| {
+            let Reason { rule, path, from_id, .. } = &answer.reason;
+            let mut at = from_id.as_str();
+            for step in path {
+                let [head, tail] = if step.inverse { [&*step.entity, at] } else { [at, &*step.entity] };
+                let hop = [head, &step.relation, tail].map(str::to_owned);
+                assert!(facts.contains(&hop), "{hop:?} of the path to {} is no fact", answer.entity);
+                at = &step.entity;
+            }
+            // Which of several paths of a rule is shown depends on the numbers of entities.
+            let hops = path.iter().map(|step| format!("{}{}", step.relation, step.inverse)).collect();
+            let rule = rule.as_ref().map(|rule| rule.text.clone());
+            let numbers = (answer.score.to_bits(), answer.probability.0.map(f64::to_bits));
+            (answer.entity.clone(), (numbers.0, numbers.1, rule, hops))
         };
         found.answers.into_iter().map(one).collect()
+    }
+
+    /// The facts of the graph of `model`, by name.
+    fn facts_of(model: &Model) -> HashSet<NamedFact> {
+        model.artifacts.learnable.known.facts.iter().map(|fact| named(model, *fact)).collect()
+    }
+
+    /// The model at `path` on a file of `facts`.
+    fn on_file(path: &std::path::Path, file: &std::path::Path) -> Model {
+        let options = ReadOptions { shares: SplitShares::WHOLE, ..ReadOptions::default() };
+        let on = Some(Source::of(file, &options).unwrap());
+        OpenOptions { device: Some(cpu()), on, ..OpenOptions::DEFAULT }.open(path).unwrap()
     }
 
     #[test]
@@ -375,21 +408,81 @@ mod tests {
             assert_eq!((waiting, model.graph().facts()), (0, facts.len()));
             let path = folder.path().join(format!("facts{round}.tsv"));
             write_file(&path, &names, &facts).unwrap();
-            let options = ReadOptions { shares: SplitShares::WHOLE, ..ReadOptions::default() };
-            let on = Some(Source::of(&path, &options).unwrap());
-            let options = OpenOptions { device: Some(cpu()), on, ..OpenOptions::DEFAULT };
-            let file = options.open(base.run_path()).unwrap();
+            let file = on_file(base.run_path(), &path);
+            let by_name: HashSet<NamedFact> = facts.iter().map(by_names).collect();
             for _ in 0..20 {
                 let fact = facts[draw(facts.len())];
                 for relation in [String::new(), "~".to_owned()] {
                     let subject = if relation.is_empty() { fact.head } else { fact.tail };
                     let (subject, relation) =
                         (names.entity(subject), relation + names.relation(fact.relation));
-                    let [ours, theirs] = [&model, &file].map(|one| answers(one, subject, &relation));
+                    let [ours, theirs] =
+                        [&model, &file].map(|one| answers(one, subject, &relation, &by_name));
                     assert_eq!(ours, theirs, "{subject} {relation}");
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_new_relation_and_a_rejection_answer_as_a_file_does_on_a_run_that_was_not_trained() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = Source::Memory { name: "family".to_owned() };
+        let data = family(40, 1).dataset;
+        let path = folder.path().join("run");
+        let base = crate::ask::instant(source, data, &path, None, &cpu(), 1, &Silent).unwrap();
+        let people: Vec<&str> = base.names().entities.iter().take(12).collect();
+        // Everybody teaches somebody, and those who were taught teach somebody who is new.
+        let new: Vec<NamedFact> = (0..people.len())
+            .flat_map(|at| {
+                let other = people[(at * 5 + 3) % people.len()].to_owned();
+                let pupil = format!("pupil {}", at / 2);
+                [
+                    [people[at].to_owned(), "teaches".to_owned(), other.clone()],
+                    [other, "teaches".to_owned(), pupil],
+                ]
+            })
+            .collect();
+        let known = facts_of(&base);
+        let rejected = known.iter().min().unwrap().clone();
+        let add = |fact: &NamedFact| AddedFact { fact: fact.clone(), ..AddedFact::default() };
+        let edits = Edits {
+            added: new.iter().map(add).collect(),
+            rejected: vec![rejected.clone()],
+            ..Edits::default()
+        };
+        let Edited { model, waiting } = base.with_edits(&edits).unwrap();
+        let facts: HashSet<NamedFact> =
+            known.into_iter().filter(|fact| *fact != rejected).chain(new).collect();
+        assert_eq!((waiting, facts_of(&model)), (0, facts.clone()));
+        let mut lines: Vec<String> = facts.iter().map(|fact| fact.join("\t") + "\n").collect();
+        lines.sort();
+        let path = folder.path().join("facts.tsv");
+        std::fs::write(&path, lines.concat()).unwrap();
+        let file = on_file(base.run_path(), &path);
+        let mut compared = 0;
+        for (subject, relation) in [
+            (people[0], "teaches"),
+            ("pupil 1", "~teaches"),
+            (people[1], "~teaches"),
+            (&*rejected[0], &*rejected[1]),
+            (people[2], &*rejected[1]),
+        ] {
+            let [ours, mut theirs] = [&model, &file].map(|one| answers(one, subject, relation, &facts));
+            if (subject, relation) == (&*rejected[0], &*rejected[1]) {
+                // A file of facts does not say what is false.
+                theirs.remove(&rejected[2]);
+            }
+            let score = |shown: &Shown| f64::from_bits(shown.0);
+            assert!(ours.keys().eq(theirs.keys()), "{subject} {relation}: {ours:?}, {theirs:?}");
+            for (name, shown) in &ours {
+                // Messages are added up in the order of the numbers of entities and relations.
+                let (ours, theirs) = (score(shown), score(&theirs[name]));
+                assert!((ours - theirs).abs() < 1e-3, "{subject} {relation} {name}: {ours}, {theirs}");
+                compared += 1;
+            }
+        }
+        assert!(compared > 20, "{compared}");
     }
 
     #[test]
@@ -413,8 +506,8 @@ mod tests {
         let found = model.predict(&head, &relation, 1000).unwrap();
         assert!(!found.known_ids.contains(&edits.rejected[0][2]));
         assert!(found.answers.iter().all(|one| one.entity != edits.rejected[0][2]));
-        assert!(!answers(&model, &answer[0], &answer[1]).contains_key(&answer[2]));
-        assert!(answers(&base, &answer[0], &answer[1]).contains_key(&answer[2]));
+        let shown = |model: &Model| answers(model, &answer[0], &answer[1], &facts_of(model));
+        assert!(!shown(&model).contains_key(&answer[2]) && shown(&base).contains_key(&answer[2]));
         // A new entity has answers in a blend with an embedding model, which does not know it.
         let newcomer = ["newcomer".to_owned(), relation.clone(), head.clone()];
         let added = AddedFact {

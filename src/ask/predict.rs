@@ -66,6 +66,16 @@ pub struct HeldOutAnswer {
     pub held_out: HeldOut,
 }
 
+impl Prediction {
+    /// The first `top` answers that were not held out.
+    #[must_use]
+    pub fn without_held_out(mut self, top: usize) -> Self {
+        self.answers.retain(|answer| answer.held_out.is_none());
+        self.answers.truncate(top);
+        self
+    }
+}
+
 impl IntoIterator for Prediction {
     type Item = Answer;
     type IntoIter = std::vec::IntoIter<Answer>;

@@ -55,7 +55,7 @@ fn sent((_, kind, text): File, tag: &str, headers: &HeaderMap) -> Response {
 #[cfg(test)]
 pub fn check(files: &[File], bytes: usize) {
     let all: usize = files.iter().map(|file| file.2.len()).sum();
-    assert!(all < bytes, "{all} bytes");
+    assert!(all <= bytes, "{all} bytes, expected at most {bytes}");
     let markup =
         ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "http://", "https://"];
     for (path, _, text) in files {

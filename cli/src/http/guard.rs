@@ -76,7 +76,10 @@ fn share(frame: &Frame, origin: Option<HeaderValue>, headers: &mut HeaderMap) {
     let fixed = [
         (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
         (header::ACCESS_CONTROL_ALLOW_HEADERS, "authorization, content-type, idempotency-key, if-none-match"),
-        (header::ACCESS_CONTROL_EXPOSE_HEADERS, "etag, x-request-id, retry-after, ruleguider-change"),
+        (
+            header::ACCESS_CONTROL_EXPOSE_HEADERS,
+            "etag, x-request-id, retry-after, ruleguider-change, ruleguider-run",
+        ),
         (header::ACCESS_CONTROL_MAX_AGE, "600"),
     ];
     for (name, value) in fixed {

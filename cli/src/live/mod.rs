@@ -15,3 +15,5 @@ pub mod tokens;
 pub mod written;
 
 pub use served::Live;
+#[cfg(unix)]
+pub use served::reload_on_hangup;

@@ -307,7 +307,7 @@ async fn standing(
     let found = json!({
         "who": &*who, "may_review": may(Role::Review), "may_write": may(Role::Write),
         "sequence": sequence, "shown": now.overlay,
-        "run": now.model.run_path().file_name().map(|name| name.to_string_lossy()),
+        "run": &*now.folder,
         "added": edits.added.len(), "removed": edits.removed.len(), "rejected": edits.rejected.len(),
         "waiting": waiting, "reviewed": reviewed, "disputed": disputed, "failure": failure,
     });

@@ -6,17 +6,17 @@ use super::review::Pools;
 use super::state::{Standing, State};
 use super::tokens::{Role, Tokens};
 use crate::http::Problem;
-use crate::serve::{Run, Slot};
+use crate::serve::{Run, Slot, folder_of};
 use anyhow::Context;
 use axum::http::{HeaderMap, StatusCode, header};
 use ruleguider::ask::{LearntEdits, Model, OpenOptions};
-use ruleguider::graph::{EntityId, Link, RelationId};
+use ruleguider::graph::{EntityId, Link, RelationId, Triple};
 use rusqlite::ErrorCode;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -32,15 +32,31 @@ pub struct Kept {
 }
 
 /// The run without edits, and what it has learnt of earlier ones.
+#[derive(Clone)]
 struct Base {
     model: Arc<Model>,
     learnt: Arc<LearntEdits>,
+    /// The name of its folder.
+    folder: Arc<str>,
 }
 
 impl Base {
     fn of(model: Arc<Model>) -> anyhow::Result<Self> {
         let learnt = Arc::new(LearntEdits::read(model.run_path())?);
-        Ok(Self { model, learnt })
+        let folder = folder_of(&model);
+        Ok(Self { model, learnt, folder })
+    }
+
+    /// Whether the data say that `fact` is false. What earlier verdicts taught the run is not said by the data.
+    fn denies(&self, [subject, relation, object]: &Fact) -> bool {
+        let (names, data) = (self.model.names(), self.model.dataset());
+        let ids = [names.entities.get(subject), names.relations.get(relation), names.entities.get(object)];
+        let [Some(head), Some(relation_id), Some(tail)] = ids else { return false };
+        let fact = [subject, relation, object].map(|name| name.to_string());
+        let negatives = [&data.known.negatives, &data.known.valid_negatives, &data.test_negatives];
+        let triple = Triple::new(head, relation_id, tail);
+        let is_false = || negatives.iter().any(|sorted| sorted.binary_search(&triple).is_ok());
+        self.learnt.was_false(&fact).unwrap_or_else(is_false)
     }
 }
 
@@ -48,8 +64,9 @@ impl Base {
 pub struct Live {
     slot: Arc<Slot>,
     kept: Mutex<Kept>,
+    base: RwLock<Base>,
     /// Held while the served model is rebuilt.
-    base: Mutex<Base>,
+    rebuilding: Mutex<()>,
     /// Where another run may be.
     folder: PathBuf,
     options: OpenOptions,
@@ -93,7 +110,8 @@ impl Live {
             slot: Arc::clone(slot),
             written: AtomicI64::new(log.last()),
             kept: Mutex::new(Kept { log, state }),
-            base: Mutex::new(Base::of(Arc::clone(&slot.now().model))?),
+            base: RwLock::new(Base::of(Arc::clone(&slot.now().model))?),
+            rebuilding: Mutex::default(),
             folder: whole.parent().unwrap_or(&whole).to_owned(),
             options,
             tokens,
@@ -105,7 +123,7 @@ impl Live {
             generation: AtomicU64::new(0),
             pools: Pools::default(),
         });
-        live.rebuild(&lock(&live.base))?;
+        live.rebuild(&live.data())?;
         let follower = Arc::clone(&live);
         std::thread::Builder::new().name("live".to_owned()).spawn(move || follower.follow(&changes))?;
         Ok(live)
@@ -136,9 +154,14 @@ impl Live {
         self.generation.load(Ordering::Acquire)
     }
 
+    fn data(&self) -> Base {
+        self.base.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The run without edits, its number, and what it has learnt of earlier ones.
     pub fn base(&self) -> (u64, Arc<Model>, Arc<LearntEdits>) {
-        let base = lock(&self.base);
+        // A run takes over together with its number.
+        let base = self.base.read().unwrap_or_else(PoisonError::into_inner);
         (self.generation(), Arc::clone(&base.model), Arc::clone(&base.learnt))
     }
 
@@ -155,8 +178,8 @@ impl Live {
     /// Rebuilds the served model after changes, many at once if they come faster.
     fn follow(&self, changes: &Receiver<()>) {
         while changes.recv().is_ok() {
-            let base = lock(&self.base);
-            if let Err(error) = self.rebuild(&base) {
+            let _alone = lock(&self.rebuilding);
+            if let Err(error) = self.rebuild(&self.data()) {
                 let why = format!("{error:#}");
                 // Not stdout, which has the address only.
                 crate::console::log(&format_args!("live: the last changes are kept but not shown: {why}"));
@@ -173,7 +196,8 @@ impl Live {
         };
         let edited = base.model.with_edits(&edits)?;
         self.waiting.store(edited.waiting, Ordering::Relaxed);
-        self.slot.swap(Run::new(self.slot.name.clone(), Arc::new(edited.model))?.after(seq));
+        let run = Run::new(self.slot.name.clone(), Arc::new(edited.model))?;
+        self.slot.swap(run.after(seq, &base.folder));
         *lock(&self.failure) = None;
         self.shown.send_replace(seq);
         Ok(())
@@ -205,11 +229,12 @@ impl Live {
     pub fn reload(&self, name: Option<&str>) -> anyhow::Result<PathBuf> {
         let path = match name {
             Some(name) => self.folder.join(name),
-            None => lock(&self.base).model.run_path().to_owned(),
+            None => self.data().model.run_path().to_owned(),
         };
         let next = Base::of(Arc::new(self.options.open(&path)?))?;
-        let mut base = lock(&self.base);
+        let _alone = lock(&self.rebuilding);
         self.rebuild(&next)?;
+        let mut base = self.base.write().unwrap_or_else(PoisonError::into_inner);
         *base = next;
         self.generation.fetch_add(1, Ordering::Release);
         Ok(path)
@@ -264,8 +289,9 @@ impl Live {
                 false => Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "key-reused", other)),
             };
         }
+        let base = self.data();
         for said in &said {
-            self.check(&kept.state, said, &now.model)?;
+            check(&kept.state, said, &now.model, &base)?;
         }
         let given = said.len();
         let new: Vec<Said> = said.into_iter().filter(|said| kept.state.is_new(said, who)).collect();
@@ -288,27 +314,48 @@ impl Live {
         }
         Ok(reply)
     }
+}
 
-    /// Refuses to add what is rejected, and to remove what is no fact.
-    fn check(&self, state: &State, said: &Said, model: &Model) -> Result<(), Problem> {
-        let standing = state.about(&said.fact).map_or(Standing::AsBefore, super::state::About::standing);
-        let [subject, relation, object] = &said.fact;
-        match (said.kind, standing) {
-            (Kind::Add, Standing::Rejected) => Err(Problem::new(
-                StatusCode::CONFLICT,
-                "rejected",
-                format!(
-                    "`{subject}` `{relation}` `{object}` was rejected by reviewers; take the verdict back first. \
-                     Nothing of this request was kept"
-                ),
-            )),
-            (Kind::Remove, Standing::AsBefore) if !is_fact(model, &said.fact) => Err(Problem::new(
-                StatusCode::NOT_FOUND,
-                "no-fact",
-                format!("`{subject}` `{relation}` `{object}` is no fact. Nothing of this request was kept"),
-            )),
-            _ => Ok(()),
+/// Reads the run again whenever the process gets SIGHUP. At a terminal, that ends it, as ever.
+#[cfg(unix)]
+pub async fn reload_on_hangup(live: Arc<Live>) {
+    use std::io::IsTerminal;
+    use tokio::signal::unix::{SignalKind, signal};
+    if std::io::stderr().is_terminal() {
+        return;
+    }
+    let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
+    while hangup.recv().await.is_some() {
+        let again = Arc::clone(&live);
+        match tokio::task::spawn_blocking(move || again.reload(None)).await {
+            Ok(Ok(_)) => crate::console::log(&"live: the run was read again"),
+            Ok(Err(error)) => crate::console::log(&format_args!("live: nothing has changed: {error:#}")),
+            Err(_) => crate::console::log(&"live: nothing has changed: reading the run failed"),
         }
+    }
+}
+
+/// Refuses to add what is rejected or false by the data, and to remove what is no fact.
+fn check(state: &State, said: &Said, model: &Model, base: &Base) -> Result<(), Problem> {
+    let standing = state.about(&said.fact).map_or(Standing::AsBefore, super::state::About::standing);
+    let [subject, relation, object] = &said.fact;
+    let refused = |status, kind, what: &str| {
+        let detail = format!("`{subject}` `{relation}` `{object}` {what}. Nothing of this request was kept");
+        Err(Problem::new(status, kind, detail))
+    };
+    match (said.kind, standing) {
+        (Kind::Add, Standing::Rejected) => {
+            let remedy = "was rejected by reviewers; take the verdict back first";
+            refused(StatusCode::CONFLICT, "rejected", remedy)
+        }
+        (Kind::Add, Standing::AsBefore | Standing::Gone) if base.denies(&said.fact) => {
+            let remedy = "is false by the data of the run; if it is true, let a reviewer accept it";
+            refused(StatusCode::CONFLICT, "known-false", remedy)
+        }
+        (Kind::Remove, Standing::AsBefore) if !is_fact(model, &said.fact) => {
+            refused(StatusCode::NOT_FOUND, "no-fact", "is no fact")
+        }
+        _ => Ok(()),
     }
 }
 

@@ -4,6 +4,7 @@ use super::event::{Fact, utc};
 use super::state::{About, Standing, State, Verdict};
 use serde::Deserialize;
 use serde_json::json;
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// The formats.
@@ -72,9 +73,9 @@ fn row(out: &mut String, form: Form, fact: &Fact, who: &str, verdict: &Verdict, 
             writeln!(out, "{line}")
         }
         Form::Tsv => {
-            // A note may have any character; names have no control characters.
-            let note = note.as_deref().unwrap_or("").replace(['\t', '\n', '\r'], " ");
-            let kind = kind.name();
+            // Names of new facts have no control characters, those of the data may have any.
+            let [subject, relation, object] = fact.each_ref().map(|name| cell(name));
+            let (kind, note) = (kind.name(), cell(note.as_deref().unwrap_or("")));
             writeln!(out, "{subject}\t{relation}\t{object}\t{kind}\t{who}\t{time}\t{note}\t{outcome}")
         }
         Form::Rdf => {
@@ -99,6 +100,21 @@ fn row(out: &mut String, form: Form, fact: &Fact, who: &str, verdict: &Verdict, 
             }
         }
     };
+}
+
+/// A text as a cell of a TSV file: what would break the line is written as `\t`, `\n`, `\r`, `\\`.
+fn cell(text: &str) -> Cow<'_, str> {
+    if !text.contains(['\\', '\t', '\n', '\r']) {
+        return text.into();
+    }
+    let escaped = |letter: char| match letter {
+        '\\' => "\\\\".to_owned(),
+        '\t' => "\\t".to_owned(),
+        '\n' => "\\n".to_owned(),
+        '\r' => "\\r".to_owned(),
+        other => other.to_string(),
+    };
+    text.chars().map(escaped).collect::<String>().into()
 }
 
 /// A name as an IRI: as it is if it is one, else as a name of this program's.
@@ -141,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_verdict_is_a_row_in_every_format() {
-        let fact: Fact = ["Ada", "https://e.org/knows", "a \"b\""].map(std::sync::Arc::from);
+        let fact: Fact = ["Ada\tL\\", "https://e.org/knows", "a \"b\""].map(std::sync::Arc::from);
         let said = |kind, note: Option<&str>| {
             let note = note.map(str::to_owned);
             Said { kind, fact: fact.clone(), confidence: None, source: None, note }
@@ -158,7 +174,7 @@ mod tests {
         assert_eq!(rows.len(), 3);
         assert_eq!(
             rows[1],
-            "Ada\thttps://e.org/knows\ta \"b\"\taccept\tada\t1970-01-01T00:00:00Z\tseen by me\tdisputed"
+            "Ada\\tL\\\\\thttps://e.org/knows\ta \"b\"\taccept\tada\t1970-01-01T00:00:00Z\tseen\\tby me\tdisputed"
         );
         let lines = verdicts(&state, Form::Jsonl);
         let last: serde_json::Value = serde_json::from_str(lines.lines().nth(1).unwrap()).unwrap();

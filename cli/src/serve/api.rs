@@ -171,27 +171,42 @@ pub struct PredictParams {
     #[serde(default)]
     inverse: bool,
     top: Option<usize>,
+    /// Whether answers that were held out are among them.
+    #[serde(default)]
+    held_out: HeldOutAnswers,
     /// Types of entities that may be answers, and of those that may not.
     among: Option<String>,
     not_among: Option<String>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum HeldOutAnswers {
+    #[default]
+    Show,
+    Hide,
 }
 
 /// The answers to a query.
 pub async fn predict(
     State(shared): State<Arc<Shared>>,
     Path(run): Path<String>,
-    Parameters(PredictParams { subject, relation, inverse, top, among, not_among }): Parameters<
+    Parameters(PredictParams { subject, relation, inverse, top, held_out, among, not_among }): Parameters<
         PredictParams,
     >,
 ) -> Result<Response, Problem> {
     let top = at_most(top, 10, "top")?;
-    if among.is_some() || not_among.is_some() {
+    let hide = held_out == HeldOutAnswers::Hide;
+    if among.is_some() || not_among.is_some() || hide {
         return ask(&shared, &run, move |model, deadline| {
             let link = directed(model.index().link(&relation)?, inverse);
             let query = Query { subject: model.index().entity(&subject)?, link };
             let among = model.answers_of_types(among.as_deref(), not_among.as_deref())?;
-            let mut answers = model.predict_many_among(&[query], (top, &among), 1, 0, deadline)?;
-            Ok((*answers.remove(0)).clone())
+            // As many more as there are to be left out, so that there are `top` without them.
+            let asked = if hide { top.saturating_add(model.held_out_count(query)) } else { top };
+            let mut answers = model.predict_many_among(&[query], (asked, &among), 1, 0, deadline)?;
+            let found = Arc::unwrap_or_clone(answers.remove(0));
+            Ok(if hide { found.without_held_out(top) } else { found })
         })
         .await;
     }

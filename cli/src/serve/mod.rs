@@ -18,7 +18,7 @@ use ruleguider::ask::Model;
 #[cfg(not(feature = "live"))]
 use state::{Run, Shared, Slot};
 #[cfg(feature = "live")]
-pub use state::{Run, Shared, Slot};
+pub use state::{Run, Shared, Slot, folder_of};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,6 +86,10 @@ pub fn serve(
 
 /// Builds the indexes that the first question would otherwise wait for.
 fn warm_up(shared: &Shared) {
+    #[cfg(all(feature = "live", unix))]
+    if let Some(live) = &shared.live {
+        tokio::runtime::Handle::current().spawn(crate::live::reload_on_hangup(Arc::clone(live)));
+    }
     for slot in &shared.runs {
         let run = slot.now();
         let (model, graph) = (&run.model, run.model.graph());

@@ -42,6 +42,6 @@ mod tests {
     #[test]
     fn the_page_is_small_and_writes_no_markup_from_data() {
         let files: Vec<File> = FILES.into_iter().chain(files::SHARED).collect();
-        files::check(&files, 120_000);
+        files::check(&files, 120 << 10);
     }
 }

@@ -1,6 +1,6 @@
 //! The routes; runs, health, metrics, and answers that a client already has.
 
-use super::state::{Run, Shared};
+use super::state::{Run, Shared, answered_by};
 use super::{api, given, many, page};
 use crate::http::{self, Problem, guard, wrong_method};
 #[cfg(feature = "live")]
@@ -19,6 +19,8 @@ use std::sync::Arc;
 /// The description of the routes; a test asks every one of them and compares.
 const OPENAPI: &str = include_str!("openapi.json");
 
+/// The header with the folder of the run that answered.
+const RUN: &str = "ruleguider-run";
 /// The header with the number of the last change that is in an answer.
 const OVERLAY: &str = "ruleguider-change";
 
@@ -122,23 +124,31 @@ async fn known_already(
             return problem.into_response();
         }
     }
-    let run = shared.run(name).ok();
-    let overlay = run.as_ref().and_then(|run| run.overlay);
-    let Some(run) = run.filter(|_| request.method() == Method::GET) else { return next.run(request).await };
+    let Ok(run) = shared.run(name) else { return next.run(request).await };
     let sum = Checksum::of(&(&run.fingerprint, request.uri().to_string())).to_string();
     let tag = format!("W/\"{}\"", &sum[..sum.len().min(32)]);
     let sent = request.headers().get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
-    let has =
-        sent.is_some_and(|tags| tags.split(',').any(|one| one.trim().trim_start_matches("W/") == &tag[2..]));
-    let Ok(tag) = HeaderValue::from_str(&tag) else { return next.run(request).await };
-    // Which change the answer was made from.
-    let made_from = overlay.and_then(|seq| HeaderValue::from_str(&seq.to_string()).ok());
+    let is_get = request.method() == Method::GET;
+    let has = is_get
+        && sent
+            .is_some_and(|tags| tags.split(',').any(|one| one.trim().trim_start_matches("W/") == &tag[2..]));
     let mut response = match has {
         true => StatusCode::NOT_MODIFIED.into_response(),
-        false => next.run(request).await,
+        false => answered_by(Arc::clone(&run), next.run(request)).await,
     };
     let headers = response.headers_mut();
-    headers.extend(made_from.map(|seq| (HeaderName::from_static(OVERLAY), seq)));
+    // Which run and which change the answer was made from.
+    let made_from = [
+        (RUN, HeaderValue::from_bytes(run.folder.as_bytes()).ok()),
+        (OVERLAY, run.overlay.map(HeaderValue::from)),
+    ];
+    for (name, value) in made_from {
+        headers.extend(value.map(|value| (HeaderName::from_static(name), value)));
+    }
+    if !is_get {
+        return response;
+    }
+    let Ok(tag) = HeaderValue::from_str(&tag) else { return response };
     let fresh = headers.get(header::CACHE_CONTROL).is_none();
     if fresh {
         headers.insert(header::ETAG, tag);

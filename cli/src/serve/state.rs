@@ -18,6 +18,8 @@ pub struct Run {
     pub name: String,
     /// The run.
     pub model: Arc<Model>,
+    /// The name of its folder. Another run may take its place under the same name in URLs.
+    pub folder: Arc<str>,
     /// The checksum of everything that its answers depend on.
     pub fingerprint: Checksum,
     /// The last change that is in its answers, if facts may change.
@@ -38,9 +40,11 @@ impl Run {
     /// If the list of its stages cannot be read.
     pub fn new(name: String, model: Arc<Model>) -> anyhow::Result<Self> {
         let fingerprint = model.fingerprint()?;
+        let folder = folder_of(&model);
         Ok(Self {
             name,
             model,
+            folder,
             fingerprint,
             overlay: None,
             batches: Batches::default(),
@@ -52,11 +56,29 @@ impl Run {
 
 #[cfg(feature = "live")]
 impl Run {
-    /// The same after change number `seq`.
-    pub fn after(self, seq: i64) -> Self {
+    /// The same after change number `seq`, of the run in `folder`.
+    pub fn after(self, seq: i64, folder: &Arc<str>) -> Self {
         let fingerprint = Checksum::of(&(&self.fingerprint, seq));
-        Self { fingerprint, overlay: Some(seq), ..self }
+        Self { fingerprint, overlay: Some(seq), folder: Arc::clone(folder), ..self }
     }
+}
+
+/// The name of the folder that `model` was read from: of the run itself, where its path is a link to it.
+pub fn folder_of(model: &Model) -> Arc<str> {
+    let path = model.run_path();
+    let whole = path.canonicalize();
+    let name = whole.as_deref().unwrap_or(path).file_name().unwrap_or_default();
+    name.to_string_lossy().into()
+}
+
+tokio::task_local! {
+    /// The run that answers the request of a task, so that all of the answer is from one run.
+    static ANSWERING: Arc<Run>;
+}
+
+/// Lets `run` answer whatever is asked of its name in `work`, although another one may take its place meanwhile.
+pub async fn answered_by<T>(run: Arc<Run>, work: impl Future<Output = T>) -> T {
+    ANSWERING.scope(run, work).await
 }
 
 /// The place of a run: requests that began on one run finish on it when another one takes its place.
@@ -134,6 +156,10 @@ impl Shared {
     /// # Errors
     /// If there is none, with the names of all runs.
     pub fn run(&self, name: &str) -> Result<Arc<Run>, Problem> {
+        let answering = ANSWERING.try_with(|run| (run.name == name).then(|| Arc::clone(run)));
+        if let Ok(Some(run)) = answering {
+            return Ok(run);
+        }
         let found = self.runs.iter().find(|run| run.name == name);
         found.map(|slot| slot.now()).ok_or_else(|| {
             let names = self.runs.iter().map(|run| run.name.clone()).collect();

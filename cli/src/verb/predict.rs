@@ -305,12 +305,13 @@ impl fmt::Display for Answered<'_> {
         }
         let named: Vec<String> =
             answers.iter().map(|answer| Shown(answer.name(naming)).to_string()).collect();
-        let width = named.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(40);
+        let width = named.iter().map(|name| console::width(name)).max().unwrap_or(0).min(40);
         for (place, (answer, name)) in answers.iter().zip(named).enumerate() {
             let (place, score) = (place + 1, answer.score);
             let likely = answer.probability_in_words();
             let likely = likely.map_or_else(String::new, |share| format!("{share:>5}  "));
-            write!(f, "\n{place:3}  {name:width$}  {likely}{score:8.4}{}", aside(answer.held_out))?;
+            let name = console::padded(&name, width);
+            write!(f, "\n{place:3}  {name}  {likely}{score:8.4}{}", aside(answer.held_out))?;
             let reason = match self.clauses {
                 true => answer.reason_in_clauses(naming),
                 false => answer.reason_in_words(),
@@ -320,7 +321,7 @@ impl fmt::Display for Answered<'_> {
             }
             // A single member gives the whole score.
             if answer.because.len() > 1 {
-                write!(f, "\n     {:width$}  because: {}", "", Shown(because_in_words(&answer.because)))?;
+                write!(f, "\n     because: {}", Shown(because_in_words(&answer.because)))?;
             }
         }
         let unnamed = known_total - known.len();

@@ -23,17 +23,19 @@ fn axe() -> Option<String> {
 
 /// What axe finds on the page that is shown, a line a kind.
 fn findings(browser: &Browser, axe: &str) -> Vec<String> {
+    browser.still();
     browser.script(&format!("{axe}; window.found = null; return 1"));
     browser.script(
         "axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => { \
            window.found = violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html }) => html.slice(0, 120)).join(' ; ')}`); \
-         }); return 1",
+         }).catch((error) => { window.found = ['axe failed: ' + error]; }); return 1",
     );
     browser.wait("window.found !== null");
     serde_json::from_value(browser.script("return window.found")).expect("lines")
 }
 
-const SCREENS: [(u32, &str); 3] = [(1280, "light"), (1280, "dark"), (360, "light")];
+const SCREENS: [(u32, &str); 5] =
+    [(1280, "light"), (1280, "dark"), (768, "light"), (360, "light"), (360, "dark")];
 
 #[test]
 fn axe_finds_nothing_on_any_view() {

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use crate::judged::{NAMES, prepare, serve, systems};
+use crate::served::Server;
 use crate::served::browser::{Browser, ENTER};
 use crate::skip::{Need, skip};
 use ruleguider::judge::{fleiss_kappa, krippendorff_alpha, wilson};
@@ -70,7 +71,8 @@ impl Judge {
         }
     }
 
-    /// Judges the screen that is shown; `twice` presses the key two times.
+    /// Judges the screen that is shown; `twice` presses the key again while the vote is on its way, and once more as soon
+    /// as the next screen is there. Neither is a vote.
     fn judge(&mut self, browser: &Browser, items: &HashMap<String, (usize, Vec<String>)>, twice: bool) {
         browser.turn_to(&self.window);
         browser.wait(&format!("document.body.dataset.at === '{}'", self.done));
@@ -87,7 +89,16 @@ impl Judge {
             (2, _) => "3",
             _ => "4",
         };
-        browser.keys(&key.repeat(if twice { 2 } else { 1 }));
+        if twice {
+            // In one script: a key that the driver presses may come later than any pause that the page makes.
+            browser.script(&format!(
+                "const press = () => document.dispatchEvent(new KeyboardEvent('keydown', {{ key: '{key}', bubbles: true }})); \
+                 new MutationObserver((_, watch) => {{ watch.disconnect(); press(); }}).observe(document.body, {{ attributeFilter: ['data-at'] }}); \
+                 press(); press()"
+            ));
+        } else {
+            browser.keys(key);
+        }
         self.left += usize::from(key == "1");
         self.sided += usize::from(wish < 2);
         self.repeats += usize::from(self.verdicts.insert(*item, wish).is_some());
@@ -147,6 +158,7 @@ fn three_judges_in_three_windows_judge_a_study_to_its_end() {
         browser.wait("document.querySelectorAll('.example svg.paths').length === 4");
         // Begin has the focus.
         browser.keys(ENTER);
+        browser.wait("document.body.dataset.at === '0'");
         let (verdicts, last) = (HashMap::new(), Instant::now());
         judges.push(Judge { number, window, link, done: 0, last, verdicts, left: 0, sided: 0, repeats: 0 });
     }
@@ -183,6 +195,7 @@ fn three_judges_in_three_windows_judge_a_study_to_its_end() {
                 browser.wait("document.getElementById('begin')?.textContent === 'Continue'");
                 assert!(browser.text(".start").contains("10 of 21 judged"), "{}", browser.text(".start"));
                 browser.click("#begin");
+                browser.wait(&format!("document.body.dataset.at === '{}'", judge.done));
                 judge.last = Instant::now();
             }
         }
@@ -263,7 +276,16 @@ fn judging_fits_a_desk_and_a_phone_and_says_what_goes_wrong() {
     assert_eq!(browser.script("return document.body.dataset.at"), "0");
     let address = server.address.clone();
     let arguments = ["judge", "serve", "screens.db", "--judges", "1", "--bind", &address, "--quiet"];
-    let (_server, _) = crate::served::Server::spawn(&mut systems().command(&arguments), 1);
+    // Meanwhile the port may be that of another program's connection, for a while.
+    let began = Instant::now();
+    let _server = loop {
+        let started = Server::attempt(&mut systems().command(&arguments), 1);
+        if let Some((started, _)) = started {
+            break started;
+        }
+        assert!(began.elapsed() < Duration::from_secs(120), "{address} is not free again");
+        std::thread::sleep(Duration::from_millis(500));
+    };
     browser.click(".notice button");
     browser.wait("document.body.dataset.at === '1'");
     assert!(browser.text("#status").contains("1 of 21 judged"));

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use crate::served::browser::Browser;
-use crate::served::{ASKED, Reply, Server, runs};
+use crate::served::{ASKED, Reply, SERVE, Server, runs};
 use crate::skip::{Need, skip};
 use serde_json::{Value, json};
 use std::process::Command;
@@ -72,6 +72,7 @@ fn facts_and_verdicts_are_in_the_next_answer_and_survive_the_server() {
     let asked = format!("/api/v1/demo/predict?{ASKED}&top=100");
     let reply = server.get(&asked);
     assert_eq!(reply.header("ruleguider-change"), Some("2"));
+    assert_eq!(reply.header("ruleguider-run"), Some("demo"));
     let found = reply.json();
     assert!(found["known_ids"].as_array().unwrap().contains(&json!(second)));
     let now = answers(&server);
@@ -155,6 +156,8 @@ fn what_is_wrong_is_refused_whole_and_said_clearly() {
         ("POST", FACTS, json, format!("{good}\n{{\"subject\""), 400, "object 2 of the body"),
         ("POST", FACTS, json, good.replace('}', ",\"confidence\":2}"), 400, "confidence"),
         ("POST", FACTS, json, String::new(), 400, "empty"),
+        ("POST", FACTS, json, fact(&"a".repeat(4097), "cousin_of", "x").to_string(), 400, "4097 bytes"),
+        ("POST", FACTS, json, format!("{good}\n").repeat(100_001), 413, "more than 100000 objects"),
         ("POST", FACTS, json, format!("{good}\n{rejected}"), 409, "was rejected by reviewers"),
         ("POST", FACTS, "text/plain", good.clone(), 415, "application/json or application/x-ndjson"),
         ("DELETE", FACTS, json, good.clone(), 404, "is no fact"),
@@ -183,6 +186,11 @@ fn what_is_wrong_is_refused_whole_and_said_clearly() {
         assert_eq!(reply.status, status, "{method} {path} {body}: {}", reply.text());
         assert!(reply.json()["detail"].as_str().unwrap().contains(message), "{}", reply.text());
     }
+    // A body that is too large is refused before it is sent.
+    let mut client = server.client();
+    let head = format!("POST {FACTS} HTTP/1.1\r\nHost: {}\r\nContent-Type: {json}\r\n", server.address);
+    client.send(format!("{head}Content-Length: {}\r\n\r\n{{", (48 << 20) + 1).as_bytes());
+    assert_eq!(client.reply(false).status, 413);
     let other = [("Origin", "https://evil.example")];
     assert_eq!(send(&server, "POST", FACTS, &other, &good).status, 403);
     let own = format!("http://{}", server.address);
@@ -221,6 +229,62 @@ fn what_is_wrong_is_refused_whole_and_said_clearly() {
 }
 
 #[test]
+fn what_the_data_say_is_false_is_no_fact_before_a_reviewer_says_so() {
+    let tool = crate::tool::Tool::new();
+    let fact_and_back = |at: usize| {
+        let (p, q) = (at % 15, at % 8);
+        format!("p{p},knows,q{q},0\nq{q},known_by,p{p},0\n")
+    };
+    let facts: String = (0..60).map(fact_and_back).collect();
+    tool.write("facts.csv", &format!("subject,relation,object,negative\n{facts}p1,knows,q2,1\n"));
+    tool.done(&["run", "facts.csv", "--quiet", "--out", "demo", "--set", "system=rules"]);
+    let live = tool.path("live.db");
+    let (server, _) = Server::spawn(tool.command(&SERVE).args(["demo", "--live", live.to_str().unwrap()]), 0);
+    let denied = fact("p1", "knows", "q2");
+    let both = format!("{}\n{denied}", fact("p1", "knows", "q3"));
+    let refused = |body: &str| {
+        let reply = send(&server, "POST", FACTS, &[], body);
+        assert_eq!(reply.status, 409, "{}", reply.text());
+        assert!(reply.text().contains("is false by the data of the run"), "{}", reply.text());
+        assert_eq!(reply.json()["type"], "urn:ruleguider:problem:known-false");
+    };
+    refused(&both);
+    assert_eq!(server.json("/api/v1/demo/live")["sequence"], 0, "nothing of it was kept");
+    // A person overrules the file, and it is as before when they take that back.
+    let said =
+        |verdict: &str| json!({"subject": "p1", "relation": "knows", "object": "q2", "verdict": verdict});
+    done(&send(&server, "POST", VERDICTS, &[], &said("accept").to_string()));
+    let known = || server.json("/api/v1/demo/predict?subject=p1&relation=knows")["known_ids"].to_string();
+    assert!(known().contains("q2"), "{}", known());
+    done(&send(&server, "POST", FACTS, &[], &denied.to_string()));
+    done(&send(&server, "DELETE", FACTS, &[], &denied.to_string()));
+    done(&send(&server, "POST", VERDICTS, &[], &said("undo").to_string()));
+    refused(&denied.to_string());
+    assert!(!known().contains("q2"), "{}", known());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_hangup_reads_the_run_again_where_its_path_leads_now() {
+    let folder = Folder::new();
+    let current = folder.path("current");
+    let lead_to = |name: &str| {
+        let _ = std::fs::remove_file(&current);
+        std::os::unix::fs::symlink(runs().path(name), &current).unwrap();
+    };
+    lead_to("demo");
+    let server = Server::start(&[&current, "--live", &folder.path("live.db")]);
+    let shown = || server.get("/api/v1/demo/overview").header("ruleguider-run").map(str::to_owned);
+    let name = shown().expect("answers say which run they are from");
+    assert_eq!(name, "demo");
+    lead_to("reports");
+    assert_eq!(shown(), Some(name), "nothing was said");
+    let told = Command::new("kill").args(["-HUP", &server.process().to_string()]).status().unwrap();
+    assert!(told.success());
+    server.until("it answers by the other run", || shown().as_deref() == Some("reports"));
+}
+
+#[test]
 fn a_token_allows_what_its_role_says() {
     let folder = Folder::new();
     let tokens = folder.path("tokens");
@@ -230,9 +294,9 @@ fn a_token_allows_what_its_role_says() {
     let roles = [("rea", "read"), ("rev", "review"), ("wri", "write"), ("adm", "admin")];
     let given = roles.map(|(name, role)| token(name, role));
     let tool = runs();
-    let mut command = tool.command(&["serve", "demo", "--bind", "127.0.0.1:0", "--quiet"]);
+    let mut command = tool.command(&SERVE);
     let (server, _) =
-        Server::spawn(command.args(["--live", &folder.path("live.db"), "--tokens", &tokens]), 0);
+        Server::spawn(command.args(["demo", "--live", &folder.path("live.db"), "--tokens", &tokens]), 0);
     let asked = format!("/api/v1/demo/predict?{ASKED}");
     for path in [asked.as_str(), "/api/v1/runs", "/api/v1/demo/live", VERDICTS] {
         assert_eq!(server.get(path).status, 401, "{path}");
@@ -270,7 +334,7 @@ fn a_token_allows_what_its_role_says() {
 fn nothing_that_was_answered_is_lost_by_power_cuts() {
     let folder = Folder::new();
     let mut answered = 0;
-    for cut in 0..10_u64 {
+    for cut in 0..30_u64 {
         let mut server = folder.serve();
         let feed = server.json("/api/v1/demo/live");
         assert!(
@@ -322,8 +386,7 @@ fn a_run_that_learnt_the_verdicts_takes_over_without_a_dropped_request() {
     let tool = crate::tool::Tool::new();
     tool.demonstration();
     let log = folder.path("live.db");
-    let mut command = tool.command(&["serve", "run", "--bind", "127.0.0.1:0", "--quiet", "--live", &log]);
-    let (server, _) = Server::spawn(&mut command, 0);
+    let (server, _) = Server::spawn(tool.command(&SERVE).args(["run", "--live", &log]), 0);
     let asked = format!("/api/v1/run/predict?{ASKED}&top=5");
     let first = server.json(&asked)["answers"][0]["entity"].as_str().unwrap().to_owned();
     let facts = "/api/v1/run/live/facts";
@@ -371,7 +434,9 @@ fn a_run_that_learnt_the_verdicts_takes_over_without_a_dropped_request() {
     assert_eq!(failed.load(Ordering::Relaxed), 0);
     let standing = server.json("/api/v1/run/live");
     assert_eq!((&standing["run"], &standing["waiting"]), (&json!("next"), &json!(0)), "{standing}");
-    let found = server.json(&format!("/api/v1/run/predict?{ASKED}&top=100"));
+    let reply = server.get(&format!("/api/v1/run/predict?{ASKED}&top=100"));
+    assert_eq!(reply.header("ruleguider-run"), Some("next"), "the URL has the name that was served first");
+    let found = reply.json();
     assert!(found["answers"].as_array().unwrap().iter().all(|answer| answer["entity"] != json!(first)));
     assert_eq!(server.json("/api/v1/run/entity?id=Newborn")["facts"]["items"].as_array().unwrap().len(), 1);
 }

@@ -2,7 +2,7 @@
 
 use crate::live::{Folder, VERDICTS};
 use crate::served::ASKED;
-use crate::served::browser::Browser;
+use crate::served::browser::{Browser, TAB};
 use crate::skip::{Need, skip};
 
 fn browser() -> Option<Browser> {
@@ -43,6 +43,18 @@ fn what_is_asked_next_says_why_and_is_decided_by_keys() {
     browser.wait("document.activeElement.querySelector('.place')?.textContent === '4'");
     let items = server.json(VERDICTS)["items"].as_array().expect("items").len();
     assert_eq!(items, 3);
+    // A note beside one's own verdict, where there is one.
+    let fields =
+        "return [...document.querySelectorAll('.answer .note-field')].map(one => !one.hidden).slice(0, 5)";
+    assert_eq!(browser.script(fields), serde_json::json!([true, true, true, false, false]));
+    browser.click(".answer .note-field");
+    browser.keys(&format!("see the registry{TAB}"));
+    server.until("the note is kept", || {
+        let kept = server.json(VERDICTS);
+        kept["items"].as_array().expect("items").iter().any(|item| {
+            item["verdicts"][0]["note"] == "see the registry" && item["verdicts"][0]["verdict"] == "accept"
+        })
+    });
     browser.click("#more-queue");
     browser.wait("document.querySelectorAll('.answer').length > 5 && document.querySelectorAll('.answer [aria-pressed=true]').length === 0");
     // One relation alone.
@@ -68,16 +80,20 @@ fn predicted_facts_are_decided_on_entities_and_neighbourhoods() {
     browser.wait("document.querySelector('.fact button.reject').getAttribute('aria-pressed') === 'true'");
     assert_eq!(server.json(VERDICTS)["items"][0]["outcome"], "rejected");
     browser.go(&format!("{home}&view=entity&id=Ilse_Hagenthal"));
-    browser.click("button.predicts");
-    browser.wait("document.querySelector('.predicted .verdict, .predicted ~ .note, details div .note')");
-    if browser.script("return !!document.querySelector('.predicted .verdict')") == true {
-        browser.keys("ja");
-        browser.wait(
-            "document.querySelector('.predicted button.accept').getAttribute('aria-pressed') === 'true'",
-        );
-        server
-            .until("both are kept", || server.json(VERDICTS)["items"].as_array().expect("items").len() == 2);
-    }
+    // A relation of which more is predicted, as the usual question shows.
+    browser.wait(
+        "[...document.querySelectorAll('summary')].some(one => one.textContent.startsWith('cousin_of'))",
+    );
+    browser.script(
+        "const cousins = [...document.querySelectorAll('details')].find(one => one.textContent.startsWith('cousin_of')); \
+         cousins.open = true; cousins.id = 'cousins'",
+    );
+    browser.click("#cousins button.predicts");
+    browser.wait("document.querySelector('#cousins .predicted .verdict')");
+    browser.keys("ja");
+    browser
+        .wait("document.querySelector('.predicted button.accept').getAttribute('aria-pressed') === 'true'");
+    server.until("both are kept", || server.json(VERDICTS)["items"].as_array().expect("items").len() == 2);
     browser.is_content();
 }
 
@@ -109,6 +125,22 @@ fn two_people_in_two_browsers_see_what_the_other_decides() {
         (item["outcome"].as_str(), item["verdicts"].as_array().map(Vec::len)),
         (Some("disputed"), Some(2))
     );
+    // Another fact is accepted by both; how far they agree stands above the list.
+    for browser in [&ada, &ben] {
+        browser.click("ol li:nth-child(2) button.accept");
+        browser.wait("document.querySelector('ol li:nth-child(2) button.accept').getAttribute('aria-pressed') === 'true'");
+    }
+    ben.go(&format!("http://{}/?run=demo&view=reviewed", server.address));
+    ben.wait(
+        "document.getElementById('agreement').textContent.startsWith('ada and ben agree on 1 of 2 facts')",
+    );
+    assert!(
+        ben.text("#agreement").contains("accepted by probability: 1 of 1 at "),
+        "{}",
+        ben.text("#agreement")
+    );
+    ben.go(&format!("http://{}/?run=demo&view=ask&{ASKED}", server.address));
+    ben.wait(&pressed("reject"));
     // What one takes back, the other sees gone.
     ben.click(".answer button.reject");
     ada.wait("!document.querySelector('.answer .others').textContent.includes('ben')");

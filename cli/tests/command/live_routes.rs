@@ -2,7 +2,7 @@
 
 use crate::live::{FACTS, Folder, VERDICTS, answers, done, fact, send, verdict};
 use crate::serve::complaints;
-use crate::served::{Server, runs};
+use crate::served::{SERVE, Server, runs};
 use crate::skip::{Need, skip};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -113,8 +113,7 @@ fn a_full_disk_is_said_and_nothing_is_half_written() {
         return skip(Need::System, "a small disk cannot be made here");
     }
     let program = env!("CARGO_BIN_EXE_ruleguider");
-    let serve =
-        format!("{mount} && exec {program} serve demo --bind 127.0.0.1:0 --quiet --live {small}/live.db");
+    let serve = format!("{mount} && exec {program} {} demo --live {small}/live.db", SERVE.join(" "));
     let mut command = Command::new("unshare");
     let (server, _) = Server::spawn(command.args(alone).arg(serve).current_dir(runs().folder.path()), 0);
     let lines = |from: usize| -> String {

@@ -41,5 +41,6 @@ mod serve_limits;
 mod shards;
 mod sweep;
 mod tampered;
+mod terminal;
 mod views;
 mod writers;

@@ -3,6 +3,7 @@
 //! Needs Chromium (Debian's package `chromium`; another path in the variable `CHROMIUM`) and says so where there is
 //! none. What is asserted of the report is first shown to fail for a page that is broken on purpose.
 
+use crate::served::browser::alone;
 use crate::skip::{Need, skip};
 use crate::tool::Tool;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,7 @@ fn chromium() -> Option<PathBuf> {
 
 /// What the browser makes of `page`: the page after loading, and what came to the console.
 fn look(chromium: &Path, tool: &Tool, page: &Path) -> (String, Vec<String>) {
+    let _alone = alone();
     let output = Command::new(chromium)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--dump-dom"])
         .args(["--enable-logging=stderr", "--v=0", "--no-first-run", "--disable-extensions"])

@@ -67,7 +67,7 @@ fn every_route_answers_as_the_document_says() {
     let asked = [
         ("/api/v1/{run}/overview", "questions=2&relations=3".to_owned()),
         ("/api/v1/{run}/suggest", "q=ilse&kind=entity&limit=3".to_owned()),
-        ("/api/v1/{run}/predict", format!("{ASKED}&inverse=false&top=5")),
+        ("/api/v1/{run}/predict", format!("{ASKED}&inverse=false&top=5&held_out=hide")),
         ("/api/v1/{run}/explain", format!("{ASKED}&object=Vera_Hagenthal&inverse=true")),
         ("/api/v1/{run}/reasons", format!("{ASKED}&object=Vera_Hagenthal&inverse=false&after=1&limit=3")),
         ("/api/v1/{run}/relations", "subject=Ilse_Hagenthal&object=Vera_Hagenthal&top=5".to_owned()),
@@ -135,6 +135,9 @@ fn every_route_answers_as_the_document_says() {
         if !path.contains("{run}") {
             continue;
         }
+        let headers = &operation["responses"]["200"]["headers"];
+        assert_eq!(reply.header("ruleguider-run"), Some("demo"), "{path}");
+        assert!(headers["ruleguider-run"].is_object() && headers["ruleguider-change"].is_object(), "{path}");
         // The document names every parameter that is taken, and no other.
         let parameters = operation["parameters"].as_array().unwrap().iter();
         let named: BTreeSet<&str> =
@@ -150,6 +153,28 @@ fn every_route_answers_as_the_document_says() {
             result["detail"].as_str().unwrap().split('`').skip(3).step_by(2).collect();
         assert_eq!(named, taken, "{path}: {result}");
     }
+}
+
+#[test]
+fn held_out_answers_are_hidden_and_others_take_their_places() {
+    let server = Server::start(&["demo"]);
+    let asked = |subject: &Value, more: &str| -> Vec<Value> {
+        let subject = encoded(subject.as_str().unwrap());
+        let path = format!("/api/v1/demo/predict?subject={subject}&relation=cousin_of{more}");
+        server.json(&path)["answers"].as_array().unwrap().clone()
+    };
+    let is_new = |one: &&Value| one["held_out"].is_null();
+    // Somebody with a cousin who was held out and is among the first ten.
+    let found = server.json("/api/v1/demo/facts?relation=cousin_of&held_out=only&limit=100");
+    let heads = found["items"].as_array().unwrap().iter().map(|item| &item["head"]);
+    let subject = { heads }.find(|head| asked(head, "&top=10").iter().filter(is_new).count() < 10);
+    let subject = subject.expect("somebody has");
+    let all = asked(subject, "&top=1000");
+    let new: Vec<&Value> = all.iter().filter(is_new).collect();
+    let many = new.len().min(10);
+    let entities = |found: &[&Value]| found.iter().map(|one| one["entity"].clone()).collect::<Vec<_>>();
+    let hidden = asked(subject, "&top=10&held_out=hide");
+    assert_eq!(entities(&hidden.iter().collect::<Vec<_>>()), entities(&new[..many]));
 }
 
 #[test]

@@ -1,16 +1,15 @@
 //! `serve` on bad days: requests that are too large, clients that are slow, silent or killed, too many questions, too
 //! little time, and its end. Nothing makes it fall over.
 
-use crate::served::{ASKED, Client, Server};
+use crate::served::{ASKED, Client, SERVE, Server};
 use crate::tool::Tool;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
-use std::time::{Duration, Instant};
 
 #[test]
 fn what_is_too_large_is_refused_at_once() {
+    // Nothing is waited for: the server would do so for longer than a client of these tests.
     let server = Server::start(&["demo"]);
-    let began = Instant::now();
     let mut client = server.client();
     let head = format!(
         "POST /api/v1/demo/predict HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n",
@@ -38,7 +37,6 @@ fn what_is_too_large_is_refused_at_once() {
     let mut client = server.client();
     client.send(b"\x16\x03\x01 this is no HTTP\r\n\r\n");
     assert_eq!(client.reply(false).status, 400);
-    assert!(began.elapsed() < Duration::from_secs(30));
     assert_eq!(server.get("/readyz").status, 200);
 }
 
@@ -77,8 +75,7 @@ fn a_hub_is_answered_with_a_page_and_a_count() {
     let star: String = (0..FACTS).map(|i| format!("hub\thas\te{i}\ne{i}\tin\thub\n")).collect();
     tool.write("star.tsv", &star);
     tool.done(&["run", "star.tsv", "--quiet", "--out", "star", "--set", "system=rules", "--minutes", "0.05"]);
-    let server =
-        Server::spawn(&mut tool.command(&["serve", "--bind", "127.0.0.1:0", "--quiet", "star"]), 0).0;
+    let server = Server::spawn(tool.command(&SERVE).arg("star"), 0).0;
     let one = server.get("/api/v1/star/predict?subject=hub&relation=has&top=1");
     assert!(one.body.len() < 20_000, "{} bytes", one.body.len());
     let (known, held_out) = (&one.json()["known_total"], &one.json()["held_out_total"]);
@@ -130,7 +127,7 @@ fn what_all_requests_take_in_memory_is_bounded() {
 
 #[test]
 fn bodies_that_never_end_take_nobodys_place() {
-    let server = Server::start(&["demo", "--waiting", "2", "--timeout-s", "5"]);
+    let server = Server::start(&["demo", "--waiting", "2", "--timeout-s", "15"]);
     let mut stalled: Vec<Client> = (0..32).map(|_| server.client()).collect();
     for client in &mut stalled {
         client.send(head(&server, "demo", 100).as_bytes());

@@ -1,6 +1,6 @@
 //! Files that were changed behind the program's back, and values that mean nothing: each is refused in a sentence.
 
-use crate::served::{Server, runs};
+use crate::served::{SERVE, Server, runs};
 use crate::tool::Tool;
 
 #[test]
@@ -62,8 +62,7 @@ fn another_label_is_another_answer() {
     let person = labels.split('\t').next().unwrap().to_owned();
     let path = format!("/api/v1/run/entity?id={person}");
     let tag = || {
-        let server =
-            Server::spawn(&mut tool.command(&["serve", "--bind", "127.0.0.1:0", "--quiet", "run"]), 0).0;
+        let server = Server::spawn(tool.command(&SERVE).arg("run"), 0).0;
         server.get(&path).header("etag").unwrap().to_owned()
     };
     let before = tag();

@@ -1,5 +1,5 @@
-//! Completion: names that begin with what was typed, then names with a word that does, then names that contain it,
-//! then names whose words are similar to the typed ones.
+//! Completion: the name that was typed, then names that begin with it, then names with a word that does, then names
+//! that contain it, then names whose words are similar to the typed ones.
 //!
 //! The first two are found by binary search. The others scan all names, so they are computed only where the first two
 //! leave room. Names are compared folded (lower case, no accents); containing and similarity also ignore everything
@@ -92,13 +92,20 @@ impl Sorted {
         found.into_iter().map(|id| Completion { id }).collect()
     }
 
-    /// The ids with a name that begins with `typed`, then those with a word that does.
+    /// The ids with the name `typed`, then those with names of several words that begin with these, then those with a name
+    /// that begins with `typed` otherwise, then those with a word that does: `T1566` is not meant to be `T1566.001`.
     fn beginning_with(&self, typed: &str, weight: &impl Fn(u32) -> usize) -> Vec<u32> {
         let folded = fold(typed);
         let tail = |word: &Word| Self::tail(&self.text, word.at);
         let from = self.words.partition_point(|word| tail(word) < folded.as_str());
         let hits = self.words[from..].iter().take_while(|word| tail(word).starts_with(&folded));
-        best_first(hits.map(|word| (!word.first, Reverse(weight(word.id)), word.id)))
+        let rank = |word: &Word| match &tail(word)[folded.len()..] {
+            _ if !word.first => 3,
+            "" => 0,
+            rest if rest.starts_with(char::is_whitespace) => 1,
+            _ => 2,
+        };
+        best_first(hits.map(|word| (rank(word), Reverse(weight(word.id)), word.id)))
     }
 
     /// The ids with a name that contains `plain` if only letters and digits count, then those with a name that contains
@@ -233,6 +240,10 @@ mod tests {
         assert_eq!(ids(&sorted, "_by"), [4]);
         assert_eq!(ids(&sorted, "byron s"), [2]);
         assert_eq!(ids(&sorted, "zzz"), [0u32; 0]);
+        // What was typed whole comes first, whatever else begins with it.
+        let names = ["T1566.001", "T1566", "of T1566", "T1566.002 Link", "T1566 Phishing"];
+        assert_eq!(ids(&Sorted::new((0..).zip(names)), "t1566"), [1, 4, 3, 0, 2]);
+        let names = ["Ada Byron", "Byron, Ada", "The Byron Society", "Byron Bay"];
         assert_eq!(nearly("Byrn Bay", (0..).zip(names))[0].id, 3);
     }
 

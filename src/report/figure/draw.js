@@ -85,7 +85,7 @@ export function drawn(paths, goals, address, room) {
   const shown = paths.slice(0, SHOWN);
   const fits = LIMITS.map((limit) => layout(shown, limit)).find(({ width }) => width <= room);
   if (fits) return sideBySide(shown, fits, goals, address);
-  return shown.length === 1 ? drawnDown(shown[0], address, room) : el("ul", { class: "ways" }, shown.map((path) => el("li", {}, pathLine(path, address))));
+  return shown.length === 1 ? drawnDown(shown[0], address, room, goals) : el("ul", { class: "ways" }, shown.map((path) => el("li", {}, pathLine(path, address))));
 }
 
 /** The same side by side, whatever the room is. */
@@ -214,9 +214,9 @@ const linesOf = (lines, x, y, attributes, title) =>
 
 /**
  * Draws one path downwards, with every name in full where a few lines can hold it: for reading, on a narrow screen too.
- * `address` says where the link of an entity leads, if anywhere.
+ * `address` says where the link of an entity leads, if anywhere. The last entity stands out, with `goals` only if it is one.
  */
-export function drawnDown(path, address = () => undefined, room = DOWN.width) {
+export function drawnDown(path, address = () => undefined, room = DOWN.width, goals = undefined) {
   const { left } = DOWN, width = Math.max(Math.min(room, DOWN.width), 160), parts = [];
   let top = 4;
   path.forEach((step, i) => {
@@ -229,8 +229,8 @@ export function drawnDown(path, address = () => undefined, room = DOWN.width) {
     }
     const lines = wrapped(step.label, width - 2 * left - 26, 2, FONT), height = 8 + DOWN.line * lines.length;
     const wide = Math.min(width - 2 * left, 26 + Math.max(...lines.map((line) => textWidth(line))));
-    const href = address(step.id);
-    parts.push(svg(href ? "a" : "g", { href, class: i === path.length - 1 ? "goal" : "node" }, svg("title", {}, short(step.label, 500)),
+    const href = address(step.id), stands = i === path.length - 1 && (goals?.has(step.id) ?? true);
+    parts.push(svg(href ? "a" : "g", { href, class: stands ? "goal" : "node" }, svg("title", {}, short(step.label, 500)),
       svg("rect", { x: left, y: top, width: wide, height, rx: 12 }), linesOf(lines, left + 12, top + 17, {})));
     top += height;
   });

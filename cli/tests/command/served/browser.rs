@@ -1,10 +1,13 @@
 //! A real Chromium, driven over HTTP by Debian's `chromium-driver` (WebDriver).
+//!
+//! Machines that run tests are busy, so nothing here counts on time: what a page does by and by is waited for, and what
+//! failed because the page moved under it is tried again.
 
 use crate::served::{Client, Server};
 use crate::skip::{Need, skip};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,11 +15,22 @@ pub const ENTER: &str = "\u{E007}";
 pub const TAB: &str = "\u{E004}";
 pub const ESCAPE: &str = "\u{E00C}";
 
-/// A browser takes a core: one at a time.
-static ALONE: Mutex<()> = Mutex::new(());
+/// How long anything is waited for. Only a test that fails takes as long.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Waits in a script until the page was drawn twice, or for half a second where it is not drawn: in a window behind another.
+const FRAMES: &str = "const frame = () => new Promise((done) => { requestAnimationFrame(done); setTimeout(done, 250); }); \
+    await frame(); await frame();";
+
+/// Whoever holds it has the only browser.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 pub struct Browser {
     driver: Child,
+    /// Open as long as the driver may write to it.
+    _stdout: BufReader<ChildStdout>,
     address: String,
     session: String,
     _alone: Option<MutexGuard<'static, ()>>,
@@ -36,8 +50,8 @@ pub fn started(arguments: &[&str]) -> Option<(Browser, Server, String)> {
 impl Browser {
     /// A browser without a window; `None` where there is no driver.
     pub fn start() -> Option<Self> {
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        Self::begin(Some(alone))
+        // A browser takes a core: one at a time.
+        Self::begin(Some(alone()))
     }
 
     /// Another browser for another person, beside this one.
@@ -49,13 +63,13 @@ impl Browser {
         let driver =
             Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut driver = driver.ok()?;
-        let lines = BufReader::new(driver.stdout.take().expect("its stdout is ours")).lines();
+        let mut stdout = BufReader::new(driver.stdout.take().expect("its stdout is ours"));
         let message = |line: Result<String, _>| {
             let line: String = line.ok()?;
             let (_, port) = line.split_once("successfully on port ")?;
             Some(port.trim_end_matches('.').to_owned())
         };
-        let port = { lines }.find_map(message).expect("the driver says where it is");
+        let port = stdout.by_ref().lines().find_map(message).expect("the driver says where it is");
         let arguments = [
             "--headless=new",
             "--no-sandbox",
@@ -67,21 +81,30 @@ impl Browser {
             "goog:chromeOptions": {"args": arguments}, "goog:loggingPrefs": {"browser": "ALL"},
         }}});
         let address = format!("127.0.0.1:{port}");
-        let mut browser = Self { driver, address, session: String::new(), _alone: alone };
-        let session = browser.call("POST", "/session", &wanted);
+        let mut browser = Self { driver, _stdout: stdout, address, session: String::new(), _alone: alone };
+        // On a busy machine, a browser may not be up in the time that the driver gives it.
+        let session = browser.attempt("POST", "/session", &wanted);
+        let session = session.unwrap_or_else(|_| browser.call("POST", "/session", &wanted));
         browser.session = format!("/session/{}", session["sessionId"].as_str().expect("a session"));
         Some(browser)
     }
 
-    fn call(&self, method: &str, path: &str, body: &Value) -> Value {
+    /// What the driver answers, or what it complains about.
+    fn attempt(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
         let body = if method == "POST" { body.to_string() } else { String::new() };
         let headers = [("Content-Type", "application/json"), ("Host", "localhost"), ("Connection", "close")];
         let reply = Client::to(&self.address).request(method, path, &headers, body.as_bytes());
         let message = reply.json()["value"].clone();
-        assert_eq!(reply.status, 200, "{method} {path}: {message}");
-        message
+        if reply.status == 200 { Ok(message) } else { Err(message.to_string()) }
     }
 
+    #[track_caller]
+    fn call(&self, method: &str, path: &str, body: &Value) -> Value {
+        let answered = self.attempt(method, path, body);
+        answered.unwrap_or_else(|complaint| panic!("{method} {path}: {complaint}"))
+    }
+
+    #[track_caller]
     fn post(&self, path: &str, body: &Value) -> Value {
         self.call("POST", &format!("{}{path}", self.session), body)
     }
@@ -122,6 +145,7 @@ impl Browser {
     }
 
     /// What a script gives, which ends with `return …`.
+    #[track_caller]
     pub fn script(&self, text: &str) -> Value {
         self.post("/execute/sync", &json!({"script": text, "args": []}))
     }
@@ -132,15 +156,32 @@ impl Browser {
         text.as_str().unwrap_or_default().to_owned()
     }
 
+    /// Clicks the first element that fits, once it stands still.
+    #[track_caller]
     pub fn click(&self, selector: &str) {
         self.wait(&format!("document.querySelector({selector:?})"));
-        let found = self.post("/element", &json!({"using": "css selector", "value": selector}));
-        let id = found
-            .as_object()
-            .and_then(|found| found.values().next())
-            .and_then(Value::as_str)
-            .expect("an element");
-        self.post(&format!("/element/{id}/click"), &json!({}));
+        let began = Instant::now();
+        while let Err(complaint) = self.try_click(selector) {
+            assert!(began.elapsed() < PATIENCE, "{selector} cannot be clicked: {complaint}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Clicks, unless the element has gone, moves, or is under another one. Then nothing was clicked.
+    fn try_click(&self, selector: &str) -> Result<(), String> {
+        let moves = format!(
+            "return (async () => {{ const place = () => JSON.stringify(document.querySelector({selector:?})?.getBoundingClientRect()); \
+             const before = place(); {FRAMES} return before !== place(); }})()"
+        );
+        let path = format!("{}/execute/sync", self.session);
+        if self.attempt("POST", &path, &json!({"script": moves, "args": []}))? == true {
+            return Err("it moves".to_owned());
+        }
+        let wanted = json!({"using": "css selector", "value": selector});
+        let found = self.attempt("POST", &format!("{}/element", self.session), &wanted)?;
+        let id = found.as_object().and_then(|found| found.values().next()).and_then(Value::as_str);
+        let click = format!("{}/element/{}/click", self.session, id.expect("an element"));
+        self.attempt("POST", &click, &json!({})).map(drop)
     }
 
     /// Presses keys where the focus is.
@@ -153,19 +194,41 @@ impl Browser {
     }
 
     /// Waits until the expression holds and the page is not on its way to another view: until that one is there, the
-    /// address is new and the content is old.
+    /// address is new and the content is old. An expression about what is not there yet fails, and does not hold.
     #[track_caller]
     pub fn wait(&self, expression: &str) {
         let began = Instant::now();
-        let holds = format!("return !document.body.classList.contains('busy') && !!({expression})");
-        while self.script(&holds) != true {
-            let body = || self.script("return location.href + '\\n' + document.body.innerText");
-            assert!(began.elapsed() < Duration::from_secs(60), "waited in vain for {expression}: {}", body());
+        let holds = format!(
+            "try {{ return !document.body.classList.contains('busy') && !!({expression}); }} catch {{ return false; }}"
+        );
+        let body = json!({"script": holds, "args": []});
+        // Between two pages there is no place where a script could run.
+        while self.attempt("POST", &format!("{}/execute/sync", self.session), &body) != Ok(json!(true)) {
+            let shown = || {
+                self.script("return location.href + '\\n' + document.activeElement?.outerHTML.slice(0, 200) + '\\n' + document.body?.innerText")
+            };
+            assert!(began.elapsed() < PATIENCE, "waited in vain for {expression}: {}", shown());
             std::thread::sleep(Duration::from_millis(30));
         }
     }
 
-    /// A screen of that width, light or dark.
+    /// Waits until every drawing that can be seen is made and nothing moves any more.
+    #[track_caller]
+    pub fn still(&self) {
+        // What is folded has a width, too, but is not drawn.
+        self.wait("[...document.querySelectorAll('.wide')].every(one => one.childNodes.length > 0 || one.clientWidth === 0 || one.closest('details:not([open])'))");
+        let moves = format!(
+            "return (async () => {{ const place = () => [scrollX, scrollY, document.documentElement.scrollHeight].join(); \
+             const before = place(); {FRAMES} return before !== place(); }})()"
+        );
+        let began = Instant::now();
+        while self.script(&moves) == true {
+            assert!(began.elapsed() < PATIENCE, "the page does not come to rest");
+        }
+    }
+
+    /// A screen of that width, light or dark. The page has been laid out for it then.
+    #[track_caller]
     pub fn screen(&self, width: u32, theme: &str) {
         let metrics = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500});
         self.post(
@@ -174,6 +237,9 @@ impl Browser {
         );
         let media = json!({"features": [{"name": "prefers-color-scheme", "value": theme}]});
         self.post("/goog/cdp/execute", &json!({"cmd": "Emulation.setEmulatedMedia", "params": media}));
+        // A phone shows a page that does not speak of phones, such as the empty one, as wide as on a desk.
+        self.wait(&format!("innerWidth === {width} || !document.querySelector('meta[name=viewport]')"));
+        self.script(&format!("return (async () => {{ {FRAMES} }})()"));
     }
 
     /// Shows the page as it would be printed.
@@ -214,7 +280,7 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         if !self.session.is_empty() && !std::thread::panicking() {
-            self.call("DELETE", &self.session, &Value::Null);
+            let _ = self.attempt("DELETE", &self.session, &Value::Null);
         }
         let _ = self.driver.kill();
         let _ = self.driver.wait();

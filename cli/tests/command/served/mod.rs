@@ -110,6 +110,9 @@ pub fn runs() -> &'static Tool {
     })
 }
 
+/// How a server is started: on a free port, with time enough for a busy machine.
+pub const SERVE: [&str; 6] = ["serve", "--bind", "127.0.0.1:0", "--quiet", "--timeout-s", "300"];
+
 /// A server that ends with the test.
 pub struct Server {
     child: Child,
@@ -120,22 +123,31 @@ pub struct Server {
 impl Server {
     /// Serves with `arguments`, which begin with runs.
     pub fn start(arguments: &[&str]) -> Self {
-        let mut command = runs().command(&["serve", "--bind", "127.0.0.1:0", "--quiet"]);
+        let has_limit = arguments.contains(&"--timeout-s");
+        let mut command = runs().command(if has_limit { &SERVE[..4] } else { &SERVE[..] });
         Self::spawn(command.args(arguments), 0).0
     }
 
     /// Starts `command`, which says where it listens and then `more` lines, which are given.
+    #[track_caller]
     pub fn spawn(command: &mut Command, more: usize) -> (Self, Vec<String>) {
+        Self::attempt(command, more).expect("the server starts")
+    }
+
+    /// The same; `None` if it does not start.
+    pub fn attempt(command: &mut Command, more: usize) -> Option<(Self, Vec<String>)> {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the server starts");
         let out = BufReader::new(child.stdout.take().expect("its stdout is ours"));
         let mut lines = out.lines().map(|line| line.expect("the server says where it is"));
         let line = lines.next().unwrap_or_default();
         let address = line.trim().trim_start_matches("http://").trim_end_matches('/').to_owned();
-        assert!(!address.is_empty(), "the server did not start");
-        let message = lines.take(more).collect();
         let server = Self { child, address };
+        if server.address.is_empty() {
+            return None;
+        }
+        let message = lines.take(more).collect();
         server.until("it is ready", || server.get("/readyz").status == 200);
-        (server, message)
+        Some((server, message))
     }
 
     /// Ends it as a power cut would: nothing is written any more.
@@ -149,7 +161,7 @@ impl Server {
     pub fn until(&self, what: &str, holds: impl Fn() -> bool) {
         let began = Instant::now();
         while !holds() {
-            assert!(began.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
+            assert!(began.elapsed() < Duration::from_secs(120), "waited in vain: {what}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
