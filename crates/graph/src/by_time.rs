@@ -21,7 +21,7 @@ type Dated = Vec<(i64, Triple)>;
 ///
 /// # Errors
 /// If there is nothing to learn from or nothing to hold out: what was expected, and what was found.
-pub(super) fn divided_by_time(dataset: &Dataset, since: Time) -> Result<Dataset, [String; 2]> {
+pub fn divided_by_time(dataset: &Dataset, since: Time) -> Result<Dataset, [String; 2]> {
     let Dataset { names, known, findings, .. } = dataset.everything();
     let day = |fact: Triple| known.notes.time(fact).and_then(Time::parse).map(Time::day);
     let (mut train, mut before, mut later) = (Vec::new(), Dated::new(), Dated::new());
