@@ -43,3 +43,4 @@ mod sweep;
 mod tampered;
 mod views;
 mod writers;
+mod your_data;
