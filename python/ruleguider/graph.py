@@ -74,15 +74,8 @@ class Graph:
     ) -> None:
         shares = _shares(split)
         choice = column_choice(columns)
-        reading: _ruleguider._Reading = {
-            "header": header,
-            "columns": choice,
-            "graph": graph,
-            "literals": literals,
-            "conflicts": conflicts,
-            "split_time": None if split_time is None else str(split_time),
-            "query": query,
-        }
+        since = None if split_time is None else str(split_time)
+        reading = _reading(header, choice, graph, literals, conflicts, since, query)
         if isinstance(data, Graph):
             raise ValueError("data: is already a Graph")
         if data is None or isinstance(data, (int, float)):
@@ -216,6 +209,27 @@ class Graph:
 
     def _repr_html_(self) -> str:
         return self._graph.html(repr(self))
+
+
+def _reading(
+    header: bool | None = None,
+    columns: str | None = None,
+    graph: str | None = None,
+    literals: str | None = None,
+    conflicts: str | None = None,
+    split_time: str | None = None,
+    query: str | None = None,
+) -> _ruleguider._Reading:
+    """How files are read; by default as their content says."""
+    return {
+        "header": header,
+        "columns": columns,
+        "graph": graph,
+        "literals": literals,
+        "conflicts": conflicts,
+        "split_time": split_time,
+        "query": query,
+    }
 
 
 def _unpickled(name: str, packed: bytes) -> Graph:

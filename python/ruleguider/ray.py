@@ -29,7 +29,7 @@ import ray
 from . import _ruleguider
 from ._inputs import Entities, Names, entities, on_path, pairs, plain
 from ._progress import shown
-from .graph import Data, Graph
+from .graph import Data, Graph, _reading
 from .model import Model, Name, PathName, learn
 from .results import Completed, Evaluation
 from .rules import Rules, _mining
@@ -497,7 +497,7 @@ def _mapped(shared: tuple[str, list[Any]]) -> _ruleguider.Graph:
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
             _write(file, memoryview(data))
-        return _ruleguider.Graph.read(os.fspath(file), None, 0, None, None)
+        return _ruleguider.Graph.read(os.fspath(file), None, 0, _reading(), None)
 
     return _once(shared, opening)
 

@@ -103,23 +103,26 @@ impl Graph {
         let (source, dataset) = work(py, None, move |_| {
             let path = reading.place(&path)?;
             let by_time = options.shares.since.is_some();
-            // Without a division a file is read as a whole, and need not have splits.
-            let whole = division.is_none() && !by_time && !path.is_dir() && !DataFile::is_one(&path);
+            // Without a division all facts are read as a whole unless they have splits, which they need not have.
+            let whole = division.is_none() && !by_time && !DataFile::is_one(&path);
             let shares = match division {
                 _ if by_time => options.shares,
                 Some(division) => division.shares,
                 None if whole => SplitShares::WHOLE,
                 None => SplitShares::default(),
             };
-            let incomplete = whole || (name.is_some() && division.is_none() && !by_time);
-            let options = ReadOptions { shares, seed, incomplete, ..options };
+            let options = ReadOptions { shares, seed, incomplete: whole, ..options };
             let source = match name {
                 Some(name) => Source::Memory { name },
                 None => Source::of(&path, &options)?,
             };
             let dataset = read(&path, &options)?;
-            // Read again, the file would be divided.
-            let source = if whole { Source::Memory { name: source.name() } } else { source };
+            // Read again, it would be divided.
+            let source = if whole && dataset.known.valid.is_empty() {
+                Source::Memory { name: source.name() }
+            } else {
+                source
+            };
             Ok((source, dataset))
         })?;
         Ok(Self { source, dataset })

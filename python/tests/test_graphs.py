@@ -277,7 +277,7 @@ def test_paths_are_chosen_too(noted: rg.Model) -> None:
     assert without and all(step.relation != avoided for answer in without for step in answer.path)
     short = noted.predict(*QUERY, top=20, max_hops=2)
     assert all(len(answer.path) <= 2 for answer in short)
-    with pytest.raises(rg.Error, match="without reasons there are no paths"):
+    with pytest.raises(ValueError, match="without reasons there are no paths"):
         noted.predict_many([QUERY], reasons=False, max_hops=2, progress=False)
     with pytest.raises(ValueError, match="max_hops: expected at least 1, found 0"):
         noted.predict(*QUERY, max_hops=0)

@@ -45,7 +45,7 @@ pub fn divided_by_time(dataset: &Dataset, since: Time) -> Result<Dataset, [Strin
         return Err([format!("facts to learn from before {since}"), "none".to_owned()]);
     }
     let (mut test, left_out) = known_apart(later, &train);
-    if valid.is_empty() {
+    if valid.is_empty() && !test.is_empty() {
         let Some(middle) = between_days(&test, test.len() / 2) else {
             let expected = format!("facts between known names on two days or more from {since} on");
             return Err([expected, format!("{} on one day", test.len())]);
